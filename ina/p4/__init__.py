@@ -1,0 +1,1 @@
+"""p4 (see docs/architecture.md)."""

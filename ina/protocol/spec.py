@@ -1,0 +1,86 @@
+"""The wire format of ina, defined once: every other definition is emitted from this table.
+
+A packet is Ethernet / IPv4 / UDP / header (24 bytes) / ``value_count`` int32 values. All fields are
+in network byte order. The P4 header, the C++ header, the scapy layer, the Wireshark dissector and
+the table in docs/protocol.md are generated from :data:`FIELDS` and the enumerations below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+
+VERSION = 1
+UDP_PORT = 17760
+"""The port of the switch. A packet to or from any other port is ordinary traffic."""
+
+MAX_WORKERS = 32
+"""Width of the contributors bitmap of one level."""
+
+VALUES_PER_PACKET_BUILDS = (64, 256)
+"""Values a packet in the checked-in builds of the P4 program (a compile-time constant there)."""
+
+
+class Kind(IntEnum):
+    """What a packet is."""
+
+    CONTRIBUTION = 1  # a worker's values, to be summed
+    RESULT = 2  # the sum, to the workers
+    PARAMETER = 3  # mode `shared`: result and de-allocation, from the parameter server
+    CONTROL = 4  # in-band control (probe, connectivity test)
+    REFUSAL = 5  # why a contribution was not accepted
+
+
+class Flag(IntFlag):
+    """What happened to a packet on its way. A slot ORs ECN, OVERFLOW and NON_FINITE."""
+
+    RESEND = 0x01  # the worker has sent this chunk before
+    COLLISION = 0x02  # mode `shared`: the slot belongs to somebody else
+    ECN = 0x04  # a queue on the way was long
+    OVERFLOW = 0x08  # the integer sum may have wrapped
+    NON_FINITE = 0x10  # a contribution held Inf or NaN: every value of the result is NaN
+    PARTIAL = 0x20  # mode `partial`: not every worker is in the sum
+
+
+class ValueType(IntEnum):
+    """Type of the tensor that the int32 values stand for."""
+
+    INT32 = 0
+    FLOAT32 = 1
+    FLOAT16 = 2
+    BFLOAT16 = 3
+
+
+@dataclass(frozen=True)
+class Field:
+    """One header field: name, width in bits, meaning."""
+
+    name: str
+    bits: int
+    meaning: str
+
+
+FIELDS: tuple[Field, ...] = (
+    Field("version", 4, "wire format version, 1"),
+    Field("kind", 4, "what the packet is, see Kind"),
+    Field("flags", 8, "see Flag"),
+    Field("job", 16, "job number, given by the controller"),
+    Field("epoch", 16, "low 16 bits of the job's incarnation; packets of any other are refused"),
+    Field("worker", 8, "rank within its level, 0..31; in a result: the receiver"),
+    Field("level", 4, "level of aggregation, or target switch (modes with several switches)"),
+    Field("priority", 4, "larger is more urgent (modes with preemption); 0 otherwise"),
+    Field("slot", 16, "slot index within the job's range, 0..slots-1"),
+    Field("value_type", 4, "type of the tensor, see ValueType"),
+    Field("value_count", 12, "int32 values that follow: 0 (exponents only) or the build's constant"),
+    Field("seq", 32, "sequence number of the chunk; serial-number arithmetic (RFC 1982)"),
+    Field("contributors", 32, "bitmap of the workers in the values, bit = worker"),
+    Field("exponent", 8, "biased exponent of this chunk's values; 0: all zero"),
+    Field("next_exponent", 8, "biased exponent of the chunk one window ahead; a slot keeps the maximum"),
+    Field("next_block", 16, "mode `sparse`: chunks to the next non-zero block; 0 otherwise"),
+)
+
+HEADER_BYTES = sum(field.bits for field in FIELDS) // 8
+VALUE_BYTES = 4
+
+EXPONENT_BIAS = 127
+"""exponent field = e + 127 with 2**e > max |x| of the block; 0 stands for an all-zero block."""

@@ -1,0 +1,1 @@
+"""switch (see docs/architecture.md)."""

@@ -1,0 +1,19 @@
+// The extension module ina._native: one submodule for each Python owner.
+#include <nanobind/nanobind.h>
+
+namespace nb = nanobind;
+
+namespace ina::host {
+void bind(nb::module_ &m);
+}
+namespace ina::sw {
+void bind(nb::module_ &m);
+}
+
+NB_MODULE(_native, m) {
+    m.doc() = "Native cores of ina: the host's WorkerCore and transport, the soft switch's ports.";
+    auto host = m.def_submodule("host");
+    ina::host::bind(host);
+    auto sw = m.def_submodule("switch");
+    ina::sw::bind(sw);
+}
