@@ -42,6 +42,22 @@ class Flag(IntFlag):
     PARTIAL = 0x20  # mode `partial`: not every worker is in the sum
 
 
+class DropReason(IntEnum):
+    """Why a switch dropped an INA packet: the index of the switch's drop counter.
+
+    The checks are made in this order, and the first that fails is counted.
+    """
+
+    MALFORMED = 0  # truncated, or the UDP payload is not header + value_count values
+    VERSION = 1  # a wire format version that this switch does not speak
+    KIND = 2  # not a kind that this switch accepts (mode `pool`: contributions only)
+    JOB = 3  # no such job, or another epoch of it
+    MEMBER = 4  # not the port, address and worker that the controller admitted to the job
+    SLOT = 5  # slot index outside the job's range
+    STALE = 6  # older than the slot's owner: its worker has had the result, or its job is gone
+    DUPLICATE = 7  # already in a sum that is not complete yet
+
+
 class ValueType(IntEnum):
     """Type of the tensor that the int32 values stand for."""
 
@@ -71,11 +87,17 @@ FIELDS: tuple[Field, ...] = (
     Field("priority", 4, "larger is more urgent (modes with preemption); 0 otherwise"),
     Field("slot", 16, "slot index within the job's range, 0..slots-1"),
     Field("value_type", 4, "type of the tensor, see ValueType"),
-    Field("value_count", 12, "int32 values that follow: 0 (exponents only) or the build's constant"),
+    Field(
+        "value_count", 12, "int32 values that follow: 0 (exponents only) or the build's constant"
+    ),
     Field("seq", 32, "sequence number of the chunk; serial-number arithmetic (RFC 1982)"),
     Field("contributors", 32, "bitmap of the workers in the values, bit = worker"),
     Field("exponent", 8, "biased exponent of this chunk's values; 0: all zero"),
-    Field("next_exponent", 8, "biased exponent of the chunk one window ahead; a slot keeps the maximum"),
+    Field(
+        "next_exponent",
+        8,
+        "biased exponent of the chunk one window ahead; a slot keeps the maximum",
+    ),
     Field("next_block", 16, "mode `sparse`: chunks to the next non-zero block; 0 otherwise"),
 )
 
