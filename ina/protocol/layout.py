@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ina.protocol.spec import FIELDS, HEADER_BYTES
+from ina.protocol.spec import FIELDS, HEADER_BYTES, Field
+
+WORD_BITS = (8, 16, 32)
 
 
 @dataclass(frozen=True)
@@ -13,11 +15,11 @@ class Place:
 
     name: str
     bits: int
+    meaning: str
     word_offset_bytes: int
-    word_bits: int  # 8, 16 or 32
+    word_bits: int
     shift: int  # bits below the field in its word
     header_shift: int  # bits below the field in the header read as one big-endian number
-    meaning: str
 
     @property
     def mask(self) -> int:
@@ -25,27 +27,40 @@ class Place:
         return (1 << self.bits) - 1
 
 
-def _place_fields() -> tuple[Place, ...]:
-    """Places the fields one after the other; no field may cross the word that its start selects."""
-    places: list[Place] = []
-    first_bit = 0
+def _words() -> list[list[Field]]:
+    """Splits the fields into machine words: 4 + 4 bits make a byte, 4 + 12 make a 16-bit word."""
+    words: list[list[Field]] = [[]]
     for field in FIELDS:
-        end_bit = first_bit + field.bits
-        word_offset_bytes = first_bit // 8
-        word_bits = next(width for width in (8, 16, 32) if word_offset_bytes * 8 + width >= end_bit)
+        if sum(other.bits for other in words[-1]) in WORD_BITS:
+            words.append([])
+        words[-1].append(field)
+    return words
+
+
+def _place_fields() -> tuple[Place, ...]:
+    places: list[Place] = []
+    word_offset_bytes = 0
+    for fields in _words():
+        word_bits = sum(field.bits for field in fields)
+        if word_bits not in WORD_BITS:
+            raise AssertionError(f"fields {fields} do not fill a machine word")
         word_end_bit = word_offset_bytes * 8 + word_bits
-        places.append(
-            Place(
-                field.name,
-                field.bits,
-                word_offset_bytes,
-                word_bits,
-                shift=word_end_bit - end_bit,
-                header_shift=HEADER_BYTES * 8 - end_bit,
-                meaning=field.meaning,
+        shift = word_bits
+        for field in fields:
+            shift -= field.bits
+            header_shift = HEADER_BYTES * 8 - word_end_bit + shift
+            places.append(
+                Place(
+                    field.name,
+                    field.bits,
+                    field.meaning,
+                    word_offset_bytes,
+                    word_bits,
+                    shift,
+                    header_shift,
+                )
             )
-        )
-        first_bit = end_bit
+        word_offset_bytes += word_bits // 8
     return tuple(places)
 
 

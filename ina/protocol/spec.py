@@ -87,17 +87,11 @@ FIELDS: tuple[Field, ...] = (
     Field("priority", 4, "larger is more urgent (modes with preemption); 0 otherwise"),
     Field("slot", 16, "slot index within the job's range, 0..slots-1"),
     Field("value_type", 4, "type of the tensor, see ValueType"),
-    Field(
-        "value_count", 12, "int32 values that follow: 0 (exponents only) or the build's constant"
-    ),
+    Field("value_count", 12, "int32 values behind it: the build's constant, or 0 (exponents only)"),
     Field("seq", 32, "sequence number of the chunk; serial-number arithmetic (RFC 1982)"),
     Field("contributors", 32, "bitmap of the workers in the values, bit = worker"),
     Field("exponent", 8, "biased exponent of this chunk's values; 0: all zero"),
-    Field(
-        "next_exponent",
-        8,
-        "biased exponent of the chunk one window ahead; a slot keeps the maximum",
-    ),
+    Field("next_exponent", 8, "the same of the chunk one window ahead; a slot keeps the maximum"),
     Field("next_block", 16, "mode `sparse`: chunks to the next non-zero block; 0 otherwise"),
 )
 

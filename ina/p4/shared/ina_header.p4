@@ -53,11 +53,11 @@ header ina_h {
     bit<4>  priority;      // larger is more urgent (modes with preemption); 0 otherwise
     bit<16> slot;          // slot index within the job's range, 0..slots-1
     bit<4>  value_type;    // type of the tensor, see ValueType
-    bit<12> value_count;   // int32 values that follow: 0 (exponents only) or the build's constant
+    bit<12> value_count;   // int32 values behind it: the build's constant, or 0 (exponents only)
     bit<32> seq;           // sequence number of the chunk; serial-number arithmetic (RFC 1982)
     bit<32> contributors;  // bitmap of the workers in the values, bit = worker
     bit<8>  exponent;      // biased exponent of this chunk's values; 0: all zero
-    bit<8>  next_exponent; // biased exponent of the chunk one window ahead; a slot keeps the maximum
+    bit<8>  next_exponent; // the same of the chunk one window ahead; a slot keeps the maximum
     bit<16> next_block;    // mode `sparse`: chunks to the next non-zero block; 0 otherwise
 }
 

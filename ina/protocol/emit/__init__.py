@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ina.protocol.emit import p4
+from ina.protocol.emit import cpp, p4
 
 ROOT = Path(__file__).resolve().parents[3]
 """The checkout: generated files are part of the source tree, not of an installed package."""
 
 TARGETS: dict[str, Callable[[], str]] = {
     "ina/p4/shared/ina_header.p4": p4.render,
+    "native/common/ina_wire.hpp": cpp.render,
 }
 """Path within the checkout -> what the whole file must be."""
 

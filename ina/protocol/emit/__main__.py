@@ -1,4 +1,4 @@
-"""``python -m ina.protocol.emit [--check]``: writes the generated files, or says which are stale."""
+"""``python -m ina.protocol.emit [--check]``: writes the generated files, or lists the stale."""
 
 from __future__ import annotations
 

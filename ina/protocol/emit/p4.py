@@ -24,11 +24,11 @@ def _constants(
 
 def render() -> str:
     """Returns the text of ``ina/p4/shared/ina_header.p4``."""
-    type_width = max(len(f"bit<{field.bits}>") for field in spec.FIELDS)
-    name_width = max(len(field.name) for field in spec.FIELDS) + 1
+    rows = [(f"bit<{field.bits}>", f"{field.name};", field.meaning) for field in spec.FIELDS]
+    type_width, name_width = (max(len(row[column]) for row in rows) for column in (0, 1))
     fields = [
-        f"    {f'bit<{field.bits}>':<{type_width}} {field.name + ';':<{name_width}} // {field.meaning}"
-        for field in spec.FIELDS
+        f"    {bits:<{type_width}} {name:<{name_width}} // {meaning}"
+        for bits, name, meaning in rows
     ]
     lines = [
         *notice("//"),
