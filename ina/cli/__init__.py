@@ -1,1 +1,1 @@
-"""cli (see docs/architecture.md)."""
+"""The ``ina`` command: one file a noun, mounted by ``main`` when it is used."""

@@ -1,0 +1,88 @@
+"""What commands print: JSON for programs, tables for people, one line for an error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import msgspec
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, RenderableType
+from rich.table import Table
+
+# A pipe has no width; rich would fold lines at 80 columns and break what `grep` and `awk` read.
+_PIPE_WIDTH = 240
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A rich console on stdout or stderr: no colour, no folding when it is not a terminal."""
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, width=None if stream.isatty() else _PIPE_WIDTH, highlight=False)
+
+
+def emit(obj: Any, json: bool, human: RenderableType | None = None) -> None:
+    """Print ``obj`` as one JSON document, or for people.
+
+    ``obj`` may hold dicts, lists, dataclasses, msgspec structs, paths, enums. For people ``human``
+    is printed where given; else a mapping becomes name and value lines, a list of mappings a table.
+    """
+    if json:
+        sys.stdout.write(msgspec.json.encode(obj, enc_hook=_plain).decode() + "\n")
+        sys.stdout.flush()
+        return
+    console().print(human if human is not None else _render(obj))
+
+
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str | None = None
+) -> Table:
+    """A table whose columns of numbers are right-aligned; cells are shown by ``str``."""
+    grid = [list(row) for row in rows]
+    view = Table(title=title, box=SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for index, name in enumerate(columns):
+        numeric = bool(grid) and all(isinstance(row[index], int | float) for row in grid)
+        view.add_column(name, justify="right" if numeric else "left")
+    for row in grid:
+        view.add_row(*map(_cell, row))
+    return view
+
+
+def error_line(error: BaseException | str) -> str:
+    """``error: ...`` on exactly one line, whatever line breaks the message holds."""
+    text = " ".join(str(error).split())
+    return f"error: {text or type(error).__name__}"
+
+
+def fail(error: BaseException | str) -> NoReturn:
+    """Print one line on stderr and exit with 2. Raising an ``InaError`` does the same."""
+    print(error_line(error), file=sys.stderr)
+    raise SystemExit(2)
+
+
+def _render(obj: Any) -> RenderableType:
+    plain = msgspec.to_builtins(obj, enc_hook=_plain)
+    if isinstance(plain, Mapping):
+        view = Table.grid(padding=(0, 2))
+        for name, value in plain.items():
+            view.add_row(str(name), _cell(value))
+        return view
+    if isinstance(plain, list) and plain and all(isinstance(row, Mapping) for row in plain):
+        columns = list(dict.fromkeys(name for row in plain for name in row))
+        return table(columns, ([row.get(name, "") for name in columns] for row in plain))
+    return str(plain)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | dict):
+        return msgspec.json.encode(value).decode()
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    """What msgspec does not know: numpy scalars and arrays by value, anything else by its text."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return str(value)
