@@ -17,11 +17,9 @@ from ina.protocol.errors import (
     ValueCountError,
 )
 from ina.protocol.layout import PLACES
-from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VERSION, Flag, Kind, ValueType
+from ina.protocol.spec import HEADER_BYTES, NO_FLAGS, VALUE_BYTES, VERSION, Flag, Kind, ValueType
 
 Values = npt.NDArray[np.int32]
-
-NO_FLAGS = Flag(0)
 
 WIRE_INT32 = np.dtype(">i4")
 """The values on the wire: int32, big endian."""

@@ -42,6 +42,9 @@ class Flag(IntFlag):
     PARTIAL = 0x20  # mode `partial`: not every worker is in the sum
 
 
+NO_FLAGS = Flag(0)
+
+
 class DropReason(IntEnum):
     """Why a switch dropped an INA packet: the index of the switch's drop counter.
 

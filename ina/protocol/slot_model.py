@@ -1,0 +1,107 @@
+"""The slot machine of mode `pool`, as short as it can be said: this file is its specification.
+
+A job has 2W slots, W to a version; chunk ``seq`` uses slot ``seq mod 2W``. A worker sends chunk
+t + W only when it holds the result of chunk t. That two versions are enough follows:
+
+* Let some worker send chunk t + 2W, the next to use the slot of chunk t. It holds the result of
+  t + W, so every worker has contributed to t + W, so every worker holds the result of t. Nobody
+  needs what the slot keeps of chunk t any more: taking it over loses nothing. (With one version,
+  the sender of t + W knows only that it has the result of t *itself*.)
+* While a worker lacks the result of t, no newer chunk can own the slot. So its repeated
+  contribution finds the round open (and is added once, by the bitmap) or complete (and the stored
+  result answers it): a lost contribution and a lost result are mended by the same resend.
+* A contribution that arrives after its slot has been taken over is a late copy, for its worker has
+  moved on. The owner's tag only grows, so the copy compares as older, however late it is.
+
+Slots start at epoch 0, which is never issued, and epochs only grow over all jobs of a switch: the
+first contribution of a job is newer than anything its slots hold. Nothing is ever cleared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from ina.protocol.serial import is_newer
+from ina.protocol.spec import NO_FLAGS, Flag
+
+STICKY_FLAGS = Flag.ECN | Flag.OVERFLOW | Flag.NON_FINITE
+"""The flags that a slot collects from the contributions of a round."""
+
+
+class Outcome(Enum):
+    """What becomes of a contribution."""
+
+    ABSORBED = auto()  # added to a round that is still open; nothing is sent
+    RESULT = auto()  # it completed the round; the result goes to all the job's workers
+    REPLAY = auto()  # repeated after completion; the stored result goes to this worker alone
+    DUPLICATE = auto()  # repeated in an open round; dropped
+    STALE = auto()  # older than the slot's owner; dropped
+
+
+@dataclass(frozen=True, order=True)
+class Tag:
+    """Whose round it is. ``epoch`` and ``seq`` are 32-bit serial numbers."""
+
+    epoch: int
+    seq: int
+
+    def is_newer(self, other: Tag) -> bool:
+        """Returns whether this tag's round comes after the other's."""
+        if self.epoch != other.epoch:
+            return is_newer(self.epoch, other.epoch)
+        return is_newer(self.seq, other.seq)
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """One worker's part of a chunk: ``bit`` is ``1 << worker``, ``values`` are int32 or empty."""
+
+    tag: Tag
+    bit: int
+    next_exponent: int = 0
+    flags: Flag = NO_FLAGS
+    values: tuple[int, ...] = ()
+
+
+@dataclass
+class Slot:
+    """What a switch keeps of one slot. ``values`` may be left from a round that is over."""
+
+    owner: Tag = Tag(0, 0)
+    bitmap: int = 0
+    next_exponent: int = 0
+    flags: Flag = NO_FLAGS
+    values: tuple[int, ...] = ()
+
+    def contribute(self, part: Contribution, all_bits: int) -> Outcome:
+        """Counts one admitted contribution; ``all_bits`` has the bit of each worker of the job."""
+        if part.tag == self.owner:
+            if self.bitmap & part.bit:
+                return Outcome.REPLAY if self.bitmap == all_bits else Outcome.DUPLICATE
+            self._add(part)
+        elif part.tag.is_newer(self.owner):
+            self._overwrite(part)
+        else:
+            return Outcome.STALE
+        return Outcome.RESULT if self.bitmap == all_bits else Outcome.ABSORBED
+
+    def _overwrite(self, part: Contribution) -> None:
+        self.owner = part.tag
+        self.bitmap = part.bit
+        self.next_exponent = part.next_exponent
+        self.flags = part.flags & STICKY_FLAGS
+        self.values = part.values or self.values
+
+    def _add(self, part: Contribution) -> None:
+        self.bitmap |= part.bit
+        self.next_exponent = max(self.next_exponent, part.next_exponent)
+        self.flags |= part.flags & STICKY_FLAGS
+        if part.values:
+            self.values = add_int32(self.values, part.values)
+
+
+def add_int32(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...]:
+    """Adds elementwise as the hardware does: int32, two's complement, wrapping."""
+    return tuple((a + b + 2**31) % 2**32 - 2**31 for a, b in zip(left, right, strict=True))

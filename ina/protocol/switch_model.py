@@ -1,0 +1,166 @@
+"""The reference model of one switch in mode `pool`: UDP payloads in, results out, by the rules.
+
+It is the oracle that the compiled P4 program is compared with, so it is written for reading: one
+method a step, in the order of the P4 controls. Addresses are numbers as they stand in the packet.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ina.protocol.codec import Header, decode
+from ina.protocol.errors import (
+    PacketError,
+    UnknownKindError,
+    UnknownVersionError,
+)
+from ina.protocol.slot_model import Contribution, Outcome, Slot, Tag
+from ina.protocol.spec import MAX_WORKERS, NO_FLAGS, DropReason, Flag, Kind
+
+EPOCH_BITS = 16
+"""Bits of the 32-bit epoch that the header carries."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a worker is: the switch's port towards it, its IPv4 address and its UDP port."""
+
+    port: int
+    ipv4: int
+    udp_port: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the controller installs for a job. ``epoch`` is the whole 32-bit number, from 1."""
+
+    number: int
+    epoch: int
+    first_slot: int  # physical
+    slots: int  # both versions: 2W
+    workers: tuple[Endpoint, ...]  # by rank, 1..32
+
+    @property
+    def all_bits(self) -> int:
+        """The bitmap of a complete round."""
+        return (1 << len(self.workers)) - 1
+
+
+@dataclass(frozen=True)
+class Departure:
+    """One result to one worker."""
+
+    to: Endpoint
+    header: Header
+    values: tuple[int, ...]
+
+
+class Dropped(Exception):  # noqa: N818 (not an error of the caller's)
+    """Ends the processing of a packet that is dropped; carries the reason that is counted."""
+
+    def __init__(self, reason: DropReason) -> None:
+        super().__init__(reason.name)
+        self.reason = reason
+
+
+class SwitchModel:
+    """A switch with ``slots`` physical slots of ``values_per_packet`` int32 values each."""
+
+    def __init__(self, slots: int, values_per_packet: int) -> None:
+        self.value_counts = (0, values_per_packet)
+        self.slots = [Slot(values=(0,) * values_per_packet) for _ in range(slots)]
+        self.jobs: dict[int, Job] = {}
+        self.drops: Counter[DropReason] = Counter()
+        self.outcomes: Counter[tuple[int, Outcome]] = Counter()  # by job number
+
+    def install(self, job: Job) -> None:
+        """Admits the job, in the place of an earlier epoch of it. No slot is touched."""
+        if not 1 <= len(job.workers) <= MAX_WORKERS:
+            raise ValueError(
+                f"job {job.number} has {len(job.workers)} workers, 1 to 32 are allowed"
+            )
+        if job.first_slot + job.slots > len(self.slots):
+            raise ValueError(f"job {job.number} wants slots beyond {len(self.slots)}")
+        self.jobs[job.number] = job
+
+    def remove(self, number: int) -> None:
+        """Forgets the job; its slots keep what they hold."""
+        del self.jobs[number]
+
+    def receive(
+        self, sender: Endpoint, payload: bytes, *, congestion_experienced: bool = False
+    ) -> list[Departure]:
+        """Returns what leaves because of one UDP payload for the switch's port, in worker order.
+
+        ``congestion_experienced``: the packet's IP header says CE. A packet that is dropped is
+        counted in ``drops`` and changes nothing else.
+        """
+        try:
+            header, values = decode(payload, value_counts=self.value_counts)
+            return self.contribute(sender, header, tuple(values.tolist()), congestion_experienced)
+        except UnknownVersionError:
+            self.drops[DropReason.VERSION] += 1
+        except UnknownKindError:
+            self.drops[DropReason.KIND] += 1
+        except PacketError:
+            self.drops[DropReason.MALFORMED] += 1
+        except Dropped as drop:
+            self.drops[drop.reason] += 1
+        return []
+
+    def contribute(
+        self, sender: Endpoint, header: Header, values: tuple[int, ...], congested: bool = False
+    ) -> list[Departure]:
+        """Processes one well-formed packet. Raises Dropped."""
+        job = self.admit(sender, header)
+        slot = self.slots[self.physical_slot(job, header)]
+        flags = header.flags | (Flag.ECN if congested else NO_FLAGS)
+        part = Contribution(
+            Tag(job.epoch, header.seq), 1 << header.worker, header.next_exponent, flags, values
+        )
+        outcome = slot.contribute(part, job.all_bits)
+        self.outcomes[job.number, outcome] += 1
+        if outcome is Outcome.STALE:
+            raise Dropped(DropReason.STALE)
+        if outcome is Outcome.DUPLICATE:
+            raise Dropped(DropReason.DUPLICATE)
+        return list(self._distribute(outcome, job, slot, header))
+
+    def admit(self, sender: Endpoint, header: Header) -> Job:
+        """Returns the job if the packet is from a worker that the controller admitted to it."""
+        if header.kind is not Kind.CONTRIBUTION:
+            raise Dropped(DropReason.KIND)
+        job = self.jobs.get(header.job)
+        if job is None or header.epoch != job.epoch % (1 << EPOCH_BITS):
+            raise Dropped(DropReason.JOB)
+        if header.worker >= len(job.workers) or job.workers[header.worker] != sender:
+            raise Dropped(DropReason.MEMBER)
+        return job
+
+    def physical_slot(self, job: Job, header: Header) -> int:
+        """Returns the index into the switch's memory of the packet's slot."""
+        if header.slot >= job.slots:
+            raise Dropped(DropReason.SLOT)
+        return job.first_slot + header.slot
+
+    def _distribute(
+        self, outcome: Outcome, job: Job, slot: Slot, header: Header
+    ) -> Iterator[Departure]:
+        """The contribution leaves as the result: to all, to its own worker, or not at all."""
+        receivers: range | tuple[int, ...] = ()
+        if outcome is Outcome.RESULT:
+            receivers = range(len(job.workers))
+        elif outcome is Outcome.REPLAY:
+            receivers = (header.worker,)
+        for worker in receivers:
+            result = replace(
+                header,
+                kind=Kind.RESULT,
+                worker=worker,
+                flags=slot.flags,
+                contributors=slot.bitmap,
+                next_exponent=slot.next_exponent,
+            )
+            yield Departure(job.workers[worker], result, slot.values[: header.value_count])
