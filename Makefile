@@ -1,0 +1,65 @@
+# `make demo` and `make test` are each enough on a fresh machine with Python 3.10+, cc and make.
+# Everything lands in $(VENV); stamps there make a second run start at once.
+.DEFAULT_GOAL := help
+.PHONY: help venv test test-fast lint format types native-lint generated demo constraints clean distclean
+.DELETE_ON_ERROR:
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV ?= .venv
+ARGS ?=
+
+py := $(VENV)/bin/python
+# The pins were resolved for Python 3.11; an older or newer one lets pip resolve again.
+pins = $(shell $(PYTHON) -c 'import sys; print("-c constraints.txt" * (sys.version_info[:2] == (3, 11)))')
+pip := $(py) -m pip --disable-pip-version-check --quiet
+native := $(wildcard native/*.cpp native/*/*.cpp native/*.h native/*/*.h native/*.hpp native/*/*.hpp)
+build_tools := scikit-build-core nanobind cmake ninja
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+$(VENV)/.tools: tools/machine.sh constraints.txt
+	@tools/machine.sh build $(PYTHON)
+	@test -x $(py) || $(PYTHON) -m venv $(VENV)
+	@$(pip) install $(pins) $(build_tools)
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.tools pyproject.toml CMakeLists.txt $(native)
+	@echo "installing into $(VENV) and building the native extension (first time: some minutes)"
+	@PATH="$(abspath $(VENV))/bin:$$PATH" $(pip) install $(pins) --no-build-isolation -e '.[dev]'
+	@touch $@
+
+venv: $(VENV)/.built  ## make the environment and build the extension
+
+demo: $(VENV)/.built  ## train on real digits through the P4 switch, and with Gloo (ARGS="--loss-rate 0.05")
+	@$(VENV)/bin/ina demo $(ARGS)
+
+test: $(VENV)/.built  ## run every test this machine can run (ARGS="-k name")
+	@tools/machine.sh test
+	@$(VENV)/bin/pytest $(ARGS)
+
+lint: $(VENV)/.built native-lint types generated  ## ruff, clang-format, mypy, generated files
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+
+types: $(VENV)/.built  ## mypy --strict
+	@$(VENV)/bin/mypy
+
+native-lint: $(VENV)/.built  ## clang-format, as an error
+	@$(VENV)/bin/clang-format --dry-run -Werror $(native)
+
+format: $(VENV)/.built  ## rewrite Python and C++ in the project's style
+	@$(VENV)/bin/ruff check --fix --quiet . || true
+	@$(VENV)/bin/ruff format .
+	@$(VENV)/bin/clang-format -i $(native)
+
+constraints: $(VENV)/.built  ## write constraints.txt from the environment as it is
+	@sed -n '/^#/p' constraints.txt > constraints.new
+	@$(py) -m pip freeze --exclude-editable | sed 's/+cpu$$//' >> constraints.new
+	@mv constraints.new constraints.txt
+
+clean:  ## remove build output, keep the environment
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis $(VENV)/.built
+
+distclean: clean  ## remove the environment too
+	rm -rf $(VENV)
