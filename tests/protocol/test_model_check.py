@@ -1,0 +1,124 @@
+"""Promises 1 to 3 hold in every interleaving of small cases; seeded bugs break them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ina.protocol.codec import Header
+from ina.protocol.slot_model import Contribution, Outcome, Slot
+from ina.protocol.spec import DropReason
+from ina.protocol.switch_model import Departure, Dropped, Endpoint, Job, SwitchModel
+from tests.protocol.model_check import System, Violation, search
+
+
+@pytest.mark.parametrize(
+    ("system", "at_least"),
+    [
+        pytest.param(System(workers=2, chunks=6), 40, id="2 workers, 3 rounds a slot"),
+        pytest.param(System(workers=3, chunks=6), 100, id="3 workers, 3 rounds a slot"),
+        pytest.param(System(workers=4, chunks=4), 250, id="4 workers, 2 rounds a slot"),
+        pytest.param(System(workers=2, chunks=4, restart=True), 600, id="2 workers, restart"),
+        pytest.param(System(workers=3, chunks=4, restart=True), 3000, id="3 workers, restart"),
+    ],
+)
+def test_promises_hold(system: System, at_least: int) -> None:
+    assert search(system) >= at_least, "the search did not go where it should"
+
+
+class OlderCounts(Slot):
+    """No tag check: whatever arrives belongs to the round that is open."""
+
+    def contribute(self, part: Contribution, all_bits: int) -> Outcome:
+        if self.owner.is_newer(part.tag):
+            part = Contribution(self.owner, part.bit, values=part.values)
+        return super().contribute(part, all_bits)
+
+
+class OlderTakesOver(Slot):
+    """Tags are compared for equality only: a late copy takes the slot."""
+
+    def contribute(self, part: Contribution, all_bits: int) -> Outcome:
+        if self.owner.is_newer(part.tag):
+            self._overwrite(part)
+            return Outcome.RESULT if self.bitmap == all_bits else Outcome.ABSORBED
+        return super().contribute(part, all_bits)
+
+
+class NoBitmap(Slot):
+    """Contributions are counted, but not remembered by worker."""
+
+    def contribute(self, part: Contribution, all_bits: int) -> Outcome:
+        if part.tag == self.owner and self.bitmap & part.bit and self.bitmap != all_bits:
+            self._add(part)
+            return Outcome.ABSORBED
+        return super().contribute(part, all_bits)
+
+
+class ReplaysOpenRound(Slot):
+    """A repeated contribution is answered before the round is complete."""
+
+    def contribute(self, part: Contribution, all_bits: int) -> Outcome:
+        outcome = super().contribute(part, all_bits)
+        return Outcome.REPLAY if outcome is Outcome.DUPLICATE else outcome
+
+
+class NeverReplays(Slot):
+    """A repeated contribution is dropped although the result is there."""
+
+    def contribute(self, part: Contribution, all_bits: int) -> Outcome:
+        outcome = super().contribute(part, all_bits)
+        return Outcome.DUPLICATE if outcome is Outcome.REPLAY else outcome
+
+
+class ReplaysToAll(SwitchModel):
+    """A replay goes to every worker."""
+
+    def _distribute(
+        self, outcome: Outcome, job: Job, slot: Slot, header: Header
+    ) -> Iterator[Departure]:
+        to_all = Outcome.RESULT if outcome is Outcome.REPLAY else outcome
+        return super()._distribute(to_all, job, slot, header)
+
+
+class AdmitsAnyEpoch(SwitchModel):
+    """The epoch of the header is not compared with the job's."""
+
+    def admit(self, sender: Endpoint, header: Header) -> Job:
+        job = self.jobs[header.job]
+        if job.workers[header.worker] != sender:
+            raise Dropped(DropReason.MEMBER)
+        return job
+
+
+class AdmitsAnySender(SwitchModel):
+    """The sender's port and address are not compared with the worker's."""
+
+    def admit(self, sender: Endpoint, header: Header) -> Job:
+        return super().admit(self.jobs[header.job].workers[header.worker], header)
+
+
+@pytest.mark.parametrize(
+    ("system", "broken"),
+    [
+        pytest.param(System(2, 4, slot_type=OlderCounts), "holds", id="no tag check"),
+        pytest.param(System(2, 4, slot_type=OlderTakesOver), "to all twice", id="no order of tags"),
+        pytest.param(System(2, 4, slot_count=1), "no progress", id="one version"),
+        pytest.param(System(2, 4, slot_type=NoBitmap), "holds", id="no bitmap"),
+        pytest.param(System(2, 4, slot_type=ReplaysOpenRound), "holds", id="replay of open round"),
+        pytest.param(System(2, 4, slot_type=NeverReplays), "no progress", id="no replay"),
+        pytest.param(System(2, 4, switch_type=ReplaysToAll), "to all twice", id="replay to all"),
+        pytest.param(
+            System(2, 3, restart=True, switch_type=AdmitsAnyEpoch), "holds", id="any epoch"
+        ),
+        pytest.param(
+            System(2, 3, restart=True, worker_checks_epoch=False), "took a result", id="old result"
+        ),
+        pytest.param(System(2, 4, switch_type=AdmitsAnySender), "holds", id="any sender"),
+    ],
+)
+def test_seeded_bugs_are_found(system: System, broken: str) -> None:
+    with pytest.raises(Violation, match=broken) as found:
+        search(system)
+    assert "arrives" in str(found.value), "the trace is missing"
