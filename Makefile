@@ -1,7 +1,8 @@
 # `make demo` and `make test` are each enough on a fresh machine with Python 3.10+, cc and make.
 # Everything lands in $(VENV); stamps there make a second run start at once.
 .DEFAULT_GOAL := help
-.PHONY: help venv test test-fast lint format types native-lint generated demo constraints clean distclean
+.PHONY: help venv demo test lint python-lint native-lint generated types format constraints \
+	clean distclean
 .DELETE_ON_ERROR:
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -38,7 +39,9 @@ test: $(VENV)/.built  ## run every test this machine can run (ARGS="-k name")
 	@tools/machine.sh test
 	@$(VENV)/bin/pytest $(ARGS)
 
-lint: $(VENV)/.built native-lint types generated  ## ruff, clang-format, mypy, generated files
+lint: python-lint native-lint generated types  ## ruff, clang-format, generated files, mypy
+
+python-lint: $(VENV)/.built  ## ruff, check and format
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 
@@ -47,6 +50,9 @@ types: $(VENV)/.built  ## mypy --strict
 
 native-lint: $(VENV)/.built  ## clang-format, as an error
 	@$(VENV)/bin/clang-format --dry-run -Werror $(native)
+
+generated: $(VENV)/.built  ## fail when a generated file is not what its source says
+	@$(py) -m ina.protocol.emit --check
 
 format: $(VENV)/.built  ## rewrite Python and C++ in the project's style
 	@$(VENV)/bin/ruff check --fix --quiet . || true
