@@ -1,1 +1,1 @@
-"""rpc (see docs/architecture.md)."""
+"""The gRPC contract between hosts, operators and the controller (``controller.proto``)."""
