@@ -1,0 +1,160 @@
+"""Compile P4_16 programs for v1model with p4c, reproducibly: same sources, same bytes.
+
+p4c writes the paths it was called with into the JSON. It is run in `root` with relative paths, and
+the JSON is written anew with those paths tidied, so that no machine's directories are in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import posixpath
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ina.p4.errors import P4cMissingError, P4CompileError
+from ina.p4.programs import (
+    COMPILED_DIR,
+    P4_DIR,
+    POOL_SOURCE,
+    build_defines,
+    build_name,
+    write_manifest,
+)
+from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
+
+P4C = "p4c-bm2-ss"
+COMPILE_DEADLINE_S = 300.0
+_PACKAGE_ROOT = P4_DIR.parent.parent
+
+
+def find_p4c() -> Path:
+    """Return the compiler: what INA_P4C names, else p4c-bm2-ss on PATH.
+
+    Raises:
+        P4cMissingError: there is none.
+    """
+    named = os.environ.get("INA_P4C")
+    found = shutil.which(named or P4C)
+    if found is not None:
+        return Path(found)
+    if named:
+        raise P4cMissingError(f"INA_P4C={named} is not an executable file")
+    raise P4cMissingError(
+        f"{P4C} is not on PATH and INA_P4C is not set; install p4c (https://github.com/p4lang/p4c) "
+        "or use the programs that ship with ina (ina p4 info)"
+    )
+
+
+def compile_program(
+    source: Path,
+    out_dir: Path,
+    name: str,
+    defines: Mapping[str, str] | None = None,
+    *,
+    root: Path | None = None,
+) -> tuple[Path, Path]:
+    """Compile `source` to ``out_dir/name.json`` and ``out_dir/name.p4info.txtpb``; return both.
+
+    Source paths in the JSON are relative to `root` (default: the source's directory): p4c runs
+    there.
+
+    Raises:
+        P4cMissingError: no compiler.
+        P4CompileError: the source cannot be read, p4c refuses it, or does not end in 300 s.
+    """
+    p4c = find_p4c()
+    if not source.is_file():
+        raise P4CompileError(f"{source}: no such P4 program")
+    root = (root or source.parent).resolve()
+    with tempfile.TemporaryDirectory(prefix="ina-p4-") as scratch:
+        json_file, p4info_file = Path(scratch, "program.json"), Path(scratch, "p4info.txtpb")
+        command = [
+            *(str(p4c), "--std", "p4-16", "--Wdisable=unused"),
+            *(f"-D{key}={value}" for key, value in sorted((defines or {}).items())),
+            *("-o", str(json_file), "--p4runtime-files", str(p4info_file)),
+            os.path.relpath(source.resolve(), root),
+        ]
+        _run(command, root, source)
+        program = _tidy_paths(json.loads(json_file.read_text()))
+        p4info = p4info_file.read_text()
+    out_dir.mkdir(parents=True, exist_ok=True)
+    outputs = out_dir / f"{name}.json", out_dir / f"{name}.p4info.txtpb"
+    outputs[0].write_text(_dump(program))
+    outputs[1].write_text(p4info)
+    return outputs
+
+
+def compile_pool(values: int, out_dir: Path) -> tuple[Path, Path]:
+    """Compile the pool program with `values` values a packet into `out_dir`; return both files.
+
+    Raises: as compile_program.
+    """
+    return compile_program(
+        POOL_SOURCE, out_dir, build_name(values), build_defines(values), root=_PACKAGE_ROOT
+    )
+
+
+def compile_all() -> None:
+    """Compile every checked-in build again, and record the hashes of their sources.
+
+    Raises: as compile_program.
+    """
+    for values in VALUES_PER_PACKET_BUILDS:
+        compile_pool(values, COMPILED_DIR)
+    write_manifest()
+
+
+def _run(command: list[str], root: Path, source: Path) -> None:
+    try:
+        done = subprocess.run(
+            command, cwd=root, capture_output=True, text=True, timeout=COMPILE_DEADLINE_S
+        )
+    except subprocess.TimeoutExpired as error:
+        raise P4CompileError(f"{source}: p4c took more than {COMPILE_DEADLINE_S:g} s") from error
+    except OSError as error:
+        raise P4cMissingError(f"cannot run {command[0]}: {error.strerror}") from error
+    if done.returncode != 0:
+        raise P4CompileError(_first_error(done.stderr) or f"{source}: p4c exited {done.returncode}")
+
+
+def _first_error(stderr: str) -> str:
+    """Return p4c's first error line, or the first line that says anything."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    errors = [line for line in lines if re.search(r"\berror:", line)]
+    return (errors or lines or [""])[0]
+
+
+def _tidy_paths(node: Any) -> Any:
+    """Return the JSON with ``a/b/../c.p4`` in its file names made ``a/c.p4``."""
+    if isinstance(node, dict):
+        return {
+            key: posixpath.normpath(value)
+            if key in ("filename", "program") and isinstance(value, str) and value
+            else _tidy_paths(value)
+            for key, value in node.items()
+        }
+    if isinstance(node, list):
+        return [_tidy_paths(item) for item in node]
+    return node
+
+
+def _dump(program: dict[str, Any]) -> str:
+    """Return the JSON, one line a member of each top-level list: small, yet a diff can be read."""
+    members = []
+    for key, value in program.items():
+        if isinstance(value, list) and value:
+            items = ",\n".join(_compact(item) for item in value)
+            members.append(f"{json.dumps(key)}:[\n{items}\n]")
+        else:
+            members.append(f"{json.dumps(key)}:{_compact(value)}")
+    return "{\n" + ",\n".join(members) + "\n}\n"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,21 @@
+"""Errors of compiling and finding P4 programs."""
+
+from __future__ import annotations
+
+from ina.errors import InvalidInputError, MissingToolError
+
+
+class P4cMissingError(MissingToolError):
+    """No p4c-bm2-ss on this machine; the message says how to get it."""
+
+
+class P4CompileError(InvalidInputError):
+    """p4c refused the program; the message is p4c's first error, with file and line."""
+
+
+class P4InfoError(InvalidInputError):
+    """A file is not the P4Info that it should be."""
+
+
+class UnknownBuildError(InvalidInputError):
+    """There is no checked-in build with that many values a packet."""

@@ -1,0 +1,65 @@
+"""Names of the pool program's tables, actions and counters, as its P4Info has them.
+
+A test compares them with the P4Info of every build.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+PROGRAM: Final = "pool"
+CPU_PORT: Final = 510  # packet-in and packet-out
+SLOTS_TOTAL: Final = 8192  # slots of the whole switch, physical indices 0..8191
+JOBS_TOTAL: Final = 256  # length of the per-job counters; also the size of JOBS
+MEMBERS_TOTAL: Final = 4096  # workers of all jobs
+
+# Admission. Keys: job, epoch (low 16 bits).
+JOBS: Final = "PoolIngress.admission.jobs"
+# Parameters: epoch (32 bits), first_slot, slots, full_bitmap, group, job_index.
+ADMIT_JOB: Final = "PoolIngress.admission.admit_job"
+# Keys: ingress_port, src_addr, src_port, job, epoch, worker. Has a direct counter.
+MEMBERS: Final = "PoolIngress.admission.members"
+# Parameter: worker_bit (1 << worker).
+ADMIT_MEMBER: Final = "PoolIngress.admission.admit_member"
+
+# Distribute, egress. Keys: job, worker. Has a direct counter. In a job's multicast group the replica
+# of worker w has egress_rid (P4Runtime: instance) w + 1.
+RECEIVERS: Final = "PoolEgress.address.receivers"
+# Parameters: dst_mac, dst_addr, dst_port.
+ADDRESS: Final = "PoolEgress.address.address"
+
+# Mark. No key: set the default action. Parameter: packets (above this queue depth: marked).
+ECN_THRESHOLD: Final = "PoolEgress.mark.ecn_threshold"
+MARK_ABOVE: Final = "PoolEgress.mark.mark_above"
+
+# Forwarding.
+ROUTER_MACS: Final = "PoolIngress.forwarding.router_macs"  # key: dst_mac; action NoAction
+NO_ACTION: Final = "NoAction"
+IPV4_LPM: Final = "PoolIngress.forwarding.ipv4_lpm"  # key: dst_addr (LPM)
+ROUTE: Final = "PoolIngress.forwarding.route"  # port, src_mac, dst_mac
+DMAC: Final = "PoolIngress.forwarding.dmac"  # key: dst_mac
+FORWARD: Final = "PoolIngress.forwarding.forward"  # port
+FLOOD: Final = "PoolIngress.forwarding.flood"  # group, with replicas of egress_rid >= 1
+SEND_TO_CONTROLLER: Final = "PoolIngress.forwarding.send_to_controller"
+DROP: Final = "PoolIngress.forwarding.drop"
+
+# Indirect counters, packets and bytes, by job_index.
+JOB_CONTRIBUTIONS: Final = "PoolIngress.distribute.job_contributions"  # summed
+JOB_RESULTS: Final = "PoolIngress.distribute.job_results"  # sums completed
+JOB_REPLAYS: Final = "PoolIngress.distribute.job_replays"  # finished sums sent again to one worker
+JOB_DUPLICATES: Final = "PoolIngress.distribute.job_duplicates"  # repeated, sum not complete
+JOB_STALE: Final = "PoolIngress.distribute.job_stale"  # older than the slot's owner
+JOB_ECN_MARKS: Final = "PoolEgress.mark.job_ecn_marks"  # results marked by queue depth
+JOB_UNADDRESSED: Final = "PoolEgress.address.job_unaddressed"  # results without a receiver entry
+JOB_COUNTERS: Final = (
+    JOB_CONTRIBUTIONS,
+    JOB_RESULTS,
+    JOB_REPLAYS,
+    JOB_DUPLICATES,
+    JOB_STALE,
+    JOB_ECN_MARKS,
+    JOB_UNADDRESSED,
+)
+
+# Indirect counter, packets and bytes, by ina.protocol.spec.DropReason.
+DROPS: Final = "PoolIngress.distribute.drops"

@@ -1,0 +1,93 @@
+"""The compiled programs that ship with ina, and the manifest that ties them to their sources.
+
+Users of ina need no P4 compiler: ``compiled/`` holds p4c's BMv2 JSON and P4Info for each build, and
+``manifest.json`` the hash of the sources that they were made from. A test fails when they differ.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ina.p4.errors import UnknownBuildError
+from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
+
+P4_DIR = Path(__file__).resolve().parent
+POOL_SOURCE = P4_DIR / "v1model" / "pool.p4"
+COMPILED_DIR = P4_DIR / "compiled"
+MANIFEST = COMPILED_DIR / "manifest.json"
+
+
+@dataclass(frozen=True)
+class CompiledProgram:
+    """A program as a P4Runtime client sets it: two files, and the hash of what they came from."""
+
+    p4info: Path  # text protobuf
+    bmv2_json: Path
+    source_sha256: str  # of every source file and the build's defines, in hex
+
+
+def build_name(values: int) -> str:
+    """Return the file stem of the pool program's build with `values` values a packet."""
+    return f"pool_v1model_{values}"
+
+
+def build_defines(values: int) -> dict[str, str]:
+    """Return the preprocessor definitions of the build with `values` values a packet."""
+    return {"VALUES_PER_PACKET": str(values)}
+
+
+def source_files() -> list[Path]:
+    """Return the P4 files that the pool program is made of, in a fixed order."""
+    return sorted([*P4_DIR.glob("shared/*.p4"), *P4_DIR.glob("v1model/*.p4")])
+
+
+def source_sha256(defines: Mapping[str, str]) -> str:
+    """Return the hash, in hex, of the pool program's sources (names and contents) and defines."""
+    digest = hashlib.sha256()
+    for name, value in sorted(defines.items()):
+        digest.update(f"{name}={value}\0".encode())
+    for path in source_files():
+        content = path.read_bytes()
+        relative = path.relative_to(P4_DIR).as_posix()
+        digest.update(f"{relative}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def compiled(values: int) -> CompiledProgram:
+    """Return the checked-in build of the pool program with `values` int32 values a packet.
+
+    Raises:
+        UnknownBuildError: there is no such build.
+    """
+    if values not in VALUES_PER_PACKET_BUILDS:
+        known = ", ".join(str(build) for build in VALUES_PER_PACKET_BUILDS)
+        raise UnknownBuildError(f"no compiled program with {values} values a packet: have {known}")
+    name = build_name(values)
+    manifest = json.loads(MANIFEST.read_text())
+    return CompiledProgram(
+        p4info=COMPILED_DIR / f"{name}.p4info.txtpb",
+        bmv2_json=COMPILED_DIR / f"{name}.json",
+        source_sha256=manifest["builds"][name]["source_sha256"],
+    )
+
+
+def write_manifest() -> None:
+    """Record that the files in ``compiled/`` were made from the sources as they are now."""
+    builds = {}
+    for values in VALUES_PER_PACKET_BUILDS:
+        name = build_name(values)
+        builds[name] = {
+            "source_sha256": source_sha256(build_defines(values)),
+            "json_sha256": _file_sha256(COMPILED_DIR / f"{name}.json"),
+            "p4info_sha256": _file_sha256(COMPILED_DIR / f"{name}.p4info.txtpb"),
+        }
+    MANIFEST.write_text(json.dumps({"builds": builds}, indent=2) + "\n")
+
+
+def _file_sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

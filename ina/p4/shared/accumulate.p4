@@ -1,0 +1,31 @@
+// Accumulate: the values, one register each (on Tofino two to a register pair).
+//
+// The first packet of a round overwrites, the others add, a repeated one reads the finished sum. The
+// packet carries away what the register then holds. Sums wrap modulo 2^32, as int32 does; for floats
+// the hosts scale so that they cannot.
+
+#ifndef INA_ACCUMULATE_P4
+#define INA_ACCUMULATE_P4
+
+#define VALUE_STATE(i, ...) STATE(bit<32>, value_##i, SLOTS_TOTAL)
+
+// The three bodies: `operand` is the packet's value, `value` the register, `rv` what goes out.
+#define TAKE_VALUE(operand) value = operand; rv = value;
+#define JOIN_VALUE(operand) value = value + operand; rv = value;
+#define READ_VALUE(operand) rv = value;
+
+control Accumulate(inout headers_t hdr, inout ina_metadata_t meta) {
+    REPEAT(VALUE_STATE)
+
+    VALUES_ACTION(take_values, TAKE_VALUE)
+    VALUES_ACTION(join_values, JOIN_VALUE)
+    VALUES_ACTION(read_values, READ_VALUE)
+
+    BY_ACCESS_VALUES(touch_values, meta.access, take_values, join_values, read_values)
+
+    apply {
+        RUN_BY_ACCESS_VALUES(touch_values, meta.access, take_values, join_values, read_values)
+    }
+}
+
+#endif // INA_ACCUMULATE_P4

@@ -1,0 +1,43 @@
+// Sizes of the build, and the numbers that the controls agree on.
+
+#ifndef INA_CONSTANTS_P4
+#define INA_CONSTANTS_P4
+
+// int32 values in a packet: 64 is what Tofino sums in one pass, 256 (1 KiB) is for software targets.
+#ifndef VALUES_PER_PACKET
+#define VALUES_PER_PACKET 64
+#endif
+
+// Slots of the whole switch, shared out to jobs by the controller. 256 values: 8 MiB of registers.
+#ifndef SLOTS_TOTAL
+#define SLOTS_TOTAL 8192
+#endif
+
+// Jobs that may be admitted at one time; also the length of the per-job counters.
+#define JOBS_TOTAL 256
+// A job has at most 32 workers (INA_MAX_WORKERS); the pool of members is shared by all jobs.
+#define MEMBERS_TOTAL 4096
+
+// What this packet does to its slot. Slots and Contribution decide it, Accumulate and Distribute
+// act on it.
+typedef bit<8> access_t;
+const access_t ACCESS_REFUSED = 0;   // nothing: not admitted; drop_reason says why
+const access_t ACCESS_TAKE = 1;      // newer than the owner: overwrite
+const access_t ACCESS_JOIN = 2;      // first contribution of this worker to the owner's round: add
+const access_t ACCESS_READ = 3;      // repeated, and the sum is complete: read it out again
+const access_t ACCESS_DUPLICATE = 4; // repeated, and the sum is not complete: nothing
+const access_t ACCESS_STALE = 5;     // older than the owner: nothing
+
+// Serial-number arithmetic (RFC 1982) on 32 bits: `a` is `b` or newer. Numbers exactly 2^31 apart
+// count as older, so that what cannot be told is never summed.
+#define NOT_OLDER(a, b) ((a) - (b) < 0x80000000)
+
+const bit<16> ETHERTYPE_IPV4 = 0x0800;
+const bit<8> IP_PROTOCOL_UDP = 17;
+const bit<16> ETHERNET_BYTES = 14;
+const bit<16> IPV4_BYTES = 20;
+const bit<16> UDP_BYTES = 8;
+const bit<2> ECN_NOT_ECT = 0; // the sender does not understand ECN: never mark
+const bit<2> ECN_CE = 3;      // congestion experienced
+
+#endif // INA_CONSTANTS_P4

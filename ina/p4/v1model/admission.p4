@@ -1,0 +1,89 @@
+// Admission: a packet counts only if it is whole, and from where the controller said.
+//
+// The order of the checks is that of INA_DROP_*: the first that fails is counted. Nothing is answered, so
+// that a forged source address gains nothing.
+
+#ifndef INA_ADMISSION_P4
+#define INA_ADMISSION_P4
+
+control Admission(inout headers_t hdr, inout ina_metadata_t meta,
+                  inout standard_metadata_t standard_metadata) {
+    direct_counter(CounterType.packets_and_bytes) member_packets;
+
+    action refuse(bit<8> reason) {
+        meta.access = ACCESS_REFUSED;
+        meta.drop_reason = reason;
+    }
+
+    // first_slot + slots must not exceed SLOTS_TOTAL; epochs are never used twice on one switch.
+    action admit_job(bit<32> epoch, bit<32> first_slot, bit<16> slots, bit<32> full_bitmap,
+                     bit<16> group, bit<16> job_index) {
+        meta.epoch = epoch;
+        meta.slot_index = first_slot + (bit<32>)hdr.ina.slot;
+        meta.job_slots = slots;
+        meta.full_bitmap = full_bitmap;
+        meta.group = group;
+        meta.job_index = job_index;
+    }
+    action unknown_job() { refuse(INA_DROP_JOB); }
+
+    action admit_member(bit<32> worker_bit) {
+        meta.worker_bit = worker_bit;
+        meta.access = ACCESS_TAKE; // not refused; Slots says what
+    }
+    action unknown_member() { refuse(INA_DROP_MEMBER); }
+
+    table jobs {
+        key = {
+            hdr.ina.job: exact @name("job");
+            hdr.ina.epoch: exact @name("epoch"); // low 16 bits
+        }
+        actions = { admit_job; @defaultonly unknown_job; }
+        const default_action = unknown_job();
+        size = JOBS_TOTAL;
+    }
+
+    table members {
+        key = {
+            standard_metadata.ingress_port: exact @name("ingress_port");
+            hdr.ipv4.src_addr: exact @name("src_addr");
+            hdr.udp.src_port: exact @name("src_port");
+            hdr.ina.job: exact @name("job");
+            hdr.ina.epoch: exact @name("epoch");
+            hdr.ina.worker: exact @name("worker");
+        }
+        actions = { admit_member; @defaultonly unknown_member; }
+        const default_action = unknown_member();
+        counters = member_packets;
+        size = MEMBERS_TOTAL;
+    }
+
+    apply {
+        // UDP payload bytes that the header announces. The frame must hold exactly them: bytes behind
+        // them would travel on in the result.
+        bit<16> payload_bytes = INA_HEADER_BYTES + ((bit<16>)hdr.ina.value_count << 2);
+
+        if (!hdr.ina.isValid()
+            || (hdr.ina.value_count != 0 && !hdr.values.isValid())
+            || hdr.ipv4.more_fragments == 1
+            || hdr.udp.length_bytes != UDP_BYTES + payload_bytes
+            || hdr.ipv4.total_bytes != IPV4_BYTES + UDP_BYTES + payload_bytes
+            || standard_metadata.packet_length
+                   != (bit<32>)(ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + payload_bytes)
+            || standard_metadata.checksum_error == 1) {
+            refuse(INA_DROP_MALFORMED);
+        } else if (hdr.ina.version != INA_VERSION) {
+            refuse(INA_DROP_VERSION);
+        } else if (hdr.ina.kind != INA_KIND_CONTRIBUTION) {
+            refuse(INA_DROP_KIND);
+        } else if (jobs.apply().hit) {
+            if (members.apply().hit) {
+                if (hdr.ina.slot >= meta.job_slots) {
+                    refuse(INA_DROP_SLOT);
+                }
+            }
+        }
+    }
+}
+
+#endif // INA_ADMISSION_P4

@@ -1,0 +1,33 @@
+// The header stack and the metadata of the v1model program.
+
+#ifndef INA_V1MODEL_HEADERS_P4
+#define INA_V1MODEL_HEADERS_P4
+
+#include "../shared/headers.p4"
+#include "../shared/metadata.p4"
+
+#define CPU_PORT 510 // packet-in and packet-out
+
+@controller_header("packet_out")
+header packet_out_h {
+    bit<9> egress_port;
+    bit<7> padding;
+}
+
+@controller_header("packet_in")
+header packet_in_h {
+    bit<9> ingress_port;
+    bit<7> padding;
+}
+
+struct headers_t {
+    packet_out_h packet_out;
+    packet_in_h  packet_in;
+    ethernet_h   ethernet;
+    ipv4_h       ipv4;
+    udp_h        udp;
+    ina_h        ina;
+    values_h     values;
+}
+
+#endif // INA_V1MODEL_HEADERS_P4

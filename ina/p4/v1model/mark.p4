@@ -1,0 +1,31 @@
+// Mark: tell senders that a queue of this switch is long (ECN).
+
+#ifndef INA_MARK_P4
+#define INA_MARK_P4
+
+control Mark(inout headers_t hdr, inout ina_metadata_t meta,
+             inout standard_metadata_t standard_metadata) {
+    counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_ecn_marks;
+    bit<19> threshold_packets;
+
+    action mark_above(bit<19> packets) { threshold_packets = packets; }
+
+    // No key: the controller sets the default action. As compiled, nothing is marked.
+    table ecn_threshold {
+        actions = { mark_above; }
+        default_action = mark_above(0x7FFFF);
+    }
+
+    apply {
+        ecn_threshold.apply();
+        if (standard_metadata.enq_qdepth > threshold_packets) {
+            if (hdr.ipv4.ecn != ECN_NOT_ECT) {
+                hdr.ipv4.ecn = ECN_CE;
+            }
+            hdr.ina.flags = hdr.ina.flags | INA_FLAG_ECN;
+            job_ecn_marks.count((bit<32>)meta.job_index);
+        }
+    }
+}
+
+#endif // INA_MARK_P4

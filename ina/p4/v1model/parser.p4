@@ -1,0 +1,94 @@
+// Parser, deparser, IPv4 header checksum.
+
+#ifndef INA_PARSER_P4
+#define INA_PARSER_P4
+
+parser PoolParser(packet_in packet, out headers_t hdr, inout ina_metadata_t meta,
+                  inout standard_metadata_t standard_metadata) {
+    state start {
+        transition select(standard_metadata.ingress_port) {
+            CPU_PORT: parse_packet_out;
+            default: parse_ethernet;
+        }
+    }
+
+    state parse_packet_out {
+        packet.extract(hdr.packet_out);
+        transition parse_ethernet;
+    }
+
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.ethertype) {
+            ETHERTYPE_IPV4: parse_ipv4;
+            default: accept;
+        }
+    }
+
+    // Options and fragments but the first have no UDP header where we look: ordinary traffic.
+    state parse_ipv4 {
+        packet.extract(hdr.ipv4);
+        transition select(hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.fragment_offset,
+                          hdr.ipv4.protocol) {
+            (4, 5, 0, IP_PROTOCOL_UDP): parse_udp;
+            default: accept;
+        }
+    }
+
+    state parse_udp {
+        packet.extract(hdr.udp);
+        transition select(hdr.udp.dst_port) {
+            INA_UDP_PORT: parse_ina;
+            default: accept;
+        }
+    }
+
+    // A packet that ends early leaves the header that it lacks invalid: Admission counts it.
+    state parse_ina {
+        packet.extract(hdr.ina);
+        transition select(hdr.ina.value_count) {
+            VALUES_PER_PACKET: parse_values;
+            default: accept;
+        }
+    }
+
+    state parse_values {
+        packet.extract(hdr.values);
+        transition accept;
+    }
+}
+
+control PoolDeparser(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr.packet_in);
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.ipv4);
+        packet.emit(hdr.udp);
+        packet.emit(hdr.ina);
+        packet.emit(hdr.values);
+    }
+}
+
+#define IPV4_CHECKSUM_FIELDS                                                       \
+    { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn,                 \
+      hdr.ipv4.total_bytes, hdr.ipv4.identification, hdr.ipv4.reserved,            \
+      hdr.ipv4.dont_fragment, hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset,   \
+      hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src_addr, hdr.ipv4.dst_addr }
+
+// A header with options is not ours to judge: routing changes its checksum by what it changes.
+control PoolVerifyChecksum(inout headers_t hdr, inout ina_metadata_t meta) {
+    apply {
+        verify_checksum(hdr.ipv4.isValid() && hdr.ipv4.ihl == 5, IPV4_CHECKSUM_FIELDS,
+                        hdr.ipv4.checksum, HashAlgorithm.csum16);
+    }
+}
+
+// Results are new packets: their header is summed anew.
+control PoolComputeChecksum(inout headers_t hdr, inout ina_metadata_t meta) {
+    apply {
+        update_checksum(hdr.ina.isValid(), IPV4_CHECKSUM_FIELDS, hdr.ipv4.checksum,
+                        HashAlgorithm.csum16);
+    }
+}
+
+#endif // INA_PARSER_P4

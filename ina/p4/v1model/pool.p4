@@ -1,0 +1,69 @@
+// Mode `pool` on v1model: a job owns a range of slots, and a sum is complete when every worker is in it.
+//
+// This file is the pipeline's diagram. Build: ina p4 compile --values 64|256.
+
+#include <core.p4>
+#include <v1model.p4>
+
+#include "headers.p4"
+#include "shim.p4"
+#include "parser.p4"
+
+#include "forwarding.p4"
+#include "admission.p4"
+#include "../shared/slots.p4"
+#include "../shared/contribution.p4"
+#include "../shared/accumulate.p4"
+#include "distribute.p4"
+#include "mark.p4"
+
+control PoolIngress(inout headers_t hdr, inout ina_metadata_t meta,
+                    inout standard_metadata_t standard_metadata) {
+    Forwarding() forwarding;
+    Admission() admission;
+    Slots() slots;
+    Contribution() contribution;
+    Accumulate() accumulate;
+    Distribute() distribute;
+
+    apply {
+        if (hdr.udp.isValid() && hdr.udp.dst_port == INA_UDP_PORT) {
+            admission.apply(hdr, meta, standard_metadata);
+            if (meta.access != ACCESS_REFUSED) {
+                slots.apply(hdr, meta);
+                if (meta.access != ACCESS_STALE) {
+                    contribution.apply(hdr, meta);
+                    if (hdr.values.isValid()) {
+                        accumulate.apply(hdr, meta);
+                    }
+                }
+            }
+            distribute.apply(hdr, meta, standard_metadata);
+        } else {
+            forwarding.apply(hdr, meta, standard_metadata);
+        }
+    }
+}
+
+control PoolEgress(inout headers_t hdr, inout ina_metadata_t meta,
+                   inout standard_metadata_t standard_metadata) {
+    Address() address;
+    Mark() mark;
+
+    apply {
+        if (hdr.ina.isValid()) {
+            address.apply(hdr, meta, standard_metadata);
+            mark.apply(hdr, meta, standard_metadata);
+        } else if (standard_metadata.egress_port == CPU_PORT) {
+            hdr.packet_in.setValid();
+            hdr.packet_in.ingress_port = standard_metadata.ingress_port;
+            hdr.packet_in.padding = 0;
+        } else if (standard_metadata.egress_rid != 0
+                   && standard_metadata.egress_port == standard_metadata.ingress_port) {
+            mark_to_drop(standard_metadata); // a flood goes everywhere but back
+        }
+    }
+}
+
+V1Switch(PoolParser(), PoolVerifyChecksum(), PoolIngress(), PoolEgress(), PoolComputeChecksum(),
+         PoolDeparser()) main;
