@@ -1,0 +1,114 @@
+"""Executes the blocks of one page, in order, in one scratch directory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.docs.page import Block
+
+ROOT = Path(__file__).parent.parent.parent
+TIMEOUT_S = 60.0
+# Printed by a server before it serves; later blocks may talk to it then.
+READY_TIMEOUT_S = 60.0
+
+
+class PageRunner:
+    """A scratch directory that looks like the checkout, and the processes a page left running."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.background: list[tuple[Block, subprocess.Popen[bytes]]] = []
+        for entry in ROOT.iterdir():
+            if entry.name not in (".git", "build"):
+                (directory / entry.name).symlink_to(entry)
+        scripts = Path(sys.executable).parent
+        self.env = {**os.environ, "PATH": f"{scripts}:{os.environ['PATH']}", "COLUMNS": "100"}
+
+    def reason_to_skip(self, block: Block) -> str | None:
+        """Why the block cannot run here, if it cannot."""
+        if "skip" in block.notes:
+            return block.notes["skip"] or "the page says so"
+        for need in filter(None, map(str.strip, block.notes.get("needs", "").split(","))):
+            if need == "root" and os.geteuid() == 0:
+                continue
+            if (ROOT / need).exists() or shutil.which(need, path=self.env["PATH"]):
+                continue
+            return f"needs {need}"
+        return None
+
+    def run(self, block: Block) -> None:
+        """Execute one block; raises AssertionError with what it printed when it fails."""
+        if "file" in block.notes:
+            (self.directory / block.notes["file"]).write_text(block.text + "\n")
+        elif "background" in block.notes:
+            self._start(block)
+        else:
+            self._finish(block)
+
+    def close(self) -> None:
+        """Stop what the page left running; raises AssertionError when a server had died."""
+        died = [str(block) for block, process in self.background if process.poll() is not None]
+        for _, process in self.background:
+            _end(process)
+        assert not died, f"stopped before its page ended: {died}"
+
+    def _command(self, block: Block) -> list[str]:
+        if block.language == "python":
+            return [sys.executable, "-c", block.text]
+        return ["bash", "-e", "-o", "pipefail", "-c", block.script]
+
+    def _start(self, block: Block) -> None:
+        log = self.directory / f".background-{block.line}"
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                self._command(block), cwd=self.directory, env=self.env, stdout=out,
+                stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+        self.background.append((block, process))
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        while not log.read_bytes().count(b"\n"):
+            assert process.poll() is None, f"{block} ended: {log.read_text()}"
+            assert time.monotonic() < deadline, f"{block} printed nothing in {READY_TIMEOUT_S} s"
+            time.sleep(0.05)
+
+    def _finish(self, block: Block) -> None:
+        process = subprocess.Popen(
+            self._command(block), cwd=self.directory, env=self.env, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        timeout_s = float(block.notes.get("timeout", TIMEOUT_S))
+        try:
+            output, _ = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{block} took longer than {timeout_s:.0f} s") from None
+        finally:
+            _end(process)
+        text = output.decode(errors="replace")
+        wanted = int(block.notes.get("fails", 0))
+        assert process.returncode == wanted, f"{block} exited with {process.returncode}:\n{text}"
+        if "exact" in block.notes:
+            assert text.rstrip("\n") == block.shown.rstrip("\n"), str(block)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the block's whole process group: politely, then not."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, sign)
+        except ProcessLookupError:
+            break
+        try:
+            process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            continue
+        if sign == signal.SIGTERM:
+            time.sleep(0.2)  # children of a shell that ended at once get a moment to end too
+    process.wait(timeout=5)
+    if process.stdout:
+        process.stdout.close()

@@ -1,0 +1,98 @@
+"""Every command in the README and in docs/ is executed; every link leads somewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs import page as pages
+from tests.docs.page import blocks
+from tests.docs.runner import ROOT, PageRunner
+
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+SHELLS = {"sh", "bash", "shell", "zsh"}
+
+all_pages = pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+
+
+@all_pages
+@pytest.mark.timeout(600)
+def test_commands_run(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """Blocks that cannot run here are named in the report; a page with no other is skipped."""
+    runnable = [block for block in blocks(page) if block.language in ("console", "python")]
+    if not runnable:
+        pytest.skip("no commands on this page")
+    runner = PageRunner(tmp_path)
+    skipped = []
+    try:
+        for block in runnable:
+            if reason := runner.reason_to_skip(block):
+                skipped.append(f"{block}: {reason}")
+            else:
+                runner.run(block)
+    finally:
+        runner.close()
+    if skipped:
+        request.node.add_report_section("call", "blocks not executed", "\n".join(skipped))
+    if len(skipped) == len(runnable):
+        pytest.skip("; ".join(skipped))
+
+
+@all_pages
+def test_commands_are_written_so_that_they_can_be_run(page: Path) -> None:
+    for block in blocks(page):
+        assert block.language not in SHELLS, f"{block}: use ```console with lines `$ command`"
+        if block.language == "console":
+            assert block.script.strip(), f"{block}: no line begins with `$ `"
+
+
+@all_pages
+def test_links_resolve(page: Path) -> None:
+    broken = []
+    for link in pages.links(page):
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if not target.exists() or (
+            anchor and target.suffix == ".md" and anchor not in pages.anchors(target)
+        ):
+            broken.append(link)
+    assert broken == []
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    return page
+
+
+def test_a_failing_command_fails_its_page(tmp_path: Path) -> None:
+    (block,) = blocks(write(tmp_path, "```console\n$ echo one; exit 3\none\n```\n"))
+    (tmp_path / "run").mkdir()
+    with pytest.raises(AssertionError, match="exited with 3"):
+        PageRunner(tmp_path / "run").run(block)
+
+
+def test_exact_output_is_compared_and_continued_lines_are_one_command(tmp_path: Path) -> None:
+    text = "<!-- exact -->\n```console\n$ echo one \\\n> two\none two\n```\n"
+    (tmp_path / "run").mkdir()
+    runner = PageRunner(tmp_path / "run")
+    (block,) = blocks(write(tmp_path, text))
+    runner.run(block)
+    (block,) = blocks(write(tmp_path, text.replace("one two\n", "three\n")))
+    with pytest.raises(AssertionError):
+        runner.run(block)
+
+
+def test_a_background_block_runs_until_its_page_ends(tmp_path: Path) -> None:
+    text = "<!-- background -->\n```console\n$ echo $$ > pid; echo ready; sleep 60\n```\n"
+    (tmp_path / "run").mkdir()
+    runner = PageRunner(tmp_path / "run")
+    (block,) = blocks(write(tmp_path, text))
+    runner.run(block)
+    pid = int((tmp_path / "run" / "pid").read_text())
+    assert Path(f"/proc/{pid}").exists()
+    runner.close()
+    assert not Path(f"/proc/{pid}").exists()
