@@ -64,10 +64,10 @@ class DropReason(IntEnum):
 class ValueType(IntEnum):
     """Type of the tensor that the int32 values stand for."""
 
-    INT32 = 0
-    FLOAT32 = 1
-    FLOAT16 = 2
-    BFLOAT16 = 3
+    INT32 = 0  # the values themselves; sums wrap around
+    FLOAT32 = 1  # IEEE 754 binary32, scaled by the block's exponent
+    FLOAT16 = 2  # IEEE 754 binary16, scaled alike
+    BFLOAT16 = 3  # the upper half of a binary32, scaled alike
 
 
 @dataclass(frozen=True)

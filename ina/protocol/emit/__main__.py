@@ -13,7 +13,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m ina.protocol.emit", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing, fail on a stale file")
     if parser.parse_args().check:
-        for path in (stale := stale_files()):
+        stale = stale_files()
+        for path in stale:
             print(f"stale: {path} (run python -m ina.protocol.emit)", file=sys.stderr)
         return 1 if stale else 0
     for path in write_files():

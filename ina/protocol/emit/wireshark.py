@@ -1,0 +1,120 @@
+"""Emits the Wireshark dissector (Lua), which reads only what a packet really holds."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from ina.protocol import spec
+from ina.protocol.emit.notice import notice
+from ina.protocol.layout import PLACES, Place
+
+_ENUMS: dict[str, type[IntEnum]] = {"kind": spec.Kind, "value_type": spec.ValueType}
+
+_DISSECTOR = """\
+local too_short = ProtoExpert.new("ina.too_short", "Shorter than the header says",
+    expert.group.MALFORMED, expert.severity.ERROR)
+local too_long = ProtoExpert.new("ina.too_long", "Bytes follow the values",
+    expert.group.MALFORMED, expert.severity.ERROR)
+local bad_version = ProtoExpert.new("ina.bad_version", "Unknown version",
+    expert.group.UNDECODED, expert.severity.WARN)
+ina.experts = { too_short, too_long, bad_version }
+
+function ina.dissector(buffer, pinfo, root)
+    pinfo.cols.protocol = "INA"
+    local tree = root:add(ina, buffer())
+    if buffer:len() < HEADER_BYTES then
+        tree:add_proto_expert_info(too_short)
+        return buffer:len()
+    end
+    if buffer(0, 1):bitfield(0, 4) ~= VERSION then
+        tree:add_proto_expert_info(bad_version)
+        return buffer:len()
+    end
+    for _, item in ipairs(places) do
+        tree:add(fields[item.name], buffer(item.offset, item.bytes))
+    end
+    for _, flag in ipairs(flags) do
+        tree:add(fields[flag], buffer(FLAGS_OFFSET, 1))
+    end
+    local kind = kinds[buffer(0, 1):bitfield(4, 4)] or "unknown kind"
+    local job, worker = buffer(JOB_OFFSET, 2):uint(), buffer(WORKER_OFFSET, 1):uint()
+    local count = buffer(VALUE_COUNT_OFFSET, 2):bitfield(4, 12)
+    pinfo.cols.info = string.format("%s job %d worker %d seq %d, %d values",
+        kind, job, worker, buffer(SEQ_OFFSET, 4):uint(), count)
+    local held = math.min(count, math.floor((buffer:len() - HEADER_BYTES) / VALUE_BYTES))
+    if held > 0 then
+        local values = tree:add(ina, buffer(HEADER_BYTES, held * VALUE_BYTES), "Values")
+        for i = 0, held - 1 do
+            values:add(fields.value, buffer(HEADER_BYTES + i * VALUE_BYTES, VALUE_BYTES))
+        end
+    end
+    if buffer:len() < HEADER_BYTES + count * VALUE_BYTES then
+        tree:add_proto_expert_info(too_short)
+    elseif buffer:len() > HEADER_BYTES + count * VALUE_BYTES then
+        tree:add_proto_expert_info(too_long)
+    end
+    return buffer:len()
+end
+
+DissectorTable.get("udp.port"):add(UDP_PORT, ina)
+"""
+
+
+def render() -> str:
+    """Returns the text of ``tools/wireshark/ina.lua``."""
+    flags = [str(flag.name).lower() for flag in spec.Flag]
+    return "\n".join(
+        [
+            *notice("--"),
+            "-- Use: wireshark -X lua_script:tools/wireshark/ina.lua, or copy it to the plugins.",
+            "",
+            'local ina = Proto("ina", "In-Network Aggregation")',
+            f"local VERSION, UDP_PORT = {spec.VERSION}, {spec.UDP_PORT}",
+            f"local HEADER_BYTES, VALUE_BYTES = {spec.HEADER_BYTES}, {spec.VALUE_BYTES}",
+            *(
+                f"local {name.upper()}_OFFSET = {_place(name).word_offset_bytes}"
+                for name in ("flags", "job", "worker", "value_count", "seq")
+            ),
+            *(_value_names(name, members) for name, members in _ENUMS.items()),
+            "local fields = {",
+            *(f"    {place.name} = {_proto_field(place)}," for place in PLACES),
+            *(f"    flag_{str(f.name).lower()} = {_proto_flag(f)}," for f in spec.Flag),
+            '    value = ProtoField.int32("ina.value", "value"),',
+            "}",
+            "ina.fields = fields",
+            "",
+            "-- In wire order; offset and bytes of the word that holds the field.",
+            "local places = {",
+            *(
+                f'    {{ name = "{place.name}", offset = {place.word_offset_bytes},'
+                f" bytes = {place.word_bits // 8} }},"
+                for place in PLACES
+            ),
+            "}",
+            "local flags = { " + ", ".join(f'"flag_{flag}"' for flag in flags) + " }",
+            "",
+            _DISSECTOR,
+        ]
+    )
+
+
+def _place(name: str) -> Place:
+    return next(place for place in PLACES if place.name == name)
+
+
+def _value_names(name: str, members: type[IntEnum]) -> str:
+    rows = ", ".join(f'[{member.value}] = "{member.name.lower()}"' for member in members)
+    return f"local {name}s = {{ {rows} }}"
+
+
+def _proto_field(place: Place) -> str:
+    base = "base.HEX" if place.name in ("flags", "contributors") else "base.DEC"
+    names = f"{place.name}s" if place.name in _ENUMS else "nil"
+    mask = f", 0x{place.mask << place.shift:x}" if place.bits < place.word_bits else ""
+    kind = f"ProtoField.uint{place.word_bits}"
+    return f'{kind}("ina.{place.name}", "{place.name}", {base}, {names}{mask})'
+
+
+def _proto_flag(flag: spec.Flag) -> str:
+    name = str(flag.name).lower()
+    return f'ProtoField.bool("ina.flags.{name}", "{name}", 8, nil, 0x{flag.value:02x})'

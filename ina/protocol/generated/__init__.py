@@ -1,0 +1,1 @@
+"""Python that ``python -m ina.protocol.emit`` writes."""

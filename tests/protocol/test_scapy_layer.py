@@ -1,0 +1,39 @@
+"""The emitted scapy layer and the codec say the same of every packet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+
+from ina.protocol.codec import decode
+from ina.protocol.generated.scapy_layer import INA
+from ina.protocol.layout import PLACES
+from tests.protocol.samples import sample_packets
+
+SAMPLES = sample_packets(200, seed=1)
+
+
+def test_scapy_reads_what_the_codec_wrote() -> None:
+    for header, values, payload in SAMPLES:
+        packet = INA(payload)
+        read = {place.name: int(getattr(packet, place.name)) for place in PLACES}
+        assert read == {place.name: int(getattr(header, place.name)) for place in PLACES}
+        assert packet.values == values
+
+
+def test_the_codec_reads_what_scapy_wrote() -> None:
+    for header, values, payload in SAMPLES:
+        fields: dict[str, Any] = {place.name: int(getattr(header, place.name)) for place in PLACES}
+        del fields["value_count"]  # scapy counts
+        wire = bytes(INA(**fields, values=values))
+        assert wire == payload
+        assert decode(wire)[0] == header
+
+
+def test_the_layer_is_bound_to_the_port_both_ways() -> None:
+    payload = SAMPLES[0][2]
+    for source, destination in ((1024, 17760), (17760, 1024)):
+        frame = bytes(Ether() / IP() / UDP(sport=source, dport=destination) / payload)
+        assert INA in Ether(frame)
