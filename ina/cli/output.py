@@ -10,15 +10,20 @@ import msgspec
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 # A pipe has no width; rich would fold lines at 80 columns and break what `grep` and `awk` read.
 _PIPE_WIDTH = 240
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A rich console on stdout or stderr: no colour, no folding when it is not a terminal."""
+    """A rich console on stdout or stderr: no colour, no folding when it is not a terminal.
+
+    Text is printed as it is: ``[x]`` is no markup (an array index is more likely than a style).
+    """
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, width=None if stream.isatty() else _PIPE_WIDTH, highlight=False)
+    width = None if stream.isatty() else _PIPE_WIDTH
+    return Console(stderr=stderr, width=width, highlight=False, markup=False)
 
 
 def emit(obj: Any, json: bool, human: RenderableType | None = None) -> None:
@@ -39,7 +44,13 @@ def table(
 ) -> Table:
     """A table whose columns of numbers are right-aligned; cells are shown by ``str``."""
     grid = [list(row) for row in rows]
-    view = Table(title=title, box=SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    view = Table(
+        title=title and Text(title),
+        box=SIMPLE_HEAD,
+        title_justify="left",
+        pad_edge=False,
+        show_edge=False,
+    )
     for index, name in enumerate(columns):
         numeric = bool(grid) and all(isinstance(row[index], int | float) for row in grid)
         view.add_column(name, justify="right" if numeric else "left")
@@ -73,12 +84,12 @@ def _render(obj: Any) -> RenderableType:
     return str(plain)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any) -> Text:
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return Text(f"{value:.6g}")
     if isinstance(value, list | dict):
-        return msgspec.json.encode(value).decode()
-    return str(value)
+        return Text(msgspec.json.encode(value).decode())
+    return Text(str(value))
 
 
 def _plain(value: Any) -> Any:

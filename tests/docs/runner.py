@@ -25,8 +25,12 @@ class PageRunner:
         self.directory = directory
         self.background: list[tuple[Block, subprocess.Popen[bytes]]] = []
         for entry in ROOT.iterdir():
-            if entry.name not in (".git", "build"):
+            if entry.name not in (".git", "build", "Makefile"):
                 (directory / entry.name).symlink_to(entry)
+        # make works in the checkout itself: an editable install must not point into scratch.
+        (directory / "Makefile").write_text(
+            f"%:\n\t@$(MAKE) --no-print-directory -C {ROOT} $@\nMakefile: ;\n"
+        )
         scripts = Path(sys.executable).parent
         self.env = {**os.environ, "PATH": f"{scripts}:{os.environ['PATH']}", "COLUMNS": "100"}
 
