@@ -24,6 +24,8 @@ Values = npt.NDArray[np.int32]
 WIRE_INT32 = np.dtype(">i4")
 """The values on the wire: int32, big endian."""
 
+_COUNT = next(place for place in PLACES if place.name == "value_count")
+
 
 @dataclass(frozen=True)
 class Header:
@@ -71,10 +73,7 @@ def decode_header(payload: bytes | memoryview) -> Header:
 
     Raises TruncatedPacketError (fewer than 24 bytes), UnknownVersionError, UnknownKindError.
     """
-    if len(payload) < HEADER_BYTES:
-        raise TruncatedPacketError(
-            f"packet of {len(payload)} bytes is shorter than the {HEADER_BYTES}-byte header"
-        )
+    _check_header_is_there(payload)
     whole = int.from_bytes(payload[:HEADER_BYTES], "big")
     numbers = {place.name: whole >> place.header_shift & place.mask for place in PLACES}
     version, kind, flags = numbers.pop("version"), numbers.pop("kind"), numbers.pop("flags")
@@ -83,6 +82,16 @@ def decode_header(payload: bytes | memoryview) -> Header:
     if kind not in Kind.__members__.values():
         raise UnknownKindError(f"packet kind {kind} is unknown")
     return Header(version, Kind(kind), Flag(flags), **numbers)
+
+
+def announced_bytes(payload: bytes | memoryview) -> int:
+    """Returns the UDP payload bytes that a header's value_count announces, whatever else it says.
+
+    Raises TruncatedPacketError (fewer than 24 bytes).
+    """
+    _check_header_is_there(payload)
+    count = int.from_bytes(payload[:HEADER_BYTES], "big") >> _COUNT.header_shift & _COUNT.mask
+    return HEADER_BYTES + VALUE_BYTES * count
 
 
 def encode(header: Header, values: npt.ArrayLike | None = None) -> bytes:
@@ -118,7 +127,7 @@ def decode(
         raise ValueCountError(
             f"value_count {header.value_count}, this build accepts {sorted(value_counts)}"
         )
-    expected_bytes = HEADER_BYTES + VALUE_BYTES * header.value_count
+    expected_bytes = announced_bytes(payload)
     if len(payload) != expected_bytes:
         error = TruncatedPacketError if len(payload) < expected_bytes else OverlongPacketError
         raise error(
@@ -127,3 +136,10 @@ def decode(
     values = np.frombuffer(payload, WIRE_INT32, count=header.value_count, offset=HEADER_BYTES)
     values.flags.writeable = False
     return header, values
+
+
+def _check_header_is_there(payload: bytes | memoryview) -> None:
+    if len(payload) < HEADER_BYTES:
+        raise TruncatedPacketError(
+            f"packet of {len(payload)} bytes is shorter than the {HEADER_BYTES}-byte header"
+        )

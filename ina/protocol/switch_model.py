@@ -10,14 +10,19 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ina.protocol.codec import Header, decode
-from ina.protocol.errors import (
-    PacketError,
-    UnknownKindError,
-    UnknownVersionError,
-)
+from ina.errors import InvalidInputError
+from ina.protocol.codec import Header, announced_bytes, decode
+from ina.protocol.errors import UnknownKindError, UnknownVersionError
 from ina.protocol.slot_model import Contribution, Outcome, Slot, Tag
-from ina.protocol.spec import MAX_WORKERS, NO_FLAGS, DropReason, Flag, Kind
+from ina.protocol.spec import (
+    HEADER_BYTES,
+    MAX_WORKERS,
+    NO_FLAGS,
+    VALUE_BYTES,
+    DropReason,
+    Flag,
+    Kind,
+)
 
 EPOCH_BITS = 16
 """Bits of the 32-bit epoch that the header carries."""
@@ -76,13 +81,16 @@ class SwitchModel:
         self.outcomes: Counter[tuple[int, Outcome]] = Counter()  # by job number
 
     def install(self, job: Job) -> None:
-        """Admits the job, in the place of an earlier epoch of it. No slot is touched."""
+        """Admits the job, in the place of an earlier epoch of it. No slot is touched.
+
+        Raises InvalidInputError: not 1 to 32 workers, or slots beyond the switch's.
+        """
         if not 1 <= len(job.workers) <= MAX_WORKERS:
-            raise ValueError(
+            raise InvalidInputError(
                 f"job {job.number} has {len(job.workers)} workers, 1 to 32 are allowed"
             )
         if job.first_slot + job.slots > len(self.slots):
-            raise ValueError(f"job {job.number} wants slots beyond {len(self.slots)}")
+            raise InvalidInputError(f"job {job.number} wants slots beyond {len(self.slots)}")
         self.jobs[job.number] = job
 
     def remove(self, number: int) -> None:
@@ -98,17 +106,24 @@ class SwitchModel:
         counted in ``drops`` and changes nothing else.
         """
         try:
-            header, values = decode(payload, value_counts=self.value_counts)
-            return self.contribute(sender, header, tuple(values.tolist()), congestion_experienced)
-        except UnknownVersionError:
-            self.drops[DropReason.VERSION] += 1
-        except UnknownKindError:
-            self.drops[DropReason.KIND] += 1
-        except PacketError:
-            self.drops[DropReason.MALFORMED] += 1
+            header, values = self.read(payload)
+            return self.contribute(sender, header, values, congestion_experienced)
         except Dropped as drop:
             self.drops[drop.reason] += 1
-        return []
+            return []
+
+    def read(self, payload: bytes) -> tuple[Header, tuple[int, ...]]:
+        """Returns the packet's parts. A length that does not fit is found first. Raises Dropped."""
+        accepted_bytes = [HEADER_BYTES + VALUE_BYTES * count for count in self.value_counts]
+        if len(payload) not in accepted_bytes or len(payload) != announced_bytes(payload):
+            raise Dropped(DropReason.MALFORMED)
+        try:
+            header, values = decode(payload)
+        except UnknownVersionError:
+            raise Dropped(DropReason.VERSION) from None
+        except UnknownKindError:
+            raise Dropped(DropReason.KIND) from None
+        return header, tuple(values.tolist())
 
     def contribute(
         self, sender: Endpoint, header: Header, values: tuple[int, ...], congested: bool = False
@@ -122,10 +137,8 @@ class SwitchModel:
         )
         outcome = slot.contribute(part, job.all_bits)
         self.outcomes[job.number, outcome] += 1
-        if outcome is Outcome.STALE:
-            raise Dropped(DropReason.STALE)
-        if outcome is Outcome.DUPLICATE:
-            raise Dropped(DropReason.DUPLICATE)
+        if outcome in (Outcome.STALE, Outcome.DUPLICATE):
+            raise Dropped(DropReason[outcome.name])
         return list(self._distribute(outcome, job, slot, header))
 
     def admit(self, sender: Endpoint, header: Header) -> Job:

@@ -1,0 +1,152 @@
+"""The switch model at packet level: who may take part, what is dropped and why, what leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ina.errors import InvalidInputError
+from ina.protocol.codec import Header, encode
+from ina.protocol.slot_model import Outcome
+from ina.protocol.spec import DropReason, Flag, Kind
+from ina.protocol.switch_model import Endpoint, Job, SwitchModel
+
+WORKERS = tuple(Endpoint(port, 0x0A000001 + port, 5000 + port) for port in range(3))
+JOB = Job(number=5, epoch=0x10002, first_slot=4, slots=2, workers=WORKERS)
+
+
+def switch() -> SwitchModel:
+    model = SwitchModel(slots=8, values_per_packet=2)
+    model.install(JOB)
+    return model
+
+
+def header(worker: int, **fields: Any) -> Header:
+    return replace(Header(job=5, epoch=2, worker=worker, value_count=2, seq=9, slot=1), **fields)
+
+
+def test_a_sum_goes_to_every_worker() -> None:
+    model = switch()
+    first = header(0, flags=Flag.ECN | Flag.RESEND, next_exponent=7)
+    assert model.receive(WORKERS[0], encode(first, [1, 2**31 - 1])) == []
+    marked = encode(header(1, next_exponent=3), [10, 1])
+    assert model.receive(WORKERS[1], marked, congestion_experienced=True) == []
+    last = header(2, next_exponent=5, contributors=4, exponent=11, value_type=2, next_block=6)
+    sent = model.receive(WORKERS[2], encode(last, [100, 0]))
+    assert [departure.to for departure in sent] == list(WORKERS)
+    for worker, departure in enumerate(sent):
+        assert departure.values == (111, -(2**31))
+        assert departure.header == replace(
+            last,
+            kind=Kind.RESULT,
+            worker=worker,
+            flags=Flag.ECN,
+            contributors=0b111,
+            next_exponent=7,
+        )
+    assert model.slots[JOB.first_slot + 1].bitmap == 0b111
+    assert not model.drops
+
+
+def test_ce_in_the_ip_header_marks_the_result() -> None:
+    model = switch()
+    for worker in range(3):
+        sent = model.receive(
+            WORKERS[worker], encode(header(worker), [0, 0]), congestion_experienced=worker == 1
+        )
+    assert all(departure.header.flags == Flag.ECN for departure in sent)
+
+
+def test_a_lost_result_is_replayed_to_its_worker_alone() -> None:
+    model = switch()
+    for worker in range(3):
+        model.receive(WORKERS[worker], encode(header(worker), [worker, 1]))
+    (departure,) = model.receive(WORKERS[1], encode(header(1, flags=Flag.RESEND), [1, 1]))
+    assert departure.to == WORKERS[1]
+    assert departure.values == (3, 3)
+    assert departure.header.flags == Flag(0)
+    assert model.outcomes == {
+        (5, Outcome.ABSORBED): 2,
+        (5, Outcome.RESULT): 1,
+        (5, Outcome.REPLAY): 1,
+    }
+
+
+def test_an_exponent_only_round_sends_no_values() -> None:
+    model = switch()
+    for worker in range(3):
+        only = header(worker, value_count=0, next_exponent=worker)
+        sent = model.receive(WORKERS[worker], encode(only))
+    assert [departure.values for departure in sent] == [()] * 3
+    assert sent[0].header.next_exponent == 2
+
+
+STRANGER = Endpoint(port=0, ipv4=WORKERS[0].ipv4, udp_port=1)
+
+
+@pytest.mark.parametrize(
+    ("sender", "payload", "reason"),
+    [
+        (WORKERS[0], b"", DropReason.MALFORMED),
+        (WORKERS[0], encode(header(0), [1, 2])[:-1], DropReason.MALFORMED),
+        (WORKERS[0], encode(header(0), [1, 2]) + b"\0", DropReason.MALFORMED),
+        (WORKERS[0], encode(header(0, value_count=1), [1]), DropReason.MALFORMED),
+        (WORKERS[0], b"\x21" + encode(header(0), [1, 2])[1:], DropReason.VERSION),
+        (WORKERS[0], b"\x21" + encode(header(0), [1, 2])[1:-4], DropReason.MALFORMED),
+        (WORKERS[0], b"\x1f" + encode(header(0), [1, 2])[1:], DropReason.KIND),
+        (WORKERS[0], encode(header(0, kind=Kind.RESULT), [1, 2]), DropReason.KIND),
+        (WORKERS[0], encode(header(0, job=6), [1, 2]), DropReason.JOB),
+        (WORKERS[0], encode(header(0, epoch=1), [1, 2]), DropReason.JOB),
+        (WORKERS[0], encode(header(1), [1, 2]), DropReason.MEMBER),
+        (WORKERS[0], encode(header(3), [1, 2]), DropReason.MEMBER),
+        (STRANGER, encode(header(0), [1, 2]), DropReason.MEMBER),
+        (replace(WORKERS[0], port=1), encode(header(0), [1, 2]), DropReason.MEMBER),
+        (replace(WORKERS[0], ipv4=1), encode(header(0), [1, 2]), DropReason.MEMBER),
+        (WORKERS[0], encode(header(0, slot=2), [1, 2]), DropReason.SLOT),
+        (WORKERS[1], encode(header(1), [1, 2]), DropReason.DUPLICATE),
+        (WORKERS[2], encode(header(2, seq=8), [1, 2]), DropReason.STALE),
+    ],
+)
+def test_dropped_and_counted(sender: Endpoint, payload: bytes, reason: DropReason) -> None:
+    model = switch()
+    model.receive(WORKERS[1], encode(header(1), [3, 4]))
+    before = [replace(slot) for slot in model.slots]
+    assert model.receive(sender, payload) == []
+    assert model.drops == {reason: 1}
+    assert model.slots == before
+
+
+def test_a_new_epoch_starts_over_in_the_same_slots() -> None:
+    model = switch()
+    model.receive(WORKERS[1], encode(header(1), [3, 4]))
+    model.install(replace(JOB, epoch=0x10003))
+    for worker in range(3):
+        sent = model.receive(WORKERS[worker], encode(header(worker, epoch=3, seq=1), [1, 1]))
+    assert sent[0].values == (3, 3)
+    model.receive(WORKERS[0], encode(header(0), [9, 9]))
+    assert model.drops == {DropReason.JOB: 1}
+    model.remove(5)
+    model.receive(WORKERS[0], encode(header(0, epoch=3), [9, 9]))
+    assert model.drops == {DropReason.JOB: 2}
+
+
+@pytest.mark.parametrize("workers", [0, 33])
+def test_job_of_a_wrong_size(workers: int) -> None:
+    with pytest.raises(InvalidInputError, match=f"{workers} workers, 1 to 32"):
+        switch().install(replace(JOB, workers=WORKERS[:1] * workers))
+
+
+def test_job_beyond_the_memory() -> None:
+    with pytest.raises(InvalidInputError, match="slots beyond 8"):
+        switch().install(replace(JOB, first_slot=7))
+
+
+@given(st.binary(max_size=60), st.sampled_from(WORKERS))
+def test_any_bytes_are_dropped_or_counted_once(payload: bytes, sender: Endpoint) -> None:
+    model = switch()
+    model.receive(sender, payload)
+    assert model.drops.total() + model.outcomes.total() >= 1
