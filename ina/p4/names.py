@@ -22,8 +22,8 @@ MEMBERS: Final = "PoolIngress.admission.members"
 # Parameter: worker_bit (1 << worker).
 ADMIT_MEMBER: Final = "PoolIngress.admission.admit_member"
 
-# Distribute, egress. Keys: job, worker. Has a direct counter. In a job's multicast group the replica
-# of worker w has egress_rid (P4Runtime: instance) w + 1.
+# Distribute, egress. Keys: job, worker. Has a direct counter. The replica of worker w in a job's
+# multicast group has egress_rid (P4Runtime: instance) w + 1.
 RECEIVERS: Final = "PoolEgress.address.receivers"
 # Parameters: dst_mac, dst_addr, dst_port.
 ADDRESS: Final = "PoolEgress.address.address"

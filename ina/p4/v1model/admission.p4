@@ -59,17 +59,14 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
     }
 
     apply {
-        // UDP payload bytes that the header announces. The frame must hold exactly them: bytes behind
-        // them would travel on in the result.
-        bit<16> payload_bytes = INA_HEADER_BYTES + ((bit<16>)hdr.ina.value_count << 2);
-
+        // Frame, IP and UDP must end together: bytes behind the values would travel on in the result.
         if (!hdr.ina.isValid()
-            || (hdr.ina.value_count != 0 && !hdr.values.isValid())
             || hdr.ipv4.more_fragments == 1
-            || hdr.udp.length_bytes != UDP_BYTES + payload_bytes
-            || hdr.ipv4.total_bytes != IPV4_BYTES + UDP_BYTES + payload_bytes
-            || standard_metadata.packet_length
-                   != (bit<32>)(ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + payload_bytes)
+            || hdr.udp.length_bytes
+                   != UDP_BYTES + INA_HEADER_BYTES + ((bit<16>)hdr.ina.value_count << 2)
+            || hdr.ipv4.total_bytes != IPV4_BYTES + hdr.udp.length_bytes
+            || standard_metadata.packet_length != (bit<32>)(ETHERNET_BYTES + hdr.ipv4.total_bytes)
+            || (hdr.ina.value_count != 0 && !hdr.values.isValid()) // not the build's constant
             || standard_metadata.checksum_error == 1) {
             refuse(INA_DROP_MALFORMED);
         } else if (hdr.ina.version != INA_VERSION) {

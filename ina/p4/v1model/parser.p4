@@ -14,7 +14,7 @@ parser PoolParser(packet_in packet, out headers_t hdr, inout ina_metadata_t meta
 
     state parse_packet_out {
         packet.extract(hdr.packet_out);
-        transition parse_ethernet;
+        transition accept; // the frame behind it leaves as it is
     }
 
     state parse_ethernet {

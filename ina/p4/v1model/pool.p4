@@ -65,5 +65,11 @@ control PoolEgress(inout headers_t hdr, inout ina_metadata_t meta,
     }
 }
 
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+#define BUILD_(values) pool_v1model_##values
+#define BUILD(values) BUILD_(values)
+
+@pkginfo(name=TEXT(BUILD(VALUES_PER_PACKET)), version="1")
 V1Switch(PoolParser(), PoolVerifyChecksum(), PoolIngress(), PoolEgress(), PoolComputeChecksum(),
          PoolDeparser()) main;

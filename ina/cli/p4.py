@@ -1,0 +1,118 @@
+"""``ina p4``: compile P4 programs and describe compiled ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group
+
+from ina.cli.output import emit, table
+from ina.p4.compile import compile_all, compile_pool, compile_program
+from ina.p4.errors import P4InfoError
+from ina.p4.info import ProgramInfo, read_p4info
+from ina.p4.programs import COMPILED_DIR, build_defines, compiled
+from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
+
+app = typer.Typer(help="Compile and describe the P4 programs.", no_args_is_help=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@app.callback()
+def _p4() -> None:
+    """Compile and describe the P4 programs."""
+
+
+@app.command("compile")
+def compile_(
+    source: Annotated[
+        Path | None, typer.Argument(help="A v1model program [default: ina's pool program].")
+    ] = None,
+    values: Annotated[
+        int | None, typer.Option(help="Values a packet: 64 or 256 [default: both builds].")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Directory for the results [default: the package's own].")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Compile a program to BMv2 JSON and P4Info (needs p4c-bm2-ss on PATH, or INA_P4C)."""
+    written: tuple[Path, ...]
+    if source is not None:
+        defines = build_defines(values) if values is not None else {}
+        written = compile_program(source, out or Path(), source.stem, defines)
+    elif values is None and out is None:
+        compile_all()
+        written = tuple(sorted(COMPILED_DIR.iterdir()))
+    else:
+        builds = VALUES_PER_PACKET_BUILDS if values is None else (values,)
+        for build in builds:
+            compiled(build)  # refuses a build that does not exist
+        written = tuple(path for build in builds for path in compile_pool(build, out or Path()))
+    rows = [{"file": str(path), "bytes": path.stat().st_size} for path in written]
+    emit(rows, json)
+
+
+@app.command("info")
+def info(
+    file: Annotated[
+        Path | None, typer.Argument(help="A P4Info file, text form [default: ina's own].")
+    ] = None,
+    values: Annotated[int, typer.Option(help="Which of ina's builds: 64 or 256.")] = 256,
+    json: Json = False,
+) -> None:
+    """List a program's tables, actions, counters and registers."""
+    if file is not None and not file.is_file():
+        raise P4InfoError(f"{file}: no such file")
+    program = read_p4info(file if file is not None else compiled(values).p4info)
+    emit(program, json, _view(program))
+
+
+def _view(program: ProgramInfo) -> Group:
+    addressable = {name for entry in program.tables for name in entry.actions}
+    views = [
+        table(
+            ["table", "key", "actions", "entries", "counter"],
+            (
+                [
+                    entry.name,
+                    ", ".join(f"{key.name}/{key.bits} {key.match}" for key in entry.keys) or "-",
+                    ", ".join(map(_last, entry.actions)),
+                    entry.size,
+                    "direct" if entry.direct_counter else "-",
+                ]
+                for entry in program.tables
+            ),
+            title=f"program {program.name}",
+        ),
+        table(
+            ["action", "parameters"],
+            (
+                [a.name, ", ".join(f"{p.name}/{p.bits}" for p in a.parameters) or "-"]
+                for a in program.actions
+                if a.name in addressable
+            ),
+        ),
+        table(["counter", "entries"], ([c.name, c.size] for c in program.counters)),
+        table(["register", "entries", "bits"], _registers(program)),
+    ]
+    return Group(*views)
+
+
+def _registers(program: ProgramInfo) -> list[list[object]]:
+    """The registers, those of the values (one a value) on one line."""
+    rows: list[list[object]] = []
+    values = [r for r in program.registers if _last(r.name).startswith("value_")]
+    for register in program.registers:
+        if register not in values:
+            rows.append([register.name, register.size, register.bits or "-"])
+    if values:
+        first, last = values[0], values[-1]
+        rows.append([f"{first.name} .. {_last(last.name)}", first.size, first.bits or "-"])
+    return rows
+
+
+def _last(name: str) -> str:
+    return name.rsplit(".", 1)[-1]
