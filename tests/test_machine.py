@@ -1,0 +1,72 @@
+"""tools/machine.sh: installs what is missing where it can, else names it in one line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parent.parent / "tools" / "machine.sh"
+
+
+@pytest.fixture
+def bare_path(tmp_path: Path) -> Path:
+    """A PATH with nothing but a user who is not root."""
+    return stub(tmp_path, "id", "echo 1000").parent
+
+
+def stub(directory: Path, name: str, body: str) -> Path:
+    path = directory / name
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return path
+
+
+def machine(path: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["/bin/sh", SCRIPT, *args], env={"PATH": str(path)}, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+
+
+def test_without_a_compiler_and_without_root_the_package_is_named(bare_path: Path) -> None:
+    result = machine(bare_path, "build", sys.executable)
+    assert result.returncode == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert "apt-get install g++" in result.stderr
+
+
+def test_without_python_it_says_so(bare_path: Path) -> None:
+    result = machine(bare_path, "build", "python3")
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: no python3")
+
+
+def test_root_installs_what_is_missing(bare_path: Path) -> None:
+    stub(bare_path, "id", "echo 0")
+    stub(bare_path, "apt-get", f'echo "$@" > {bare_path}/asked')
+    result = machine(bare_path, "build", sys.executable)
+    assert result.returncode == 0, result.stderr
+    assert "install -y --no-install-recommends g++" in (bare_path / "asked").read_text()
+
+
+def test_a_failed_installation_is_no_success(bare_path: Path) -> None:
+    stub(bare_path, "id", "echo 0")
+    stub(bare_path, "apt-get", "exit 100")
+    result = machine(bare_path, "build", sys.executable)
+    assert result.returncode == 2
+    assert "error: this machine lacks: g++" in result.stderr
+
+
+def test_tools_of_tests_are_optional(bare_path: Path) -> None:
+    result = machine(bare_path, "test")
+    assert result.returncode == 0
+    assert result.stdout == "note: tests that need tshark iproute2 will be skipped\n"
+
+
+def test_nothing_is_said_when_nothing_is_missing(bare_path: Path) -> None:
+    stub(bare_path, "c++", "")
+    result = machine(bare_path, "build", sys.executable)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
