@@ -140,3 +140,15 @@ def test_mappings_and_lists_of_them_are_shown_by_name(capsys: pytest.CaptureFixt
     shown = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert shown[:3] == [["rate", "0.123457"], ["jobs", '["a"]'], ["a", "b"]]
     assert shown[-1] == ["2", "x"]
+
+
+def test_doctor_names_a_missing_compiler_and_exits_with_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["doctor", "--json"]) == 0
+    monkeypatch.setenv("CC", "no-such-compiler")
+    capsys.readouterr()
+    assert main.run(["doctor", "--json"]) == 1
+    findings = {row["name"]: row["found"] for row in json.loads(capsys.readouterr().out)}
+    assert findings["C compiler"] == ""
+    assert findings["native extension"].endswith(".so")
