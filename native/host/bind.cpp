@@ -1,6 +1,76 @@
-// Python bindings of native/host.
+// Python bindings of native/host: the UDP transport here, the rest in bind_core.cpp.
+#include "host/bind.hpp"
+
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include "host/udp_transport.hpp"
+
+namespace nb = nanobind;
 
 namespace ina::host {
-void bind(nanobind::module_ &m) { m.doc() = "WorkerCore, quantisers and UDP transport."; }
+namespace {
+
+// Without the interpreter's lock: everything that waits or takes the transport's own locks.
+using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+
+void bind_transport(nb::module_ &m) {
+    nb::enum_<OperationState>(m, "OperationState")
+        .value("PENDING", OperationState::kPending)
+        .value("DONE", OperationState::kDone)
+        .value("FAILED", OperationState::kFailed)
+        .value("CLOSED", OperationState::kClosed);
+
+    nb::class_<Operation>(m, "Operation")
+        .def_prop_ro("id", &Operation::id)
+        .def_prop_ro("state", &Operation::state)
+        .def("wait", &Operation::wait, nb::arg("timeout_ns"), Unlocked())
+        .def("watch", &Operation::watch, Unlocked());
+
+    nb::class_<SocketCounters>(m, "SocketCounters")
+        .def_ro("send_calls", &SocketCounters::send_calls)
+        .def_ro("receive_calls", &SocketCounters::receive_calls)
+        .def_ro("refused", &SocketCounters::refused)
+        .def_ro("unreachable", &SocketCounters::unreachable)
+        .def_ro("send_drops", &SocketCounters::send_drops);
+
+    nb::class_<TransportStats>(m, "TransportStats")
+        .def_ro("worker", &TransportStats::worker)
+        .def_ro("socket", &TransportStats::socket)
+        .def_ro("srtt_ns", &TransportStats::srtt_ns)
+        .def_ro("rto_ns", &TransportStats::rto_ns)
+        .def_ro("window", &TransportStats::window)
+        .def_ro("in_flight_limit", &TransportStats::in_flight_limit)
+        .def_ro("in_flight", &TransportStats::in_flight)
+        .def_ro("receive_buffer_bytes", &TransportStats::receive_buffer_bytes)
+        .def_ro("gso", &TransportStats::gso)
+        .def_ro("gro", &TransportStats::gro);
+
+    nb::class_<UdpTransport>(m, "UdpTransport")
+        .def(nb::init<int, const WorkerConfig &, int, std::uint32_t>(), nb::arg("fd"),
+             nb::arg("config"), nb::arg("receive_buffer_bytes"), nb::arg("max_in_flight") = 0)
+        .def(
+            "submit",
+            [](UdpTransport &self, std::uintptr_t in, std::uintptr_t out, std::uint64_t elems,
+               int type, bool average) {
+                return self.submit(tensor_request(0, in, out, elems, type, average));
+            },
+            nb::arg("address_in"), nb::arg("address_out"), nb::arg("elems"), nb::arg("value_type"),
+            nb::arg("average"), Unlocked())
+        .def("stats", &UdpTransport::stats, Unlocked())
+        .def("failure", &UdpTransport::failure)
+        .def("wait_watched", &UdpTransport::wait_watched, nb::arg("timeout_ns"), Unlocked())
+        .def("close", &UdpTransport::close, Unlocked());
+}
+
+}  // namespace
+
+void bind(nb::module_ &m) {
+    m.doc() = "WorkerCore, quantisers and UDP transport of ina.host.";
+    bind_core(m);
+    bind_transport(m);
+}
+
 }  // namespace ina::host

@@ -1,0 +1,2 @@
+from ina._native import host as host
+from ina._native import switch as switch

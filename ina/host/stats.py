@@ -1,0 +1,72 @@
+"""What a session counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ina._native.host import TransportStats
+
+FRAME_OVERHEAD_BYTES = 42
+"""Ethernet (14, no FCS), IPv4 (20) and UDP (8) headers around each packet's UDP payload."""
+
+
+@dataclass(frozen=True)
+class SessionStats:
+    """Counts since the session began. Byte counts are UDP payload + 42 header bytes a packet."""
+
+    packets_sent: int  # with retransmissions
+    packets_received: int
+    bytes_sent: int
+    bytes_received: int
+    retransmissions: int
+    timeouts: int  # timer expiries; one can lead to several retransmissions
+    duplicates: int  # results that had arrived before
+    stale: int  # results of older chunks
+    refused_results: int  # malformed, of another job or worker, or not what was waited for
+    icmp_errors: int  # "port unreachable" and the like from the switch's address
+    send_drops: int  # packets that this host's kernel did not take
+    ecn_marked: int  # results that met a long queue
+    exponent_rounds: int  # packets without values that agree on a first exponent
+    chunks_done: int
+    operations_done: int
+    last_seq: int  # sequence number of the last result
+    in_flight: int
+    window: int  # W, in packets
+    in_flight_limit: int  # W, or fewer where the receive buffer is small
+    srtt_ns: int  # smoothed time from a packet to its result; waits for late workers count
+    rto_ns: int  # the retransmission timeout now
+    receive_buffer_bytes: int  # as granted by the kernel
+    gso: bool  # sends in trains (UDP_SEGMENT)
+    gro: bool  # receives in trains (UDP_GRO)
+
+    @classmethod
+    def of(cls, stats: TransportStats) -> SessionStats:
+        """Return the counts of a transport."""
+        worker, socket = stats.worker, stats.socket
+        return cls(
+            packets_sent=worker.packets_sent,
+            packets_received=worker.packets_received,
+            bytes_sent=worker.payload_bytes_sent + FRAME_OVERHEAD_BYTES * worker.packets_sent,
+            bytes_received=worker.payload_bytes_received
+            + FRAME_OVERHEAD_BYTES * worker.packets_received,
+            retransmissions=worker.retransmissions,
+            timeouts=worker.timeouts,
+            duplicates=worker.duplicates,
+            stale=worker.stale,
+            refused_results=worker.malformed + worker.foreign + worker.mismatched,
+            icmp_errors=socket.refused + socket.unreachable,
+            send_drops=socket.send_drops,
+            ecn_marked=worker.ecn_marked,
+            exponent_rounds=worker.exponent_rounds,
+            chunks_done=worker.chunks_done,
+            operations_done=worker.tensors_done,
+            last_seq=worker.last_seq,
+            in_flight=stats.in_flight,
+            window=stats.window,
+            in_flight_limit=stats.in_flight_limit,
+            srtt_ns=stats.srtt_ns,
+            rto_ns=stats.rto_ns,
+            receive_buffer_bytes=stats.receive_buffer_bytes,
+            gso=stats.gso,
+            gro=stats.gro,
+        )

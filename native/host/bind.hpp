@@ -1,0 +1,19 @@
+// What the binding files share.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+
+#include "host/worker_types.hpp"
+
+namespace ina::host {
+
+void bind_core(nanobind::module_ &m);
+
+// Throws std::invalid_argument.
+ValueType value_type_of(int type);
+TensorRequest tensor_request(std::uint64_t id, std::uintptr_t in, std::uintptr_t out,
+                             std::uint64_t elems, int type, bool average);
+
+}  // namespace ina::host

@@ -1,0 +1,30 @@
+// How many packets may be in flight. The one seam between WorkerCore and congestion control: an
+// algorithm is a class behind this interface, told events with the time passed in.
+#pragma once
+
+#include <cstdint>
+
+namespace ina::host {
+
+class CongestionWindow {
+  public:
+    virtual ~CongestionWindow() = default;
+    // A result arrived; rtt_ns is 0 when its packet was sent more than once.
+    virtual void on_result(std::int64_t now_ns, std::int64_t rtt_ns, bool ecn_marked) = 0;
+    virtual void on_timeout(std::int64_t now_ns) = 0;
+    // At least 1. A value beyond the job's window W has no effect.
+    virtual std::uint32_t packets() const = 0;
+};
+
+class FixedWindow final : public CongestionWindow {
+  public:
+    explicit FixedWindow(std::uint32_t packets) : packets_(packets) {}
+    void on_result(std::int64_t, std::int64_t, bool) override {}
+    void on_timeout(std::int64_t) override {}
+    std::uint32_t packets() const override { return packets_; }
+
+  private:
+    std::uint32_t packets_;
+};
+
+}  // namespace ina::host

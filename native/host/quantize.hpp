@@ -1,0 +1,69 @@
+// Block floating point: one block = the values of one packet.
+//
+// A block's exponent e satisfies 2^e > max |x|. All workers use the largest exponent E of the block
+// (agreed in the packets) and the scale f = 2^(31 - ceil(log2 n) - E), so n contributions never
+// overflow int32. q = round half even(x f) goes over the wire big endian; the sum divided by f is
+// the result. Every kernel exists for several instruction sets with bit-identical results.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "common/ina_wire.hpp"
+
+namespace ina::host {
+
+enum class ValueType : std::uint8_t {
+    kInt32 = wire::kValueTypeInt32,
+    kFloat32 = wire::kValueTypeFloat32,
+    kFloat16 = wire::kValueTypeFloat16,
+    kBfloat16 = wire::kValueTypeBfloat16,
+};
+
+inline bool is_float(ValueType type) { return type != ValueType::kInt32; }
+inline std::size_t bytes_per_elem(ValueType type) {
+    return type == ValueType::kInt32 || type == ValueType::kFloat32 ? 4 : 2;
+}
+
+struct BlockScan {
+    std::uint8_t exponent = 0;  // biased by 127 and clamped to e >= -95; 0: no finite value but 0
+    bool non_finite = false;    // the block holds Inf or NaN
+};
+
+// Smallest exponent that the scan gives for a block that is not all zero: below it f would not be
+// a finite float32. Blocks smaller than 2^-95 lose precision, never range.
+inline constexpr std::uint8_t kMinBlockExponent = 127 - 95;
+
+// The scale of a block with biased exponent `exponent` (at least kMinBlockExponent) summed over
+// `workers`, a power of two in 2^-102 .. 2^126, and its exact inverse.
+float block_scale(std::uint8_t exponent, int workers);
+float inverse_block_scale(std::uint8_t exponent, int workers);
+
+// How a sum becomes a result. SUM: divisor 1. AVG: divisor n.
+struct Dequantization {
+    float inverse_scale = 1.0f;  // 1/f; ignored for int32
+    int divisor = 1;             // float: times (float32)(1/n); int32: truncating division
+};
+
+// One instruction set's kernels. Tensor pointers need no alignment; `wire` holds elems * 4 bytes.
+struct Kernels {
+    const char *name;
+    // Largest finite magnitude's exponent and whether anything is not finite. Not for int32.
+    BlockScan (*scan)(ValueType type, const void *tensor, std::size_t elems);
+    // Quantises to big-endian int32. Values must be finite and below 2^E; int32 is only byte-swapped.
+    void (*quantize)(ValueType type, const void *tensor, std::size_t elems, float scale,
+                     std::uint8_t *wire);
+    void (*dequantize)(ValueType type, const std::uint8_t *wire, std::size_t elems,
+                       Dequantization how, void *tensor);
+};
+
+// The fastest set that this processor runs; chosen once.
+const Kernels &best_kernels();
+// Every set that this processor runs, slowest first; for tests and benchmarks.
+const std::vector<const Kernels *> &available_kernels();
+
+// Sets every value to the type's quiet NaN.
+void fill_nan(ValueType type, void *tensor, std::size_t elems);
+
+}  // namespace ina::host

@@ -1,0 +1,55 @@
+// Retransmission timeout after RFC 6298: smoothed round-trip time and its deviation, doubled while
+// timeouts follow each other without a valid sample (Karn).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace ina::host {
+
+struct RtoLimits {
+    std::int64_t initial_ns = 20'000'000;  // before the first sample
+    std::int64_t min_ns = 2'000'000;       // the round trip includes other processes' time slices
+    std::int64_t max_ns = 200'000'000;     // also of a backed-off timeout
+};
+
+class RttEstimator {
+  public:
+    explicit RttEstimator(RtoLimits limits) : limits_(limits), rto_ns_(limits.initial_ns) {}
+
+    // The time from sending a packet to its result; only of packets sent once.
+    void on_sample(std::int64_t rtt_ns) {
+        if (srtt_ns_ == 0) {
+            srtt_ns_ = std::max<std::int64_t>(rtt_ns, 1);
+            rttvar_ns_ = rtt_ns / 2;
+        } else {
+            const std::int64_t error_ns = rtt_ns - srtt_ns_;
+            rttvar_ns_ += (std::abs(error_ns) - rttvar_ns_) / 4;
+            srtt_ns_ = std::max<std::int64_t>(srtt_ns_ + error_ns / 8, 1);
+        }
+        rto_ns_ = std::clamp(srtt_ns_ + 4 * rttvar_ns_, limits_.min_ns, limits_.max_ns);
+        backoff_ = 0;
+    }
+
+    // A timeout with `backoff` doublings passed: keep at least one more until a sample arrives.
+    void on_timeout(int backoff) { backoff_ = std::max(backoff_, std::min(backoff + 1, kMaxBackoff)); }
+
+    // Timeout of a packet that was already sent again `backoff` times.
+    std::int64_t timeout_ns(int backoff) const {
+        const int doublings = std::min(std::max(backoff, backoff_), kMaxBackoff);
+        return std::min(rto_ns_ << doublings, limits_.max_ns);
+    }
+
+    std::int64_t srtt_ns() const { return srtt_ns_; }
+    int backoff() const { return backoff_; }
+
+  private:
+    static constexpr int kMaxBackoff = 10;
+    RtoLimits limits_;
+    std::int64_t srtt_ns_ = 0;  // 0: no sample yet
+    std::int64_t rttvar_ns_ = 0;
+    std::int64_t rto_ns_;
+    int backoff_ = 0;
+};
+
+}  // namespace ina::host

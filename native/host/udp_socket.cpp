@@ -1,0 +1,190 @@
+#include "host/udp_socket.hpp"
+
+#include <netinet/in.h>
+#include <netinet/ip.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+namespace ina::host {
+namespace {
+
+// From linux/udp.h, which older libc headers do not carry.
+constexpr int kUdpSegment = 103;
+constexpr int kUdpGro = 104;
+
+constexpr std::size_t kMaxSegments = 64;      // the kernel's UDP_MAX_SEGMENTS (128 since 6.9)
+constexpr std::size_t kMaxTrainBytes = 65000;  // a UDP datagram's limit less IP and UDP headers
+constexpr std::size_t kReceiveTrains = 8;
+constexpr std::size_t kReceiveBytes = 65536;
+constexpr int kSendWaitMs = 5;  // for room in the send buffer, before packets count as lost
+
+void set_option(int fd, int level, int name, int value) {
+    // Best effort: all options set here have a fallback.
+    (void)::setsockopt(fd, level, name, &value, sizeof value);
+}
+
+bool wait_writable(int fd) {
+    pollfd entry{fd, POLLOUT, 0};
+    return ::poll(&entry, 1, kSendWaitMs) == 1;
+}
+
+}  // namespace
+
+struct UdpSocket::ReceiveArea {
+    std::array<std::array<std::uint8_t, kReceiveBytes>, kReceiveTrains> buffers;
+    std::array<std::array<std::uint8_t, 64>, kReceiveTrains> controls;
+    std::array<iovec, kReceiveTrains> vectors;
+    std::array<mmsghdr, kReceiveTrains> messages;
+};
+
+UdpSocket::UdpSocket(int fd, int receive_buffer_bytes) : fd_(::dup(fd)) {
+    if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "dup of the UDP socket");
+    area_ = new ReceiveArea;
+    trains_.resize(kReceiveTrains);
+    set_option(fd_, SOL_SOCKET, SO_RCVBUF, receive_buffer_bytes);
+    set_option(fd_, SOL_SOCKET, SO_SNDBUF, receive_buffer_bytes);
+    socklen_t length = sizeof receive_buffer_bytes_;
+    (void)::getsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_buffer_bytes_, &length);
+    const int on = 1;
+    gro_ = ::setsockopt(fd_, IPPROTO_UDP, kUdpGro, &on, sizeof on) == 0;
+    set_option(fd_, IPPROTO_IP, IP_TOS, IPTOS_ECN_ECT0);  // switches mark instead of dropping
+    set_option(fd_, IPPROTO_IP, IP_RECVTOS, 1);
+}
+
+UdpSocket::~UdpSocket() {
+    ::close(fd_);
+    delete area_;
+}
+
+// True when the call is worth repeating: the error was an ICMP message about an earlier packet.
+bool UdpSocket::count_error(int error) {
+    if (error == ECONNREFUSED) {
+        ++counters_.refused;
+        return true;
+    }
+    if (error == EHOSTUNREACH || error == ENETUNREACH || error == EHOSTDOWN) {
+        ++counters_.unreachable;
+        return true;
+    }
+    return error == EINTR;
+}
+
+void UdpSocket::send(const PacketView *packets, std::size_t count) {
+    std::size_t done = 0;
+    while (done < count) {
+        const std::size_t bytes = packets[done].bytes;
+        const std::size_t limit =
+            std::min({kMaxSegments, std::max<std::size_t>(kMaxTrainBytes / bytes, 1), count - done});
+        std::size_t run = 1;
+        while (run < limit && packets[done + run].bytes == bytes) ++run;
+        const bool train = gso_ && run > 1;
+        done += train ? send_train(packets + done, run) : send_each(packets + done, run);
+    }
+}
+
+// Returns the packets dealt with; 0 after a switch to single packets.
+std::size_t UdpSocket::send_train(const PacketView *packets, std::size_t count) {
+    std::array<iovec, kMaxSegments> vectors;
+    for (std::size_t i = 0; i < count; ++i) {
+        vectors[i] = {const_cast<std::uint8_t *>(packets[i].data), packets[i].bytes};
+    }
+    alignas(cmsghdr) std::array<std::uint8_t, CMSG_SPACE(sizeof(std::uint16_t))> control{};
+    msghdr message{};
+    message.msg_iov = vectors.data();
+    message.msg_iovlen = count;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr *const entry = CMSG_FIRSTHDR(&message);
+    entry->cmsg_level = IPPROTO_UDP;
+    entry->cmsg_type = kUdpSegment;
+    entry->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
+    const auto segment_bytes = static_cast<std::uint16_t>(packets[0].bytes);
+    std::memcpy(CMSG_DATA(entry), &segment_bytes, sizeof segment_bytes);
+    for (int attempt = 0; attempt < 3; ++attempt) {
+        ++counters_.send_calls;
+        if (::sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return count;
+        const int error = errno;
+        if (error == EINVAL || error == EIO || error == EOPNOTSUPP || error == EMSGSIZE) {
+            gso_ = false;  // no checksum offload, or packets beyond the link's MTU
+            return 0;
+        }
+        if (error == EAGAIN && wait_writable(fd_)) continue;
+        if (!count_error(error)) break;
+    }
+    counters_.send_drops += count;
+    return count;
+}
+
+std::size_t UdpSocket::send_each(const PacketView *packets, std::size_t count) {
+    std::array<iovec, kMaxSegments> vectors;
+    std::array<mmsghdr, kMaxSegments> messages{};
+    for (std::size_t i = 0; i < count; ++i) {
+        vectors[i] = {const_cast<std::uint8_t *>(packets[i].data), packets[i].bytes};
+        messages[i].msg_hdr.msg_iov = &vectors[i];
+        messages[i].msg_hdr.msg_iovlen = 1;
+    }
+    std::size_t done = 0;
+    int failures = 0;
+    while (done < count && failures < 3) {
+        ++counters_.send_calls;
+        const int sent = ::sendmmsg(fd_, messages.data() + done,
+                                    static_cast<unsigned>(count - done),
+                                    MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent > 0) {
+            done += static_cast<std::size_t>(sent);
+            continue;
+        }
+        ++failures;
+        const int error = errno;
+        if (error == EAGAIN && wait_writable(fd_)) continue;
+        if (!count_error(error)) break;
+    }
+    counters_.send_drops += count - done;
+    return count;
+}
+
+std::size_t UdpSocket::receive_trains() {
+    ReceiveArea &area = *area_;
+    for (std::size_t i = 0; i < kReceiveTrains; ++i) {
+        area.vectors[i] = {area.buffers[i].data(), kReceiveBytes};
+        msghdr &header = area.messages[i].msg_hdr;
+        header = {};
+        header.msg_iov = &area.vectors[i];
+        header.msg_iovlen = 1;
+        header.msg_control = area.controls[i].data();
+        header.msg_controllen = area.controls[i].size();
+    }
+    int count = 0;
+    for (int attempt = 0; attempt < 3; ++attempt) {
+        ++counters_.receive_calls;
+        count = ::recvmmsg(fd_, area.messages.data(), kReceiveTrains, MSG_DONTWAIT, nullptr);
+        if (count >= 0 || !count_error(errno)) break;
+    }
+    for (int i = 0; i < count; ++i) {
+        Train &train = trains_[static_cast<std::size_t>(i)];
+        const auto index = static_cast<std::size_t>(i);
+        train = {area.buffers[index].data(), area.messages[index].msg_len, kReceiveBytes, false};
+        msghdr &header = area.messages[index].msg_hdr;
+        for (cmsghdr *entry = CMSG_FIRSTHDR(&header); entry != nullptr;
+             entry = CMSG_NXTHDR(&header, entry)) {
+            if (entry->cmsg_level == IPPROTO_UDP && entry->cmsg_type == kUdpGro) {
+                int segment_bytes = 0;  // the kernel passes an int
+                std::memcpy(&segment_bytes, CMSG_DATA(entry), sizeof segment_bytes);
+                if (segment_bytes > 0) train.packet_bytes = static_cast<std::size_t>(segment_bytes);
+            } else if (entry->cmsg_level == IPPROTO_IP && entry->cmsg_type == IP_TOS) {
+                train.ip_marked = (*CMSG_DATA(entry) & IPTOS_ECN_MASK) == IPTOS_ECN_CE;
+            }
+        }
+    }
+    return count > 0 ? static_cast<std::size_t>(count) : 0;
+}
+
+}  // namespace ina::host

@@ -1,0 +1,263 @@
+#include "host/udp_transport.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <system_error>
+#include <utility>
+
+namespace ina::host {
+namespace {
+
+constexpr std::size_t kBatchPackets = 256;
+constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
+
+std::int64_t now_ns() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+// Packets that fit a receive buffer: the kernel charges a datagram of b bytes up to 2 b for the
+// memory that holds it, and some 512 bytes for bookkeeping. Each packet in flight brings at most
+// one result, but for duplicates; without this bound results are lost in bursts.
+std::uint32_t packets_in(int receive_buffer_bytes, std::uint32_t values_per_packet) {
+    const std::size_t charged = 2 * wire::packet_bytes(values_per_packet) + 512;
+    return static_cast<std::uint32_t>(
+        std::max<std::size_t>(static_cast<std::size_t>(receive_buffer_bytes) / charged, 4));
+}
+
+std::uint32_t in_flight_limit(const UdpSocket &socket, const WorkerConfig &config,
+                              std::uint32_t wanted) {
+    const std::uint32_t room = packets_in(socket.receive_buffer_bytes(), config.values_per_packet);
+    return wanted == 0 ? room : std::min(room, wanted);
+}
+
+}  // namespace
+
+bool Operation::wait(std::int64_t timeout_ns) const {
+    std::unique_lock lock(board_->mutex);
+    return board_->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
+                                    [&] { return state() != OperationState::kPending; });
+}
+
+void Operation::watch() {
+    const std::lock_guard lock(board_->mutex);
+    if (state() == OperationState::kPending) {
+        watched_ = true;
+        return;
+    }
+    board_->watched_done.push_back(id_);
+    board_->changed.notify_all();
+}
+
+void Operation::end(OperationState state) {
+    state_.store(state, std::memory_order_release);
+    if (watched_) board_->watched_done.push_back(id_);
+}
+
+UdpTransport::UdpTransport(int fd, const WorkerConfig &config, int receive_buffer_bytes,
+                           std::uint32_t max_in_flight)
+    : socket_(fd, receive_buffer_bytes),
+      core_(config, std::make_unique<FixedWindow>(in_flight_limit(socket_, config, max_in_flight))),
+      in_flight_limit_(
+          std::min(core_.window(), in_flight_limit(socket_, config, max_in_flight))),
+      wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      owner_pid_(::getpid()),
+      board_(std::make_shared<CompletionBoard>()),
+      batch_(kBatchPackets) {
+    if (wake_fd_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
+    // Signals belong to the interpreter's threads.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+UdpTransport::~UdpTransport() {
+    close();
+    ::close(wake_fd_);
+}
+
+std::shared_ptr<Operation> UdpTransport::submit(TensorRequest request) {
+    bool must_wake = false;
+    std::shared_ptr<Operation> operation;
+    {
+        const std::lock_guard lock(mutex_);
+        request.id = next_id_++;
+        operation = std::make_shared<Operation>(request.id, board_);
+        if (failure_ || stopping_) {
+            operation->state_ = failure_ ? OperationState::kFailed : OperationState::kClosed;
+            return operation;
+        }
+        inbox_.push_back({request, operation});
+        must_wake = std::exchange(asleep_, false);
+    }
+    if (must_wake) wake();
+    return operation;
+}
+
+void UdpTransport::wake() const {
+    const std::uint64_t one = 1;
+    (void)!::write(wake_fd_, &one, sizeof one);
+}
+
+TransportStats UdpTransport::stats() const {
+    const std::lock_guard lock(mutex_);
+    return stats_;
+}
+
+std::optional<StallReport> UdpTransport::failure() const {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+}
+
+std::vector<std::uint64_t> UdpTransport::wait_watched(std::int64_t timeout_ns) {
+    std::unique_lock lock(board_->mutex);
+    board_->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [&] {
+        return !board_->watched_done.empty() || board_->closed;
+    });
+    return std::exchange(board_->watched_done, {});
+}
+
+void UdpTransport::close() {
+    if (::getpid() != owner_pid_) {
+        // The locks may be held by threads that this process does not have.
+        if (thread_.joinable()) thread_.detach();
+        return;
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        stopping_ = true;
+    }
+    wake();
+    if (thread_.joinable()) thread_.join();
+}
+
+void UdpTransport::run() {
+    bool more_to_read = false;
+    while (take_submissions()) {
+        transmit();
+        if (!more_to_read) wait_for_event();
+        const std::int64_t time_ns = now_ns();
+        more_to_read = socket_.receive([&](const std::uint8_t *data, std::size_t bytes, bool marked) {
+            core_.on_result(data, bytes, time_ns, marked);
+        });
+        end_operations();
+    }
+    end_all(OperationState::kClosed);
+    const std::lock_guard lock(board_->mutex);
+    board_->closed = true;
+    board_->changed.notify_all();
+}
+
+// False when the transport is closing.
+bool UdpTransport::take_submissions() {
+    std::vector<Submission> taken;
+    {
+        const std::lock_guard lock(mutex_);
+        asleep_ = false;
+        taken.swap(inbox_);
+        publish_stats();
+        if (stopping_) {
+            for (Submission &submission : taken) {
+                pending_.emplace(submission.request.id, std::move(submission.operation));
+            }
+            return false;
+        }
+    }
+    const std::int64_t time_ns = taken.empty() ? 0 : now_ns();
+    for (Submission &submission : taken) {
+        pending_.emplace(submission.request.id, std::move(submission.operation));
+        core_.submit(submission.request, time_ns);
+    }
+    return true;
+}
+
+// With mutex_ held.
+void UdpTransport::publish_stats() {
+    stats_.worker = core_.counters();
+    stats_.socket = socket_.counters();
+    stats_.srtt_ns = core_.srtt_ns();
+    stats_.rto_ns = core_.rto_ns();
+    stats_.window = core_.window();
+    stats_.in_flight_limit = in_flight_limit_;
+    stats_.in_flight = core_.in_flight();
+    stats_.receive_buffer_bytes = socket_.receive_buffer_bytes();
+    stats_.gso = socket_.uses_gso();
+    stats_.gro = socket_.uses_gro();
+}
+
+void UdpTransport::transmit() {
+    std::size_t count = 0;
+    do {
+        count = core_.poll_transmit(now_ns(), batch_.data(), batch_.size());
+        socket_.send(batch_.data(), count);
+    } while (count == batch_.size());
+    end_operations();  // empty tensors, or a stall
+}
+
+void UdpTransport::wait_for_event() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!inbox_.empty() || stopping_) return;
+        asleep_ = true;
+    }
+    const std::int64_t time_ns = now_ns();
+    const std::int64_t deadline_ns = core_.next_deadline_ns(time_ns);
+    const std::int64_t wait_ns = std::max<std::int64_t>(deadline_ns - time_ns, 0);
+    timespec timeout{};
+    timeout.tv_sec = static_cast<time_t>(wait_ns / kNanosecondsPerSecond);
+    timeout.tv_nsec = static_cast<long>(wait_ns % kNanosecondsPerSecond);
+    pollfd entries[] = {{socket_.fd(), POLLIN, 0}, {wake_fd_, POLLIN, 0}};
+    (void)::ppoll(entries, 2, deadline_ns == kNever ? nullptr : &timeout, nullptr);
+    if ((entries[1].revents & POLLIN) != 0) {
+        std::uint64_t ignored = 0;
+        (void)!::read(wake_fd_, &ignored, sizeof ignored);
+    }
+}
+
+void UdpTransport::end_operations() {
+    const std::vector<std::uint64_t> done = core_.take_completions();
+    if (!done.empty()) {
+        {
+            // Whoever sees the operation done also sees it counted.
+            const std::lock_guard lock(mutex_);
+            publish_stats();
+        }
+        const std::lock_guard lock(board_->mutex);
+        for (const std::uint64_t id : done) {
+            const auto found = pending_.find(id);
+            found->second->end(OperationState::kDone);
+            pending_.erase(found);
+        }
+        board_->changed.notify_all();
+    }
+    if (!core_.stall() || (pending_.empty() && failure_)) return;
+    {
+        const std::lock_guard lock(mutex_);
+        failure_ = core_.stall();
+        publish_stats();
+        for (Submission &submission : inbox_) {
+            pending_.emplace(submission.request.id, std::move(submission.operation));
+        }
+        inbox_.clear();
+    }
+    end_all(OperationState::kFailed);
+}
+
+void UdpTransport::end_all(OperationState state) {
+    const std::lock_guard lock(board_->mutex);
+    for (auto &[id, operation] : pending_) operation->end(state);
+    pending_.clear();
+    board_->changed.notify_all();
+}
+
+}  // namespace ina::host

@@ -1,0 +1,122 @@
+// Drives one WorkerCore over one UDP socket in one thread. The thread sleeps in ppoll whenever there
+// is nothing to send or read: several workers may share a core.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "host/udp_socket.hpp"
+#include "host/worker_core.hpp"
+
+namespace ina::host {
+
+enum class OperationState : std::uint8_t { kPending, kDone, kFailed, kClosed };
+
+// Where waiters meet the session thread; outlives the transport while an operation refers to it.
+struct CompletionBoard {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<std::uint64_t> watched_done;  // operations to report to wait_watched
+    bool closed = false;
+};
+
+// One submitted tensor.
+class Operation {
+  public:
+    Operation(std::uint64_t id, std::shared_ptr<CompletionBoard> board)
+        : id_(id), board_(std::move(board)) {}
+
+    std::uint64_t id() const { return id_; }
+    OperationState state() const { return state_.load(std::memory_order_acquire); }
+    // Waits until the operation has ended, at most timeout_ns; true when it has.
+    bool wait(std::int64_t timeout_ns) const;
+    // Asks for a report through UdpTransport::wait_watched: when it ends, or now if it has ended.
+    void watch();
+
+  private:
+    friend class UdpTransport;
+    void end(OperationState state);  // with the board's mutex held
+
+    const std::uint64_t id_;
+    const std::shared_ptr<CompletionBoard> board_;
+    std::atomic<OperationState> state_{OperationState::kPending};
+    bool watched_ = false;
+};
+
+struct TransportStats {
+    WorkerCounters worker;
+    SocketCounters socket;
+    std::int64_t srtt_ns = 0;
+    std::int64_t rto_ns = 0;
+    std::uint32_t window = 0;           // W, packets
+    std::uint32_t in_flight_limit = 0;  // W or what the receive buffer holds
+    std::uint32_t in_flight = 0;
+    int receive_buffer_bytes = 0;
+    bool gso = false;
+    bool gro = false;
+};
+
+class UdpTransport {
+  public:
+    // `fd`: a UDP socket connected to the switch; stays the caller's. max_in_flight 0: no limit
+    // but W and the receive buffer. Throws std::system_error, std::invalid_argument.
+    UdpTransport(int fd, const WorkerConfig &config, int receive_buffer_bytes,
+                 std::uint32_t max_in_flight);
+    ~UdpTransport();
+    UdpTransport(const UdpTransport &) = delete;
+    UdpTransport &operator=(const UdpTransport &) = delete;
+
+    // The request's id is set here. After a failure or close the operation has ended at once.
+    std::shared_ptr<Operation> submit(TensorRequest request);
+    TransportStats stats() const;
+    // Why operations failed; empty while none has.
+    std::optional<StallReport> failure() const;
+    // Blocks until watched operations have ended, the transport closes, or the time is over.
+    std::vector<std::uint64_t> wait_watched(std::int64_t timeout_ns);
+    // Ends pending operations as closed and joins the thread. Idempotent. In a forked child,
+    // where the thread does not exist, only marks the transport as closed.
+    void close();
+
+  private:
+    struct Submission {
+        TensorRequest request;
+        std::shared_ptr<Operation> operation;
+    };
+
+    void run();
+    bool take_submissions();
+    void publish_stats();
+    void transmit();
+    void wait_for_event();
+    void end_operations();
+    void end_all(OperationState state);
+    void wake() const;
+
+    UdpSocket socket_;
+    WorkerCore core_;  // session thread only
+    std::uint32_t in_flight_limit_;
+    int wake_fd_;
+    const int owner_pid_;
+    std::shared_ptr<CompletionBoard> board_;
+    std::unordered_map<std::uint64_t, std::shared_ptr<Operation>> pending_;  // session thread only
+    std::vector<PacketView> batch_;
+
+    mutable std::mutex mutex_;  // guards what follows
+    std::vector<Submission> inbox_;
+    TransportStats stats_;
+    std::optional<StallReport> failure_;
+    std::uint64_t next_id_ = 1;
+    bool asleep_ = false;
+    bool stopping_ = false;
+
+    std::thread thread_;
+};
+
+}  // namespace ina::host

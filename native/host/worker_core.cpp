@@ -1,0 +1,309 @@
+#include "host/worker_core.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace ina::host {
+namespace {
+
+constexpr std::size_t kCacheLineBytes = 64;
+
+std::uint32_t window_of(const WorkerConfig &config) {
+    if (config.slots < 2 || config.slots > 65536) {
+        throw std::invalid_argument("slots must be 2..65536, got " + std::to_string(config.slots));
+    }
+    // A power of two, so that seq mod 2W stays continuous when sequence numbers wrap at 2^32.
+    std::uint32_t window = 1;
+    while (window * 4 <= config.slots) window *= 2;
+    return window;
+}
+
+void check(const WorkerConfig &config) {
+    if (config.world_size < 1 || config.world_size > wire::kMaxWorkers) {
+        throw std::invalid_argument("world_size must be 1..32, got " +
+                                    std::to_string(config.world_size));
+    }
+    if (config.rank < 0 || config.rank >= config.world_size) {
+        throw std::invalid_argument("rank must be 0.." + std::to_string(config.world_size - 1) +
+                                    ", got " + std::to_string(config.rank));
+    }
+    if (config.values_per_packet < 1 || config.values_per_packet > 4095) {
+        throw std::invalid_argument("values_per_packet must be 1..4095, got " +
+                                    std::to_string(config.values_per_packet));
+    }
+}
+
+std::size_t round_up(std::size_t value, std::size_t multiple) {
+    return (value + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+WorkerCore::WorkerCore(const WorkerConfig &config, std::unique_ptr<CongestionWindow> congestion)
+    : config_(config),
+      window_(window_of(config)),
+      full_bitmap_(static_cast<std::uint32_t>((std::uint64_t{1} << config.world_size) - 1)),
+      packet_stride_bytes_(
+          round_up(wire::packet_bytes(config.values_per_packet), kCacheLineBytes) + kCacheLineBytes),
+      kernels_(best_kernels()),
+      congestion_(std::move(congestion)),
+      rtt_(config.rto),
+      lanes_(window_) {
+    check(config);
+    packet_memory_.resize(packet_stride_bytes_ * window_ + kCacheLineBytes);
+    for (std::uint32_t i = 0; i < window_; ++i) lanes_[i].seq = i;
+}
+
+void WorkerCore::submit(const TensorRequest &request, std::int64_t now_ns) {
+    if (request.elems == 0) {
+        completions_.push_back(request.id);
+        ++counters_.tensors_done;
+        return;
+    }
+    if (tensors_.empty()) last_progress_ns_ = now_ns;
+    const std::uint64_t values = config_.values_per_packet;
+    const std::uint64_t chunks = (request.elems + values - 1) / values;
+    const auto [found, is_new] = tensors_.try_emplace(request.id, Tensor{request, chunks, chunks});
+    if (!is_new) throw std::invalid_argument("tensor id is in use: " + std::to_string(request.id));
+    Tensor &tensor = found->second;
+    const std::uint64_t lanes_used = std::min<std::uint64_t>(chunks, window_);
+    for (std::uint64_t i = 0; i < lanes_used; ++i) {
+        Lane &lane = lanes_[(first_lane_ + i) & (window_ - 1)];
+        lane.queue.push_back({&tensor, i});
+        if (lane.state == LaneState::kIdle) start_next_assignment(lane, now_ns);
+    }
+    first_lane_ = static_cast<std::uint32_t>((first_lane_ + chunks) & (window_ - 1));
+}
+
+void WorkerCore::start_next_assignment(Lane &lane, std::int64_t now_ns) {
+    if (lane.queue.empty()) {
+        lane.state = LaneState::kIdle;
+        lane.tensor = nullptr;
+        return;
+    }
+    const Assignment next = lane.queue.front();
+    lane.queue.pop_front();
+    lane.tensor = next.tensor;
+    lane.chunk = next.first_chunk;
+    lane.exponent = 0;
+    lane.non_finite = false;
+    lane.exponent_round = is_float(next.tensor->request.type);
+    make_ready(lane, now_ns);
+}
+
+void WorkerCore::make_ready(Lane &lane, std::int64_t now_ns) {
+    lane.state = LaneState::kReady;
+    lane.ready_since_ns = now_ns;
+    ready_.push_back(static_cast<std::uint32_t>(lane_index(lane)));
+}
+
+std::uint8_t *WorkerCore::packet(const Lane &lane) {
+    // The values, not the header, begin on a cache line: they are what vector code writes.
+    const auto base = reinterpret_cast<std::uintptr_t>(packet_memory_.data());
+    const std::size_t first = round_up(base, kCacheLineBytes) - base;
+    return packet_memory_.data() + first + packet_stride_bytes_ * lane_index(lane) +
+           (kCacheLineBytes - wire::kHeaderBytes);
+}
+
+std::size_t WorkerCore::chunk_elems(const Tensor &tensor, std::uint64_t chunk) const {
+    const std::uint64_t values = config_.values_per_packet;
+    return static_cast<std::size_t>(
+        std::min<std::uint64_t>(values, tensor.request.elems - chunk * values));
+}
+
+namespace {
+
+// Address of the first element of a chunk.
+template <class Void>
+auto *chunk_memory(Void *tensor, std::uint64_t chunk, std::uint32_t values, ValueType type) {
+    using Byte = std::conditional_t<std::is_const_v<Void>, const std::uint8_t, std::uint8_t>;
+    return static_cast<Byte *>(tensor) + chunk * values * bytes_per_elem(type);
+}
+
+}  // namespace
+
+void WorkerCore::build_packet(Lane &lane) {
+    const Tensor &tensor = *lane.tensor;
+    const ValueType type = tensor.request.type;
+    const std::uint32_t values = config_.values_per_packet;
+    wire::Header header;
+    header.kind = wire::kKindContribution;
+    header.job = config_.job;
+    header.epoch = static_cast<std::uint16_t>(config_.epoch);
+    header.worker = static_cast<std::uint8_t>(config_.rank);
+    header.slot = static_cast<std::uint16_t>(lane.seq & (2 * window_ - 1));
+    header.value_type = static_cast<std::uint8_t>(type);
+    header.seq = lane.seq;
+    header.contributors = std::uint32_t{1} << config_.rank;
+    header.exponent = lane.exponent;
+    std::uint8_t *const bytes = packet(lane);
+    if (!lane.exponent_round) {
+        header.value_count = static_cast<std::uint16_t>(values);
+        if (lane.non_finite) header.flags = wire::kFlagNonFinite;
+        std::uint8_t *const wire_values = bytes + wire::kHeaderBytes;
+        std::size_t filled = 0;
+        // Values that cannot change the result stay 0: the chunk is all zero, or turns into NaN.
+        const bool summed = !is_float(type) || (lane.exponent != 0 && !lane.non_finite);
+        if (summed) {
+            filled = chunk_elems(tensor, lane.chunk);
+            const float scale =
+                is_float(type) ? block_scale(lane.exponent, config_.world_size) : 1.0f;
+            kernels_.quantize(type, chunk_memory(tensor.request.in, lane.chunk, values, type),
+                              filled, scale, wire_values);
+        }
+        std::memset(wire_values + filled * wire::kValueBytes, 0,
+                    (values - filled) * wire::kValueBytes);
+    }
+    const std::uint64_t next_chunk = lane.exponent_round ? lane.chunk : lane.chunk + window_;
+    if (is_float(type) && next_chunk < tensor.chunks) {
+        const BlockScan scan =
+            kernels_.scan(type, chunk_memory(tensor.request.in, next_chunk, values, type),
+                          chunk_elems(tensor, next_chunk));
+        header.next_exponent = scan.exponent;
+        lane.non_finite = scan.non_finite;
+    }
+    wire::store_header(bytes, header);
+    lane.packet_bytes = wire::packet_bytes(header.value_count);
+}
+
+std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
+                                      std::size_t capacity) {
+    if (stall_ || stalled(now_ns)) return 0;
+    std::size_t count = now_ns >= scan_at_ns_ ? resend_expired(now_ns, batch, capacity) : 0;
+    while (count < capacity && !ready_.empty() && may_send_next(now_ns)) {
+        Lane &lane = lanes_[ready_.front()];
+        ready_.pop_front();
+        build_packet(lane);
+        lane.state = LaneState::kWaiting;
+        lane.retries = 0;
+        if (in_flight_++ == 0) heard_ns_ = now_ns;
+        batch[count++] = emit(lane, now_ns);
+        scan_at_ns_ = std::min(scan_at_ns_, lane_deadline_ns(lane));
+        scan_rto_ns_ = std::max(scan_rto_ns_, rtt_.timeout_ns(0));
+    }
+    return count;
+}
+
+PacketView WorkerCore::emit(Lane &lane, std::int64_t now_ns) {
+    lane.sent_ns = now_ns;
+    if (lane.retries == 0) lane.first_sent_ns = now_ns;
+    ++counters_.packets_sent;
+    counters_.payload_bytes_sent += lane.packet_bytes;
+    return {packet(lane), lane.packet_bytes};
+}
+
+void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::int64_t now_ns,
+                           bool ip_marked) {
+    ++counters_.packets_received;
+    counters_.payload_bytes_received += bytes;
+    wire::Header header;
+    if (wire::parse_packet(payload, bytes, header) != wire::Parse::kOk ||
+        header.kind != wire::kKindResult) {
+        ++counters_.malformed;
+        return;
+    }
+    if (header.job != config_.job || header.epoch != static_cast<std::uint16_t>(config_.epoch) ||
+        header.worker != config_.rank) {
+        ++counters_.foreign;
+        return;
+    }
+    Lane &lane = lanes_[header.seq & (window_ - 1)];
+    if (lane.state != LaneState::kWaiting || header.seq != lane.seq) {
+        if (lane.has_history && header.seq == lane.seq - window_) {
+            ++counters_.duplicates;
+        } else if (wire::seq_newer(lane.seq, header.seq)) {
+            ++counters_.stale;
+        } else {
+            ++counters_.mismatched;
+        }
+        return;
+    }
+    if (stall_ || !fits(lane, header)) {
+        ++counters_.mismatched;
+        return;
+    }
+    const std::int64_t rtt_ns = lane.retries == 0 ? now_ns - lane.sent_ns : 0;
+    if (lane.retries == 0) {
+        rtt_.on_sample(rtt_ns);
+        if (rtt_.timeout_ns(0) < scan_rto_ns_ / 2) scan_at_ns_ = now_ns;
+    }
+    const bool marked = ip_marked || (header.flags & wire::kFlagEcn) != 0;
+    if (marked) ++counters_.ecn_marked;
+    congestion_->on_result(now_ns, rtt_ns, marked);
+    if (quiet_) resumed_ns_ = now_ns;
+    quiet_ = false;
+    heard_ns_ = now_ns;
+    last_progress_ns_ = now_ns;
+    counters_.last_seq = header.seq;
+    if (lane.exponent_round) {
+        ++counters_.exponent_rounds;
+    } else {
+        ++counters_.chunks_done;
+        write_result(lane, header, payload + wire::kHeaderBytes);
+    }
+    advance(lane, header.next_exponent, now_ns);
+}
+
+bool WorkerCore::fits(const Lane &lane, const wire::Header &header) {
+    const ValueType type = lane.tensor->request.type;
+    const std::uint32_t values = lane.exponent_round ? 0 : config_.values_per_packet;
+    const bool next_is_valid = !is_float(type) || header.next_exponent == wire::kExponentAllZero ||
+                               header.next_exponent >= kMinBlockExponent;
+    return header.slot == (lane.seq & (2 * window_ - 1)) && header.contributors == full_bitmap_ &&
+           header.value_type == static_cast<std::uint8_t>(type) && header.value_count == values &&
+           header.exponent == lane.exponent && next_is_valid;
+}
+
+void WorkerCore::write_result(const Lane &lane, const wire::Header &header,
+                              const std::uint8_t *values) {
+    const TensorRequest &request = lane.tensor->request;
+    const std::size_t elems = chunk_elems(*lane.tensor, lane.chunk);
+    std::uint8_t *const out =
+        chunk_memory(request.out, lane.chunk, config_.values_per_packet, request.type);
+    Dequantization how;
+    how.divisor = request.op == ReduceOp::kAverage ? config_.world_size : 1;
+    if (is_float(request.type)) {
+        if ((header.flags & wire::kFlagNonFinite) != 0) return fill_nan(request.type, out, elems);
+        if (lane.exponent == wire::kExponentAllZero) {
+            std::memset(out, 0, elems * bytes_per_elem(request.type));
+            return;
+        }
+        how.inverse_scale = inverse_block_scale(lane.exponent, config_.world_size);
+    }
+    kernels_.dequantize(request.type, values, elems, how, out);
+}
+
+void WorkerCore::advance(Lane &lane, std::uint8_t next_exponent, std::int64_t now_ns) {
+    --in_flight_;
+    if (in_flight_ == 0) scan_at_ns_ = kNever;
+    lane.seq += window_;
+    lane.has_history = true;
+    lane.exponent = is_float(lane.tensor->request.type) ? next_exponent : 0;
+    Tensor &tensor = *lane.tensor;
+    if (lane.exponent_round) {
+        lane.exponent_round = false;
+        return make_ready(lane, now_ns);
+    }
+    const bool tensor_done = --tensor.chunks_left == 0;
+    const bool more_chunks = lane.chunk + window_ < tensor.chunks;
+    if (more_chunks) {
+        lane.chunk += window_;
+        make_ready(lane, now_ns);
+    } else {
+        start_next_assignment(lane, now_ns);
+    }
+    if (tensor_done) {
+        ++counters_.tensors_done;
+        completions_.push_back(tensor.request.id);
+        tensors_.erase(tensor.request.id);
+    }
+}
+
+std::vector<std::uint64_t> WorkerCore::take_completions() {
+    return std::exchange(completions_, {});
+}
+
+}  // namespace ina::host

@@ -1,0 +1,148 @@
+// The worker's side of mode `pool`, without sockets or clocks: tensors and result packets in,
+// contribution packets and completions out, time passed in (any monotonic clock, ns).
+//
+// W = window = slots / 2, rounded down to a power of two. Lane i owns the sequence numbers
+// i, i + W, i + 2W ...: it sends one and waits for its result before the next (stop and wait), so
+// it alternates between slots i and i + W. Why two versions are enough: a worker sends s + 2W only
+// after the result of s + W, to which every worker has contributed, and none does so before it has
+// the result of s; nobody needs slot s mod 2W any more. That is also why a lane never skips a number.
+//
+// Chunk i of a tensor runs on lane (first_lane + i) mod W, and the next tensor's first lane follows
+// the last chunk's. Tensors queue up in each lane by themselves: a lane that is done with one goes on
+// to the next while others still wait. The numbering depends on the sizes and types of the tensors
+// in the order of submission only, never on timing, so all workers number alike.
+//
+// A lane's part of a float tensor begins with an exponent-only round, in which the workers agree on
+// the exponent of its first chunk; each data packet carries the exponent of the lane's next chunk.
+//
+// Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "host/congestion_window.hpp"
+#include "host/worker_types.hpp"
+
+namespace ina::host {
+
+inline constexpr std::int64_t kNever = INT64_MAX;
+
+class WorkerCore {
+  public:
+    // Throws std::invalid_argument when a number is out of range.
+    WorkerCore(const WorkerConfig &config, std::unique_ptr<CongestionWindow> congestion);
+
+    // Appends a tensor to the job's sequence. An empty one completes at once. All workers must
+    // submit tensors of the same sizes, types and operations in the same order.
+    void submit(const TensorRequest &request, std::int64_t now_ns);
+
+    // Fills `batch` with packets to send now; call again while it comes back full. The views hold
+    // until the next call of on_result. A packet that the caller fails to send counts as lost.
+    std::size_t poll_transmit(std::int64_t now_ns, PacketView *batch, std::size_t capacity);
+
+    // One received UDP payload. Whatever is not the result that a lane waits for is counted and
+    // ignored. `ip_marked`: the IP header had Congestion Experienced.
+    void on_result(const std::uint8_t *payload, std::size_t bytes, std::int64_t now_ns,
+                   bool ip_marked = false);
+
+    // When to call poll_transmit next if nothing arrives; in the past when packets are ready;
+    // kNever when idle.
+    std::int64_t next_deadline_ns(std::int64_t now_ns) const;
+
+    // Ids of the tensors completed since the last call.
+    std::vector<std::uint64_t> take_completions();
+
+    // Set once no chunk has completed for the stall timeout; the core then stays silent.
+    const std::optional<StallReport> &stall() const { return stall_; }
+
+    const WorkerCounters &counters() const { return counters_; }
+    std::int64_t srtt_ns() const { return rtt_.srtt_ns(); }
+    std::int64_t rto_ns() const { return rtt_.timeout_ns(0); }
+    std::uint32_t window() const { return window_; }
+    std::uint32_t in_flight() const { return in_flight_; }
+    std::uint64_t tensors_pending() const { return tensors_.size(); }
+
+  private:
+    struct Tensor {
+        TensorRequest request;
+        std::uint64_t chunks;
+        std::uint64_t chunks_left;
+    };
+    struct Assignment {  // a lane's part of a tensor: chunks first_chunk, + W, + 2W ...
+        Tensor *tensor;
+        std::uint64_t first_chunk;
+    };
+    enum class LaneState : std::uint8_t { kIdle, kReady, kWaiting };
+    struct Lane {
+        std::uint32_t seq = 0;  // of the packet being prepared or in flight
+        LaneState state = LaneState::kIdle;
+        bool exponent_round = false;
+        bool non_finite = false;     // the chunk to send holds Inf or NaN
+        std::uint8_t exponent = 0;   // agreed for the chunk to send
+        std::uint8_t retries = 0;    // of the packet in flight
+        bool has_history = false;    // at least one result was accepted on this lane
+        Tensor *tensor = nullptr;
+        std::uint64_t chunk = 0;
+        std::int64_t ready_since_ns = 0;
+        std::int64_t sent_ns = 0;        // last time
+        std::int64_t first_sent_ns = 0;  // of this packet
+        std::size_t packet_bytes = 0;
+        std::deque<Assignment> queue;
+    };
+
+    std::size_t lane_index(const Lane &lane) const { return lane.seq & (window_ - 1); }
+    std::uint8_t *packet(const Lane &lane);
+    std::size_t chunk_elems(const Tensor &tensor, std::uint64_t chunk) const;
+    void start_next_assignment(Lane &lane, std::int64_t now_ns);
+    void make_ready(Lane &lane, std::int64_t now_ns);
+    void build_packet(Lane &lane);
+    bool fits(const Lane &lane, const wire::Header &header);
+    void write_result(const Lane &lane, const wire::Header &header, const std::uint8_t *values);
+    void advance(Lane &lane, std::uint8_t next_exponent, std::int64_t now_ns);
+    bool may_send_next(std::int64_t now_ns) const;
+    std::size_t resend_expired(std::int64_t now_ns, PacketView *batch, std::size_t capacity);
+    std::size_t resend_probes(std::int64_t now_ns, PacketView *batch, std::size_t capacity);
+    PacketView resend(Lane &lane, std::int64_t now_ns);
+    PacketView emit(Lane &lane, std::int64_t now_ns);
+    std::int64_t lane_deadline_ns(const Lane &lane) const;
+    std::int64_t quiet_deadline_ns() const;
+    bool stalled(std::int64_t now_ns);
+
+    WorkerConfig config_;
+    std::uint32_t window_;
+    std::uint32_t full_bitmap_;
+    std::size_t packet_stride_bytes_;
+    std::vector<std::uint8_t> packet_memory_;  // one packet a lane, kept for retransmission
+    const Kernels &kernels_;
+    std::unique_ptr<CongestionWindow> congestion_;
+    RttEstimator rtt_;
+
+    std::vector<Lane> lanes_;
+    std::uint32_t first_lane_ = 0;  // of the next tensor
+    std::unordered_map<std::uint64_t, Tensor> tensors_;  // by id; pointers to elements stay valid
+    std::deque<std::uint32_t> ready_;  // lanes in state kReady, in the order to send
+    std::uint32_t in_flight_ = 0;      // lanes in state kWaiting
+    std::vector<std::uint64_t> completions_;
+    std::optional<StallReport> stall_;
+    WorkerCounters counters_;
+
+    // Timers. While results come, each lane has its own. Once nothing has been heard for a timeout,
+    // the most likely cause is a worker that is late with everything: then only a few lanes at a
+    // time are sent again, as probes, at doubling intervals.
+    std::int64_t scan_at_ns_ = kNever;   // no timer runs out before
+    std::int64_t scan_rto_ns_ = 0;       // the largest timeout that scan_at_ns_ was computed with
+    std::int64_t last_progress_ns_ = 0;  // a result was accepted, or a tensor came to an idle core
+    std::int64_t heard_ns_ = 0;          // a result was accepted, or the first packet went out
+    std::int64_t last_resend_ns_ = 0;
+    std::int64_t resumed_ns_ = 0;  // results came again after a quiet time: lane timers start anew
+    bool quiet_ = false;
+    std::uint32_t probe_cursor_ = 0;
+};
+
+}  // namespace ina::host
