@@ -28,7 +28,7 @@ def value_type_of(dtype: np.dtype[Any]) -> ValueType:
     found = VALUE_TYPES.get(dtype)
     if found is None or not dtype.isnative:
         names = ", ".join(str(known) for known in VALUE_TYPES)
-        raise UnsupportedDtypeError(f"dtype {dtype.str}: supported are {names} in native byte order")
+        raise UnsupportedDtypeError(f"dtype {dtype}: supported are native {names}")
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import grpc
 
@@ -24,7 +24,7 @@ class ControllerClient:
         self.address = address
         self._timeout_s = timeout_s
         self._channel = grpc.insecure_channel(address)
-        self._stub: Any = controller_pb2_grpc.ControllerStub(self._channel)
+        self._stub = controller_pb2_grpc.ControllerStub(self._channel)
 
     def __enter__(self) -> ControllerClient:
         return self
@@ -39,9 +39,9 @@ class ControllerClient:
     def create_job(self, name: str, world_size: int, slots: int) -> controller_pb2.CreateJobReply:
         """Create the job unless it exists; returns where the switch is and the granted slots."""
         request = controller_pb2.CreateJobRequest(name=name, world_size=world_size, slots=slots)
-        return self._call(
-            f"create job {name!r}", self._stub.CreateJob, request, self._timeout_s, wait=True
-        )
+        what = f"create job {name!r}"
+        # The controller may be about to start: wait for it, up to the deadline.
+        return self._call(what, self._stub.CreateJob, request, self._timeout_s, wait=True)
 
     def join(
         self, name: str, rank: int, host: str, udp_port: int, timeout_s: float
@@ -51,16 +51,22 @@ class ControllerClient:
             name=name, rank=rank, host=host, udp_port=udp_port, timeout_s=timeout_s
         )
         what = f"join job {name!r} as rank {rank}"
-        return self._call(what, self._stub.Join, request, timeout_s + _JOIN_GRACE_S, wait=False)
+        return self._call(what, self._stub.Join, request, timeout_s + _JOIN_GRACE_S)
 
     def leave(self, name: str, rank: int, epoch: int) -> None:
         """Leave the job; the last one to leave frees its slots."""
         request = controller_pb2.LeaveRequest(name=name, rank=rank, epoch=epoch)
         what = f"leave job {name!r} as rank {rank}"
-        self._call(what, self._stub.Leave, request, self._timeout_s, wait=False)
+        self._call(what, self._stub.Leave, request, self._timeout_s)
 
     def _call(
-        self, what: str, method: Callable[..., Reply], request: object, timeout_s: float, *, wait: bool
+        self,
+        what: str,
+        method: Callable[..., Reply],
+        request: object,
+        timeout_s: float,
+        *,
+        wait: bool = False,
     ) -> Reply:
         try:
             return method(request, timeout=timeout_s, wait_for_ready=wait)

@@ -1,0 +1,54 @@
+"""Words for a reduction that does not finish: job, rank, sequence number, and what is missing."""
+
+from __future__ import annotations
+
+from ina._native.host import StallReport, TransportStats
+from ina.host.ticket import Ticket
+
+
+def describe_stall(ticket: Ticket, report: StallReport, stats: TransportStats) -> str:
+    """Return one line for a session that gave up."""
+    seq = f"; oldest unanswered sequence number {report.oldest_seq}" if report.anything_sent else ""
+    return (
+        f"{_who(ticket)}: no result for {report.waited_ns / 1e9:.1f} s{seq} "
+        f"({report.in_flight} packets in flight, {_progress(stats)}): {_cause(ticket, stats)}"
+    )
+
+
+def describe_wait(ticket: Ticket, timeout_s: float, stats: TransportStats) -> str:
+    """Return one line for a wait that ended before the reduction did."""
+    return (
+        f"{_who(ticket)}: not done after waiting {timeout_s:g} s "
+        f"({stats.in_flight} packets in flight, {_progress(stats)}): {_cause(ticket, stats)}"
+    )
+
+
+def _who(ticket: Ticket) -> str:
+    return f"job {ticket.job_name!r} rank {ticket.rank} of {ticket.world_size}"
+
+
+def _progress(stats: TransportStats) -> str:
+    worker = stats.worker
+    results = worker.chunks_done + worker.exponent_rounds
+    if results == 0:
+        return "none completed"
+    return f"{results} completed, last sequence number {worker.last_seq}"
+
+
+def _cause(ticket: Ticket, stats: TransportStats) -> str:
+    where = f"{ticket.switch_host}:{ticket.switch_udp_port}"
+    worker = stats.worker
+    results = worker.chunks_done + worker.exponent_rounds
+    if stats.socket.refused and not worker.packets_received:
+        return f"nothing listens at the switch's address {where}"
+    if worker.mismatched:
+        return (
+            f"{worker.mismatched} results did not fit what was waited for; do all ranks reduce the "
+            "same sizes and dtypes in the same order?"
+        )
+    if results == 0:
+        return (
+            f"nothing came from the switch at {where}; another worker is missing, or the switch "
+            "cannot be reached or does not admit this worker"
+        )
+    return "another worker has stopped, or packets no longer reach the switch"

@@ -1,0 +1,311 @@
+"""A worker's membership in one job, over which it reduces arrays with the others."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Literal, overload
+
+from ina._native.host import Operation, OperationState, RtoLimits, UdpTransport, WorkerConfig
+from ina.host import arrays, failure
+from ina.host.arrays import Array
+from ina.host.client import ControllerClient
+from ina.host.errors import (
+    ControllerError,
+    InvalidTicketError,
+    OperationTimeoutError,
+    SessionClosedError,
+    TransportError,
+)
+from ina.host.handle import Handle
+from ina.host.stats import SessionStats
+from ina.host.ticket import Ticket, check_world
+from ina.host.udp import open_socket
+from ina.host.watcher import Watcher
+from ina.protocol.spec import ValueType
+
+_log = logging.getLogger(__name__)
+
+DEFAULT_OP_TIMEOUT_S = 30.0
+# The kernel grants at most net.core.rmem_max; the packets in flight are limited to what it grants.
+_RECEIVE_BUFFER_BYTES = 8 << 20
+
+
+class Session:
+    """One worker of one job. Thread-safe; all ranks must reduce the same arrays in the same order.
+
+    A session that failed stays failed, with its first reason. Use it as a context manager or call
+    :meth:`close`. It does not survive a fork: the child's copy only says so.
+    """
+
+    def __init__(
+        self, ticket: Ticket, sock: socket.socket, *, op_timeout_s: float = DEFAULT_OP_TIMEOUT_S
+    ) -> None:
+        """Take over `sock`, a UDP socket connected to the switch. Prefer join() or direct()."""
+        self._closed = True  # for __del__, should the following fail
+        self.ticket = ticket
+        self._socket = sock
+        self._pid = os.getpid()
+        self._client: ControllerClient | None = None
+        self._watcher: Watcher | None = None
+        self._lock = threading.Lock()
+        self._inflight: dict[int, tuple[Operation, object]] = {}  # keeps the memory alive
+        if op_timeout_s <= 0:
+            raise InvalidTicketError(f"op_timeout_s is {op_timeout_s:g}, must be positive")
+        config = WorkerConfig(
+            job=ticket.job,
+            epoch=ticket.epoch,
+            rank=ticket.rank,
+            world_size=ticket.world_size,
+            slots=ticket.slots,
+            values_per_packet=ticket.values_per_packet,
+            stall_timeout_ns=int(op_timeout_s * 1e9),
+            rto=RtoLimits(),
+        )
+        try:
+            self._transport = UdpTransport(sock.fileno(), config, _RECEIVE_BUFFER_BYTES)
+        except RuntimeError as error:
+            raise TransportError(f"job {ticket.job_name!r} rank {ticket.rank}: {error}") from None
+        self._closed = False
+
+    @classmethod
+    def direct(
+        cls,
+        ticket: Ticket,
+        sock: socket.socket | None = None,
+        *,
+        op_timeout_s: float = DEFAULT_OP_TIMEOUT_S,
+    ) -> Session:
+        """Start a session without a controller: whoever made the ticket programmed the switch.
+
+        `sock` is a UDP socket connected to the switch, which the session then owns; by default a
+        new one. Raises TransportError.
+        """
+        own = sock or open_socket(ticket.switch_host, ticket.switch_udp_port)
+        try:
+            return cls(ticket, own, op_timeout_s=op_timeout_s)
+        except BaseException:
+            own.close()
+            raise
+
+    @classmethod
+    def join(
+        cls,
+        controller: str,
+        job: str,
+        rank: int,
+        world_size: int,
+        *,
+        timeout_s: float = 30.0,
+        slots: int = 0,
+        host: str | None = None,
+        op_timeout_s: float = DEFAULT_OP_TIMEOUT_S,
+    ) -> Session:
+        """Join a job through the controller at "host:port" and wait until all workers are there.
+
+        `slots`: how many to ask for, both versions; 0: the controller's default. `host`: this
+        worker's IPv4 address towards the switch, by default the one the routing table gives.
+        `timeout_s` bounds each of the two calls. `op_timeout_s`: a reduction fails when no chunk
+        of it completes for so long. Raises WorldSizeError, ControllerError, ControllerTimeoutError,
+        TransportError.
+        """
+        check_world(rank, world_size)
+        client = ControllerClient(controller, timeout_s=timeout_s)
+        sock: socket.socket | None = None
+        try:
+            created = client.create_job(job, world_size, slots)
+            sock = open_socket(created.switch_host, created.switch_udp_port, host)
+            own_host, own_port = sock.getsockname()
+            joined = client.join(job, rank, own_host, own_port, timeout_s)
+            ticket = Ticket(
+                job_name=job,
+                job=joined.job,
+                epoch=joined.epoch,
+                rank=rank,
+                world_size=joined.world_size,
+                slots=joined.slots,
+                values_per_packet=created.values_per_packet,
+                switch_host=created.switch_host,
+                switch_udp_port=created.switch_udp_port,
+            )
+            session = cls(ticket, sock, op_timeout_s=op_timeout_s)
+        except BaseException:
+            client.close()
+            if sock is not None:
+                sock.close()
+            raise
+        session._client = client
+        return session
+
+    @overload
+    def all_reduce(
+        self,
+        array: Array,
+        op: str = ...,
+        *,
+        out: Array | None = ...,
+        async_op: Literal[False] = ...,
+    ) -> Array: ...
+    @overload
+    def all_reduce(
+        self, array: Array, op: str = ..., *, out: Array | None = ..., async_op: Literal[True]
+    ) -> Handle[Array]: ...
+    @overload
+    def all_reduce(
+        self, array: Array, op: str = ..., *, out: Array | None = ..., async_op: bool
+    ) -> Array | Handle[Array]: ...
+    def all_reduce(
+        self, array: Array, op: str = "sum", *, out: Array | None = None, async_op: bool = False
+    ) -> Array | Handle[Array]:
+        """Sum (or average, op "avg") the workers' arrays; every rank gets the same bits.
+
+        `array`: C-contiguous, any shape; float32, float16, ml_dtypes.bfloat16 or int32. `out`:
+        where the result goes, same dtype and shape; `array` itself for in place; by default a new
+        array. int32 sums wrap; docs/host.md has the error bound of floats. With `async_op` returns
+        a Handle.
+
+        Raises UnsupportedDtypeError, UnsupportedOpError, InvalidArrayError, OperationTimeoutError,
+        SessionClosedError.
+        """
+        value_type = arrays.check_input(array)
+        average = arrays.is_average(op)
+        result = arrays.prepare_output(array, out)
+        operation = self._submit(
+            array.ctypes.data, result.ctypes.data, array.size, value_type, average, (array, result)
+        )
+        handle = Handle(self, operation, result, array)
+        return handle if async_op else handle.wait()
+
+    def all_reduce_raw(
+        self,
+        ptr_in: int,
+        ptr_out: int,
+        elems: int,
+        value_type: ValueType,
+        op: str = "sum",
+        *,
+        keep: object = None,
+    ) -> Handle[None]:
+        """Reduce `elems` elements from address `ptr_in` to `ptr_out` (may be equal).
+
+        Returns at once. Both must stay valid until the handle is done; `keep` is any object that
+        sees to that.
+        """
+        average = arrays.is_average(op)
+        operation = self._submit(ptr_in, ptr_out, elems, ValueType(value_type), average, keep)
+        return Handle(self, operation, None, keep)
+
+    def _submit(
+        self, ptr_in: int, ptr_out: int, elems: int, value_type: int, average: bool, keep: object
+    ) -> Operation:
+        self._check_process()
+        with self._lock:
+            if self._closed:
+                raise self._closed_error()
+            for done in [i for i, (o, _) in self._inflight.items() if _has_ended(o)]:
+                del self._inflight[done]
+            operation = self._transport.submit(ptr_in, ptr_out, elems, value_type, average)
+            self._inflight[operation.id] = (operation, keep)
+        return operation
+
+    def stats(self) -> SessionStats:
+        """Return the counts so far; those of an operation are in once it is done."""
+        self._check_process()
+        return SessionStats.of(self._transport.stats())
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop, leave the job and close the socket. Pending operations end with SessionClosedError.
+
+        Idempotent. In a forked child it closes only the child's copy of the socket.
+        """
+        if self._closed and os.getpid() == self._pid:
+            return
+        if os.getpid() != self._pid:
+            self._closed = True
+            self._transport.close()
+            self._socket.close()
+            return
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._transport.close()
+        if self._watcher is not None:
+            self._watcher.close()
+        self._inflight.clear()
+        self._leave()
+        self._socket.close()
+
+    def _leave(self) -> None:
+        if self._client is None:
+            return
+        try:
+            self._client.leave(self.ticket.job_name, self.ticket.rank, self.ticket.epoch)
+        except ControllerError as error:
+            _log.warning("%s", error)
+        self._client.close()
+
+    def __del__(self) -> None:
+        if self._closed or os.getpid() != self._pid:
+            return
+        warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
+        self.close()
+
+    def __repr__(self) -> str:
+        """Name the job and the rank."""
+        ticket = self.ticket
+        return f"<ina.host.Session job={ticket.job_name!r} rank={ticket.rank}/{ticket.world_size}>"
+
+    # For Handle.
+
+    def _watch(self, operation: Operation, function: Callable[[], object]) -> None:
+        self._check_process()
+        with self._lock:
+            if self._watcher is None:
+                if self._closed:
+                    raise self._closed_error()
+                name = f"ina-done-{self.ticket.job_name}-{self.ticket.rank}"
+                self._watcher = Watcher(self._transport, name)
+            watcher = self._watcher
+        watcher.add(operation, function)
+
+    def _forget(self, operation_id: int) -> None:
+        self._inflight.pop(operation_id, None)
+
+    def _failure_error(self) -> OperationTimeoutError:
+        report = self._transport.failure()
+        assert report is not None, "an operation failed without a reason"
+        return OperationTimeoutError(
+            failure.describe_stall(self.ticket, report, self._transport.stats())
+        )
+
+    def _wait_error(self, timeout_s: float) -> OperationTimeoutError:
+        stats = self._transport.stats()
+        return OperationTimeoutError(failure.describe_wait(self.ticket, timeout_s, stats))
+
+    def _closed_error(self) -> SessionClosedError:
+        ticket = self.ticket
+        return SessionClosedError(
+            f"job {ticket.job_name!r} rank {ticket.rank}: the session is closed"
+        )
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid:
+            raise SessionClosedError(
+                f"job {self.ticket.job_name!r} rank {self.ticket.rank}: the session belongs to "
+                f"process {self._pid} and cannot be used after a fork"
+            )
+
+
+def _has_ended(operation: Operation) -> bool:
+    return operation.state != OperationState.PENDING

@@ -1,0 +1,79 @@
+"""The reference switch model behind a UDP socket: slow, but every rule is the specification's."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+from collections.abc import Sequence
+
+from ina.host import Session, Ticket
+from ina.host.udp import open_socket
+from ina.protocol.codec import encode
+from ina.protocol.switch_model import Endpoint, Job, SwitchModel
+
+
+class UdpModel:
+    """Serves one SwitchModel on 127.0.0.1; drops a seeded share of packets in both directions."""
+
+    def __init__(
+        self, slots: int = 64, values: int = 64, *, loss: float = 0.0, seed: int = 0
+    ) -> None:
+        self.slots = slots
+        self.values = values
+        self.model = SwitchModel(slots, values)
+        self._loss = loss
+        self._random = random.Random(seed)
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        self._socket.bind(("127.0.0.1", 0))
+        self._socket.settimeout(0.05)
+        self.address: tuple[str, int] = self._socket.getsockname()
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._serve, name="udp-model")
+        self._thread.start()
+
+    def __enter__(self) -> UdpModel:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+        self._socket.close()
+
+    def sessions(self, count: int, *, op_timeout_s: float = 30.0, job: int = 7) -> list[Session]:
+        sockets = [open_socket(*self.address, "127.0.0.1") for _ in range(count)]
+        self.install(job, 1, sockets)
+        return [
+            Session.direct(
+                self.ticket(job, 1, rank, count), sockets[rank], op_timeout_s=op_timeout_s
+            )
+            for rank in range(count)
+        ]
+
+    def install(self, job: int, epoch: int, sockets: Sequence[socket.socket]) -> None:
+        workers = tuple(Endpoint(0, 0, sock.getsockname()[1]) for sock in sockets)
+        with self._lock:
+            self.model.install(Job(job, epoch, 0, self.slots, workers))
+
+    def ticket(self, job: int, epoch: int, rank: int, count: int) -> Ticket:
+        return Ticket("test", job, epoch, rank, count, self.slots, self.values, *self.address)
+
+    def _lost(self) -> bool:
+        return self._random.random() < self._loss
+
+    def _serve(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                payload, (_, port) = self._socket.recvfrom(65536)
+            except (TimeoutError, ConnectionError):
+                continue
+            if self._lost():
+                continue
+            with self._lock:
+                departures = self.model.receive(Endpoint(0, 0, port), payload)
+            for departure in departures:
+                if not self._lost():
+                    packet = encode(departure.header, departure.values)
+                    self._socket.sendto(packet, ("127.0.0.1", departure.to.udp_port))
