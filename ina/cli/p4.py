@@ -31,14 +31,17 @@ def compile_(
         Path | None, typer.Argument(help="A v1model program [default: ina's pool program].")
     ] = None,
     values: Annotated[
-        int | None, typer.Option(help="Values a packet: 64 or 256 [default: both builds].")
+        int | None, typer.Option(help="Values a packet: 64 or 256 [default: both].")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Directory for the results [default: the package's own].")
+        Path | None, typer.Option(help="Directory for the results [default: here].")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Compile a program to BMv2 JSON and P4Info (needs p4c-bm2-ss on PATH, or INA_P4C)."""
+    """Compile to BMv2 JSON and P4Info, with p4c-bm2-ss on PATH or INA_P4C.
+
+    With no argument: renews both checked-in builds of the pool program and their manifest.
+    """
     written: tuple[Path, ...]
     if source is not None:
         defines = build_defines(values) if values is not None else {}

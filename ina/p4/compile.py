@@ -51,6 +51,23 @@ def find_p4c() -> Path:
     )
 
 
+def p4c_version() -> str:
+    """Return the compiler's version, as "1.2.5.16".
+
+    Raises:
+        P4cMissingError: there is none, or it does not say.
+    """
+    p4c = find_p4c()
+    try:
+        done = subprocess.run([str(p4c), "--version"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise P4cMissingError(f"cannot run {p4c}: {error}") from error
+    found = re.search(r"Version (\S+)", done.stdout + done.stderr)
+    if found is None:
+        raise P4cMissingError(f"{p4c} does not say its version: is it p4c?")
+    return found[1]
+
+
 def compile_program(
     source: Path,
     out_dir: Path,
@@ -107,7 +124,7 @@ def compile_all() -> None:
     """
     for values in VALUES_PER_PACKET_BUILDS:
         compile_pool(values, COMPILED_DIR)
-    write_manifest()
+    write_manifest(p4c_version())
 
 
 def _run(command: list[str], root: Path, source: Path) -> None:

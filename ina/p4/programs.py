@@ -76,8 +76,8 @@ def compiled(values: int) -> CompiledProgram:
     )
 
 
-def write_manifest() -> None:
-    """Record that the files in ``compiled/`` were made from the sources as they are now."""
+def write_manifest(p4c_version: str) -> None:
+    """Record that `p4c_version` made the files in ``compiled/`` from the sources as they are."""
     builds = {}
     for values in VALUES_PER_PACKET_BUILDS:
         name = build_name(values)
@@ -86,7 +86,7 @@ def write_manifest() -> None:
             "json_sha256": _file_sha256(COMPILED_DIR / f"{name}.json"),
             "p4info_sha256": _file_sha256(COMPILED_DIR / f"{name}.p4info.txtpb"),
         }
-    MANIFEST.write_text(json.dumps({"builds": builds}, indent=2) + "\n")
+    MANIFEST.write_text(json.dumps({"p4c_version": p4c_version, "builds": builds}, indent=2) + "\n")
 
 
 def _file_sha256(path: Path) -> str:

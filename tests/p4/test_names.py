@@ -1,0 +1,101 @@
+"""ina.p4.names is what the P4Info of every build says."""
+
+from __future__ import annotations
+
+import pytest
+
+from ina.p4 import compiled, names
+from ina.p4.info import ProgramInfo, read_p4info
+from ina.protocol.spec import VALUES_PER_PACKET_BUILDS, DropReason
+
+KEYS = {
+    names.JOBS: ["job/16 exact", "epoch/16 exact"],
+    names.MEMBERS: [
+        "ingress_port/9 exact",
+        "src_addr/32 exact",
+        "src_port/16 exact",
+        "job/16 exact",
+        "epoch/16 exact",
+        "worker/8 exact",
+    ],
+    names.RECEIVERS: ["job/16 exact", "worker/8 exact"],
+    names.ECN_THRESHOLD: [],
+    names.ROUTER_MACS: ["dst_mac/48 exact"],
+    names.IPV4_LPM: ["dst_addr/32 lpm"],
+    names.DMAC: ["dst_mac/48 exact"],
+}
+PARAMETERS = {
+    names.ADMIT_JOB: [
+        "epoch/32",
+        "first_slot/32",
+        "slots/16",
+        "full_bitmap/32",
+        "group/16",
+        "job_index/16",
+    ],
+    names.ADMIT_MEMBER: ["worker_bit/32"],
+    names.ADDRESS: ["dst_mac/48", "dst_addr/32", "dst_port/16"],
+    names.MARK_ABOVE: ["packets/19"],
+    names.ROUTE: ["port/9", "src_mac/48", "dst_mac/48"],
+    names.FORWARD: ["port/9"],
+    names.FLOOD: ["group/16"],
+    names.SEND_TO_CONTROLLER: [],
+    names.DROP: [],
+    names.NO_ACTION: [],
+}
+ACTIONS = {
+    names.JOBS: names.ADMIT_JOB,
+    names.MEMBERS: names.ADMIT_MEMBER,
+    names.RECEIVERS: names.ADDRESS,
+    names.ECN_THRESHOLD: names.MARK_ABOVE,
+    names.ROUTER_MACS: names.NO_ACTION,
+    names.IPV4_LPM: names.ROUTE,
+    names.DMAC: names.FORWARD,
+}
+
+
+@pytest.fixture(params=VALUES_PER_PACKET_BUILDS)
+def values(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+@pytest.fixture
+def info(values: int) -> ProgramInfo:
+    return read_p4info(compiled(values).p4info)
+
+
+def test_tables_and_keys(info: ProgramInfo) -> None:
+    found = {
+        table.name: [f"{key.name}/{key.bits} {key.match}" for key in table.keys]
+        for table in info.tables
+    }
+    assert found == KEYS
+
+
+def test_actions_and_parameters(info: ProgramInfo) -> None:
+    found = {a.name: [f"{p.name}/{p.bits}" for p in a.parameters] for a in info.actions}
+    assert {name: found[name] for name in PARAMETERS} == PARAMETERS
+    by_table = {table.name: table.actions for table in info.tables}
+    assert all(action in by_table[table] for table, action in ACTIONS.items())
+
+
+def test_sizes(info: ProgramInfo) -> None:
+    sizes = {table.name: table.size for table in info.tables}
+    assert sizes[names.JOBS] == names.JOBS_TOTAL
+    assert sizes[names.MEMBERS] == sizes[names.RECEIVERS] == names.MEMBERS_TOTAL
+    assert {register.size for register in info.registers} == {names.SLOTS_TOTAL}
+
+
+def test_counters(info: ProgramInfo) -> None:
+    found = {counter.name: counter.size for counter in info.counters}
+    assert found == dict.fromkeys(names.JOB_COUNTERS, names.JOBS_TOTAL) | {
+        names.DROPS: len(DropReason)
+    }
+    direct = {table.name for table in info.tables if table.direct_counter}
+    assert direct == {names.MEMBERS, names.RECEIVERS, names.IPV4_LPM, names.DMAC}
+
+
+def test_one_register_a_value_and_the_name_of_the_build(info: ProgramInfo, values: int) -> None:
+    found = [r.name for r in info.registers if ".accumulate." in r.name]
+    assert found == [f"PoolIngress.accumulate.value_{i}" for i in range(values)]
+    assert info.name == f"pool_v1model_{values}"

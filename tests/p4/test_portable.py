@@ -1,0 +1,126 @@
+"""The shared controls use only what Tofino has: checked in their text and in the compiled graph."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ina.p4 import compiled
+from ina.p4.programs import P4_DIR
+from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
+
+SHARED = sorted((P4_DIR / "shared").glob("*.p4"))
+CONTROLS = [path for path in SHARED if "control " in path.read_text()]
+
+# What the text of a shared file may not hold, and why.
+FORBIDDEN = {
+    r"[^/*]\*[^/*]": "multiplication",
+    r"%": "remainder",
+    r"[^/*]/[^/*]": "division",
+    r"\b(for|while)\b": "loop",
+    r"\bregister\b|\.(read|write)\(": "state outside STATE and STATE_ACTION",
+    r"\b(standard_metadata|mark_to_drop|V1Switch)\b": "a name of v1model",
+    r"\b(varbit|header_union|recirculate|resubmit|clone)\b": "not on every target",
+    r"\bint<(?!32)": "signed arithmetic of odd width",
+}
+
+
+def code(path: Path) -> str:
+    """The file without comments and #include lines."""
+    text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
+    text = re.sub(r"//[^\n]*", "", text)
+    return re.sub(r"^\s*#\s*include.*$", "", text, flags=re.M)
+
+
+def state_actions(text: str) -> list[tuple[str, str]]:
+    """(name, body) of each STATE_ACTION in the text."""
+    found = []
+    for start in re.finditer(r"\bSTATE_ACTION\(", text):
+        depth, end = 1, start.end()
+        while depth:
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        _, _, name, _, body = text[start.end() : end - 1].split(",", 4)
+        found.append((name.strip(), body))
+    return found
+
+
+@pytest.mark.parametrize("path", SHARED, ids=lambda path: path.name)
+def test_no_forbidden_construct(path: Path) -> None:
+    offences = [why for pattern, why in FORBIDDEN.items() if re.search(pattern, code(path))]
+    assert offences == []
+
+
+def test_each_forbidden_construct_is_found() -> None:
+    samples = ["a * b", "a % b", "a / b", "for (i)", "x.read(y, 0)", "mark_to_drop()"]
+    samples += ["varbit<8> x", "int<9> x"]
+    for pattern, sample in zip(FORBIDDEN, samples, strict=True):
+        assert re.search(pattern, sample), sample
+
+
+def test_the_stateful_controls_are_shared() -> None:
+    assert [path.stem for path in CONTROLS] == ["accumulate", "contribution", "slots"]
+    assert sum(len(state_actions(code(path))) for path in CONTROLS) >= 11
+
+
+@pytest.mark.parametrize("path", CONTROLS, ids=lambda path: path.name)
+def test_bodies_fit_a_stateful_alu(path: Path) -> None:
+    for name, body in state_actions(code(path)):
+        assert len(re.findall(r"\bif\b", body)) <= 2, name
+        assert len(re.findall(r"\bvalue = ", body)) <= 2, name
+        assert len(re.findall(r"\brv = ", body)) == 1, name  # one output
+
+
+@pytest.mark.parametrize("values", VALUES_PER_PACKET_BUILDS)
+def test_a_packet_accesses_each_register_once(values: int) -> None:
+    """Walks every path through the compiled ingress and egress."""
+    program = json.loads(compiled(values).bmv2_json.read_text())
+    actions = {action["id"]: action for action in program["actions"]}
+    used: set[str] = set()
+    for pipeline in program["pipelines"]:
+        used |= registers_after(pipeline, actions)
+    assert used == {register["name"] for register in program["register_arrays"]}
+
+
+def registers_after(pipeline: dict[str, Any], actions: dict[int, Any]) -> set[str]:
+    """Registers that some path through the pipeline accesses; fails where one does so twice."""
+    nodes = {node["name"]: node for key in ("tables", "conditionals") for node in pipeline[key]}
+
+    @cache
+    def walk(name: str | None) -> frozenset[str]:
+        if name is None:
+            return frozenset()
+        node = nodes[name]
+        if "expression" in node:
+            return walk(node["true_next"]) | walk(node["false_next"])
+        later = {None: node.get("base_default_next"), **node.get("next_tables", {})}
+        after = frozenset().union(*(walk(next_name) for next_name in later.values()))
+        here = frozenset().union(*(accessed(actions[i]) for i in node["action_ids"]))
+        assert not here & after, f"{name}: {sorted(here & after)[:3]} accessed twice on a path"
+        return here | after
+
+    return set(walk(pipeline["init_table"]))
+
+
+def accessed(action: dict[str, Any]) -> frozenset[str]:
+    """Registers of one action: each at most once read and then written, at one index."""
+    places: dict[str, list[tuple[str, str]]] = {}
+    for primitive in action["primitives"]:
+        if primitive["op"] in ("register_read", "register_write"):
+            names = [p["value"] for p in primitive["parameters"] if p["type"] == "register_array"]
+            at = primitive["parameters"][2 if primitive["op"] == "register_read" else 1]
+            places.setdefault(names[0], []).append((primitive["op"], json.dumps(at)))
+    for register, uses in places.items():
+        operations = [operation for operation, _ in uses]
+        assert operations in (
+            ["register_read"],
+            ["register_write"],
+            ["register_read", "register_write"],
+        ), f"{action['name']}: {register}"
+        assert len({at for _, at in uses}) == 1, f"{action['name']}: {register} at two indices"
+    return frozenset(places)
