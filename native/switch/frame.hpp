@@ -1,0 +1,57 @@
+// Ethernet/IPv4/UDP around a datagram: put on when it arrives on a UDP port, taken off when it
+// leaves through one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ina::sw {
+
+constexpr size_t kEthernetBytes = 14;
+constexpr size_t kIpv4Bytes = 20;
+constexpr size_t kUdpBytes = 8;
+constexpr size_t kFrameHeaderBytes = kEthernetBytes + kIpv4Bytes + kUdpBytes;
+constexpr size_t kMaxPayloadBytes = 65507;  // of one UDP datagram over IPv4
+
+inline uint16_t load_be16(const uint8_t *p) { return static_cast<uint16_t>(p[0] << 8 | p[1]); }
+inline uint32_t load_be32(const uint8_t *p) {
+    return static_cast<uint32_t>(load_be16(p)) << 16 | load_be16(p + 2);
+}
+inline void store_be16(uint8_t *p, uint16_t value) {
+    p[0] = static_cast<uint8_t>(value >> 8);
+    p[1] = static_cast<uint8_t>(value);
+}
+inline void store_be32(uint8_t *p, uint32_t value) {
+    store_be16(p, static_cast<uint16_t>(value >> 16));
+    store_be16(p + 2, static_cast<uint16_t>(value));
+}
+
+struct Endpoint {
+    uint32_t address = 0;  // IPv4, host byte order
+    uint16_t port = 0;     // UDP, host byte order
+};
+inline bool operator==(Endpoint a, Endpoint b) { return a.address == b.address && a.port == b.port; }
+
+// What a frame says about the UDP datagram inside it; payload points into the frame.
+struct Datagram {
+    Endpoint source;
+    Endpoint destination;
+    uint8_t tos = 0;
+    const uint8_t *payload = nullptr;
+    size_t payload_bytes = 0;
+};
+
+// One's complement sum (RFC 1071), continued from `sum`; fold_checksum() ends it.
+uint32_t add_checksum(uint32_t sum, const uint8_t *data, size_t bytes);
+uint16_t fold_checksum(uint32_t sum);
+
+// Writes kFrameHeaderBytes before a payload of payload_bytes. MAC addresses are locally administered,
+// 02:00 and the IPv4 address; DF is set; TTL 64; UDP checksum 0 (none), as RFC 768 allows over IPv4:
+// the kernel has already checked the datagram's.
+void write_frame_header(uint8_t *frame, Endpoint source, Endpoint destination, uint8_t tos,
+                        size_t payload_bytes);
+
+// False for anything but one whole, unfragmented IPv4/UDP datagram. Never reads past frame + length.
+bool parse_udp_frame(const uint8_t *frame, size_t length, Datagram *datagram);
+
+}  // namespace ina::sw

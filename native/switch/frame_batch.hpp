@@ -1,0 +1,50 @@
+// Frames on their way into the pipeline: one arena, filled by ports, emptied whole.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "switch/pipeline_abi.h"
+
+namespace ina::sw {
+
+class FrameBatch {
+  public:
+    static constexpr size_t kMaxPackets = 512;
+    static constexpr size_t kMaxFrameBytes = 65536 + 64;
+    // One receive call yields at most this: a GRO super-datagram, or one large frame.
+    static constexpr size_t kReceiveBytes = 65536 + 128 * 64;
+    static constexpr size_t kReceivePackets = 128;
+
+    FrameBatch() : arena_(new uint8_t[kArenaBytes]) { packets_.reserve(kMaxPackets); }
+
+    bool has_room() const {
+        return packets_.size() + kReceivePackets <= kMaxPackets && used_ + kReceiveBytes <= kArenaBytes;
+    }
+    // Space for one frame, or nullptr; taken by the commit() that follows.
+    uint8_t *reserve(size_t bytes) {
+        if (packets_.size() == kMaxPackets || used_ + bytes > kArenaBytes) return nullptr;
+        return arena_.get() + used_;
+    }
+    void commit(size_t bytes, uint32_t port, uint64_t now_ns) {
+        packets_.push_back({arena_.get() + used_, static_cast<uint32_t>(bytes), port, now_ns});
+        used_ += bytes;
+    }
+    void clear() {
+        packets_.clear();
+        used_ = 0;
+    }
+
+    uint64_t now_ns = 0;  // arrival time for ports that have no better one
+
+    const std::vector<ina_packet_in> &packets() const { return packets_; }
+
+  private:
+    static constexpr size_t kArenaBytes = 512 * 1024;
+    std::unique_ptr<uint8_t[]> arena_;
+    size_t used_ = 0;
+    std::vector<ina_packet_in> packets_;
+};
+
+}  // namespace ina::sw

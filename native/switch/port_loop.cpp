@@ -1,0 +1,232 @@
+#include "switch/port_loop.hpp"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <system_error>
+
+namespace ina::sw {
+
+namespace {
+// 512 packets of 1 KiB to 32 workers are 17 MiB in the worst case; process() stops early when the
+// arena is full and is called again, so this only has to hold the copies of one packet.
+constexpr size_t kOutputBytes = 8 << 20;
+constexpr size_t kOutputPackets = 8192;
+constexpr size_t kQueuePackets = 4096;
+}  // namespace
+
+PortLoop::PortLoop(uint32_t cpu_port)
+    : cpu_port_(cpu_port),
+      output_arena_(new uint8_t[kOutputBytes]),
+      output_packets_(kOutputPackets),
+      depth_pkts_(INA_MAX_PORTS, 0) {
+    output_.arena = output_arena_.get();
+    output_.arena_bytes = kOutputBytes;
+    output_.packets = output_packets_.data();
+    output_.capacity = kOutputPackets;
+    output_.depth_pkts = depth_pkts_.data();
+}
+
+PortLoop::~PortLoop() {
+    stop();
+    if (epoll_fd_ >= 0) ::close(epoll_fd_);
+    if (wake_fd_ >= 0) ::close(wake_fd_);
+}
+
+void PortLoop::add(std::shared_ptr<Port> port) {
+    by_number_.at(port->number()) = port.get();
+    ports_.push_back(std::move(port));
+}
+
+void PortLoop::start() {
+    epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
+    wake_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (epoll_fd_ < 0 || wake_fd_ < 0)
+        throw std::system_error(errno, std::generic_category(), "epoll");
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.ptr = nullptr;
+    epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, wake_fd_, &event);
+    for (const auto &port : ports_) {
+        if (port->fd() < 0) continue;
+        event.data.ptr = port.get();
+        if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, port->fd(), &event) < 0)
+            throw std::system_error(errno, std::generic_category(), "epoll_ctl");
+    }
+    // Signals are Python's: this thread must never be chosen for one.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void PortLoop::stop() {
+    stopping_ = true;
+    if (!thread_.joinable()) return;
+    wake();
+    thread_.join();
+    for (const auto &port : ports_) port->close();
+    {
+        std::lock_guard lock(pipeline_mutex_);
+        pipeline_ = nullptr;
+        state_ = nullptr;
+    }
+    std::lock_guard lock(queue_mutex_);
+    cpu_ready_.notify_all();
+}
+
+void PortLoop::wake() {
+    const uint64_t one = 1;
+    // Fails only when the counter is at its maximum: then the loop is awake anyhow.
+    [[maybe_unused]] const ssize_t written = write(wake_fd_, &one, sizeof one);
+}
+
+void PortLoop::set_pipeline(const ina_pipeline *pipeline, void *state) {
+    pipeline_waiters_.fetch_add(1);
+    {
+        std::lock_guard lock(pipeline_mutex_);
+        pipeline_ = pipeline;
+        state_ = state;
+        has_pipeline_ = pipeline != nullptr;
+    }
+    pipeline_waiters_.fetch_sub(1);
+    if (wake_fd_ >= 0) wake();
+}
+
+bool PortLoop::inject(uint32_t port, std::string packet) {
+    {
+        std::lock_guard lock(queue_mutex_);
+        if (injected_.size() == kQueuePackets) return false;
+        injected_.emplace_back(port, std::move(packet));
+    }
+    if (wake_fd_ >= 0) wake();
+    return true;
+}
+
+bool PortLoop::next_cpu_packet(uint64_t timeout_ns, std::string *packet) {
+    std::unique_lock lock(queue_mutex_);
+    cpu_ready_.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
+                        [&] { return !to_cpu_.empty() || stopping_; });
+    if (to_cpu_.empty()) return false;
+    *packet = std::move(to_cpu_.front());
+    to_cpu_.pop_front();
+    return true;
+}
+
+PortLoop::Stats PortLoop::stats() const {
+    return {unknown_port_.get(), oversize_.get(), cpu_.get(), cpu_dropped_.get(),
+            injected_count_.get()};
+}
+
+bool PortLoop::always_ready() const {
+    if (!has_pipeline_) return false;  // a file's packets wait for the program
+    for (const auto &port : ports_)
+        if (port->fd() < 0 && !port->finished()) return true;
+    return false;
+}
+
+void PortLoop::run() {
+    std::array<epoll_event, 64> events;
+    while (!stopping_) {
+        const int count = epoll_wait(epoll_fd_, events.data(), static_cast<int>(events.size()),
+                                     always_ready() ? 0 : -1);
+        batch_.now_ns = monotonic_ns();
+        for (int i = 0; i < count; ++i) {
+            if (auto *port = static_cast<Port *>(events[static_cast<size_t>(i)].data.ptr)) {
+                if (!batch_.has_room()) process();
+                port->receive(&batch_);
+            } else {
+                uint64_t ignored;
+                [[maybe_unused]] const ssize_t bytes = read(wake_fd_, &ignored, sizeof ignored);
+                collect_injected();
+            }
+        }
+        if (always_ready()) {
+            for (const auto &port : ports_) {
+                if (port->fd() >= 0 || port->finished()) continue;
+                if (!batch_.has_room()) process();
+                port->receive(&batch_);
+            }
+        }
+        process();
+    }
+}
+
+void PortLoop::collect_injected() {
+    std::deque<std::pair<uint32_t, std::string>> taken;
+    {
+        std::lock_guard lock(queue_mutex_);
+        taken.swap(injected_);
+    }
+    for (const auto &[port, packet] : taken) {
+        if (!batch_.has_room()) process();
+        uint8_t *frame = batch_.reserve(packet.size());
+        std::memcpy(frame, packet.data(), packet.size());
+        batch_.commit(packet.size(), port, batch_.now_ns);
+        injected_count_.add(1);
+    }
+}
+
+void PortLoop::process() {
+    const std::vector<ina_packet_in> &packets = batch_.packets();
+    size_t done = 0;
+    while (done < packets.size()) {
+        while (pipeline_waiters_.load() != 0) std::this_thread::yield();
+        size_t consumed;
+        {
+            std::lock_guard lock(pipeline_mutex_);
+            if (!pipeline_) break;
+            output_.count = output_.arena_used = 0;
+            consumed = pipeline_->process(state_, packets.data() + done, packets.size() - done,
+                                          &output_);
+        }
+        if (consumed == 0 && output_.count == 0) {
+            oversize_.add(1);
+            consumed = 1;
+        }
+        done += consumed;
+        distribute();
+    }
+    for (; done < packets.size(); ++done)
+        if (Port *port = by_number_[packets[done].port % INA_MAX_PORTS])
+            port->mutable_counters().no_pipeline_packets.add(1);
+    batch_.clear();
+}
+
+void PortLoop::distribute() {
+    for (size_t i = 0; i < output_.count; ++i) {
+        const ina_packet_out &packet = output_.packets[i];
+        const uint32_t number = packet.port % INA_MAX_PORTS;
+        if (outgoing_[number].empty()) outgoing_ports_.push_back(number);
+        outgoing_[number].push_back(packet);
+    }
+    for (const uint32_t number : outgoing_ports_) {
+        std::vector<ina_packet_out> &packets = outgoing_[number];
+        depth_pkts_[number] = 0;
+        if (number == cpu_port_) {
+            std::lock_guard lock(queue_mutex_);
+            for (const ina_packet_out &packet : packets) {
+                cpu_.add(1);
+                if (to_cpu_.size() == kQueuePackets)
+                    cpu_dropped_.add(1);
+                else
+                    to_cpu_.emplace_back(reinterpret_cast<char *>(packet.data), packet.length);
+            }
+            cpu_ready_.notify_one();
+        } else if (Port *port = by_number_[number]) {
+            port->send(&packets);
+        } else {
+            unknown_port_.add(packets.size());
+        }
+        packets.clear();
+    }
+    outgoing_ports_.clear();
+}
+
+}  // namespace ina::sw

@@ -1,0 +1,45 @@
+// A port that is one unprivileged UDP socket: each datagram becomes an Ethernet frame on arrival, and
+// each IPv4/UDP frame that leaves is sent to the address and port written in it, so one socket serves
+// any number of hosts. Super-datagrams both ways (UDP_GRO, UDP_SEGMENT) where the kernel has them.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <memory>
+
+#include "switch/frame.hpp"
+#include "switch/port.hpp"
+#include "switch/udp_sender.hpp"
+
+namespace ina::sw {
+
+class UdpPort final : public Port {
+  public:
+    // address in host byte order, 0 = any (each datagram's own destination is then used);
+    // udp_port 0 = ephemeral. Throws std::system_error.
+    UdpPort(uint32_t number, uint32_t address, uint16_t udp_port, uint16_t frame_udp_port,
+            double loss_probability, uint64_t loss_seed);
+    ~UdpPort() override;
+
+    Endpoint bound() const { return bound_; }
+    int fd() const override { return fd_; }
+    void receive(FrameBatch *batch) override;
+    void extra_stats(std::vector<std::pair<std::string, uint64_t>> *stats) const override;
+
+  protected:
+    void transmit(const std::vector<ina_packet_out> &packets) override;
+
+  private:
+    void configure();
+    void accept(const msghdr &message, size_t bytes, FrameBatch *batch);
+
+    int fd_ = -1;
+    Endpoint bound_;
+    uint16_t frame_udp_port_;
+    bool gro_ = false;
+    uint64_t receive_buffer_bytes_ = 0, send_buffer_bytes_ = 0;
+    std::unique_ptr<uint8_t[]> scratch_;  // one super-datagram
+    std::unique_ptr<UdpSender> sender_;
+};
+
+}  // namespace ina::sw

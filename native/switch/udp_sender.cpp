@@ -1,0 +1,193 @@
+#include "switch/udp_sender.hpp"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+
+#include <cstring>
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+namespace ina::sw {
+
+namespace {
+constexpr size_t kMaxSegments = 64;  // UDP_MAX_SEGMENTS of kernels before 6.9
+constexpr size_t kMaxMessages = 64;  // a sendmmsg
+constexpr size_t kControlBytes =
+    CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(in_pktinfo));
+
+sockaddr_in socket_address(Endpoint endpoint) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(endpoint.address);
+    address.sin_port = htons(endpoint.port);
+    return address;
+}
+
+template <typename T>
+uint8_t *put_control(uint8_t *at, int level, int type, const T &value) {
+    auto *header = reinterpret_cast<cmsghdr *>(at);
+    header->cmsg_level = level;
+    header->cmsg_type = type;
+    header->cmsg_len = CMSG_LEN(sizeof value);
+    std::memcpy(CMSG_DATA(header), &value, sizeof value);
+    return at + CMSG_SPACE(sizeof value);
+}
+}  // namespace
+
+UdpSender::UdpSender(int fd, Endpoint bound, PortCounters *counters)
+    : fd_(fd), bound_(bound), counters_(counters) {
+    int segment_bytes = 0;
+    socklen_t bytes = sizeof segment_bytes;
+    gso_ = getsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &segment_bytes, &bytes) == 0;
+}
+
+void UdpSender::send(const std::vector<ina_packet_out> &packets) {
+    for (const ina_packet_out &packet : packets) {
+        Datagram datagram;
+        if (!parse_udp_frame(packet.data, packet.length, &datagram) ||
+            datagram.destination.port == 0 || is_own(datagram)) {
+            counters_->undeliverable_packets.add(1);
+            continue;
+        }
+        add(datagram);
+    }
+    flush();
+}
+
+bool UdpSender::is_own(const Datagram &datagram) const {
+    const uint32_t own = bound_.address == INADDR_ANY ? datagram.source.address : bound_.address;
+    return datagram.destination == Endpoint{own, bound_.port};
+}
+
+UdpSender::Run *UdpSender::open_run(const Datagram &datagram) {
+    // A multicast visits its members in turn: the next flow is most often the one after the last.
+    for (size_t tried = 0; tried < open_.size(); ++tried) {
+        if (++last_flow_ >= open_.size()) last_flow_ = 0;
+        Run &run = runs_[open_[last_flow_]];
+        if (run.destination == datagram.destination && run.tos == datagram.tos &&
+            run.source.address == datagram.source.address)
+            return &run;
+    }
+    return nullptr;
+}
+
+void UdpSender::add(const Datagram &datagram) {
+    const iovec part{const_cast<uint8_t *>(datagram.payload), datagram.payload_bytes};
+    Run *run = open_run(datagram);
+    if (run && gso_ && run->parts.size() < kMaxSegments &&
+        run->bytes == run->segment_bytes * run->parts.size() &&  // no short one so far
+        datagram.payload_bytes > 0 && datagram.payload_bytes <= run->segment_bytes &&
+        run->bytes + datagram.payload_bytes <= kMaxPayloadBytes) {
+        run->parts.push_back(part);
+        run->bytes += datagram.payload_bytes;
+        return;
+    }
+    if (run_count_ == runs_.size()) {
+        runs_.emplace_back();  // moves them: run is only a flag from here on
+    }
+    const size_t index = run_count_++;
+    Run &fresh = runs_[index];
+    fresh.source = datagram.source;
+    fresh.destination = datagram.destination;
+    fresh.tos = datagram.tos;
+    fresh.segment_bytes = fresh.bytes = datagram.payload_bytes;
+    fresh.parts.assign(1, part);
+    if (!run) {
+        open_.push_back(index);
+        return;
+    }
+    open_[last_flow_] = index;
+}
+
+size_t UdpSender::fill_control(const Run &run, bool segment, uint8_t *control) const {
+    uint8_t *end = control;
+    if (segment)
+        end = put_control(end, IPPROTO_UDP, UDP_SEGMENT, static_cast<uint16_t>(run.segment_bytes));
+    if (run.tos) end = put_control(end, IPPROTO_IP, IP_TOS, static_cast<int>(run.tos));
+    if (bound_.address == INADDR_ANY && run.source.address != INADDR_ANY) {
+        in_pktinfo info{};
+        info.ipi_spec_dst.s_addr = htonl(run.source.address);
+        end = put_control(end, IPPROTO_IP, IP_PKTINFO, info);
+    }
+    return static_cast<size_t>(end - control);
+}
+
+void UdpSender::flush() {
+    const uint64_t deadline_ns = monotonic_ns() + kSendPatienceNs;
+    bool blocked = false;
+    size_t sent = 0;
+    while (sent < run_count_) {
+        mmsghdr messages[kMaxMessages] = {};
+        sockaddr_in addresses[kMaxMessages];
+        alignas(cmsghdr) uint8_t controls[kMaxMessages][kControlBytes];
+        const size_t count = std::min(run_count_ - sent, kMaxMessages);
+        for (size_t i = 0; i < count; ++i) {
+            Run &run = runs_[sent + i];
+            addresses[i] = socket_address(run.destination);
+            msghdr &message = messages[i].msg_hdr;
+            message.msg_name = &addresses[i];
+            message.msg_namelen = sizeof addresses[i];
+            message.msg_iov = run.parts.data();
+            message.msg_iovlen = run.parts.size();
+            message.msg_control = controls[i];
+            message.msg_controllen = fill_control(run, run.parts.size() > 1, controls[i]);
+        }
+        const int done = sendmmsg(fd_, messages, static_cast<unsigned>(count), MSG_DONTWAIT);
+        for (int i = 0; i < done; ++i) {
+            const Run &run = runs_[sent + static_cast<size_t>(i)];
+            counters_->tx_packets.add(run.parts.size());
+            counters_->tx_bytes.add(run.bytes + run.parts.size() * kFrameHeaderBytes);
+        }
+        if (done > 0) {
+            sent += static_cast<size_t>(done);
+            continue;
+        }
+        const Run &first = runs_[sent];
+        if (errno == EINTR) continue;
+        if (errno == EAGAIN || errno == ENOBUFS) {
+            blocked = blocked || !wait_writable(fd_, deadline_ns);
+            if (!blocked) continue;
+            counters_->blocked_packets.add(first.parts.size());
+        } else if (first.parts.size() > 1) {
+            // The route cannot segment (EIO: no checksum offload; EINVAL, EMSGSIZE: over the MTU).
+            if (errno == EIO) gso_ = false;
+            send_singly(first, deadline_ns);
+        } else {
+            counters_->failed_packets.add(1);
+        }
+        ++sent;
+    }
+    run_count_ = 0;
+    open_.clear();
+}
+
+void UdpSender::send_singly(const Run &run, uint64_t deadline_ns) {
+    sockaddr_in address = socket_address(run.destination);
+    alignas(cmsghdr) uint8_t control[kControlBytes];
+    for (iovec part : run.parts) {
+        msghdr message{};
+        message.msg_name = &address;
+        message.msg_namelen = sizeof address;
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        message.msg_control = control;
+        message.msg_controllen = fill_control(run, false, control);
+        ssize_t done;
+        do {
+            done = sendmsg(fd_, &message, MSG_DONTWAIT);
+        } while (done < 0 && (errno == EINTR || ((errno == EAGAIN || errno == ENOBUFS) &&
+                                                 wait_writable(fd_, deadline_ns))));
+        if (done >= 0) {
+            counters_->tx_packets.add(1);
+            counters_->tx_bytes.add(part.iov_len + kFrameHeaderBytes);
+        } else {
+            const bool full = errno == EAGAIN || errno == ENOBUFS;
+            (full ? counters_->blocked_packets : counters_->failed_packets).add(1);
+        }
+    }
+}
+
+}  // namespace ina::sw
