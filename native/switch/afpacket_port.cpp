@@ -125,8 +125,7 @@ void AfPacketPort::accept(const msghdr &message, const VnetHeader &offload, size
         packets = split_segments(header, frame, bytes, number(), batch,
                                  [this] { return !loses_arrival(); });
         if (packets == 0) counters_.malformed_packets.add(1);
-    } else if ((header.flags & kNeedsChecksum) &&
-               !complete_checksum(header, frame, bytes)) {
+    } else if ((header.flags & kNeedsChecksum) && !complete_checksum(header, frame, bytes)) {
         counters_.malformed_packets.add(1);
     } else if (!loses_arrival()) {
         uint8_t *space = batch->reserve(bytes);

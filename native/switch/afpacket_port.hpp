@@ -1,5 +1,5 @@
-// A port that is a network interface, through a packet socket (root, or CAP_NET_RAW): for veth pairs,
-// network namespaces and Mininet. The interface is made promiscuous while the port is open.
+// A port that is a network interface, through a packet socket (root, or CAP_NET_RAW): for veth
+// pairs, network namespaces and Mininet. The interface is made promiscuous while the port is open.
 #pragma once
 
 #include <memory>
@@ -27,8 +27,7 @@ class AfPacketPort final : public Port {
 
   private:
     void configure(int interface_index);
-    void accept(const msghdr &message, const VnetHeader &offload, size_t bytes,
-                FrameBatch *batch);
+    void accept(const msghdr &message, const VnetHeader &offload, size_t bytes, FrameBatch *batch);
 
     int fd_ = -1;
     std::unique_ptr<uint8_t[]> scratch_;  // one super-frame, with room for a VLAN tag before it

@@ -21,14 +21,17 @@ namespace {
 nb::dict port_stats(const Port &port) {
     const PortCounters &c = port.counters();
     nb::dict stats;
-    for (const auto &[name, counter] :
-         {std::pair{"rx_packets", &c.rx_packets}, {"rx_bytes", &c.rx_bytes},
-          {"tx_packets", &c.tx_packets}, {"tx_bytes", &c.tx_bytes},
-          {"loss_in_packets", &c.loss_in_packets}, {"loss_out_packets", &c.loss_out_packets},
-          {"no_pipeline_packets", &c.no_pipeline_packets},
-          {"malformed_packets", &c.malformed_packets},
-          {"undeliverable_packets", &c.undeliverable_packets},
-          {"blocked_packets", &c.blocked_packets}, {"failed_packets", &c.failed_packets}})
+    for (const auto &[name, counter] : {std::pair{"rx_packets", &c.rx_packets},
+                                        {"rx_bytes", &c.rx_bytes},
+                                        {"tx_packets", &c.tx_packets},
+                                        {"tx_bytes", &c.tx_bytes},
+                                        {"loss_in_packets", &c.loss_in_packets},
+                                        {"loss_out_packets", &c.loss_out_packets},
+                                        {"no_pipeline_packets", &c.no_pipeline_packets},
+                                        {"malformed_packets", &c.malformed_packets},
+                                        {"undeliverable_packets", &c.undeliverable_packets},
+                                        {"blocked_packets", &c.blocked_packets},
+                                        {"failed_packets", &c.failed_packets}})
         stats[name] = counter->get();
     std::vector<std::pair<std::string, uint64_t>> extra;
     port.extra_stats(&extra);
@@ -62,9 +65,7 @@ void bind(nb::module_ &m) {
     m.doc() = "Packet ports of the soft switch.";
     nb::register_exception_translator(os_error);
 
-    nb::class_<Port>(m, "Port")
-        .def_prop_ro("number", &Port::number)
-        .def("stats", &port_stats);
+    nb::class_<Port>(m, "Port").def_prop_ro("number", &Port::number).def("stats", &port_stats);
     nb::class_<UdpPort, Port>(m, "UdpPort")
         .def(nb::init<uint32_t, uint32_t, uint16_t, uint16_t, double, uint64_t>(), "number"_a,
              "address"_a, "udp_port"_a, "frame_udp_port"_a, "loss_probability"_a, "loss_seed"_a)
@@ -94,7 +95,8 @@ void bind(nb::module_ &m) {
             "inject",
             [](PortLoop &loop, uint32_t port, nb::bytes packet) {
                 if (packet.size() > UINT16_MAX || port >= INA_MAX_PORTS)
-                    throw nb::value_error("inject: a packet of at most 65535 bytes, a port below 512");
+                    throw nb::value_error(
+                        "inject: a packet of at most 65535 bytes, a port below 512");
                 return loop.inject(port, std::string(packet.c_str(), packet.size()));
             },
             "port"_a, "packet"_a)

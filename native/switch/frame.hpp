@@ -30,7 +30,9 @@ struct Endpoint {
     uint32_t address = 0;  // IPv4, host byte order
     uint16_t port = 0;     // UDP, host byte order
 };
-inline bool operator==(Endpoint a, Endpoint b) { return a.address == b.address && a.port == b.port; }
+inline bool operator==(Endpoint a, Endpoint b) {
+    return a.address == b.address && a.port == b.port;
+}
 
 // What a frame says about the UDP datagram inside it; payload points into the frame.
 struct Datagram {
@@ -45,13 +47,14 @@ struct Datagram {
 uint32_t add_checksum(uint32_t sum, const uint8_t *data, size_t bytes);
 uint16_t fold_checksum(uint32_t sum);
 
-// Writes kFrameHeaderBytes before a payload of payload_bytes. MAC addresses are locally administered,
-// 02:00 and the IPv4 address; DF is set; TTL 64; UDP checksum 0 (none), as RFC 768 allows over IPv4:
-// the kernel has already checked the datagram's.
+// Writes kFrameHeaderBytes before a payload of payload_bytes. MAC addresses are locally
+// administered, 02:00 and the IPv4 address; DF is set; TTL 64; UDP checksum 0 (none), as RFC 768
+// allows over IPv4: the kernel has already checked the datagram's.
 void write_frame_header(uint8_t *frame, Endpoint source, Endpoint destination, uint8_t tos,
                         size_t payload_bytes);
 
-// False for anything but one whole, unfragmented IPv4/UDP datagram. Never reads past frame + length.
+// False for anything but one whole, unfragmented IPv4/UDP datagram. Never reads past frame +
+// length.
 bool parse_udp_frame(const uint8_t *frame, size_t length, Datagram *datagram);
 
 }  // namespace ina::sw

@@ -20,7 +20,8 @@ class FrameBatch {
     FrameBatch() : arena_(new uint8_t[kArenaBytes]) { packets_.reserve(kMaxPackets); }
 
     bool has_room() const {
-        return packets_.size() + kReceivePackets <= kMaxPackets && used_ + kReceiveBytes <= kArenaBytes;
+        return packets_.size() + kReceivePackets <= kMaxPackets &&
+               used_ + kReceiveBytes <= kArenaBytes;
     }
     // Space for one frame, or nullptr; taken by the commit() that follows.
     uint8_t *reserve(size_t bytes) {

@@ -14,9 +14,10 @@ struct VnetHeader {  // virtio_net_hdr, host byte order
     uint16_t csum_start, csum_offset;
 };
 static_assert(sizeof(VnetHeader) == 10);
-constexpr uint8_t kNeedsChecksum = 1;                     // of flags
+constexpr uint8_t kNeedsChecksum = 1;  // of flags
 constexpr uint8_t kGsoNone = 0, kGsoTcpV4 = 1, kGsoTcpV6 = 4, kGsoEcn = 0x80;
-constexpr uint8_t kGsoUdpL4 = 5;  // told since Linux 6.2; before, such frames are lost in the kernel
+constexpr uint8_t kGsoUdpL4 =
+    5;  // told since Linux 6.2; before, such frames are lost in the kernel
 
 // Fills in the checksum that `header` says is missing; false: it points outside of the frame.
 bool complete_checksum(const VnetHeader &header, uint8_t *frame, size_t bytes);
@@ -33,11 +34,11 @@ void finish_segment(const SegmentLayout &layout, uint8_t *segment, size_t bytes,
                     size_t payload_before, bool last);
 
 // Cuts a UDP or TCP super-frame into frames of header.gso_size payload bytes. admit() says of each
-// whether it enters the batch (injected loss). Returns how many segments there were; 0: malformed, or
-// of a kind that is not known.
+// whether it enters the batch (injected loss). Returns how many segments there were; 0: malformed,
+// or of a kind that is not known.
 template <typename Admit>
-size_t split_segments(const VnetHeader &header, const uint8_t *frame, size_t bytes,
-                      uint32_t port, FrameBatch *batch, Admit admit) {
+size_t split_segments(const VnetHeader &header, const uint8_t *frame, size_t bytes, uint32_t port,
+                      FrameBatch *batch, Admit admit) {
     SegmentLayout layout;
     if (!find_layout(header, frame, bytes, &layout)) return 0;
     const size_t headers = layout.payload_offset;

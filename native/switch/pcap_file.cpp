@@ -80,7 +80,8 @@ bool PcapReader::next(Record *record) {
     if (read == 0) return false;
     if (read != sizeof header) refuse("the file ends inside a packet header");
     record->bytes = word(header.bytes);
-    record->time_ns = word(header.seconds) * kNsPerSecond + word(header.fraction) * ns_per_fraction_;
+    record->time_ns =
+        word(header.seconds) * kNsPerSecond + word(header.fraction) * ns_per_fraction_;
     if (record->bytes > kMaxRecordBytes)
         refuse("packet of " + std::to_string(record->bytes) + " bytes (limit 65535)");
     offset_ += sizeof header;
@@ -94,8 +95,8 @@ void PcapReader::data(uint8_t *frame, const Record &record) {
 }
 
 PcapWriter::PcapWriter(const std::string &path) : file_(open_file(path, "wbe")) {
-    const FileHeader header{
-        kMagicNanoseconds, 2, 4, 0, 0, PcapReader::kMaxRecordBytes, kLinkTypeEthernet};
+    const FileHeader header{kMagicNanoseconds, 2, 4, 0, 0, PcapReader::kMaxRecordBytes,
+                            kLinkTypeEthernet};
     if (std::fwrite(&header, sizeof header, 1, file_.get()) != 1 || !flush())
         throw std::system_error(errno, std::generic_category(), path);
 }

@@ -1,5 +1,5 @@
-// Classic pcap files (not pcapng): microsecond and nanosecond magics, both byte orders to read; host
-// byte order and nanoseconds to write. Link type Ethernet.
+// Classic pcap files (not pcapng): microsecond and nanosecond magics, both byte orders to read;
+// host byte order and nanoseconds to write. Link type Ethernet.
 #pragma once
 
 #include <cstdint>

@@ -21,10 +21,8 @@ constexpr size_t kQueuePackets = 4096;
 }  // namespace
 
 PortLoop::PortLoop(uint32_t cpu_port)
-    : cpu_port_(cpu_port),
-      output_arena_(new uint8_t[kOutputBytes]),
-      output_packets_(kOutputPackets),
-      depth_pkts_(INA_MAX_PORTS, 0) {
+    : cpu_port_(cpu_port), output_arena_(new uint8_t[kOutputBytes]),
+      output_packets_(kOutputPackets), depth_pkts_(INA_MAX_PORTS, 0) {
     output_.arena = output_arena_.get();
     output_.arena_bytes = kOutputBytes;
     output_.packets = output_packets_.data();
@@ -183,8 +181,8 @@ void PortLoop::process() {
             std::lock_guard lock(pipeline_mutex_);
             if (!pipeline_) break;
             output_.count = output_.arena_used = 0;
-            consumed = pipeline_->process(state_, packets.data() + done, packets.size() - done,
-                                          &output_);
+            consumed =
+                pipeline_->process(state_, packets.data() + done, packets.size() - done, &output_);
         }
         if (consumed == 0 && output_.count == 0) {
             oversize_.add(1);

@@ -60,7 +60,7 @@ class PortLoop {
     std::atomic<bool> stopping_{false};
     std::atomic<bool> has_pipeline_{false};
 
-    std::mutex pipeline_mutex_;            // held while the pipeline runs a batch
+    std::mutex pipeline_mutex_;                  // held while the pipeline runs a batch
     std::atomic<uint32_t> pipeline_waiters_{0};  // let them in before the next batch
     const ina_pipeline *pipeline_ = nullptr;
     void *state_ = nullptr;

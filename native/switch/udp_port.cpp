@@ -39,8 +39,7 @@ uint64_t get_option(int fd, int level, int name) {
 
 UdpPort::UdpPort(uint32_t number, uint32_t address, uint16_t udp_port, uint16_t frame_udp_port,
                  double loss_probability, uint64_t loss_seed)
-    : Port(number, loss_probability, loss_seed),
-      frame_udp_port_(frame_udp_port),
+    : Port(number, loss_probability, loss_seed), frame_udp_port_(frame_udp_port),
       scratch_(new uint8_t[kScratchBytes]) {
     fd_ = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "socket");
@@ -105,7 +104,8 @@ void UdpPort::accept(const msghdr &message, size_t bytes, FrameBatch *batch) {
     size_t segment_bytes = bytes;
     uint8_t tos = 0;
     uint32_t address = bound_.address;
-    for (cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(const_cast<msghdr *>(&message), c)) {
+    for (cmsghdr *c = CMSG_FIRSTHDR(&message); c;
+         c = CMSG_NXTHDR(const_cast<msghdr *>(&message), c)) {
         if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
             int gro_bytes;
             std::memcpy(&gro_bytes, CMSG_DATA(c), sizeof gro_bytes);

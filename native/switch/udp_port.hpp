@@ -1,6 +1,7 @@
-// A port that is one unprivileged UDP socket: each datagram becomes an Ethernet frame on arrival, and
-// each IPv4/UDP frame that leaves is sent to the address and port written in it, so one socket serves
-// any number of hosts. Super-datagrams both ways (UDP_GRO, UDP_SEGMENT) where the kernel has them.
+// A port that is one unprivileged UDP socket: each datagram becomes an Ethernet frame on arrival,
+// and each IPv4/UDP frame that leaves is sent to the address and port written in it, so one socket
+// serves any number of hosts. Super-datagrams both ways (UDP_GRO, UDP_SEGMENT) where the kernel has
+// them.
 #pragma once
 
 #include <netinet/in.h>

@@ -43,10 +43,10 @@ class UdpSender {
     Endpoint bound_;
     PortCounters *counters_;
     std::atomic<bool> gso_;
-    std::vector<Run> runs_;       // reused: the first run_count_ are in use
+    std::vector<Run> runs_;  // reused: the first run_count_ are in use
     size_t run_count_ = 0;
-    std::vector<size_t> open_;    // the last run of each flow in this batch
-    size_t last_flow_ = 0;        // index into open_
+    std::vector<size_t> open_;  // the last run of each flow in this batch
+    size_t last_flow_ = 0;      // index into open_
 };
 
 }  // namespace ina::sw

@@ -1,0 +1,130 @@
+"""The ports of a soft switch, and how they are written on a command line."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from ina.errors import InvalidInputError
+from ina.protocol.spec import UDP_PORT
+
+MAX_PORT_NUMBER = 510
+"""v1model's ports have 9 bits, and 511 means drop."""
+
+
+class InvalidPortError(InvalidInputError):
+    """A port description that cannot be: the message quotes it and says why."""
+
+
+@dataclass(frozen=True)
+class UdpPort:
+    """An unprivileged UDP socket that serves any number of hosts.
+
+    Each datagram becomes a frame from its sender to ``host``:``frame_udp_port``; each IPv4/UDP
+    frame that leaves is sent to the address and port written in it.
+    """
+
+    number: int
+    host: str = "127.0.0.1"
+    """IPv4 address to bind; 0.0.0.0 takes each datagram's own destination."""
+    udp_port: int = 0
+    """UDP port to bind; 0 takes a free one, see :meth:`SoftSwitch.udp_address`."""
+    frame_udp_port: int = UDP_PORT
+    """What the P4 program sees as the switch's UDP port, whatever ``udp_port`` is."""
+
+
+@dataclass(frozen=True)
+class AfPacketPort:
+    """A network interface, through a packet socket. Needs root or CAP_NET_RAW."""
+
+    number: int
+    interface: str
+
+
+@dataclass(frozen=True)
+class PcapPort:
+    """Packets come from one classic pcap file and go to another; either may be left out."""
+
+    number: int
+    read: Path | None = None
+    write: Path | None = None
+
+
+Port: TypeAlias = UdpPort | AfPacketPort | PcapPort
+
+
+def parse_port(text: str) -> Port:
+    """Read ``1=udp:127.0.0.1:17760``, ``2=afpacket:veth0`` or ``3=pcap:in.pcap,out.pcap``.
+
+    ``udp:`` alone binds a free port of 127.0.0.1; either file of ``pcap:`` may be empty.
+    Raises :class:`InvalidPortError`.
+    """
+    number_text, equals, rest = text.partition("=")
+    kind, _, place = rest.partition(":")
+    if not equals or not number_text.isdecimal():
+        raise InvalidPortError(
+            f"port {text!r}: expected NUMBER=KIND:PLACE, as 1=udp:127.0.0.1:17760"
+        )
+    number = int(number_text)
+    match kind:
+        case "udp":
+            port: Port = _udp(text, number, place)
+        case "afpacket":
+            port = AfPacketPort(number, place)
+        case "pcap":
+            read, _, write = place.partition(",")
+            port = PcapPort(number, Path(read) if read else None, Path(write) if write else None)
+        case _:
+            raise InvalidPortError(f"port {text!r}: unknown kind {kind!r}; udp, afpacket or pcap")
+    check_port(port)
+    return port
+
+
+def _udp(text: str, number: int, place: str) -> UdpPort:
+    if not place:
+        return UdpPort(number)
+    host, _, udp_port = place.rpartition(":")
+    if not host or not udp_port.isdecimal():
+        raise InvalidPortError(f"port {text!r}: expected udp:ADDRESS:PORT, as udp:127.0.0.1:17760")
+    return UdpPort(number, host, int(udp_port))
+
+
+def check_port(port: Port) -> None:
+    """Raise :class:`InvalidPortError` if a field is out of its range."""
+    if not 0 <= port.number <= MAX_PORT_NUMBER:
+        raise InvalidPortError(f"port number {port.number}: not in 0..{MAX_PORT_NUMBER}")
+    match port:
+        case UdpPort():
+            try:
+                ipaddress.IPv4Address(port.host)
+            except ValueError:
+                raise InvalidPortError(
+                    f"port {port.number}: {port.host!r} is not an IPv4 address"
+                ) from None
+            for udp_port, least in ((port.udp_port, 0), (port.frame_udp_port, 1)):
+                if not least <= udp_port <= 0xFFFF:
+                    raise InvalidPortError(
+                        f"port {port.number}: UDP port {udp_port} is not in {least}..65535"
+                    )
+        case AfPacketPort():
+            if not port.interface or len(port.interface) > 15:
+                raise InvalidPortError(
+                    f"port {port.number}: {port.interface!r} is not an interface name"
+                )
+        case PcapPort():
+            if port.read is None and port.write is None:
+                raise InvalidPortError(f"port {port.number}: pcap needs a file to read or to write")
+
+
+def check_ports(ports: list[Port], cpu_port: int) -> None:
+    """Check each port, and that no number is used twice or is the CPU port's."""
+    seen = {cpu_port: "the CPU port"}
+    for port in ports:
+        check_port(port)
+        if port.number in seen:
+            raise InvalidPortError(
+                f"port number {port.number} is used twice: by {seen[port.number]}"
+            )
+        seen[port.number] = "another port"

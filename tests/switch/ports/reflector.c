@@ -1,0 +1,71 @@
+/* A pipeline by hand, to test ports without a P4 program: answers, forwards or fans out. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "switch/pipeline_abi.h"
+
+typedef struct {
+    int answer;          /* swap source and destination: MAC, IPv4, UDP */
+    uint32_t to_port;    /* egress port; INA_MAX_PORTS: the ingress port */
+    uint32_t copies;     /* of each packet */
+    uint16_t udp_port;   /* if not 0: UDP destination of the first copy, counting up */
+    int tos;             /* if not -1: written to the copies */
+    uint32_t max_depth;  /* largest depth_pkts seen on entry */
+} reflector;
+
+static void swap(uint8_t *a, uint8_t *b, size_t bytes) {
+    uint8_t kept[6];
+    memcpy(kept, a, bytes);
+    memcpy(a, b, bytes);
+    memcpy(b, kept, bytes);
+}
+
+static size_t process(void *state, const ina_packet_in *in, size_t count, ina_output *out) {
+    reflector *r = state;
+    for (size_t i = 0; i < count; ++i) {
+        if (out->count + r->copies > out->capacity ||
+            out->arena_used + (size_t)r->copies * in[i].length > out->arena_bytes)
+            return i;
+        for (uint32_t copy = 0; copy < r->copies; ++copy) {
+            uint8_t *frame = out->arena + out->arena_used;
+            uint32_t port = r->to_port == INA_MAX_PORTS ? in[i].port : r->to_port;
+            memcpy(frame, in[i].data, in[i].length);
+            if (in[i].length >= 42) {
+                if (r->answer) {
+                    swap(frame, frame + 6, 6);
+                    swap(frame + 26, frame + 30, 4);
+                    swap(frame + 34, frame + 36, 2);
+                }
+                if (r->udp_port) {
+                    frame[36] = (uint8_t)((r->udp_port + copy) >> 8);
+                    frame[37] = (uint8_t)(r->udp_port + copy);
+                }
+                if (r->tos >= 0) frame[15] = (uint8_t)r->tos;
+            }
+            out->packets[out->count].data = frame;
+            out->packets[out->count].length = in[i].length;
+            out->packets[out->count].port = port;
+            out->count++;
+            out->arena_used += in[i].length;
+            if (out->depth_pkts[port] > r->max_depth) r->max_depth = out->depth_pkts[port];
+            out->depth_pkts[port]++;
+        }
+    }
+    return count;
+}
+
+void *reflector_new(int answer, uint32_t to_port, uint32_t copies, uint16_t udp_port, int tos) {
+    reflector *r = calloc(1, sizeof *r);
+    r->answer = answer;
+    r->to_port = to_port;
+    r->copies = copies;
+    r->udp_port = udp_port;
+    r->tos = tos;
+    return r;
+}
+
+uint32_t reflector_max_depth(void *state) { return ((reflector *)state)->max_depth; }
+void reflector_free(void *state) { free(state); }
+
+static const ina_pipeline pipeline = {.abi = INA_PIPELINE_ABI, .process = process};
+const ina_pipeline *ina_pipeline_get(void) { return &pipeline; }

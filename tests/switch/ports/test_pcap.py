@@ -1,0 +1,98 @@
+"""pcap ports: files in both byte orders and resolutions, and files that are not whole."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scapy.utils import RawPcapReader
+
+from ina._native import switch as native
+from tests.switch.ports.conftest import Reflector, wait_until
+
+MAGIC_US, MAGIC_NS = 0xA1B2C3D4, 0xA1B23C4D
+
+
+def pcap_bytes(
+    frames: list[bytes], order: str = "<", magic: int = MAGIC_NS, link_type: int = 1
+) -> bytes:
+    out = struct.pack(f"{order}IHHiIII", magic, 2, 4, 0, 0, 65535, link_type)
+    for i, frame in enumerate(frames):
+        out += struct.pack(f"{order}IIII", 1, i, len(frame), len(frame)) + frame
+    return out
+
+
+def frames_of(path: Path) -> list[bytes]:
+    return [bytes(data) for data, _ in RawPcapReader(str(path))]
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("magic", [MAGIC_US, MAGIC_NS])
+def test_round_trip(
+    tmp_path: Path,
+    reflector: Callable[..., Reflector],
+    run_loop: Callable[..., native.PortLoop],
+    order: str,
+    magic: int,
+) -> None:
+    frames = [bytes([i % 256]) * (14 + i % 1500) for i in range(1000)] + [b"\0" * 65535]
+    source, target = tmp_path / "in.pcap", tmp_path / "out.pcap"
+    source.write_bytes(pcap_bytes(frames, order, magic))
+    reading = native.PcapPort(1, str(source), "", 0.0, 0)
+    writing = native.PcapPort(2, "", str(target), 0.0, 0)
+    loop = run_loop([reading, writing])
+    assert reading.stats()["rx_packets"] == 0  # a file waits for the program
+    pipeline = reflector(to_port=2)
+    loop.set_pipeline(pipeline.pipeline, pipeline.state)
+    wait_until(lambda: writing.stats()["tx_packets"] == len(frames), "all written")
+    assert reading.stats()["finished"] == 1
+    assert frames_of(target) == frames
+
+
+def test_every_cut_of_a_file_is_refused_or_whole(tmp_path: Path) -> None:
+    whole = pcap_bytes([b"a" * 20, b"b" * 7])
+    boundaries = {24, 24 + 36, len(whole)}
+    path = tmp_path / "cut.pcap"
+    for size in range(len(whole) + 1):
+        path.write_bytes(whole[:size])
+        if size in boundaries:
+            native.PcapPort(1, str(path), "", 0.0, 0)
+            continue
+        with pytest.raises(ValueError, match=r"cut\.pcap, byte \d+"):
+            native.PcapPort(1, str(path), "", 0.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"\x0a\x0d\x0d\x0a" + b"\0" * 40, "pcapng"),
+        (b"GIF89a" + b"\0" * 40, "not a pcap file"),
+        (pcap_bytes([], link_type=101), "link type 101"),
+        (pcap_bytes([]) + struct.pack("<IIII", 1, 1, 1 << 31, 1 << 31), "packet of 2147483648"),
+    ],
+)
+def test_wrong_files(tmp_path: Path, content: bytes, reason: str) -> None:
+    path = tmp_path / "wrong.pcap"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=reason):
+        native.PcapPort(1, str(path), "", 0.0, 0)
+
+
+@given(st.binary(max_size=200), st.sampled_from(["<", ">"]))
+def test_random_files_never_crash(
+    tmp_path_factory: pytest.TempPathFactory, tail: bytes, order: str
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "random.pcap"
+    path.write_bytes(pcap_bytes([b"x" * 14], order) + tail)
+    with contextlib.suppress(ValueError):
+        native.PcapPort(1, str(path), "", 0.0, 0)
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        native.PcapPort(1, str(tmp_path / "none"), "", 0.0, 0)
