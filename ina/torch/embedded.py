@@ -1,0 +1,107 @@
+"""The embedded controller and soft switch of this process, shared by its process groups."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import grpc
+
+from ina.rpc import controller_pb2, controller_pb2_grpc
+from ina.torch.env import Settings
+
+if TYPE_CHECKING:
+    from ina.controller.embedded import Embedded
+
+_log = logging.getLogger("ina.torch")
+
+_POLL_S = 0.02
+_RPC_DEADLINE_S = 2.0
+_CRASH_LEAVE_TIMEOUT_S = 1.0
+"""After an uncaught exception the others will not leave in good order: do not wait long for them."""
+
+
+class _Host:
+    """Starts the embedded switch for the first group that needs it, stops it after the last."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._embedded: Embedded | None = None
+        self._users = 0
+
+    def acquire(self, settings: Settings) -> str:
+        """Address (``host:port``) of the embedded controller, started if it is not running.
+
+        Raises what :class:`ina.controller.embedded.Embedded` raises.
+        """
+        with self._lock:
+            if self._embedded is None:
+                # Imported here: a worker that joins a running controller needs no soft switch.
+                from ina.controller.embedded import Embedded
+
+                embedded = Embedded(
+                    values=settings.values,
+                    host=settings.host or "127.0.0.1",
+                    loss_rate=settings.loss_rate,
+                    loss_seed=settings.loss_seed,
+                )
+                embedded.__enter__()
+                self._embedded = embedded
+                _log.warning(
+                    "ina: INA_CONTROLLER is not set: rank 0 runs an embedded controller at %s and"
+                    " a soft switch with %d values a packet",
+                    embedded.controller_addr,
+                    settings.values,
+                )
+            self._users += 1
+            return self._embedded.controller_addr
+
+    def release(self, leave_timeout_s: float) -> None:
+        """Give back one :meth:`acquire`; the last one stops the switch.
+
+        Before that it waits at most ``leave_timeout_s`` for the other workers to leave.
+        """
+        with self._lock:
+            self._users -= 1
+            if self._users > 0 or self._embedded is None:
+                return
+            embedded, self._embedded = self._embedded, None
+        try:
+            if getattr(sys, "last_value", None) is not None:
+                leave_timeout_s = min(leave_timeout_s, _CRASH_LEAVE_TIMEOUT_S)
+            _wait_until_left(embedded.controller_addr, leave_timeout_s)
+        finally:
+            embedded.__exit__(None, None, None)
+
+    def current(self) -> Embedded | None:
+        """The running embedded switch of this process, if any."""
+        return self._embedded
+
+
+def _wait_until_left(controller: str, timeout_s: float) -> None:
+    deadline = time.monotonic() + timeout_s
+    with grpc.insecure_channel(controller) as channel:
+        stub = controller_pb2_grpc.ControllerStub(channel)
+        while True:
+            jobs = stub.ListJobs(
+                controller_pb2.ListJobsRequest(), timeout=_RPC_DEADLINE_S
+            ).jobs
+            waiting = [job for job in jobs if job.joined]
+            if not waiting:
+                return
+            if time.monotonic() >= deadline:
+                who = "; ".join(f"{job.name}: ranks {list(job.joined)}" for job in waiting)
+                _log.warning(
+                    "ina: stopping the embedded switch although workers have not left after %g s"
+                    " (%s)",
+                    timeout_s,
+                    who,
+                )
+                return
+            time.sleep(_POLL_S)
+
+
+HOST = _Host()

@@ -1,0 +1,123 @@
+"""The environment variables of the PyTorch backend: the only place where they are read.
+
+=====================  =============================================================================
+INA_CONTROLLER         ``host:port`` of a running controller. Unset: rank 0 starts an embedded
+                       controller and soft switch in its own process.
+INA_JOB                name of the job at the controller; sub-groups append ``/<group>``. Unset: a
+                       random name that rank 0 chooses.
+INA_HOST               IPv4 address that this worker sends from, and that rank 0's embedded switch
+                       listens on. Default 127.0.0.1 with the embedded switch, else the address
+                       that routes to the switch.
+INA_VALUES             values a packet of the embedded switch's P4 build: 64 or 256 (default).
+INA_LOSS_RATE          share of packets that the embedded switch drops at its ports, in each
+                       direction: 0 (default) to below 1. For tests and demonstrations.
+INA_LOSS_SEED          seed of those drops, default 0.
+INA_STATS_DIR          existing folder in which each worker writes its counters as JSON
+                       (``group<id>.rank<r>.json``) when its group is destroyed.
+INA_LEAVE_TIMEOUT_S    how long the process with the embedded switch waits, when it is done, for
+                       the other workers to leave their jobs. Default 30.
+=====================  =============================================================================
+
+How long an operation may take is ``init_process_group(timeout=...)``, as with every backend.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
+from ina.torch.errors import SettingError
+
+_log = logging.getLogger("ina.torch")
+
+_EMBEDDED_ONLY = ("INA_VALUES", "INA_LOSS_RATE", "INA_LOSS_SEED")
+_KNOWN = frozenset(
+    (*_EMBEDDED_ONLY, "INA_CONTROLLER", "INA_JOB", "INA_HOST", "INA_STATS_DIR")
+    + ("INA_LEAVE_TIMEOUT_S",)
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the environment asks for; the module's docstring explains each."""
+
+    controller: str | None = None
+    job: str | None = None
+    host: str | None = None
+    values: int = 256
+    loss_rate: float = 0.0
+    loss_seed: int = 0
+    stats_dir: Path | None = None
+    leave_timeout_s: float = 30.0
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str] = os.environ) -> Settings:
+        """Read and check the variables; raises :class:`SettingError` naming the bad one."""
+        for name in sorted(environ):
+            if name.startswith("INA_") and name not in _KNOWN:
+                _log.warning("ina: the environment variable %s is not known and ignored", name)
+        controller = environ.get("INA_CONTROLLER") or None
+        if controller is not None:
+            _check_address(controller)
+            for name in _EMBEDDED_ONLY:
+                if environ.get(name):
+                    raise SettingError(
+                        f"{name} is for the embedded switch, but INA_CONTROLLER={controller} names"
+                        " a running controller: unset one of them"
+                    )
+        values = _integer(environ, "INA_VALUES", 256)
+        if values not in VALUES_PER_PACKET_BUILDS:
+            builds = " or ".join(map(str, VALUES_PER_PACKET_BUILDS))
+            raise SettingError(f"INA_VALUES={values}: there are builds for {builds} values")
+        loss_rate = _number(environ, "INA_LOSS_RATE", 0.0)
+        if not 0.0 <= loss_rate < 1.0:
+            raise SettingError(f"INA_LOSS_RATE={loss_rate:g}: want 0 <= rate < 1")
+        leave_timeout_s = _number(environ, "INA_LEAVE_TIMEOUT_S", 30.0)
+        if not 0.0 <= leave_timeout_s <= 3600.0:
+            raise SettingError(f"INA_LEAVE_TIMEOUT_S={leave_timeout_s:g}: want 0 to 3600 seconds")
+        return cls(
+            controller=controller,
+            job=environ.get("INA_JOB") or None,
+            host=environ.get("INA_HOST") or None,
+            values=values,
+            loss_rate=loss_rate,
+            loss_seed=_integer(environ, "INA_LOSS_SEED", 0),
+            stats_dir=_folder(environ, "INA_STATS_DIR"),
+            leave_timeout_s=leave_timeout_s,
+        )
+
+
+def _check_address(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise SettingError(f"INA_CONTROLLER={address}: want host:port")
+
+
+def _integer(environ: Mapping[str, str], name: str, default: int) -> int:
+    text = environ.get(name, "")
+    try:
+        return int(text) if text else default
+    except ValueError:
+        raise SettingError(f"{name}={text}: want an integer") from None
+
+
+def _number(environ: Mapping[str, str], name: str, default: float) -> float:
+    text = environ.get(name, "")
+    try:
+        return float(text) if text else default
+    except ValueError:
+        raise SettingError(f"{name}={text}: want a number") from None
+
+
+def _folder(environ: Mapping[str, str], name: str) -> Path | None:
+    text = environ.get(name, "")
+    if not text:
+        return None
+    path = Path(text)
+    if not path.is_dir():
+        raise SettingError(f"{name}={text}: there is no such folder")
+    return path

@@ -1,0 +1,33 @@
+"""Errors of the PyTorch backend."""
+
+from __future__ import annotations
+
+from ina.errors import DeadlineError, InaError, InvalidInputError, UnavailableError
+
+
+class SettingError(InvalidInputError):
+    """An ``INA_*`` environment variable has a value that cannot be used."""
+
+
+class GroupSizeError(InvalidInputError):
+    """The process group has more workers than one level of aggregation can sum."""
+
+
+class UnsupportedDeviceError(InvalidInputError):
+    """The tensor is not in CPU memory."""
+
+
+class NotInaGroupError(InvalidInputError):
+    """The process group is not of backend ``ina``."""
+
+
+class RendezvousError(UnavailableError):
+    """The group could not agree on a controller and a job, or rank 0 could not start them."""
+
+
+class WorkTimeoutError(DeadlineError):
+    """``Work.wait(timeout)`` returned before the sum was there; the operation goes on."""
+
+
+class GroupClosedError(InaError):
+    """The process group has been destroyed."""

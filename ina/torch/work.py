@@ -1,0 +1,149 @@
+"""The ``Work`` of an all-reduce on its way through the network."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+import torch
+from torch.distributed import Work
+from torch.futures import Future
+
+from ina.torch.errors import WorkTimeoutError
+
+
+class Operation(Protocol):
+    """What this module needs of ``ina.host.Handle``."""
+
+    def add_done_callback(self, fn: object, /) -> None:
+        """Call ``fn(operation)`` once, from the session's completion thread or at once if done."""
+
+    def exception(self) -> BaseException | None:
+        """The error of a finished operation, or None."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One tensor of an all-reduce.
+
+    ``buffer`` is the contiguous memory that the session reads and writes: the tensor itself, or a
+    copy of it where the tensor is not contiguous.
+    """
+
+    tensor: torch.Tensor
+    buffer: torch.Tensor
+
+
+class NetworkWork(Work):
+    """Completes when all its operations have; completed by the session's completion thread.
+
+    The operations' callbacks refer to this object, so tensors live until the session is done with
+    their memory, whether or not the caller keeps the work. Callbacks that are chained to the future
+    run on the completion thread: they must not wait for another collective.
+    """
+
+    def __init__(self, what: str, pieces: Sequence[Piece]) -> None:
+        """``what`` names the operation in messages; call :meth:`watch` once for each piece."""
+        super().__init__()
+        self._what = what
+        self._pieces = tuple(pieces)
+        self._lock = threading.Lock()
+        self._remaining = len(self._pieces)
+        self._error: BaseException | None = None
+        self._finished = threading.Event()
+        self._trigger: Future[None] | None = None
+        self._future: Future[list[torch.Tensor]] | None = None
+        if self._remaining == 0:
+            self._finish()
+
+    def watch(self, operation: Operation) -> None:
+        """Count ``operation`` as one of the pieces."""
+        operation.add_done_callback(self._piece_done)
+
+    def fail(self, error: BaseException, pieces: int) -> None:
+        """Record that ``pieces`` operations could not even start."""
+        with self._lock:
+            self._error = self._error or error
+            self._remaining -= pieces
+            last = self._remaining == 0
+        if last:
+            self._finish()
+
+    def _piece_done(self, operation: Operation) -> None:
+        error = operation.exception()
+        with self._lock:
+            self._error = self._error or error
+            self._remaining -= 1
+            last = self._remaining == 0
+        if last:
+            self._finish()
+
+    def _finish(self) -> None:
+        if self._error is None:
+            for piece in self._pieces:
+                if piece.buffer is not piece.tensor:
+                    with torch.no_grad():
+                        piece.tensor.copy_(piece.buffer)
+        with self._lock:
+            self._finished.set()
+            trigger = self._trigger
+        if trigger is not None:
+            trigger.set_result(None)
+
+    def _outcome(self, _: Future[None]) -> list[torch.Tensor]:
+        if self._error is not None:
+            raise self._error
+        return self.result()
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        """Wait for the sum; a timeout of zero means the group's own.
+
+        Raises :class:`WorkTimeoutError` when ``timeout`` has passed (the operation goes on), and
+        the operation's own error if it failed.
+        """
+        seconds = timeout.total_seconds()
+        if not self._finished.wait(seconds if seconds > 0 else None):
+            raise WorkTimeoutError(f"{self._what}: not complete after {seconds:g} s")
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def synchronize(self) -> None:
+        """Same as :meth:`wait` without a timeout: CPU tensors have no stream."""
+        self.wait()
+
+    def is_completed(self) -> bool:
+        """Whether the sum is there or the operation failed."""
+        return self._finished.is_set()
+
+    def is_success(self) -> bool:
+        """Whether the sum is there."""
+        return self._finished.is_set() and self._error is None
+
+    def exception(self) -> BaseException | None:
+        """The error of a failed operation; None while it runs and after success."""
+        return self._error if self._finished.is_set() else None
+
+    def result(self) -> list[torch.Tensor]:
+        """The tensors that were passed in; they hold the sum once the work is complete."""
+        return [piece.tensor for piece in self._pieces]
+
+    def get_future(self) -> Future[list[torch.Tensor]]:
+        """A future of :meth:`result`; the same one at each call.
+
+        A failed operation makes its ``wait`` raise a RuntimeError that holds the error's text: that
+        is how an error passes through DDP's C++ (``Future.set_exception`` would not reach it).
+        """
+        with self._lock:
+            if self._future is not None:
+                return self._future
+            trigger: Future[None] = Future()
+            self._trigger = trigger
+            self._future = trigger.then(self._outcome)
+            finished = self._finished.is_set()
+        if finished:
+            trigger.set_result(None)
+        return self._future

@@ -1,0 +1,71 @@
+"""A session for one worker whose operations complete when, and as, the test says."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class ManualHandle:
+    """Stands for ``ina.host.Handle``; ``finish`` plays the completion thread."""
+
+    def __init__(self, pointer: int, n_bytes: int) -> None:
+        self.pointer, self.n_bytes = pointer, n_bytes
+        self._error: BaseException | None = None
+        self._callbacks: list[Callable[[ManualHandle], None]] = []
+        self._done = False
+
+    def add_done_callback(self, fn: Callable[[ManualHandle], None]) -> None:
+        if self._done:
+            fn(self)
+        else:
+            self._callbacks.append(fn)
+
+    def exception(self) -> BaseException | None:
+        return self._error
+
+    def finish(self, result: bytes = b"", error: BaseException | None = None) -> None:
+        """Write ``result`` where the session was told to, and complete from another thread."""
+        assert len(result) in (0, self.n_bytes)
+        ctypes.memmove(self.pointer, result, len(result))
+        self._error, self._done = error, True
+        thread = threading.Thread(target=lambda: [fn(self) for fn in self._callbacks])
+        thread.start()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+@dataclass
+class ManualStats:
+    packets_sent: int = 0
+
+
+@dataclass
+class ManualSession:
+    """Stands for ``ina.host.Session``."""
+
+    handles: list[ManualHandle] = field(default_factory=list)
+    ops: list[tuple[int, str]] = field(default_factory=list)
+    closed: bool = False
+    fail_at: int | None = None
+
+    def all_reduce_raw(
+        self, pointer_in: int, pointer_out: int, elems: int, value_type: int, op: str
+    ) -> ManualHandle:
+        assert pointer_in == pointer_out
+        if self.fail_at == len(self.handles):
+            raise RuntimeError("cannot start")
+        bytes_each = {0: 4, 1: 4, 2: 2, 3: 2}[int(value_type)]
+        handle = ManualHandle(pointer_in, elems * bytes_each)
+        self.handles.append(handle)
+        self.ops.append((int(value_type), op))
+        return handle
+
+    def stats(self) -> Any:
+        return ManualStats(packets_sent=len(self.handles))
+
+    def close(self) -> None:
+        self.closed = True

@@ -1,0 +1,226 @@
+"""The process group's mechanics with a session that completes when the test says."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import threading
+import weakref
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import ina.torch
+from ina.torch import errors, process_group
+from tests.torch.manual_session import ManualSession
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[ManualSession]:
+    """The default group is of one worker, over a manual session."""
+    manual = ManualSession()
+
+    class Joins:
+        @staticmethod
+        def join(*_: object, **__: object) -> ManualSession:
+            return manual
+
+    monkeypatch.setattr(process_group, "Session", Joins)
+    monkeypatch.setenv("INA_CONTROLLER", "127.0.0.1:1")
+    dist.init_process_group(
+        "ina", store=dist.HashStore(), rank=0, world_size=1, timeout=timedelta(seconds=20)
+    )
+    yield manual
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def _bytes(tensor: torch.Tensor) -> bytes:
+    return tensor.contiguous().view(torch.uint8).numpy().tobytes()
+
+
+def test_async_work_completes_from_another_thread(session: ManualSession) -> None:
+    tensor = torch.arange(5.0)
+    work = dist.all_reduce(tensor, async_op=True)
+    assert not work.is_completed()
+    future = work.get_future()
+    seen: list[int] = []
+    chained = future.then(lambda done: seen.append(threading.get_ident()) or done.value()[0])
+    with pytest.raises(errors.WorkTimeoutError, match="5 x float32 .* 0.01 s"):
+        work.wait(timedelta(seconds=0.01))
+    session.handles[0].finish(_bytes(tensor * 3))
+    assert work.wait() is True
+    assert work.is_completed()
+    assert work.is_success()
+    assert work.exception() is None
+    assert seen
+    assert seen != [threading.get_ident()]
+    assert chained.wait() is tensor or torch.equal(chained.wait(), torch.arange(5.0) * 3)
+    assert torch.equal(tensor, torch.arange(5.0) * 3)
+    assert work.get_future() is future
+
+
+def test_future_asked_for_after_the_end(session: ManualSession) -> None:
+    tensor = torch.ones(2)
+    work = dist.all_reduce(tensor, async_op=True)
+    session.handles[0].finish()
+    assert work.get_future().wait()[0].data_ptr() == tensor.data_ptr()
+
+
+def test_error_reaches_wait_exception_and_future(session: ManualSession) -> None:
+    work = dist.all_reduce(torch.ones(2), async_op=True)
+    future = work.get_future()
+    session.handles[0].finish(error=errors.RendezvousError("rank 1 is gone"))
+    with pytest.raises(errors.RendezvousError, match="rank 1 is gone"):
+        work.wait()
+    assert isinstance(work.exception(), errors.RendezvousError)
+    assert work.is_completed()
+    assert not work.is_success()
+    with pytest.raises(RuntimeError, match="rank 1 is gone"):
+        future.wait()
+
+
+def test_error_passes_through_ddp(session: ManualSession) -> None:
+    model = DistributedDataParallel(torch.nn.Linear(3, 2))
+    timer = threading.Timer(
+        0.2,
+        lambda: session.handles[0].finish(error=errors.RendezvousError("rank 1 is gone")),
+    )
+    loss = model(torch.ones(1, 3)).sum()
+    timer.start()
+    with pytest.raises(RuntimeError, match="rank 1 is gone"):
+        loss.backward()
+    timer.join()
+
+
+def test_non_contiguous_tensor_is_written_back(session: ManualSession) -> None:
+    base = torch.zeros(3, 4)
+    view = base.t()[1:3]
+    work = dist.all_reduce(view, async_op=True)
+    wanted = torch.arange(6.0).reshape(2, 3)
+    session.handles[0].finish(_bytes(wanted))
+    work.wait()
+    assert torch.equal(view, wanted)
+    assert torch.equal(base[:, 1:3], wanted.t())
+    assert base[:, 0].abs().sum() == 0
+
+
+def test_tensor_lives_until_the_session_is_done(session: ManualSession) -> None:
+    tensor = torch.ones(4)
+    storage = weakref.ref(tensor.untyped_storage())
+    alive = weakref.ref(tensor)
+    dist.all_reduce(tensor, async_op=True)
+    del tensor
+    gc.collect()
+    assert alive() is not None or storage() is not None
+    session.handles[0].finish(_bytes(torch.ones(4)))
+    session.handles.clear()
+    gc.collect()
+    assert alive() is None
+
+
+def test_coalesced_completes_with_the_last(session: ManualSession) -> None:
+    one, two = torch.ones(2), torch.ones(3, dtype=torch.int32)
+    with dist._coalescing_manager(async_ops=True) as manager:
+        dist.all_reduce(one)
+        dist.all_reduce(two)
+    assert [kind for kind, _ in session.ops] == [1, 0]
+    session.handles[1].finish()
+    assert not manager.works[0].is_completed()
+    session.handles[0].finish()
+    manager.wait()
+
+
+def test_coalesced_that_cannot_start_fails_after_what_started(session: ManualSession) -> None:
+    session.fail_at = 1
+    group = dist.group.WORLD
+    assert group is not None
+    work = group.allreduce_coalesced([torch.ones(2), torch.ones(2)])
+    assert not work.is_completed()
+    session.handles[0].finish()
+    with pytest.raises(RuntimeError, match="cannot start"):
+        work.wait()
+
+
+@pytest.mark.parametrize("spelling", ["tensor", "list", "op"])
+def test_spellings_of_allreduce(session: ManualSession, spelling: str) -> None:
+    group = dist.group.WORLD
+    assert group is not None
+    tensor = torch.ones(2)
+    if spelling == "tensor":
+        group.allreduce(tensor)
+    elif spelling == "list":
+        group.allreduce([tensor])
+    else:
+        group.allreduce([tensor], op=dist.ReduceOp.AVG)
+    assert session.ops == [(1, "avg" if spelling == "op" else "sum")]
+    session.handles[0].finish()
+
+
+def test_fallback_is_said_once_and_counted(
+    session: ManualSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="ina.torch"):
+        for _ in range(3):
+            dist.all_reduce(torch.ones(2), op=dist.ReduceOp.MAX)
+            dist.all_reduce(torch.ones(2, dtype=torch.float64))
+            dist.barrier()
+    said = [record.getMessage() for record in caplog.records]
+    assert said == [
+        "ina: all_reduce MAX of float32 in group 0 goes through Gloo because the network sums SUM"
+        " and AVG only",
+        "ina: all_reduce SUM of float64 in group 0 goes through Gloo because the network sums"
+        " int32, float32, float16, bfloat16",
+        "ina: barrier in group 0 goes through Gloo because the network does all_reduce only",
+    ]
+    assert [record.levelno for record in caplog.records] == [30, 30, 20]
+    stats = ina.torch.stats()
+    assert stats.fallbacks == 6
+    assert stats.network_all_reduces == 0
+    assert stats.fallback_reasons["all_reduce MAX of float32"] == 3
+    assert stats.other_collectives == {"barrier": 3}
+    assert session.handles == []
+
+
+def test_network_all_reduces_are_counted(session: ManualSession) -> None:
+    for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.int32):
+        dist.all_reduce(torch.ones(10, dtype=dtype), async_op=True)
+    stats = ina.torch.stats()
+    assert (stats.network_all_reduces, stats.network_elems) == (4, 40)
+    assert stats.network_bytes == 10 * (4 + 2 + 2 + 4)
+    assert stats.fallbacks == 0
+    for handle in session.handles:
+        handle.finish()
+
+
+def test_destroyed_group_refuses(session: ManualSession) -> None:
+    group = dist.group.WORLD
+    assert group is not None
+    dist.destroy_process_group()
+    assert session.closed
+    with pytest.raises(errors.GroupClosedError, match="group 0"):
+        group.allreduce([torch.ones(1)])
+
+
+def test_meta_tensor_is_refused(session: ManualSession) -> None:
+    with pytest.raises(errors.UnsupportedDeviceError, match="meta"):
+        dist.all_reduce(torch.ones(2, device="meta"))
+
+
+def test_33_workers_are_refused_with_the_reason() -> None:
+    with pytest.raises(errors.GroupSizeError, match="33 workers.*at most 32"):
+        dist.init_process_group("ina", store=dist.HashStore(), rank=0, world_size=33)
+    assert not dist.is_initialized()
+
+
+def test_stats_of_another_backend() -> None:
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        with pytest.raises(errors.NotInaGroupError):
+            ina.torch.stats()
+    finally:
+        dist.destroy_process_group()
