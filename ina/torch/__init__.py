@@ -8,7 +8,7 @@ every other collective goes through an inner Gloo group, which the log says once
 from __future__ import annotations
 
 import torch.distributed as dist
-from torch.distributed.distributed_c10d import _DistributedBackendOptions
+from torch._C._distributed_c10d import _DistributedBackendOptions
 
 from ina.torch import exit as _exit
 from ina.torch.errors import NotInaGroupError

@@ -8,7 +8,8 @@ import secrets
 from dataclasses import dataclass
 from datetime import timedelta
 
-from torch.distributed import DistStoreError, Store
+from torch._C._distributed_c10d import Store
+from torch.distributed import DistStoreError
 
 from ina.errors import InaError
 from ina.torch.embedded import HOST

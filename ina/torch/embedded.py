@@ -21,7 +21,7 @@ _log = logging.getLogger("ina.torch")
 _POLL_S = 0.02
 _RPC_DEADLINE_S = 2.0
 _CRASH_LEAVE_TIMEOUT_S = 1.0
-"""After an uncaught exception the others will not leave in good order: do not wait long for them."""
+"""After an uncaught exception the others do not leave in good order: hardly wait for them."""
 
 
 class _Host:
@@ -86,9 +86,7 @@ def _wait_until_left(controller: str, timeout_s: float) -> None:
     with grpc.insecure_channel(controller) as channel:
         stub = controller_pb2_grpc.ControllerStub(channel)
         while True:
-            jobs = stub.ListJobs(
-                controller_pb2.ListJobsRequest(), timeout=_RPC_DEADLINE_S
-            ).jobs
+            jobs = stub.ListJobs(controller_pb2.ListJobsRequest(), timeout=_RPC_DEADLINE_S).jobs
             waiting = [job for job in jobs if job.joined]
             if not waiting:
                 return

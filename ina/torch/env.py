@@ -35,10 +35,8 @@ from ina.torch.errors import SettingError
 _log = logging.getLogger("ina.torch")
 
 _EMBEDDED_ONLY = ("INA_VALUES", "INA_LOSS_RATE", "INA_LOSS_SEED")
-_KNOWN = frozenset(
-    (*_EMBEDDED_ONLY, "INA_CONTROLLER", "INA_JOB", "INA_HOST", "INA_STATS_DIR")
-    + ("INA_LEAVE_TIMEOUT_S",)
-)
+_ALWAYS = ("INA_CONTROLLER", "INA_JOB", "INA_HOST", "INA_STATS_DIR", "INA_LEAVE_TIMEOUT_S")
+_KNOWN = frozenset((*_EMBEDDED_ONLY, *_ALWAYS))
 
 
 @dataclass(frozen=True)

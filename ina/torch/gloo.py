@@ -13,7 +13,8 @@ from datetime import timedelta
 from typing import Any
 
 import torch
-from torch.distributed import ProcessGroup, ProcessGroupGloo, Store, Work
+from torch._C._distributed_c10d import Store
+from torch.distributed import ProcessGroup, ProcessGroupGloo, Work
 
 from ina.torch.paths import Paths
 
@@ -25,7 +26,7 @@ class GlooForwarding(ProcessGroup):
         self, store: Store, rank: int, size: int, timeout: timedelta, paths: Paths
     ) -> None:
         """Connects the Gloo group; blocks until all ranks are there or ``timeout`` has passed."""
-        super().__init__(rank, size)  # type: ignore[call-arg, arg-type]  # the stub lacks this one
+        super().__init__(rank, size)  # type: ignore[call-arg]  # the stub lacks this one
         self._store = store
         self._paths = paths
         backend = ProcessGroupGloo(store, rank, size, timeout)

@@ -11,11 +11,11 @@ from datetime import timedelta
 from typing import Any
 
 import torch
+from torch._C._distributed_c10d import Store
 from torch.distributed import (
     AllreduceCoalescedOptions,
     AllreduceOptions,
     ReduceOp,
-    Store,
     Work,
 )
 
@@ -107,7 +107,7 @@ class ProcessGroupIna(GlooForwarding):
 
     # -- all_reduce ------------------------------------------------------------------------------
 
-    def allreduce(
+    def allreduce(  # type: ignore[override]  # one method for three overloads
         self,
         tensors: Sequence[torch.Tensor] | torch.Tensor,
         opts: AllreduceOptions | ReduceOp | ReduceOp.RedOpType = ReduceOp.SUM,
@@ -170,11 +170,8 @@ class ProcessGroupIna(GlooForwarding):
         # A non-contiguous tensor travels in a contiguous copy and is written back when summed.
         pieces = [Piece(t, t if t.is_contiguous() else t.detach().contiguous()) for t in tensors]
         shape = ", ".join(f"{t.numel()} x {str(t.dtype).removeprefix('torch.')}" for t in tensors)
-        rank, size = self.rank(), self.size()
-        work = NetworkWork(
-            f"all_reduce {op_name(op)} of {shape} in job {self._meeting.job}, rank {rank} of {size}",
-            pieces,
-        )
+        where = f"job {self._meeting.job}, rank {self.rank()} of {self.size()}"
+        work = NetworkWork(f"all_reduce {op_name(op)} of {shape} in {where}", pieces)
         for index, piece in enumerate(pieces):
             pointer = piece.buffer.data_ptr()
             try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from ina.torch.embedded import HOST
@@ -13,7 +12,7 @@ def read() -> dict[str, Any] | None:
     embedded = HOST.current()
     if embedded is None:
         return None
-    shown = embedded.show()
+    shown, ports = embedded.show(), embedded.switch.stats()
     return {
         "program": shown.program,
         "counters": [
@@ -26,5 +25,8 @@ def read() -> dict[str, Any] | None:
             }
             for counter in shown.counters
         ],
-        "ports": dataclasses.asdict(embedded.switch.stats()),
+        "rx_packets": ports.rx_packets,
+        "tx_packets": ports.tx_packets,
+        "loss_in_packets": ports.loss_in_packets,  # injected: INA_LOSS_RATE
+        "loss_out_packets": ports.loss_out_packets,
     }

@@ -1,0 +1,88 @@
+"""``ina demo``: trains on real digits through the P4 switch, then the same with Gloo."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import ina
+from ina.cli import demo_report, torchrun
+from ina.cli.demo_progress import Progress
+from ina.cli.demo_run import Training, train
+from ina.cli.output import emit
+from ina.errors import InvalidInputError, MissingToolError
+from ina.protocol.spec import MAX_WORKERS, VALUES_PER_PACKET_BUILDS
+
+
+def demo(
+    workers: Annotated[int, typer.Option(help="Processes that train together, 1 to 32.")] = 4,
+    epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 15,
+    values: Annotated[int, typer.Option(help="Values a packet: 64 or 256.")] = 256,
+    loss_rate: Annotated[
+        float, typer.Option(help="Share of packets dropped at the switch's ports, each way.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="Of the model, of the batches and of the drops.")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder for curves and results.")] = Path("out/demo"),
+    timeout_s: Annotated[float, typer.Option(help="Deadline of each training.")] = 300.0,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Train a small CNN on scikit-learn's 8x8 digits through the P4 switch, then with Gloo.
+
+    Exit code 1 if a gradient was not summed in P4, if the accuracies differ by more than 0.5
+    points, or if packet loss changed the parameters.
+    """
+    _check(workers, epochs, values, loss_rate)
+    torchrun.require(["torch", "sklearn", "matplotlib"], "demo")
+    out.mkdir(parents=True, exist_ok=True)
+    script = example("ddp_digits.py")
+    with Progress() as progress, tempfile.TemporaryDirectory() as scratch:
+
+        def training(title: str, backend: str, loss: float) -> Training:
+            return train(
+                script,
+                Path(scratch) / f"{backend}-{loss}",
+                title=title,
+                backend=backend,
+                workers=workers,
+                epochs=epochs,
+                seed=seed,
+                values=values,
+                loss_rate=loss,
+                timeout_s=timeout_s,
+                progress=progress,
+            )
+
+        through = "through P4" if not loss_rate else f"through P4, {loss_rate:.0%} loss"
+        run = training(through, "ina", loss_rate)
+        lossless = training("through P4, no loss", "ina", 0.0) if loss_rate else None
+        gloo = training("with Gloo", "gloo", 0.0)
+    report = demo_report.compare(run, gloo, lossless, values=values, loss_rate=loss_rate)
+    report.curve = os.fspath(demo_report.plot(run, gloo, out / "loss.png"))
+    demo_report.write_json(report, out / "report.json")
+    emit(report, json, demo_report.table(report))
+    if report.failures:
+        raise typer.Exit(1)
+
+
+def _check(workers: int, epochs: int, values: int, loss_rate: float) -> None:
+    if not 1 <= workers <= MAX_WORKERS:
+        raise InvalidInputError(f"--workers {workers}: one switch sums 1 to {MAX_WORKERS} workers")
+    if epochs < 1:
+        raise InvalidInputError(f"--epochs {epochs}: want at least 1")
+    if values not in VALUES_PER_PACKET_BUILDS:
+        raise InvalidInputError(f"--values {values}: there are builds for 64 and 256")
+    if not 0.0 <= loss_rate < 1.0:
+        raise InvalidInputError(f"--loss-rate {loss_rate:g}: want 0 <= rate < 1")
+
+
+def example(name: str) -> Path:
+    """The example's file: in the checkout, or as the wheel installed it."""
+    package = Path(ina.__file__).parent
+    for folder in (package.parent / "examples", package / "examples"):
+        if (folder / name).is_file():
+            return folder / name
+    raise MissingToolError(f"{name}: not in {package / 'examples'}; reinstall ina")

@@ -1,0 +1,193 @@
+"""Compares the demo's trainings: the verdict, the table, the curves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from rich.table import Table
+
+from ina.cli.demo_run import Training
+from ina.cli.output import table as plain_table
+from ina.p4 import names
+
+MAX_ACCURACY_GAP_POINTS = 0.5
+
+
+@dataclass
+class Report:
+    """What the demo found. ``worker_*`` are means over the workers, bytes those of frames."""
+
+    workers: int
+    epochs: int
+    values: int
+    loss_rate: float
+    seconds_ina: float
+    seconds_gloo: float
+    accuracy_ina: float  # last epoch's, in percent
+    accuracy_gloo: float
+    largest_parameter_difference: float
+    parameters_sha256: str
+    parameters_sha256_no_loss: str | None  # of a run without loss; None if this was one
+    all_reduces_network: int  # tensors, rank 0 (the same on all ranks)
+    all_reduces_fallback: int  # all ranks together
+    contributions_summed: int  # packets, as the P4 program counted them
+    results: int  # sums completed, as the P4 program counted them
+    replays: int
+    tensor_bytes: int  # that one worker all-reduced
+    worker_bytes_sent: float
+    worker_bytes_received: float
+    ring_bytes: float  # each way, 2 (n - 1) / n of the tensors, no headers
+    gloo_loopback_bytes: float | None  # measured, per worker; None where lo has no counters
+    ina_loopback_bytes: float | None  # the same for ina: up and down, as the switch is here too
+    retransmissions: int  # all ranks together
+    drops_injected: int
+    curve: str
+    ranks: list[dict[str, Any]]  # ina.torch.GroupStats of each
+    failures: list[str]  # why the exit code is 1; empty if all is well
+
+
+def compare(
+    run: Training, gloo: Training, lossless: Training | None, *, values: int, loss_rate: float
+) -> Report:
+    """Judge ``run`` (through P4, perhaps with loss) against Gloo and a run without loss."""
+    n, ranks = run.workers, run.ranks
+    tensor_bytes = ranks[0]["network_bytes"]
+    switch = ranks[0]["switch"]
+    report = Report(
+        workers=n,
+        epochs=len(run.accuracies),
+        values=values,
+        loss_rate=loss_rate,
+        seconds_ina=run.seconds,
+        seconds_gloo=gloo.seconds,
+        accuracy_ina=100 * run.accuracies[-1],
+        accuracy_gloo=100 * gloo.accuracies[-1],
+        largest_parameter_difference=float(np.abs(run.parameters - gloo.parameters).max()),
+        parameters_sha256=run.parameters_sha256,
+        parameters_sha256_no_loss=lossless.parameters_sha256 if lossless else None,
+        all_reduces_network=ranks[0]["network_all_reduces"],
+        all_reduces_fallback=sum(rank["fallbacks"] for rank in ranks),
+        contributions_summed=_packets(switch, names.JOB_CONTRIBUTIONS),
+        results=_packets(switch, names.JOB_RESULTS),
+        replays=_packets(switch, names.JOB_REPLAYS),
+        tensor_bytes=tensor_bytes,
+        worker_bytes_sent=_mean(rank["session"]["bytes_sent"] for rank in ranks),
+        worker_bytes_received=_mean(rank["session"]["bytes_received"] for rank in ranks),
+        ring_bytes=2 * (n - 1) / n * tensor_bytes,
+        gloo_loopback_bytes=_per_worker(gloo),
+        ina_loopback_bytes=_per_worker(run),
+        retransmissions=sum(rank["session"]["retransmissions"] for rank in ranks),
+        drops_injected=switch["loss_in_packets"] + switch["loss_out_packets"],
+        curve="",
+        ranks=ranks,
+        failures=[],
+    )
+    report.failures = _judge(report)
+    return report
+
+
+def _judge(report: Report) -> list[str]:
+    failures = []
+    if report.all_reduces_fallback:
+        failures.append(f"{report.all_reduces_fallback} all_reduces fell back to Gloo")
+    totals = {rank["network_all_reduces"] for rank in report.ranks}
+    if totals != {report.all_reduces_network} or not report.all_reduces_network:
+        failures.append(f"the ranks disagree on the number of all_reduces: {sorted(totals)}")
+    chunks = {rank["session"]["chunks_done"] for rank in report.ranks}
+    if report.contributions_summed != report.workers * report.results:
+        failures.append(
+            f"P4 summed {report.contributions_summed} contributions for {report.results} results"
+            f" of {report.workers} workers"
+        )
+    if max(chunks) > report.results:
+        failures.append(f"workers had {max(chunks)} sums, P4 completed {report.results}")
+    gap = abs(report.accuracy_ina - report.accuracy_gloo)
+    if not gap <= MAX_ACCURACY_GAP_POINTS:
+        failures.append(f"the accuracies differ by {gap:.2f} points")
+    if report.parameters_sha256_no_loss not in (None, report.parameters_sha256):
+        failures.append("the parameters differ from those of the run without loss")
+    if report.loss_rate and not report.drops_injected:
+        failures.append("no packet was dropped although loss was asked for")
+    return failures
+
+
+def _packets(switch: dict[str, Any], name: str) -> int:
+    """Packets of a P4 counter, all its indices: the demo's switch has had no other job."""
+    return sum(c["packets"] for c in switch["counters"] if c["name"] == name)
+
+
+def _mean(numbers: Any) -> float:
+    return float(np.mean(list(numbers)))
+
+
+def _per_worker(training: Training) -> float | None:
+    if training.loopback_bytes is None:
+        return None
+    return training.loopback_bytes / training.workers
+
+
+def table(report: Report) -> Table:
+    """The report for people: one line a fact, ina beside Gloo."""
+    n, mb = report.workers, _megabytes
+    lo_ina, lo_gloo = mb(report.ina_loopback_bytes), mb(report.gloo_loopback_bytes)
+    identical = report.parameters_sha256_no_loss == report.parameters_sha256
+    rows = [
+        ("test accuracy", f"{report.accuracy_ina:.2f} %", f"{report.accuracy_gloo:.2f} %"),
+        ("largest parameter difference", f"{report.largest_parameter_difference:.2e}", ""),
+        ("all_reduces through P4", report.all_reduces_network, ""),
+        ("all_reduces that fell back to Gloo", report.all_reduces_fallback, ""),
+        ("packets summed in P4", report.contributions_summed, ""),
+        ("sums completed in P4", report.results, ""),
+        ("tensor bytes all-reduced, a worker", mb(report.tensor_bytes), mb(report.tensor_bytes)),
+        ("  sent by a worker", mb(report.worker_bytes_sent), f"{mb(report.ring_bytes)} (ring)"),
+        ("  received", mb(report.worker_bytes_received), f"{mb(report.ring_bytes)} (ring)"),
+        ("  on loopback / workers, measured", lo_ina, lo_gloo),
+        ("retransmissions", report.retransmissions, ""),
+        ("drops injected at the switch", report.drops_injected, ""),
+    ]
+    if report.parameters_sha256_no_loss is not None:
+        rows.append(("parameters equal those without loss", "yes" if identical else "NO", ""))
+    rows.append(
+        ("seconds, with start-up", f"{report.seconds_ina:.1f}", f"{report.seconds_gloo:.1f}")
+    )
+    rows.append(("loss curves", report.curve, ""))
+    rows.append(("verdict", "; ".join(report.failures) or "ok: every sum was made in P4", ""))
+    title = f"{n} workers, {report.epochs} epochs, {report.values} values a packet"
+    return plain_table(["", "ina (P4)", "Gloo"], rows, title=title)
+
+
+def _megabytes(count: float | None) -> str:
+    return "?" if count is None else f"{count / 1e6:.2f} MB"
+
+
+def plot(run: Training, gloo: Training, path: Path) -> Path:
+    """Draw loss and accuracy of both trainings; returns ``path``."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    thick: dict[str, Any] = {"linewidth": 2.5, "color": "tab:orange"}
+    thin: dict[str, Any] = {"linewidth": 1, "linestyle": "--", "color": "black"}
+    left.semilogy(run.losses, label="ina, summed in P4", **thick)
+    left.semilogy(gloo.losses, label="Gloo", **thin)
+    left.set(xlabel="step", ylabel="training loss, rank 0")
+    epochs = range(1, len(run.accuracies) + 1)
+    right.plot(epochs, [100 * a for a in run.accuracies], **thick)
+    right.plot(epochs, [100 * a for a in gloo.accuracies], **thin)
+    right.set(xlabel="epoch", ylabel="test accuracy, %")
+    left.legend()
+    figure.suptitle(f"8x8 digits, {run.workers} workers, same seed")
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+    return path
+
+
+def write_json(report: Report, path: Path) -> None:
+    """Write the report as one JSON document."""
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")

@@ -1,0 +1,155 @@
+"""Runs a script under torchrun in a subprocess: lines as they come, a deadline, nothing left."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ina.errors import DeadlineError, InaError, MissingToolError
+
+_STOP_S = 5.0
+"""From SIGTERM, which torchrun passes on to its workers, to SIGKILL for whoever is left."""
+_TAIL_LINES = 300
+
+
+class WorkersFailedError(InaError):
+    """torchrun exited with an error; the message holds the last line that explains it."""
+
+
+def require(modules: Sequence[str], extra: str) -> None:
+    """Raise :class:`MissingToolError` if a module cannot be imported; does not import it."""
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingToolError(f"{', '.join(missing)} not installed: pip install 'ina[{extra}]'")
+
+
+def run(
+    script: Path | str,
+    arguments: Sequence[str],
+    *,
+    workers: int,
+    environ: Mapping[str, str],
+    timeout_s: float,
+    on_line: Callable[[str], None],
+) -> None:
+    """Run ``script`` (a file, or ``-m`` style module name) with ``workers`` processes on this host.
+
+    ``environ`` is added to this process's environment without its ``INA_*`` variables. ``on_line``
+    gets each line that a worker prints. Raises :class:`DeadlineError` after ``timeout_s`` and
+    :class:`WorkersFailedError` if a worker fails. However it ends, no process is left.
+    """
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node", str(workers)]
+    command += [str(script)] if isinstance(script, Path) else ["-m", script]
+    process = subprocess.Popen(
+        [*command, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env=_environment(environ),
+        start_new_session=True,  # Ctrl-C reaches this process alone, which then stops the others
+    )
+    tail: deque[str] = deque(maxlen=_TAIL_LINES)
+    try:
+        for line in _lines(process, time.monotonic() + timeout_s):
+            tail.append(line)
+            on_line(line)
+        code = process.wait(_STOP_S)
+    except TimeoutError:
+        raise DeadlineError(
+            f"{script} with {workers} workers: not done after {timeout_s:g} s"
+            f" (last line: {tail[-1] if tail else 'none'})"
+        ) from None
+    finally:
+        _stop(process)
+    if code != 0:
+        raise WorkersFailedError(f"{script} with {workers} workers: {_explain(tail)}")
+
+
+def _environment(extra: Mapping[str, str]) -> dict[str, str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("INA_")}
+    return clean | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"} | dict(extra)
+
+
+def _lines(process: subprocess.Popen[str], deadline: float) -> Iterator[str]:
+    """Lines until the end of the output; raises TimeoutError at ``deadline`` (monotonic)."""
+    lines: queue.Queue[str | None] = queue.Queue()
+    stream = process.stdout
+    assert stream is not None
+
+    def read() -> None:
+        for line in stream:
+            lines.put(line.rstrip("\n"))
+        lines.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        try:
+            line = lines.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            raise TimeoutError from None
+        if line is None:
+            return
+        yield line
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
+        # The workers are in sessions of their own: note who they are while their parent lives.
+        family = _descendants(process.pid)
+        process.terminate()
+        try:
+            process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(_STOP_S)
+        for pid, started in family:
+            if _started(pid) == started:
+                os.kill(pid, signal.SIGKILL)
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def _descendants(pid: int) -> list[tuple[int, str]]:
+    """(pid, start time) of all children, grandchildren, …; the time tells a reused pid apart."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children = [int(child) for child in task.read_text().split()]
+        except OSError:
+            continue
+        for child in children:
+            started = _started(child)
+            if started is not None:
+                found.append((child, started))
+                found += _descendants(child)
+    return found
+
+
+def _started(pid: int) -> str | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return text.rpartition(")")[2].split()[19]  # field 22 of proc(5), in clock ticks
+
+
+def _explain(tail: Sequence[str]) -> str:
+    """The line that says most about a failure: the last that looks like an exception."""
+    for line in reversed(tail):
+        head, colon, _ = line.partition(": ")
+        name = head.rpartition("]:")[2].strip()
+        if colon and name.endswith("Error") and " " not in name and "ChildFailed" not in name:
+            return line.strip()
+    return tail[-1].strip() if tail else "no output"
