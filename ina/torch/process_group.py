@@ -181,6 +181,7 @@ class ProcessGroupIna(GlooForwarding):
                     piece.buffer.numel(),
                     VALUE_TYPES[piece.buffer.dtype],
                     session_op,
+                    keep=piece.buffer,
                 )
             except Exception as error:
                 # What has started keeps its memory until it is done, then the work fails.

@@ -6,23 +6,13 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol
 
 import torch
 from torch.distributed import Work
 from torch.futures import Future
 
+from ina.host import Handle
 from ina.torch.errors import WorkTimeoutError
-
-
-class Operation(Protocol):
-    """What this module needs of ``ina.host.Handle``."""
-
-    def add_done_callback(self, fn: object, /) -> None:
-        """Call ``fn(operation)`` once, from the session's completion thread or at once if done."""
-
-    def exception(self) -> BaseException | None:
-        """The error of a finished operation, or None."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +49,9 @@ class NetworkWork(Work):
         if self._remaining == 0:
             self._finish()
 
-    def watch(self, operation: Operation) -> None:
-        """Count ``operation`` as one of the pieces."""
-        operation.add_done_callback(self._piece_done)
+    def watch(self, handle: Handle[None]) -> None:
+        """Count the operation of ``handle`` as one of the pieces."""
+        handle.add_done_callback(self._piece_done)
 
     def fail(self, error: BaseException, pieces: int) -> None:
         """Record that ``pieces`` operations could not even start."""
@@ -72,8 +62,12 @@ class NetworkWork(Work):
         if last:
             self._finish()
 
-    def _piece_done(self, operation: Operation) -> None:
-        error = operation.exception()
+    def _piece_done(self, handle: Handle[None]) -> None:
+        error: Exception | None = None
+        try:
+            handle.wait()  # it has ended; this lets the session forget the memory
+        except Exception as failure:
+            error = failure
         with self._lock:
             self._error = self._error or error
             self._remaining -= 1

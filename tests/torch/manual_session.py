@@ -24,8 +24,10 @@ class ManualHandle:
         else:
             self._callbacks.append(fn)
 
-    def exception(self) -> BaseException | None:
-        return self._error
+    def wait(self) -> None:
+        assert self._done
+        if self._error is not None:
+            raise self._error
 
     def finish(self, result: bytes = b"", error: BaseException | None = None) -> None:
         """Write ``result`` where the session was told to, and complete from another thread."""
@@ -53,7 +55,14 @@ class ManualSession:
     fail_at: int | None = None
 
     def all_reduce_raw(
-        self, pointer_in: int, pointer_out: int, elems: int, value_type: int, op: str
+        self,
+        pointer_in: int,
+        pointer_out: int,
+        elems: int,
+        value_type: int,
+        op: str,
+        *,
+        keep: object,
     ) -> ManualHandle:
         assert pointer_in == pointer_out
         if self.fail_at == len(self.handles):
