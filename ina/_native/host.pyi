@@ -29,6 +29,7 @@ class WorkerConfig:
         values_per_packet: int,
         stall_timeout_ns: int,
         rto: RtoLimits,
+        first_seq: int = 0,
     ) -> None: ...
 
 class StallReport:

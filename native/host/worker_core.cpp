@@ -34,6 +34,10 @@ void check(const WorkerConfig &config) {
         throw std::invalid_argument("values_per_packet must be 1..4095, got " +
                                     std::to_string(config.values_per_packet));
     }
+    if (config.first_seq % (2 * window_of(config)) != 0) {
+        throw std::invalid_argument("first_seq must be a multiple of 2 W, got " +
+                                    std::to_string(config.first_seq));
+    }
 }
 
 std::size_t round_up(std::size_t value, std::size_t multiple) {
@@ -54,7 +58,7 @@ WorkerCore::WorkerCore(const WorkerConfig &config, std::unique_ptr<CongestionWin
       lanes_(window_) {
     check(config);
     packet_memory_.resize(packet_stride_bytes_ * window_ + kCacheLineBytes);
-    for (std::uint32_t i = 0; i < window_; ++i) lanes_[i].seq = i;
+    for (std::uint32_t i = 0; i < window_; ++i) lanes_[i].seq = config.first_seq + i;
 }
 
 void WorkerCore::submit(const TensorRequest &request, std::int64_t now_ns) {

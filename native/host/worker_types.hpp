@@ -21,6 +21,8 @@ struct WorkerConfig {
     std::uint32_t values_per_packet = 0;  // of the P4 build
     std::int64_t stall_timeout_ns = 30'000'000'000;  // fail when no chunk completes for so long
     RtoLimits rto;
+    // Where the sequence numbers begin, a multiple of 2 W; the same on all workers.
+    std::uint32_t first_seq = 0;
 };
 
 // The memory behind `in` must not change, and both must stay, until the tensor completes.

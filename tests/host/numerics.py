@@ -1,0 +1,100 @@
+"""The documented numerics in NumPy, and the error bound, to compare the native code with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+FLOATS: tuple[np.dtype[Any], ...] = (
+    np.dtype(np.float32),
+    np.dtype(np.float16),
+    np.dtype(ml_dtypes.bfloat16),
+)
+# Bits of precision, and the smallest subnormal as a power of two.
+PRECISION = {FLOATS[0]: (24, -149), FLOATS[1]: (11, -24), FLOATS[2]: (8, -133)}
+
+
+def block_exponent(block: Array) -> int:
+    """The biased exponent that a worker announces for its block."""
+    finite = np.abs(block.astype(np.float32))
+    finite = finite[np.isfinite(finite)]
+    largest = float(finite.max()) if finite.size else 0.0
+    if largest == 0.0:
+        return 0
+    return min(max(math.frexp(largest)[1], -95), 128) + 127
+
+
+def scale(exponent: int, workers: int) -> np.float32:
+    return np.float32(2.0 ** (31 - math.ceil(math.log2(workers)) - (exponent - 127)))
+
+
+def all_reduce(parts: Sequence[Array], op: str, values: int) -> Array:
+    """What every rank must get, bit for bit."""
+    out = np.empty_like(parts[0])
+    for start in range(0, parts[0].size, values):
+        chunk = slice(start, start + values)
+        out[chunk] = _chunk([part[chunk] for part in parts], op)
+    return out
+
+
+def _chunk(parts: Sequence[Array], op: str) -> Array:
+    workers, dtype = len(parts), parts[0].dtype
+    if dtype == np.int32:
+        total = np.zeros(parts[0].size, np.int64)
+        for part in parts:
+            total += part
+        wrapped = (total + 2**31) % 2**32 - 2**31
+        if op == "avg":
+            wrapped = np.sign(wrapped) * (np.abs(wrapped) // workers)
+        return wrapped.astype(np.int32)
+    blocks = [part.astype(np.float32) for part in parts]
+    if not all(np.isfinite(block).all() for block in blocks):
+        return np.full(parts[0].size, np.nan, dtype)
+    exponent = max(block_exponent(block) for block in blocks)
+    if exponent == 0:
+        return np.zeros(parts[0].size, dtype)
+    f = scale(exponent, workers)
+    quantised = [np.rint(block * f).astype(np.int64) for block in blocks]
+    total = sum(quantised[1:], quantised[0])
+    assert np.abs(total).max(initial=0) < 2**31, "the scale must not let a sum overflow"
+    factor = np.float32(1.0) / np.float32(workers if op == "avg" else 1)
+    with np.errstate(over="ignore"):
+        result = total.astype(np.float32) * (np.float32(1.0) / f) * factor
+        return result.astype(dtype)
+
+
+def error_bound(parts: Sequence[Array], op: str, values: int) -> NDArray[np.float64]:
+    """The documented bound on |result - exact|, elementwise; inputs finite, sum in range."""
+    workers, dtype = len(parts), parts[0].dtype
+    exact = np.abs(exact_result(parts, op))
+    quantisation = np.zeros_like(exact)
+    for start in range(0, exact.size, values):
+        chunk = slice(start, start + values)
+        exponent = max(block_exponent(part[chunk]) for part in parts)
+        if exponent:
+            quantisation[chunk] = workers / (2.0 * float(scale(exponent, workers)))
+    if op == "avg":
+        quantisation /= workers
+    bits, smallest = PRECISION[dtype]
+    # The sum becomes a float32 (AVG: and is multiplied by a float32 1/n, itself rounded), then
+    # one of the output type.
+    roundings = 2.0**-24 * (3 if op == "avg" else 1) + 2.0**-bits
+    return quantisation + (exact + quantisation) * roundings * 1.01 + 2.0**smallest
+
+
+def exact_result(parts: Sequence[Array], op: str) -> NDArray[np.float64]:
+    total = np.zeros(parts[0].size, np.float64)
+    for part in parts:
+        total += part.astype(np.float64)
+    return total / len(parts) if op == "avg" else total
+
+
+def same_bits(left: Array, right: Array) -> bool:
+    return left.dtype == right.dtype and left.tobytes() == right.tobytes()

@@ -1,0 +1,208 @@
+"""Retransmission, backoff and giving up, with the time passed in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ina._native.host import WorkerCore
+from ina.protocol.codec import Header, decode, encode
+from ina.protocol.spec import Flag, Kind
+from tests.host.network import EPOCH, JOB, MS, worker_config
+
+SLOTS, VALUES = 128, 8
+W = SLOTS // 2
+DATA = np.arange(10 * W * VALUES, dtype=np.int32)
+OUT = np.empty_like(DATA)
+
+
+def worker(chunks: int, stall_s: float = 60.0) -> WorkerCore:
+    core = WorkerCore(worker_config(0, 2, SLOTS, VALUES, stall_s))
+    core.submit(1, DATA.ctypes.data, OUT.ctypes.data, chunks * VALUES, 0, False, 0)
+    return core
+
+
+def headers(packets: list[bytes]) -> list[Header]:
+    return [decode(packet)[0] for packet in packets]
+
+
+def sent_at(core: WorkerCore, now_ns: int) -> list[Header]:
+    sent: list[Header] = []
+    while packets := core.poll_transmit(now_ns):
+        sent += headers(packets)
+    return sent
+
+
+def answer(core: WorkerCore, header: Header, now_ns: int) -> None:
+    result = replace(header, kind=Kind.RESULT, flags=Flag(0), contributors=0b11, worker=0)
+    core.on_result(encode(result, np.zeros(header.value_count, np.int32)), now_ns)
+
+
+def next_deadline(core: WorkerCore, now_ns: int) -> int:
+    deadline = core.next_deadline_ns(now_ns)
+    assert deadline is not None
+    return deadline
+
+
+def test_nothing_is_due_while_idle() -> None:
+    core = worker(1)
+    (header,) = sent_at(core, 0)
+    answer(core, header, 1000)
+    assert core.take_completions() == [1]
+    assert core.next_deadline_ns(1000) is None
+
+
+def test_an_unanswered_packet_is_sent_again_with_the_same_values() -> None:
+    core = worker(1)
+    (first,) = core.poll_transmit(0)
+    due = next_deadline(core, 0)
+    assert due == core.rto_ns
+    assert core.poll_transmit(due - 1) == []
+    (second,) = core.poll_transmit(due)
+    assert decode(second)[0] == replace(decode(first)[0], flags=Flag.RESEND)
+    assert second[24:] == first[24:]
+    assert core.counters.retransmissions == 1
+
+
+def test_the_interval_doubles_up_to_its_cap_and_stays_there() -> None:
+    core = worker(1)
+    sent_at(core, 0)
+    now_ns, intervals = 0, []
+    for _ in range(12):
+        due = next_deadline(core, now_ns)
+        intervals.append(due - now_ns)
+        now_ns = due
+        assert len(sent_at(core, now_ns)) == 1
+    assert intervals[:4] == [20 * MS, 40 * MS, 80 * MS, 160 * MS]
+    assert set(intervals[4:]) == {200 * MS}
+
+
+def test_the_timeout_follows_the_round_trip() -> None:
+    core = worker(10 * W)
+    now_ns = 0
+    in_flight = sent_at(core, now_ns)
+    for _ in range(9):
+        now_ns += 10 * MS
+        for header in in_flight:
+            answer(core, header, now_ns)
+        in_flight = sent_at(core, now_ns)
+    assert 9 * MS < core.srtt_ns < 11 * MS
+    assert 10 * MS <= core.rto_ns < 20 * MS
+    assert core.counters.retransmissions == 0
+
+
+def test_a_sample_is_never_taken_from_a_packet_sent_twice() -> None:
+    core = worker(1)
+    (header,) = sent_at(core, 0)
+    sent_at(core, 20 * MS)
+    answer(core, header, 21 * MS)
+    assert core.take_completions() == [1]
+    assert core.srtt_ns == 0
+
+
+def test_backoff_outlives_the_packet_until_a_sample_comes() -> None:
+    core = worker(2 * W)
+    in_flight = sent_at(core, 0)
+    now_ns = 0
+    while core.counters.retransmissions < 3 * W:  # every packet was sent more than once
+        now_ns = next_deadline(core, now_ns)
+        sent_at(core, now_ns)
+    backed_off_ns = core.rto_ns
+    assert backed_off_ns > 20 * MS
+    for header in in_flight:
+        answer(core, header, now_ns)
+    assert core.rto_ns == backed_off_ns
+    for header in sent_at(core, now_ns):
+        answer(core, header, now_ns + MS)
+    assert core.rto_ns < backed_off_ns
+
+
+def test_one_lost_packet_among_many_is_sent_again_alone() -> None:
+    core = worker(10 * W)
+    in_flight = sent_at(core, 0)
+    lost = in_flight.pop(5)
+    now_ns = 0
+    resent: list[Header] = []
+    for _ in range(8):
+        now_ns += MS
+        for header in in_flight:
+            answer(core, header, now_ns)
+        sent = sent_at(core, now_ns)
+        resent += [header for header in sent if Flag.RESEND in header.flags]
+        in_flight = [header for header in sent if Flag.RESEND not in header.flags]
+    assert {header.seq for header in resent} == {lost.seq}
+    assert 1 <= len(resent) <= 3
+
+
+def test_a_late_worker_does_not_cause_a_storm() -> None:
+    """Nothing comes back for a second: probes only, far fewer than a window for each timeout."""
+    core = worker(10 * W)
+    in_flight = sent_at(core, 0)
+    assert len(in_flight) == W
+    now_ns = 0
+    while now_ns < 1000 * MS:
+        now_ns = next_deadline(core, now_ns)
+        sent_at(core, now_ns)
+    timeouts_if_each_lane_did = 3 + (1000 - 140) // 200
+    assert 0 < core.counters.retransmissions <= W // 4 * (timeouts_if_each_lane_did + 1)
+    # When the results come at last, the others are not sent again before a timeout from now.
+    sent_before = core.counters.retransmissions
+    answer(core, in_flight[0], now_ns)
+    sent = sent_at(core, now_ns)
+    assert core.counters.retransmissions == sent_before
+    assert [header.seq for header in sent] == [W]
+
+
+def test_a_lost_packet_in_a_late_workers_window_is_recovered() -> None:
+    core = worker(W)
+    in_flight = sent_at(core, 0)
+    now_ns = 300 * MS
+    sent_at(core, now_ns)
+    for header in in_flight[:-1]:
+        answer(core, header, now_ns)
+    lost = in_flight[-1].seq
+    for _ in range(3):
+        now_ns = next_deadline(core, now_ns)
+        if lost in {header.seq for header in sent_at(core, now_ns)}:
+            return
+    raise AssertionError("the lost packet was not sent again")
+
+
+def test_it_gives_up_when_nothing_completes_for_the_stall_timeout() -> None:
+    core = worker(3, stall_s=1.0)
+    first, second, third = sent_at(core, 0)
+    answer(core, first, 500 * MS)
+    answer(core, third, 600 * MS)
+    now_ns = 600 * MS
+    while core.stall is None and now_ns < 10_000 * MS:
+        now_ns = next_deadline(core, now_ns)
+        sent_at(core, now_ns)
+    assert core.stall is not None
+    assert now_ns == 1600 * MS
+    assert core.stall.oldest_seq == second.seq
+    assert core.stall.in_flight == 1
+    assert core.next_deadline_ns(now_ns) is None
+    answer(core, second, now_ns)
+    assert core.take_completions() == []
+
+
+def test_waiting_before_the_first_submission_is_no_stall() -> None:
+    core = WorkerCore(worker_config(0, 2, SLOTS, VALUES, 1.0))
+    core.submit(1, DATA.ctypes.data, OUT.ctypes.data, VALUES, 0, False, 50_000 * MS)
+    assert len(core.poll_transmit(50_000 * MS)) == 1
+    assert core.stall is None
+
+
+def test_a_held_back_lane_goes_after_a_timeout() -> None:
+    core = WorkerCore(worker_config(0, 2, SLOTS, VALUES), 2)
+    core.submit(1, DATA.ctypes.data, OUT.ctypes.data, 5 * VALUES, 0, False, 0)
+    assert [header.seq for header in sent_at(core, 0)] == [0, 1]
+    fresh = [h.seq for h in sent_at(core, 100 * MS) if Flag.RESEND not in h.flags]
+    assert fresh == [2, 3, 4]
+
+
+def test_job_and_epoch_are_those_of_the_configuration() -> None:
+    (header,) = sent_at(worker(1), 0)
+    assert (header.job, header.epoch, header.worker) == (JOB, EPOCH & 0xFFFF, 0)
+    assert (header.contributors, header.value_count) == (1, VALUES)

@@ -1,0 +1,194 @@
+"""WorkerCore over a simulated network with the reference switch model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tests.host import numerics
+from tests.host.network import Link, Network, all_reduce
+
+INT32 = np.dtype(np.int32)
+LENGTHS = (0, 1, 255, 256, 257, 1003)
+ROUGH = Link(loss=0.1, duplication=0.1, max_delay_ns=2_000_000, late=0.05)
+
+
+def random_parts(dtype: np.dtype[Any], workers: int, length: int, seed: int) -> list[NDArray[Any]]:
+    rng = np.random.default_rng(seed)
+    if dtype == INT32:
+        return [
+            rng.integers(-(2**31), 2**31, length, dtype=np.int64).astype(np.int32)
+            for _ in range(workers)
+        ]
+    # Magnitudes that differ between blocks and workers.
+    return [
+        (rng.normal(size=length) * 2.0 ** rng.integers(-8, 8, length)).astype(dtype)
+        for _ in range(workers)
+    ]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 8, 32])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_int32_sum_is_exact_and_wraps(workers: int, length: int) -> None:
+    parts = random_parts(INT32, workers, length, seed=length)
+    expected = numerics.all_reduce(parts, "sum", 64)
+    for result in all_reduce(Network(workers), parts):
+        assert numerics.same_bits(result, expected)
+
+
+@pytest.mark.parametrize("op", ["sum", "avg"])
+@pytest.mark.parametrize("workers", [1, 2, 3, 8, 32])
+@pytest.mark.parametrize("dtype", numerics.FLOATS, ids=str)
+def test_floats_keep_the_bound_and_agree_on_all_ranks(
+    dtype: np.dtype[Any], workers: int, op: str
+) -> None:
+    network = Network(workers)
+    for length in LENGTHS:
+        parts = random_parts(dtype, workers, length, seed=length)
+        results = all_reduce(network, parts, op)
+        assert all(numerics.same_bits(result, results[0]) for result in results)
+        assert numerics.same_bits(results[0], numerics.all_reduce(parts, op, 64))
+        error = np.abs(results[0].astype(np.float64) - numerics.exact_result(parts, op))
+        assert (error <= numerics.error_bound(parts, op, 64)).all()
+
+
+def test_int32_average_truncates_toward_zero() -> None:
+    parts = [np.array([7, -7, 8, -1], np.int32), np.array([0, 0, -1, 0], np.int32)]
+    for result in all_reduce(Network(2), parts, "avg"):
+        assert result.tolist() == [3, -3, 3, 0]
+
+
+@pytest.mark.parametrize("loss", [0.01, 0.05, 0.1])
+@pytest.mark.parametrize("workers", [2, 8])
+def test_loss_duplicates_and_reordering_change_nothing(workers: int, loss: float) -> None:
+    link = Link(loss=loss, duplication=0.05, max_delay_ns=1_000_000, late=0.02)
+    network = Network(workers, link=link, seed=int(loss * 100))
+    for dtype in (INT32, np.dtype(np.float32)):
+        parts = random_parts(dtype, workers, 5003, seed=workers)
+        for result in all_reduce(network, parts):
+            assert numerics.same_bits(result, numerics.all_reduce(parts, "sum", 64))
+    assert sum(worker.counters.retransmissions for worker in network.workers) > 0
+
+
+def test_32_workers_with_ten_percent_loss() -> None:
+    network = Network(32, link=Link(loss=0.1), seed=5)
+    parts = random_parts(np.dtype(np.float32), 32, 1003, seed=0)
+    for result in all_reduce(network, parts):
+        assert numerics.same_bits(result, numerics.all_reduce(parts, "sum", 64))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    workers=st.integers(1, 5),
+    slots=st.sampled_from([2, 3, 4, 16, 33]),
+    lengths=st.lists(st.integers(0, 90), min_size=1, max_size=6),
+    loss=st.floats(0, 0.3),
+    duplication=st.floats(0, 0.3),
+    spread_ns=st.integers(0, 5_000_000),
+    late=st.floats(0, 0.3),
+)
+def test_results_do_not_depend_on_the_packets_schedule(
+    seed: int,
+    workers: int,
+    slots: int,
+    lengths: list[int],
+    loss: float,
+    duplication: float,
+    spread_ns: int,
+    late: float,
+) -> None:
+    """Tensors of all types, queued at once on each worker, some in place, under any schedule."""
+    link = Link(loss, duplication, 1_000, 1_000 + spread_ns, late)
+    network = Network(workers, slots=slots, values=8, link=link, seed=seed)
+    dtypes = (INT32, *numerics.FLOATS)
+    expected, outs = [], []
+    for index, length in enumerate(lengths):
+        dtype, op = dtypes[(seed + index) % 4], ("sum", "avg")[index % 2]
+        parts = random_parts(dtype, workers, length, seed + index)
+        expected.append(numerics.all_reduce(parts, op, 8))
+        outs.append([part if index % 3 else np.empty_like(part) for part in parts])
+        for rank, part in enumerate(parts):
+            network.submit(rank, index, part, outs[-1][rank], op)
+        # `parts` must outlive the run.
+        outs[-1] += [part for part in parts if index % 3 == 0]
+    network.run(len(lengths))
+    for index, want in enumerate(expected):
+        for rank in range(workers):
+            assert numerics.same_bits(outs[index][rank], want), (index, rank)
+
+
+def test_workers_may_submit_at_different_times() -> None:
+    network = Network(3, link=Link(loss=0.02), seed=1)
+    parts = random_parts(np.dtype(np.float32), 3, 700, seed=1)
+    outs = [np.empty_like(part) for part in parts]
+    for rank, part in enumerate(parts):
+        network.run_until(rank * 500_000_000) if rank else None
+        network.submit(rank, 1, part, outs[rank])
+    network.run(1)
+    assert all(numerics.same_bits(out, numerics.all_reduce(parts, "sum", 64)) for out in outs)
+
+
+def test_different_in_flight_limits_do_not_deadlock() -> None:
+    for seed in range(5):
+        link = Link(loss=0.1, max_delay_ns=3_000_000)
+        network = Network(3, link=link, seed=seed, in_flight=[1, 2, 5])
+        parts = random_parts(INT32, 3, 64 * 41, seed)
+        for result in all_reduce(network, parts):
+            assert numerics.same_bits(result, numerics.all_reduce(parts, "sum", 64))
+
+
+def test_sequence_numbers_wrap_around() -> None:
+    # 16 slots: the 32 numbers before 2^32 are used up after two rounds of each slot.
+    network = Network(2, link=ROUGH, seed=2, first_seq=2**32 - 32)
+    for seed in range(3):
+        parts = random_parts(np.dtype(np.float32), 2, 64 * 40, seed)
+        for result in all_reduce(network, parts):
+            assert numerics.same_bits(result, numerics.all_reduce(parts, "sum", 64))
+    assert network.workers[0].counters.last_seq < 2**31
+
+
+def test_non_finite_inputs_turn_their_block_into_nan_on_every_rank() -> None:
+    workers, values = 3, 64
+    parts = [np.ones(4 * values, np.float32) for _ in range(workers)]
+    parts[1][5] = np.inf
+    parts[2][2 * values + 1] = np.nan
+    for result in all_reduce(Network(workers), parts):
+        nan = np.isnan(result).reshape(4, values)
+        assert nan[0].all()
+        assert nan[2].all()
+        assert (result.reshape(4, values)[[1, 3]] == workers).all()
+
+
+@pytest.mark.parametrize("dtype", numerics.FLOATS, ids=str)
+def test_sums_beyond_the_type_become_infinite(dtype: np.dtype[Any]) -> None:
+    import ml_dtypes
+
+    huge = ml_dtypes.finfo(dtype).max
+    parts = [np.array([huge, -huge, 1], dtype) for _ in range(3)]
+    for result in all_reduce(Network(3), parts):
+        assert result[0] == np.inf
+        assert result[1] == -np.inf
+
+
+def test_zero_blocks_and_negative_zero_give_positive_zero() -> None:
+    parts = [np.full(200, -0.0, np.float32) for _ in range(2)]
+    for result in all_reduce(Network(2), parts):
+        assert result.tobytes() == bytes(800)
+
+
+def test_counts_are_those_of_a_network_without_loss() -> None:
+    network = Network(2, slots=8, values=64)  # window 4
+    parts = random_parts(np.dtype(np.float32), 2, 64 * 10, seed=0)
+    all_reduce(network, parts)
+    counters = network.workers[0].counters
+    assert counters.chunks_done == 10
+    assert counters.exponent_rounds == 4
+    assert counters.packets_sent == counters.packets_received == 14
+    assert counters.payload_bytes_sent == 14 * 24 + 10 * 64 * 4
+    assert counters.retransmissions == counters.duplicates == counters.mismatched == 0
