@@ -28,13 +28,13 @@ def _p4() -> None:
 @app.command("compile")
 def compile_(
     source: Annotated[
-        Path | None, typer.Argument(help="A v1model program [default: ina's pool program].")
+        Path | None, typer.Argument(help="A v1model program (default: the pool program of ina).")
     ] = None,
     values: Annotated[
-        int | None, typer.Option(help="Values a packet: 64 or 256 [default: both].")
+        int | None, typer.Option(help="Values a packet: 64 or 256 (default: both).")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Directory for the results [default: here].")
+        Path | None, typer.Option(help="Directory for the results (default: here).")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -61,7 +61,7 @@ def compile_(
 @app.command("info")
 def info(
     file: Annotated[
-        Path | None, typer.Argument(help="A P4Info file, text form [default: ina's own].")
+        Path | None, typer.Argument(help="A P4Info file, text form (default: the one of ina).")
     ] = None,
     values: Annotated[int, typer.Option(help="Which of ina's builds: 64 or 256.")] = 256,
     json: Json = False,

@@ -28,10 +28,6 @@ const access_t ACCESS_READ = 3;      // repeated, and the sum is complete: read 
 const access_t ACCESS_DUPLICATE = 4; // repeated, and the sum is not complete: nothing
 const access_t ACCESS_STALE = 5;     // older than the owner: nothing
 
-// Serial-number arithmetic (RFC 1982) on 32 bits: `a` is `b` or newer. Numbers exactly 2^31 apart
-// count as older, so that what cannot be told is never summed.
-#define NOT_OLDER(a, b) ((a) - (b) < 0x80000000)
-
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<8> IP_PROTOCOL_UDP = 17;
 const bit<16> ETHERNET_BYTES = 14;

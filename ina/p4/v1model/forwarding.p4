@@ -20,7 +20,6 @@ control Forwarding(inout headers_t hdr, inout ina_metadata_t meta,
         standard_metadata.egress_spec = port;
         hdr.ethernet.src_mac = src_mac;
         hdr.ethernet.dst_mac = dst_mac;
-        hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
     }
 
     // Frames to these addresses are routed, all others switched.
@@ -58,13 +57,10 @@ control Forwarding(inout headers_t hdr, inout ina_metadata_t meta,
                     standard_metadata.checksum_error == 1) {
                     drop();
                 } else if (ipv4_lpm.apply().hit) {
-                    // RFC 1624: the word of the TTL fell by 0x0100, so the checksum grows by it, with
-                    // the carry brought round. It holds for headers with options too.
-                    bit<32> sum = (bit<32>)hdr.ipv4.checksum + 0x0100;
-                    if (sum >= 0xFFFF) {
-                        sum = sum + 1;
-                    }
-                    hdr.ipv4.checksum = (bit<16>)sum;
+                    bit<16> word_before = hdr.ipv4.ttl ++ hdr.ipv4.protocol;
+                    hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
+                    hdr.ipv4.checksum = checksum_after(hdr.ipv4.checksum, word_before,
+                                                       hdr.ipv4.ttl ++ hdr.ipv4.protocol);
                 }
             } else {
                 dmac.apply();

@@ -75,12 +75,21 @@ control PoolDeparser(packet_out packet, in headers_t hdr) {
       hdr.ipv4.dont_fragment, hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset,   \
       hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src_addr, hdr.ipv4.dst_addr }
 
-// A header with options is not ours to judge: routing changes its checksum by what it changes.
+// A header with options is not ours to judge; what we change in one, we change in its checksum
+// (checksum_after).
 control PoolVerifyChecksum(inout headers_t hdr, inout ina_metadata_t meta) {
     apply {
         verify_checksum(hdr.ipv4.isValid() && hdr.ipv4.ihl == 5, IPV4_CHECKSUM_FIELDS,
                         hdr.ipv4.checksum, HashAlgorithm.csum16);
     }
+}
+
+// The checksum after one 16-bit word of the header changed (RFC 1624, equation 3).
+bit<16> checksum_after(in bit<16> checksum, in bit<16> word_before, in bit<16> word_after) {
+    bit<32> sum = (bit<32>)(~checksum) + (bit<32>)(~word_before) + (bit<32>)word_after;
+    sum = (sum & 0xFFFF) + (sum >> 16);
+    sum = (sum & 0xFFFF) + (sum >> 16); // the carry of the carry
+    return ~((bit<16>)sum);
 }
 
 // Results are new packets: their header is summed anew.

@@ -53,7 +53,6 @@ control PoolEgress(inout headers_t hdr, inout ina_metadata_t meta,
     apply {
         if (hdr.ina.isValid()) {
             address.apply(hdr, meta, standard_metadata);
-            mark.apply(hdr, meta, standard_metadata);
         } else if (standard_metadata.egress_port == CPU_PORT) {
             hdr.packet_in.setValid();
             hdr.packet_in.ingress_port = standard_metadata.ingress_port;
@@ -62,6 +61,7 @@ control PoolEgress(inout headers_t hdr, inout ina_metadata_t meta,
                    && standard_metadata.egress_port == standard_metadata.ingress_port) {
             mark_to_drop(standard_metadata); // a flood goes everywhere but back
         }
+        mark.apply(hdr, meta, standard_metadata);
     }
 }
 

@@ -7,6 +7,9 @@
 //                                         reads and writes `value` and sets `rv`, which goes to `out`.
 //                                         At most two conditions and two updates, as a Tofino stateful
 //                                         ALU has. The body may hold commas.
+// NOT_OLDER(a, b)                         serial-number arithmetic (RFC 1982) on 32 bits: `a` is `b` or newer.
+//                                         Numbers exactly 2^31 apart count as older, so that what cannot
+//                                         be told is never summed.
 // BY_AGE, BY_ACCESS, ..._VALUES           declare which of a register's actions runs when (nothing to
 //                                         declare here), and RUN_BY_... runs it.
 // VALUES_ACTION(name, BODY)               the same action on every value of the packet, in index order
@@ -15,6 +18,8 @@
 #define INA_SHIM_P4
 
 #define STATE(T, name, size) register<T>(size) name;
+
+#define NOT_OLDER(a, b) ((a) - (b) < 0x80000000)
 
 #define STATE_ACTION(T, state, name, out_field, ...) \
     action name() {                                  \
