@@ -126,20 +126,20 @@ INA_ALWAYS_INLINE void dequantize_any(ValueType type, const std::uint8_t *wire, 
     }
 }
 
-#define INA_KERNELS(NAME, LABEL, ATTRIBUTE)                                                       \
-    namespace NAME {                                                                              \
-    ATTRIBUTE BlockScan scan(ValueType type, const void *tensor, std::size_t elems) {             \
-        return scan_any(type, tensor, elems);                                                     \
-    }                                                                                             \
-    ATTRIBUTE void quantize(ValueType type, const void *tensor, std::size_t elems, float scale,   \
-                            std::uint8_t *wire) {                                                 \
-        quantize_any(type, tensor, elems, scale, wire);                                           \
-    }                                                                                             \
-    ATTRIBUTE void dequantize(ValueType type, const std::uint8_t *wire, std::size_t elems,        \
-                              Dequantization how, void *tensor) {                                 \
-        dequantize_any(type, wire, elems, how, tensor);                                           \
-    }                                                                                             \
-    constexpr Kernels kKernels{LABEL, scan, quantize, dequantize};                                \
+#define INA_KERNELS(NAME, LABEL, ATTRIBUTE)                                                        \
+    namespace NAME {                                                                               \
+    ATTRIBUTE BlockScan scan(ValueType type, const void *tensor, std::size_t elems) {              \
+        return scan_any(type, tensor, elems);                                                      \
+    }                                                                                              \
+    ATTRIBUTE void quantize(ValueType type, const void *tensor, std::size_t elems, float scale,    \
+                            std::uint8_t *wire) {                                                  \
+        quantize_any(type, tensor, elems, scale, wire);                                            \
+    }                                                                                              \
+    ATTRIBUTE void dequantize(ValueType type, const std::uint8_t *wire, std::size_t elems,         \
+                              Dequantization how, void *tensor) {                                  \
+        dequantize_any(type, wire, elems, how, tensor);                                            \
+    }                                                                                              \
+    constexpr Kernels kKernels{LABEL, scan, quantize, dequantize};                                 \
     }
 
 INA_KERNELS(generic, "generic", )

@@ -51,7 +51,8 @@ struct Kernels {
     const char *name;
     // Largest finite magnitude's exponent and whether anything is not finite. Not for int32.
     BlockScan (*scan)(ValueType type, const void *tensor, std::size_t elems);
-    // Quantises to big-endian int32. Values must be finite and below 2^E; int32 is only byte-swapped.
+    // Quantises to big-endian int32. Values must be finite and below 2^E; int32 is only
+    // byte-swapped.
     void (*quantize)(ValueType type, const void *tensor, std::size_t elems, float scale,
                      std::uint8_t *wire);
     void (*dequantize)(ValueType type, const std::uint8_t *wire, std::size_t elems,

@@ -32,7 +32,9 @@ class RttEstimator {
     }
 
     // A timeout with `backoff` doublings passed: keep at least one more until a sample arrives.
-    void on_timeout(int backoff) { backoff_ = std::max(backoff_, std::min(backoff + 1, kMaxBackoff)); }
+    void on_timeout(int backoff) {
+        backoff_ = std::max(backoff_, std::min(backoff + 1, kMaxBackoff));
+    }
 
     // Timeout of a packet that was already sent again `backoff` times.
     std::int64_t timeout_ns(int backoff) const {

@@ -20,7 +20,7 @@ namespace {
 constexpr int kUdpSegment = 103;
 constexpr int kUdpGro = 104;
 
-constexpr std::size_t kMaxSegments = 64;      // the kernel's UDP_MAX_SEGMENTS (128 since 6.9)
+constexpr std::size_t kMaxSegments = 64;       // the kernel's UDP_MAX_SEGMENTS (128 since 6.9)
 constexpr std::size_t kMaxTrainBytes = 65000;  // a UDP datagram's limit less IP and UDP headers
 constexpr std::size_t kReceiveTrains = 8;
 constexpr std::size_t kReceiveBytes = 65536;
@@ -81,8 +81,8 @@ void UdpSocket::send(const PacketView *packets, std::size_t count) {
     std::size_t done = 0;
     while (done < count) {
         const std::size_t bytes = packets[done].bytes;
-        const std::size_t limit =
-            std::min({kMaxSegments, std::max<std::size_t>(kMaxTrainBytes / bytes, 1), count - done});
+        const std::size_t limit = std::min(
+            {kMaxSegments, std::max<std::size_t>(kMaxTrainBytes / bytes, 1), count - done});
         std::size_t run = 1;
         while (run < limit && packets[done + run].bytes == bytes) ++run;
         const bool train = gso_ && run > 1;
@@ -135,9 +135,9 @@ std::size_t UdpSocket::send_each(const PacketView *packets, std::size_t count) {
     int failures = 0;
     while (done < count && failures < 3) {
         ++counters_.send_calls;
-        const int sent = ::sendmmsg(fd_, messages.data() + done,
-                                    static_cast<unsigned>(count - done),
-                                    MSG_DONTWAIT | MSG_NOSIGNAL);
+        const int sent =
+            ::sendmmsg(fd_, messages.data() + done, static_cast<unsigned>(count - done),
+                       MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent > 0) {
             done += static_cast<std::size_t>(sent);
             continue;

@@ -15,7 +15,8 @@ struct SocketCounters {
     std::uint64_t receive_calls = 0;
     std::uint64_t refused = 0;  // ICMP port unreachable: nothing listens at the switch's address
     std::uint64_t unreachable = 0;  // other ICMP errors
-    std::uint64_t send_drops = 0;   // packets that the kernel did not take; retransmission repairs it
+    std::uint64_t send_drops =
+        0;  // packets that the kernel did not take; retransmission repairs it
 };
 
 class UdpSocket {

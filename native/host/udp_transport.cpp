@@ -65,12 +65,9 @@ UdpTransport::UdpTransport(int fd, const WorkerConfig &config, int receive_buffe
                            std::uint32_t max_in_flight)
     : socket_(fd, receive_buffer_bytes),
       core_(config, std::make_unique<FixedWindow>(in_flight_limit(socket_, config, max_in_flight))),
-      in_flight_limit_(
-          std::min(core_.window(), in_flight_limit(socket_, config, max_in_flight))),
-      wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      owner_pid_(::getpid()),
-      board_(std::make_shared<CompletionBoard>()),
-      batch_(kBatchPackets) {
+      in_flight_limit_(std::min(core_.window(), in_flight_limit(socket_, config, max_in_flight))),
+      wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), owner_pid_(::getpid()),
+      board_(std::make_shared<CompletionBoard>()), batch_(kBatchPackets) {
     if (wake_fd_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
     // Signals belong to the interpreter's threads.
     sigset_t all;
@@ -121,9 +118,8 @@ std::optional<StallReport> UdpTransport::failure() const {
 
 std::vector<std::uint64_t> UdpTransport::wait_watched(std::int64_t timeout_ns) {
     std::unique_lock lock(board_->mutex);
-    board_->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [&] {
-        return !board_->watched_done.empty() || board_->closed;
-    });
+    board_->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
+                             [&] { return !board_->watched_done.empty() || board_->closed; });
     return std::exchange(board_->watched_done, {});
 }
 
@@ -147,9 +143,10 @@ void UdpTransport::run() {
         transmit();
         if (!more_to_read) wait_for_event();
         const std::int64_t time_ns = now_ns();
-        more_to_read = socket_.receive([&](const std::uint8_t *data, std::size_t bytes, bool marked) {
-            core_.on_result(data, bytes, time_ns, marked);
-        });
+        more_to_read =
+            socket_.receive([&](const std::uint8_t *data, std::size_t bytes, bool marked) {
+                core_.on_result(data, bytes, time_ns, marked);
+            });
         end_operations();
     }
     end_all(OperationState::kClosed);

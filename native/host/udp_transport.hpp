@@ -1,5 +1,5 @@
-// Drives one WorkerCore over one UDP socket in one thread. The thread sleeps in ppoll whenever there
-// is nothing to send or read: several workers may share a core.
+// Drives one WorkerCore over one UDP socket in one thread. The thread sleeps in ppoll whenever
+// there is nothing to send or read: several workers may share a core.
 #pragma once
 
 #include <atomic>

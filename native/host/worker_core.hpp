@@ -5,12 +5,13 @@
 // i, i + W, i + 2W ...: it sends one and waits for its result before the next (stop and wait), so
 // it alternates between slots i and i + W. Why two versions are enough: a worker sends s + 2W only
 // after the result of s + W, to which every worker has contributed, and none does so before it has
-// the result of s; nobody needs slot s mod 2W any more. That is also why a lane never skips a number.
+// the result of s; nobody needs slot s mod 2W any more. That is also why a lane never skips a
+// number.
 //
 // Chunk i of a tensor runs on lane (first_lane + i) mod W, and the next tensor's first lane follows
-// the last chunk's. Tensors queue up in each lane by themselves: a lane that is done with one goes on
-// to the next while others still wait. The numbering depends on the sizes and types of the tensors
-// in the order of submission only, never on timing, so all workers number alike.
+// the last chunk's. Tensors queue up in each lane by themselves: a lane that is done with one goes
+// on to the next while others still wait. The numbering depends on the sizes and types of the
+// tensors in the order of submission only, never on timing, so all workers number alike.
 //
 // A lane's part of a float tensor begins with an exponent-only round, in which the workers agree on
 // the exponent of its first chunk; each data packet carries the exponent of the lane's next chunk.
@@ -83,10 +84,10 @@ class WorkerCore {
         std::uint32_t seq = 0;  // of the packet being prepared or in flight
         LaneState state = LaneState::kIdle;
         bool exponent_round = false;
-        bool non_finite = false;     // the chunk to send holds Inf or NaN
-        std::uint8_t exponent = 0;   // agreed for the chunk to send
-        std::uint8_t retries = 0;    // of the packet in flight
-        bool has_history = false;    // at least one result was accepted on this lane
+        bool non_finite = false;    // the chunk to send holds Inf or NaN
+        std::uint8_t exponent = 0;  // agreed for the chunk to send
+        std::uint8_t retries = 0;   // of the packet in flight
+        bool has_history = false;   // at least one result was accepted on this lane
         Tensor *tensor = nullptr;
         std::uint64_t chunk = 0;
         std::int64_t ready_since_ns = 0;
@@ -124,7 +125,7 @@ class WorkerCore {
     RttEstimator rtt_;
 
     std::vector<Lane> lanes_;
-    std::uint32_t first_lane_ = 0;  // of the next tensor
+    std::uint32_t first_lane_ = 0;                       // of the next tensor
     std::unordered_map<std::uint64_t, Tensor> tensors_;  // by id; pointers to elements stay valid
     std::deque<std::uint32_t> ready_;  // lanes in state kReady, in the order to send
     std::uint32_t in_flight_ = 0;      // lanes in state kWaiting

@@ -30,7 +30,7 @@ typedef struct {
     uint32_t port; /* egress port */
 } ina_packet_out;
 
-/* Where process() leaves its packets. The caller owns everything and resets count and arena_used. */
+/* Where process() leaves its packets. The caller owns it all and resets count and arena_used. */
 typedef struct {
     uint8_t *arena;
     size_t arena_bytes;
@@ -47,10 +47,11 @@ typedef struct {
  * ceil(width / 64) little-endian 64-bit words, in the order of the program's table and action. */
 typedef struct {
     const uint64_t *key;
-    const uint64_t *mask;   /* ternary: the mask; lpm: derived from the prefix; exact: NULL or all ones.
-                               range: key = low, mask = high */
-    int32_t priority;       /* larger wins (P4Runtime); LPM tables: prefix length */
-    uint32_t action;        /* index into the program's action list */
+    /* ternary: the mask; lpm: derived from the prefix; exact: NULL or all ones;
+     * range: key = low, mask = high */
+    const uint64_t *mask;
+    int32_t priority; /* larger wins (P4Runtime); LPM tables: prefix length */
+    uint32_t action;  /* index into the program's action list */
     const uint64_t *params;
 } ina_entry;
 
@@ -59,7 +60,8 @@ typedef struct {
     uint32_t rid;
 } ina_replica;
 
-enum { /* return codes of the control functions; process() cannot fail */
+/* Return codes of the control functions; process() cannot fail. */
+enum {
     INA_OK = 0,
     INA_EXISTS = -1,
     INA_NOT_FOUND = -2,
@@ -81,7 +83,8 @@ typedef struct {
 
     /* Tables, counters, registers are numbered as in the generated program's lists. A handle stays
      * valid until its entry is removed. */
-    int64_t (*table_insert)(void *state, uint32_t table, const ina_entry *entry); /* handle or code */
+    /* Returns a handle or a code. */
+    int64_t (*table_insert)(void *state, uint32_t table, const ina_entry *entry);
     int (*table_modify)(void *state, uint32_t table, int64_t handle, uint32_t action,
                         const uint64_t *params);
     int (*table_delete)(void *state, uint32_t table, int64_t handle);
