@@ -1,0 +1,159 @@
+"""Generated C to a shared object, once for each (program, generator, compiler, flags, processor).
+
+Two files a program in the cache directory: ``<digest>.c`` to read, ``<digest>.so`` to run. Both are
+written beside their place and renamed, so that several processes may compile the same program at once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from ina.switch.errors import CompilationError, CompilerMissingError
+
+RUNTIME = Path(__file__).parent / "codegen" / "runtime"
+FLAGS = (
+    "-std=gnu11",
+    "-O3",
+    "-march=native",
+    "-fPIC",
+    "-shared",
+    "-pthread",
+    "-fno-semantic-interposition",
+)
+COMPILE_TIMEOUT_S = 300.0
+
+
+def default_cache_dir() -> Path:
+    """``$XDG_CACHE_HOME/ina`` or ``~/.cache/ina``."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "ina"
+
+
+def find_compiler(cc: str | None) -> str:
+    """``cc``, else $INA_CC, else the system's ``cc``; raises CompilerMissingError."""
+    wanted = cc or os.environ.get("INA_CC") or "cc"
+    found = shutil.which(wanted)
+    if found is None:
+        raise CompilerMissingError(
+            f"no C compiler {wanted!r}: apt install gcc, or set INA_CC to a compiler"
+        )
+    return found
+
+
+def _run(command: list[str], what: str) -> str:
+    try:
+        result = subprocess.run(
+            command, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S, check=False
+        )
+    except OSError as error:
+        raise CompilerMissingError(f"cannot run {command[0]}: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise CompilationError(f"{what} took more than {COMPILE_TIMEOUT_S:.0f} s") from error
+    if result.returncode != 0:
+        lines = [line for line in result.stderr.splitlines() if "error" in line] or [
+            result.stderr.strip().splitlines()[0] if result.stderr.strip() else "no message"
+        ]
+        raise CompilationError(f"{what} failed: {lines[0]}")
+    return result.stdout
+
+
+def _cpu_flags() -> str:
+    """What ``-march=native`` depends on."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith(("flags", "Features")):
+                return line
+    except OSError:
+        pass
+    return " ".join(os.uname())
+
+
+def digest_of(program: bytes, generator: str, compiler_version: str) -> str:
+    """Names a shared object by everything that it depends on."""
+    digest = hashlib.sha256()
+    for part in (program, generator.encode(), compiler_version.encode(), _cpu_flags().encode()):
+        digest.update(hashlib.sha256(part).digest())
+    for flag in FLAGS:
+        digest.update(flag.encode() + b"\0")
+    for header in sorted(RUNTIME.glob("*.h")):
+        digest.update(hashlib.sha256(header.read_bytes()).digest())
+    for source in sorted([*RUNTIME.parent.glob("*.py"), *(RUNTIME.parents[1] / "ir").glob("*.py")]):
+        digest.update(hashlib.sha256(source.read_bytes()).digest())
+    return digest.hexdigest()[:32]
+
+
+def load_library(
+    program: bytes,
+    generator: str,
+    emit: Callable[[str], str],
+    cache_dir: Path | None,
+    cc: str | None,
+) -> tuple[ctypes.CDLL, Path]:
+    """The program's shared object, compiled if the cache lacks it, and the path of its C source.
+
+    ``emit(digest)`` returns the C source. A cached object that does not load, or reports another
+    digest, is compiled anew.
+    """
+    compiler = find_compiler(cc)
+    version = _run([compiler, "--version"], f"{compiler} --version")
+    digest = digest_of(program, generator, version)
+    directory = cache_dir or default_cache_dir()
+    source, library = directory / f"{digest}.c", directory / f"{digest}.so"
+    if library.exists():
+        loaded = _load(library, digest)
+        if loaded is not None:
+            return loaded, source
+        library.unlink(missing_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=directory, prefix=".build-") as scratch:
+            made_source, made_library = Path(scratch, "pipeline.c"), Path(scratch, "pipeline.so")
+            made_source.write_text(emit(digest))
+            command = [
+                compiler,
+                *FLAGS,
+                "-I",
+                str(RUNTIME),
+                "-o",
+                str(made_library),
+                str(made_source),
+            ]
+            _run(command, f"{compiler} on the generated C")
+            made_source.replace(source)
+            made_library.replace(library)
+    except OSError as error:
+        raise CompilationError(f"cannot write the cache {directory}: {error.strerror}") from error
+    loaded = _load(library, digest)
+    if loaded is None:
+        raise CompilationError(f"{library} was compiled but does not load")
+    return loaded, source
+
+
+def _load(library: Path, digest: str) -> ctypes.CDLL | None:
+    """The library if it is whole and says that it is this program."""
+    data = library.read_bytes()
+    if not data.startswith(b"\x7fELF") or digest.encode() not in data or _is_truncated(data):
+        return None
+    try:
+        return ctypes.CDLL(str(library))
+    except OSError:
+        return None
+
+
+def _is_truncated(elf: bytes) -> bool:
+    """Whether the section headers, which stand at the end of the file, are cut off.
+
+    Mapping a truncated object can kill the process, so this is looked at first.
+    """
+    if len(elf) < 64 or elf[4] != 2:
+        return True
+    table = int.from_bytes(elf[40:48], "little")
+    entry, count = int.from_bytes(elf[58:60], "little"), int.from_bytes(elf[60:62], "little")
+    return table + entry * count > len(elf)

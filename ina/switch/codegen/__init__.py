@@ -1,0 +1,1 @@
+"""Typed pipeline to C, C to a shared object."""

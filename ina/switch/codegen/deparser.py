@@ -1,0 +1,114 @@
+"""The deparser to C: checksums, then every valid header, then the payload."""
+
+from __future__ import annotations
+
+from ina.switch.codegen.hashes import emit_csum16
+from ina.switch.codegen.layout import Layout, TypeLayout
+from ina.switch.codegen.statements import Statements
+from ina.switch.codegen.writer import Writer
+from ina.switch.ir.data import Field
+from ina.switch.ir.program import Checksum
+
+
+def emit_checksums(layout: Layout, to: Statements, out: Writer) -> None:
+    """``verify_checksums`` (true: one was wrong) and ``update_checksums``."""
+    checksums = layout.program.checksums
+    with out.block("INA_INLINE bool verify_checksums(packet *const p)"):
+        out.line("bool wrong = false;")
+        for checksum in checksums:
+            if checksum.verify:
+                _verify(layout, to, out, checksum)
+        out.line("return wrong;")
+    out.line()
+    with out.block("INA_INLINE void update_checksums(packet *const p)"):
+        for checksum in checksums:
+            if checksum.update:
+                with out.block(_if(layout, to, checksum, False), source=checksum.source):
+                    emit_csum16(to, checksum.inputs, "csum")
+                    width = checksum.target.width_bits
+                    cut = "" if width >= 16 else f" & INA_MASK({width})"
+                    out.line(f"{layout.field(checksum.target)} = csum{cut};")
+        out.line("(void)p;")
+    out.line()
+
+
+def _if(layout: Layout, to: Statements, checksum: Checksum, target_valid: bool) -> str:
+    terms = [layout.valid(checksum.target.header)] if target_valid else []
+    if checksum.condition is not None:
+        terms.append(to.expr.boolean(checksum.condition))
+    return f"if ({' && '.join(terms)})" if terms else ""
+
+
+def _verify(layout: Layout, to: Statements, out: Writer, checksum: Checksum) -> None:
+    header = layout.program.headers[checksum.target.header]
+    with out.block(_if(layout, to, checksum, not header.metadata), source=checksum.source):
+        emit_csum16(to, checksum.inputs, "csum")
+        out.line(f"wrong |= csum != {layout.field(checksum.target)};")
+
+
+def emit_deparser(layout: Layout, out: Writer) -> int:
+    """``static size_t deparse(...)``; returns the most bytes that headers can take."""
+    program = layout.program
+    out.line("/* Writes valid headers and the payload; returns the length of the packet. */")
+    with out.block("INA_INLINE uint32_t deparse(const packet *const p, uint8_t *const to)"):
+        out.line("uint8_t *at = to;")
+        most = 0
+        for name in program.deparse:
+            header_type = program.headers[name].type
+            size = header_type.width_bits // 8
+            most += size
+            with out.block(f"if ({layout.valid(name)})"):
+                emit_store(layout.types[header_type.name], layout.header(name), out)
+                out.line(f"at += {size};")
+        out.line("const uint32_t payload = p->length - p->offset;")
+        out.line("memcpy(at, p->data + p->offset, payload);")
+        out.line("const uint32_t length = (uint32_t)(at - to) + payload;")
+        out.line("return length < p->truncate ? length : p->truncate;")
+    out.line()
+    return most
+
+
+def emit_store(layout: TypeLayout, header: str, out: Writer) -> None:
+    """All fields of the struct to the header at ``at``."""
+    fields = layout.type.fields
+    array_at = {array.first: array for array in layout.arrays}
+    position = 0
+    while position < len(fields):
+        array = array_at.get(position)
+        if array is not None:
+            offset = fields[position].offset_bits // 8
+            out.line(
+                f"ina_store_array_{array.width_bits}(at + {offset}, {header}.{array.name}, {array.count});"
+            )
+            position += array.count
+            continue
+        stop = position + 1
+        while _bits(fields[position:stop]) % 8 and stop < len(fields) and stop not in array_at:
+            stop += 1
+        _store_group(layout, header, fields[position:stop], out)
+        position = stop
+
+
+def _bits(fields: tuple[Field, ...]) -> int:
+    return sum(field.width_bits for field in fields)
+
+
+def _store_group(layout: TypeLayout, header: str, fields: tuple[Field, ...], out: Writer) -> None:
+    total, first = _bits(fields), fields[0].offset_bits
+    if total > 64 or first % 8 or total % 8:
+        for field in fields:
+            member = f"{header}.{layout.members[field.name]}"
+            if field.width_bits == 128 and field.offset_bits % 8 == 0:
+                at = field.offset_bits // 8
+                out.line(f"ina_store(at + {at}, 8, (uint64_t)({member} >> 64));")
+                out.line(f"ina_store(at + {at + 8}, 8, (uint64_t){member});")
+            else:
+                out.line(f"ina_store_bits(at, {field.offset_bits}, {field.width_bits}, {member});")
+        return
+    terms, below = [], total
+    for field in fields:
+        below -= field.width_bits
+        member = f"(uint64_t){header}.{layout.members[field.name]}"
+        terms.append(f"{member} << {below}" if below else member)
+    at = f"at + {first // 8}" if first else "at"
+    out.line(f"ina_store({at}, {total // 8}, {' | '.join(terms)});")

@@ -1,0 +1,107 @@
+"""A whole program to one C file."""
+
+from __future__ import annotations
+
+from ina.switch.codegen.control import emit_control
+from ina.switch.codegen.deparser import emit_checksums, emit_deparser
+from ina.switch.codegen.layout import Layout, TypeLayout, container
+from ina.switch.codegen.packet_path import emit_process
+from ina.switch.codegen.parser import emit_parser
+from ina.switch.codegen.statements import Statements
+from ina.switch.codegen.tables import TableEmitter
+from ina.switch.codegen.writer import Writer
+from ina.switch.ir.program import Program
+from ina.switch.ir.reroll import reroll_program
+
+VERSION = "1"
+"""Part of the cache key: change it when the generated code changes for the same program."""
+
+
+def emit_c(program: Program, digest: str) -> str:
+    """The C source of a program; ``digest`` is what the shared object reports as its source."""
+    program = reroll_program(program)
+    layout = Layout(program)
+    out = Writer()
+    tables = TableEmitter(layout, out)
+    out.line(f"/* Generated from {program.name or 'a P4 program'} by ina; do not edit. */")
+    out.line('#include "ina_pipeline.h"')
+    out.line()
+    _emit_types(layout, out)
+    _emit_state(layout, tables, out)
+    tables.specs()
+    emit_parser(layout, out)
+    for name, block in (("ingress", program.ingress), ("egress", program.egress)):
+        with out.block(f"INA_INLINE void {name}(state *const S, packet *const p)"):
+            out.line("(void)S;")
+            out.line("(void)p;")
+            tables.to.block(block)
+        out.line()
+    emit_checksums(layout, Statements(layout, out, tables.apply), out)
+    most_header_bytes = emit_deparser(layout, out)
+    emit_process(layout, out, most_header_bytes)
+    emit_control(layout, tables, out, digest)
+    return out.text()
+
+
+def _emit_struct(layout: TypeLayout, out: Writer) -> None:
+    with out.block("typedef struct", tail=f"}} {layout.c_name};"):
+        for declaration in layout.declarations:
+            out.line(declaration)
+        if not layout.declarations:
+            out.line("uint8_t empty;")
+    out.line()
+
+
+def _emit_types(layout: Layout, out: Writer) -> None:
+    program = layout.program
+    for type_layout in layout.types.values():
+        _emit_struct(type_layout, out)
+    for type_layout in layout.metadata.values():
+        _emit_struct(type_layout, out)
+    out.line("/* One packet on its way through the pipeline. */")
+    with out.block("typedef struct", tail="} packet;"):
+        out.line("const uint8_t *data;")
+        out.line("uint32_t length;   // bytes received")
+        out.line("uint32_t offset;   // bytes that the parser took")
+        out.line("uint32_t truncate; // most bytes to send")
+        for name, header in program.headers.items():
+            if header.metadata:
+                out.line(f"{layout.metadata[name].c_name} {layout.names.get('meta', name)};")
+        for name, header in program.headers.items():
+            if not header.metadata and not header.stack:
+                c_name = layout.names.get("header", name)
+                out.line(f"{layout.types[header.type.name].c_name} {c_name};")
+                out.line(f"uint8_t {c_name}_valid;")
+        for name, stack in program.stacks.items():
+            c_name, size = layout.names.get("header", name), len(stack.members)
+            out.line(f"{layout.types[stack.type.name].c_name} {c_name}[{size}];")
+            out.line(f"uint8_t {c_name}_valid[{size}];")
+            out.line(f"uint32_t {c_name}_next;")
+    out.line()
+
+
+def _emit_state(layout: Layout, tables: TableEmitter, out: Writer) -> None:
+    widths = {register.name: register.width_bits for register in layout.program.registers}
+    for group in layout.groups:
+        out.line(f"/* {len(group.members)} register(s) that are indexed alike. */")
+        with out.block("typedef struct", tail=f"}} {group.name}_slot;"):
+            for name in group.scalars:
+                out.line(f"{container(widths[name])} {group.members[name]}; // {name}")
+            for array in group.arrays:
+                ctype, member = container(widths[array[0]]), group.array_names[array]
+                out.line(f"_Alignas(64) {ctype} {member}[{len(array)}]; // {array[0]} ...")
+        out.line()
+    with out.block("typedef struct", tail="} state;"):
+        out.line("pthread_mutex_t mutex;")
+        out.line("uint32_t most_replicas;")
+        out.line("ina_group *groups;")
+        for info in tables.tables.values():
+            out.line(f"ina_table {info.c_name};")
+        for counter in layout.program.counters:
+            out.line(
+                f"ina_counter *{layout.names.get('counter', counter.name)}; // [{counter.size}]"
+            )
+        for group in layout.groups:
+            out.line(f"{group.name}_slot *{group.name}; // [{group.size}]")
+            out.line(f"void *{group.name}_memory;")
+    out.line()

@@ -1,0 +1,203 @@
+"""Where everything lives in the generated C: names, types, arrays of fields, groups of registers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from ina.switch.codegen.fusion import RegisterGroup, fuse
+from ina.switch.ir.data import Field, HeaderType
+from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
+from ina.switch.ir.program import Program
+from ina.switch.ir.walk import all_parts, walk
+
+MIN_ARRAY_FIELDS = 8
+_ARRAY_WIDTHS = (8, 16, 32, 64)
+_KEYWORDS = frozenset(
+    ["auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "bool", "true", "false", "type", "main"]
+)
+STANDARD = "standard_metadata"
+
+
+def container(width_bits: int) -> str:
+    """The C type that stores a field."""
+    for bits in (8, 16, 32, 64):
+        if width_bits <= bits:
+            return f"uint{bits}_t"
+    return "ina_u128"
+
+
+def container_bits(width_bits: int) -> int:
+    """Width of :func:`container`."""
+    return next((bits for bits in (8, 16, 32, 64) if width_bits <= bits), 128)
+
+
+class Names:
+    """Turns P4 names into distinct C identifiers."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._given: dict[tuple[str, str], str] = {}
+
+    def get(self, kind: str, name: str) -> str:
+        """The identifier of ``name``; the same one each time."""
+        if (kind, name) not in self._given:
+            base = re.sub(r"\W+", "_", name).strip("_") or "x"
+            if base[0].isdigit() or base in _KEYWORDS or base.startswith("ina_"):
+                base = f"p4_{base}"
+            unique, n = base, 1
+            while f"{kind}:{unique}" in self._taken:
+                n += 1
+                unique = f"{base}_{n}"
+            self._taken.add(f"{kind}:{unique}")
+            self._given[kind, name] = unique
+        return self._given[kind, name]
+
+
+@dataclass(frozen=True)
+class FieldArray:
+    """A run of equal fields: fields first .. first+count-1 of a header type."""
+
+    name: str
+    first: int
+    count: int
+    width_bits: int
+
+
+@dataclass
+class TypeLayout:
+    """C members of a header type; ``arrays`` replace runs of fields."""
+
+    type: HeaderType
+    c_name: str
+    members: dict[str, str] = field(default_factory=dict)  # field -> member expression
+    arrays: list[FieldArray] = field(default_factory=list)
+    declarations: list[str] = field(default_factory=list)
+
+    @property
+    def bytes_in_arrays(self) -> int:
+        """How much of the struct is arrays."""
+        return sum(array.count * array.width_bits // 8 for array in self.arrays)
+
+
+class Layout:
+    """The C names of a program's state."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.names = Names()
+        self.used: dict[str, set[str]] = {}
+        for node in walk(tuple(all_parts(program))):
+            if isinstance(node, FieldRef):
+                self.used.setdefault(node.header, set()).add(node.field)
+        standard = self.used.setdefault(STANDARD, set())
+        standard.update({"egress_spec", "mcast_grp"})
+        self.types: dict[str, TypeLayout] = {}
+        self.metadata: dict[str, TypeLayout] = {}
+        for header in program.headers.values():
+            if header.metadata:
+                kept = tuple(
+                    f for f in header.type.fields if f.name in self.used.get(header.name, ())
+                )
+                self.metadata[header.name] = self._layout(header.name, header.type, kept, False)
+            elif header.type.name not in self.types:
+                fields = header.type.fields
+                self.types[header.type.name] = self._layout(
+                    header.type.name, header.type, fields, True
+                )
+        self.groups: list[RegisterGroup] = fuse(program, self.names)
+        self.registers = {
+            name: (group, member) for group in self.groups for name, member in group.members.items()
+        }
+
+    def _layout(
+        self, name: str, header_type: HeaderType, fields: tuple[Field, ...], arrays: bool
+    ) -> TypeLayout:
+        layout = TypeLayout(header_type, self.names.get("type", name) + "_t")
+        own = Names()
+        position = 0
+        while position < len(fields):
+            run = _run(fields, position) if arrays else 1
+            first = fields[position]
+            if run >= MIN_ARRAY_FIELDS:
+                array_name = own.get("field", re.sub(r"\d+$", "", first.name) or "v")
+                layout.arrays.append(FieldArray(array_name, position, run, first.width_bits))
+                ctype = container(first.width_bits)
+                layout.declarations.append(f"_Alignas(64) {ctype} {array_name}[{run}];")
+                for i in range(run):
+                    layout.members[fields[position + i].name] = f"{array_name}[{i}]"
+            else:
+                run = 1
+                member = own.get("field", first.name)
+                layout.members[first.name] = member
+                layout.declarations.append(
+                    f"{container(first.width_bits)} {member}; // bit<{first.width_bits}>"
+                )
+            position += run
+        return layout
+
+    def header(self, name: str) -> str:
+        """The struct of a header or metadata instance."""
+        header = self.program.headers[name]
+        if header.metadata:
+            return f"p->{self.names.get('meta', name)}"
+        if header.stack:
+            return f"p->{self.names.get('header', header.stack)}[{header.stack_index}]"
+        return f"p->{self.names.get('header', name)}"
+
+    def valid(self, name: str) -> str:
+        """The validity flag of a header instance."""
+        header = self.program.headers[name]
+        if header.stack:
+            return f"p->{self.names.get('header', header.stack)}_valid[{header.stack_index}]"
+        return f"p->{self.names.get('header', name)}_valid"
+
+    def stack(self, name: str) -> str:
+        """The array of a stack; ``_valid`` and ``_next`` are its companions."""
+        return f"p->{self.names.get('header', name)}"
+
+    def type_of(self, header: str) -> TypeLayout:
+        """Layout of an instance's type."""
+        instance = self.program.headers[header]
+        return self.metadata[header] if instance.metadata else self.types[instance.type.name]
+
+    def field(self, ref: FieldRef) -> str:
+        """The member of a field."""
+        return f"{self.header(ref.header)}.{self.type_of(ref.header).members[ref.field]}"
+
+    def stack_member(self, ref: StackFieldRef) -> str:
+        """The member of a field within an element of a stack."""
+        return self.types[self.program.stacks[ref.stack].type.name].members[ref.field]
+
+    def array_field(self, ref: ArrayFieldRef, counter: str) -> str:
+        """Element ``counter`` of the array that starts at or before field ``ref.first``."""
+        layout = self.type_of(ref.header)
+        for array in layout.arrays:
+            if array.first <= ref.first < array.first + array.count:
+                offset = ref.first - array.first
+                index = f"{counter} + {offset}" if offset else counter
+                return f"{self.header(ref.header)}.{array.name}[{index}]"
+        raise AssertionError("a loop over fields that are no array")
+
+    def standard(self, field_name: str) -> str | None:
+        """A standard_metadata field, or None if the program never mentions it."""
+        if field_name not in self.used[STANDARD]:
+            return None
+        layout = self.metadata.get(STANDARD)
+        if layout is None or field_name not in layout.members:
+            return None
+        return f"{self.header(STANDARD)}.{layout.members[field_name]}"
+
+
+def _run(fields: tuple[Field, ...], start: int) -> int:
+    """Length of the run of equal byte-aligned fields at ``start``."""
+    first = fields[start]
+    if first.width_bits not in _ARRAY_WIDTHS or first.offset_bits % 8 or first.signed:
+        return 1
+    count = 1
+    while start + count < len(fields):
+        other = fields[start + count]
+        if other.width_bits != first.width_bits or other.signed:
+            break
+        count += 1
+    return count

@@ -1,0 +1,174 @@
+"""The way of one packet: parse, ingress, replicate, egress, deparse."""
+
+from __future__ import annotations
+
+from ina.switch.codegen.layout import Layout
+from ina.switch.codegen.writer import Writer
+from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
+from ina.switch.ir.stmt import CopyHeader, CopyStack, MarkToDrop, SetValid, ShiftStack, Truncate
+from ina.switch.ir.walk import pipeline_parts, targets, walk
+
+_LARGE_ARRAY_BYTES = 64
+
+
+def emit_process(layout: Layout, out: Writer, most_header_bytes: int) -> None:
+    """``process_one`` and the batch entry point."""
+    out.line(f"#define INA_MOST_HEADER_BYTES {most_header_bytes}")
+    out.line()
+    with out.block(
+        "INA_INLINE void process_one(state *const S, const ina_packet_in *const in, ina_output *const out)"
+    ):
+        _receive(layout, out)
+        out.line("ingress(S, p);")
+        _replicas(layout, out)
+        saved = _saved(layout)
+        for number, path in enumerate(saved):
+            out.line(
+                f"const __typeof__({path}) saved_{number} = {path};"
+                if "[" not in path
+                else f"__typeof__({path}) saved_{number};"
+            )
+            if "[" in path:
+                out.line(f"memcpy(&saved_{number}, &{path}, sizeof saved_{number});")
+        with out.block("for (uint32_t i = 0; i < copies; i++)"):
+            if saved:
+                with out.block("if (i > 0)"):
+                    for number, path in enumerate(saved):
+                        out.line(f"memcpy(&{path}, &saved_{number}, sizeof saved_{number});")
+            _send(layout, out)
+    out.line()
+    with out.block(
+        "static size_t process(void *const opaque, const ina_packet_in *const in, const size_t count,\n"
+        "                      ina_output *const out)"
+    ):
+        out.line("state *const S = opaque;")
+        out.line("size_t done = 0;")
+        out.line("pthread_mutex_lock(&S->mutex);")
+        with out.block("for (; done < count; done++)"):
+            out.line("const size_t most = (size_t)in[done].length + INA_MOST_HEADER_BYTES;")
+            out.line("if (!ina_has_room(out, S->most_replicas, most)) break;")
+            out.line("process_one(S, &in[done], out);")
+        out.line("pthread_mutex_unlock(&S->mutex);")
+        out.line("return done;")
+    out.line()
+
+
+def _set(layout: Layout, out: Writer, field: str, value: str, width_bits: int) -> None:
+    """A standard_metadata field, if the program has any use for it."""
+    target = layout.standard(field)
+    if target is not None:
+        cut = "" if width_bits in (8, 16, 32, 64) else f" & INA_MASK({width_bits})"
+        out.line(f"{target} = ({value}){cut};")
+
+
+def _receive(layout: Layout, out: Writer) -> None:
+    program = layout.program
+    out.line("packet storage;")
+    out.line("packet *const p = &storage;")
+    out.line("p->data = in->data;")
+    out.line("p->length = in->length;")
+    out.line("p->truncate = UINT32_MAX;")
+    for name, header in program.headers.items():
+        if header.metadata:
+            path = layout.header(name)
+            out.line(f"memset(&{path}, 0, sizeof {path});")
+        elif not header.stack:
+            path = layout.header(name)
+            out.line(f"{layout.valid(name)} = 0;")
+            if layout.types[header.type.name].bytes_in_arrays < _LARGE_ARRAY_BYTES:
+                out.line(f"memset(&{path}, 0, sizeof {path});")
+    for name in program.stacks:
+        path = layout.stack(name)
+        out.line(f"memset({path}, 0, sizeof {path});")
+        out.line(f"memset({path}_valid, 0, sizeof {path}_valid);")
+        out.line(f"{path}_next = 0;")
+    _set(layout, out, "ingress_port", "in->port", 9)
+    _set(layout, out, "packet_length", "in->length", 32)
+    _set(layout, out, "ingress_global_timestamp", "in->now_ns / 1000", 48)
+    out.line("const uint32_t parser_error = parse(p);")
+    out.line("(void)parser_error;")
+    _set(layout, out, "parser_error", "parser_error", 32)
+    for name, header in program.headers.items():
+        if header.metadata or header.stack:
+            continue
+        if layout.types[header.type.name].bytes_in_arrays >= _LARGE_ARRAY_BYTES:
+            path = layout.header(name)
+            out.line(f"if (!{layout.valid(name)}) memset(&{path}, 0, sizeof {path});")
+    if any(checksum.verify for checksum in program.checksums):
+        out.line("const bool checksum_error = verify_checksums(p);")
+        out.line("(void)checksum_error;")
+        _set(layout, out, "checksum_error", "checksum_error", 1)
+
+
+def _replicas(layout: Layout, out: Writer) -> None:
+    out.line("ina_replica single;")
+    out.line("const ina_replica *replicas = &single;")
+    out.line("uint32_t copies = 1;")
+    group, spec = layout.standard("mcast_grp"), layout.standard("egress_spec")
+    with out.block(f"if ({group})"):
+        out.line(f"replicas = S->groups[{group}].replicas;")
+        out.line(f"copies = S->groups[{group}].count;")
+        _set(layout, out, "instance_type", "INA_INSTANCE_REPLICATION", 32)
+    with out.block("else"):
+        out.line(f"if ({spec} == INA_DROP_PORT) return;")
+        out.line(f"single.egress_port = {spec};")
+        rid = layout.standard("egress_rid")
+        out.line(f"single.rid = {rid or 0};")
+        _set(layout, out, "instance_type", "INA_INSTANCE_NORMAL", 32)
+
+
+def _saved(layout: Layout) -> list[str]:
+    """What egress and checksum updates change, so that each copy starts from ingress's result."""
+    program = layout.program
+    paths: dict[str, None] = {}
+    whole: set[str] = set()
+    for node in walk(tuple(pipeline_parts(program, program.egress))):
+        if isinstance(node, (CopyHeader, SetValid)):
+            ref = node.target if isinstance(node, CopyHeader) else node.header
+            whole.add(ref.name)
+        elif isinstance(node, (CopyStack, ShiftStack)):
+            whole.add(node.target if isinstance(node, CopyStack) else node.stack)
+        elif isinstance(node, Truncate):
+            paths["p->truncate"] = None
+        elif isinstance(node, MarkToDrop):
+            paths[str(layout.standard("mcast_grp"))] = None
+    checked = [checksum.target for checksum in program.checksums if checksum.update]
+    for target in [*targets(tuple(pipeline_parts(program, program.egress))), *checked]:
+        if isinstance(target, StackFieldRef):
+            whole.add(target.stack)
+        elif isinstance(target, ArrayFieldRef):
+            whole.add(target.header)
+        elif isinstance(target, FieldRef):
+            paths[layout.field(target)] = None
+    for name in sorted(whole):
+        if name in program.stacks or program.headers[name].stack:
+            stack = layout.stack(program.headers[name].stack if name in program.headers else name)
+            for suffix in ("", "_valid", "_next"):
+                paths[stack + suffix] = None
+        else:
+            paths[layout.header(name)] = None
+            paths[layout.valid(name)] = None
+    set_each_time = {layout.standard(f) for f in ("egress_port", "egress_spec", "egress_rid")}
+    return [path for path in paths if path not in set_each_time]
+
+
+def _send(layout: Layout, out: Writer) -> None:
+    out.line("const uint32_t port = replicas[i].egress_port & (INA_MAX_PORTS - 1);")
+    _set(layout, out, "egress_port", "port", 9)
+    _set(layout, out, "egress_rid", "replicas[i].rid", 16)
+    _set(layout, out, "packet_length", "in->length", 32)
+    _set(layout, out, "enq_timestamp", "in->now_ns / 1000", 32)
+    _set(layout, out, "enq_qdepth", "out->depth_pkts[port]", 19)
+    _set(layout, out, "deq_qdepth", "out->depth_pkts[port]", 19)
+    _set(layout, out, "deq_timedelta", "0", 32)
+    _set(layout, out, "egress_global_timestamp", "in->now_ns / 1000", 48)
+    spec = layout.standard("egress_spec")
+    out.line(f"{spec} = 0;")
+    out.line("egress(S, p);")
+    out.line(f"if ({spec} == INA_DROP_PORT) continue;")
+    out.line("update_checksums(p);")
+    out.line("uint8_t *const to = out->arena + out->arena_used;")
+    out.line("const uint32_t length = deparse(p, to);")
+    out.line("out->arena_used += length;")
+    out.line("out->packets[out->count++] = (ina_packet_out){to, length, port};")
+    out.line("out->depth_pkts[port]++;")

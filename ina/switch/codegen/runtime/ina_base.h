@@ -1,0 +1,141 @@
+/* Bits and bytes for generated pipelines: big-endian loads and stores, shifts, saturation. */
+#ifndef INA_BASE_H
+#define INA_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INA_INLINE static inline __attribute__((always_inline))
+#define INA_LIKELY(x) __builtin_expect(!!(x), 1)
+#define INA_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define INA_MASK(bits) ((bits) >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (bits)) - 1)
+
+typedef unsigned __int128 ina_u128;
+typedef __int128 ina_i128;
+
+INA_INLINE ina_u128 ina_u128_of(uint64_t high, uint64_t low) { return (ina_u128)high << 64 | low; }
+
+/* Reads n <= 8 bytes, network byte order. n is a constant: this is one or two loads and a swap. */
+INA_INLINE uint64_t ina_load(const uint8_t *from, size_t n) {
+    uint64_t eight;
+    uint32_t four;
+    uint16_t two;
+    switch (n) {
+    case 8:
+        memcpy(&eight, from, 8);
+        return __builtin_bswap64(eight);
+    case 4:
+        memcpy(&four, from, 4);
+        return __builtin_bswap32(four);
+    case 2:
+        memcpy(&two, from, 2);
+        return __builtin_bswap16(two);
+    case 1:
+        return from[0];
+    case 0:
+        return 0;
+    default: {
+        const size_t head = n > 4 ? 4 : n > 2 ? 2 : 1;
+        const uint64_t high = ina_load(from, head);
+        uint64_t low = 0;
+        for (size_t i = head; i < n; i++) low = low << 8 | from[i];
+        return high << 8 * (n - head) | low;
+    }
+    }
+}
+
+/* Writes the low n <= 8 bytes of value, network byte order. */
+INA_INLINE void ina_store(uint8_t *to, size_t n, uint64_t value) {
+    uint64_t eight;
+    uint32_t four;
+    uint16_t two;
+    switch (n) {
+    case 8:
+        eight = __builtin_bswap64(value);
+        memcpy(to, &eight, 8);
+        break;
+    case 4:
+        four = __builtin_bswap32((uint32_t)value);
+        memcpy(to, &four, 4);
+        break;
+    case 2:
+        two = __builtin_bswap16((uint16_t)value);
+        memcpy(to, &two, 2);
+        break;
+    default:
+        for (size_t i = 0; i < n; i++) to[i] = (uint8_t)(value >> 8 * (n - 1 - i));
+    }
+}
+
+/* Any bit range of at most 128 bits, for fields that straddle bytes in unusual ways. */
+INA_INLINE ina_u128 ina_load_bits(const uint8_t *from, size_t first_bit, size_t width) {
+    ina_u128 value = 0;
+    for (size_t bit = first_bit; bit < first_bit + width; bit++)
+        value = value << 1 | (from[bit / 8] >> (7 - bit % 8) & 1);
+    return value;
+}
+
+INA_INLINE void ina_store_bits(uint8_t *to, size_t first_bit, size_t width, ina_u128 value) {
+    for (size_t i = 0; i < width; i++) {
+        const size_t bit = first_bit + i;
+        const uint8_t mask = (uint8_t)(0x80 >> bit % 8);
+        if (value >> (width - 1 - i) & 1)
+            to[bit / 8] |= mask;
+        else
+            to[bit / 8] &= (uint8_t)~mask;
+    }
+}
+
+/* Arrays of equal fields: the loops that the compiler turns into vector shuffles. */
+#define INA_DEFINE_ARRAY_COPY(bits, swap)                                                              \
+    INA_INLINE void ina_load_array_##bits(uint##bits##_t *restrict to, const uint8_t *restrict from,   \
+                                          size_t count) {                                              \
+        for (size_t i = 0; i < count; i++) {                                                           \
+            uint##bits##_t raw;                                                                        \
+            memcpy(&raw, from + i * sizeof raw, sizeof raw);                                           \
+            to[i] = swap(raw);                                                                         \
+        }                                                                                              \
+    }                                                                                                  \
+    INA_INLINE void ina_store_array_##bits(uint8_t *restrict to, const uint##bits##_t *restrict from,  \
+                                           size_t count) {                                             \
+        for (size_t i = 0; i < count; i++) {                                                           \
+            const uint##bits##_t raw = swap(from[i]);                                                  \
+            memcpy(to + i * sizeof raw, &raw, sizeof raw);                                             \
+        }                                                                                              \
+    }
+#define INA_SAME(x) (x)
+INA_DEFINE_ARRAY_COPY(8, INA_SAME)
+INA_DEFINE_ARRAY_COPY(16, __builtin_bswap16)
+INA_DEFINE_ARRAY_COPY(32, __builtin_bswap32)
+INA_DEFINE_ARRAY_COPY(64, __builtin_bswap64)
+
+/* Shifts by any amount, as P4 defines them. */
+INA_INLINE uint32_t ina_shl32(uint32_t x, uint64_t n) { return n > 31 ? 0 : x << n; }
+INA_INLINE uint64_t ina_shl64(uint64_t x, uint64_t n) { return n > 63 ? 0 : x << n; }
+INA_INLINE ina_u128 ina_shl128(ina_u128 x, uint64_t n) { return n > 127 ? 0 : x << n; }
+INA_INLINE uint64_t ina_shr_u64(uint64_t x, uint64_t n) { return n > 63 ? 0 : x >> n; }
+INA_INLINE int64_t ina_shr_i64(int64_t x, uint64_t n) { return x >> (n > 63 ? 63 : n); }
+INA_INLINE ina_u128 ina_shr_u128(ina_u128 x, uint64_t n) { return n > 127 ? 0 : x >> n; }
+INA_INLINE ina_i128 ina_shr_i128(ina_i128 x, uint64_t n) { return x >> (n > 127 ? 127 : n); }
+
+INA_INLINE int64_t ina_clamp_i64(int64_t x, int64_t low, int64_t high) {
+    return x < low ? low : x > high ? high : x;
+}
+INA_INLINE ina_i128 ina_clamp_i128(ina_i128 x, ina_i128 low, ina_i128 high) {
+    return x < low ? low : x > high ? high : x;
+}
+INA_INLINE uint64_t ina_min_u64(uint64_t x, uint64_t high) { return x > high ? high : x; }
+INA_INLINE ina_u128 ina_min_u128(ina_u128 x, ina_u128 high) { return x > high ? high : x; }
+
+/* The low `bits` of x as a two's complement number. */
+INA_INLINE int64_t ina_sign_extend(uint64_t x, unsigned bits) {
+    return (int64_t)(x << (64 - bits)) >> (64 - bits);
+}
+INA_INLINE ina_i128 ina_sign_extend128(ina_u128 x, unsigned bits) {
+    return (ina_i128)(x << (128 - bits)) >> (128 - bits);
+}
+
+#endif /* INA_BASE_H */

@@ -1,0 +1,70 @@
+/* Checksums and hashes over a string of bits. csum16 is RFC 1071; the CRCs are the usual reflected ones
+ * (CRC-16/ARC, CRC-32/ISO-HDLC). */
+#ifndef INA_HASH_H
+#define INA_HASH_H
+
+#include "ina_base.h"
+
+#define INA_HASH_MAX_BYTES 2048
+
+typedef struct {
+    uint8_t bytes[INA_HASH_MAX_BYTES];
+    size_t bits;
+} ina_bits;
+
+INA_INLINE void ina_bits_put(ina_bits *out, size_t width, ina_u128 value) {
+    const size_t last = (out->bits + width + 7) / 8;
+    for (size_t i = (out->bits + 7) / 8; i < last; i++) out->bytes[i] = 0;
+    ina_store_bits(out->bytes, out->bits, width, value);
+    out->bits += width;
+}
+
+/* Folds a sum of 16-bit words (2^16 = 1 modulo 2^16 - 1) and complements it. */
+INA_INLINE uint16_t ina_csum16_finish(uint64_t sum) {
+    sum = (sum & 0xffffffff) + (sum >> 32);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return (uint16_t)~sum;
+}
+
+static inline uint64_t ina_hash_csum16(const ina_bits *in) {
+    uint64_t sum = 0;
+    const size_t length = (in->bits + 7) / 8;
+    for (size_t i = 0; i < length; i++) sum += (uint64_t)in->bytes[i] << (i % 2 ? 0 : 8);
+    return ina_csum16_finish(sum);
+}
+
+static inline uint64_t ina_hash_crc(const ina_bits *in, uint32_t polynomial, uint32_t start,
+                                    uint32_t finish) {
+    uint32_t crc = start;
+    const size_t length = (in->bits + 7) / 8;
+    for (size_t i = 0; i < length; i++) {
+        crc ^= in->bytes[i];
+        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? polynomial : 0);
+    }
+    return crc ^ finish;
+}
+
+static inline uint64_t ina_hash_crc16(const ina_bits *in) { return ina_hash_crc(in, 0xa001, 0, 0); }
+
+static inline uint64_t ina_hash_crc32(const ina_bits *in) {
+    return ina_hash_crc(in, 0xedb88320u, 0xffffffffu, 0xffffffffu);
+}
+
+static inline uint64_t ina_hash_xor16(const ina_bits *in) {
+    uint64_t x = 0;
+    const size_t length = (in->bits + 7) / 8;
+    for (size_t i = 0; i < length; i++) x ^= (uint64_t)in->bytes[i] << (i % 2 ? 0 : 8);
+    return x;
+}
+
+/* The first eight bytes as a number. */
+static inline uint64_t ina_hash_identity(const ina_bits *in) {
+    uint64_t value = 0;
+    const size_t length = (in->bits + 7) / 8;
+    for (size_t i = 0; i < length && i < 8; i++) value = value << 8 | in->bytes[i];
+    return value;
+}
+
+#endif /* INA_HASH_H */

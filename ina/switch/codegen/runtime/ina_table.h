@@ -1,0 +1,136 @@
+/* Match-action tables. Keys are packed into 64-bit words by generated code.
+ *
+ *   exact         open addressing over the key
+ *   lpm           the same with one probe for each prefix length in use, longest first
+ *   scan          ternary, range, optional: entries in order of priority, the first match wins
+ *
+ * Entries live in one array, so that a handle is a position (and a generation, so that a stale handle
+ * is noticed). Nothing is allocated while packets flow. */
+#ifndef INA_TABLE_H
+#define INA_TABLE_H
+
+#include "ina_base.h"
+#include "pipeline_abi.h"
+
+typedef struct {
+    uint64_t packets, bytes; /* the direct counter */
+    uint32_t action;         /* index in the program's action list */
+    int32_t priority;
+    uint32_t generation;
+    uint32_t next_free; /* position + 1; INA_IN_USE while the entry is in the table */
+    uint64_t words[];   /* key, mask (not for exact), parameters */
+} ina_slot;
+
+#define INA_IN_USE UINT32_MAX
+
+enum { INA_EXACT, INA_LPM, INA_SCAN };
+
+typedef struct {
+    uint32_t kind, key_words, param_words, capacity;
+    uint64_t range_words; /* bit w: word w of the key is a range low..high, not value and mask */
+    bool is_const, default_is_const;
+} ina_table_spec;
+
+typedef struct {
+    uint64_t *mask; /* key_words */
+    int32_t prefix;
+    uint32_t uses;
+} ina_prefix;
+
+typedef struct {
+    const ina_table_spec *spec;
+    uint8_t *slots; /* capacity + 1: the last one is the default entry */
+    size_t slot_bytes;
+    uint32_t count, free_head;
+    uint32_t *index; /* exact, lpm: position + 1, 0 is empty */
+    uint32_t index_mask;
+    uint32_t *order; /* scan: positions, best first */
+    ina_prefix *prefixes;
+    uint32_t prefix_count, prefix_room;
+} ina_table;
+
+INA_INLINE ina_slot *ina_slot_at(const ina_table *table, size_t slot_bytes, uint32_t position) {
+    return (ina_slot *)(table->slots + (size_t)position * slot_bytes);
+}
+
+INA_INLINE size_t ina_slot_bytes(uint32_t kind, uint32_t key_words, uint32_t param_words) {
+    const size_t words = key_words * (kind == INA_EXACT ? 1 : 2) + param_words;
+    return sizeof(ina_slot) + 8 * words;
+}
+
+INA_INLINE const uint64_t *ina_slot_params(const ina_slot *slot, uint32_t kind, uint32_t key_words) {
+    return slot->words + key_words * (kind == INA_EXACT ? 1 : 2);
+}
+
+INA_INLINE uint32_t ina_key_hash(const uint64_t *key, uint32_t key_words) {
+    uint64_t hash = 0;
+    for (uint32_t i = 0; i < key_words; i++) {
+        hash = (hash ^ key[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 32;
+    }
+    return (uint32_t)hash;
+}
+
+INA_INLINE bool ina_key_equal(const uint64_t *a, const uint64_t *b, uint32_t key_words) {
+    uint64_t difference = 0;
+    for (uint32_t i = 0; i < key_words; i++) difference |= a[i] ^ b[i];
+    return difference == 0;
+}
+
+/* Position of the exact key, or -1. LPM entries also compare their prefix length. */
+INA_INLINE int64_t ina_find(const ina_table *table, uint32_t kind, uint32_t key_words,
+                            size_t slot_bytes, const uint64_t *key, int32_t prefix) {
+    for (uint32_t at = ina_key_hash(key, key_words) + (uint32_t)prefix;; at++) {
+        const uint32_t position = table->index[at & table->index_mask];
+        if (position == 0) return -1;
+        const ina_slot *slot = ina_slot_at(table, slot_bytes, position - 1);
+        if (ina_key_equal(slot->words, key, key_words) && (kind != INA_LPM || slot->priority == prefix))
+            return position - 1;
+    }
+}
+
+INA_INLINE bool ina_slot_matches(const ina_slot *slot, const uint64_t *key, uint32_t key_words,
+                                 uint64_t range_words) {
+    const uint64_t *value = slot->words, *mask = slot->words + key_words;
+    bool match = true;
+    for (uint32_t i = 0; i < key_words; i++) {
+        if (range_words >> i & 1)
+            match &= key[i] >= value[i] && key[i] <= mask[i];
+        else
+            match &= (key[i] & mask[i]) == value[i];
+    }
+    return match;
+}
+
+/* The matching entry or the default entry. All but table and key are constants at the call. */
+INA_INLINE ina_slot *ina_lookup(const ina_table *table, uint32_t kind, uint32_t key_words,
+                                uint32_t param_words, uint32_t capacity, uint64_t range_words,
+                                const uint64_t *key, bool *hit) {
+    const size_t slot_bytes = ina_slot_bytes(kind, key_words, param_words);
+    int64_t found = -1;
+    if (key_words == 0) {
+        found = -1; /* a table without a key runs its default action */
+    } else if (kind == INA_EXACT) {
+        found = ina_find(table, kind, key_words, slot_bytes, key, 0);
+    } else if (kind == INA_LPM) {
+        for (uint32_t i = 0; i < table->prefix_count && found < 0; i++) {
+            uint64_t masked[key_words ? key_words : 1];
+            for (uint32_t w = 0; w < key_words; w++) masked[w] = key[w] & table->prefixes[i].mask[w];
+            found = ina_find(table, kind, key_words, slot_bytes, masked, table->prefixes[i].prefix);
+        }
+    } else {
+        for (uint32_t i = 0; i < table->count; i++) {
+            if (ina_slot_matches(ina_slot_at(table, slot_bytes, table->order[i]), key, key_words,
+                                 range_words)) {
+                found = table->order[i];
+                break;
+            }
+        }
+    }
+    *hit = found >= 0;
+    return ina_slot_at(table, slot_bytes, found >= 0 ? (uint32_t)found : capacity);
+}
+
+#include "ina_table_control.h"
+
+#endif /* INA_TABLE_H */

@@ -1,0 +1,186 @@
+/* The control side of a table: create, insert, modify, delete, defaults, direct counters. */
+#ifndef INA_TABLE_CONTROL_H
+#define INA_TABLE_CONTROL_H
+
+static inline int ina_table_create(ina_table *table, const ina_table_spec *spec) {
+    memset(table, 0, sizeof *table);
+    table->spec = spec;
+    table->slot_bytes = ina_slot_bytes(spec->kind, spec->key_words, spec->param_words);
+    table->slots = calloc((size_t)spec->capacity + 1, table->slot_bytes);
+    uint32_t room = 16;
+    while (room < 2 * spec->capacity && room < UINT32_C(1) << 31) room *= 2;
+    table->index_mask = room - 1;
+    if (spec->kind == INA_SCAN)
+        table->order = calloc(spec->capacity, sizeof *table->order);
+    else
+        table->index = calloc(room, sizeof *table->index);
+    if (!table->slots || !(table->order || table->index)) return -1;
+    for (uint32_t i = 0; i < spec->capacity; i++)
+        ina_slot_at(table, table->slot_bytes, i)->next_free = i + 2 <= spec->capacity ? i + 2 : 0;
+    table->free_head = 1;
+    return 0;
+}
+
+static inline void ina_table_destroy(ina_table *table) {
+    for (uint32_t i = 0; i < table->prefix_count; i++) free(table->prefixes[i].mask);
+    free(table->prefixes);
+    free(table->order);
+    free(table->index);
+    free(table->slots);
+}
+
+INA_INLINE ina_slot *ina_table_slot(const ina_table *table, int64_t handle) {
+    const uint32_t position = (uint32_t)handle;
+    if (handle < 0 || position >= table->spec->capacity) return NULL;
+    ina_slot *slot = ina_slot_at(table, table->slot_bytes, position);
+    if (slot->next_free != INA_IN_USE || slot->generation != (uint32_t)(handle >> 32)) return NULL;
+    return slot;
+}
+
+INA_INLINE uint64_t *ina_slot_mask(const ina_table *table, ina_slot *slot) {
+    return slot->words + table->spec->key_words;
+}
+
+static inline void ina_index_put(ina_table *table, uint32_t position, int32_t prefix) {
+    const ina_slot *slot = ina_slot_at(table, table->slot_bytes, position);
+    uint32_t at = ina_key_hash(slot->words, table->spec->key_words) + (uint32_t)prefix;
+    while (table->index[at & table->index_mask]) at++;
+    table->index[at & table->index_mask] = position + 1;
+}
+
+static inline uint32_t ina_index_home(const ina_table *table, uint32_t position) {
+    const ina_slot *slot = ina_slot_at(table, table->slot_bytes, position);
+    const int32_t prefix = table->spec->kind == INA_LPM ? slot->priority : 0;
+    return (ina_key_hash(slot->words, table->spec->key_words) + (uint32_t)prefix) & table->index_mask;
+}
+
+/* Takes a position out and closes the gap, so that no search ends early. */
+static inline void ina_index_remove(ina_table *table, uint32_t position) {
+    const uint32_t mask = table->index_mask;
+    uint32_t hole = ina_index_home(table, position);
+    while (table->index[hole] != position + 1) hole = (hole + 1) & mask;
+    for (uint32_t at = (hole + 1) & mask; table->index[at]; at = (at + 1) & mask) {
+        const uint32_t home = ina_index_home(table, table->index[at] - 1);
+        if (((at - home) & mask) >= ((at - hole) & mask)) {
+            table->index[hole] = table->index[at];
+            hole = at;
+        }
+    }
+    table->index[hole] = 0;
+}
+
+static inline int ina_prefix_add(ina_table *table, int32_t prefix, const uint64_t *mask) {
+    uint32_t at = 0;
+    while (at < table->prefix_count && table->prefixes[at].prefix > prefix) at++;
+    if (at < table->prefix_count && table->prefixes[at].prefix == prefix) {
+        table->prefixes[at].uses++;
+        return 0;
+    }
+    if (table->prefix_count == table->prefix_room) {
+        const uint32_t room = table->prefix_room ? 2 * table->prefix_room : 8;
+        ina_prefix *more = realloc(table->prefixes, room * sizeof *more);
+        if (!more) return -1;
+        table->prefixes = more;
+        table->prefix_room = room;
+    }
+    uint64_t *copy = malloc(8 * table->spec->key_words);
+    if (!copy) return -1;
+    memcpy(copy, mask, 8 * table->spec->key_words);
+    memmove(table->prefixes + at + 1, table->prefixes + at,
+            (table->prefix_count - at) * sizeof *table->prefixes);
+    table->prefixes[at] = (ina_prefix){copy, prefix, 1};
+    table->prefix_count++;
+    return 0;
+}
+
+static inline void ina_prefix_drop(ina_table *table, int32_t prefix) {
+    uint32_t at = 0;
+    while (table->prefixes[at].prefix != prefix) at++;
+    if (--table->prefixes[at].uses) return;
+    free(table->prefixes[at].mask);
+    table->prefix_count--;
+    memmove(table->prefixes + at, table->prefixes + at + 1,
+            (table->prefix_count - at) * sizeof *table->prefixes);
+}
+
+/* Scan tables: does an entry with this key, mask and priority exist? */
+static inline bool ina_scan_has(const ina_table *table, const uint64_t *key_and_mask, int32_t priority) {
+    for (uint32_t i = 0; i < table->count; i++) {
+        const ina_slot *slot = ina_slot_at(table, table->slot_bytes, table->order[i]);
+        if (slot->priority == priority &&
+            memcmp(slot->words, key_and_mask, 16 * table->spec->key_words) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* words: packed key (masked), then packed mask for all but exact tables. */
+static inline int64_t ina_table_insert(ina_table *table, const uint64_t *words, int32_t priority,
+                                       uint32_t action, const uint64_t *params, uint32_t param_words) {
+    const ina_table_spec *spec = table->spec;
+    const size_t key_bytes = 8 * spec->key_words * (spec->kind == INA_EXACT ? 1u : 2u);
+    if (spec->key_words == 0) return INA_INVALID;
+    if (spec->kind == INA_SCAN
+            ? ina_scan_has(table, words, priority)
+            : ina_find(table, spec->kind, spec->key_words, table->slot_bytes, words,
+                       spec->kind == INA_LPM ? priority : 0) >= 0)
+        return INA_EXISTS;
+    if (table->free_head == 0) return INA_FULL;
+    const uint32_t position = table->free_head - 1;
+    ina_slot *slot = ina_slot_at(table, table->slot_bytes, position);
+    if (spec->kind == INA_LPM && ina_prefix_add(table, priority, words + spec->key_words)) return INA_FULL;
+    table->free_head = slot->next_free;
+    slot->next_free = INA_IN_USE;
+    slot->generation = (slot->generation + 1) & INT32_MAX;
+    slot->packets = slot->bytes = 0;
+    slot->action = action;
+    slot->priority = priority;
+    memcpy(slot->words, words, key_bytes);
+    memcpy((uint8_t *)slot->words + key_bytes, params, 8 * param_words);
+    if (spec->kind == INA_SCAN) {
+        uint32_t at = table->count;
+        while (at > 0 &&
+               ina_slot_at(table, table->slot_bytes, table->order[at - 1])->priority < priority) {
+            table->order[at] = table->order[at - 1];
+            at--;
+        }
+        table->order[at] = position;
+    } else {
+        ina_index_put(table, position, spec->kind == INA_LPM ? priority : 0);
+    }
+    table->count++;
+    return (int64_t)slot->generation << 32 | position;
+}
+
+static inline int ina_table_delete(ina_table *table, int64_t handle) {
+    ina_slot *slot = ina_table_slot(table, handle);
+    if (!slot) return INA_NOT_FOUND;
+    const uint32_t position = (uint32_t)handle;
+    if (table->spec->kind == INA_SCAN) {
+        uint32_t at = 0;
+        while (table->order[at] != position) at++;
+        memmove(table->order + at, table->order + at + 1,
+                (table->count - at - 1) * sizeof *table->order);
+    } else {
+        ina_index_remove(table, position);
+        if (table->spec->kind == INA_LPM) ina_prefix_drop(table, slot->priority);
+    }
+    table->count--;
+    slot->next_free = table->free_head;
+    table->free_head = position + 1;
+    return INA_OK;
+}
+
+static inline void ina_slot_set_action(ina_table *table, ina_slot *slot, uint32_t action,
+                                       const uint64_t *params, uint32_t param_words) {
+    const uint64_t *at = ina_slot_params(slot, table->spec->kind, table->spec->key_words);
+    memcpy((uint64_t *)(uintptr_t)at, params, 8 * param_words);
+    slot->action = action;
+}
+
+INA_INLINE ina_slot *ina_counter_slot(const ina_table *table, int64_t handle) {
+    if (handle == -1) return ina_slot_at(table, table->slot_bytes, table->spec->capacity);
+    return ina_table_slot(table, handle);
+}
+
+#endif /* INA_TABLE_CONTROL_H */

@@ -1,0 +1,185 @@
+"""Tables to C: specification, key packing, lookup with the action's code in place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ina.switch.codegen.layout import Layout
+from ina.switch.codegen.statements import Statements
+from ina.switch.codegen.writer import Writer
+from ina.switch.errors import UnsupportedProgramError
+from ina.switch.ir.expr import Expr, FieldRef
+from ina.switch.ir.program import Action, MatchKind, Table
+from ina.switch.ir.stmt import Apply, Exit
+from ina.switch.ir.walk import walk
+
+_KINDS = {MatchKind.EXACT: "INA_EXACT", MatchKind.LPM: "INA_LPM"}
+MAX_KEY_WORDS = 64
+
+
+def words_of(width_bits: int) -> int:
+    """64-bit words that a value takes in the C ABI."""
+    return (width_bits + 63) // 64
+
+
+@dataclass(frozen=True)
+class Part:
+    """Bits of a key field in a packed word: (field word >> source_shift) << shift."""
+
+    field: int
+    field_word: int
+    word: int
+    shift: int
+
+
+class TableLayout:
+    """How a table's key is packed: fields share words where they fit, ranges stand alone."""
+
+    def __init__(self, table: Table, c_name: str) -> None:
+        self.table = table
+        self.c_name = c_name
+        self.parts: list[Part] = []
+        self.range_words = 0
+        word, used = -1, 64
+        for number, key in enumerate(table.keys):
+            for field_word in range(words_of(key.width_bits)):
+                bits = min(64, key.width_bits - 64 * field_word)
+                alone = key.kind is MatchKind.RANGE
+                if alone or used + bits > 64:
+                    word, used = word + 1, 0
+                self.parts.append(Part(number, field_word, word, used))
+                used = 64 if alone else used + bits
+                if alone:
+                    self.range_words |= 1 << word
+        self.key_words = word + 1
+        if self.key_words > MAX_KEY_WORDS:
+            raise UnsupportedProgramError(
+                f"the very long key of table {table.name!r}", str(table.source)
+            )
+        self.param_words = max(
+            (
+                sum(words_of(param.width_bits) for param in action.params)
+                for action in table.actions
+            ),
+            default=0,
+        )
+
+    @property
+    def kind(self) -> str:
+        """INA_EXACT, INA_LPM or INA_SCAN."""
+        lpm_fields = sum(key.kind is MatchKind.LPM for key in self.table.keys)
+        if any(key.kind not in (MatchKind.EXACT, MatchKind.LPM) for key in self.table.keys):
+            return "INA_SCAN"
+        return "INA_LPM" if lpm_fields else "INA_EXACT"
+
+    @property
+    def capacity(self) -> int:
+        """Entries."""
+        return self.table.max_size
+
+
+def param_offsets(action: Action) -> tuple[int, ...]:
+    """Where each parameter's words begin."""
+    offsets, at = [], 0
+    for param in action.params:
+        offsets.append(at)
+        at += words_of(param.width_bits)
+    return tuple(offsets)
+
+
+class TableEmitter:
+    """Emits table code; :meth:`apply` is what :class:`Statements` calls for an Apply."""
+
+    def __init__(self, layout: Layout, out: Writer) -> None:
+        self._layout = layout
+        self._out = out
+        self.to = Statements(layout, out, self.apply)
+        self.tables = {
+            table.name: TableLayout(table, layout.names.get("table", table.name))
+            for table in layout.program.tables
+        }
+
+    def specs(self) -> None:
+        """One ``ina_table_spec`` a table."""
+        for info in self.tables.values():
+            table = info.table
+            flags = f"{str(table.is_const).lower()}, {str(table.default_is_const).lower()}"
+            self._out.line(
+                f"static const ina_table_spec {info.c_name}_spec = {{{info.kind}, {info.key_words}, "
+                f"{info.param_words}, {info.capacity}, {info.range_words:#x}, {flags}}}; // {table.name}",
+                table.source,
+            )
+        self._out.line()
+
+    def apply(self, stmt: Apply) -> None:
+        """Look up, count, run the action, branch."""
+        info, out = self.tables[stmt.table], self._out
+        table = info.table
+        with out.block("", source=stmt.source):
+            out.line(
+                f"// table {table.name}: {', '.join(f'{k.name} ({k.kind.value})' for k in table.keys)}"
+            )
+            words: list[list[str]] = [[] for _ in range(info.key_words)]
+            for part in info.parts:
+                code = self._key(
+                    table.keys[part.field].value, part, table.keys[part.field].width_bits
+                )
+                words[part.word].append(f"{code} << {part.shift}" if part.shift else code)
+            if words:
+                values = ", ".join(" | ".join(terms) for terms in words)
+                out.line(f"const uint64_t key[{info.key_words}] = {{{values}}};")
+            key = "key" if words else "NULL"
+            out.line("bool hit;")
+            out.line(
+                f"ina_slot *const entry = ina_lookup(&S->{info.c_name}, {info.kind}, {info.key_words}, "
+                f"{info.param_words}, {info.capacity}, {info.range_words:#x}, {key}, &hit);"
+            )
+            if table.has_direct_counter:
+                out.line("entry->packets++;")
+                out.line("entry->bytes += p->length;")
+            out.line(
+                f"const uint64_t *const args = ina_slot_params(entry, {info.kind}, {info.key_words});"
+            )
+            out.line("(void)args;")
+            self._actions(stmt, table)
+            if stmt.on_hit or stmt.on_miss:
+                self._hit_or_miss(stmt)
+
+    def _hit_or_miss(self, stmt: Apply) -> None:
+        out = self._out
+        if stmt.on_hit:
+            with out.block("if (hit)"):
+                self.to.block(stmt.on_hit)
+        if stmt.on_miss:
+            with out.block("else" if stmt.on_hit else "if (!hit)"):
+                self.to.block(stmt.on_miss)
+
+    def _actions(self, stmt: Apply, table: Table) -> None:
+        out, followers = self._out, dict(stmt.on_action)
+        actions = list(table.actions)
+        if table.default.action not in {action.index for action in actions}:
+            actions.append(self._layout.program.actions[table.default.action])
+        if not any(action.body or action.index in followers for action in actions):
+            return
+        with out.block("switch (entry->action)"):
+            for action in actions:
+                with out.block(f"case {action.index}:", source=action.source):
+                    out.line(f"// action {action.name}")
+                    self.to.expr.param_offsets = param_offsets(action)
+                    self.to.block(action.body)
+                    follower = followers.get(action.index, ())
+                    self.to.block(follower)
+                    if not any(isinstance(node, Exit) for node in action.body[-1:]):
+                        out.line("break;")
+            out.line("default: break;")
+
+    def _key(self, value: Expr, part: Part, width_bits: int) -> str:
+        """One word of a key field; a field of an invalid header is 0."""
+        code = self.to.expr.exact(value, max(64, 128 if width_bits > 64 else 64))
+        if width_bits > 64:
+            code = f"(uint64_t)({code} >> 64)" if part.field_word else f"(uint64_t){code}"
+        headers = {node.header for node in walk(value) if isinstance(node, FieldRef)}
+        for header in headers:
+            if not self._layout.program.headers[header].metadata:
+                code = f"({self._layout.valid(header)} ? {code} : 0)"
+        return code

@@ -1,0 +1,35 @@
+"""Lines of C with indentation and the P4 line they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ina.switch.ir.source import Source
+
+
+class Writer:
+    """Collects lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._depth = 0
+
+    def line(self, text: str = "", source: Source | None = None) -> None:
+        """One line; ``source`` becomes a comment at its end."""
+        where = str(source) if source else ""
+        comment = f" // {where}" if where else ""
+        self.lines.append(("    " * self._depth + text + comment) if text else "")
+
+    @contextmanager
+    def block(self, head: str, tail: str = "}", source: Source | None = None) -> Iterator[None]:
+        """``head {`` … ``}``."""
+        self.line(f"{head} {{" if head else "{", source)
+        self._depth += 1
+        yield
+        self._depth -= 1
+        self.line(tail)
+
+    def text(self) -> str:
+        """Everything."""
+        return "\n".join(self.lines) + "\n"

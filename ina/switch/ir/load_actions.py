@@ -1,0 +1,154 @@
+"""BMv2 primitives to IR statements; ``_jump`` pairs back to structured branches."""
+
+from __future__ import annotations
+
+from ina.switch.errors import InvalidProgramError
+from ina.switch.ir.expr import Const
+from ina.switch.ir.json_access import Json, get_dict, get_objects, get_source, get_str, parse_hex
+from ina.switch.ir.load_expr import ExpressionLoader
+from ina.switch.ir.scope import Scope
+from ina.switch.ir.stmt import (
+    Assign,
+    Block,
+    CopyHeader,
+    CopyStack,
+    Count,
+    Exit,
+    Hash,
+    If,
+    MarkToDrop,
+    RegisterRead,
+    RegisterRef,
+    RegisterWrite,
+    SetValid,
+    ShiftStack,
+    Stmt,
+    Truncate,
+)
+
+_IGNORED = frozenset({"log_msg", "assert", "assume", "no_op"})
+HASHES = frozenset({"crc16", "crc32", "csum16", "identity", "xor16"})
+
+
+class StatementLoader:
+    """Loads the primitives of one action (or of a parser state)."""
+
+    def __init__(self, scope: Scope, params: tuple[int, ...] = ()) -> None:
+        self._scope = scope
+        self._expr = ExpressionLoader(scope, params)
+
+    def body(self, primitives: list[Json]) -> Block:
+        """A whole action body."""
+        return self._range(primitives, 0, len(primitives), ())
+
+    def _range(self, ops: list[Json], start: int, end: int, joins: tuple[int, ...]) -> Block:
+        """ops[start:end]; a jump to one of ``joins`` at the very end of a branch is a fall-through."""
+        block: list[Stmt] = []
+        position = start
+        while position < end:
+            op = ops[position]
+            name = get_str(op, "op")
+            source = get_source(op)
+            self._scope.source = source if source.line else self._scope.source
+            if name == "_jump_if_zero":
+                condition, otherwise_at = op["parameters"]
+                target = _jump_target(otherwise_at)
+                if not position < target <= end:
+                    raise self._scope.refuse("a loop in an action")
+                then_end, join = target, target
+                last = ops[target - 1] if target - 1 > position else None
+                if last is not None and get_str(last, "op") == "_jump":
+                    join = _jump_target(last["parameters"][0])
+                    if join > end or join <= position:
+                        raise self._scope.refuse("this jump in an action (loop or early return)")
+                    then_end = target - 1
+                then = self._range(ops, position + 1, then_end, (join,))
+                otherwise = self._range(ops, target, join, (join,)) if join > target else ()
+                block.append(If(self._expr.boolean(condition), then, otherwise, source))
+                position = join
+            elif name == "_jump":
+                target = _jump_target(op["parameters"][0])
+                if target != end and target not in joins:
+                    previous = get_str(ops[position - 1], "op") if position else ""
+                    if previous != "exit":
+                        raise self._scope.refuse("this jump in an action (loop or early return)")
+                position += 1
+            else:
+                block.extend(self.primitive(op))
+                position += 1
+        return tuple(block)
+
+    def primitive(self, op: Json) -> Block:
+        """One primitive."""
+        name = get_str(op, "op")
+        source = get_source(op)
+        if source.line:
+            self._scope.source = source
+        args = get_objects(op, "parameters") if name not in _IGNORED else []
+        if name in _IGNORED:
+            return ()
+        try:
+            return (self._statement(name, args, op),)
+        except (IndexError, KeyError) as error:
+            raise InvalidProgramError(f"BMv2 JSON: {name} with wrong parameters") from error
+
+    def _statement(self, name: str, args: list[Json], op: Json) -> Stmt:
+        expr, source = self._expr, get_source(op)
+        if name == "assign":
+            return Assign(expr.target(args[0]), expr.integer(args[1]), source)
+        if name in ("assign_header", "copy_header"):
+            return CopyHeader(expr.header(args[0]), expr.header(args[1]), source)
+        if name == "add_header":
+            return SetValid(expr.header(args[0]), True, source)
+        if name == "remove_header":
+            return SetValid(expr.header(args[0]), False, source)
+        if name == "assign_header_stack":
+            target, value = (self._scope.stack(get_str(arg, "value")) for arg in args)
+            return CopyStack(target.name, value.name, source)
+        if name in ("push", "pop"):
+            stack = self._scope.stack(get_str(args[0], "value"))
+            count = expr.integer(args[1])
+            if not isinstance(count, Const):
+                raise self._scope.refuse(f"{name} by a number that is not constant")
+            return ShiftStack(stack.name, count.value if name == "push" else -count.value, source)
+        if name == "register_read":
+            register = self._scope.register(get_str(args[1], "value"))
+            return RegisterRead(
+                expr.target(args[0]), RegisterRef(register.name), expr.integer(args[2]), source
+            )
+        if name == "register_write":
+            register = self._scope.register(get_str(args[0], "value"))
+            return RegisterWrite(
+                RegisterRef(register.name), expr.integer(args[1]), expr.integer(args[2]), source
+            )
+        if name == "count":
+            counter = get_str(args[0], "value")
+            if counter not in self._scope.counters:
+                raise InvalidProgramError(f"BMv2 JSON: unknown counter {counter!r}")
+            return Count(counter, expr.integer(args[1]), source)
+        if name == "mark_to_drop":
+            return MarkToDrop(source)
+        if name == "truncate":
+            return Truncate(expr.integer(args[0]), source)
+        if name == "exit":
+            return Exit(source)
+        if name == "modify_field_with_hash_based_offset":
+            calculation = self._scope.calculation(get_str(args[2], "value"))
+            if calculation.algorithm not in HASHES:
+                raise self._scope.refuse(f"the hash algorithm {calculation.algorithm!r}")
+            return Hash(
+                expr.target(args[0]),
+                calculation.algorithm,
+                calculation.inputs,
+                expr.integer(args[1]),
+                expr.integer(args[3]),
+                source,
+            )
+        raise self._scope.refuse(f"the primitive {name!r}")
+
+
+def _jump_target(arg: Json) -> int:
+    return parse_hex(get_dict(arg, "a jump target").get("value"))
+
+
+__all__ = ["HASHES", "StatementLoader"]

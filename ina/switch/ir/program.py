@@ -1,0 +1,156 @@
+"""A whole program: parser, tables and actions, two pipelines, checksums, deparser."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ina.switch.ir.data import Counter, Header, Register, Stack
+from ina.switch.ir.expr import Expr, FieldRef
+from ina.switch.ir.source import UNKNOWN, Source
+from ina.switch.ir.stmt import Block, HashInput
+
+
+class MatchKind(str, Enum):
+    """How a key field matches. OPTIONAL is TERNARY with a full or an empty mask."""
+
+    EXACT = "exact"
+    LPM = "lpm"
+    TERNARY = "ternary"
+    RANGE = "range"
+    OPTIONAL = "optional"
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key field. A field of an invalid header is looked up as 0."""
+
+    name: str
+    width_bits: int
+    kind: MatchKind
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter of an action."""
+
+    name: str
+    width_bits: int
+
+
+@dataclass(frozen=True)
+class Action:
+    """An action; ``index`` is its number in the program (names may repeat, indices do not)."""
+
+    name: str
+    index: int
+    params: tuple[Param, ...]
+    body: Block
+    source: Source = field(default=UNKNOWN, compare=False)
+
+
+@dataclass(frozen=True)
+class KeyValue:
+    """One field of an entry. exact: value; lpm: value/prefix_bits; ternary: value, mask;
+    range: value (low) and mask (high)."""
+
+    value: int
+    mask: int = -1
+
+
+@dataclass(frozen=True)
+class ActionCall:
+    """An action with its arguments."""
+
+    action: int
+    args: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A constant entry; larger priority wins, for LPM it is the prefix length."""
+
+    key: tuple[KeyValue, ...]
+    call: ActionCall
+    priority: int
+
+
+@dataclass(frozen=True)
+class Table:
+    """A match-action table; ``kind`` is the widest of its fields' (exact < lpm < ternary < range)."""
+
+    name: str
+    index: int
+    kind: MatchKind
+    keys: tuple[Key, ...]
+    actions: tuple[Action, ...]
+    default: ActionCall
+    default_is_const: bool
+    max_size: int
+    has_direct_counter: bool
+    entries: tuple[Entry, ...] = ()
+    is_const: bool = False
+    direct_counter: str = ""
+    source: Source = field(default=UNKNOWN, compare=False)
+
+    def action(self, name: str) -> Action | None:
+        """The table's action of this name."""
+        return next((action for action in self.actions if action.name == name), None)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A transition: taken when every key & mask == value. No values: always."""
+
+    values: tuple[tuple[int, int], ...]
+    next_state: str | None
+
+
+@dataclass(frozen=True)
+class ParserState:
+    """Statements, then the first case that matches; none is the parser error NoMatch."""
+
+    name: str
+    body: Block
+    keys: tuple[Expr, ...]
+    key_widths: tuple[int, ...]
+    cases: tuple[Case, ...]
+    source: Source = field(default=UNKNOWN, compare=False)
+
+
+@dataclass(frozen=True)
+class Checksum:
+    """A csum16 over ``inputs`` in ``target``: verified after the parser, updated before sending."""
+
+    target: FieldRef
+    inputs: tuple[HashInput, ...]
+    condition: Expr | None
+    verify: bool
+    update: bool
+    source: Source = field(default=UNKNOWN, compare=False)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A v1model program. Lists are numbered as in the C ABI."""
+
+    name: str
+    headers: Mapping[str, Header]
+    stacks: Mapping[str, Stack]
+    registers: tuple[Register, ...]
+    counters: tuple[Counter, ...]
+    actions: tuple[Action, ...]
+    tables: tuple[Table, ...]
+    errors: Mapping[str, int]
+    start_state: str | None
+    states: Mapping[str, ParserState]
+    ingress: Block
+    egress: Block
+    checksums: tuple[Checksum, ...]
+    deparse: tuple[str, ...]
+
+    def table(self, name: str) -> Table | None:
+        """The table of this name."""
+        return next((table for table in self.tables if table.name == name), None)

@@ -1,0 +1,120 @@
+"""ctypes mirror of codegen/runtime/pipeline_abi.h."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    c_char_p,
+    c_int,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
+
+MAX_PORTS = 512
+OK, EXISTS, NOT_FOUND, FULL, INVALID = 0, -1, -2, -3, -4
+
+
+class PacketIn(ctypes.Structure):
+    """ina_packet_in."""
+
+    _fields_ = (("data", c_void_p), ("length", c_uint32), ("port", c_uint32), ("now_ns", c_uint64))
+
+
+class PacketOut(ctypes.Structure):
+    """ina_packet_out."""
+
+    _fields_ = (("data", c_void_p), ("length", c_uint32), ("port", c_uint32))
+
+
+class Output(ctypes.Structure):
+    """ina_output."""
+
+    _fields_ = (
+        ("arena", c_void_p),
+        ("arena_bytes", c_size_t),
+        ("arena_used", c_size_t),
+        ("packets", POINTER(PacketOut)),
+        ("capacity", c_size_t),
+        ("count", c_size_t),
+        ("depth_pkts", POINTER(c_uint32)),
+    )
+
+
+class Entry(ctypes.Structure):
+    """ina_entry."""
+
+    _fields_ = (
+        ("key", POINTER(c_uint64)),
+        ("mask", POINTER(c_uint64)),
+        ("priority", c_int32),
+        ("action", c_uint32),
+        ("params", POINTER(c_uint64)),
+    )
+
+
+class Replica(ctypes.Structure):
+    """ina_replica."""
+
+    _fields_ = (("egress_port", c_uint32), ("rid", c_uint32))
+
+
+class PipelineStruct(ctypes.Structure):
+    """ina_pipeline."""
+
+    _fields_ = (
+        ("abi", c_uint32),
+        ("source_digest", c_char_p),
+        ("create", CFUNCTYPE(c_void_p)),
+        ("destroy", CFUNCTYPE(None, c_void_p)),
+        ("process", CFUNCTYPE(c_size_t, c_void_p, c_void_p, c_size_t, c_void_p)),
+        ("table_insert", CFUNCTYPE(c_int64, c_void_p, c_uint32, c_void_p)),
+        ("table_modify", CFUNCTYPE(c_int, c_void_p, c_uint32, c_int64, c_uint32, c_void_p)),
+        ("table_delete", CFUNCTYPE(c_int, c_void_p, c_uint32, c_int64)),
+        ("table_set_default", CFUNCTYPE(c_int, c_void_p, c_uint32, c_uint32, c_void_p)),
+        ("multicast_set", CFUNCTYPE(c_int, c_void_p, c_uint32, c_void_p, c_uint32)),
+        ("counter_read", CFUNCTYPE(c_int, c_void_p, c_uint32, c_uint64, c_void_p, c_void_p)),
+        ("counter_write", CFUNCTYPE(c_int, c_void_p, c_uint32, c_uint64, c_uint64, c_uint64)),
+        ("direct_counter_read", CFUNCTYPE(c_int, c_void_p, c_uint32, c_int64, c_void_p, c_void_p)),
+        ("direct_counter_write", CFUNCTYPE(c_int, c_void_p, c_uint32, c_int64, c_uint64, c_uint64)),
+        ("register_read", CFUNCTYPE(c_int, c_void_p, c_uint32, c_uint64, c_void_p)),
+    )
+
+
+class OutputBuffer:
+    """An ``ina_output`` with the memory behind it."""
+
+    def __init__(self, arena_bytes: int = 1 << 20, capacity: int = 1024) -> None:
+        self._depth = (c_uint32 * MAX_PORTS)()
+        self._allocate(arena_bytes, capacity)
+
+    def _allocate(self, arena_bytes: int, capacity: int) -> None:
+        self._arena = ctypes.create_string_buffer(arena_bytes)
+        self._packets = (PacketOut * capacity)()
+        self.struct = Output(
+            ctypes.addressof(self._arena), arena_bytes, 0, self._packets, capacity, 0, self._depth
+        )
+
+    def grow(self) -> None:
+        """Twice the room."""
+        self._allocate(2 * self.struct.arena_bytes, 2 * self.struct.capacity)
+
+    def clear(self) -> None:
+        """Forget the packets."""
+        self.struct.arena_used = self.struct.count = 0
+
+    def reset_depth(self) -> None:
+        """All queues are empty."""
+        ctypes.memset(self._depth, 0, ctypes.sizeof(self._depth))
+
+    def packets(self) -> list[tuple[int, bytes]]:
+        """(port, bytes) of what the last call left."""
+        return [
+            (packet.port, ctypes.string_at(packet.data, packet.length))
+            for packet in self._packets[: self.struct.count]
+        ]
