@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ina.controller.epochs import CLOCK_START_UNIX_S, EpochCounter
+from ina.protocol import serial
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 50))
+def test_epochs_only_grow_and_are_never_0(last: int, count: int) -> None:
+    epochs = EpochCounter.resume(last, fresh=False)
+    for _ in range(count):
+        epoch = epochs.next()
+        assert epoch != 0
+        assert serial.is_newer(epoch, last)
+        last = epoch
+
+
+def test_a_fresh_pipeline_starts_at_1() -> None:
+    assert EpochCounter.resume(None, fresh=True).next() == 1
+
+
+def test_the_mark_on_the_switch_outlives_the_controller() -> None:
+    assert EpochCounter.resume(41, fresh=False).next() == 42
+
+
+def test_without_a_mark_the_clock_gives_a_newer_epoch_than_an_empty_register() -> None:
+    year_2090_unix_s = 3_786_912_000
+    for now_unix_s in (CLOCK_START_UNIX_S + 1.5, year_2090_unix_s):
+        epoch = EpochCounter.resume(None, fresh=False, now_unix_s=now_unix_s).next()
+        assert serial.is_newer(epoch, 0)

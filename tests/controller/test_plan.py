@@ -1,0 +1,82 @@
+"""What a job of two workers needs on the switch, entry by entry."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+
+from finsy import P4Schema
+
+from ina.controller.jobs import Endpoint, Job
+from ina.controller.memory import SlotRange
+from ina.controller.plan import Entry, Group, epoch_mark, plan_job
+from ina.p4 import compiled, names
+
+
+def two_workers() -> Job:
+    job = Job("j", 7, 2, SlotRange(1024, 64, 512), 0.0, epoch=0x0001_0005)
+    job.members[1] = Endpoint(IPv4Address("10.0.0.2"), 4001, 3, mac=0x0A0B0C0D0E0F)
+    job.members[0] = Endpoint(IPv4Address("10.0.0.1"), 4000, 2)
+    return job
+
+
+def test_a_job_of_two_workers() -> None:
+    group = Group(0x4007, ((2, 1), (3, 2)))
+    receivers = (
+        Entry(
+            names.RECEIVERS,
+            (("job", 7), ("worker", 0)),
+            names.ADDRESS,
+            (("dst_mac", 0x0200_0A00_0001), ("dst_addr", 0x0A00_0001), ("dst_port", 4000)),
+        ),
+        Entry(
+            names.RECEIVERS,
+            (("job", 7), ("worker", 1)),
+            names.ADDRESS,
+            (("dst_mac", 0x0A0B_0C0D_0E0F), ("dst_addr", 0x0A00_0002), ("dst_port", 4001)),
+        ),
+    )
+    admit = Entry(
+        names.JOBS,
+        (("job", 7), ("epoch", 5)),
+        names.ADMIT_JOB,
+        (
+            ("epoch", 0x0001_0005),
+            ("first_slot", 1024),
+            ("slots", 64),
+            ("full_bitmap", 0b11),
+            ("group", 0x4007),
+            ("job_index", 7),
+        ),
+    )
+    members = tuple(
+        Entry(
+            names.MEMBERS,
+            (
+                ("ingress_port", port),
+                ("src_addr", address),
+                ("src_port", udp_port),
+                ("job", 7),
+                ("epoch", 5),
+                ("worker", rank),
+            ),
+            names.ADMIT_MEMBER,
+            (("worker_bit", 1 << rank),),
+        )
+        for rank, (port, address, udp_port) in enumerate(
+            [(2, 0x0A00_0001, 4000), (3, 0x0A00_0002, 4001)]
+        )
+    )
+    plan = plan_job(two_workers())
+    assert plan.stages == ((group, *receivers), (admit,), members)
+    assert plan.member(1) == members[1]
+
+
+def test_entries_name_what_the_program_has() -> None:
+    schema = P4Schema(compiled(64).p4info)
+    items = [item for stage in plan_job(two_workers()).stages for item in stage]
+    for item in [*items, epoch_mark(9)]:
+        if isinstance(item, Entry):
+            table = schema.tables[item.table]
+            assert [name for name, _ in item.match] == [f.alias for f in table.match_fields]
+            action = table.actions[item.action]
+            assert [name for name, _ in item.params] == [p.name for p in action.params]

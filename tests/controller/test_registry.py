@@ -1,0 +1,195 @@
+"""The registry alone: who is admitted, who is refused, and that everything comes back."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from ina.controller.epochs import EpochCounter
+from ina.controller.errors import JobConflictError, JobRequestError, NoRoomError, UnknownJobError
+from ina.controller.jobs import TRANSITIONS, Endpoint, Job, JobEvent, JobState
+from ina.controller.memory import StaticPool
+from ina.controller.registry import Registry
+from ina.protocol import serial
+
+
+def make_registry(*, slots: int = 64, job_slots: int = 16, numbers: int = 100) -> Registry:
+    return Registry(StaticPool(slots, job_slots), EpochCounter(0), range(1, numbers + 1))
+
+
+def endpoint(port: int) -> Endpoint:
+    return Endpoint(IPv4Address("10.0.0.1"), port, 1)
+
+
+def run_job(registry: Registry, name: str, world_size: int) -> Job:
+    job = registry.create(name, world_size, 0, 0.0)
+    for rank in range(world_size):
+        registry.join(name, rank, endpoint(1000 + rank))
+    registry.installed(job)
+    return job
+
+
+@pytest.mark.parametrize("world_size", [0, 33])
+def test_world_size_is_1_to_32(world_size: int) -> None:
+    with pytest.raises(JobRequestError, match=f"{world_size} workers: one switch sums 1 to 32"):
+        make_registry().create("j", world_size, 0, 0.0)
+
+
+@pytest.mark.parametrize("name", ["", "x" * 201, "a\nb"])
+def test_names_are_printable(name: str) -> None:
+    with pytest.raises(JobRequestError, match="job name"):
+        make_registry().create(name, 2, 0, 0.0)
+
+
+def test_a_name_has_one_size() -> None:
+    registry = make_registry()
+    job = registry.create("j", 2, 0, 0.0)
+    assert registry.create("j", 2, 0, 1.0) is job
+    with pytest.raises(JobConflictError, match="created with 2 workers, not 3"):
+        registry.create("j", 3, 0, 0.0)
+
+
+def test_a_rank_joins_once_from_its_own_address() -> None:
+    registry = make_registry()
+    registry.create("j", 3, 0, 0.0)
+    registry.join("j", 0, endpoint(1))
+    with pytest.raises(JobConflictError, match=r"rank 0 has joined already, from 10.0.0.1:1"):
+        registry.join("j", 0, endpoint(2))
+    with pytest.raises(JobConflictError, match="rank 1 has the address of rank 0"):
+        registry.join("j", 1, endpoint(1))
+    with pytest.raises(JobRequestError, match="ranks 0 to 2, not 3"):
+        registry.join("j", 3, endpoint(3))
+    with pytest.raises(UnknownJobError, match="'other'"):
+        registry.join("other", 0, endpoint(3))
+
+
+def test_slots_and_numbers_run_out_with_the_reason() -> None:
+    registry = make_registry(slots=64, job_slots=16)
+    for name in "abcd":
+        registry.create(name, 1, 0, 0.0)
+    with pytest.raises(NoRoomError, match="all 4 ranges of 16 slots are in use"):
+        registry.create("e", 1, 0, 0.0)
+    few_numbers = make_registry(numbers=1)
+    few_numbers.create("a", 1, 0, 0.0)
+    with pytest.raises(NoRoomError, match="all 1 job numbers"):
+        few_numbers.create("b", 1, 0, 0.0)
+
+
+def test_a_running_job_can_be_neither_created_nor_joined_again() -> None:
+    registry = make_registry()
+    run_job(registry, "j", 2)
+    with pytest.raises(
+        JobConflictError, match=r"in use: it is running \(epoch 1, ranks here: 0, 1"
+    ):
+        registry.create("j", 2, 0, 0.0)
+    with pytest.raises(JobConflictError, match="rank 1 has joined already"):
+        registry.join("j", 1, endpoint(7))
+
+
+def test_the_last_worker_frees_the_job_and_its_name_gets_a_new_epoch() -> None:
+    registry = make_registry()
+    first = run_job(registry, "j", 2)
+    assert registry.leave("j", 0, first.epoch) is first
+    assert first.state is JobState.LEAVING
+    with pytest.raises(JobConflictError, match="in use"):
+        registry.create("j", 2, 0, 0.0)
+    assert registry.leave("j", 1, first.epoch) is first
+    registry.removed(first)
+    assert registry.memory.used() == 0
+    second = run_job(registry, "j", 2)
+    assert serial.is_newer(second.epoch, first.epoch)
+    assert second.number != first.number
+
+
+def test_a_late_leave_of_a_former_incarnation_changes_nothing() -> None:
+    registry = make_registry()
+    first = run_job(registry, "j", 1)
+    registry.leave("j", 0, first.epoch)
+    registry.removed(first)
+    second = run_job(registry, "j", 1)
+    assert registry.leave("j", 0, first.epoch) is None
+    assert list(second.members) == [0]
+    assert registry.leave("j", 5, second.epoch) is None
+    assert registry.leave("other", 0, 1) is None
+
+
+def test_a_job_that_nobody_joins_expires() -> None:
+    registry = make_registry()
+    registry.create("idle", 2, 0, 100.0)
+    registry.create("waiting", 2, 0, 100.0)
+    registry.join("waiting", 0, endpoint(1))
+    registry.expire(159.0)
+    assert len(registry) == 2
+    registry.expire(160.0)
+    assert [job.name for job in registry] == ["waiting"]
+
+
+def test_every_state_but_the_last_has_a_way_out() -> None:
+    assert {state for state, _ in TRANSITIONS} == set(JobState) - {JobState.GONE}
+    assert {event for _, event in TRANSITIONS} == set(JobEvent)
+
+
+class Jobs(RuleBasedStateMachine):
+    """Random creates, joins, leaves and failures: jobs never share slots, numbers or epochs."""
+
+    names = st.sampled_from("abcdef")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.registry = make_registry(numbers=5)
+        self.last_epoch = 0
+        self.port = 0
+
+    @rule(name=names, world_size=st.integers(1, 3))
+    def create(self, name: str, world_size: int) -> None:
+        try:
+            self.registry.create(name, world_size, 0, 0.0)
+        except (JobConflictError, NoRoomError):
+            return
+
+    @rule(name=names, rank=st.integers(0, 2))
+    def join(self, name: str, rank: int) -> None:
+        self.port += 1
+        try:
+            job = self.registry.join(name, rank, endpoint(self.port))
+        except (JobConflictError, JobRequestError, UnknownJobError):
+            return
+        if job.state is JobState.STARTING:
+            assert serial.is_newer(job.epoch, self.last_epoch)
+            self.last_epoch = job.epoch
+
+    @rule(name=names, works=st.booleans())
+    def switch_answers(self, name: str, works: bool) -> None:
+        for job in self.registry:
+            if job.name == name and job.state is JobState.STARTING:
+                if works:
+                    self.registry.installed(job)
+                else:
+                    self.registry.failed(job)
+                    self.registry.removed(job)
+
+    @rule(name=names, rank=st.integers(0, 2))
+    def leave(self, name: str, rank: int) -> None:
+        for job in self.registry:
+            left = job.name == name and self.registry.leave(name, rank, job.epoch) is job
+            if left and not job.members:
+                self.registry.removed(job)
+
+    @rule(name=names)
+    def give_up(self, name: str) -> None:
+        for job in self.registry:
+            if job.name == name and job.state is JobState.JOINING:
+                self.registry.abandon(job)
+
+    @invariant()
+    def nothing_is_shared_or_lost(self) -> None:
+        jobs = list(self.registry)
+        assert len({job.number for job in jobs}) == len(jobs)
+        assert len({job.memory.first for job in jobs}) == len(jobs)
+        assert self.registry.memory.used() == 16 * len(jobs)
+
+
+TestJobs = Jobs.TestCase
