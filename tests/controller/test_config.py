@@ -1,0 +1,86 @@
+"""The TOML file: what is wrong is named by file and key."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+
+from ina.controller.config import Config, load_config
+from ina.controller.errors import ConfigError
+
+WHOLE = """
+listen = "0.0.0.0:17700"
+[switch]
+grpc_addr = "10.0.0.9:9559"
+device_id = 3
+election_id = 7
+values = 64
+data_host = "10.0.0.9"
+data_udp_port = 17760
+data_port = 4
+[jobs]
+slots = 128
+unjoined_s = 5
+[[hosts]]
+address = "10.0.0.1"
+port = 2
+mac = "02:00:00:00:00:01"
+[[hosts]]
+address = "10.0.0.2"
+port = 3
+"""
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "controller.toml"
+    path.write_text(text)
+    return path
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, WHOLE))
+    assert (config.switch.device_id, config.switch.values, config.jobs.slots) == (3, 64, 128)
+    assert config.endpoints() == {
+        IPv4Address("10.0.0.1"): (2, 0x0200_0000_0001),
+        IPv4Address("10.0.0.2"): (3, None),
+    }
+
+
+def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
+    assert load_config(write(tmp_path, "")) == Config()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("colour = 1", r"colour: unknown key"),
+        ("[switch]\nvalue = 64", r"switch.value: unknown key"),
+        ("[[hosts]]\naddress='10.0.0.1'\nport=1\nspeed=1", r"hosts\[0\].speed: unknown key"),
+        ("[switch]\ndevice_id = 'one'", r"switch.device_id: expected `int`, got `str`"),
+        ("[switch]\nvalues = 65", r"switch.values: 65 is not 64 or 256"),
+        ("[switch]\ngrpc_addr = 'here'", r"switch.grpc_addr: 'here' is not host:port"),
+        ("[switch]\ndata_host = 'here'", r"switch.data_host: 'here' is not an IPv4 address"),
+        ("listen = '1.2.3.4:99999'", r"listen: '1.2.3.4:99999' is not host:port"),
+        ("[jobs]\nslots = 3", r"jobs.slots: expected `int` that's a multiple of 2"),
+        ("[[hosts]]\naddress='10.0.0.1'", r"hosts\[0\]: object missing required field `port`"),
+        ("[[hosts]]\naddress='x'\nport=1", r"hosts\[0\].address: 'x' is not an IPv4 address"),
+        ("[[hosts]]\naddress='10.0.0.1'\nport=1\nmac='z'", r"hosts\[0\].mac: 'z' is not"),
+        (
+            "[[hosts]]\naddress='10.0.0.1'\nport=1\n[[hosts]]\naddress='10.0.0.1'\nport=2",
+            r"hosts\[1\].address: 10.0.0.1 is listed twice",
+        ),
+        ("listen = \n", r"not TOML: .*line 1"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigError, match=rf"controller.toml: {message}") as caught:
+        load_config(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.toml: No such file"):
+        load_config(tmp_path / "none.toml")
