@@ -1,0 +1,143 @@
+"""A soft switch and a controller inside this process, for a job that has none."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from types import TracebackType
+
+from ina.controller.app import ControllerApp
+from ina.controller.config import DEFAULT_JOB_SLOTS, make_config
+from ina.controller.errors import SwitchError
+from ina.controller.southbound import CONNECT_TIMEOUT_S, PIPELINE_TIMEOUT_S
+from ina.rpc import controller_pb2 as pb2
+from ina.switch.ports import UdpPort
+from ina.switch.server import SoftSwitch
+
+DATA_PORT = 1
+_START_TIMEOUT_S = CONNECT_TIMEOUT_S + PIPELINE_TIMEOUT_S
+_STOP_TIMEOUT_S = 10.0
+_SHOW_TIMEOUT_S = 30.0
+
+
+class Embedded:
+    """Context manager: on entry both are running, on exit both are gone.
+
+    Both have threads of their own; the caller's event loop, if it has one, is not used. Entering
+    raises what the switch and the controller raise (:class:`~ina.errors.InaError`): no C compiler,
+    port in use, and so on.
+    """
+
+    def __init__(
+        self,
+        values: int = 256,
+        slots: int = DEFAULT_JOB_SLOTS,
+        host: str = "127.0.0.1",
+        loss_rate: float = 0.0,
+        loss_seed: int = 0,
+    ) -> None:
+        """What to run.
+
+        Args:
+            values: int32 values a packet, 64 or 256.
+            slots: slots of each job, both versions; even.
+            host: IPv4 address of this machine that the workers can reach.
+            loss_rate: probability in 0..1 that a packet is dropped at the switch's port, in each
+                direction; drawn from a generator seeded with ``loss_seed``.
+        """
+        self._slots = slots
+        self._values = values
+        self._host = host
+        self.switch = SoftSwitch(
+            [UdpPort(DATA_PORT, host)],
+            grpc_addr="127.0.0.1:0",
+            loss_rate=loss_rate,
+            loss_seed=loss_seed,
+        )
+        self._app: ControllerApp | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._thread: threading.Thread | None = None
+        self._ready = threading.Event()
+        self._error: BaseException | None = None
+
+    @property
+    def controller_addr(self) -> str:
+        """``host:port`` of the controller."""
+        assert self._app is not None
+        return self._app.listen_addr
+
+    def show(self) -> pb2.ShowSwitchReply:
+        """What is installed on the switch, and its counters. Raises :class:`SwitchError`."""
+        assert self._app is not None
+        assert self._loop is not None
+        reply = asyncio.run_coroutine_threadsafe(self._app.show(), self._loop)
+        return reply.result(_SHOW_TIMEOUT_S)
+
+    def __enter__(self) -> Embedded:
+        try:
+            self.switch.start()
+            self._start_controller()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stops both; may be called again."""
+        if self._loop is not None and self._stop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._stop.set)
+        if self._thread is not None:
+            self._thread.join(_STOP_TIMEOUT_S)
+            self._thread = None
+        self.switch.stop()
+
+    def _start_controller(self) -> None:
+        host, udp_port = self.switch.udp_address(DATA_PORT)
+        config = make_config(
+            {
+                "listen": f"{self._host}:0",
+                "switch": {
+                    "grpc_addr": self.switch.grpc_addr,
+                    "values": self._values,
+                    "data_host": host,
+                    "data_udp_port": udp_port,
+                    "data_port": DATA_PORT,
+                },
+                "jobs": {"slots": self._slots},
+            },
+            "embedded controller",
+        )
+        self._app = ControllerApp(config)
+        # A daemon, so that a program that forgets to close still ends.
+        self._thread = threading.Thread(
+            target=self._run, args=(self._app,), name="ina-controller", daemon=True
+        )
+        self._thread.start()
+        if not self._ready.wait(_START_TIMEOUT_S):
+            raise SwitchError(f"the embedded controller did not start in {_START_TIMEOUT_S:g} s")
+        if self._error is not None:
+            raise self._error
+
+    def _run(self, app: ControllerApp) -> None:
+        try:
+            asyncio.run(self._serve(app))
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._ready.set()
+
+    async def _serve(self, app: ControllerApp) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        async with app:
+            self._ready.set()
+            await self._stop.wait()
