@@ -51,4 +51,7 @@ def _cause(ticket: Ticket, stats: TransportStats) -> str:
             f"nothing came from the switch at {where}; another worker is missing, or the switch "
             "cannot be reached or does not admit this worker"
         )
-    return "another worker has stopped, or packets no longer reach the switch"
+    return (
+        "another worker has stopped or does not reduce the same array, or packets no longer reach "
+        "the switch"
+    )

@@ -47,7 +47,7 @@ struct UdpSocket::ReceiveArea {
 
 UdpSocket::UdpSocket(int fd, int receive_buffer_bytes) : fd_(::dup(fd)) {
     if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "dup of the UDP socket");
-    area_ = new ReceiveArea;
+    area_ = std::make_unique<ReceiveArea>();
     trains_.resize(kReceiveTrains);
     set_option(fd_, SOL_SOCKET, SO_RCVBUF, receive_buffer_bytes);
     set_option(fd_, SOL_SOCKET, SO_SNDBUF, receive_buffer_bytes);
@@ -59,9 +59,11 @@ UdpSocket::UdpSocket(int fd, int receive_buffer_bytes) : fd_(::dup(fd)) {
     set_option(fd_, IPPROTO_IP, IP_RECVTOS, 1);
 }
 
-UdpSocket::~UdpSocket() {
-    ::close(fd_);
-    delete area_;
+UdpSocket::~UdpSocket() { close(); }
+
+void UdpSocket::close() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
 }
 
 // True when the call is worth repeating: the error was an ICMP message about an earlier packet.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "host/worker_types.hpp"
@@ -27,6 +28,9 @@ class UdpSocket {
     ~UdpSocket();
     UdpSocket(const UdpSocket &) = delete;
     UdpSocket &operator=(const UdpSocket &) = delete;
+
+    // Closes the duplicate. Idempotent; nothing may be sent or received afterwards.
+    void close();
 
     int fd() const { return fd_; }
     // What the kernel granted, in its own accounting (payload and bookkeeping).
@@ -63,7 +67,7 @@ class UdpSocket {
     bool gro_ = false;
     SocketCounters counters_;
     std::vector<Train> trains_;
-    ReceiveArea *area_;
+    std::unique_ptr<ReceiveArea> area_;
 };
 
 template <class Sink>

@@ -78,26 +78,18 @@ UdpTransport::UdpTransport(int fd, const WorkerConfig &config, int receive_buffe
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-UdpTransport::~UdpTransport() {
-    close();
-    ::close(wake_fd_);
-}
+UdpTransport::~UdpTransport() { close(); }
 
 std::shared_ptr<Operation> UdpTransport::submit(TensorRequest request) {
-    bool must_wake = false;
-    std::shared_ptr<Operation> operation;
-    {
-        const std::lock_guard lock(mutex_);
-        request.id = next_id_++;
-        operation = std::make_shared<Operation>(request.id, board_);
-        if (failure_ || stopping_) {
-            operation->state_ = failure_ ? OperationState::kFailed : OperationState::kClosed;
-            return operation;
-        }
-        inbox_.push_back({request, operation});
-        must_wake = std::exchange(asleep_, false);
+    const std::lock_guard lock(mutex_);
+    request.id = next_id_++;
+    auto operation = std::make_shared<Operation>(request.id, board_);
+    if (failure_ || stopping_) {
+        operation->state_ = failure_ ? OperationState::kFailed : OperationState::kClosed;
+        return operation;
     }
-    if (must_wake) wake();
+    inbox_.push_back({request, operation});
+    if (std::exchange(asleep_, false)) wake();
     return operation;
 }
 
@@ -127,14 +119,24 @@ void UdpTransport::close() {
     if (::getpid() != owner_pid_) {
         // The locks may be held by threads that this process does not have.
         if (thread_.joinable()) thread_.detach();
+        close_descriptors();
         return;
     }
+    const std::lock_guard closing(close_mutex_);
     {
         const std::lock_guard lock(mutex_);
         stopping_ = true;
     }
+    if (!thread_.joinable()) return;
     wake();
-    if (thread_.joinable()) thread_.join();
+    thread_.join();
+    close_descriptors();
+}
+
+void UdpTransport::close_descriptors() {
+    socket_.close();
+    if (wake_fd_ >= 0) ::close(wake_fd_);
+    wake_fd_ = -1;
 }
 
 void UdpTransport::run() {

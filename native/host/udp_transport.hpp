@@ -98,6 +98,7 @@ class UdpTransport {
     void end_operations();
     void end_all(OperationState state);
     void wake() const;
+    void close_descriptors();
 
     UdpSocket socket_;
     WorkerCore core_;  // session thread only
@@ -108,6 +109,7 @@ class UdpTransport {
     std::unordered_map<std::uint64_t, std::shared_ptr<Operation>> pending_;  // session thread only
     std::vector<PacketView> batch_;
 
+    std::mutex close_mutex_;
     mutable std::mutex mutex_;  // guards what follows
     std::vector<Submission> inbox_;
     TransportStats stats_;

@@ -32,7 +32,7 @@ def block_exponent(block: Array) -> int:
 
 
 def scale(exponent: int, workers: int) -> np.float32:
-    return np.float32(2.0 ** (31 - math.ceil(math.log2(workers)) - (exponent - 127)))
+    return np.float32(math.ldexp(1.0, 31 - math.ceil(math.log2(workers)) - (exponent - 127)))
 
 
 def all_reduce(parts: Sequence[Array], op: str, values: int) -> Array:
@@ -66,7 +66,7 @@ def _chunk(parts: Sequence[Array], op: str) -> Array:
     assert np.abs(total).max(initial=0) < 2**31, "the scale must not let a sum overflow"
     factor = np.float32(1.0) / np.float32(workers if op == "avg" else 1)
     with np.errstate(over="ignore"):
-        result = total.astype(np.float32) * (np.float32(1.0) / f) * factor
+        result: Array = total.astype(np.float32) * (np.float32(1.0) / f) * factor
         return result.astype(dtype)
 
 
@@ -86,14 +86,17 @@ def error_bound(parts: Sequence[Array], op: str, values: int) -> NDArray[np.floa
     # The sum becomes a float32 (AVG: and is multiplied by a float32 1/n, itself rounded), then
     # one of the output type.
     roundings = 2.0**-24 * (3 if op == "avg" else 1) + 2.0**-bits
-    return quantisation + (exact + quantisation) * roundings * 1.01 + 2.0**smallest
+    bound: NDArray[np.float64] = (exact + quantisation) * roundings * 1.01 + quantisation
+    return bound + math.ldexp(1.0, smallest)
 
 
 def exact_result(parts: Sequence[Array], op: str) -> NDArray[np.float64]:
     total = np.zeros(parts[0].size, np.float64)
     for part in parts:
         total += part.astype(np.float64)
-    return total / len(parts) if op == "avg" else total
+    if op == "avg":
+        total /= len(parts)
+    return total
 
 
 def same_bits(left: Array, right: Array) -> bool:

@@ -5,12 +5,22 @@ from __future__ import annotations
 import random
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from ina.host import Session, Ticket
 from ina.host.udp import open_socket
 from ina.protocol.codec import encode
 from ina.protocol.switch_model import Endpoint, Job, SwitchModel
+
+
+@contextmanager
+def closing(sessions: list[Session]) -> Iterator[list[Session]]:
+    try:
+        yield sessions
+    finally:
+        for session in sessions:
+            session.close()
 
 
 class UdpModel:
