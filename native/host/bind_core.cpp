@@ -116,16 +116,15 @@ void bind_core(nb::module_ &m) {
         .def(
             "__init__",
             [](WorkerConfig *self, std::uint16_t job, std::uint32_t epoch, int rank, int world_size,
-               std::uint32_t slots, std::uint32_t values_per_packet,
-               std::int64_t stall_timeout_ns, const RtoLimits &rto, std::uint32_t first_seq) {
-                new (self) WorkerConfig{job,   epoch,             rank,             world_size,
-                                        slots, values_per_packet, stall_timeout_ns, rto,
-                                        first_seq};
+               std::uint32_t slots, std::uint32_t values_per_packet, std::int64_t stall_timeout_ns,
+               const RtoLimits &rto, std::uint32_t first_seq) {
+                new (self) WorkerConfig{
+                    job, epoch,    rank, world_size, slots, values_per_packet, stall_timeout_ns,
+                    rto, first_seq};
             },
-            nb::kw_only(), nb::arg("job"), nb::arg("epoch"), nb::arg("rank"),
-            nb::arg("world_size"), nb::arg("slots"), nb::arg("values_per_packet"),
-            nb::arg("stall_timeout_ns"), nb::arg("rto"),
-            nb::arg("first_seq") = 0);
+            nb::kw_only(), nb::arg("job"), nb::arg("epoch"), nb::arg("rank"), nb::arg("world_size"),
+            nb::arg("slots"), nb::arg("values_per_packet"), nb::arg("stall_timeout_ns"),
+            nb::arg("rto"), nb::arg("first_seq") = 0);
 
     nb::class_<StallReport>(m, "StallReport")
         .def_ro("waited_ns", &StallReport::waited_ns)

@@ -47,14 +47,11 @@ std::size_t round_up(std::size_t value, std::size_t multiple) {
 }  // namespace
 
 WorkerCore::WorkerCore(const WorkerConfig &config, std::unique_ptr<CongestionWindow> congestion)
-    : config_(config),
-      window_(window_of(config)),
+    : config_(config), window_(window_of(config)),
       full_bitmap_(static_cast<std::uint32_t>((std::uint64_t{1} << config.world_size) - 1)),
-      packet_stride_bytes_(
-          round_up(wire::packet_bytes(config.values_per_packet), kCacheLineBytes) + kCacheLineBytes),
-      kernels_(best_kernels()),
-      congestion_(std::move(congestion)),
-      rtt_(config.rto),
+      packet_stride_bytes_(round_up(wire::packet_bytes(config.values_per_packet), kCacheLineBytes) +
+                           kCacheLineBytes),
+      kernels_(best_kernels()), congestion_(std::move(congestion)), rtt_(config.rto),
       lanes_(window_) {
     check(config);
     packet_memory_.resize(packet_stride_bytes_ * window_ + kCacheLineBytes);

@@ -17,8 +17,8 @@ struct WorkerConfig {
     std::uint32_t epoch = 0;  // the header carries the low 16 bits
     int rank = 0;
     int world_size = 1;
-    std::uint32_t slots = 2;              // both versions; the same on all workers
-    std::uint32_t values_per_packet = 0;  // of the P4 build
+    std::uint32_t slots = 2;                         // both versions; the same on all workers
+    std::uint32_t values_per_packet = 0;             // of the P4 build
     std::int64_t stall_timeout_ns = 30'000'000'000;  // fail when no chunk completes for so long
     RtoLimits rto;
     // Where the sequence numbers begin, a multiple of 2 W; the same on all workers.
@@ -47,13 +47,13 @@ struct WorkerCounters {
     std::uint64_t payload_bytes_sent = 0;  // UDP payload
     std::uint64_t payload_bytes_received = 0;
     std::uint64_t retransmissions = 0;
-    std::uint64_t timeouts = 0;     // timer expiries; each leads to one or more retransmissions
-    std::uint64_t duplicates = 0;   // results of the chunk that the lane completed last
-    std::uint64_t stale = 0;        // results of older chunks
-    std::uint64_t malformed = 0;    // not a packet of this wire format, or not a result
-    std::uint64_t foreign = 0;      // another job, epoch or worker
-    std::uint64_t mismatched = 0;   // ours, but not what this worker waits for: type, size, slot ...
-    std::uint64_t ecn_marked = 0;   // accepted results with the ECN flag or IP mark
+    std::uint64_t timeouts = 0;    // timer expiries; each leads to one or more retransmissions
+    std::uint64_t duplicates = 0;  // results of the chunk that the lane completed last
+    std::uint64_t stale = 0;       // results of older chunks
+    std::uint64_t malformed = 0;   // not a packet of this wire format, or not a result
+    std::uint64_t foreign = 0;     // another job, epoch or worker
+    std::uint64_t mismatched = 0;  // ours, but not what this worker waits for: type, size, slot ...
+    std::uint64_t ecn_marked = 0;  // accepted results with the ECN flag or IP mark
     std::uint64_t exponent_rounds = 0;
     std::uint64_t chunks_done = 0;
     std::uint64_t tensors_done = 0;

@@ -31,7 +31,8 @@ def block_exponent(block: Array) -> int:
     return min(max(math.frexp(largest)[1], -95), 128) + 127
 
 
-def scale(exponent: int, workers: int) -> np.float32:
+def scale(exponent: int, workers: int) -> Any:
+    """The float32 power of two that values are multiplied by."""
     return np.float32(math.ldexp(1.0, 31 - math.ceil(math.log2(workers)) - (exponent - 127)))
 
 
