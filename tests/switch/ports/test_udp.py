@@ -192,16 +192,9 @@ def test_options_of_the_ip_header_are_skipped(
     reflector: Make, run_loop: Run, host: socket.socket
 ) -> None:
     loop = run_loop([udp_port()], reflector())
-    options = bytes(
-        Ether()
-        / IP(dst="127.0.0.1", ihl=6)
-        / Raw(b"\1\1\1\0")
-        / UDP(dport=host.getsockname()[1], len=12)
-        / b"data"
-    )
-    frame = bytearray(options)
-    frame[23] = 17
-    assert loop.inject(1, bytes(frame))
+    ip = bytes(Ether() / IP(dst="127.0.0.1", ihl=6, proto=17, len=36))
+    udp = bytes(UDP(dport=host.getsockname()[1], len=12))
+    assert loop.inject(1, ip + b"\1\1\1\0" + udp + b"data")
     assert host.recv(100) == b"data"
 
 

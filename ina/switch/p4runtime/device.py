@@ -1,0 +1,252 @@
+"""One P4Runtime device: its clients, its pipeline, and the lock over both."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from finsy.proto import p4r, rpc_code
+
+from ina.errors import InaError
+from ina.switch.p4runtime.arbitration import Arbitration, Client
+from ina.switch.p4runtime.forwarding import Forwarding
+from ina.switch.p4runtime.packet_io import message_from_packet, packet_from_message
+from ina.switch.p4runtime.schema import build_schema
+from ina.switch.p4runtime.status import (
+    StatusError,
+    denied,
+    from_error,
+    invalid,
+    not_found,
+    precondition,
+    unimplemented,
+)
+from ina.switch.pipeline import Pipeline
+
+_SetRequest = p4r.SetForwardingPipelineConfigRequest
+
+
+@dataclass
+class _Loaded:
+    """A configuration that was verified."""
+
+    config: p4r.ForwardingPipelineConfig
+    forwarding: Forwarding
+
+
+class Device:
+    """Thread-safe; every public method takes the lock, so writes are seen whole or not at all."""
+
+    def __init__(
+        self,
+        device_id: int,
+        *,
+        install: Callable[[Pipeline], None],
+        inject: Callable[[bytes], bool],
+        cache_dir: Path | None = None,
+    ) -> None:
+        """``install`` puts a pipeline to work and, when it returns, uses no other; ``inject`` sends
+        a packet in by the CPU port and is False when its queue is full."""
+        self.device_id = device_id
+        self._install = install
+        self._inject = inject
+        self._cache_dir = cache_dir
+        self._lock = threading.RLock()
+        self._arbitration = Arbitration(device_id)
+        self._saved: _Loaded | None = None
+        self._active: _Loaded | None = None
+
+    def check_id(self, device_id: int) -> None:
+        """NOT_FOUND for another device's id."""
+        if device_id != self.device_id:
+            raise not_found(f"no device {device_id}; this is {self.device_id}")
+
+    # Clients
+
+    def arbitrate(self, client: Client, message: p4r.MasterArbitrationUpdate) -> None:
+        """See :meth:`Arbitration.update`."""
+        with self._lock:
+            self._arbitration.update(client, message)
+
+    def leave(self, client: Client) -> None:
+        """See :meth:`Arbitration.leave`."""
+        with self._lock:
+            self._arbitration.leave(client)
+
+    def packet_out(self, client: Client, message: p4r.PacketOut) -> None:
+        """Send a packet into the pipeline by the CPU port."""
+        with self._lock:
+            if not self._arbitration.is_primary(client):
+                raise denied("only the primary client may send packets")
+            packet = packet_from_message(self._forwarding().schema.packet_out, message)
+        if not self._inject(packet):
+            raise StatusError(rpc_code.RESOURCE_EXHAUSTED, "the packet-out queue is full")
+
+    def packet_in(self, packet: bytes) -> None:
+        """Hand a packet that left by the CPU port to the primary clients."""
+        with self._lock:
+            if self._active is None:
+                return
+            message = message_from_packet(self._active.forwarding.schema.packet_in, packet)
+            if message is None:
+                return
+            for client in self._arbitration.primaries():
+                client.send(p4r.StreamMessageResponse(packet=message))
+
+    # The pipeline
+
+    def set_config(self, request: _SetRequest) -> None:
+        """SetForwardingPipelineConfig. Compiling happens outside of the lock."""
+        self._require_primary(request.role, request.election_id)
+        action = request.action
+        if action == _SetRequest.COMMIT:
+            if request.HasField("config"):
+                raise invalid("COMMIT takes no config")
+            self._commit_saved(request)
+            return
+        if action == _SetRequest.RECONCILE_AND_COMMIT:
+            self._reconcile(request)
+            return
+        if action == _SetRequest.UNSPECIFIED:
+            raise invalid("action is not set")
+        loaded = self.load(request.config)
+        if action == _SetRequest.VERIFY:
+            loaded.forwarding.pipeline.close()
+            return
+        with self._lock:
+            self._require_primary(request.role, request.election_id)
+            if action == _SetRequest.VERIFY_AND_SAVE:
+                self._discard_saved()
+                self._saved = loaded
+            else:
+                self._commit(loaded)
+
+    def preload(self, config: p4r.ForwardingPipelineConfig) -> None:
+        """Set a pipeline without a client."""
+        loaded = self.load(config)
+        with self._lock:
+            self._commit(loaded)
+
+    def load(self, config: p4r.ForwardingPipelineConfig) -> _Loaded:
+        """Verify and compile; a StatusError says what cannot be."""
+        if not config.p4_device_config or not config.HasField("p4info"):
+            raise invalid("the config needs p4info and p4_device_config (BMv2 JSON)")
+        try:
+            pipeline = Pipeline.load(config.p4_device_config, cache_dir=self._cache_dir)
+        except InaError as error:
+            raise from_error(error) from error
+        try:
+            forwarding = Forwarding(build_schema(config.p4info, pipeline.program), pipeline)
+        except BaseException:
+            pipeline.close()
+            raise
+        kept = p4r.ForwardingPipelineConfig()
+        kept.CopyFrom(config)
+        return _Loaded(kept, forwarding)
+
+    def get_config(
+        self, request: p4r.GetForwardingPipelineConfigRequest
+    ) -> p4r.GetForwardingPipelineConfigResponse:
+        """The committed configuration, the parts that were asked for; unset when there is none."""
+        response = p4r.GetForwardingPipelineConfigResponse()
+        with self._lock:
+            if self._active is None:
+                return response
+            config = self._active.config
+        wanted = request.response_type
+        kinds = p4r.GetForwardingPipelineConfigRequest
+        response.config.SetInParent()
+        if config.HasField("cookie"):
+            response.config.cookie.CopyFrom(config.cookie)
+        if wanted in (kinds.ALL, kinds.P4INFO_AND_COOKIE):
+            response.config.p4info.CopyFrom(config.p4info)
+        if wanted in (kinds.ALL, kinds.DEVICE_CONFIG_AND_COOKIE):
+            response.config.p4_device_config = config.p4_device_config
+        return response
+
+    # Entities
+
+    def write(self, request: p4r.WriteRequest) -> list[StatusError | None]:
+        """Apply each update; the result says for each what was wrong, or None."""
+        with self._lock:
+            self._require_primary(request.role, request.election_id)
+            forwarding = self._forwarding()
+            if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
+                name = p4r.WriteRequest.Atomicity.Name(request.atomicity)
+                raise unimplemented(f"batch atomicity {name}")
+            return [_attempt(partial(forwarding.write, update)) for update in request.updates]
+
+    def read(
+        self, requests: Sequence[p4r.Entity]
+    ) -> tuple[list[p4r.Entity], list[StatusError | None]]:
+        """What the requests select, all of one moment, and for each what was wrong with it."""
+        entities: list[p4r.Entity] = []
+        with self._lock:
+            forwarding = self._forwarding()
+
+            def collect(request: p4r.Entity) -> None:
+                entities.extend(forwarding.read(request))
+
+            results = [_attempt(partial(collect, request)) for request in requests]
+        return entities, results
+
+    def close(self) -> None:
+        """Free the pipelines; the port loop must have stopped."""
+        with self._lock:
+            self._discard_saved()
+            if self._active is not None:
+                self._active.forwarding.pipeline.close()
+                self._active = None
+
+    def _require_primary(self, role: str, election_id: p4r.Uint128) -> None:
+        with self._lock:
+            self._arbitration.require_primary(role, election_id)
+
+    def _forwarding(self) -> Forwarding:
+        if self._active is None:
+            raise precondition("no forwarding pipeline is set")
+        return self._active.forwarding
+
+    def _commit(self, loaded: _Loaded) -> None:
+        self._install(loaded.forwarding.pipeline)
+        before, self._active = self._active, loaded
+        if before is not None:
+            before.forwarding.pipeline.close()
+        if self._saved is not loaded:
+            self._discard_saved()
+        self._saved = None
+
+    def _commit_saved(self, request: _SetRequest) -> None:
+        with self._lock:
+            self._require_primary(request.role, request.election_id)
+            if self._saved is None:
+                raise not_found("COMMIT: no config was saved by VERIFY_AND_SAVE")
+            self._commit(self._saved)
+
+    def _reconcile(self, request: _SetRequest) -> None:
+        """The same program again keeps its state; for another one the state has no meaning."""
+        with self._lock:
+            same = self._active is not None and (
+                request.config.p4info == self._active.config.p4info
+                and request.config.p4_device_config == self._active.config.p4_device_config
+            )
+            if not same:
+                raise unimplemented("RECONCILE_AND_COMMIT to a different program")
+            assert self._active is not None
+            self._active.config.CopyFrom(request.config)
+
+    def _discard_saved(self) -> None:
+        if self._saved is not None:
+            self._saved.forwarding.pipeline.close()
+            self._saved = None
+
+
+def _attempt(operation: Callable[[], None]) -> StatusError | None:
+    try:
+        operation()
+    except InaError as error:
+        return from_error(error)
+    return None

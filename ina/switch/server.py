@@ -1,0 +1,236 @@
+"""A soft switch: ports, a pipeline between them, and P4Runtime to control it."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import socket
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+import grpc
+from finsy.proto import p4r, p4r_grpc
+
+from ina._native import switch as native
+from ina.errors import InvalidInputError, UnavailableError
+from ina.switch.p4runtime import Device, P4RuntimeService
+from ina.switch.pipeline import Pipeline
+from ina.switch.ports import AfPacketPort, InvalidPortError, PcapPort, Port, UdpPort, check_ports
+from ina.switch.stats import SwitchStats, collect
+
+MAX_CONFIG_BYTES = 128 << 20
+"""Largest gRPC message: a p4_device_config."""
+_STOP_GRACE_S = 0.5
+_STOP_DEADLINE_S = 10.0
+_CPU_POLL_NS = 200_000_000
+_RPC_THREADS = 40  # streams (at most 16) hold one each
+
+
+class PortInUseError(UnavailableError):
+    """An address that the switch shall listen on is taken, or not this machine's."""
+
+
+class SoftSwitch:
+    """A P4Runtime device in this process; a context manager.
+
+    Ports forward once a P4Runtime client has set a pipeline (or :meth:`preload` has).
+    """
+
+    def __init__(
+        self,
+        ports: Sequence[Port],
+        *,
+        grpc_addr: str = "127.0.0.1:0",
+        device_id: int = 1,
+        cpu_port: int = 510,
+        loss_rate: float = 0.0,
+        loss_seed: int = 0,
+        cache_dir: Path | None = None,
+    ) -> None:
+        """``loss_rate``: probability in 0..1 that a packet is dropped, at each port and in both
+        directions, drawn from a generator seeded with ``loss_seed``. ``cache_dir``: where compiled
+        pipelines are kept. Raises :class:`InvalidInputError`.
+        """
+        check_ports(list(ports), cpu_port)
+        if not 0.0 <= loss_rate <= 1.0:
+            raise InvalidInputError(f"loss rate {loss_rate}: not in 0..1")
+        if not 0 < device_id < 1 << 64:
+            raise InvalidInputError(f"device id {device_id}: not in 1..2^64-1")
+        self._specs = tuple(ports)
+        self._wanted_grpc_addr = grpc_addr
+        self._cpu_port = cpu_port
+        self._loss = (loss_rate, loss_seed % (1 << 64))
+        self._ports: dict[int, native.Port] = {}
+        self._loop: native.PortLoop | None = None
+        self._server: grpc.Server | None = None
+        self._grpc_addr = ""
+        self._last_stats: SwitchStats | None = None
+        self._stats_lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._cpu_thread: threading.Thread | None = None
+        self._device = Device(
+            device_id, install=self._install, inject=self._inject, cache_dir=cache_dir
+        )
+
+    def start(self) -> None:
+        """Open the ports and serve P4Runtime.
+
+        Raises :class:`PortInUseError`, :class:`InvalidPortError` (no such interface, a bad pcap
+        file); then nothing is left open.
+        """
+        with ExitStack() as undo:
+            undo.callback(self.stop)
+            loop = native.PortLoop(self._cpu_port)
+            for spec in self._specs:
+                port = self._open(spec)
+                self._ports[spec.number] = port
+                loop.add(port)
+            self._serve()
+            loop.start()
+            self._loop = loop
+            self._cpu_thread = threading.Thread(
+                target=self._forward_cpu_packets, args=(loop,), name="switch-packet-in", daemon=True
+            )
+            self._cpu_thread.start()
+            assert self._server is not None
+            self._server.start()
+            undo.pop_all()
+
+    def stop(self) -> None:
+        """End P4Runtime and forwarding, close all sockets and files. May be called again."""
+        self._stopping.set()
+        if self._server is not None:
+            self._server.stop(_STOP_GRACE_S).wait(_STOP_DEADLINE_S)
+            self._server = None
+        if self._loop is not None:
+            self._loop.stop()
+        if self._cpu_thread is not None:
+            self._cpu_thread.join(_STOP_DEADLINE_S)
+            self._cpu_thread = None
+        with self._stats_lock:
+            if self._loop is not None:
+                self._last_stats = collect(self._ports, self._loop)
+            self._loop = None
+            self._ports.clear()  # the last references: their sockets close here
+        self._device.close()
+
+    def preload(self, config: p4r.ForwardingPipelineConfig) -> None:
+        """Set a pipeline as a client would, without one. Raises an :class:`InaError`."""
+        self._device.preload(config)
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """The ports as they were asked for."""
+        return self._specs
+
+    @property
+    def grpc_addr(self) -> str:
+        """Where P4Runtime is served, with the actual port."""
+        return self._grpc_addr
+
+    def udp_address(self, number: int) -> tuple[str, int]:
+        """Address and UDP port that port ``number`` is bound to. Raises InvalidPortError."""
+        port = self._ports.get(number)
+        if not isinstance(port, native.UdpPort):
+            raise InvalidPortError(f"port {number} is not an open UDP port of this switch")
+        address, udp_port = port.bound
+        return str(ipaddress.IPv4Address(address)), udp_port
+
+    def stats(self) -> SwitchStats:
+        """Counters of all ports since start(); after stop(), the last ones."""
+        with self._stats_lock:
+            if self._loop is not None:
+                return collect(self._ports, self._loop)
+        if self._last_stats is None:
+            raise UnavailableError("the switch has not been started")
+        return self._last_stats
+
+    def __enter__(self) -> SoftSwitch:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _open(self, spec: Port) -> native.Port:
+        try:
+            match spec:
+                case UdpPort(number, host, udp_port, frame_udp_port):
+                    where = f"udp {host}:{udp_port}"
+                    address = int(ipaddress.IPv4Address(host))
+                    return native.UdpPort(number, address, udp_port, frame_udp_port, *self._loss)
+                case AfPacketPort(number, interface):
+                    where = f"interface {interface}"
+                    return native.AfPacketPort(number, interface, *self._loss)
+                case PcapPort(number, read, write):
+                    where = "pcap"
+                    return native.PcapPort(number, str(read or ""), str(write or ""), *self._loss)
+        except OSError as error:
+            message = f"port {spec.number}, {where}: {error.strerror}"
+            if error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
+                raise PortInUseError(message) from None
+            raise InvalidPortError(message) from None
+        except ValueError as error:
+            raise InvalidPortError(f"port {spec.number}, {where}: {error}") from None
+
+    def _serve(self) -> None:
+        host, port = _split(self._wanted_grpc_addr)
+        _check_free(host, port)
+        server = grpc.server(
+            ThreadPoolExecutor(_RPC_THREADS, thread_name_prefix="p4runtime"),
+            options=[
+                ("grpc.so_reuseport", 0),
+                ("grpc.max_receive_message_length", MAX_CONFIG_BYTES),
+                ("grpc.max_send_message_length", MAX_CONFIG_BYTES),
+            ],
+        )
+        p4r_grpc.add_P4RuntimeServicer_to_server(P4RuntimeService(self._device), server)
+        try:
+            bound = server.add_insecure_port(f"{host}:{port}")
+        except RuntimeError as error:
+            raise PortInUseError(f"P4Runtime address {host}:{port}: {error}") from None
+        self._server = server
+        self._grpc_addr = f"{host}:{bound}"
+
+    def _install(self, pipeline: Pipeline) -> None:
+        if self._loop is not None:
+            self._loop.set_pipeline(*pipeline.native)
+
+    def _inject(self, packet: bytes) -> bool:
+        return self._loop is not None and self._loop.inject(self._cpu_port, packet)
+
+    def _forward_cpu_packets(self, loop: native.PortLoop) -> None:
+        while not self._stopping.is_set():
+            packet = loop.next_cpu_packet(_CPU_POLL_NS)
+            if packet is not None:
+                self._device.packet_in(packet)
+
+
+def _split(address: str) -> tuple[str, int]:
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 0xFFFF:
+        raise InvalidInputError(f"P4Runtime address {address!r}: expected HOST:PORT")
+    return host, int(port)
+
+
+def _check_free(host: str, port: int) -> None:
+    """gRPC tells of a taken port only in its own log, so ask the kernel first."""
+    try:
+        family, _, _, _, where = socket.getaddrinfo(
+            host.strip("[]"), port, type=socket.SOCK_STREAM
+        )[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(where)
+            probe.listen(1)
+    except OSError as error:
+        raise PortInUseError(f"P4Runtime address {host}:{port}: {error.strerror}") from None
