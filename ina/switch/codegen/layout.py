@@ -6,13 +6,11 @@ import re
 from dataclasses import dataclass, field
 
 from ina.switch.codegen.fusion import RegisterGroup, fuse
-from ina.switch.ir.data import Field, HeaderType
+from ina.switch.ir.data import Field, FieldArray, HeaderType, field_arrays
 from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
 from ina.switch.ir.program import Program
 from ina.switch.ir.walk import all_parts, walk
 
-MIN_ARRAY_FIELDS = 8
-_ARRAY_WIDTHS = (8, 16, 32, 64)
 _KEYWORDS = frozenset(
     ["auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "bool", "true", "false", "type", "main"]
 )
@@ -55,13 +53,10 @@ class Names:
 
 
 @dataclass(frozen=True)
-class FieldArray:
-    """A run of equal fields: fields first .. first+count-1 of a header type."""
+class NamedArray(FieldArray):
+    """A run of fields with the name of its C member."""
 
     name: str
-    first: int
-    count: int
-    width_bits: int
 
 
 @dataclass
@@ -71,7 +66,7 @@ class TypeLayout:
     type: HeaderType
     c_name: str
     members: dict[str, str] = field(default_factory=dict)  # field -> member expression
-    arrays: list[FieldArray] = field(default_factory=list)
+    arrays: list[NamedArray] = field(default_factory=list)
     declarations: list[str] = field(default_factory=list)
 
     @property
@@ -115,25 +110,23 @@ class Layout:
     ) -> TypeLayout:
         layout = TypeLayout(header_type, self.names.get("type", name) + "_t")
         own = Names()
+        runs = {array.first: array for array in field_arrays(header_type)} if arrays else {}
         position = 0
         while position < len(fields):
-            run = _run(fields, position) if arrays else 1
-            first = fields[position]
-            if run >= MIN_ARRAY_FIELDS:
-                array_name = own.get("field", re.sub(r"\d+$", "", first.name) or "v")
-                layout.arrays.append(FieldArray(array_name, position, run, first.width_bits))
-                ctype = container(first.width_bits)
-                layout.declarations.append(f"_Alignas(64) {ctype} {array_name}[{run}];")
-                for i in range(run):
-                    layout.members[fields[position + i].name] = f"{array_name}[{i}]"
-            else:
-                run = 1
+            first, run = fields[position], runs.get(position)
+            ctype = container(first.width_bits)
+            if run is None:
                 member = own.get("field", first.name)
                 layout.members[first.name] = member
-                layout.declarations.append(
-                    f"{container(first.width_bits)} {member}; // bit<{first.width_bits}>"
-                )
-            position += run
+                layout.declarations.append(f"{ctype} {member}; // bit<{first.width_bits}>")
+                position += 1
+                continue
+            name = own.get("field", re.sub(r"\d+$", "", first.name) or "v")
+            layout.arrays.append(NamedArray(run.first, run.count, run.width_bits, name))
+            layout.declarations.append(f"_Alignas(64) {ctype} {name}[{run.count}];")
+            for i in range(run.count):
+                layout.members[fields[position + i].name] = f"{name}[{i}]"
+            position += run.count
         return layout
 
     def header(self, name: str) -> str:
@@ -187,17 +180,3 @@ class Layout:
         if layout is None or field_name not in layout.members:
             return None
         return f"{self.header(STANDARD)}.{layout.members[field_name]}"
-
-
-def _run(fields: tuple[Field, ...], start: int) -> int:
-    """Length of the run of equal byte-aligned fields at ``start``."""
-    first = fields[start]
-    if first.width_bits not in _ARRAY_WIDTHS or first.offset_bits % 8 or first.signed:
-        return 1
-    count = 1
-    while start + count < len(fields):
-        other = fields[start + count]
-        if other.width_bits != first.width_bits or other.signed:
-            break
-        count += 1
-    return count

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ina.switch.codegen.layout import container
-from ina.switch.ir.expr import ArrayFieldRef, Expr, FieldRef, LocalRef, StackFieldRef
+from ina.switch.ir.expr import ArrayFieldRef, Expr, FieldRef, LocalRef, LValue, StackFieldRef
 from ina.switch.ir.stmt import Block, If, Loop, RegisterRead, RegisterRef, RegisterWrite
 from ina.switch.ir.walk import targets, walk
 
@@ -69,7 +69,7 @@ class LoopEmitter:
                 out.line(f"{container(local.width_bits)} {local.name} = 0;")
             self._to.block(loop.body)
 
-    def _invariant(self, expr: Expr, changed: set[object]) -> bool:
+    def _invariant(self, expr: Expr, changed: set[LValue]) -> bool:
         for node in walk(expr):
             if isinstance(node, (LocalRef, ArrayFieldRef, StackFieldRef)):
                 return False
@@ -77,7 +77,7 @@ class LoopEmitter:
                 return False
         return True
 
-    def _hoist_conditions(self, body: Block, changed: set[object]) -> None:
+    def _hoist_conditions(self, body: Block, changed: set[LValue]) -> None:
         for node in walk(body):
             if isinstance(node, If) and self._invariant(node.condition, changed):
                 if node.condition not in self._conditions:
@@ -87,7 +87,7 @@ class LoopEmitter:
                     self._to.out.line(f"const bool {name} = {code};", node.source)
                     self._conditions[node.condition] = name
 
-    def _hoist_pointers(self, body: Block, changed: set[object]) -> list[str]:
+    def _hoist_pointers(self, body: Block, changed: set[LValue]) -> list[str]:
         """Pointers to the elements if every index is invariant; the guards that make them valid."""
         accesses = [n for n in walk(body) if isinstance(n, (RegisterRead, RegisterWrite))]
         if not accesses or not all(self._invariant(n.index, changed) for n in accesses):
@@ -115,6 +115,4 @@ class LoopEmitter:
 
 def _without_registers(body: Block) -> Block:
     """The statements that still do something when every register access is out of range."""
-    if all(isinstance(node, (RegisterRead, RegisterWrite)) for node in body):
-        return ()
-    return body
+    return () if all(isinstance(stmt, RegisterWrite) for stmt in body) else body

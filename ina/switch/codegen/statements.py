@@ -182,24 +182,24 @@ class Statements:
     def _register_read(self, stmt: RegisterRead) -> None:
         element, inside = self._element(stmt.register, stmt.index)
         if self.loops.skip_registers:
-            return
-        register = next(r for r in self.layout.program.registers if r.name == stmt.register.name)
+            element, inside = "0", ""
         width = stmt.target.width_bits
-        if width < register.width_bits and width not in (8, 16, 32, 64, 128):
-            mask = literal((1 << width) - 1)
-            element = f"({container(width)})({element} & {mask})"
-        if inside:
-            with self.out.block(f"if ({inside})"):
-                self.store(stmt.target, element, stmt)
-        else:
-            self.store(stmt.target, element, stmt)
+        if width < self._register_width(stmt.register) and width not in (8, 16, 32, 64, 128):
+            element = f"({container(width)})({element} & {literal((1 << width) - 1)})"
+        if inside == "false":
+            element = "0"
+        elif inside:
+            element = f"{inside} ? {element} : 0"
+        self.store(stmt.target, element, stmt)
+
+    def _register_width(self, register: RegisterRef) -> int:
+        return next(r.width_bits for r in self.layout.program.registers if r.name == register.name)
 
     def _register_write(self, stmt: RegisterWrite) -> None:
         element, inside = self._element(stmt.register, stmt.index)
         if self.loops.skip_registers:
             return
-        register = next(r for r in self.layout.program.registers if r.name == stmt.register.name)
-        value = self.expr.stored(stmt.value, register.width_bits)
+        value = self.expr.stored(stmt.value, self._register_width(stmt.register))
         guard = f"if ({inside}) " if inside else ""
         self.out.line(f"{guard}{element} = {value};", stmt.source)
 

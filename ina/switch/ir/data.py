@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 
 @dataclass(frozen=True)
@@ -71,3 +71,35 @@ class Counter:
     name: str
     index: int
     size: int
+
+
+MIN_ARRAY_FIELDS = 8
+_ARRAY_WIDTHS = (8, 16, 32, 64)
+
+
+@dataclass(frozen=True)
+class FieldArray:
+    """A run of equal byte-aligned fields: fields first .. first+count-1 of a header type."""
+
+    first: int
+    count: int
+    width_bits: int
+
+
+@cache
+def field_arrays(header_type: HeaderType) -> tuple[FieldArray, ...]:
+    """The runs of at least 8 equal fields of 8, 16, 32 or 64 bits."""
+    arrays, position = [], 0
+    fields = header_type.fields
+    while position < len(fields):
+        first, count = fields[position], 1
+        while position + count < len(fields):
+            other = fields[position + count]
+            if (other.width_bits, other.signed) != (first.width_bits, first.signed):
+                break
+            count += 1
+        fits = first.width_bits in _ARRAY_WIDTHS and first.offset_bits % 8 == 0 and not first.signed
+        if fits and count >= MIN_ARRAY_FIELDS:
+            arrays.append(FieldArray(position, count, first.width_bits))
+        position += count
+    return tuple(arrays)

@@ -1,10 +1,282 @@
-"""Runs of alike statements over numbered fields and registers become loops."""
+"""Runs of alike statements over numbered fields and registers become loops.
+
+A P4 program that sums 256 values is 256 copies of the same few statements. Here such a run becomes one
+:class:`~ina.switch.ir.stmt.Loop`, so that an emitter can write a loop that vectorises. What may differ
+from copy to copy: the field (consecutive fields of a header that form an array), the register (which
+then form an array, too), and scratch metadata that nothing else uses (then a variable of the iteration).
+Anything that would make one iteration depend on another leaves the run as it is.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from ina.switch.ir.data import field_arrays
+from ina.switch.ir.expr import ArrayFieldRef, FieldRef, LocalRef, StackFieldRef
 from ina.switch.ir.program import Program
+from ina.switch.ir.stmt import Apply, Assign, Block, Hash, If, Loop, RegisterRead, RegisterRef, Stmt
+from ina.switch.ir.walk import all_parts, targets, walk
+
+MIN_COUNT = 8
+MAX_PERIOD = 12
+"""Statements in one iteration."""
 
 
 def reroll_program(program: Program) -> Program:
     """The same program with loops where it had been unrolled."""
-    return program
+    roller = _Roller(program)
+    used = {action.index for table in program.tables for action in table.actions}
+    actions = tuple(
+        replace(action, body=roller.block(action.body)) if action.index in used else action
+        for action in program.actions
+    )
+    by_index = {action.index: action for action in actions}
+    tables = tuple(
+        replace(table, actions=tuple(by_index[action.index] for action in table.actions))
+        for table in program.tables
+    )
+    return replace(
+        program,
+        actions=actions,
+        tables=tables,
+        ingress=roller.block(program.ingress),
+        egress=roller.block(program.egress),
+    )
+
+
+class _Roller:
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._uses = Counter(n for n in walk(tuple(all_parts(program))) if isinstance(n, FieldRef))
+        self._shapes: dict[Any, int] = {}
+        self._array_of: dict[str, tuple[str, ...]] = {}
+        self._registers = {register.name: register for register in program.registers}
+        self._position = {
+            header.name: {field.name: number for number, field in enumerate(header.type.fields)}
+            for header in program.headers.values()
+            if not header.metadata and not header.stack
+        }
+
+    def block(self, block: Block) -> Block:
+        stmts = [self._inside(stmt) for stmt in block]
+        if len(stmts) < MIN_COUNT:
+            return tuple(stmts)
+        leaves: list[list[Any]] = []
+        shapes: list[int] = []
+        for stmt in stmts:
+            own: list[Any] = []
+            shape = _shape(stmt, own)
+            shapes.append(self._shapes.setdefault(shape, len(self._shapes)))
+            leaves.append(own)
+        alike = {period: _alike(shapes, period) for period in range(1, MAX_PERIOD + 1)}
+        result: list[Stmt] = []
+        at = 0
+        while at < len(stmts):
+            loop, taken = self._loop_at(stmts, leaves, alike, at)
+            result.extend(loop or (stmts[at],))
+            at += taken or 1
+        return tuple(result)
+
+    def _inside(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, If):
+            return replace(stmt, then=self.block(stmt.then), otherwise=self.block(stmt.otherwise))
+        if isinstance(stmt, Apply):
+            return replace(
+                stmt,
+                on_hit=self.block(stmt.on_hit),
+                on_miss=self.block(stmt.on_miss),
+                on_action=tuple((index, self.block(way)) for index, way in stmt.on_action),
+            )
+        return stmt
+
+    def _loop_at(
+        self, stmts: list[Stmt], leaves: list[list[Any]], alike: dict[int, list[int]], at: int
+    ) -> tuple[Block, int]:
+        for period in range(1, MAX_PERIOD + 1):
+            count = alike[period][at] // period + 1
+            if count < MIN_COUNT:
+                continue
+            rows = [
+                [leaf for own in leaves[at + k * period : at + (k + 1) * period] for leaf in own]
+                for k in range(count)
+            ]
+            chosen = self._replacements(rows, tuple(stmts[at : at + period]))
+            if chosen is None:
+                continue
+            new_leaves, count = chosen
+            pending = iter(new_leaves)
+            body = tuple(_rebuild(stmt, pending) for stmt in stmts[at : at + period])
+            return _unswitch(Loop(count, body, getattr(stmts[at], "source"))), count * period  # noqa: B009
+        return (), 0
+
+    def _replacements(
+        self, rows: list[list[Any]], body: Block
+    ) -> tuple[list[Any], int] | None:
+        """What stands in the loop's body for each leaf, and how many rows fit; None: no loop."""
+        columns = list(zip(*rows, strict=True))
+        count = min((self._fitting(column) for column in columns), default=0)
+        if count < MIN_COUNT:
+            return None
+        columns = [column[:count] for column in columns]
+        inside = Counter(leaf for row in rows[:count] for leaf in row)
+        assigned = set(targets(body))
+        new: list[Any] = []
+        for column in columns:
+            leaf = self._replace(column, inside, assigned, body)
+            if leaf is None:
+                return None
+            new.append(leaf)
+        if not _independent(self._program, new):
+            return None
+        for leaf in new:
+            if isinstance(leaf, RegisterRef):
+                for name in leaf.array:
+                    self._array_of[name] = leaf.array
+        return new, count
+
+    def _fitting(self, column: tuple[Any, ...]) -> int:
+        """How many rows from the first continue this column's pattern."""
+        first = column[0]
+        count = 1
+        if column[1] == first:
+            while count < len(column) and column[count] == first:
+                count += 1
+        elif isinstance(first, FieldRef) and first.header in self._position:
+            position = self._position[first.header]
+            start = position[first.field]
+            while (
+                count < len(column)
+                and column[count].header == first.header
+                and position[column[count].field] == start + count
+            ):
+                count += 1
+        else:
+            seen = {first}
+            while count < len(column) and column[count] not in seen:
+                if isinstance(first, FieldRef) and column[count].header in self._position:
+                    break
+                seen.add(column[count])
+                count += 1
+        return count
+
+    def _replace(
+        self, column: tuple[Any, ...], inside: Counter[Any], assigned: set[Any], body: Block
+    ) -> Any:
+        first = column[0]
+        same = column[1] == first
+        if isinstance(first, RegisterRef):
+            return None if same or first.array else self._register_array(column)
+        if same:
+            if first not in assigned:
+                return first
+            scratch = (
+                first.header not in self._position
+                and self._uses[first] == inside[first]
+                and _first_use(body, first) == "write"
+            )
+            return self._local(first) if scratch else None
+        if first.header in self._position:
+            start = self._position[first.header][first.field]
+            for array in field_arrays(self._program.headers[first.header].type):
+                if array.first <= start and start + len(column) <= array.first + array.count:
+                    return ArrayFieldRef(first.header, start, first.width_bits, first.signed)
+            return None
+        if any(self._uses[leaf] != inside[leaf] for leaf in column):
+            return None
+        return self._local(first)
+
+    def _local(self, leaf: FieldRef) -> LocalRef:
+        name = "".join(c if c.isalnum() else "_" for c in leaf.field)
+        return LocalRef(f"{leaf.header}_{name}".replace(".", "_"), leaf.width_bits, leaf.signed)
+
+    def _register_array(self, column: tuple[RegisterRef, ...]) -> RegisterRef | None:
+        names = tuple(ref.name for ref in column)
+        shape = {(self._registers[n].size, self._registers[n].width_bits) for n in names}
+        known = {self._array_of.get(name) for name in names}
+        if len(shape) != 1 or known not in ({None}, {names}):
+            return None
+        return RegisterRef(names[0], names)
+
+
+def _shape(node: Any, leaves: list[Any]) -> Any:
+    """The node with fields and registers taken out (into ``leaves``), hashable."""
+    if isinstance(node, FieldRef):
+        leaves.append(node)
+        return FieldRef, node.width_bits, node.signed
+    if isinstance(node, RegisterRef):
+        leaves.append(node)
+        return RegisterRef
+    if isinstance(node, tuple):
+        return tuple(_shape(item, leaves) for item in node)
+    if is_dataclass(node):
+        parts = tuple(
+            _shape(getattr(node, f.name), leaves) for f in fields(node) if f.name != "source"
+        )
+        return type(node), parts
+    return node
+
+
+def _rebuild(node: Any, leaves: Any) -> Any:
+    """The inverse of :func:`_shape`: the node with the next leaves put in."""
+    if isinstance(node, (FieldRef, RegisterRef)):
+        return next(leaves)
+    if isinstance(node, tuple):
+        return tuple(_rebuild(item, leaves) for item in node)
+    if is_dataclass(node) and not isinstance(node, type):
+        changes = {
+            f.name: _rebuild(getattr(node, f.name), leaves)
+            for f in fields(node)
+            if f.name != "source"
+        }
+        return replace(node, **changes)
+    return node
+
+
+def _alike(shapes: list[int], period: int) -> list[int]:
+    """At each position, how many statements in a row equal the one ``period`` further on."""
+    lengths = [0] * (len(shapes) + 1)
+    for at in range(len(shapes) - period - 1, -1, -1):
+        lengths[at] = lengths[at + 1] + 1 if shapes[at] == shapes[at + period] else 0
+    return lengths
+
+
+def _first_use(body: Block, ref: FieldRef) -> str:
+    """Whether ``ref`` is certainly written before it can be read: "write" or "read"."""
+    for stmt in body:
+        if isinstance(stmt, (Assign, RegisterRead, Hash)) and stmt.target == ref:
+            others = [getattr(stmt, f.name) for f in fields(stmt) if f.name != "target"]
+            return "read" if ref in set(walk(tuple(others))) else "write"
+        if ref in set(walk(stmt)):
+            return "read"
+    return "read"
+
+
+def _independent(program: Program, leaves: list[Any]) -> bool:
+    """No iteration touches what another one writes: each array is walked at one offset only."""
+    offsets: dict[str, set[int]] = {}
+    for leaf in leaves:
+        if isinstance(leaf, ArrayFieldRef):
+            offsets.setdefault(leaf.header, set()).add(leaf.first)
+    if any(len(starts) > 1 for starts in offsets.values()):
+        return False
+    arrays = {leaf.array for leaf in leaves if isinstance(leaf, RegisterRef)}
+    members = [name for array in arrays for name in array]
+    if len(members) != len(set(members)):
+        return False
+    return not any(isinstance(leaf, FieldRef) and leaf.header in offsets for leaf in leaves)
+
+
+def _unswitch(loop: Loop) -> Block:
+    """A loop that is one branch on something invariant: the branch goes outside."""
+    if len(loop.body) != 1 or not isinstance(loop.body[0], If):
+        return (loop,)
+    branch = loop.body[0]
+    assigned = set(targets(loop.body))
+    for node in walk(branch.condition):
+        if isinstance(node, (LocalRef, ArrayFieldRef, StackFieldRef)) or node in assigned:
+            return (loop,)
+    then = _unswitch(Loop(loop.count, branch.then, loop.source)) if branch.then else ()
+    otherwise = _unswitch(Loop(loop.count, branch.otherwise, loop.source)) if branch.otherwise else ()
+    return (If(branch.condition, then, otherwise, branch.source),)

@@ -66,7 +66,7 @@ class ShiftStack:
 
 @dataclass(frozen=True)
 class RegisterRead:
-    """``target = register[index]``; an index out of range leaves the target as it is."""
+    """``target = register[index]``; an index out of range reads 0."""
 
     target: LValue
     register: RegisterRef
