@@ -31,7 +31,7 @@ BELOW = {
 # Each submodule of the extension belongs to one package.
 NATIVE_OWNERS = {"host": {"host"}, "switch": {"switch"}}
 
-SOURCES = {".py", ".pyi", ".cpp", ".hpp", ".h", ".p4", ".lua", ".sh", ".proto"}
+SOURCES = {".py", ".pyi", ".c", ".cpp", ".hpp", ".h", ".p4", ".lua", ".sh", ".proto"}
 MAX_LINES = 500
 MAX_MEDIAN_LINES = 200
 
