@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import socket
 import threading
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Literal, overload
 
@@ -53,6 +55,7 @@ class Session:
         self._client: ControllerClient | None = None
         self._watcher: Watcher | None = None
         self._lock = threading.Lock()
+        self._failure: str | None = None  # the first reason
         self._inflight: dict[int, tuple[Operation, object]] = {}  # keeps the memory alive
         if op_timeout_s <= 0:
             raise InvalidTicketError(f"op_timeout_s is {op_timeout_s:g}, must be positive")
@@ -71,6 +74,7 @@ class Session:
         except RuntimeError as error:
             raise TransportError(f"job {ticket.job_name!r} rank {ticket.rank}: {error}") from None
         self._closed = False
+        _open_sessions.add(self)
 
     @classmethod
     def direct(
@@ -239,6 +243,7 @@ class Session:
             if self._closed:
                 return
             self._closed = True
+        _open_sessions.discard(self)
         self._transport.close()
         if self._watcher is not None:
             self._watcher.close()
@@ -280,14 +285,17 @@ class Session:
         watcher.add(operation, function)
 
     def _forget(self, operation_id: int) -> None:
-        self._inflight.pop(operation_id, None)
+        with self._lock:
+            self._inflight.pop(operation_id, None)
 
     def _failure_error(self) -> OperationTimeoutError:
-        report = self._transport.failure()
-        assert report is not None, "an operation failed without a reason"
-        return OperationTimeoutError(
-            failure.describe_stall(self.ticket, report, self._transport.stats())
-        )
+        with self._lock:
+            if self._failure is None:
+                report = self._transport.failure()
+                assert report is not None, "an operation failed without a reason"
+                stats = self._transport.stats()
+                self._failure = failure.describe_stall(self.ticket, report, stats)
+        return OperationTimeoutError(self._failure)
 
     def _wait_error(self, timeout_s: float) -> OperationTimeoutError:
         stats = self._transport.stats()
@@ -305,6 +313,16 @@ class Session:
                 f"job {self.ticket.job_name!r} rank {self.ticket.rank}: the session belongs to "
                 f"process {self._pid} and cannot be used after a fork"
             )
+
+
+_open_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_open_sessions() -> None:
+    """A program that ends without closing still leaves its jobs."""
+    for session in list(_open_sessions):
+        session.close()
 
 
 def _has_ended(operation: Operation) -> bool:

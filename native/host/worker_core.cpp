@@ -211,6 +211,10 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
         ++counters_.foreign;
         return;
     }
+    if (stall_) {
+        ++counters_.stale;
+        return;
+    }
     Lane &lane = lanes_[header.seq & (window_ - 1)];
     if (lane.state != LaneState::kWaiting || header.seq != lane.seq) {
         if (lane.has_history && header.seq == lane.seq - window_) {
@@ -222,7 +226,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
         }
         return;
     }
-    if (stall_ || !fits(lane, header)) {
+    if (!fits(lane, header)) {
         ++counters_.mismatched;
         return;
     }

@@ -63,7 +63,10 @@ class UdpModel:
         ]
 
     def install(self, job: int, epoch: int, sockets: Sequence[socket.socket]) -> None:
-        workers = tuple(Endpoint(0, 0, sock.getsockname()[1]) for sock in sockets)
+        self.install_ports(job, epoch, [sock.getsockname()[1] for sock in sockets])
+
+    def install_ports(self, job: int, epoch: int, udp_ports: Sequence[int]) -> None:
+        workers = tuple(Endpoint(0, 0, port) for port in udp_ports)
         with self._lock:
             self.model.install(Job(job, epoch, 0, self.slots, workers))
 
