@@ -81,11 +81,13 @@ class ControllerService(rpc.ControllerServicer):
         context: grpc.aio.ServicerContext[pb2.CreateJobRequest, pb2.CreateJobReply],
     ) -> pb2.CreateJobReply:
         """Creates the job, or finds it."""
+        remaining_s = context.time_remaining()
+        wait_s = FORMER_JOB_WAIT_S
+        if remaining_s is not None:  # leave time for the answer
+            wait_s = min(wait_s, 0.8 * remaining_s)
         job = await _answer(
             context,
-            self._coordinator.create(
-                request.name, request.world_size, request.slots, FORMER_JOB_WAIT_S
-            ),
+            self._coordinator.create(request.name, request.world_size, request.slots, wait_s),
         )
         return pb2.CreateJobReply(
             job=job.number,
