@@ -27,7 +27,12 @@ from tests.host.udp_model import UdpModel, closing
 JOB, EPOCH = 3, 0x2_0001
 
 
-class FakeController:
+# The generated stubs are typed for grpc.aio only.
+Servicer: Any = rpc.ControllerServicer
+register: Any = rpc.add_ControllerServicer_to_server
+
+
+class FakeController(Servicer):  # type: ignore[misc]
     """Programs the switch model once all workers have joined."""
 
     def __init__(self, switch: UdpModel) -> None:
@@ -75,7 +80,6 @@ def controller() -> Iterator[tuple[str, FakeController]]:
         fake = FakeController(switch)
         with futures.ThreadPoolExecutor(8) as pool:
             server = grpc.server(pool)
-            register: Any = rpc.add_ControllerServicer_to_server  # typed for grpc.aio only
             register(fake, server)
             port = server.add_insecure_port("127.0.0.1:0")
             server.start()
