@@ -13,7 +13,8 @@ py := $(VENV)/bin/python
 # The pins were resolved for Python 3.11; an older or newer one lets pip resolve again.
 pins = $(shell $(PYTHON) -c 'import sys; print("-c constraints.txt" * (sys.version_info[:2] == (3, 11)))')
 pip := $(py) -m pip --disable-pip-version-check --quiet
-native := $(wildcard native/*.cpp native/*/*.cpp native/*.h native/*/*.h native/*.hpp native/*/*.hpp)
+native := $(wildcard $(foreach end,cpp h hpp,native/*.$(end) native/*/*.$(end))) \
+	$(wildcard ina/switch/codegen/runtime/*.h)
 build_tools := scikit-build-core nanobind cmake ninja
 
 help:  ## list the targets

@@ -24,26 +24,18 @@ INA_INLINE uint64_t ina_load(const uint8_t *from, size_t n) {
     uint32_t four;
     uint16_t two;
     switch (n) {
-    case 8:
-        memcpy(&eight, from, 8);
-        return __builtin_bswap64(eight);
-    case 4:
-        memcpy(&four, from, 4);
-        return __builtin_bswap32(four);
-    case 2:
-        memcpy(&two, from, 2);
-        return __builtin_bswap16(two);
-    case 1:
-        return from[0];
-    case 0:
-        return 0;
-    default: {
-        const size_t head = n > 4 ? 4 : n > 2 ? 2 : 1;
-        const uint64_t high = ina_load(from, head);
-        uint64_t low = 0;
-        for (size_t i = head; i < n; i++) low = low << 8 | from[i];
-        return high << 8 * (n - head) | low;
-    }
+        case 8: memcpy(&eight, from, 8); return __builtin_bswap64(eight);
+        case 4: memcpy(&four, from, 4); return __builtin_bswap32(four);
+        case 2: memcpy(&two, from, 2); return __builtin_bswap16(two);
+        case 1: return from[0];
+        case 0: return 0;
+        default: {
+            const size_t head = n > 4 ? 4 : n > 2 ? 2 : 1;
+            const uint64_t high = ina_load(from, head);
+            uint64_t low = 0;
+            for (size_t i = head; i < n; i++) low = low << 8 | from[i];
+            return high << 8 * (n - head) | low;
+        }
     }
 }
 
@@ -53,20 +45,20 @@ INA_INLINE void ina_store(uint8_t *to, size_t n, uint64_t value) {
     uint32_t four;
     uint16_t two;
     switch (n) {
-    case 8:
-        eight = __builtin_bswap64(value);
-        memcpy(to, &eight, 8);
-        break;
-    case 4:
-        four = __builtin_bswap32((uint32_t)value);
-        memcpy(to, &four, 4);
-        break;
-    case 2:
-        two = __builtin_bswap16((uint16_t)value);
-        memcpy(to, &two, 2);
-        break;
-    default:
-        for (size_t i = 0; i < n; i++) to[i] = (uint8_t)(value >> 8 * (n - 1 - i));
+        case 8:
+            eight = __builtin_bswap64(value);
+            memcpy(to, &eight, 8);
+            break;
+        case 4:
+            four = __builtin_bswap32((uint32_t)value);
+            memcpy(to, &four, 4);
+            break;
+        case 2:
+            two = __builtin_bswap16((uint16_t)value);
+            memcpy(to, &two, 2);
+            break;
+        default:
+            for (size_t i = 0; i < n; i++) to[i] = (uint8_t)(value >> 8 * (n - 1 - i));
     }
 }
 
@@ -90,21 +82,21 @@ INA_INLINE void ina_store_bits(uint8_t *to, size_t first_bit, size_t width, ina_
 }
 
 /* Arrays of equal fields: the loops that the compiler turns into vector shuffles. */
-#define INA_DEFINE_ARRAY_COPY(bits, swap)                                                              \
-    INA_INLINE void ina_load_array_##bits(uint##bits##_t *restrict to, const uint8_t *restrict from,   \
-                                          size_t count) {                                              \
-        for (size_t i = 0; i < count; i++) {                                                           \
-            uint##bits##_t raw;                                                                        \
-            memcpy(&raw, from + i * sizeof raw, sizeof raw);                                           \
-            to[i] = swap(raw);                                                                         \
-        }                                                                                              \
-    }                                                                                                  \
-    INA_INLINE void ina_store_array_##bits(uint8_t *restrict to, const uint##bits##_t *restrict from,  \
-                                           size_t count) {                                             \
-        for (size_t i = 0; i < count; i++) {                                                           \
-            const uint##bits##_t raw = swap(from[i]);                                                  \
-            memcpy(to + i * sizeof raw, &raw, sizeof raw);                                             \
-        }                                                                                              \
+#define INA_DEFINE_ARRAY_COPY(bits, swap)                                                          \
+    INA_INLINE void ina_load_array_##bits(uint##bits##_t *restrict to,                             \
+                                          const uint8_t *restrict from, size_t count) {            \
+        for (size_t i = 0; i < count; i++) {                                                       \
+            uint##bits##_t raw;                                                                    \
+            memcpy(&raw, from + i * sizeof raw, sizeof raw);                                       \
+            to[i] = swap(raw);                                                                     \
+        }                                                                                          \
+    }                                                                                              \
+    INA_INLINE void ina_store_array_##bits(uint8_t *restrict to,                                   \
+                                           const uint##bits##_t *restrict from, size_t count) {    \
+        for (size_t i = 0; i < count; i++) {                                                       \
+            const uint##bits##_t raw = swap(from[i]);                                              \
+            memcpy(to + i * sizeof raw, &raw, sizeof raw);                                         \
+        }                                                                                          \
     }
 #define INA_SAME(x) (x)
 INA_DEFINE_ARRAY_COPY(8, INA_SAME)

@@ -1,5 +1,5 @@
-/* Checksums and hashes over a string of bits. csum16 is RFC 1071; the CRCs are the usual reflected ones
- * (CRC-16/ARC, CRC-32/ISO-HDLC). */
+/* Checksums and hashes over a string of bits. csum16 is RFC 1071; the CRCs are the usual reflected
+ * ones (CRC-16/ARC, CRC-32/ISO-HDLC). */
 #ifndef INA_HASH_H
 #define INA_HASH_H
 

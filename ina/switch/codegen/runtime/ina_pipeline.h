@@ -1,4 +1,5 @@
-/* What every generated pipeline needs around its own code: counters, multicast groups, room checks. */
+/* What every generated pipeline needs around its own code: counters, multicast groups, room checks.
+ */
 #ifndef INA_PIPELINE_H
 #define INA_PIPELINE_H
 
@@ -25,14 +26,16 @@ typedef struct {
 
 /* Room for the copies of one packet: every copy has its own place in the arena. */
 INA_INLINE bool ina_has_room(const ina_output *out, size_t copies, size_t bytes_each) {
-    return out->capacity - out->count >= copies && out->arena_bytes - out->arena_used >= copies * bytes_each;
+    return out->capacity - out->count >= copies &&
+           out->arena_bytes - out->arena_used >= copies * bytes_each;
 }
 
 static inline int ina_group_set(ina_group *groups, uint32_t *most, uint32_t group,
                                 const ina_replica *replicas, uint32_t count) {
     if (group == 0 || group >= INA_GROUPS) return INA_INVALID;
     for (uint32_t i = 0; i < count; i++)
-        if (replicas[i].egress_port >= INA_MAX_PORTS || replicas[i].rid > UINT16_MAX) return INA_INVALID;
+        if (replicas[i].egress_port >= INA_MAX_PORTS || replicas[i].rid > UINT16_MAX)
+            return INA_INVALID;
     ina_replica *copy = NULL;
     if (count) {
         copy = malloc(count * sizeof *copy);
@@ -47,7 +50,8 @@ static inline int ina_group_set(ina_group *groups, uint32_t *most, uint32_t grou
     return INA_OK;
 }
 
-/* The memory of an array of structs, 64-byte aligned and zero. Pages that are never touched cost nothing. */
+/* The memory of an array of structs, 64-byte aligned and zero. Pages that are never touched cost
+ * nothing. */
 static inline void *ina_zeroed(size_t count, size_t bytes_each, void **raw) {
     *raw = calloc(count * bytes_each + 64, 1);
     if (!*raw) return NULL;

@@ -4,8 +4,8 @@
  *   lpm           the same with one probe for each prefix length in use, longest first
  *   scan          ternary, range, optional: entries in order of priority, the first match wins
  *
- * Entries live in one array, so that a handle is a position (and a generation, so that a stale handle
- * is noticed). Nothing is allocated while packets flow. */
+ * Entries live in one array, so that a handle is a position (and a generation, so that a stale
+ * handle is noticed). Nothing is allocated while packets flow. */
 #ifndef INA_TABLE_H
 #define INA_TABLE_H
 
@@ -58,7 +58,8 @@ INA_INLINE size_t ina_slot_bytes(uint32_t kind, uint32_t key_words, uint32_t par
     return sizeof(ina_slot) + 8 * words;
 }
 
-INA_INLINE const uint64_t *ina_slot_params(const ina_slot *slot, uint32_t kind, uint32_t key_words) {
+INA_INLINE const uint64_t *ina_slot_params(const ina_slot *slot, uint32_t kind,
+                                           uint32_t key_words) {
     return slot->words + key_words * (kind == INA_EXACT ? 1 : 2);
 }
 
@@ -84,7 +85,8 @@ INA_INLINE int64_t ina_find(const ina_table *table, uint32_t kind, uint32_t key_
         const uint32_t position = table->index[at & table->index_mask];
         if (position == 0) return -1;
         const ina_slot *slot = ina_slot_at(table, slot_bytes, position - 1);
-        if (ina_key_equal(slot->words, key, key_words) && (kind != INA_LPM || slot->priority == prefix))
+        if (ina_key_equal(slot->words, key, key_words) &&
+            (kind != INA_LPM || slot->priority == prefix))
             return position - 1;
     }
 }
@@ -115,7 +117,8 @@ INA_INLINE ina_slot *ina_lookup(const ina_table *table, uint32_t kind, uint32_t 
     } else if (kind == INA_LPM) {
         for (uint32_t i = 0; i < table->prefix_count && found < 0; i++) {
             uint64_t masked[key_words ? key_words : 1];
-            for (uint32_t w = 0; w < key_words; w++) masked[w] = key[w] & table->prefixes[i].mask[w];
+            for (uint32_t w = 0; w < key_words; w++)
+                masked[w] = key[w] & table->prefixes[i].mask[w];
             found = ina_find(table, kind, key_words, slot_bytes, masked, table->prefixes[i].prefix);
         }
     } else {

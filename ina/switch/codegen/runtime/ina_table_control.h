@@ -51,7 +51,8 @@ static inline void ina_index_put(ina_table *table, uint32_t position, int32_t pr
 static inline uint32_t ina_index_home(const ina_table *table, uint32_t position) {
     const ina_slot *slot = ina_slot_at(table, table->slot_bytes, position);
     const int32_t prefix = table->spec->kind == INA_LPM ? slot->priority : 0;
-    return (ina_key_hash(slot->words, table->spec->key_words) + (uint32_t)prefix) & table->index_mask;
+    return (ina_key_hash(slot->words, table->spec->key_words) + (uint32_t)prefix) &
+           table->index_mask;
 }
 
 /* Takes a position out and closes the gap, so that no search ends early. */
@@ -104,7 +105,8 @@ static inline void ina_prefix_drop(ina_table *table, int32_t prefix) {
 }
 
 /* Scan tables: does an entry with this key, mask and priority exist? */
-static inline bool ina_scan_has(const ina_table *table, const uint64_t *key_and_mask, int32_t priority) {
+static inline bool ina_scan_has(const ina_table *table, const uint64_t *key_and_mask,
+                                int32_t priority) {
     for (uint32_t i = 0; i < table->count; i++) {
         const ina_slot *slot = ina_slot_at(table, table->slot_bytes, table->order[i]);
         if (slot->priority == priority &&
@@ -116,19 +118,20 @@ static inline bool ina_scan_has(const ina_table *table, const uint64_t *key_and_
 
 /* words: packed key (masked), then packed mask for all but exact tables. */
 static inline int64_t ina_table_insert(ina_table *table, const uint64_t *words, int32_t priority,
-                                       uint32_t action, const uint64_t *params, uint32_t param_words) {
+                                       uint32_t action, const uint64_t *params,
+                                       uint32_t param_words) {
     const ina_table_spec *spec = table->spec;
     const size_t key_bytes = 8 * spec->key_words * (spec->kind == INA_EXACT ? 1u : 2u);
     if (spec->key_words == 0) return INA_INVALID;
-    if (spec->kind == INA_SCAN
-            ? ina_scan_has(table, words, priority)
-            : ina_find(table, spec->kind, spec->key_words, table->slot_bytes, words,
-                       spec->kind == INA_LPM ? priority : 0) >= 0)
+    if (spec->kind == INA_SCAN ? ina_scan_has(table, words, priority)
+                               : ina_find(table, spec->kind, spec->key_words, table->slot_bytes,
+                                          words, spec->kind == INA_LPM ? priority : 0) >= 0)
         return INA_EXISTS;
     if (table->free_head == 0) return INA_FULL;
     const uint32_t position = table->free_head - 1;
     ina_slot *slot = ina_slot_at(table, table->slot_bytes, position);
-    if (spec->kind == INA_LPM && ina_prefix_add(table, priority, words + spec->key_words)) return INA_FULL;
+    if (spec->kind == INA_LPM && ina_prefix_add(table, priority, words + spec->key_words))
+        return INA_FULL;
     table->free_head = slot->next_free;
     slot->next_free = INA_IN_USE;
     slot->generation = (slot->generation + 1) & INT32_MAX;
