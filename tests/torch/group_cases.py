@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch._C._distributed_c10d import PrefixStore
 from torch.distributed import _functional_collectives as functional
 from torch.nn.parallel import DistributedDataParallel
 
@@ -69,9 +70,9 @@ def odd_tensors(rank: int, workers: int) -> bool:
     image = torch.full((2, 3, 4, 4), float(rank)).to(memory_format=torch.channels_last)
     dist.all_reduce(image)
     assert image.eq(total).all()
-    new = functional.wait_tensor(
-        functional.all_reduce(torch.full((7,), float(rank)), "sum", dist.group.WORLD)
-    )
+    group = dist.group.WORLD
+    assert group is not None
+    new = functional.all_reduce(torch.full((7,), float(rank)), "sum", group) + 0
     assert new.eq(total).all()
     numbers = torch.full((5,), complex(rank, 1))
     dist.all_reduce(numbers)
@@ -202,7 +203,5 @@ def twice(rank: int, workers: int) -> float:
     first = sums_once(rank, workers)
     store = dist.distributed_c10d._get_default_store()
     dist.destroy_process_group()
-    dist.init_process_group(
-        "ina", store=dist.PrefixStore("again", store), rank=rank, world_size=workers
-    )
+    dist.init_process_group("ina", store=PrefixStore("again", store), rank=rank, world_size=workers)
     return first + sums_once(rank, workers)
