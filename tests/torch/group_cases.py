@@ -133,7 +133,8 @@ def other_collectives(rank: int, workers: int) -> tuple[list[str], ina.torch.Gro
 def train(rank: int, workers: int) -> tuple[list[float], ina.torch.GroupStats]:
     """A few DDP steps in small buckets; returns the parameters."""
     torch.manual_seed(3)
-    net = nn.Sequential(nn.Linear(20, 300), nn.ReLU(), nn.Linear(300, 5))
+    layers = [nn.Linear(20, 100), nn.ReLU(), nn.Linear(100, 100), nn.ReLU(), nn.Linear(100, 5)]
+    net = nn.Sequential(*layers)
     model = DistributedDataParallel(net, bucket_cap_mb=0.01)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     generator = torch.Generator().manual_seed(rank)

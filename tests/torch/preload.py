@@ -1,5 +1,6 @@
 """What the fork server imports before it forks workers."""
 
+import torch._dynamo  # what an optimizer imports when it is made
 import torch.distributed
 import torch.nn.parallel  # noqa: F401
 
