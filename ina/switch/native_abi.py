@@ -112,6 +112,10 @@ class OutputBuffer:
         """All queues are empty."""
         ctypes.memset(self._depth, 0, ctypes.sizeof(self._depth))
 
+    def arena_used(self) -> bytes:
+        """The bytes of all packets, one after another."""
+        return ctypes.string_at(self._arena, self.struct.arena_used)
+
     def packets(self) -> list[tuple[int, bytes]]:
         """(port, bytes) of what the last call left."""
         return [

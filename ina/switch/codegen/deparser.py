@@ -61,7 +61,7 @@ def emit_deparser(layout: Layout, out: Writer) -> int:
                 emit_store(layout.types[header_type.name], layout.header(name), out)
                 out.line(f"at += {size};")
         out.line("const uint32_t payload = p->length - p->offset;")
-        out.line("memcpy(at, p->data + p->offset, payload);")
+        out.line("if (payload) memcpy(at, p->data + p->offset, payload);")
         out.line("const uint32_t length = (uint32_t)(at - to) + payload;")
         out.line("return length < p->truncate ? length : p->truncate;")
     out.line()

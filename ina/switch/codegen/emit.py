@@ -58,25 +58,34 @@ def _emit_types(layout: Layout, out: Writer) -> None:
         _emit_struct(type_layout, out)
     for type_layout in layout.metadata.values():
         _emit_struct(type_layout, out)
+    out.line("/* Headers that are indexed: apart, so that the rest can live in machine registers. */")
+    with out.block("typedef struct", tail="} packet_arrays;"):
+        out.line("uint8_t unused;")
+        for name, header in program.headers.items():
+            if not header.metadata and not header.stack and layout.is_large(name):
+                c_name = layout.names.get("header", name)
+                out.line(f"{layout.types[header.type.name].c_name} {c_name};")
+        for name, stack in program.stacks.items():
+            c_name, size = layout.names.get("header", name), len(stack.members)
+            out.line(f"{layout.types[stack.type.name].c_name} {c_name}[{size}];")
+            out.line(f"uint8_t {c_name}_valid[{size}];")
+            out.line(f"uint32_t {c_name}_next;")
+    out.line()
     out.line("/* One packet on its way through the pipeline. */")
     with out.block("typedef struct", tail="} packet;"):
         out.line("const uint8_t *data;")
         out.line("uint32_t length;   // bytes received")
         out.line("uint32_t offset;   // bytes that the parser took")
         out.line("uint32_t truncate; // most bytes to send")
+        out.line("packet_arrays *arrays;")
         for name, header in program.headers.items():
             if header.metadata:
                 out.line(f"{layout.metadata[name].c_name} {layout.names.get('meta', name)};")
-        for name, header in program.headers.items():
-            if not header.metadata and not header.stack:
+            elif not header.stack:
                 c_name = layout.names.get("header", name)
-                out.line(f"{layout.types[header.type.name].c_name} {c_name};")
+                if not layout.is_large(name):
+                    out.line(f"{layout.types[header.type.name].c_name} {c_name};")
                 out.line(f"uint8_t {c_name}_valid;")
-        for name, stack in program.stacks.items():
-            c_name, size = layout.names.get("header", name), len(stack.members)
-            out.line(f"{layout.types[stack.type.name].c_name} {c_name}[{size}];")
-            out.line(f"uint8_t {c_name}_valid[{size}];")
-            out.line(f"uint32_t {c_name}_next;")
     out.line()
 
 

@@ -164,7 +164,7 @@ class Expressions:
             return f"({self.value(expr.operand)} != 0)"
         if isinstance(expr, Binary) and expr.op in ("and", "or"):
             op = "&&" if expr.op == "and" else "||"
-            return f"({self.boolean(expr.left)} {op} {self.boolean(expr.right)})"
+            return f"({self._test(expr.left)} {op} {self._test(expr.right)})"
         if isinstance(expr, Binary) and expr.op in COMPARISONS:
             if is_bool(expr.left) and is_bool(expr.right):
                 return (
@@ -177,6 +177,16 @@ class Expressions:
             then, otherwise = self.boolean(expr.then), self.boolean(expr.otherwise)
             return f"({self.boolean(expr.condition)} ? {then} : {otherwise})"
         return f"({self.value(expr)} != 0)"
+
+    def _test(self, expr: Expr) -> str:
+        """A comparison as an operand of && or ||.
+
+        GCC's front end would merge neighbours (a.x == 1 && a.y == 2) into one wide load, which keeps the
+        struct in memory and stalls on the narrow stores before it; a function call stops it.
+        """
+        code = self.boolean(expr)
+        is_comparison = isinstance(expr, Binary) and expr.op in COMPARISONS
+        return f"ina_test{code}" if is_comparison else code
 
     def _common(self, *exprs: Expr) -> CType:
         ranges = [range_of(expr) for expr in exprs]

@@ -69,11 +69,6 @@ class TypeLayout:
     arrays: list[NamedArray] = field(default_factory=list)
     declarations: list[str] = field(default_factory=list)
 
-    @property
-    def bytes_in_arrays(self) -> int:
-        """How much of the struct is arrays."""
-        return sum(array.count * array.width_bits // 8 for array in self.arrays)
-
 
 class Layout:
     """The C names of a program's state."""
@@ -135,19 +130,29 @@ class Layout:
         if header.metadata:
             return f"p->{self.names.get('meta', name)}"
         if header.stack:
-            return f"p->{self.names.get('header', header.stack)}[{header.stack_index}]"
-        return f"p->{self.names.get('header', name)}"
+            return f"{self.stack(header.stack)}[{header.stack_index}]"
+        where = "p->arrays->" if self.is_large(name) else "p->"
+        return where + self.names.get("header", name)
+
+    def is_large(self, name: str) -> bool:
+        """Whether the header holds arrays, or belongs to a stack.
+
+        Such headers are kept apart from the rest of the packet: indexing them takes their address,
+        and what has no address taken can live in machine registers.
+        """
+        header = self.program.headers[name]
+        return bool(header.stack) or bool(self.type_of(name).arrays)
 
     def valid(self, name: str) -> str:
         """The validity flag of a header instance."""
         header = self.program.headers[name]
         if header.stack:
-            return f"p->{self.names.get('header', header.stack)}_valid[{header.stack_index}]"
+            return f"{self.stack(header.stack)}_valid[{header.stack_index}]"
         return f"p->{self.names.get('header', name)}_valid"
 
     def stack(self, name: str) -> str:
         """The array of a stack; ``_valid`` and ``_next`` are its companions."""
-        return f"p->{self.names.get('header', name)}"
+        return f"p->arrays->{self.names.get('header', name)}"
 
     def type_of(self, header: str) -> TypeLayout:
         """Layout of an instance's type."""

@@ -8,8 +8,6 @@ from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
 from ina.switch.ir.stmt import CopyHeader, CopyStack, MarkToDrop, SetValid, ShiftStack, Truncate
 from ina.switch.ir.walk import pipeline_parts, targets, walk
 
-_LARGE_ARRAY_BYTES = 64
-
 
 def emit_process(layout: Layout, out: Writer, most_header_bytes: int) -> None:
     """``process_one`` and the batch entry point."""
@@ -23,18 +21,12 @@ def emit_process(layout: Layout, out: Writer, most_header_bytes: int) -> None:
         _replicas(layout, out)
         saved = _saved(layout)
         for number, path in enumerate(saved):
-            out.line(
-                f"const __typeof__({path}) saved_{number} = {path};"
-                if "[" not in path
-                else f"__typeof__({path}) saved_{number};"
-            )
-            if "[" in path:
-                out.line(f"memcpy(&saved_{number}, &{path}, sizeof saved_{number});")
+            _save(out, path, number)
         with out.block("for (uint32_t i = 0; i < copies; i++)"):
             if saved:
                 with out.block("if (i > 0)"):
                     for number, path in enumerate(saved):
-                        out.line(f"memcpy(&{path}, &saved_{number}, sizeof saved_{number});")
+                        _restore(out, path, number)
             _send(layout, out)
     out.line()
     with out.block(
@@ -61,22 +53,43 @@ def _set(layout: Layout, out: Writer, field: str, value: str, width_bits: int) -
         out.line(f"{target} = ({value}){cut};")
 
 
+def _is_stack_array(path: str) -> bool:
+    """Whether the path is a C array (a whole stack or its validity), which = does not copy."""
+    return path.startswith("p->arrays->") and not path.endswith("]") and "." not in path
+
+
+def _save(out: Writer, path: str, number: int) -> None:
+    if _is_stack_array(path):
+        out.line(f"__typeof__({path}) saved_{number};")
+        out.line(f"memcpy(&saved_{number}, &{path}, sizeof saved_{number});")
+    else:
+        out.line(f"const __typeof__({path}) saved_{number} = {path};")
+
+
+def _restore(out: Writer, path: str, number: int) -> None:
+    if _is_stack_array(path):
+        out.line(f"memcpy(&{path}, &saved_{number}, sizeof saved_{number});")
+    else:
+        out.line(f"{path} = saved_{number};")
+
+
 def _receive(layout: Layout, out: Writer) -> None:
     program = layout.program
     out.line("packet storage;")
+    out.line("packet_arrays arrays;")
     out.line("packet *const p = &storage;")
+    out.line("p->arrays = &arrays;")
     out.line("p->data = in->data;")
     out.line("p->length = in->length;")
     out.line("p->truncate = UINT32_MAX;")
     for name, header in program.headers.items():
         if header.metadata:
-            path = layout.header(name)
-            out.line(f"memset(&{path}, 0, sizeof {path});")
+            out.line(f"{layout.header(name)} = ({layout.metadata[name].c_name}){{0}};")
         elif not header.stack:
-            path = layout.header(name)
             out.line(f"{layout.valid(name)} = 0;")
-            if layout.types[header.type.name].bytes_in_arrays < _LARGE_ARRAY_BYTES:
-                out.line(f"memset(&{path}, 0, sizeof {path});")
+            if not layout.is_large(name):
+                c_type = layout.types[header.type.name].c_name
+                out.line(f"{layout.header(name)} = ({c_type}){{0}};")
     for name in program.stacks:
         path = layout.stack(name)
         out.line(f"memset({path}, 0, sizeof {path});")
@@ -89,9 +102,7 @@ def _receive(layout: Layout, out: Writer) -> None:
     out.line("(void)parser_error;")
     _set(layout, out, "parser_error", "parser_error", 32)
     for name, header in program.headers.items():
-        if header.metadata or header.stack:
-            continue
-        if layout.types[header.type.name].bytes_in_arrays >= _LARGE_ARRAY_BYTES:
+        if not header.metadata and not header.stack and layout.is_large(name):
             path = layout.header(name)
             out.line(f"if (!{layout.valid(name)}) memset(&{path}, 0, sizeof {path});")
     if any(checksum.verify for checksum in program.checksums):

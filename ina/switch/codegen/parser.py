@@ -212,7 +212,7 @@ class _ParserEmitter:
             code = self._key(key, width)
             if mask != (1 << width) - 1:
                 code = f"({code} & {literal(mask)})"
-            terms.append(f"{code} == {literal(value)}")
+            terms.append(f"ina_test({code} == {literal(value)})")
         if case.values and not terms:
             return "true"
         return " && ".join(terms)

@@ -124,7 +124,7 @@ class Statements:
             self.out.line(f"{prefix}{valid} = 0;", stmt.source)
             return
         with self.out.block(f"if ({guard}!{valid})", source=stmt.source):
-            self.out.line(f"memset(&{header}, 0, sizeof {header});")
+            self.out.line(f"{header} = (__typeof__({header})){{0}};")
             self.out.line(f"{valid} = 1;")
 
     def _copy_stack(self, stmt: CopyStack) -> None:

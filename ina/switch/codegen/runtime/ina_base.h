@@ -16,6 +16,9 @@
 typedef unsigned __int128 ina_u128;
 typedef __int128 ina_i128;
 
+/* The same truth value, but the compiler's front end cannot merge it with its neighbours. */
+INA_INLINE bool ina_test(bool truth) { return truth; }
+
 INA_INLINE ina_u128 ina_u128_of(uint64_t high, uint64_t low) { return (ina_u128)high << 64 | low; }
 
 /* Reads n <= 8 bytes, network byte order. n is a constant: this is one or two loads and a swap. */
