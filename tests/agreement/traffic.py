@@ -1,0 +1,142 @@
+"""Seeded traffic: workers that follow the protocol, a network that repeats, and much else."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ina.protocol import serial
+from ina.protocol.codec import Header, encode_header
+from ina.protocol.spec import HEADER_BYTES, Flag, ValueType
+from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job
+from tests.agreement.frames import CE, PAYLOAD_OFFSET, Frame
+from tests.agreement.mutations import MUTATIONS, mutate_header
+from tests.agreement.reference import PortFrame
+
+HISTORY = 4096  # frames that may come again
+DELIVERED = 0.9  # share of results that reach their worker
+
+
+@dataclass
+class LiveJob:
+    """A job and how far its workers are: by lane, the chunk that each waits for."""
+
+    job: Job
+    first_seq: int
+    waiting: list[list[int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        window = self.job.slots // 2
+        lanes = [serial.add(self.first_seq, lane) for lane in range(window)]
+        self.waiting = [list(lanes) for _ in self.job.workers]
+
+    def deliver(self, worker: int, seq: int) -> None:
+        """The worker has a result; it goes on in that lane if it has waited for it."""
+        lanes = self.waiting[worker]
+        if seq in lanes:
+            lanes[lanes.index(seq)] = serial.add(seq, self.job.slots // 2)
+
+
+def make_jobs(rng: random.Random, sizes: list[int], slots: list[int]) -> list[Job]:
+    """Returns one job a size, in adjacent slot ranges; some share ports, some addresses."""
+    jobs = []
+    first_slot = 0
+    for number, (size, count) in enumerate(zip(sizes, slots, strict=True)):
+        one_port = rng.random() < 0.3
+        workers = tuple(
+            Endpoint(
+                port=1 if one_port else worker + 1,
+                ipv4=0x0A000001 + (number << 8) + (0 if rng.random() < 0.2 else worker),
+                udp_port=20000 + 64 * number + worker,
+            )
+            for worker in range(size)
+        )
+        jobs.append(Job(number, rng.randrange(1, 1 << 17), first_slot, count, workers))
+        first_slot += count
+    return jobs
+
+
+class Traffic:
+    """What arrives at the switch. The same seed gives the same packets, given the same results."""
+
+    def __init__(self, rng: random.Random, values: int, jobs: list[Job]) -> None:
+        self.rng = rng
+        self.values = values
+        self.jobs = {job.number: self._live(job) for job in jobs}
+        self.history: deque[PortFrame] = deque(maxlen=HISTORY)
+        self.last_epoch = max(job.epoch for job in jobs)
+
+    def _live(self, job: Job) -> LiveJob:
+        near_the_wrap = self.rng.random() < 0.5
+        first = 2**32 - 4 * job.slots if near_the_wrap else job.slots * self.rng.randrange(1000)
+        return LiveJob(job, first)
+
+    def next(self) -> PortFrame:
+        """Returns the port and bytes of the next frame."""
+        kind = self.rng.random()
+        if kind < 0.70 or not self.history:
+            arrival = self._contribution({})
+            self.history.append(arrival)
+            return arrival
+        if kind < 0.82:
+            return self.rng.choice(self.history)
+        if kind < 0.90:
+            return self._contribution(None)
+        return self._mutated()
+
+    def _contribution(self, changes: dict[str, Any] | None) -> PortFrame:
+        """A worker's next packet; None changes its header in some way that matters."""
+        rng = self.rng
+        live = rng.choice(list(self.jobs.values()))
+        worker = rng.randrange(len(live.job.workers))
+        seq = rng.choice(live.waiting[worker])
+        flags = Flag(0)
+        for flag in Flag:
+            if rng.random() < 0.03:
+                flags |= flag
+        header = Header(
+            flags=flags,
+            job=live.job.number,
+            epoch=live.job.epoch % (1 << EPOCH_BITS),
+            worker=worker,
+            priority=rng.getrandbits(4),
+            slot=seq % live.job.slots,
+            value_type=rng.choice(list(ValueType)),
+            value_count=0 if (seq * 2654435761) % 16 == 0 else self.values,
+            seq=seq,
+            contributors=1 << worker,
+            exponent=rng.getrandbits(8),
+            next_exponent=rng.getrandbits(8),
+        )
+        if changes is None:
+            header = replace(header, **mutate_header(rng, header, self.values))
+        payload = encode_header(header) + rng.randbytes(4 * header.value_count)
+        at = live.job.workers[worker]
+        tos = CE if rng.random() < 0.03 else rng.choice((0, 1, 2, 0xB8))
+        frame = Frame(payload, at.ipv4, at.udp_port, tos=tos, identification=rng.getrandbits(16))
+        return at.port, frame.build()
+
+    def _mutated(self) -> PortFrame:
+        port, data = self._contribution({})
+        mutation: Callable[[random.Random, int, bytes], PortFrame] = self.rng.choice(MUTATIONS)
+        return mutation(self.rng, port, data)
+
+    def observe(self, departures: list[PortFrame]) -> None:
+        """Takes what left the switch: most of it reaches the workers."""
+        for _, data in departures:
+            payload = data[PAYLOAD_OFFSET:]
+            if len(payload) >= HEADER_BYTES and self.rng.random() < DELIVERED:
+                live = self.jobs.get(int.from_bytes(payload[2:4], "big"))
+                if live is not None and payload[0] == 0x12 and payload[6] < len(live.waiting):
+                    live.deliver(payload[6], int.from_bytes(payload[12:16], "big"))
+
+    def readmit(self) -> Job:
+        """Starts a random job over, in a newer epoch."""
+        job = self.rng.choice(list(self.jobs.values())).job
+        self.last_epoch += self.rng.choice((1, 1, 1, 5, 1 << EPOCH_BITS))
+        job = replace(job, epoch=self.last_epoch)
+        self.jobs[job.number] = self._live(job)
+        return job

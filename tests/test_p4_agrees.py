@@ -1,0 +1,228 @@
+"""The compiled P4 program does what the reference model says, on any packets.
+
+Every frame goes to `ina.protocol.switch_model` and to the compiled program in the soft switch. They
+must send the same bytes to the same ports, and count alike.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from ina.protocol import serial
+from ina.protocol.codec import Header, encode
+from ina.protocol.slot_model import Outcome, add_int32
+from ina.protocol.spec import DropReason, Flag, ValueType
+from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job
+from tests.agreement.frames import PAYLOAD_OFFSET, SWITCH_MAC, Frame
+from tests.agreement.mutations import MUTATIONS
+from tests.agreement.pair import Pair
+from tests.agreement.program import CompiledSwitch
+from tests.agreement.reference import PortFrame
+from tests.agreement.traffic import Traffic, make_jobs
+
+SIZES = [1, 2, 3, 8, 32]  # workers of the jobs
+SLOTS = [2, 4, 16, 4, 2]
+READMIT_EVERY = 2000  # packets
+ORDINARY_PORT = 77
+
+
+@pytest.mark.parametrize(("values", "packets", "seed"), [(64, 100_000, 1), (256, 10_000, 2)])
+def test_random_packets(values: int, packets: int, seed: int) -> None:
+    rng = random.Random(seed)
+    jobs = make_jobs(rng, SIZES, SLOTS)
+    traffic = Traffic(rng, values, jobs)
+    with Pair(values) as pair:
+        pair.forward(SWITCH_MAC, ORDINARY_PORT)
+        for job in jobs:
+            pair.install(job)
+        for index in range(packets):
+            if index % READMIT_EVERY == READMIT_EVERY - 1:
+                pair.install(traffic.readmit())
+            traffic.observe(pair.process(*traffic.next()))
+        pair.check_counters()
+        seen = pair.reference.counts.packets
+    # The traffic went everywhere: every outcome of every job, every reason, ordinary frames.
+    assert {(job.number, Outcome.RESULT) for job in jobs} <= seen.keys()
+    assert {(job.number, outcome) for job in jobs[1:] for outcome in Outcome} <= seen.keys()
+    assert set(DropReason) <= seen.keys()
+    assert seen["forwarded"] > 0
+
+
+class Agreement(RuleBasedStateMachine):
+    """Chosen packets instead of likely ones; Hypothesis shrinks what it finds."""
+
+    VALUES = 64
+    workers = st.integers(0, 31)
+    steps = st.sampled_from([0, 0, 0, 1, 2, 4, -1, -4, 2**31 - 1, 2**31, -(2**31) + 1])
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pair = Pair(self.VALUES)
+        self.jobs: dict[int, Job] = {}
+        self.epoch = 0
+        self.seq = 0
+        self.history: list[PortFrame] = []
+
+    @initialize(
+        sizes=st.lists(st.sampled_from([1, 2, 3, 32]), min_size=1, max_size=2),
+        seq=st.sampled_from([0, 2**31 - 2, 2**32 - 2]),
+    )
+    def start(self, sizes: list[int], seq: int) -> None:
+        self.seq = seq
+        for number, size in enumerate(sizes):
+            self.admit(number, size, ahead=1)
+
+    @rule(
+        number=st.integers(0, 1),
+        size=st.integers(1, 4),
+        ahead=st.sampled_from([1, 1 << 16, 1 << 30]),
+    )
+    def admit(self, number: int, size: int, ahead: int) -> None:
+        if self.epoch + ahead >= 2**31:
+            return
+        self.epoch += ahead
+        workers = tuple(Endpoint(1 + w % 2, 0x0A000001 + number, 3000 + w) for w in range(size))
+        self.jobs[number] = Job(number, self.epoch, first_slot=2 * number, slots=4, workers=workers)
+        self.pair.install(self.jobs[number])
+
+    @precondition(lambda self: self.jobs)
+    @rule(data=st.data())
+    def end(self, data: st.DataObject) -> None:
+        number = data.draw(st.sampled_from(sorted(self.jobs)))
+        del self.jobs[number]
+        self.pair.remove(number)
+
+    @precondition(lambda self: self.jobs)
+    @rule(
+        data=st.data(),
+        step=steps,
+        flags=st.integers(0, 255),
+        tos=st.integers(0, 3),
+        exponent=st.integers(0, 255),
+        slot=st.none() | st.integers(0, 5),
+        value=st.sampled_from([0, 1, -1, 2**31 - 1, -(2**31)]),
+        with_values=st.sampled_from([True, True, True, False]),
+    )
+    def contribute(
+        self,
+        data: st.DataObject,
+        step: int,
+        flags: int,
+        tos: int,
+        exponent: int,
+        slot: int | None,
+        value: int,
+        with_values: bool,
+    ) -> None:
+        job = self.jobs[data.draw(st.sampled_from(sorted(self.jobs)))]
+        worker = data.draw(st.integers(0, len(job.workers) - 1))
+        seq = serial.add(self.seq, step)
+        header = Header(
+            flags=Flag(flags),
+            job=job.number,
+            epoch=job.epoch % (1 << EPOCH_BITS),
+            worker=worker,
+            slot=seq % job.slots if slot is None else slot,
+            value_type=ValueType.FLOAT32,
+            value_count=self.VALUES if with_values else 0,
+            seq=seq,
+            contributors=1 << worker,
+            next_exponent=exponent,
+        )
+        at = job.workers[worker]
+        payload = encode(header, [value] * header.value_count)
+        self.send(at.port, Frame(payload, at.ipv4, at.udp_port, tos=tos).build())
+
+    @precondition(lambda self: self.jobs)
+    @rule(data=st.data())
+    def whole_round(self, data: st.DataObject) -> None:
+        job = self.jobs[data.draw(st.sampled_from(sorted(self.jobs)))]
+        for worker, at in enumerate(job.workers):
+            header = Header(
+                job=job.number,
+                epoch=job.epoch % (1 << EPOCH_BITS),
+                worker=worker,
+                slot=self.seq % job.slots,
+                value_count=self.VALUES,
+                seq=self.seq,
+            )
+            payload = encode(header, range(worker, worker + self.VALUES))
+            self.send(at.port, Frame(payload, at.ipv4, at.udp_port).build())
+
+    @rule(step=st.sampled_from([1, 2, 4]))
+    def advance(self, step: int) -> None:
+        self.seq = serial.add(self.seq, step)
+
+    @precondition(lambda self: self.history)
+    @rule(data=st.data())
+    def again(self, data: st.DataObject) -> None:
+        self.pair.process(*data.draw(st.sampled_from(self.history)))
+
+    @precondition(lambda self: self.history)
+    @rule(data=st.data(), mutation=st.sampled_from(MUTATIONS), seed=st.integers(0, 2**16))
+    def mutated(self, data: st.DataObject, mutation: object, seed: int) -> None:
+        assert callable(mutation)
+        arrival = data.draw(st.sampled_from(self.history))
+        self.pair.process(*mutation(random.Random(seed), *arrival))
+
+    def send(self, port: int, data: bytes) -> None:
+        self.history.append((port, data))
+        self.pair.process(port, data)
+
+    def teardown(self) -> None:
+        try:
+            self.pair.check_counters()
+        finally:
+            self.pair.compiled.close()
+
+
+Agreement.TestCase.settings = settings(
+    max_examples=60,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+TestAgreement = Agreement.TestCase
+
+
+def test_no_datagram_of_a_stranger_changes_a_sum() -> None:
+    """100,000 random and mutated datagrams from other ports, between the packets of honest rounds.
+
+    The sums are checked by plain addition, without the reference model.
+    """
+    values, workers, per_packet, rounds = 64, 4, 50, 500
+    rng = random.Random(3)
+    at = tuple(Endpoint(port + 1, 0x0A000001 + port, 4000) for port in range(workers))
+    job = Job(0, epoch=9, first_slot=0, slots=4, workers=at)
+    switch = CompiledSwitch(values)
+    switch.install(job)
+    strangers = 0
+    for seq in range(rounds):
+        header = Header(job=0, epoch=9, slot=seq % 4, seq=seq, value_count=values)
+        total: tuple[int, ...] = (0,) * values
+        for worker in range(workers):
+            numbers = tuple(rng.randrange(-(2**31), 2**31) for _ in range(values))
+            total = add_int32(total, numbers)
+            payload = encode(replace(header, worker=worker), numbers)
+            honest = Frame(payload, at[worker].ipv4, at[worker].udp_port).build()
+            for _ in range(per_packet):
+                _, attack = rng.choice(MUTATIONS)(rng, 0, honest)
+                assert switch.process(rng.choice((0, 5, 99, 509)), attack) == []
+                strangers += 1
+            sent = switch.process(at[worker].port, honest)
+        assert len(sent) == workers
+        for _, result in sent:
+            assert result[PAYLOAD_OFFSET + 24 :] == encode(header, total)[24:]
+    assert strangers == 100_000
+    counts = switch.job_counts(job)
+    assert counts["contributions"][0] == rounds * workers
+    assert counts["results"][0] == rounds
+    assert switch.drops(DropReason.MEMBER)[0] > strangers // 4
+    assert switch.drops(DropReason.MALFORMED)[0] > strangers // 10
+    switch.close()
