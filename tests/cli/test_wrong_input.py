@@ -44,10 +44,34 @@ def taken_udp() -> Iterator[str]:
         yield f"127.0.0.1:{holder.getsockname()[1]}"
 
 
-def test_unknown_configuration_key(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_unknown_configuration_key(command: str, tmp_path: Path) -> None:
     config = tmp_path / "controller.toml"
     config.write_text("[jobs]\nsltos = 512\n")
-    assert_refused(ina("controller", "--config", config), "controller.toml", "jobs.sltos")
+    assert_refused(ina("controller", command, config), "controller.toml", "jobs.sltos")
+
+
+def test_controller_port_in_use(taken_tcp: str, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        free = probe.getsockname()[1]
+    config = tmp_path / "controller.toml"
+    config.write_text(f"[switch]\ndata_udp_port = {free}\n")
+    outcome = ina("controller", "run", config, "--embedded-switch", "--listen", taken_tcp)
+    assert_refused(outcome, taken_tcp)
+
+
+def test_no_switch_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+    outcome = ina("controller", "run", "--listen", "127.0.0.1:0", "--switch", address)
+    assert_refused(outcome, address)
+
+
+def test_no_controller_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+    assert_refused(ina("job", "list", "--controller", address), address)
 
 
 def test_p4runtime_port_in_use(taken_tcp: str) -> None:

@@ -1,0 +1,53 @@
+"""Servers end when they are told to, by either signal, and leave nothing behind."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+SWITCH = ["switch", "--port", "1=udp:127.0.0.1:0", "--grpc-addr", "127.0.0.1:0"]
+CONTROLLER = ["controller", "run", "--listen", "127.0.0.1:0", "--switch"]
+DEADLINE_S = 60.0
+
+
+def start(*args: str) -> tuple[subprocess.Popen[str], dict[str, Any]]:
+    """A server that has said that it is ready, and what it said."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ina", *args, "--json"], stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        pytest.fail(process.communicate(timeout=DEADLINE_S)[1])
+    return process, json.loads(line)
+
+
+def stop(process: subprocess.Popen[str], sign: signal.Signals) -> tuple[int, str]:
+    """The exit code and what was said on stderr."""
+    process.send_signal(sign)
+    try:
+        _, said = process.communicate(timeout=DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
+    return process.returncode, said
+
+
+@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_server_ends_by_signal(sign: signal.Signals, code: int) -> None:
+    switch, ready = start(*SWITCH)
+    address = ready["grpc_addr"]
+    controller, _ = start(*CONTROLLER, address)
+    assert stop(controller, sign) == (code, "")
+    assert stop(switch, sign) == (code, "")
+    host, _, port = address.rpartition(":")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((host, int(port)), timeout=5)
