@@ -1,0 +1,98 @@
+"""``ina controller`` and ``ina job`` as processes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.controller.workers import workers_of
+
+TIMEOUT_S = 120
+
+
+def ina(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ina", *args], capture_output=True, text=True, timeout=TIMEOUT_S
+    )
+
+
+def config_file(tmp_path: Path, text: str = "") -> Path:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        udp_port = probe.getsockname()[1]
+    path = tmp_path / "controller.toml"
+    path.write_text(
+        f'listen = "127.0.0.1:0"\n[switch]\nvalues = 64\ndata_udp_port = {udp_port}\n{text}'
+    )
+    return path
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A controller with its own switch, and its address."""
+    command = [sys.executable, "-m", "ina", "controller", "run", str(config_file(tmp_path))]
+    with subprocess.Popen(
+        [*command, "--embedded-switch", "--json"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            yield process, json.loads(process.stdout.readline())["controller"]
+        finally:
+            process.kill()
+
+
+def test_run_list_show_stop(running: tuple[subprocess.Popen[str], str]) -> None:
+    process, address = running
+    assert ina("job", "list", "--controller", address).stdout == "no jobs\n"
+    with workers_of(address) as workers:
+        joined = workers.run_job("train", 2)
+        (job,) = json.loads(ina("job", "list", "--controller", address, "--json").stdout)
+        assert (job["name"], job["state"], job["joined"]) == ("train", "running", [0, 1])
+        listed = ina("job", "list", "--controller", address).stdout
+        assert "train" in listed
+        shown = json.loads(ina("controller", "show", "--controller", address, "--json").stdout)
+        assert len(shown["entries"]) == 6
+        assert {"name", "label", "packets"} <= shown["counters"][0].keys()
+        assert (
+            "admit_member(worker_bit=2)"
+            in ina("controller", "show", "--controller", address).stdout
+        )
+        workers.leave("train", 0, joined.epoch)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(TIMEOUT_S) == 128 + signal.SIGTERM
+    refused = ina("job", "list", "--controller", address)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(f"error: controller {address}: ")
+    assert refused.stderr.count("\n") == 1
+
+
+def test_interrupt_is_130(running: tuple[subprocess.Popen[str], str]) -> None:
+    process, _ = running
+    process.send_signal(signal.SIGINT)
+    assert process.wait(TIMEOUT_S) == 130
+
+
+def test_check_says_ok_or_where(tmp_path: Path) -> None:
+    good = config_file(tmp_path)
+    assert ina("controller", "check", str(good)).stdout == f"{good}: ok\n"
+    assert json.loads(ina("controller", "check", str(good), "--json").stdout)["config"]
+    bad = config_file(tmp_path, "[jobs]\nslot = 4\n")
+    refused = ina("controller", "check", str(bad))
+    assert (refused.returncode, refused.stderr) == (2, f"error: {bad}: jobs.slot: unknown key\n")
+
+
+def test_a_listen_port_in_use() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        refused = ina("controller", "run", "--listen", address)
+    said = f"error: cannot listen on {address}: Address already in use\n"
+    assert (refused.returncode, refused.stderr) == (2, said)

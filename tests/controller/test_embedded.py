@@ -1,0 +1,94 @@
+"""Embedded: what it starts works, what it cannot start it says, what it stops is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from ina.controller.embedded import Embedded
+from ina.errors import InaError
+from tests.controller.workers import workers_of
+
+
+def threads() -> list[str]:
+    return sorted(thread.name for thread in threading.enumerate() if thread.is_alive())
+
+
+def sockets() -> int:
+    links = Path("/proc/self/fd")
+    return sum(
+        os.readlink(link).startswith("socket:") for link in links.iterdir() if link.is_symlink()
+    )
+
+
+def free_to_listen(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        return probe.connect_ex((host, int(port))) != 0
+
+
+def test_both_run_and_are_gone_afterwards() -> None:
+    with Embedded(values=64):
+        pass  # gRPC keeps a few descriptors of its own from here on
+    before = sockets()
+    with Embedded(values=64) as embedded:
+        with workers_of(embedded.controller_addr) as workers:
+            workers.run_job("j", 2)
+            assert len(embedded.show().entries) == 6
+        addresses = [embedded.controller_addr, embedded.switch.grpc_addr]
+        assert "ina-controller" in threads()
+        assert not any(map(free_to_listen, addresses))
+    assert "ina-controller" not in threads()
+    assert all(map(free_to_listen, addresses))
+    assert sockets() <= before
+    embedded.close()  # again: nothing happens
+
+
+def test_it_works_inside_a_running_event_loop() -> None:
+    async def scenario() -> int:
+        with Embedded(values=64) as embedded:
+            return embedded.show().slots_total
+
+    assert asyncio.run(scenario()) == 8192
+
+
+def test_two_in_one_process() -> None:
+    with Embedded(values=64) as first, Embedded(values=256) as second:
+        for embedded, values in ((first, 64), (second, 256)):
+            with workers_of(embedded.controller_addr) as workers:
+                assert workers.create("j", 1).values_per_packet == values
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"values": 65}, "switch.values: 65 is not 64 or 256"),
+        ({"slots": 3}, "jobs.slots: expected `int` that's a multiple of 2"),
+        ({"host": "203.0.113.1"}, "203.0.113.1.*Cannot assign requested address"),
+        ({"host": "here"}, "'here' is not an IPv4 address"),
+        ({"loss_rate": 1.5}, "loss rate 1.5"),
+    ],
+)
+def test_what_cannot_start_is_said_to_the_caller(settings: dict[str, int], said: str) -> None:
+    before = threads()
+    with pytest.raises(InaError, match=said) as caught:
+        Embedded(**settings).__enter__()  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+    assert threads() == before
+
+
+def test_a_machine_without_a_compiler_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CC", "no-such-compiler")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("INA_CACHE_DIR", str(tmp_path))
+    with pytest.raises(InaError, match="compiler"):
+        Embedded(values=64).__enter__()

@@ -1,0 +1,86 @@
+"""Real sessions through one controller and one switch: two jobs side by side, then one again."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+import numpy.typing as npt
+
+from ina.controller.embedded import Embedded
+from ina.host import Session
+
+Ints = npt.NDArray[np.int32]
+ELEMS = 5_000
+ROUNDS = 3
+
+
+def inputs(job: str, rank: int) -> Ints:
+    seed = [ord(job), rank]
+    return np.random.default_rng(seed).integers(-(2**20), 2**20, ELEMS, dtype=np.int32)
+
+
+def work(address: str, job: str, rank: int, world_size: int, gate: threading.Barrier) -> Ints:
+    total = inputs(job, rank)
+    with Session.join(address, job, rank, world_size, timeout_s=60) as session:
+        gate.wait(60)  # both jobs run before either sends
+        for _ in range(ROUNDS):
+            total = np.asarray(session.all_reduce(total))
+        gate.wait(60)
+    return total
+
+
+def expected(job: str, world_size: int) -> Ints:
+    total = sum(inputs(job, rank).astype(np.int64) for rank in range(world_size))
+    return np.asarray(total * world_size ** (ROUNDS - 1)).astype(np.int32)
+
+
+def test_two_jobs_at_once_and_their_counters() -> None:
+    sizes = {"a": 2, "b": 3}
+    gate = threading.Barrier(sum(sizes.values()) + 1)
+    with Embedded(values=64) as embedded, ThreadPoolExecutor(8) as pool:
+        sums: dict[str, list[Future[Ints]]] = {
+            job: [
+                pool.submit(work, embedded.controller_addr, job, rank, size, gate)
+                for rank in range(size)
+            ]
+            for job, size in sizes.items()
+        }
+        gate.wait(60)
+        gate.wait(60)
+        for job, size in sizes.items():
+            for result in sums[job]:
+                np.testing.assert_array_equal(result.result(60), expected(job, size))
+        shown = embedded.show()
+        assert not shown.entries
+        assert shown.slots_used == 0
+
+
+def test_a_running_job_is_counted_by_packet() -> None:
+    with Embedded(values=64) as embedded:
+        with Session.join(embedded.controller_addr, "j", 0, 1) as session:
+            session.all_reduce(np.ones(640, np.int32))
+            counters = {
+                (counter.name, counter.label): counter.packets
+                for counter in embedded.show().counters
+            }
+            assert counters["job_results", "job j"] >= 10
+            assert counters["member_packets", "job j rank 0"] >= 10
+            assert counters["drops", "member"] == 0
+        with Session.join(embedded.controller_addr, "j", 0, 1):
+            fresh = {c.name: c.packets for c in embedded.show().counters if c.label == "job j"}
+            assert fresh["job_results"] == 0  # the new incarnation counts from 0
+
+
+def test_a_job_starts_again_on_the_same_slots() -> None:
+    with Embedded(values=64, slots=8192) as embedded:  # one range: always the same slots
+        for turn in range(3):
+            gate = threading.Barrier(2)
+            with ThreadPoolExecutor(2) as pool:
+                results = [
+                    pool.submit(work, embedded.controller_addr, "j", rank, 2, gate)
+                    for rank in range(2)
+                ]
+                for result in results:
+                    np.testing.assert_array_equal(result.result(60), expected("j", 2), str(turn))

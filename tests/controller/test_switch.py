@@ -1,0 +1,215 @@
+"""The southbound side against a real soft switch: order, read-back, restart, election, loss."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator, Sequence
+from ipaddress import IPv4Address
+from typing import Any
+
+import pytest
+from finsy import P4TableAction, P4TableEntry, P4TableMatch
+from finsy.p4entity import P4Entity
+
+from ina.controller.app import ControllerApp
+from ina.controller.config import Config, make_config
+from ina.controller.errors import ListenError, SwitchError
+from ina.controller.jobs import Endpoint, Job
+from ina.controller.memory import SlotRange
+from ina.controller.plan import plan_job
+from ina.controller.southbound import P4RuntimeSession
+from ina.controller.switch_writer import SwitchWriter
+from ina.p4 import compiled, names
+from ina.switch.ports import UdpPort
+from ina.switch.server import SoftSwitch
+
+
+@pytest.fixture
+def switch() -> Iterator[SoftSwitch]:
+    with SoftSwitch([UdpPort(1)]) as running:
+        yield running
+
+
+def drive(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(scenario, 120))
+
+
+def config_for(switch: SoftSwitch, listen: str = "127.0.0.1:0") -> Config:
+    settings = {"grpc_addr": switch.grpc_addr, "values": 64}
+    return make_config({"listen": listen, "switch": settings}, "test")
+
+
+def two_workers(epoch: int) -> Job:
+    job = Job("j", 7, 2, SlotRange(0, 64, 64), 0.0, epoch=epoch)
+    for rank in range(2):
+        job.members[rank] = Endpoint(IPv4Address("127.0.0.1"), 4000 + rank, 1)
+    return job
+
+
+async def prepared(switch: SoftSwitch, election_id: int = 1) -> tuple[SwitchWriter, int | None]:
+    session = await P4RuntimeSession.connect(switch.grpc_addr, 1, election_id=election_id)
+    writer = SwitchWriter(session)
+    mark = await writer.prepare(fresh=await session.set_pipeline(compiled(64)))
+    return writer, mark
+
+
+class OrderKeeper:
+    """Stands before a session and notes the tables in the order of writing."""
+
+    def __init__(self, session: P4RuntimeSession) -> None:
+        self._session = session
+        self.log: list[str] = []
+
+    def _note(self, what: str, entities: Sequence[P4Entity]) -> None:
+        for entity in entities:
+            self.log.append(f"{what} {getattr(entity, 'table_id', type(entity).__name__)}")
+
+    async def insert(self, entities: Sequence[P4Entity]) -> None:
+        self._note("insert", entities)
+        await self._session.insert(entities)
+
+    async def modify(self, entities: Sequence[P4Entity]) -> None:
+        await self._session.modify(entities)
+
+    async def delete(self, entities: Sequence[P4Entity]) -> None:
+        self._note("delete", entities)
+        await self._session.delete(entities)
+
+
+def test_members_go_in_last_and_out_first(switch: SoftSwitch) -> None:
+    async def scenario() -> None:
+        writer, _ = await prepared(switch)
+        session = writer.session
+        keeper = OrderKeeper(session)
+        writer.session = keeper  # type: ignore[assignment]
+        plan = plan_job(two_workers(5))
+        await writer.install(plan, 7, 5)
+        assert keeper.log[-2:] == [f"insert {names.MEMBERS}"] * 2
+        assert keeper.log[-3] == f"insert {names.JOBS}"
+        keeper.log.clear()
+        await writer.remove(plan)
+        assert keeper.log[:2] == [f"delete {names.MEMBERS}"] * 2
+        assert keeper.log[2] == f"delete {names.JOBS}"
+        await session.close()
+
+    drive(scenario())
+
+
+def test_a_failed_install_leaves_nothing(switch: SoftSwitch) -> None:
+    async def scenario() -> None:
+        writer, _ = await prepared(switch)
+        plan = plan_job(two_workers(5))
+        match = dict(plan.member(1).match)
+        await writer.session.insert(
+            [
+                P4TableEntry(
+                    names.MEMBERS,
+                    match=P4TableMatch(match),
+                    action=P4TableAction(names.ADMIT_MEMBER, worker_bit=4),
+                )
+            ]
+        )
+        with pytest.raises(
+            SwitchError, match=r"switch 127.0.0.1:\d+ device 1: .*members: there is an entry"
+        ):
+            await writer.install(plan, 7, 5)
+        assert [entry.table_id for entry in await writer.read_entries()] == ["jobs"]  # the mark
+        assert await writer.read_groups() == []
+        await writer.session.close()
+
+    drive(scenario())
+
+
+def test_a_second_controller_goes_on_with_the_epochs_and_clears_only_ina_tables(
+    switch: SoftSwitch,
+) -> None:
+    async def scenario() -> None:
+        first, mark = await prepared(switch)
+        assert mark is None
+        await first.install(plan_job(two_workers(5)), 7, 5)
+        foreign = P4TableEntry(
+            names.DMAC, match=P4TableMatch(dst_mac=9), action=P4TableAction(names.FORWARD, port=1)
+        )
+        await first.session.insert([foreign])
+        await first.session.close()
+        second, mark = await prepared(switch)
+        assert mark == 5
+        tables = sorted(entry.table_id for entry in await second.read_entries())
+        assert tables == ["dmac", "jobs"]
+        assert await second.read_groups() == []
+        await second.session.close()
+
+    drive(scenario())
+
+
+def test_only_one_controller_is_primary(switch: SoftSwitch) -> None:
+    async def scenario() -> None:
+        primary, _ = await prepared(switch, election_id=5)
+        with pytest.raises(SwitchError, match=r"another controller is primary \(election id 5\)"):
+            await P4RuntimeSession.connect(switch.grpc_addr, 1, election_id=4)
+        await primary.read_groups()
+        await primary.session.close()
+
+    drive(scenario())
+
+
+def test_a_demoted_controller_stops_writing(switch: SoftSwitch) -> None:
+    async def scenario() -> None:
+        former, _ = await prepared(switch, election_id=5)
+        usurper, _ = await prepared(switch, election_id=6)
+        with pytest.raises(SwitchError):
+            await former.install(plan_job(two_workers(9)), 7, 9)
+        assert [entry.table_id for entry in await usurper.read_entries()] == ["jobs"]
+        await former.session.close()
+        await usurper.session.close()
+
+    drive(scenario())
+
+
+def test_a_switch_that_is_not_there() -> None:
+    async def scenario() -> None:
+        with pytest.raises(SwitchError, match=r"switch 127.0.0.1:1 device 1: ") as caught:
+            await P4RuntimeSession.connect("127.0.0.1:1", 1, timeout_s=0.5)
+        assert "\n" not in str(caught.value)
+
+    drive(scenario())
+
+
+def test_another_device_id_is_refused(switch: SoftSwitch) -> None:
+    async def scenario() -> None:
+        with pytest.raises(SwitchError, match=r"device 2: "):
+            await P4RuntimeSession.connect(switch.grpc_addr, 2)
+
+    drive(scenario())
+
+
+def test_a_switch_that_stops_is_an_error_of_the_next_call(switch: SoftSwitch) -> None:
+    async def scenario() -> None:
+        writer, _ = await prepared(switch)
+        await asyncio.to_thread(switch.stop)
+        with pytest.raises(SwitchError, match=r"switch 127.0.0.1:\d+ device 1: ") as caught:
+            await writer.install(plan_job(two_workers(5)), 7, 5)
+        assert "\n" not in str(caught.value)
+        await writer.session.close()
+
+    drive(scenario())
+
+
+def test_a_listen_address_in_use(switch: SoftSwitch) -> None:
+    async def scenario() -> None:
+        async with ControllerApp(config_for(switch)) as first:
+            with pytest.raises(ListenError, match=f"cannot listen on {first.listen_addr}: Address"):
+                async with ControllerApp(config_for(switch, first.listen_addr)):
+                    pass
+
+    drive(scenario())
+
+
+def test_a_pipeline_is_set_only_if_another_runs(switch: SoftSwitch) -> None:
+    async def scenario() -> None:
+        writer, _ = await prepared(switch)
+        assert not await writer.session.set_pipeline(compiled(64))
+        assert await writer.session.set_pipeline(compiled(256))
+        await writer.session.close()
+
+    drive(scenario())
