@@ -107,7 +107,7 @@ def _lines(process: subprocess.Popen[str], deadline: float) -> Iterator[str]:
 def _stop(process: subprocess.Popen[str]) -> None:
     if process.poll() is None:
         # The workers are in sessions of their own: note who they are while their parent lives.
-        family = _descendants(process.pid)
+        family = descendants(process.pid)
         process.terminate()
         try:
             process.wait(_STOP_S)
@@ -115,13 +115,13 @@ def _stop(process: subprocess.Popen[str]) -> None:
             process.kill()
             process.wait(_STOP_S)
         for pid, started in family:
-            if _started(pid) == started:
+            if start_time(pid) == started:
                 os.kill(pid, signal.SIGKILL)
     if process.stdout is not None:
         process.stdout.close()
 
 
-def _descendants(pid: int) -> list[tuple[int, str]]:
+def descendants(pid: int) -> list[tuple[int, str]]:
     """(pid, start time) of all children, grandchildren, …; the time tells a reused pid apart."""
     found = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
@@ -130,19 +130,21 @@ def _descendants(pid: int) -> list[tuple[int, str]]:
         except OSError:
             continue
         for child in children:
-            started = _started(child)
+            started = start_time(child)
             if started is not None:
                 found.append((child, started))
-                found += _descendants(child)
+                found += descendants(child)
     return found
 
 
-def _started(pid: int) -> str | None:
+def start_time(pid: int) -> str | None:
+    """When the process started, as the kernel counts it; None if it has ended."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    return text.rpartition(")")[2].split()[19]  # field 22 of proc(5), in clock ticks
+    fields = text.rpartition(")")[2].split()  # from field 3 of proc(5) on
+    return None if fields[0] in "ZX" else fields[19]  # dead but not yet buried is ended
 
 
 def _explain(tail: Sequence[str]) -> str:

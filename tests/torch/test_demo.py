@@ -1,0 +1,155 @@
+"""``ina demo`` and ``ina bench allreduce`` as a user runs them, and how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ina.cli import torchrun
+from ina.errors import DeadlineError
+
+_INA = [sys.executable, "-m", "ina"]
+_DEADLINE_S = 180.0
+
+
+def _ina(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*_INA, *arguments], capture_output=True, text=True, timeout=_DEADLINE_S, check=False
+    )
+
+
+def test_demo_with_loss(tmp_path: Path) -> None:
+    """Two workers, one epoch, 64 values a packet, 5 % loss: JSON, curve, and the same bits."""
+    ran = _ina(
+        *("demo", "--workers=2", "--epochs=1", "--values=64", "--loss-rate=0.05", "--json"),
+        f"--out={tmp_path}",
+    )
+    assert ran.returncode == 0, ran.stderr
+    report: dict[str, Any] = json.loads(ran.stdout)
+    assert report["failures"] == []
+    assert report["parameters_sha256"] == report["parameters_sha256_no_loss"]
+    assert len(report["parameters_sha256"]) == 64
+    assert report["accuracy_ina"] == report["accuracy_gloo"]
+    assert 0 < report["largest_parameter_difference"] < 1e-4
+    assert report["all_reduces_fallback"] == 0
+    assert report["all_reduces_network"] >= 22  # 22 steps of at least one bucket
+    assert report["contributions_summed"] == 2 * report["results"] > 0
+    assert report["drops_injected"] > 0
+    assert report["retransmissions"] > 0
+    assert report["ring_bytes"] == report["tensor_bytes"]  # 2 (n - 1) / n with n = 2
+    assert report["worker_bytes_received"] > report["tensor_bytes"]
+    assert [rank["rank"] for rank in report["ranks"]] == [0, 1]
+    assert Path(report["curve"]).read_bytes().startswith(b"\x89PNG")
+    assert json.loads((tmp_path / "report.json").read_text()) == report
+    said = ran.stderr.splitlines()
+    assert any(line.startswith("ina: INA_CONTROLLER is not set: rank 0 runs") for line in said)
+    assert any(line.startswith("with Gloo: epoch 1/1, loss") for line in said)
+
+
+def test_bench_allreduce() -> None:
+    ran = _ina("bench", "allreduce", "--workers=2", "--mib=0.25", "--repeats=3", "--json")
+    assert ran.returncode == 0, ran.stderr
+    (row,) = json.loads(ran.stdout)["rows"]
+    assert (row["workers"], row["mib"], row["sums_correct"]) == (2, 0.25, True)
+    assert row["algorithm_gbit_s"] == pytest.approx(8e-9 * 0.25 * 2**20 / row["ina_s"])
+    assert row["limit_share"] == pytest.approx(row["limit_s"] / row["ina_s"])
+    assert row["gloo_over_ina"] == pytest.approx(row["gloo_s"] / row["ina_s"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("demo", "--workers", "33"), "error: --workers 33: one switch sums 1 to 32 workers"),
+        (("demo", "--values", "100"), "error: --values 100: there are builds for 64 and 256"),
+        (("demo", "--loss-rate", "1"), "error: --loss-rate 1: want 0 <= rate < 1"),
+        (("demo", "--epochs", "0"), "error: --epochs 0: want at least 1"),
+        (("bench", "allreduce", "--workers", "2,33"), "error: --workers 33: want 2 to 32"),
+        (("bench", "allreduce", "--mib", "x"), "error: --mib x: want numbers"),
+    ],
+)
+def test_wrong_input_is_one_line(arguments: tuple[str, ...], message: str) -> None:
+    ran = _ina(*arguments)
+    assert ran.returncode == 2
+    assert ran.stdout == ""
+    assert len(ran.stderr.splitlines()) == 1
+    assert ran.stderr.startswith(message)
+
+
+def test_interrupted_demo_leaves_nothing(tmp_path: Path) -> None:
+    command = [*_INA, "demo", "--epochs=500", f"--out={tmp_path}"]
+    # A shell's background job ignores SIGINT, and children inherit that: undo it.
+    demo = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    try:
+        assert demo.stderr is not None
+        for line in demo.stderr:
+            if "epoch 1/" in line:
+                break
+        family = torchrun.descendants(demo.pid)
+        assert len(family) >= 5  # torchrun and four workers
+        demo.send_signal(signal.SIGINT)
+        assert demo.wait(30) == 130
+    finally:
+        demo.kill()
+        demo.communicate(timeout=10)
+    assert _still_there(family) == []
+
+
+_SCRIPT = """
+import os, sys, time
+if sys.argv[1] == "fail" and os.environ["RANK"] == "1":
+    raise ValueError("the second worker gives up")
+print("worker", os.environ["RANK"], flush=True)
+time.sleep(600)
+"""
+
+
+def test_failing_worker_is_explained(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(_SCRIPT)
+    with pytest.raises(torchrun.WorkersFailedError, match="ValueError: the second worker gives up"):
+        torchrun.run(
+            script, ["fail"], workers=2, environ={}, timeout_s=60, on_line=lambda line: None
+        )
+
+
+def test_deadline_leaves_nothing(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(_SCRIPT)
+    family: list[tuple[int, str]] = []
+    ready = []
+
+    def on_line(line: str) -> None:
+        ready.append(line)
+        if len(ready) == 2:
+            family.extend(torchrun.descendants(os.getpid()))
+
+    with pytest.raises(DeadlineError, match=r"script.py with 2 workers: not done after 10 s"):
+        torchrun.run(script, ["sleep"], workers=2, environ={}, timeout_s=10, on_line=on_line)
+    assert sorted(ready) == ["worker 0", "worker 1"]
+    assert len(family) >= 3
+    ours = [one for one in family if one not in torchrun.descendants(os.getpid())]
+    assert len(ours) >= 3  # whatever else this test process has started may go on
+    assert _still_there(ours) == []
+
+
+def _still_there(family: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Which of the processes live on, after a moment for the kernel to bury them."""
+    for _ in range(50):
+        left = [one for one in family if torchrun.start_time(one[0]) == one[1]]
+        if not left:
+            break
+        time.sleep(0.1)
+    return left
