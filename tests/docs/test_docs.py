@@ -20,7 +20,11 @@ all_pages = pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_
 @pytest.mark.timeout(600)
 def test_commands_run(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Blocks that cannot run here are named in the report; a page with no other is skipped."""
-    runnable = [block for block in blocks(page) if block.language in ("console", "python")]
+    runnable = [
+        block
+        for block in blocks(page)
+        if block.language in ("console", "python") or "file" in block.notes
+    ]
     if not runnable:
         pytest.skip("no commands on this page")
     runner = PageRunner(tmp_path)
