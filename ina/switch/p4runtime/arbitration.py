@@ -57,7 +57,8 @@ class Arbitration:
         if election_id is not None and any(
             other.election_id == election_id for other in role.clients if other is not client
         ):
-            raise invalid(f"election id {election_id} is another client's")
+            # finsy goes on as a backup when it reads "election id ... used".
+            raise invalid(f"election id {election_id} is already used by another client")
         if client.role is None:
             if len(role.clients) >= MAX_CLIENTS:
                 raise StatusError(
