@@ -83,7 +83,8 @@ def compile_program(
 
     Raises:
         P4cMissingError: no compiler.
-        P4CompileError: the source cannot be read, p4c refuses it, or does not end in 300 s.
+        P4CompileError: the source cannot be read, p4c refuses it or does not end in 300 s, or the
+            results cannot be written.
     """
     p4c = find_p4c()
     if not source.is_file():
@@ -100,10 +101,13 @@ def compile_program(
         _run(command, root, source)
         program = _tidy_paths(json.loads(json_file.read_text()))
         p4info = p4info_file.read_text()
-    out_dir.mkdir(parents=True, exist_ok=True)
     outputs = out_dir / f"{name}.json", out_dir / f"{name}.p4info.txtpb"
-    outputs[0].write_text(_dump(program))
-    outputs[1].write_text(p4info)
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+        outputs[0].write_text(_dump(program))
+        outputs[1].write_text(p4info)
+    except OSError as error:
+        raise P4CompileError(f"cannot write {out_dir}: {error.strerror}") from error
     return outputs
 
 

@@ -75,6 +75,14 @@ def test_a_missing_source_is_named(tmp_path: Path) -> None:
         compile_program(tmp_path / "nowhere.p4", tmp_path, "nowhere")
 
 
+@pytest.mark.usefixtures("p4c")
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    source = tmp_path / "minimal.p4"
+    source.write_text(MINIMAL)
+    with pytest.raises(P4CompileError, match=r"cannot write .*minimal\.p4: "):
+        compile_program(source, source, "minimal", {"PORT": "7"})
+
+
 def test_without_a_compiler_the_message_says_how_to_get_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
