@@ -19,6 +19,7 @@ class SessionStats:
     bytes_sent: int
     bytes_received: int
     retransmissions: int
+    overtaken: int  # of them, because the result of a packet sent later had come
     timeouts: int  # timer expiries; one can lead to several retransmissions
     duplicates: int  # results that had arrived before
     stale: int  # results of older chunks
@@ -50,6 +51,7 @@ class SessionStats:
             bytes_received=worker.payload_bytes_received
             + FRAME_OVERHEAD_BYTES * worker.packets_received,
             retransmissions=worker.retransmissions,
+            overtaken=worker.overtaken,
             timeouts=worker.timeouts,
             duplicates=worker.duplicates,
             stale=worker.stale,

@@ -138,6 +138,7 @@ void bind_core(nb::module_ &m) {
         .def_ro("payload_bytes_sent", &WorkerCounters::payload_bytes_sent)
         .def_ro("payload_bytes_received", &WorkerCounters::payload_bytes_received)
         .def_ro("retransmissions", &WorkerCounters::retransmissions)
+        .def_ro("overtaken", &WorkerCounters::overtaken)
         .def_ro("timeouts", &WorkerCounters::timeouts)
         .def_ro("duplicates", &WorkerCounters::duplicates)
         .def_ro("stale", &WorkerCounters::stale)

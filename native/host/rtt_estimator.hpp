@@ -23,9 +23,12 @@ class RttEstimator {
             srtt_ns_ = std::max<std::int64_t>(rtt_ns, 1);
             rttvar_ns_ = rtt_ns / 2;
         } else {
-            const std::int64_t error_ns = rtt_ns - srtt_ns_;
+            // A sample also holds the time that other workers took to mend their losses. So that
+            // their timeouts do not raise ours and ours theirs without end, one sample counts as
+            // twice the average at most, and raises it more slowly than it lowers it.
+            const std::int64_t error_ns = std::min(rtt_ns - srtt_ns_, srtt_ns_);
             rttvar_ns_ += (std::abs(error_ns) - rttvar_ns_) / 4;
-            srtt_ns_ = std::max<std::int64_t>(srtt_ns_ + error_ns / 8, 1);
+            srtt_ns_ = std::max<std::int64_t>(srtt_ns_ + error_ns / (error_ns > 0 ? 16 : 8), 1);
         }
         rto_ns_ = std::clamp(srtt_ns_ + 4 * rttvar_ns_, limits_.min_ns, limits_.max_ns);
         backoff_ = 0;

@@ -173,16 +173,21 @@ void WorkerCore::build_packet(Lane &lane) {
 std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
                                       std::size_t capacity) {
     if (stall_ || stalled(now_ns)) return 0;
-    std::size_t count = now_ns >= scan_at_ns_ ? resend_expired(now_ns, batch, capacity) : 0;
+    std::size_t count = overtaken_moved_ ? resend_overtaken(now_ns, batch, capacity) : 0;
+    if (now_ns >= scan_at_ns_ && count < capacity) {
+        count += resend_expired(now_ns, batch + count, capacity - count);
+    }
     while (count < capacity && !ready_.empty() && may_send_next(now_ns)) {
         Lane &lane = lanes_[ready_.front()];
         ready_.pop_front();
         build_packet(lane);
         lane.state = LaneState::kWaiting;
         lane.retries = 0;
+        lane.timeouts = 0;
         if (in_flight_++ == 0) heard_ns_ = now_ns;
+        link_newest(lane);
         batch[count++] = emit(lane, now_ns);
-        scan_at_ns_ = std::min(scan_at_ns_, lane_deadline_ns(lane));
+        scan_at_ns_ = std::min({scan_at_ns_, lane_deadline_ns(lane), quiet_deadline_ns()});
         scan_rto_ns_ = std::max(scan_rto_ns_, rtt_.timeout_ns(0));
     }
     return count;
@@ -233,6 +238,8 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     const std::int64_t rtt_ns = lane.retries == 0 ? now_ns - lane.sent_ns : 0;
     if (lane.retries == 0) {
         rtt_.on_sample(rtt_ns);
+        overtaken_moved_ |= lane.sent_ns > overtaken_ns_;
+        overtaken_ns_ = std::max(overtaken_ns_, lane.sent_ns);
         if (rtt_.timeout_ns(0) < scan_rto_ns_ / 2) scan_at_ns_ = now_ns;
     }
     const bool marked = ip_marked || (header.flags & wire::kFlagEcn) != 0;
@@ -282,6 +289,7 @@ void WorkerCore::write_result(const Lane &lane, const wire::Header &header,
 }
 
 void WorkerCore::advance(Lane &lane, std::uint8_t next_exponent, std::int64_t now_ns) {
+    unlink(lane);
     --in_flight_;
     if (in_flight_ == 0) scan_at_ns_ = kNever;
     lane.seq += window_;

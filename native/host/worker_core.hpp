@@ -79,6 +79,7 @@ class WorkerCore {
         Tensor *tensor;
         std::uint64_t first_chunk;
     };
+    static constexpr std::uint32_t kNoLane = UINT32_MAX;
     enum class LaneState : std::uint8_t { kIdle, kReady, kWaiting };
     struct Lane {
         std::uint32_t seq = 0;  // of the packet being prepared or in flight
@@ -86,10 +87,13 @@ class WorkerCore {
         bool exponent_round = false;
         bool non_finite = false;    // the chunk to send holds Inf or NaN
         std::uint8_t exponent = 0;  // agreed for the chunk to send
-        std::uint8_t retries = 0;   // of the packet in flight
+        std::uint8_t retries = 0;   // times that the packet in flight was sent again
+        std::uint8_t timeouts = 0;  // so many of them because its timer ran out
         bool has_history = false;   // at least one result was accepted on this lane
         Tensor *tensor = nullptr;
         std::uint64_t chunk = 0;
+        std::uint32_t newer = kNoLane;  // neighbours in order of sent_ns while kWaiting
+        std::uint32_t older = kNoLane;
         std::int64_t ready_since_ns = 0;
         std::int64_t sent_ns = 0;        // last time
         std::int64_t first_sent_ns = 0;  // of this packet
@@ -107,6 +111,9 @@ class WorkerCore {
     void write_result(const Lane &lane, const wire::Header &header, const std::uint8_t *values);
     void advance(Lane &lane, std::uint8_t next_exponent, std::int64_t now_ns);
     bool may_send_next(std::int64_t now_ns) const;
+    void link_newest(Lane &lane);
+    void unlink(Lane &lane);
+    std::size_t resend_overtaken(std::int64_t now_ns, PacketView *batch, std::size_t capacity);
     std::size_t resend_expired(std::int64_t now_ns, PacketView *batch, std::size_t capacity);
     std::size_t resend_probes(std::int64_t now_ns, PacketView *batch, std::size_t capacity);
     PacketView resend(Lane &lane, std::int64_t now_ns);
@@ -128,14 +135,20 @@ class WorkerCore {
     std::uint32_t first_lane_ = 0;                       // of the next tensor
     std::unordered_map<std::uint64_t, Tensor> tensors_;  // by id; pointers to elements stay valid
     std::deque<std::uint32_t> ready_;  // lanes in state kReady, in the order to send
-    std::uint32_t in_flight_ = 0;      // lanes in state kWaiting
+    std::uint32_t in_flight_ = 0;      // lanes in state kWaiting, linked from oldest_ to newest_
+    std::uint32_t oldest_ = kNoLane;
+    std::uint32_t newest_ = kNoLane;
     std::vector<std::uint64_t> completions_;
     std::optional<StallReport> stall_;
     WorkerCounters counters_;
 
-    // Timers. While results come, each lane has its own. Once nothing has been heard for a timeout,
-    // the most likely cause is a worker that is late with everything: then only a few lanes at a
-    // time are sent again, as probes, at doubling intervals.
+    // Loss recovery. In the flow, a packet counts as lost when the result of one that was sent a
+    // little later is here (as in RACK, RFC 8985): a late worker delays all results alike, so this
+    // does not mistake lateness for loss. Each lane's timer covers what nothing overtakes. Once
+    // nothing has been heard for a timeout, the most likely cause is a worker that is late with
+    // everything: then only a few lanes at a time are sent again, as probes, at doubling intervals.
+    std::int64_t overtaken_ns_ = 0;      // latest sent_ns of an answered packet that was sent once
+    bool overtaken_moved_ = false;       // since the lanes were last checked against it
     std::int64_t scan_at_ns_ = kNever;   // no timer runs out before
     std::int64_t scan_rto_ns_ = 0;       // the largest timeout that scan_at_ns_ was computed with
     std::int64_t last_progress_ns_ = 0;  // a result was accepted, or a tensor came to an idle core
@@ -143,7 +156,7 @@ class WorkerCore {
     std::int64_t last_resend_ns_ = 0;
     std::int64_t resumed_ns_ = 0;  // results came again after a quiet time: lane timers start anew
     bool quiet_ = false;
-    std::uint32_t probe_cursor_ = 0;
+    std::uint32_t probes_ = 0;  // of the last round
 };
 
 }  // namespace ina::host

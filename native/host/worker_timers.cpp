@@ -6,15 +6,26 @@
 namespace ina::host {
 namespace {
 
-// Lanes that one round of probes sends again: an eighth, but so many at least that small windows
-// recover from loss as fast as without this limit.
-constexpr std::uint32_t kMinProbes = 16;
+// Lanes that a round of probes sends again: few at first, for at the end of a tensor only lost
+// packets are left; then twice as many each time, up to an eighth of the window.
+constexpr std::uint32_t kFirstProbes = 4;
+constexpr std::uint32_t kMinProbeLimit = 16;
 constexpr std::uint32_t kProbeShare = 8;
+
+// How much later a packet must have been sent than an unanswered one for its result to prove a
+// loss: half the smoothed round-trip time, and at least this. Results of one batch come in any
+// order.
+constexpr std::int64_t kMinReorderingNs = 20'000;
+constexpr int kMaxToleranceDoublings = 6;
+
+// A lane's own timer is that many timeouts long: while results come, being overtaken is the better
+// sign of loss, and when none come the probes are due first.
+constexpr std::int64_t kLaneTimeouts = 4;
 
 }  // namespace
 
 std::int64_t WorkerCore::lane_deadline_ns(const Lane &lane) const {
-    return std::max(lane.sent_ns, resumed_ns_) + rtt_.timeout_ns(lane.retries);
+    return std::max(lane.sent_ns, resumed_ns_) + kLaneTimeouts * rtt_.timeout_ns(lane.timeouts);
 }
 
 std::int64_t WorkerCore::quiet_deadline_ns() const {
@@ -29,31 +40,67 @@ bool WorkerCore::may_send_next(std::int64_t now_ns) const {
     return now_ns >= next.ready_since_ns + rtt_.timeout_ns(0);
 }
 
+void WorkerCore::link_newest(Lane &lane) {
+    const auto index = static_cast<std::uint32_t>(lane_index(lane));
+    lane.older = newest_;
+    lane.newer = kNoLane;
+    (newest_ == kNoLane ? oldest_ : lanes_[newest_].newer) = index;
+    newest_ = index;
+}
+
+void WorkerCore::unlink(Lane &lane) {
+    (lane.older == kNoLane ? oldest_ : lanes_[lane.older].newer) = lane.newer;
+    (lane.newer == kNoLane ? newest_ : lanes_[lane.newer].older) = lane.older;
+}
+
 PacketView WorkerCore::resend(Lane &lane, std::int64_t now_ns) {
     if (lane.retries < UINT8_MAX) ++lane.retries;
     packet(lane)[wire::kFlagsOffset] |= wire::kFlagResend;
     ++counters_.retransmissions;
     last_resend_ns_ = now_ns;
+    unlink(lane);
+    link_newest(lane);
     return emit(lane, now_ns);
+}
+
+std::size_t WorkerCore::resend_overtaken(std::int64_t now_ns, PacketView *batch,
+                                         std::size_t capacity) {
+    const std::int64_t tolerance_ns = std::max(rtt_.srtt_ns() / 2, kMinReorderingNs);
+    std::size_t count = 0;
+    std::uint32_t next = oldest_;
+    while (next != kNoLane && count < capacity) {
+        Lane &lane = lanes_[next];
+        next = lane.newer;
+        if (lane.sent_ns + tolerance_ns >= overtaken_ns_) break;
+        // It may be another worker that has lost its part: ask less and less often.
+        const int doublings = std::min<int>(lane.retries, kMaxToleranceDoublings);
+        if (lane.sent_ns + (tolerance_ns << doublings) >= overtaken_ns_) continue;
+        ++counters_.overtaken;
+        batch[count++] = resend(lane, now_ns);
+    }
+    overtaken_moved_ = count == capacity;
+    return count;
 }
 
 std::size_t WorkerCore::resend_expired(std::int64_t now_ns, PacketView *batch,
                                        std::size_t capacity) {
-    if (quiet_ || now_ns >= quiet_deadline_ns()) {
-        if (now_ns >= quiet_deadline_ns()) return resend_probes(now_ns, batch, capacity);
-        scan_at_ns_ = quiet_deadline_ns();
-        return 0;
-    }
-    std::size_t count = 0;
+    if (now_ns >= quiet_deadline_ns()) return resend_probes(now_ns, batch, capacity);
     std::int64_t next_ns = quiet_deadline_ns();
-    for (Lane &lane : lanes_) {
-        if (lane.state != LaneState::kWaiting) continue;
+    std::size_t count = 0;
+    std::uint32_t next = quiet_ ? kNoLane : oldest_;
+    while (next != kNoLane) {
+        Lane &lane = lanes_[next];
+        next = lane.newer;
+        // No deadline of a lane that was sent later comes before this.
+        const std::int64_t earliest_ns =
+            std::max(lane.sent_ns, resumed_ns_) + kLaneTimeouts * rtt_.timeout_ns(0);
+        if (now_ns < earliest_ns || count == capacity) {
+            next_ns = std::min(next_ns, std::max(earliest_ns, now_ns));
+            break;
+        }
         if (now_ns >= lane_deadline_ns(lane)) {
-            if (count == capacity) {
-                next_ns = now_ns;
-                break;
-            }
-            rtt_.on_timeout(lane.retries);
+            rtt_.on_timeout(lane.timeouts);
+            if (lane.timeouts < UINT8_MAX) ++lane.timeouts;
             ++counters_.timeouts;
             batch[count++] = resend(lane, now_ns);
         }
@@ -67,18 +114,14 @@ std::size_t WorkerCore::resend_expired(std::int64_t now_ns, PacketView *batch,
 
 std::size_t WorkerCore::resend_probes(std::int64_t now_ns, PacketView *batch,
                                       std::size_t capacity) {
+    probes_ = quiet_ ? std::min(2 * probes_, std::max(kMinProbeLimit, in_flight_ / kProbeShare))
+                     : kFirstProbes;
     quiet_ = true;
     ++counters_.timeouts;
     rtt_.on_timeout(rtt_.backoff());
     congestion_->on_timeout(now_ns);
-    const std::size_t limit =
-        std::min<std::size_t>(capacity, std::max(kMinProbes, in_flight_ / kProbeShare));
-    std::size_t count = 0;
-    for (std::uint32_t i = 0; i < window_ && count < limit; ++i) {
-        Lane &lane = lanes_[probe_cursor_];
-        probe_cursor_ = (probe_cursor_ + 1) & (window_ - 1);
-        if (lane.state == LaneState::kWaiting) batch[count++] = resend(lane, now_ns);
-    }
+    const std::size_t count = std::min<std::size_t>(capacity, std::min(in_flight_, probes_));
+    for (std::size_t i = 0; i < count; ++i) batch[i] = resend(lanes_[oldest_], now_ns);
     scan_at_ns_ = quiet_deadline_ns();
     scan_rto_ns_ = rtt_.timeout_ns(0);
     return count;

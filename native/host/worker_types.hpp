@@ -47,9 +47,10 @@ struct WorkerCounters {
     std::uint64_t payload_bytes_sent = 0;  // UDP payload
     std::uint64_t payload_bytes_received = 0;
     std::uint64_t retransmissions = 0;
+    std::uint64_t overtaken = 0;   // of them, because a later packet was answered before
     std::uint64_t timeouts = 0;    // timer expiries; each leads to one or more retransmissions
     std::uint64_t duplicates = 0;  // results of the chunk that the lane completed last
-    std::uint64_t stale = 0;      // results of older chunks, or after giving up
+    std::uint64_t stale = 0;       // results of older chunks, or after giving up
     std::uint64_t malformed = 0;   // not a packet of this wire format, or not a result
     std::uint64_t foreign = 0;     // another job, epoch or worker
     std::uint64_t mismatched = 0;  // ours, but not what this worker waits for: type, size, slot ...

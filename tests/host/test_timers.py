@@ -206,3 +206,43 @@ def test_job_and_epoch_are_those_of_the_configuration() -> None:
     (header,) = sent_at(worker(1), 0)
     assert (header.job, header.epoch, header.worker) == (JOB, EPOCH & 0xFFFF, 0)
     assert (header.contributors, header.value_count) == (1, VALUES)
+
+
+def test_an_overtaken_packet_is_sent_again_long_before_its_timer() -> None:
+    core = worker(10 * W)
+    now_ns = 0
+    in_flight = sent_at(core, now_ns)
+    lost = in_flight.pop(5)
+    resent: list[tuple[int, int]] = []
+    for _ in range(4):
+        now_ns += MS // 10
+        for header in in_flight:
+            answer(core, header, now_ns)
+        sent = sent_at(core, now_ns)
+        resent += [(now_ns, header.seq) for header in sent if Flag.RESEND in header.flags]
+        in_flight = [header for header in sent if Flag.RESEND not in header.flags]
+    # Its window was answered after 0.1 ms, the packets sent then after 0.2 ms: these overtook it.
+    assert resent[0] == (2 * MS // 10, lost.seq)
+    assert core.counters.timeouts == 0
+    assert core.counters.overtaken == len(resent) == core.counters.retransmissions
+
+
+def test_packets_of_one_batch_do_not_overtake_each_other() -> None:
+    core = worker(10 * W)
+    for header in reversed(sent_at(core, 0)[1:]):
+        answer(core, header, MS // 10)
+    assert all(Flag.RESEND not in header.flags for header in sent_at(core, MS // 10))
+
+
+def test_one_very_late_sample_hardly_moves_the_timeout() -> None:
+    core = worker(10 * W)
+    now_ns = 0
+    for _ in range(8):
+        in_flight = sent_at(core, now_ns)
+        now_ns += MS // 2
+        for header in in_flight:
+            answer(core, header, now_ns)
+    before_ns = core.srtt_ns
+    late, *_ = sent_at(core, now_ns)
+    answer(core, late, now_ns + 15 * MS // 10)  # before any timer, three times the usual
+    assert before_ns < core.srtt_ns <= before_ns * 17 // 16 + 1

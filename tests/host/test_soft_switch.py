@@ -1,0 +1,61 @@
+"""Sessions through the controller and the P4 program in the soft switch, over real sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ina.controller.embedded import Embedded
+from ina.host import Session
+from tests.host import numerics
+from tests.host.test_session import parts_of, reduce_all
+from tests.host.udp_model import closing
+
+
+@contextmanager
+def workers(count: int, values: int, loss: float) -> Iterator[tuple[Embedded, list[Session]]]:
+    with Embedded(values=values, loss_rate=loss, loss_seed=count) as embedded:
+        with ThreadPoolExecutor(count) as pool:
+            sessions = list(
+                pool.map(
+                    lambda rank: Session.join(embedded.controller_addr, "test", rank, count),
+                    range(count),
+                )
+            )
+        with closing(sessions):
+            yield embedded, sessions
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.05])
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 32])
+def test_every_dtype_and_length(count: int, loss: float) -> None:
+    dtypes: tuple[np.dtype[Any], ...] = (np.dtype(np.int32), *numerics.FLOATS)
+    with workers(count, 64 if count == 32 else 256, loss) as (_, sessions):
+        values = sessions[0].ticket.values_per_packet
+        for dtype in dtypes:
+            for length in (0, 1, 255, 256, 257, 1003):
+                parts = parts_of(dtype, count, length)
+                want = numerics.all_reduce(parts, "sum", values)
+                for result in reduce_all(sessions, parts):
+                    assert numerics.same_bits(result, want), (dtype, length)
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.05])
+@pytest.mark.parametrize("values", [64, 256])
+def test_a_million_values(values: int, loss: float) -> None:
+    with workers(3, values, loss) as (embedded, sessions):
+        for dtype in (np.dtype(np.int32), np.dtype(np.float32)):
+            parts = parts_of(dtype, 3, 1_000_003)
+            want = numerics.all_reduce(parts, "sum", values)
+            for result in reduce_all(sessions, parts):
+                assert numerics.same_bits(result, want)
+        port = next(iter(embedded.switch.stats().ports.values()))
+        lost = port.loss_in_packets + port.loss_out_packets
+        assert (lost > 0) == (loss > 0)
+        if loss:
+            assert sum(session.stats().retransmissions for session in sessions) > lost // 4
