@@ -67,6 +67,7 @@ class SoftSwitch:
         self._ports: dict[int, native.Port] = {}
         self._loop: native.PortLoop | None = None
         self._server: grpc.Server | None = None
+        self._rpc_threads: ThreadPoolExecutor | None = None
         self._grpc_addr = ""
         self._last_stats: SwitchStats | None = None
         self._stats_lock = threading.Lock()
@@ -106,6 +107,9 @@ class SoftSwitch:
         if self._server is not None:
             self._server.stop(_STOP_GRACE_S).wait(_STOP_DEADLINE_S)
             self._server = None
+        if self._rpc_threads is not None:
+            self._rpc_threads.shutdown(wait=False)  # gRPC leaves this to its owner
+            self._rpc_threads = None
         if self._loop is not None:
             self._loop.stop()
         if self._cpu_thread is not None:
@@ -185,8 +189,9 @@ class SoftSwitch:
     def _serve(self) -> None:
         host, port = _split(self._wanted_grpc_addr)
         _check_free(host, port)
+        self._rpc_threads = ThreadPoolExecutor(_RPC_THREADS, thread_name_prefix="p4runtime")
         server = grpc.server(
-            ThreadPoolExecutor(_RPC_THREADS, thread_name_prefix="p4runtime"),
+            self._rpc_threads,
             options=[
                 ("grpc.so_reuseport", 0),
                 ("grpc.max_receive_message_length", MAX_CONFIG_BYTES),

@@ -20,8 +20,10 @@ from ina.controller.plan import plan_job
 from ina.controller.southbound import P4RuntimeSession
 from ina.controller.switch_writer import SwitchWriter
 from ina.p4 import compiled, names
+from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from tests.controller.workers import workers_of
 
 
 @pytest.fixture
@@ -211,5 +213,24 @@ def test_a_pipeline_is_set_only_if_another_runs(switch: SoftSwitch) -> None:
         assert not await writer.session.set_pipeline(compiled(64))
         assert await writer.session.set_pipeline(compiled(256))
         await writer.session.close()
+
+    drive(scenario())
+
+
+def test_a_restarted_controller_serves_with_newer_epochs_on_an_empty_switch(
+    switch: SoftSwitch,
+) -> None:
+    async def scenario() -> None:
+        replies = []
+        for _ in range(2):
+            async with ControllerApp(config_for(switch)) as controller:
+                assert not (await controller.show()).entries
+                replies.append(await asyncio.to_thread(one_job, controller.listen_addr))
+                assert (await controller.show()).entries  # the job is still there at the end
+        assert [reply.epoch for reply in replies] == [1, 2]
+
+    def one_job(address: str) -> pb2.JoinReply:
+        with workers_of(address) as workers:
+            return workers.run_job("j", 2)
 
     drive(scenario())
