@@ -1,0 +1,54 @@
+"""The largest group: 32 sessions of one job in one process, over the embedded switch."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from ina.controller.embedded import Embedded
+from ina.host import Session
+from ina.host.errors import WorldSizeError
+from tests.torch.bound import sum_and_bound
+
+_WORKERS = 32
+_LENGTHS = (0, 1, 255, 256, 257, 1_000_003)
+_DEADLINE_S = 60.0
+
+
+@pytest.mark.parametrize("loss_rate", [0.0, 0.05])
+def test_32_workers(loss_rate: float) -> None:
+    generator = np.random.default_rng(32)
+    integers = [
+        generator.integers(-(2**31), 2**31, (_WORKERS, elems), dtype=np.int64).astype(np.int32)
+        for elems in _LENGTHS
+    ]
+    floats = [generator.standard_normal((_WORKERS, elems)).astype(np.float32) for elems in _LENGTHS]
+    with Embedded(loss_rate=loss_rate, loss_seed=1) as embedded:
+
+        def work(rank: int) -> list[np.ndarray]:
+            with Session.join(
+                embedded.controller_addr, "wide", rank, _WORKERS, timeout_s=_DEADLINE_S
+            ) as session:
+                handles = [
+                    session.all_reduce(inputs[rank], async_op=True) for inputs in integers + floats
+                ]
+                return [handle.wait(_DEADLINE_S) for handle in handles]
+
+        with ThreadPoolExecutor(_WORKERS) as pool:
+            results = list(pool.map(work, range(_WORKERS), timeout=2 * _DEADLINE_S))
+        stats = embedded.switch.stats()
+    assert (stats.loss_in_packets > 0) == (loss_rate > 0)
+    for index, inputs in enumerate(integers):
+        total = inputs.sum(axis=0, dtype=np.int32)
+        assert all(np.array_equal(result[index], total) for result in results)
+    for index, numbers in enumerate(floats, start=len(integers)):
+        exact, bound = sum_and_bound(numbers.astype(np.float64), 256, "float32")
+        assert all(np.array_equal(result[index], results[0][index]) for result in results)
+        assert (np.abs(results[0][index] - exact) <= bound).all()
+
+
+def test_33_workers_are_refused_with_the_reason() -> None:
+    with pytest.raises(WorldSizeError, match=r"33.*32"):
+        Session.join("127.0.0.1:1", "wide", 0, 33)
