@@ -8,7 +8,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,18 +36,24 @@ def config_file(tmp_path: Path, text: str = "") -> Path:
     return path
 
 
+@contextmanager
+def started(*args: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """A command that serves, and its ready line."""
+    command = [sys.executable, "-m", "ina", *args, "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process, json.loads(process.stdout.readline())
+        finally:
+            process.kill()
+
+
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A controller with its own switch, and its address."""
-    command = [sys.executable, "-m", "ina", "controller", "run", str(config_file(tmp_path))]
-    with subprocess.Popen(
-        [*command, "--embedded-switch", "--json"], stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            yield process, json.loads(process.stdout.readline())["controller"]
-        finally:
-            process.kill()
+    config = str(config_file(tmp_path))
+    with started("controller", "run", config, "--embedded-switch") as (process, ready):
+        yield process, ready["controller"]
 
 
 def test_run_list_show_stop(running: tuple[subprocess.Popen[str], str]) -> None:
@@ -71,6 +79,18 @@ def test_run_list_show_stop(running: tuple[subprocess.Popen[str], str]) -> None:
     assert refused.returncode == 2
     assert refused.stderr.startswith(f"error: controller {address}: ")
     assert refused.stderr.count("\n") == 1
+
+
+def test_a_killed_controller_is_replaced_on_the_same_switch(tmp_path: Path) -> None:
+    with started("switch", "--port", "1=udp:", "--grpc-addr", "127.0.0.1:0") as (_, switch):
+        command = ["controller", "run", str(config_file(tmp_path)), "--switch", switch["grpc_addr"]]
+        epochs = []
+        for _ in range(3):
+            with started(*command) as (process, ready), workers_of(ready["controller"]) as workers:
+                assert not workers.show().entries
+                epochs.append(workers.run_job("train", 2).epoch)
+                process.kill()
+        assert epochs == [1, 2, 3]
 
 
 def test_interrupt_is_130(running: tuple[subprocess.Popen[str], str]) -> None:

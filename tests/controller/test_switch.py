@@ -234,3 +234,38 @@ def test_a_restarted_controller_serves_with_newer_epochs_on_an_empty_switch(
             return workers.run_job("j", 2)
 
     drive(scenario())
+
+
+def test_hosts_behind_other_ports_are_installed_as_configured(switch: SoftSwitch) -> None:
+    document = {
+        "listen": "127.0.0.1:0",
+        "switch": {"grpc_addr": switch.grpc_addr, "values": 64, "data_port": 4},
+        "hosts": [
+            {"address": "10.0.0.1", "port": 2, "mac": "0a:00:00:00:00:09"},
+            {"address": "10.0.0.2", "port": 3},
+        ],
+    }
+
+    def one_job(address: str) -> None:
+        with workers_of(address) as workers:
+            workers.create("j", 3)
+            hosts = ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
+            for join in [workers.join("j", rank, host=host) for rank, host in enumerate(hosts)]:
+                join.result()
+
+    async def scenario() -> None:
+        async with ControllerApp(make_config(document, "test")) as controller:
+            await asyncio.to_thread(one_job, controller.listen_addr)
+            entries = (await controller.show()).entries
+        ports = [entry.match.split()[0] for entry in entries if entry.table == "members"]
+        assert ports == ["ingress_port=2", "ingress_port=3", "ingress_port=4"]
+        macs = [entry.action.split(",")[0] for entry in entries if entry.table == "receivers"]
+        assert macs == [
+            "address(dst_mac=0a:00:00:00:00:09",
+            "address(dst_mac=02:00:0a:00:00:02",
+            "address(dst_mac=02:00:0a:00:00:03",
+        ]
+        (group,) = [entry.action for entry in entries if entry.table == "multicast group"]
+        assert group == "replicate(2#1 3#2 4#3)"
+
+    drive(scenario())
