@@ -15,6 +15,7 @@ from ina._native import switch as native
 
 HERE = Path(__file__).parent
 SAME_PORT = 512
+OTHER_PORT = 513
 
 
 class Reflector:

@@ -6,7 +6,7 @@
 
 typedef struct {
     int answer;          /* swap source and destination: MAC, IPv4, UDP */
-    uint32_t to_port;    /* egress port; INA_MAX_PORTS: the ingress port */
+    uint32_t to_port;    /* egress port; INA_MAX_PORTS: the ingress port; one more: 1 <-> 2 */
     uint32_t copies;     /* of each packet */
     uint16_t udp_port;   /* if not 0: UDP destination of the first copy, counting up */
     int tos;             /* if not -1: written to the copies */
@@ -28,7 +28,9 @@ static size_t process(void *state, const ina_packet_in *in, size_t count, ina_ou
             return i;
         for (uint32_t copy = 0; copy < r->copies; ++copy) {
             uint8_t *frame = out->arena + out->arena_used;
-            uint32_t port = r->to_port == INA_MAX_PORTS ? in[i].port : r->to_port;
+            uint32_t port = r->to_port;
+            if (port == INA_MAX_PORTS) port = in[i].port;
+            if (port == INA_MAX_PORTS + 1) port = 3 - in[i].port;
             memcpy(frame, in[i].data, in[i].length);
             if (in[i].length >= 42) {
                 if (r->answer) {
