@@ -157,7 +157,12 @@ class TransportStats:
 
 class UdpTransport:
     def __init__(
-        self, fd: int, config: WorkerConfig, receive_buffer_bytes: int, max_in_flight: int = 0
+        self,
+        fd: int,
+        config: WorkerConfig,
+        receive_buffer_bytes: int,
+        max_in_flight: int = 0,
+        trains: bool = True,
     ) -> None: ...
     def submit(
         self, address_in: int, address_out: int, elems: int, value_type: int, average: bool

@@ -49,8 +49,9 @@ void bind_transport(nb::module_ &m) {
         .def_ro("gro", &TransportStats::gro);
 
     nb::class_<UdpTransport>(m, "UdpTransport")
-        .def(nb::init<int, const WorkerConfig &, int, std::uint32_t>(), nb::arg("fd"),
-             nb::arg("config"), nb::arg("receive_buffer_bytes"), nb::arg("max_in_flight") = 0)
+        .def(nb::init<int, const WorkerConfig &, int, std::uint32_t, bool>(), nb::arg("fd"),
+             nb::arg("config"), nb::arg("receive_buffer_bytes"), nb::arg("max_in_flight") = 0,
+             nb::arg("trains") = true)
         .def(
             "submit",
             [](UdpTransport &self, std::uintptr_t in, std::uintptr_t out, std::uint64_t elems,

@@ -45,7 +45,7 @@ struct UdpSocket::ReceiveArea {
     std::array<mmsghdr, kReceiveTrains> messages;
 };
 
-UdpSocket::UdpSocket(int fd, int receive_buffer_bytes) : fd_(::dup(fd)) {
+UdpSocket::UdpSocket(int fd, int receive_buffer_bytes, bool trains) : fd_(::dup(fd)), gso_(trains) {
     if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "dup of the UDP socket");
     area_ = std::make_unique<ReceiveArea>();
     trains_.resize(kReceiveTrains);
@@ -54,7 +54,7 @@ UdpSocket::UdpSocket(int fd, int receive_buffer_bytes) : fd_(::dup(fd)) {
     socklen_t length = sizeof receive_buffer_bytes_;
     (void)::getsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_buffer_bytes_, &length);
     const int on = 1;
-    gro_ = ::setsockopt(fd_, IPPROTO_UDP, kUdpGro, &on, sizeof on) == 0;
+    gro_ = trains && ::setsockopt(fd_, IPPROTO_UDP, kUdpGro, &on, sizeof on) == 0;
     set_option(fd_, IPPROTO_IP, IP_TOS, IPTOS_ECN_ECT0);  // switches mark instead of dropping
     set_option(fd_, IPPROTO_IP, IP_RECVTOS, 1);
 }

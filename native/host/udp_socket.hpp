@@ -23,8 +23,8 @@ struct SocketCounters {
 class UdpSocket {
   public:
     // Works on its own duplicate of `fd`, a UDP socket that is connected to the switch; asks for
-    // receive_buffer_bytes. Throws std::system_error.
-    UdpSocket(int fd, int receive_buffer_bytes);
+    // receive_buffer_bytes. Without `trains` it uses neither GSO nor GRO. Throws std::system_error.
+    UdpSocket(int fd, int receive_buffer_bytes, bool trains = true);
     ~UdpSocket();
     UdpSocket(const UdpSocket &) = delete;
     UdpSocket &operator=(const UdpSocket &) = delete;
@@ -63,7 +63,7 @@ class UdpSocket {
 
     int fd_;
     int receive_buffer_bytes_ = 0;
-    bool gso_ = true;
+    bool gso_;
     bool gro_ = false;
     SocketCounters counters_;
     std::vector<Train> trains_;

@@ -62,8 +62,8 @@ void Operation::end(OperationState state) {
 }
 
 UdpTransport::UdpTransport(int fd, const WorkerConfig &config, int receive_buffer_bytes,
-                           std::uint32_t max_in_flight)
-    : socket_(fd, receive_buffer_bytes),
+                           std::uint32_t max_in_flight, bool trains)
+    : socket_(fd, receive_buffer_bytes, trains),
       core_(config, std::make_unique<FixedWindow>(in_flight_limit(socket_, config, max_in_flight))),
       in_flight_limit_(std::min(core_.window(), in_flight_limit(socket_, config, max_in_flight))),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), owner_pid_(::getpid()),

@@ -66,9 +66,10 @@ struct TransportStats {
 class UdpTransport {
   public:
     // `fd`: a UDP socket connected to the switch; stays the caller's. max_in_flight 0: no limit
-    // but W and the receive buffer. Throws std::system_error, std::invalid_argument.
+    // but W and the receive buffer. trains: use GSO and GRO where the kernel has them. Throws
+    // std::system_error, std::invalid_argument.
     UdpTransport(int fd, const WorkerConfig &config, int receive_buffer_bytes,
-                 std::uint32_t max_in_flight);
+                 std::uint32_t max_in_flight, bool trains = true);
     ~UdpTransport();
     UdpTransport(const UdpTransport &) = delete;
     UdpTransport &operator=(const UdpTransport &) = delete;

@@ -1,0 +1,52 @@
+"""The native transport's own switches: no offloads, a small receive buffer, a limit in flight."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ina._native.host import OperationState, RtoLimits, UdpTransport, WorkerConfig
+from ina.host.udp import open_socket
+from tests.host.udp_model import UdpModel
+
+
+@pytest.mark.parametrize("trains", [True, False])
+@pytest.mark.parametrize("loss", [0.0, 0.05])
+@pytest.mark.parametrize(("buffer_bytes", "max_in_flight"), [(8 << 20, 0), (8 << 20, 3), (2048, 0)])
+def test_it_works_with_less(
+    trains: bool, loss: float, buffer_bytes: int, max_in_flight: int
+) -> None:
+    with UdpModel(slots=64, values=64, loss=loss) as switch:
+        sock = open_socket(*switch.address, "127.0.0.1")
+        switch.install(7, 1, [sock])
+        config = WorkerConfig(
+            job=7,
+            epoch=1,
+            rank=0,
+            world_size=1,
+            slots=64,
+            values_per_packet=64,
+            stall_timeout_ns=30_000_000_000,
+            rto=RtoLimits(),
+        )
+        transport = UdpTransport(sock.fileno(), config, buffer_bytes, max_in_flight, trains)
+        sock.close()  # the transport has its own duplicate
+        try:
+            data = np.arange(64 * 200, dtype=np.int32)
+            out = np.zeros_like(data)
+            operation = transport.submit(data.ctypes.data, out.ctypes.data, data.size, 0, False)
+            assert operation.wait(30_000_000_000)
+            assert operation.state == OperationState.DONE
+            assert (out == data).all()
+            stats = transport.stats()
+        finally:
+            transport.close()
+    assert (stats.gso, stats.gro) == (trains, trains)
+    if max_in_flight:
+        assert stats.in_flight_limit == max_in_flight
+    elif buffer_bytes == 2048:
+        assert stats.in_flight_limit < stats.window == 32
+    if not trains and not loss:
+        assert stats.socket.send_calls >= 200 // stats.in_flight_limit
+    assert stats.worker.chunks_done == 200
+    assert stats.worker.mismatched == stats.worker.malformed == 0
