@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from scapy.layers.inet import IP, UDP, IPOption_NOP
+from scapy.layers.inet import IP, UDP, IPOption, IPOption_NOP
 from scapy.layers.l2 import Ether
 
 from ina.p4 import names
@@ -202,6 +202,12 @@ def bytes_behind(packet: Ether) -> bytes:
     return bytes(packet) + b"more"
 
 
+def bytes_behind_within_ip(packet: Ether) -> bytes:
+    packet[IP].len = len(packet[IP]) + 4
+    packet[UDP].len = len(packet[UDP])
+    return bytes(packet) + b"more"
+
+
 def cut_short(packet: Ether) -> bytes:
     return bytes(packet)[:-1]
 
@@ -229,6 +235,7 @@ def half_the_values(packet: Ether) -> bytes:
         spoil_checksum,
         first_fragment,
         bytes_behind,
+        bytes_behind_within_ip,
         cut_short,
         fewer_values,
         half_the_values,
@@ -253,8 +260,9 @@ def test_every_cut_of_a_packet_is_dropped(bench: Bench) -> None:
 
 def test_options_and_later_fragments_are_ordinary_traffic(bench: Bench) -> None:
     packet = bench.workers[0].packet(header(), ONES)
-    packet[IP].options = [IPOption_NOP()]
-    assert bench.send(1, packet) == []
+    for options in ([IPOption_NOP()], [IPOption(bytes(packet[UDP])[:8])]):  # posing as UDP
+        packet[IP].options = options
+        assert bench.send(1, packet) == []
     packet = bench.workers[0].packet(header(), ONES)
     packet[IP].frag = 1
     assert bench.send(1, packet) == []
