@@ -21,6 +21,8 @@ RUNTIME = Path(__file__).parent / "codegen" / "runtime"
 FLAGS = (
     "-std=gnu11",
     "-O3",
+    "-fno-tree-slp-vectorize",
+    "-g",
     "-march=native",
     "-fPIC",
     "-shared",

@@ -57,8 +57,17 @@ def emit_deparser(layout: Layout, out: Writer) -> int:
             header_type = program.headers[name].type
             size = header_type.width_bits // 8
             most += size
+            type_layout = layout.types[header_type.name]
             with out.block(f"if ({layout.valid(name)})"):
-                emit_store(layout.types[header_type.name], layout.header(name), out)
+                if program.headers[name].stack:
+                    emit_store(type_layout, layout.header(name), out)
+                else:
+                    wire, written = layout.wire(name), layout.uses[header_type.name].written
+                    with out.block(f"if ({wire})"):
+                        _copy_unwritten(type_layout, wire, written, out)
+                        emit_store(type_layout, layout.header(name), out, written)
+                    with out.block("else"):
+                        emit_store(type_layout, layout.header(name), out)
                 out.line(f"at += {size};")
         out.line("const uint32_t payload = p->length - p->offset;")
         out.line("if (payload) memcpy(at, p->data + p->offset, payload);")
@@ -68,25 +77,47 @@ def emit_deparser(layout: Layout, out: Writer) -> int:
     return most
 
 
-def emit_store(layout: TypeLayout, header: str, out: Writer) -> None:
-    """All fields of the struct to the header at ``at``."""
+def _copy_unwritten(layout: TypeLayout, wire: str, written: set[str], out: Writer) -> None:
+    """The header's bytes as they came, except arrays that are stored anyway."""
+    fields = layout.type.fields
+    start, end = 0, layout.type.width_bits // 8
+    for array in layout.arrays:
+        first = fields[array.first].offset_bits // 8
+        if any(f.name in written for f in fields[array.first : array.first + array.count]):
+            _copy_bytes(start, first, wire, out)
+            start = first + array.count * array.width_bits // 8
+    _copy_bytes(start, end, wire, out)
+
+
+def _copy_bytes(start: int, end: int, wire: str, out: Writer) -> None:
+    if end > start:
+        out.line(f"memcpy(at + {start}, {wire} + {start}, {end - start});")
+
+
+def emit_store(
+    layout: TypeLayout, header: str, out: Writer, only: set[str] | None = None
+) -> None:
+    """The struct's fields to the header at ``at``; ``only`` those bytes that hold these fields."""
     fields = layout.type.fields
     array_at = {array.first: array for array in layout.arrays}
     position = 0
     while position < len(fields):
         array = array_at.get(position)
-        if array is not None:
-            offset = fields[position].offset_bits // 8
-            out.line(
-                f"ina_store_array_{array.width_bits}(at + {offset}, {header}.{array.name}, {array.count});"
-            )
-            position += array.count
-            continue
-        stop = position + 1
-        while _bits(fields[position:stop]) % 8 and stop < len(fields) and stop not in array_at:
+        stop = position + (array.count if array else 1)
+        while not array and _bits(fields[position:stop]) % 8 and stop < len(fields):
+            if stop in array_at:
+                break
             stop += 1
-        _store_group(layout, header, fields[position:stop], out)
+        group = fields[position:stop]
         position = stop
+        if only is not None and not any(f.name in only for f in group):
+            continue
+        if array is not None:
+            offset = group[0].offset_bits // 8
+            store = f"ina_store_array_{array.width_bits}"
+            out.line(f"{store}(at + {offset}, {header}.{array.name}, {array.count});")
+        else:
+            _store_group(layout, header, group, out)
 
 
 def _bits(fields: tuple[Field, ...]) -> int:
@@ -97,7 +128,7 @@ def _store_group(layout: TypeLayout, header: str, fields: tuple[Field, ...], out
     total, first = _bits(fields), fields[0].offset_bits
     if total > 64 or first % 8 or total % 8:
         for field in fields:
-            member = f"{header}.{layout.members[field.name]}"
+            member = _member(layout, header, field)
             if field.width_bits == 128 and field.offset_bits % 8 == 0:
                 at = field.offset_bits // 8
                 out.line(f"ina_store(at + {at}, 8, (uint64_t)({member} >> 64));")
@@ -108,7 +139,14 @@ def _store_group(layout: TypeLayout, header: str, fields: tuple[Field, ...], out
     terms, below = [], total
     for field in fields:
         below -= field.width_bits
-        member = f"(uint64_t){header}.{layout.members[field.name]}"
-        terms.append(f"{member} << {below}" if below else member)
+        if field.name in layout.members:
+            member = f"(uint64_t){_member(layout, header, field)}"
+            terms.append(f"{member} << {below}" if below else member)
     at = f"at + {first // 8}" if first else "at"
-    out.line(f"ina_store({at}, {total // 8}, {' | '.join(terms)});")
+    out.line(f"ina_store({at}, {total // 8}, {' | '.join(terms) or 0});")
+
+
+def _member(layout: TypeLayout, header: str, field: Field) -> str:
+    """The field's value; one that nobody touches is 0 unless it came from the packet."""
+    name = layout.members.get(field.name)
+    return f"{header}.{name}" if name else "0"

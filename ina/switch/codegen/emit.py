@@ -86,6 +86,7 @@ def _emit_types(layout: Layout, out: Writer) -> None:
                 if not layout.is_large(name):
                     out.line(f"{layout.types[header.type.name].c_name} {c_name};")
                 out.line(f"uint8_t {c_name}_valid;")
+                out.line(f"const uint8_t *{c_name}_wire; // its bytes in the packet, or NULL")
     out.line()
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from ina.switch.codegen.fusion import RegisterGroup, fuse
+from ina.switch.codegen.headers import header_uses
 from ina.switch.ir.data import Field, FieldArray, HeaderType, field_arrays
 from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
 from ina.switch.ir.program import Program
@@ -80,6 +81,7 @@ class Layout:
         for node in walk(tuple(all_parts(program))):
             if isinstance(node, FieldRef):
                 self.used.setdefault(node.header, set()).add(node.field)
+        self.uses = header_uses(program)
         standard = self.used.setdefault(STANDARD, set())
         standard.update({"egress_spec", "mcast_grp"})
         self.types: dict[str, TypeLayout] = {}
@@ -110,6 +112,11 @@ class Layout:
         while position < len(fields):
             first, run = fields[position], runs.get(position)
             ctype = container(first.width_bits)
+            group = fields[position : position + (run.count if run else 1)]
+            touched = self.uses[header_type.name].touched
+            if arrays and not any(f.name in touched for f in group):
+                position += len(group)  # only passed on: stays in the packet's bytes
+                continue
             if run is None:
                 member = own.get("field", first.name)
                 layout.members[first.name] = member
@@ -149,6 +156,10 @@ class Layout:
         if header.stack:
             return f"{self.stack(header.stack)}_valid[{header.stack_index}]"
         return f"p->{self.names.get('header', name)}_valid"
+
+    def wire(self, name: str) -> str:
+        """Where the header stood in the packet; NULL if it did not come from there."""
+        return f"p->{self.names.get('header', name)}_wire"
 
     def stack(self, name: str) -> str:
         """The array of a stack; ``_valid`` and ``_next`` are its companions."""

@@ -39,6 +39,7 @@ def emit_process(layout: Layout, out: Writer, most_header_bytes: int) -> None:
         with out.block("for (; done < count; done++)"):
             out.line("const size_t most = (size_t)in[done].length + INA_MOST_HEADER_BYTES;")
             out.line("if (!ina_has_room(out, S->most_replicas, most)) break;")
+            out.line("if (done + INA_PREFETCH < count) ina_prefetch(in[done + INA_PREFETCH].data);")
             out.line("process_one(S, &in[done], out);")
         out.line("pthread_mutex_unlock(&S->mutex);")
         out.line("return done;")
@@ -87,6 +88,7 @@ def _receive(layout: Layout, out: Writer) -> None:
             out.line(f"{layout.header(name)} = ({layout.metadata[name].c_name}){{0}};")
         elif not header.stack:
             out.line(f"{layout.valid(name)} = 0;")
+            out.line(f"{layout.wire(name)} = NULL;")
             if not layout.is_large(name):
                 c_type = layout.types[header.type.name].c_name
                 out.line(f"{layout.header(name)} = ({c_type}){{0}};")
@@ -159,6 +161,7 @@ def _saved(layout: Layout) -> list[str]:
         else:
             paths[layout.header(name)] = None
             paths[layout.valid(name)] = None
+            paths[layout.wire(name)] = None
     set_each_time = {layout.standard(f) for f in ("egress_port", "egress_spec", "egress_rid")}
     return [path for path in paths if path not in set_each_time]
 

@@ -169,6 +169,8 @@ class _ParserEmitter:
             out.line("(void)at;")
             emit_load(self._layout.types[header_type.name], header, out)
             out.line(f"{valid} = 1;")
+            if not stmt.stack:
+                out.line(f"{self._layout.wire(stmt.name)} = at;")
             if stmt.stack:
                 out.line(f"{name}_next++;")
             out.line(f"cursor += {size};")
@@ -227,7 +229,7 @@ class _ParserEmitter:
 def emit_load(layout: TypeLayout, header: str, out: Writer) -> None:
     """All fields of a header at ``at`` into the struct."""
     header_type: HeaderType = layout.type
-    in_array = set()
+    in_array: set[int] = set()
     for array in layout.arrays:
         first = header_type.fields[array.first]
         out.line(
@@ -235,9 +237,9 @@ def emit_load(layout: TypeLayout, header: str, out: Writer) -> None:
         )
         in_array.update(range(array.first, array.first + array.count))
     for number, field in enumerate(header_type.fields):
-        if number not in in_array:
-            ctype = layout.members[field.name]
-            out.line(f"{header}.{ctype} = {_cast(field)}({load_field(field)});")
+        if number not in in_array and field.name in layout.members:
+            member = layout.members[field.name]
+            out.line(f"{header}.{member} = {_cast(field)}({load_field(field)});")
 
 
 def _cast(field: Field) -> str:

@@ -101,6 +101,13 @@ class Statements:
                 self._copy(target, target_valid, value, value_valid, value_exists)
         else:
             self._copy(target, target_valid, value, value_valid, value_exists, stmt)
+        if stmt.target.index is None and not self._in_stack(stmt.target.name):
+            from_packet = stmt.value.index is None and not self._in_stack(stmt.value.name)
+            wire = self.layout.wire(stmt.value.name) if from_packet else "NULL"
+            self.out.line(f"{self.layout.wire(stmt.target.name)} = {wire};")
+
+    def _in_stack(self, header: str) -> bool:
+        return bool(self.layout.program.headers[header].stack)
 
     def _copy(
         self,
@@ -126,6 +133,8 @@ class Statements:
         with self.out.block(f"if ({guard}!{valid})", source=stmt.source):
             self.out.line(f"{header} = (__typeof__({header})){{0}};")
             self.out.line(f"{valid} = 1;")
+            if stmt.header.index is None and not self._in_stack(stmt.header.name):
+                self.out.line(f"{self.layout.wire(stmt.header.name)} = NULL;")
 
     def _copy_stack(self, stmt: CopyStack) -> None:
         target, value = self.layout.stack(stmt.target), self.layout.stack(stmt.value)

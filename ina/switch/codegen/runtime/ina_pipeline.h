@@ -30,6 +30,14 @@ INA_INLINE bool ina_has_room(const ina_output *out, size_t copies, size_t bytes_
            out->arena_bytes - out->arena_used >= copies * bytes_each;
 }
 
+/* Packets ahead to fetch into the cache. */
+#define INA_PREFETCH 3
+
+INA_INLINE void ina_prefetch(const uint8_t *data) {
+    __builtin_prefetch(data);
+    __builtin_prefetch(data + 64);
+}
+
 static inline int ina_group_set(ina_group *groups, uint32_t *most, uint32_t group,
                                 const ina_replica *replicas, uint32_t count) {
     if (group == 0 || group >= INA_GROUPS) return INA_INVALID;

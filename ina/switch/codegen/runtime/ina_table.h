@@ -64,11 +64,16 @@ INA_INLINE const uint64_t *ina_slot_params(const ina_slot *slot, uint32_t kind,
 }
 
 INA_INLINE uint32_t ina_key_hash(const uint64_t *key, uint32_t key_words) {
+#ifdef __SSE4_2__
+    uint64_t hash = UINT32_MAX;
+    for (uint32_t i = 0; i < key_words; i++) hash = __builtin_ia32_crc32di(hash, key[i]);
+#else
     uint64_t hash = 0;
     for (uint32_t i = 0; i < key_words; i++) {
         hash = (hash ^ key[i]) * UINT64_C(0x9e3779b97f4a7c15);
         hash ^= hash >> 32;
     }
+#endif
     return (uint32_t)hash;
 }
 
