@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ina.switch.codegen.hashes import emit_csum16
+from ina.switch.codegen.hashes import emit_csum16, emit_wire_csum16
+from ina.switch.codegen.headers import reads_wire
 from ina.switch.codegen.layout import Layout, TypeLayout
 from ina.switch.codegen.statements import Statements
 from ina.switch.codegen.writer import Writer
@@ -24,7 +25,8 @@ def emit_checksums(layout: Layout, to: Statements, out: Writer) -> None:
         for checksum in checksums:
             if checksum.update:
                 with out.block(_if(layout, to, checksum, False), source=checksum.source):
-                    emit_csum16(to, checksum.inputs, "csum")
+                    header_type = layout.program.headers[checksum.target.header].type
+                    _emit_sum(layout, to, checksum, layout.uses[header_type.name].written)
                     width = checksum.target.width_bits
                     cut = "" if width >= 16 else f" & INA_MASK({width})"
                     out.line(f"{layout.field(checksum.target)} = csum{cut};")
@@ -42,8 +44,16 @@ def _if(layout: Layout, to: Statements, checksum: Checksum, target_valid: bool) 
 def _verify(layout: Layout, to: Statements, out: Writer, checksum: Checksum) -> None:
     header = layout.program.headers[checksum.target.header]
     with out.block(_if(layout, to, checksum, not header.metadata), source=checksum.source):
-        emit_csum16(to, checksum.inputs, "csum")
+        _emit_sum(layout, to, checksum, set())
         out.line(f"wrong |= csum != {layout.field(checksum.target)};")
+
+
+def _emit_sum(layout: Layout, to: Statements, checksum: Checksum, written: set[str]) -> None:
+    """``csum``; fields not in ``written`` still stand in the packet."""
+    if reads_wire(layout.program, checksum):
+        emit_wire_csum16(to, checksum, written, "csum")
+    else:
+        emit_csum16(to, checksum.inputs, "csum")
 
 
 def emit_deparser(layout: Layout, out: Writer) -> int:
@@ -63,11 +73,13 @@ def emit_deparser(layout: Layout, out: Writer) -> int:
                     emit_store(type_layout, layout.header(name), out)
                 else:
                     wire, written = layout.wire(name), layout.uses[header_type.name].written
-                    with out.block(f"if ({wire})"):
+                    always = name not in layout.created
+                    with out.block("" if always else f"if ({wire})"):
                         _copy_unwritten(type_layout, wire, written, out)
                         emit_store(type_layout, layout.header(name), out, written)
-                    with out.block("else"):
-                        emit_store(type_layout, layout.header(name), out)
+                    if not always:
+                        with out.block("else"):
+                            emit_store(type_layout, layout.header(name), out)
                 out.line(f"at += {size};")
         out.line("const uint32_t payload = p->length - p->offset;")
         out.line("if (payload) memcpy(at, p->data + p->offset, payload);")

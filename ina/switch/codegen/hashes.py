@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ina.switch.errors import UnsupportedProgramError
+from ina.switch.ir.data import Field
+from ina.switch.ir.expr import FieldRef
+from ina.switch.ir.program import Checksum
 from ina.switch.ir.ranges import range_of
 from ina.switch.ir.stmt import Hash, HashInput
 
@@ -88,3 +92,49 @@ def emit_csum16(to: Statements, inputs: tuple[HashInput, ...], name: str) -> Non
         guard = f"if ({valid}) " if valid else ""
         to.out.line(f"{guard}{name}_sum += {addend};")
     to.out.line(f"const uint16_t {name} = ina_csum16_finish({name}_sum);")
+
+
+def emit_wire_csum16(to: Statements, checksum: Checksum, written: set[str], name: str) -> None:
+    """A header's checksum: words that hold a written field from the struct, the rest from the packet.
+
+    The caller has made sure (``reads_wire``) that the inputs lie as on the wire. The field that the
+    sum is kept in is not among them, so those words are never read.
+    """
+    header = checksum.target.header
+    wire = to.layout.wire(header)
+    refs = [item.value for item in checksum.inputs if isinstance(item.value, FieldRef)]
+    by_name = to.layout.program.headers[header].type.by_name
+    fields = [by_name[ref.field] for ref in refs]
+    covered: Counter[int] = Counter()
+    for field in fields:
+        covered.update(bit // 16 for bit in range(field.offset_bits, _end(field)))
+    own = {word for word, bits in covered.items() if bits < 16}  # words summed field by field
+    own.update(word for field in fields if field.name in written for word in _words(field))
+    while True:
+        more = {word for field in fields if own & _words(field) for word in _words(field)}
+        if more <= own:
+            break
+        own |= more
+    terms = []
+    for ref, field in zip(refs, fields, strict=True):
+        if own & _words(field):
+            value = f"(uint64_t){to.layout.field_or_wire(ref)}"
+            shift = -_end(field) % 16
+            terms.append(f"({value} << {shift})" if shift else value)
+    words = sorted(set(covered) - own)
+    while words:
+        at = words.pop(0)
+        pair = bool(words) and words[0] == at + 1
+        if pair:
+            words.pop(0)
+        terms.append(f"ina_load({wire} + {2 * at}, {4 if pair else 2})")
+    to.out.line(f"const uint16_t {name} = ina_csum16_finish({' + '.join(terms) or 0});")
+
+
+def _end(field: Field) -> int:
+    return field.offset_bits + field.width_bits
+
+
+def _words(field: Field) -> set[int]:
+    """The 16-bit words of the header that the field lies in."""
+    return set(range(field.offset_bits // 16, (_end(field) - 1) // 16 + 1))

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
-from ina.switch.ir.program import Program
-from ina.switch.ir.walk import all_parts, targets, walk
+from ina.switch.ir.program import Checksum, Program
+from ina.switch.ir.stmt import CopyHeader, CopyStack, SetValid
+from ina.switch.ir.walk import all_parts, pipeline_parts, targets, walk
 
 
 @dataclass
@@ -21,13 +22,62 @@ class HeaderUse:
     written: set[str] = field(default_factory=set)
 
 
+def created_headers(program: Program) -> set[str]:
+    """Headers that can become valid without being extracted: made valid, or copied to."""
+    created = set()
+    for node in walk(tuple(all_parts(program))):
+        if isinstance(node, SetValid) and node.valid:
+            created.add(node.header.name)
+        elif isinstance(node, CopyHeader):
+            created.add(node.target.name)
+        elif isinstance(node, CopyStack):
+            created.add(node.target)
+    return created
+
+
+def reads_wire(program: Program, checksum: Checksum) -> bool:
+    """Whether the checksum can take what the program leaves alone from the packet's own bytes.
+
+    That is so when it is over one extracted header, in the order and on the 16-bit words of the wire.
+    """
+    name = checksum.target.header
+    header = program.headers[name]
+    if header.metadata or header.stack or name in created_headers(program):
+        return False
+    in_parser = {
+        target.header
+        for state in program.states.values()
+        for target in targets(state.body)
+        if isinstance(target, FieldRef)
+    }
+    if name in in_parser:
+        return False
+    position = 0  # of the checksum's input, modulo 16 that of the wire
+    for item in checksum.inputs:
+        if not isinstance(item.value, FieldRef) or item.value.header != name:
+            return False
+        field = header.type.by_name[item.value.field]
+        if (field.offset_bits - position) % 16 or field.width_bits > 48:
+            return False
+        position += item.width_bits
+    return position % 16 == 0
+
+
 def header_uses(program: Program) -> dict[str, HeaderUse]:
     """By header type. Types of stacks count as touched and written throughout."""
     uses = {header.type.name: HeaderUse() for header in program.headers.values()}
-    parts = tuple(all_parts(program))
-    for node in walk(parts):
+    code = (
+        *(state.body for state in program.states.values()),
+        *(state.keys for state in program.states.values()),
+        *pipeline_parts(program, program.ingress),
+        *pipeline_parts(program, program.egress),
+        *(checksum.condition for checksum in program.checksums if checksum.condition is not None),
+        *(c.inputs for c in program.checksums if not reads_wire(program, c)),
+        *(checksum.target for checksum in program.checksums),
+    )
+    for node in walk(code):
         _note(program, uses, node, writing=False)
-    for target in targets(parts):
+    for target in targets(code):
         _note(program, uses, target, writing=True)
     for checksum in program.checksums:
         if checksum.update:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from ina.switch.codegen.fusion import RegisterGroup, fuse
-from ina.switch.codegen.headers import header_uses
+from ina.switch.codegen.headers import created_headers, header_uses
 from ina.switch.ir.data import Field, FieldArray, HeaderType, field_arrays
 from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
 from ina.switch.ir.program import Program
@@ -82,6 +82,7 @@ class Layout:
             if isinstance(node, FieldRef):
                 self.used.setdefault(node.header, set()).add(node.field)
         self.uses = header_uses(program)
+        self.created = created_headers(program)
         standard = self.used.setdefault(STANDARD, set())
         standard.update({"egress_spec", "mcast_grp"})
         self.types: dict[str, TypeLayout] = {}
@@ -174,6 +175,13 @@ class Layout:
         """The member of a field."""
         return f"{self.header(ref.header)}.{self.type_of(ref.header).members[ref.field]}"
 
+    def field_or_wire(self, ref: FieldRef) -> str:
+        """The field of an extracted header, from the packet's bytes if it was never unpacked."""
+        if ref.field in self.type_of(ref.header).members:
+            return self.field(ref)
+        field = self.program.headers[ref.header].type.by_name[ref.field]
+        return f"({load_field(field, self.wire(ref.header))})"
+
     def stack_member(self, ref: StackFieldRef) -> str:
         """The member of a field within an element of a stack."""
         return self.types[self.program.stacks[ref.stack].type.name].members[ref.field]
@@ -196,3 +204,21 @@ class Layout:
         if layout is None or field_name not in layout.members:
             return None
         return f"{self.header(STANDARD)}.{layout.members[field_name]}"
+
+
+def load_field(field: Field, at: str) -> str:
+    """Code that reads one field of a header whose bytes begin at ``at``."""
+    first, last = field.offset_bits // 8, (field.offset_bits + field.width_bits - 1) // 8
+    count = last - first + 1
+    start = f"{at} + {first}" if first else at
+    if count > 8:
+        if field.offset_bits % 8 == 0 and field.width_bits == 128:
+            return f"ina_u128_of(ina_load({start}, 8), ina_load({at} + {first + 8}, 8))"
+        return f"ina_load_bits({at}, {field.offset_bits}, {field.width_bits})"
+    code = f"ina_load({start}, {count})"
+    shift = 8 * (last + 1) - (field.offset_bits + field.width_bits)
+    if shift:
+        code = f"{code} >> {shift}"
+    if field.width_bits not in (8, 16, 32, 64, 8 * count):
+        code = f"{code} & {(1 << field.width_bits) - 1:#x}"
+    return code

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
 from ina.switch.codegen.layout import Layout
 from ina.switch.codegen.writer import Writer
 from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
@@ -133,6 +136,7 @@ def _replicas(layout: Layout, out: Writer) -> None:
 def _saved(layout: Layout) -> list[str]:
     """What egress and checksum updates change, so that each copy starts from ingress's result."""
     program = layout.program
+    read = _read_fields(pipeline_parts(program, program.egress))
     paths: dict[str, None] = {}
     whole: set[str] = set()
     for node in walk(tuple(pipeline_parts(program, program.egress))):
@@ -141,18 +145,21 @@ def _saved(layout: Layout) -> list[str]:
             whole.add(ref.name)
         elif isinstance(node, (CopyStack, ShiftStack)):
             whole.add(node.target if isinstance(node, CopyStack) else node.stack)
+        elif isinstance(node, MarkToDrop):
+            group = layout.standard("mcast_grp")
+            if any(layout.field(ref) == group for ref in read):
+                paths[str(group)] = None
         elif isinstance(node, Truncate):
             paths["p->truncate"] = None
-        elif isinstance(node, MarkToDrop):
-            paths[str(layout.standard("mcast_grp"))] = None
     checked = [checksum.target for checksum in program.checksums if checksum.update]
     for target in [*targets(tuple(pipeline_parts(program, program.egress))), *checked]:
         if isinstance(target, StackFieldRef):
             whole.add(target.stack)
         elif isinstance(target, ArrayFieldRef):
             whole.add(target.header)
-        elif isinstance(target, FieldRef):
-            paths[layout.field(target)] = None
+        elif isinstance(target, FieldRef) and target.header not in whole:
+            if target in read or not program.headers[target.header].metadata:
+                paths[layout.field(target)] = None
     for name in sorted(whole):
         if name in program.stacks or program.headers[name].stack:
             stack = layout.stack(program.headers[name].stack if name in program.headers else name)
@@ -164,6 +171,13 @@ def _saved(layout: Layout) -> list[str]:
             paths[layout.wire(name)] = None
     set_each_time = {layout.standard(f) for f in ("egress_port", "egress_spec", "egress_rid")}
     return [path for path in paths if path not in set_each_time]
+
+
+def _read_fields(parts: list[Any]) -> set[FieldRef]:
+    """Fields that some expression reads (what is only assigned to is not read)."""
+    refs = Counter(node for node in walk(tuple(parts)) if isinstance(node, FieldRef))
+    refs.subtract(Counter(t for t in targets(tuple(parts)) if isinstance(t, FieldRef)))
+    return {ref for ref, uses in refs.items() if uses > 0}
 
 
 def _send(layout: Layout, out: Writer) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ina.switch.codegen.expressions import literal
-from ina.switch.codegen.layout import Layout, TypeLayout, container_bits
+from ina.switch.codegen.layout import Layout, TypeLayout, container_bits, load_field
 from ina.switch.codegen.statements import Statements
 from ina.switch.codegen.writer import Writer
 from ina.switch.errors import UnsupportedProgramError
@@ -20,23 +20,6 @@ MAX_STEPS = 4096
 def emit_parser(layout: Layout, out: Writer) -> None:
     """``static void parse(...)``: sets ``p->offset``, headers, metadata; returns the error code."""
     _ParserEmitter(layout, out).emit()
-
-
-def load_field(field: Field) -> str:
-    """Code that reads one field of a header at ``at``."""
-    first, last = field.offset_bits // 8, (field.offset_bits + field.width_bits - 1) // 8
-    count = last - first + 1
-    if count > 8:
-        if field.offset_bits % 8 == 0 and field.width_bits == 128:
-            return f"ina_u128_of(ina_load(at + {first}, 8), ina_load(at + {first + 8}, 8))"
-        return f"ina_load_bits(at, {field.offset_bits}, {field.width_bits})"
-    code = f"ina_load(at + {first}, {count})" if first else f"ina_load(at, {count})"
-    shift = 8 * (last + 1) - (field.offset_bits + field.width_bits)
-    if shift:
-        code = f"{code} >> {shift}"
-    if field.width_bits != container_bits(field.width_bits) and field.width_bits != 8 * count:
-        code = f"{code} & {literal((1 << field.width_bits) - 1)}"
-    return code
 
 
 class _ParserEmitter:
@@ -239,7 +222,8 @@ def emit_load(layout: TypeLayout, header: str, out: Writer) -> None:
     for number, field in enumerate(header_type.fields):
         if number not in in_array and field.name in layout.members:
             member = layout.members[field.name]
-            out.line(f"{header}.{member} = {_cast(field)}({load_field(field)});")
+            value = load_field(field, "at")
+            out.line(f"{header}.{member} = {_cast(field)}({value});")
 
 
 def _cast(field: Field) -> str:
