@@ -38,7 +38,7 @@ demo: $(VENV)/.built  ## train on real digits through the P4 switch, and with Gl
 
 test: $(VENV)/.built  ## run every test this machine can run (ARGS="-k name")
 	@tools/machine.sh test
-	@$(VENV)/bin/pytest $(ARGS)
+	@$(VENV)/bin/pytest -n 2 --dist loadfile --durations=10 $(ARGS)
 
 lint: python-lint native-lint generated types  ## ruff, clang-format, generated files, mypy
 
