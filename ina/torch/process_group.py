@@ -239,7 +239,8 @@ class ProcessGroupIna(GlooForwarding):
         folder = self._settings.stats_dir
         if folder is None:
             return
-        path = folder / f"group{self._group_id}.rank{self.rank()}.json"
+        name = self._group_id.replace("/", "_")
+        path = folder / f"group{name}.rank{self.rank()}.json"
         try:
             self.stats().write(path)
         except Exception as error:

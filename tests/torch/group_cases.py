@@ -206,3 +206,20 @@ def twice(rank: int, workers: int) -> float:
     dist.destroy_process_group()
     dist.init_process_group("ina", store=PrefixStore("again", store), rank=rank, world_size=workers)
     return first + sums_once(rank, workers)
+
+
+def ina_inside_gloo(rank: int, workers: int) -> float | None:
+    """The default group is Gloo's; ranks 1 and 2 make an ina group."""
+    group = dist.new_group([1, 2], backend="ina")
+    if rank == 0:
+        return None
+    tensor = torch.tensor([float(rank)])
+    dist.all_reduce(tensor, group=group)
+    assert ina.torch.stats(group).network_all_reduces == 1
+    return float(tensor)
+
+
+def its_stats(rank: int, workers: int) -> ina.torch.GroupStats:
+    """The counters after one sum."""
+    sums_once(rank, workers)
+    return ina.torch.stats()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ina.controller.embedded import Embedded
 from tests.torch import group_cases
 from tests.torch.launch import finish, launch, outcome, start
 
@@ -73,7 +78,73 @@ def test_second_default_group(tmp_path: Path) -> None:
 
 
 def test_exit_without_destroy(tmp_path: Path) -> None:
-    assert launch(group_cases.sums_once, 3, tmp_path / "w", destroy=False) == [30.0] * 3
+    """The workers' exit hook leaves the job; it writes the counters on its way."""
+    environ = {"INA_STATS_DIR": str(tmp_path)}
+    sums = launch(group_cases.sums_once, 3, tmp_path / "w", environ=environ, destroy=False)
+    assert sums == [30.0] * 3
+    for rank in range(3):
+        stats = json.loads((tmp_path / f"group0.rank{rank}.json").read_text())
+        assert (stats["rank"], stats["network_all_reduces"]) == (rank, 1)
+
+
+_SCRIPT = """
+import torch, torch.distributed as dist, ina.torch
+dist.init_process_group("ina", store=dist.HashStore(), rank=0, world_size=1)
+dist.all_reduce(torch.ones(3))
+{end}
+"""
+
+
+@pytest.mark.parametrize("end", ["pass", "raise ValueError('the script fails')"])
+def test_script_that_does_not_destroy_its_group_ends(tmp_path: Path, end: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _SCRIPT.format(end=end)],
+        env={**os.environ, "INA_STATS_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == (0 if end == "pass" else 1)
+    last = ran.stderr.splitlines()[-1]
+    assert ("INA_CONTROLLER is not set" if end == "pass" else "ValueError: the script") in last
+    assert json.loads((tmp_path / "group0.rank0.json").read_text())["network_all_reduces"] == 1
+
+
+def test_sub_group_of_a_gloo_group(tmp_path: Path) -> None:
+    sums = launch(group_cases.ina_inside_gloo, 3, tmp_path / "w", backend="gloo")
+    assert sums == [None, 3.0, 3.0]
+
+
+def test_running_controller_is_joined(tmp_path: Path) -> None:
+    with Embedded(values=64) as embedded:
+        environ = {"INA_CONTROLLER": embedded.controller_addr, "INA_JOB": "mine"}
+        stats = launch(group_cases.its_stats, 2, tmp_path / "w", environ=environ)
+        assert [one.job for one in stats] == ["mine", "mine"]
+        assert [one.switch for one in stats] == [None, None]
+        assert embedded.switch.stats().rx_packets >= 2
+
+
+def test_no_controller_there_is_an_error_on_every_rank(tmp_path: Path) -> None:
+    folder = tmp_path / "w"
+    environ = {"INA_CONTROLLER": "127.0.0.1:9"}
+    workers = start(group_cases.sums_once, 2, folder, environ=environ, group_timeout_s=3.0)
+    finish(workers, 60.0)
+    for rank in range(2):
+        ok, said = outcome(folder, rank)
+        assert not ok
+        assert "ControllerError" in said or "ControllerTimeoutError" in said, said
+
+
+def test_switch_that_cannot_start_is_an_error_on_every_rank(tmp_path: Path) -> None:
+    folder = tmp_path / "w"
+    # TEST-NET-1: an address that this machine does not have
+    workers = start(group_cases.sums_once, 2, folder, environ={"INA_HOST": "192.0.2.1"})
+    finish(workers, 60.0)
+    first, second = outcome(folder, 0), outcome(folder, 1)
+    assert not first[0]
+    assert not second[0]
+    assert "RendezvousError: rank 0 could not start the group" in second[1]
 
 
 def test_dead_worker_is_an_error_not_a_hang(tmp_path: Path) -> None:
