@@ -16,8 +16,8 @@ class Progress:
     def __init__(self) -> None:
         self._rich = sys.stderr.isatty()
         self._bars = RichProgress(
-            TextColumn("{task.description:28}"),
-            BarColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=14),
             MofNCompleteColumn(),
             TextColumn("{task.fields[note]}"),
             TimeElapsedColumn(),
@@ -45,7 +45,8 @@ class Progress:
     def advance(self, bar: TaskID, title: str, done: int, total: int, note: str) -> None:
         """``done`` epochs are over; ``note`` says how well."""
         self._say(f"{title}: epoch {done}/{total}, {note}")
-        self._bars.update(bar, completed=done, note=note)
+        # A bar has room for the accuracy alone, on a terminal of 80 columns.
+        self._bars.update(bar, completed=done, note=note.rpartition(", ")[2])
 
     def say(self, line: str) -> None:
         """Print a line above the bars."""

@@ -41,8 +41,10 @@ class Report:
     worker_bytes_sent: float
     worker_bytes_received: float
     ring_bytes: float  # each way, 2 (n - 1) / n of the tensors, no headers
-    gloo_loopback_bytes: float | None  # measured, per worker; None where lo has no counters
-    ina_loopback_bytes: float | None  # the same for ina: up and down, as the switch is here too
+    # What crossed this machine's lo during the training, divided by the workers, whoever sent it;
+    # None where lo has no counters. With ina both directions cross lo, as the switch is here too.
+    gloo_loopback_bytes: float | None
+    ina_loopback_bytes: float | None
     retransmissions: int  # all ranks together
     drops_injected: int
     curve: str
@@ -134,24 +136,23 @@ def _per_worker(training: Training) -> float | None:
 def table(report: Report) -> Table:
     """The report for people: one line a fact, ina beside Gloo."""
     n, mb = report.workers, _megabytes
-    lo_ina, lo_gloo = mb(report.ina_loopback_bytes), mb(report.gloo_loopback_bytes)
     identical = report.parameters_sha256_no_loss == report.parameters_sha256
     rows = [
         ("test accuracy", f"{report.accuracy_ina:.2f} %", f"{report.accuracy_gloo:.2f} %"),
         ("largest parameter difference", f"{report.largest_parameter_difference:.2e}", ""),
         ("all_reduces through P4", report.all_reduces_network, ""),
-        ("all_reduces that fell back to Gloo", report.all_reduces_fallback, ""),
+        ("all_reduces fallen back to Gloo", report.all_reduces_fallback, ""),
         ("packets summed in P4", report.contributions_summed, ""),
         ("sums completed in P4", report.results, ""),
-        ("tensor bytes all-reduced, a worker", mb(report.tensor_bytes), mb(report.tensor_bytes)),
-        ("  sent by a worker", mb(report.worker_bytes_sent), f"{mb(report.ring_bytes)} (ring)"),
+        ("all-reduced by a worker", mb(report.tensor_bytes), mb(report.tensor_bytes)),
+        ("  sent", mb(report.worker_bytes_sent), f"{mb(report.ring_bytes)} (ring)"),
         ("  received", mb(report.worker_bytes_received), f"{mb(report.ring_bytes)} (ring)"),
-        ("  on loopback / workers, measured", lo_ina, lo_gloo),
+        ("  loopback, all traffic here", "", mb(report.gloo_loopback_bytes)),
         ("retransmissions", report.retransmissions, ""),
-        ("drops injected at the switch", report.drops_injected, ""),
+        ("injected drops", report.drops_injected, ""),
     ]
     if report.parameters_sha256_no_loss is not None:
-        rows.append(("parameters equal those without loss", "yes" if identical else "NO", ""))
+        rows.append(("same bits as without loss", "yes" if identical else "NO", ""))
     rows.append(
         ("seconds, with start-up", f"{report.seconds_ina:.1f}", f"{report.seconds_gloo:.1f}")
     )
