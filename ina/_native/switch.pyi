@@ -3,6 +3,9 @@ class Port:
 
     @property
     def number(self) -> int: ...
+    def close(self) -> None:
+        """Release the socket or files, once no loop uses the port."""
+
     def stats(self) -> dict[str, int]: ...
 
 class UdpPort(Port):

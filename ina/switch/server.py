@@ -27,6 +27,7 @@ MAX_CONFIG_BYTES = 128 << 20
 _STOP_GRACE_S = 0.5
 _STOP_DEADLINE_S = 10.0
 _CPU_POLL_NS = 200_000_000
+_KEEPALIVE_MS = 10_000
 _RPC_THREADS = 40  # streams (at most 16) hold one each
 
 
@@ -78,11 +79,13 @@ class SoftSwitch:
         )
 
     def start(self) -> None:
-        """Open the ports and serve P4Runtime.
+        """Open the ports and serve P4Runtime; once in the life of a SoftSwitch.
 
         Raises :class:`PortInUseError`, :class:`InvalidPortError` (no such interface, a bad pcap
         file); then nothing is left open.
         """
+        if self._loop is not None or self._stopping.is_set():
+            raise UnavailableError("a SoftSwitch can be started once")
         with ExitStack() as undo:
             undo.callback(self.stop)
             loop = native.PortLoop(self._cpu_port)
@@ -119,11 +122,15 @@ class SoftSwitch:
             if self._loop is not None:
                 self._last_stats = collect(self._ports, self._loop)
             self._loop = None
-            self._ports.clear()  # the last references: their sockets close here
+            for port in self._ports.values():
+                port.close()
+            self._ports.clear()
         self._device.close()
 
     def preload(self, config: p4r.ForwardingPipelineConfig) -> None:
         """Set a pipeline as a client would, without one. Raises an :class:`InaError`."""
+        if self._loop is None:
+            raise UnavailableError("the switch is not running")
         self._device.preload(config)
 
     @property
@@ -196,6 +203,10 @@ class SoftSwitch:
                 ("grpc.so_reuseport", 0),
                 ("grpc.max_receive_message_length", MAX_CONFIG_BYTES),
                 ("grpc.max_send_message_length", MAX_CONFIG_BYTES),
+                # A primary whose machine died without a word must not stay primary.
+                ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
+                ("grpc.keepalive_timeout_ms", _KEEPALIVE_MS),
+                ("grpc.http2.min_ping_interval_without_data_ms", _KEEPALIVE_MS // 2),
             ],
         )
         p4r_grpc.add_P4RuntimeServicer_to_server(P4RuntimeService(self._device), server)

@@ -50,8 +50,11 @@ AfPacketPort::AfPacketPort(uint32_t number, const std::string &interface, double
     }
 }
 
-AfPacketPort::~AfPacketPort() {
+AfPacketPort::~AfPacketPort() { AfPacketPort::close(); }
+
+void AfPacketPort::close() {
     if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
 }
 
 void AfPacketPort::configure(int interface_index) {

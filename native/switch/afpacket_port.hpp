@@ -19,6 +19,7 @@ class AfPacketPort final : public Port {
     ~AfPacketPort() override;
 
     int fd() const override { return fd_; }
+    void close() override;
     void receive(FrameBatch *batch) override;
     void extra_stats(std::vector<std::pair<std::string, uint64_t>> *stats) const override;
 

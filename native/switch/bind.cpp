@@ -65,7 +65,10 @@ void bind(nb::module_ &m) {
     m.doc() = "Packet ports of the soft switch.";
     nb::register_exception_translator(os_error);
 
-    nb::class_<Port>(m, "Port").def_prop_ro("number", &Port::number).def("stats", &port_stats);
+    nb::class_<Port>(m, "Port")
+        .def_prop_ro("number", &Port::number)
+        .def("close", &Port::close)
+        .def("stats", &port_stats);
     nb::class_<UdpPort, Port>(m, "UdpPort")
         .def(nb::init<uint32_t, uint32_t, uint16_t, uint16_t, double, uint64_t>(), "number"_a,
              "address"_a, "udp_port"_a, "frame_udp_port"_a, "loss_probability"_a, "loss_seed"_a)

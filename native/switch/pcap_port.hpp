@@ -16,6 +16,10 @@ class PcapPort final : public Port {
 
     int fd() const override { return -1; }
     bool finished() const override { return finished_; }
+    void close() override {
+        reader_.reset();
+        writer_.reset();
+    }
     void receive(FrameBatch *batch) override;
     void extra_stats(std::vector<std::pair<std::string, uint64_t>> *stats) const override;
 

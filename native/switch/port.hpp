@@ -55,8 +55,8 @@ class Port {
     virtual void receive(FrameBatch *batch) = 0;
     // Sends frames of the pipeline, in order for each destination, less injected loss.
     void send(std::vector<ina_packet_out> *packets);
-    // Once, when the loop has ended.
-    virtual void close() {}
+    // Releases what the port holds open, once no loop uses it; may be called again.
+    virtual void close() = 0;
     // What only this kind of port knows (socket buffers granted, kernel drops), appended by name.
     virtual void extra_stats(std::vector<std::pair<std::string, uint64_t>> *) const {}
 

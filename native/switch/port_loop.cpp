@@ -69,7 +69,6 @@ void PortLoop::stop() {
     if (!thread_.joinable()) return;
     wake();
     thread_.join();
-    for (const auto &port : ports_) port->close();
     {
         std::lock_guard lock(pipeline_mutex_);
         pipeline_ = nullptr;

@@ -59,8 +59,11 @@ UdpPort::UdpPort(uint32_t number, uint32_t address, uint16_t udp_port, uint16_t 
     sender_ = std::make_unique<UdpSender>(fd_, bound_, &counters_);
 }
 
-UdpPort::~UdpPort() {
+UdpPort::~UdpPort() { UdpPort::close(); }
+
+void UdpPort::close() {
     if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
 }
 
 void UdpPort::configure() {

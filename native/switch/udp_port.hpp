@@ -24,6 +24,7 @@ class UdpPort final : public Port {
 
     Endpoint bound() const { return bound_; }
     int fd() const override { return fd_; }
+    void close() override;
     void receive(FrameBatch *batch) override;
     void extra_stats(std::vector<std::pair<std::string, uint64_t>> *stats) const override;
 

@@ -81,7 +81,9 @@ class Device:
         with self._lock:
             if not self._arbitration.is_primary(client):
                 raise denied("only the primary client may send packets")
-            packet = packet_from_message(self._forwarding().schema.packet_out, message)
+            if self._active is None:
+                raise precondition("no forwarding pipeline is set")
+            packet = packet_from_message(self._active.forwarding.schema.packet_out, message)
         if not self._inject(packet):
             raise StatusError(rpc_code.RESOURCE_EXHAUSTED, "the packet-out queue is full")
 
@@ -206,9 +208,12 @@ class Device:
             self._arbitration.require_primary(role, election_id)
 
     def _forwarding(self) -> Forwarding:
-        if self._active is None:
+        """What Write and Read are about: a saved config until it is committed (spec), else the
+        active one. So tables can be filled before the first packet is forwarded."""
+        loaded = self._saved or self._active
+        if loaded is None:
             raise precondition("no forwarding pipeline is set")
-        return self._active.forwarding
+        return loaded.forwarding
 
     def _commit(self, loaded: _Loaded) -> None:
         self._install(loaded.forwarding.pipeline)

@@ -48,13 +48,16 @@ def test_verify_changes_nothing(connect: Connect) -> None:
 
 
 def test_save_then_commit(client: Client) -> None:
+    """What is written in between is for the saved program, and there once it is committed."""
+    other = entry("bridge", "forward", (b"\x02",), match=[exact(b"\x06")])
     client.write("INSERT", table_entry=ROW)
     client.set_config(features_config(cookie=5), Set.VERIFY_AND_SAVE)
     assert not client.get_config().config.HasField("cookie")
-    assert len(client.tables(table_id=ROW.table_id)) == 1
+    assert client.tables(table_id=ROW.table_id) == []
+    client.write("INSERT", table_entry=other)
     client.set_config(None, Set.COMMIT)
     assert client.get_config().config.cookie.cookie == 5
-    assert client.tables(table_id=ROW.table_id) == []
+    assert client.tables(table_id=ROW.table_id) == [other]
     refused(lambda: client.set_config(None, Set.COMMIT), rpc_code.NOT_FOUND)
 
 
