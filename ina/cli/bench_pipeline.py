@@ -50,14 +50,10 @@ class Batch:
         self.frame_bytes = FRAME_HEADER_BYTES + HEADER_BYTES + 4 * values
         self.count = CHUNKS * workers
         bound = (2**31 - 1) // workers
-        self.gradients = rng.integers(
-            -bound, bound, (CHUNKS, workers, values), dtype=np.int32
-        )
+        self.gradients = rng.integers(-bound, bound, (CHUNKS, workers, values), dtype=np.int32)
         self.frames: Bytes = np.zeros((CHUNKS, workers, self.frame_bytes), np.uint8)
         for worker in range(workers):
-            self.frames[:, worker, : -4 * values] = np.frombuffer(
-                self._head(worker), np.uint8
-            )
+            self.frames[:, worker, : -4 * values] = np.frombuffer(self._head(worker), np.uint8)
         slots = np.arange(CHUNKS, dtype=">u2")
         self._field("slot", 2)[:] = slots[:, None].view(np.uint8).reshape(CHUNKS, 1, 2)
         wire = self.gradients.astype(">i4").view(np.uint8)
@@ -88,9 +84,7 @@ class Batch:
         words = sum(int.from_bytes(ip[i : i + 2], "big") for i in range(0, 20, 2))
         words = (words & 0xFFFF) + (words >> 16)
         ip[10:12] = (0xFFFF - ((words & 0xFFFF) + (words >> 16))).to_bytes(2, "big")
-        udp = b"".join(
-            n.to_bytes(2, "big") for n in (4000 + worker, UDP_PORT, 8 + len(payload), 0)
-        )
+        udp = b"".join(n.to_bytes(2, "big") for n in (4000 + worker, UDP_PORT, 8 + len(payload), 0))
         return (ethernet + bytes(ip) + udp + payload)[: -4 * self.values]
 
     def set_round(self, number: int) -> None:

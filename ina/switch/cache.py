@@ -22,7 +22,6 @@ FLAGS = (
     "-std=gnu11",
     "-O3",
     "-fno-tree-slp-vectorize",
-    "-g",
     "-march=native",
     "-fPIC",
     "-shared",

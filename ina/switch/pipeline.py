@@ -61,7 +61,7 @@ class Pipeline:
         )
         return cls(program, library, source)
 
-    # -- packets ------------------------------------------------------------------------------------
+    # -- packets --
 
     def process(self, port: int, packet: bytes, now_ns: int = 0) -> list[tuple[int, bytes]]:
         """One packet in, its (egress port, bytes) out."""
@@ -99,7 +99,7 @@ class Pipeline:
                         output.grow()
         return results
 
-    # -- tables -------------------------------------------------------------------------------------
+    # -- tables --
 
     def insert(
         self,
@@ -177,7 +177,7 @@ class Pipeline:
             raise MemoryError("no memory for a multicast group")
         self._check(code, f"multicast group {group}")
 
-    # -- counters and registers ---------------------------------------------------------------------
+    # -- counters and registers --
 
     def counter(self, name: str, index: int) -> tuple[int, int]:
         """(packets, bytes) of an indirect counter."""
@@ -218,7 +218,7 @@ class Pipeline:
         self._check(code, f"register {name}[{index}]")
         return value.value
 
-    # -- life ---------------------------------------------------------------------------------------
+    # -- life --
 
     @property
     def native(self) -> tuple[int, int]:
@@ -243,7 +243,7 @@ class Pipeline:
         if getattr(self, "_state", None):
             self.close()
 
-    # -- helpers ------------------------------------------------------------------------------------
+    # -- helpers --
 
     def _alive(self) -> int:
         if not self._state:

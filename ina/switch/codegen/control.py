@@ -5,7 +5,7 @@ from __future__ import annotations
 from ina.switch.codegen.layout import Layout
 from ina.switch.codegen.tables import TableEmitter, TableLayout, words_of
 from ina.switch.codegen.writer import Writer
-from ina.switch.ir.program import ActionCall, MatchKind
+from ina.switch.ir.program import ActionCall, KeyValue, MatchKind
 
 _LOCK = "pthread_mutex_lock(&S->mutex);"
 _UNLOCK = "pthread_mutex_unlock(&S->mutex);"
@@ -121,9 +121,12 @@ def _emit_tables(infos: list[TableLayout], out: Writer) -> None:
     out.line()
     most = max((info.key_words for info in infos), default=1) or 1
     out.line(f"#define INA_MOST_KEY_WORDS {most}")
-    with out.block(
-        "static bool pack(uint32_t table, const ina_entry *const e, uint64_t *const words)"
-    ), out.block("switch (table)"):
+    with (
+        out.block(
+            "static bool pack(uint32_t table, const ina_entry *const e, uint64_t *const words)"
+        ),
+        out.block("switch (table)"),
+    ):
         for info in infos:
             out.line(f"case {info.table.index}: return {info.c_name}_pack(e, words);")
         out.line("default: return false;")
@@ -196,7 +199,12 @@ def _emit_lifecycle(layout: Layout, infos: list[TableLayout], out: Writer) -> No
 
 
 def _emit_entry(
-    layout: Layout, info: TableLayout, call: ActionCall, priority: int, key: tuple, out: Writer
+    layout: Layout,
+    info: TableLayout,
+    call: ActionCall,
+    priority: int,
+    key: tuple[KeyValue, ...],
+    out: Writer,
 ) -> None:
     values, masks = [], []
     for field, value in zip(info.table.keys, key, strict=True):

@@ -106,9 +106,7 @@ def _copy_bytes(start: int, end: int, wire: str, out: Writer) -> None:
         out.line(f"memcpy(at + {start}, {wire} + {start}, {end - start});")
 
 
-def emit_store(
-    layout: TypeLayout, header: str, out: Writer, only: set[str] | None = None
-) -> None:
+def emit_store(layout: TypeLayout, header: str, out: Writer, only: set[str] | None = None) -> None:
     """The struct's fields to the header at ``at``; ``only`` those bytes that hold these fields."""
     fields = layout.type.fields
     array_at = {array.first: array for array in layout.arrays}

@@ -58,7 +58,9 @@ def _emit_types(layout: Layout, out: Writer) -> None:
         _emit_struct(type_layout, out)
     for type_layout in layout.metadata.values():
         _emit_struct(type_layout, out)
-    out.line("/* Headers that are indexed: apart, so that the rest can live in machine registers. */")
+    out.line(
+        "/* Headers that are indexed: apart, so that the rest can live in machine registers. */"
+    )
     with out.block("typedef struct", tail="} packet_arrays;"):
         out.line("uint8_t unused;")
         for name, header in program.headers.items():

@@ -94,7 +94,7 @@ class Expressions:
         self._counter = counter
         self.param_offsets: tuple[int, ...] = ()
 
-    # -- leaves -------------------------------------------------------------------------------------
+    # -- leaves --
 
     def lvalue(self, target: LValue) -> str:
         """Where an assignment goes (stack elements: the caller has checked the index)."""
@@ -144,7 +144,7 @@ class Expressions:
             return f"ina_load(cursor + {offset // 8}, {width // 8})"
         return f"ina_load_bits(cursor, {offset}, {width})"
 
-    # -- Booleans -----------------------------------------------------------------------------------
+    # -- Booleans --
 
     def boolean(self, expr: Expr) -> str:
         """A C condition."""
@@ -192,7 +192,7 @@ class Expressions:
         ranges = [range_of(expr) for expr in exprs]
         return type_for(min(low for low, _ in ranges), max(high for _, high in ranges))
 
-    # -- exact --------------------------------------------------------------------------------------
+    # -- exact --
 
     def value(self, expr: Expr) -> str:
         """The exact value in the type of its range."""
@@ -286,7 +286,7 @@ class Expressions:
             return f"ina_min_u{bits}({value}, {literal(high)})"
         return f"ina_clamp_i{bits}({value}, {literal(low)}, {literal(high)})"
 
-    # -- modulo 2^bits ------------------------------------------------------------------------------
+    # -- modulo 2^bits --
 
     def modular(self, expr: Expr, bits: int) -> tuple[str, int]:
         """Code whose low ``bits`` bits are right, and how many bits of it can be non-zero."""

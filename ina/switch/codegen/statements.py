@@ -82,7 +82,7 @@ class Statements:
     def _assign(self, stmt: Assign) -> None:
         self.store(stmt.target, self.expr.stored(stmt.value, stmt.target.width_bits), stmt)
 
-    # -- headers ------------------------------------------------------------------------------------
+    # -- headers --
 
     def _header(self, ref: HeaderRef) -> tuple[str, str, str]:
         """Struct, validity flag and the condition under which the element exists ("" is always)."""
@@ -161,7 +161,7 @@ class Statements:
         else:
             self.out.line(f"{stack}_next -= ina_min_u64({stack}_next, {-stmt.count});")
 
-    # -- state --------------------------------------------------------------------------------------
+    # -- state --
 
     def element(self, register: RegisterRef, index: str) -> str:
         """One element of a register; inside a loop over registers, the loop's own."""

@@ -44,12 +44,12 @@ class ControlLoader:
             source = get_source(conditional)
             self._scope.source = source
             condition = ExpressionLoader(self._scope).boolean(conditional["expression"])
-            ways = {
+            branches: dict[str | int, str | None] = {
                 "true": conditional.get("true_next"),
                 "false": conditional.get("false_next"),
             }
             name = get_str(conditional, "name")
-            nodes[name] = Node(name, condition=condition, next=ways, source=source)
+            nodes[name] = Node(name, condition=condition, next=branches, source=source)
         for call in get_objects(node, "action_calls"):
             name = get_str(call, "name")
             body = self._action(get_int(call, "action_id")).body

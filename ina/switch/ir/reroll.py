@@ -111,9 +111,7 @@ class _Roller:
             return _unswitch(Loop(count, body, getattr(stmts[at], "source"))), count * period  # noqa: B009
         return (), 0
 
-    def _replacements(
-        self, rows: list[list[Any]], body: Block
-    ) -> tuple[list[Any], int] | None:
+    def _replacements(self, rows: list[list[Any]], body: Block) -> tuple[list[Any], int] | None:
         """What stands in the loop's body for each leaf, and how many rows fit; None: no loop."""
         columns = list(zip(*rows, strict=True))
         count = min((self._fitting(column) for column in columns), default=0)
@@ -278,5 +276,7 @@ def _unswitch(loop: Loop) -> Block:
         if isinstance(node, (LocalRef, ArrayFieldRef, StackFieldRef)) or node in assigned:
             return (loop,)
     then = _unswitch(Loop(loop.count, branch.then, loop.source)) if branch.then else ()
-    otherwise = _unswitch(Loop(loop.count, branch.otherwise, loop.source)) if branch.otherwise else ()
+    otherwise = (
+        _unswitch(Loop(loop.count, branch.otherwise, loop.source)) if branch.otherwise else ()
+    )
     return (If(branch.condition, then, otherwise, branch.source),)

@@ -19,7 +19,7 @@ from ina.switch.ir.stmt import (
 
 
 @cache
-def child_names(node_type: type) -> tuple[str, ...]:
+def child_names(node_type: Any) -> tuple[str, ...]:
     """Names of a node's fields that can hold nodes."""
     return tuple(f.name for f in fields(node_type) if f.name != "source")
 
@@ -31,7 +31,7 @@ def walk(node: Any) -> Iterator[Any]:
             yield from walk(item)
     elif is_dataclass(node):
         yield node
-        for name in child_names(type(node)):
+        for name in child_names(node.__class__):
             child = getattr(node, name)
             if isinstance(child, tuple) or is_dataclass(child):
                 yield from walk(child)
