@@ -40,6 +40,7 @@ class Row:
     limit_s: float  # 2 n tensors, with headers, at the loopback rate of this run
     limit_share: float  # limit_s / ina_s
     gloo_over_ina: float  # above 1: ina is faster
+    retransmissions: int  # of rank 0, in all repetitions
     sums_correct: bool
 
 
@@ -88,18 +89,11 @@ def _measure(
     on_row: Callable[[Row], None],
 ) -> None:
     """All sizes with ``n`` workers, in one run of torchrun."""
-    limit_bytes_per_s = 0.0
     header_factor = 1 + HEADER_BYTES / (VALUE_BYTES * values)
 
     def on_line(line: str) -> None:
-        nonlocal limit_bytes_per_s
-        if not line.startswith('{"kind"'):
-            return
-        record: dict[str, Any] = json_module.loads(line)
-        if record["kind"] == "limit":
-            limit_bytes_per_s = record["bytes_per_s"]
-        elif record["kind"] == "size":
-            on_row(_row(n, record, limit_bytes_per_s, header_factor))
+        if line.startswith('{"kind": "size"'):
+            on_row(_row(n, json_module.loads(line), header_factor))
 
     sizes_text = ",".join(map(str, sizes))
     torchrun.run(
@@ -146,10 +140,10 @@ def _bars() -> Progress:
     )
 
 
-def _row(n: int, record: dict[str, Any], limit_bytes_per_s: float, header_factor: float) -> Row:
+def _row(n: int, record: dict[str, Any], header_factor: float) -> Row:
     tensor_bytes = record["elems"] * 4
     ina_s, gloo_s = statistics.median(record["ina_s"]), statistics.median(record["gloo_s"])
-    limit_s = 2 * n * tensor_bytes * header_factor / limit_bytes_per_s
+    limit_s = 2 * n * tensor_bytes * header_factor / record["limit_bytes_per_s"]
     gbit = 8e-9 * tensor_bytes
     return Row(
         workers=n,
@@ -165,6 +159,7 @@ def _row(n: int, record: dict[str, Any], limit_bytes_per_s: float, header_factor
         limit_s=limit_s,
         limit_share=limit_s / ina_s,
         gloo_over_ina=gloo_s / ina_s,
+        retransmissions=record["retransmissions"],
         sums_correct=record["wrong_elems"] == 0,
     )
 

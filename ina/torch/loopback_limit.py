@@ -19,7 +19,7 @@ import torch.distributed as dist
 _UDP_SEGMENT, _UDP_GRO = 103, 104  # linux/udp.h
 _MAX_TRAIN_BYTES = 65_000  # of one sendmsg: an IPv4 packet's length is 16 bits
 _MAX_TRAIN_PACKETS = 64  # UDP_MAX_SEGMENTS of older kernels
-_SECONDS = 0.7
+_SECONDS = 0.4
 _BUFFER_BYTES = 4 << 20
 
 
