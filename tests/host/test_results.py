@@ -73,6 +73,27 @@ def test_any_other_result_is_counted_and_ignored(
     assert worker.core.take_completions() == [1]
 
 
+@pytest.mark.parametrize("next_exponent", [1, 31])
+def test_an_exponent_that_no_worker_announces_is_refused(next_exponent: int) -> None:
+    core = WorkerCore(worker_config(1, 2, SLOTS, VALUES))
+    ones = np.ones(VALUES, np.float32)
+    core.submit(1, ones.ctypes.data, ones.ctypes.data, VALUES, 1, False, 0)
+    header = decode(core.poll_transmit(0)[0])[0]
+    assert (header.value_count, header.next_exponent) == (0, 128)
+    result = replace(header, kind=Kind.RESULT, contributors=0b11, next_exponent=next_exponent)
+    core.on_result(encode(result), 1000)
+    assert core.counters.mismatched == 1
+    core.on_result(encode(replace(result, next_exponent=200)), 1000)
+    assert decode(core.poll_transmit(1000)[0])[0].exponent == 200
+
+
+def test_integers_have_no_exponent_whatever_the_result_says() -> None:
+    worker = Worker(5 * VALUES)  # the window is 4
+    worker.receive(replace(worker.good(0), next_exponent=200))
+    (packet,) = worker.core.poll_transmit(1000)
+    assert decode(packet)[0].exponent == 0
+
+
 def test_a_result_that_comes_twice_is_a_duplicate() -> None:
     worker = Worker(2 * VALUES)
     worker.receive(worker.good(0))

@@ -246,3 +246,31 @@ def test_one_very_late_sample_hardly_moves_the_timeout() -> None:
     late, *_ = sent_at(core, now_ns)
     answer(core, late, now_ns + 15 * MS // 10)  # before any timer, three times the usual
     assert before_ns < core.srtt_ns <= before_ns * 17 // 16 + 1
+
+
+def test_results_after_a_pause_find_patient_timers() -> None:
+    """The pause is longer than every timer; the first result must not set them all off."""
+    core = worker(10 * W)
+    now_ns = 0
+    for _ in range(8):
+        in_flight = sent_at(core, now_ns)
+        now_ns += MS // 2
+        for header in in_flight:
+            answer(core, header, now_ns)
+    in_flight = sent_at(core, now_ns)
+    until_ns = now_ns + 20 * MS
+    while (due := next_deadline(core, now_ns)) <= until_ns:
+        now_ns = due
+        sent_at(core, now_ns)
+    sent_before = core.counters.retransmissions
+    assert 0 < sent_before < W
+    answer(core, in_flight[-1], until_ns)  # one that was sent once
+    sent_at(core, until_ns)
+    assert core.counters.retransmissions == sent_before
+
+
+def test_small_tensors_are_in_flight_together() -> None:
+    core = worker(1)
+    for tensor_id in (2, 3):
+        core.submit(tensor_id, DATA.ctypes.data, OUT.ctypes.data, VALUES, 0, False, 0)
+    assert [header.seq for header in sent_at(core, 0)] == [0, 1, 2]
