@@ -1,7 +1,7 @@
 """Generated C to a shared object, once for each (program, generator, compiler, flags, processor).
 
 Two files a program in the cache directory: ``<digest>.c`` to read, ``<digest>.so`` to run. Both are
-written beside their place and renamed, so that several processes may compile the same program at once.
+written beside their place and renamed, so that several processes may compile a program at once.
 """
 
 from __future__ import annotations

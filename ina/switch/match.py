@@ -60,9 +60,8 @@ def to_words(value: int, width_bits: int) -> list[int]:
 def _value_and_mask(table: Table, key: Key, match: KeyMatch) -> tuple[int, int]:
     full = (1 << key.width_bits) - 1
     kind = key.kind
-    if (isinstance(match, Exact) and kind is MatchKind.EXACT) or (
-        isinstance(match, Exact) and kind in (MatchKind.TERNARY, MatchKind.OPTIONAL)
-    ):
+    exact_kinds = (MatchKind.EXACT, MatchKind.TERNARY, MatchKind.OPTIONAL)
+    if isinstance(match, Exact) and kind in exact_kinds:
         value, mask = match.value, full
     elif isinstance(match, Lpm) and kind in (MatchKind.LPM, MatchKind.TERNARY):
         if not 0 <= match.prefix_bits <= key.width_bits:

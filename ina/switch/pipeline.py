@@ -29,7 +29,7 @@ _BATCH = 256
 
 
 class Pipeline:
-    """A loaded program with its state. Thread-safe; use :meth:`load`, and :meth:`close` when done."""
+    """A loaded program with its state. Thread-safe. From :meth:`load` to :meth:`close`."""
 
     def __init__(self, program: Program, library: ctypes.CDLL, c_source: Path) -> None:
         get = library.ina_pipeline_get
@@ -70,7 +70,7 @@ class Pipeline:
     def process_batch(
         self, packets: Sequence[tuple[int, bytes]], now_ns: int = 0
     ) -> list[tuple[int, bytes]]:
-        """Packets in order; all that leave, in order. Queues count as empty when the call begins."""
+        """Packets in order; all that leave, in order. Queues are empty when the call begins."""
         state = self._alive()
         results: list[tuple[int, bytes]] = []
         with self._output_lock:
@@ -281,7 +281,8 @@ class Pipeline:
         for param, value in zip(action.params, params, strict=True):
             if not 0 <= value < 1 << param.width_bits:
                 raise InvalidEntryError(
-                    f"action {action.name}: {param.name} = {value} does not fit {param.width_bits} bits"
+                    f"action {action.name}: {param.name} = {value} "
+                    f"does not fit {param.width_bits} bits"
                 )
             words += to_words(value, param.width_bits)
         return (ctypes.c_uint64 * max(len(words), 1))(*words)

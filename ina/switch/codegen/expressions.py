@@ -1,6 +1,6 @@
 """Expressions to C.
 
-Two ways to compute an integer: *modulo 2^k*, where unsigned machine arithmetic is enough (below a mask
+Two ways to compute an integer: *modulo 2^k*, where unsigned arithmetic is enough (below a mask
 or an assignment), and *exactly*, where the value itself matters (comparisons, right shifts,
 saturation): there the value's range picks a machine type that holds it.
 """
@@ -181,8 +181,8 @@ class Expressions:
     def _test(self, expr: Expr) -> str:
         """A comparison as an operand of && or ||.
 
-        GCC's front end would merge neighbours (a.x == 1 && a.y == 2) into one wide load, which keeps the
-        struct in memory and stalls on the narrow stores before it; a function call stops it.
+        GCC's front end would merge neighbours (a.x == 1 && a.y == 2) into one wide load; that keeps
+        the struct in memory and stalls on the narrow stores before it; a function call stops it.
         """
         code = self.boolean(expr)
         is_comparison = isinstance(expr, Binary) and expr.op in COMPARISONS
@@ -218,9 +218,9 @@ class Expressions:
             if signed:
                 extend = "ina_sign_extend128" if width > 64 else "ina_sign_extend"
                 return f"({ctype.c}){extend}({code}, {width})"
-            if container_bits(width) == ctype.bits and not ctype.signed:
-                if not isinstance(expr, (ParamRef, Lookahead, StackFieldRef)) or ctype.bits == 64:
-                    return code
+            wide = isinstance(expr, (ParamRef, Lookahead, StackFieldRef)) and ctype.bits != 64
+            if container_bits(width) == ctype.bits and not ctype.signed and not wide:
+                return code
             return f"({ctype.c}){code}"
         if isinstance(expr, StackInfo):
             stack = self._layout.stack(expr.stack)
@@ -357,9 +357,8 @@ class Expressions:
         """The value to store in a field of this width: nothing above the field's bits."""
         code, known = self.modular(expr, width_bits)
         if known > width_bits:
-            ctype = modular_type(width_bits)
             if width_bits in (8, 16, 32, 64, 128):
                 return code  # the container cuts it
             mask = literal((1 << width_bits) - 1)
-            return f"({code} & {mask})" if ctype.bits <= 64 else f"({code} & {mask})"
+            return f"({code} & {mask})"
         return code

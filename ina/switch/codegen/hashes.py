@@ -50,7 +50,7 @@ def emit_bits(to: Statements, inputs: tuple[HashInput, ...]) -> None:
 def csum16_terms(to: Statements, inputs: tuple[HashInput, ...]) -> list[tuple[str, str]] | None:
     """(validity, addend) of each input when every header's share is whole 16-bit words.
 
-    A sum of 16-bit words modulo 2^16 - 1 does not care for carries between words, so a field counts as
+    A sum of 16-bit words modulo 2^16 - 1 does not care for carries between words: a field counts as
     its value shifted to its place within a word.
     """
     runs: list[tuple[str, list[HashInput]]] = []
@@ -95,7 +95,7 @@ def emit_csum16(to: Statements, inputs: tuple[HashInput, ...], name: str) -> Non
 
 
 def emit_wire_csum16(to: Statements, checksum: Checksum, written: set[str], name: str) -> None:
-    """A header's checksum: words that hold a written field from the struct, the rest from the packet.
+    """A header's checksum: words with a written field from the struct, the rest from the packet.
 
     The caller has made sure (``reads_wire``) that the inputs lie as on the wire. The field that the
     sum is kept in is not among them, so those words are never read.

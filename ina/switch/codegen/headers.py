@@ -1,7 +1,7 @@
 """What a program does with each header type: which fields it reads, which ones it can change.
 
-An extracted header remembers where it stood in the packet. Sending it copies those bytes and stores only
-the fields that the program can have changed; fields that nobody looks at are never unpacked.
+An extracted header remembers where it stood in the packet. Sending it copies those bytes and stores
+only the fields that the program can have changed; fields that nobody looks at are never unpacked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def created_headers(program: Program) -> set[str]:
 def reads_wire(program: Program, checksum: Checksum) -> bool:
     """Whether the checksum can take what the program leaves alone from the packet's own bytes.
 
-    That is so when it is over one extracted header, in the order and on the 16-bit words of the wire.
+    That is so when it is over one extracted header, in the wire's order and 16-bit words.
     """
     name = checksum.target.header
     header = program.headers[name]

@@ -79,13 +79,14 @@ class LoopEmitter:
 
     def _hoist_conditions(self, body: Block, changed: set[LValue]) -> None:
         for node in walk(body):
-            if isinstance(node, If) and self._invariant(node.condition, changed):
-                if node.condition not in self._conditions:
-                    name = f"condition_{self._serial}"
-                    self._serial += 1
-                    code = self._to.expr.boolean(node.condition)
-                    self._to.out.line(f"const bool {name} = {code};", node.source)
-                    self._conditions[node.condition] = name
+            if not isinstance(node, If) or node.condition in self._conditions:
+                continue
+            if self._invariant(node.condition, changed):
+                name = f"condition_{self._serial}"
+                self._serial += 1
+                code = self._to.expr.boolean(node.condition)
+                self._to.out.line(f"const bool {name} = {code};", node.source)
+                self._conditions[node.condition] = name
 
     def _hoist_pointers(self, body: Block, changed: set[LValue]) -> list[str]:
         """Pointers to the elements if every index is invariant; the guards that make them valid."""
@@ -102,12 +103,13 @@ class LoopEmitter:
             code = self._to.expr.exact(node.index, 64)
             self._to.out.line(f"const uint64_t {name}_index = {code};")
             self._to.out.line(
-                f"{group.name}_slot *restrict const {name} = &S->{group.name}[ina_min_u64({name}_index, {group.size - 1})];"
+                f"{group.name}_slot *restrict const {name} = "
+                f"&S->{group.name}[ina_min_u64({name}_index, {group.size - 1})];"
             )
             guards.append(f"{name}_index < {group.size}")
             self._pointers[group.name, node.index] = name
         if len(guards) > 1:
-            # Different elements may be one and the same: no `restrict`, and one guard is not enough.
+            # Different elements may be the same: no `restrict`, and one guard is not enough.
             self._pointers.clear()
             return []
         return guards

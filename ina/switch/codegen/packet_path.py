@@ -17,7 +17,8 @@ def emit_process(layout: Layout, out: Writer, most_header_bytes: int) -> None:
     out.line(f"#define INA_MOST_HEADER_BYTES {most_header_bytes}")
     out.line()
     with out.block(
-        "INA_INLINE void process_one(state *const S, const ina_packet_in *const in, ina_output *const out)"
+        "INA_INLINE void process_one(state *const S, const ina_packet_in *const in, "
+        "ina_output *const out)"
     ):
         _receive(layout, out)
         out.line("ingress(S, p);")
@@ -33,7 +34,8 @@ def emit_process(layout: Layout, out: Writer, most_header_bytes: int) -> None:
             _send(layout, out)
     out.line()
     with out.block(
-        "static size_t process(void *const opaque, const ina_packet_in *const in, const size_t count,\n"
+        "static size_t process(void *const opaque, const ina_packet_in *const in, "
+        "const size_t count,\n"
         "                      ina_output *const out)"
     ):
         out.line("state *const S = opaque;")
@@ -157,9 +159,12 @@ def _saved(layout: Layout) -> list[str]:
             whole.add(target.stack)
         elif isinstance(target, ArrayFieldRef):
             whole.add(target.header)
-        elif isinstance(target, FieldRef) and target.header not in whole:
-            if target in read or not program.headers[target.header].metadata:
-                paths[layout.field(target)] = None
+        elif (
+            isinstance(target, FieldRef)
+            and target.header not in whole
+            and (target in read or not program.headers[target.header].metadata)
+        ):
+            paths[layout.field(target)] = None
     for name in sorted(whole):
         if name in program.stacks or program.headers[name].stack:
             stack = layout.stack(program.headers[name].stack if name in program.headers else name)

@@ -1,5 +1,6 @@
 """Expressions. Integers have no width of their own: as in BMv2, arithmetic is exact, and a value is
-reduced where it is masked, cast or stored. Booleans and integers are distinct (``b2d``, ``d2b``)."""
+reduced where it is masked, cast or stored. Booleans and integers are distinct (``b2d``, ``d2b``).
+"""
 
 from __future__ import annotations
 

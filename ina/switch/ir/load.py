@@ -38,7 +38,7 @@ MAX_REGISTER_BITS = 128
 
 
 def read_json(source: bytes | str | Path) -> bytes:
-    """The text of a program: bytes as they are, a path read, a string that begins with ``{`` as is."""
+    """The text of a program: bytes as they are, a path read, a string from ``{`` on as is."""
     if isinstance(source, bytes):
         return source
     if isinstance(source, str) and source.lstrip().startswith("{"):

@@ -42,7 +42,7 @@ class StatementLoader:
         return self._range(primitives, 0, len(primitives), ())
 
     def _range(self, ops: list[Json], start: int, end: int, joins: tuple[int, ...]) -> Block:
-        """ops[start:end]; a jump to one of ``joins`` at the very end of a branch is a fall-through."""
+        """ops[start:end]; a jump to one of ``joins`` at the end of a branch is a fall-through."""
         block: list[Stmt] = []
         position = start
         while position < end:

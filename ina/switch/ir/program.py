@@ -79,7 +79,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Table:
-    """A match-action table; ``kind`` is the widest of its fields' (exact < lpm < ternary < range)."""
+    """A match-action table; ``kind``: its fields' widest (exact < lpm < ternary < range)."""
 
     name: str
     index: int

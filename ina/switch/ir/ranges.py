@@ -1,6 +1,6 @@
 """Value ranges: the smallest and the largest integer that an expression can be.
 
-BMv2 computes exactly, with integers of any size. An emitter needs to know which machine type holds a
+BMv2 computes exactly, with integers of any size. An emitter must know which machine type holds a
 value; the range says so.
 """
 

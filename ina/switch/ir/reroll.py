@@ -1,10 +1,11 @@
 """Runs of alike statements over numbered fields and registers become loops.
 
-A P4 program that sums 256 values is 256 copies of the same few statements. Here such a run becomes one
-:class:`~ina.switch.ir.stmt.Loop`, so that an emitter can write a loop that vectorises. What may differ
-from copy to copy: the field (consecutive fields of a header that form an array), the register (which
-then form an array, too), and scratch metadata that nothing else uses (then a variable of the iteration).
-Anything that would make one iteration depend on another leaves the run as it is.
+A P4 program that sums 256 values is 256 copies of the same few statements. Here such a run becomes
+one :class:`~ina.switch.ir.stmt.Loop`, so that an emitter can write a loop that vectorises. What may
+differ from copy to copy: the field (consecutive fields of a header that form an array), the
+register (which then form an array, too), and scratch metadata that nothing else uses (then a
+variable of the iteration). Anything that would make one iteration depend on another leaves the run
+as it is.
 """
 
 from __future__ import annotations

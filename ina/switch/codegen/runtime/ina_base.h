@@ -85,17 +85,17 @@ INA_INLINE void ina_store_bits(uint8_t *to, size_t first_bit, size_t width, ina_
 }
 
 /* Arrays of equal fields: the loops that the compiler turns into vector shuffles. */
-#define INA_DEFINE_ARRAY_COPY(bits, swap)                                                              \
-    typedef uint##bits##_t __attribute__((aligned(1), may_alias)) ina_wire_##bits;                     \
-    INA_INLINE void ina_load_array_##bits(uint##bits##_t *restrict to, const uint8_t *restrict from,   \
-                                          size_t count) {                                              \
-        const ina_wire_##bits *const wire = (const ina_wire_##bits *)from;                             \
-        for (size_t i = 0; i < count; i++) to[i] = swap(wire[i]);                                      \
-    }                                                                                                  \
-    INA_INLINE void ina_store_array_##bits(uint8_t *restrict to, const uint##bits##_t *restrict from,  \
-                                           size_t count) {                                             \
-        ina_wire_##bits *const wire = (ina_wire_##bits *)to;                                           \
-        for (size_t i = 0; i < count; i++) wire[i] = swap(from[i]);                                    \
+#define INA_DEFINE_ARRAY_COPY(bits, swap)                                                          \
+    typedef uint##bits##_t __attribute__((aligned(1), may_alias)) ina_wire_##bits;                 \
+    INA_INLINE void ina_load_array_##bits(uint##bits##_t *restrict to,                             \
+                                          const uint8_t *restrict from, size_t count) {            \
+        const ina_wire_##bits *const wire = (const ina_wire_##bits *)from;                         \
+        for (size_t i = 0; i < count; i++) to[i] = swap(wire[i]);                                  \
+    }                                                                                              \
+    INA_INLINE void ina_store_array_##bits(uint8_t *restrict to,                                   \
+                                           const uint##bits##_t *restrict from, size_t count) {    \
+        ina_wire_##bits *const wire = (ina_wire_##bits *)to;                                       \
+        for (size_t i = 0; i < count; i++) wire[i] = swap(from[i]);                                \
     }
 #define INA_SAME(x) (x)
 INA_DEFINE_ARRAY_COPY(8, INA_SAME)

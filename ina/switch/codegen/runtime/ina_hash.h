@@ -19,8 +19,9 @@ INA_INLINE void ina_bits_put(ina_bits *out, size_t width, ina_u128 value) {
     out->bits += width;
 }
 
-/* Folds a sum of 16-bit words (2^16 = 1 modulo 2^16 - 1) and complements it. Adding a number to itself
- * with its halves swapped leaves the end-around-carry sum of the halves in the upper half. */
+/* Folds a sum of 16-bit words (2^16 = 1 modulo 2^16 - 1) and complements it. Adding a number to
+ * itself with its halves swapped leaves the end-around-carry sum of the halves in the upper half.
+ */
 INA_INLINE uint16_t ina_csum16_finish(uint64_t sum) {
     const uint32_t upper = (uint32_t)((sum + (sum << 32 | sum >> 32)) >> 32);
     return (uint16_t)~((upper + (upper << 16 | upper >> 16)) >> 16);
