@@ -24,21 +24,14 @@ _WARM_UP = 2
 MIB = 1 << 20
 
 
-def _time_s(work: Callable[[], None]) -> float:
+def _time_s(work: Callable[[], None], gloo: dist.ProcessGroup) -> float:
     """Seconds of the slowest rank, all ranks starting together."""
-    dist.barrier()
+    dist.barrier(group=gloo)
     started = time.perf_counter()
     work()
     mine = torch.tensor([time.perf_counter() - started], dtype=torch.float64)
-    dist.all_reduce(mine, dist.ReduceOp.MAX, group=_gloo())
+    dist.all_reduce(mine, dist.ReduceOp.MAX, group=gloo)
     return float(mine.item())
-
-
-_gloo_group: list[dist.ProcessGroup] = []
-
-
-def _gloo() -> dist.ProcessGroup:
-    return _gloo_group[0]
 
 
 def _check(tensor: torch.Tensor, rank: int, workers: int) -> int:
@@ -50,28 +43,27 @@ def _check(tensor: torch.Tensor, rank: int, workers: int) -> int:
     return int((tensor != wanted).sum())
 
 
-def measure(elems: int, repeats: int, seconds: float) -> dict[str, Any]:
-    """Times of one size, in seconds, of both backends."""
+def measure(elems: int, repeats: int, seconds: float, gloo: dist.ProcessGroup) -> dict[str, Any]:
+    """Times of one size, in seconds, of both backends; stops after ``seconds``."""
     rank, workers = dist.get_rank(), dist.get_world_size()
     tensor = torch.zeros(elems)
     wrong = torch.tensor([_check(tensor, rank, workers)])
-    dist.all_reduce(wrong, group=_gloo())
-    tensor.zero_()  # sums of zeros stay finite however often they are repeated
-    tensor += 1.0 / workers
+    dist.all_reduce(wrong, group=gloo)
+    tensor.fill_(1.0 / workers)
     resent_before = ina.torch.stats().session["retransmissions"]
     ina_s: list[float] = []
     gloo_s: list[float] = []
     begun = time.perf_counter()
     for turn in range(_WARM_UP + repeats):
-        ina_time = _time_s(lambda: dist.all_reduce(tensor))
+        ina_time = _time_s(lambda: dist.all_reduce(tensor), gloo)
         tensor.fill_(1.0 / workers)
-        gloo_time = _time_s(lambda: dist.all_reduce(tensor, group=_gloo()))
+        gloo_time = _time_s(lambda: dist.all_reduce(tensor, group=gloo), gloo)
         tensor.fill_(1.0 / workers)
         if turn >= _WARM_UP:
             ina_s.append(ina_time)
             gloo_s.append(gloo_time)
         late = torch.tensor([int(time.perf_counter() - begun > seconds and len(ina_s) >= 3)])
-        dist.broadcast(late, 0, group=_gloo())
+        dist.broadcast(late, 0, group=gloo)
         if late.item():
             break
     return {
@@ -92,7 +84,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group("ina")
-    _gloo_group.append(dist.new_group(backend="gloo"))
+    gloo = dist.new_group(backend="gloo")
     rank = dist.get_rank()
 
     def say(record: dict[str, Any]) -> None:
@@ -103,9 +95,9 @@ def main() -> None:
     pairs = max(1, (os.cpu_count() or 2) // 2)
     for mib in arguments.mib.split(","):
         # Before and after: the machine's better moment is nearer to what it can do.
-        before = loopback_limit.measure(_gloo(), pairs, packet_bytes)
-        record = measure(int(float(mib) * MIB) // 4, arguments.repeats, arguments.seconds)
-        limit = max(before, loopback_limit.measure(_gloo(), pairs, packet_bytes))
+        before = loopback_limit.measure(gloo, pairs, packet_bytes)
+        record = measure(int(float(mib) * MIB) // 4, arguments.repeats, arguments.seconds, gloo)
+        limit = max(before, loopback_limit.measure(gloo, pairs, packet_bytes))
         say({"kind": "size", "mib": float(mib), "limit_bytes_per_s": limit, **record})
     dist.destroy_process_group()
 
