@@ -153,7 +153,7 @@ def _emit_lifecycle(layout: Layout, infos: list[TableLayout], out: Writer) -> No
         for info in infos:
             out.line(f"ina_table_destroy(&S->{info.c_name});")
         for counter in program.counters:
-            out.line(f"free(S->{layout.names.get('counter', counter.name)});")
+            out.line(f"free(S->{layout.names.get('state', counter.name)});")
         for group in layout.groups:
             out.line(f"free(S->{group.name}_memory);")
         with out.block("for (uint32_t i = 0; S->groups && i < INA_GROUPS; i++)"):
@@ -186,7 +186,7 @@ def _emit_lifecycle(layout: Layout, infos: list[TableLayout], out: Writer) -> No
             out.line(f"ok = ok && ina_table_create(&S->{info.c_name}, &{info.c_name}_spec) == 0;")
             out.line(f"ok = ok && {info.c_name}_fill(S) == 0;")
         for counter in program.counters:
-            name = layout.names.get("counter", counter.name)
+            name = layout.names.get("state", counter.name)
             out.line(f"ok = ok && (S->{name} = calloc({counter.size}, sizeof *S->{name}));")
         for group in layout.groups:
             name = group.name
@@ -239,7 +239,7 @@ def _emit_counters(layout: Layout, out: Writer) -> None:
         out.line("(void)index;")
         with out.block("switch (counter)"):
             for counter in program.counters:
-                name = layout.names.get("counter", counter.name)
+                name = layout.names.get("state", counter.name)
                 out.line(
                     f"case {counter.index}: return index < {counter.size} ? &S->{name}[index] : NULL;"
                 )

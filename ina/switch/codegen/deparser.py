@@ -159,4 +159,4 @@ def _store_group(layout: TypeLayout, header: str, fields: tuple[Field, ...], out
 def _member(layout: TypeLayout, header: str, field: Field) -> str:
     """The field's value; one that nobody touches is 0 unless it came from the packet."""
     name = layout.members.get(field.name)
-    return f"{header}.{name}" if name else "0"
+    return f"{header}.{name}" if name else "(ina_u128)0"

@@ -82,7 +82,7 @@ def _emit_types(layout: Layout, out: Writer) -> None:
         out.line("packet_arrays *arrays;")
         for name, header in program.headers.items():
             if header.metadata:
-                out.line(f"{layout.metadata[name].c_name} {layout.names.get('meta', name)};")
+                out.line(f"{layout.metadata[name].c_name} {layout.names.get('header', name)};")
             elif not header.stack:
                 c_name = layout.names.get("header", name)
                 if not layout.is_large(name):
@@ -111,7 +111,7 @@ def _emit_state(layout: Layout, tables: TableEmitter, out: Writer) -> None:
             out.line(f"ina_table {info.c_name};")
         for counter in layout.program.counters:
             out.line(
-                f"ina_counter *{layout.names.get('counter', counter.name)}; // [{counter.size}]"
+                f"ina_counter *{layout.names.get('state', counter.name)}; // [{counter.size}]"
             )
         for group in layout.groups:
             out.line(f"{group.name}_slot *{group.name}; // [{group.size}]")

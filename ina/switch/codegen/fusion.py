@@ -54,7 +54,7 @@ def fuse(program: Program, names: Names) -> list[RegisterGroup]:
         if not indices[register.name]:
             key = register.name
         if key not in groups:
-            groups[key] = RegisterGroup(names.get("group", register.name), register.size)
+            groups[key] = RegisterGroup(names.get("state", register.name), register.size)
         group = groups[key]
         array = array_of.get(register.name)
         if array is None:

@@ -55,6 +55,8 @@ _KEYWORDS = frozenset(
         "main",
     ]
 )
+_RESERVED = frozenset({"most_replicas", "data", "length", "offset", "truncate", "arrays", "mutex", "groups", "unused"})
+_SUFFIXES = ("_valid", "_wire", "_next", "_memory", "_array", "_slot")  # made here from other names
 STANDARD = "standard_metadata"
 
 
@@ -84,6 +86,8 @@ class Names:
             base = re.sub(r"\W+", "_", name).strip("_") or "x"
             if base[0].isdigit() or base in _KEYWORDS or base.startswith("ina_"):
                 base = f"p4_{base}"
+            if kind in ("header", "state") and (base in _RESERVED or base.endswith(_SUFFIXES)):
+                base += "_"
             unique, n = base, 1
             while f"{kind}:{unique}" in self._taken:
                 n += 1
@@ -176,7 +180,7 @@ class Layout:
         """The struct of a header or metadata instance."""
         header = self.program.headers[name]
         if header.metadata:
-            return f"p->{self.names.get('meta', name)}"
+            return f"p->{self.names.get('header', name)}"
         if header.stack:
             return f"{self.stack(header.stack)}[{header.stack_index}]"
         where = "p->arrays->" if self.is_large(name) else "p->"

@@ -30,7 +30,7 @@ class _ParserEmitter:
         self._to = Statements(layout, out, self._no_apply)
         self._errors = self._program.errors
         self._labels = {
-            name: f"state_{layout.names.get('state', name)}" for name in self._program.states
+            name: f"state_{layout.names.get('label', name)}" for name in self._program.states
         }
 
     def _no_apply(self, stmt: Apply) -> None:
@@ -152,7 +152,7 @@ class _ParserEmitter:
             out.line("(void)at;")
             emit_load(self._layout.types[header_type.name], header, out)
             out.line(f"{valid} = 1;")
-            if not stmt.stack:
+            if not stmt.stack and not self._program.headers[stmt.name].stack:
                 out.line(f"{self._layout.wire(stmt.name)} = at;")
             if stmt.stack:
                 out.line(f"{name}_next++;")

@@ -214,7 +214,7 @@ class Statements:
 
     def _count(self, stmt: Count) -> None:
         counter = next(c for c in self.layout.program.counters if c.name == stmt.counter)
-        name = self.layout.names.get("counter", counter.name)
+        name = self.layout.names.get("state", counter.name)
         with self.out.block("", source=stmt.source):
             self.out.line(f"const uint64_t i = {self.expr.exact(stmt.index, 64)};")
             with self.out.block(f"if (i < {counter.size})"):

@@ -95,7 +95,7 @@ class TableEmitter:
         self._out = out
         self.to = Statements(layout, out, self.apply)
         self.tables = {
-            table.name: TableLayout(table, layout.names.get("table", table.name))
+            table.name: TableLayout(table, layout.names.get("state", table.name))
             for table in layout.program.tables
         }
 
