@@ -1,0 +1,34 @@
+"""Small programs, compiled once a session into a cache of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ina.switch.pipeline import Pipeline
+
+PROGRAMS = Path(__file__).parent.parent / "programs"
+
+Load = Callable[[str], Pipeline]
+
+
+@pytest.fixture(scope="session")
+def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pipelines")
+
+
+@pytest.fixture
+def load(cache_dir: Path) -> Iterator[Load]:
+    """A fresh state of one of tests/switch/programs."""
+    opened: list[Pipeline] = []
+
+    def _load(name: str) -> Pipeline:
+        pipeline = Pipeline.load(PROGRAMS / f"{name}.json", cache_dir=cache_dir)
+        opened.append(pipeline)
+        return pipeline
+
+    yield _load
+    for pipeline in opened:
+        pipeline.close()
