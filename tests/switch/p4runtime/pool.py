@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from ina.protocol import codec
 from ina.protocol.addresses import mac_of
 from ina.protocol.codec import Header
 from ina.switch.p4runtime.config import config_from_files
-from ina.switch.server import SoftSwitch
 from tests.switch.p4runtime.client import Client, update
 
 SLOTS = 8
@@ -31,21 +31,46 @@ def pool_config(values: int) -> p4r.ForwardingPipelineConfig:
     return config_from_files(program.p4info, program.bmv2_json)
 
 
+@dataclass(frozen=True)
+class Worker:
+    """A bound UDP socket, and where the switch finds it."""
+
+    socket: socket.socket
+    port: int
+    mac: int
+
+
+def local_workers(count: int) -> list[Worker]:
+    """On 127.0.0.1, behind UDP port 1."""
+    workers = []
+    for _ in range(count):
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.bind((str(LOOPBACK), 0))
+        sock.settimeout(5)
+        workers.append(Worker(sock, PORT, mac_of(LOOPBACK)))
+    return workers
+
+
 class PoolJob:
-    """A job of `workers` sockets on 127.0.0.1 behind port 1."""
+    """A job on a switch; its workers send to `address`."""
 
     def __init__(
-        self, switch: SoftSwitch, client: Client, workers: int, values: int, job: int = 1
+        self,
+        address: tuple[str, int],
+        client: Client,
+        workers: list[Worker],
+        values: int,
+        job: int = 1,
     ) -> None:
         """``client`` is primary and has set the program of :func:`pool_config`."""
-        self.address = switch.udp_address(PORT)
+        self.address = address
         self.values = values
         self.client = client
         self.job = job
         self.epoch = 100 + job
         self._info = pool_config(values).p4info
-        self.sockets = [_worker_socket() for _ in range(workers)]
-        self._install()
+        self.sockets = [worker.socket for worker in workers]
+        self._install(workers)
 
     def contribution(self, worker: int, seq: int, values: npt.NDArray[np.int32]) -> bytes:
         """The packet of one worker."""
@@ -79,18 +104,19 @@ class PoolJob:
         for sock in self.sockets:
             sock.close()
 
-    def _install(self) -> None:
-        full = (1 << len(self.sockets)) - 1
+    def _install(self, workers: list[Worker]) -> None:
+        full = (1 << len(workers)) - 1
         job = [self.epoch, self.job * SLOTS, SLOTS, full, self.job, self.job]
         group = p4r.MulticastGroupEntry(multicast_group_id=self.job)
         entries = [self._entry(JOBS, [self.job, self.epoch], ADMIT_JOB, job)]
-        for worker, sock in enumerate(self.sockets):
-            udp_port = sock.getsockname()[1]
-            member = [PORT, int(LOOPBACK), udp_port, self.job, self.epoch, worker]
-            address = [mac_of(LOOPBACK), int(LOOPBACK), udp_port]
-            entries.append(self._entry(MEMBERS, member, ADMIT_MEMBER, [1 << worker]))
-            entries.append(self._entry(RECEIVERS, [self.job, worker], ADDRESS, address))
-            group.replicas.add(egress_port=PORT, instance=worker + 1)
+        for rank, worker in enumerate(workers):
+            host, udp_port = worker.socket.getsockname()
+            ip = int(ipaddress.IPv4Address(host))
+            member = [worker.port, ip, udp_port, self.job, self.epoch, rank]
+            address = [worker.mac, ip, udp_port]
+            entries.append(self._entry(MEMBERS, member, ADMIT_MEMBER, [1 << rank]))
+            entries.append(self._entry(RECEIVERS, [self.job, rank], ADDRESS, address))
+            group.replicas.add(egress_port=worker.port, instance=rank + 1)
         updates = [update("INSERT", table_entry=entry) for entry in entries]
         engine = p4r.PacketReplicationEngineEntry(multicast_group_entry=group)
         updates.append(update("INSERT", packet_replication_engine_entry=engine))
@@ -104,13 +130,6 @@ class PoolJob:
         for i, value in enumerate(params):
             entry.action.action.params.add(param_id=i + 1, value=_bytes(value))
         return entry
-
-
-def _worker_socket() -> socket.socket:
-    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sock.bind((str(LOOPBACK), 0))
-    sock.settimeout(5)
-    return sock
 
 
 def _id(objects: Any, name: str) -> int:

@@ -13,7 +13,7 @@ from ina.protocol import codec
 from ina.protocol.codec import Header
 from ina.switch.server import SoftSwitch
 from tests.switch.p4runtime.conftest import Connect
-from tests.switch.p4runtime.pool import PoolJob, pool_config
+from tests.switch.p4runtime.pool import PORT, PoolJob, local_workers, pool_config
 
 DATAGRAMS = 100_000
 ROUNDS = 500
@@ -25,7 +25,8 @@ VALUES = 64
 def jobs(switch: SoftSwitch, connect: Connect) -> Iterator[list[PoolJob]]:
     client = connect().become_primary()
     client.set_config(pool_config(VALUES))
-    found = [PoolJob(switch, client, WORKERS, VALUES, number) for number in (1, 2)]
+    address = switch.udp_address(PORT)
+    found = [PoolJob(address, client, local_workers(WORKERS), VALUES, job) for job in (1, 2)]
     yield found
     for job in found:
         job.close()
