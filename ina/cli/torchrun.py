@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from ina.errors import DeadlineError, InaError, MissingToolError
 _STOP_S = 5.0
 """From SIGTERM, which torchrun passes on to its workers, to SIGKILL for whoever is left."""
 _TAIL_LINES = 300
+_RANK_PREFIX = re.compile(r"^\[rank\d+\]: ")  # torch adds it once a process group is there
 
 
 class WorkersFailedError(InaError):
@@ -150,8 +152,8 @@ def start_time(pid: int) -> str | None:
 def _explain(tail: Sequence[str]) -> str:
     """The line that says most about a failure: the last that looks like an exception."""
     for line in reversed(tail):
-        head, colon, _ = line.partition(": ")
-        name = head.rpartition("]:")[2].strip()
+        said = _RANK_PREFIX.sub("", line).strip()
+        name, colon, _ = said.partition(": ")
         if colon and name.endswith("Error") and " " not in name and "ChildFailed" not in name:
-            return line.strip()
+            return said
     return tail[-1].strip() if tail else "no output"

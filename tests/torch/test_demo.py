@@ -109,8 +109,11 @@ def test_interrupted_demo_leaves_nothing(tmp_path: Path) -> None:
 
 _SCRIPT = """
 import os, sys, time
-if sys.argv[1] == "fail" and os.environ["RANK"] == "1":
-    raise ValueError("the second worker gives up")
+if sys.argv[1] == "fail":
+    import torch.distributed
+    torch.distributed.init_process_group("gloo")
+    if os.environ["RANK"] == "1":
+        raise ValueError("the second worker gives up")
 print("worker", os.environ["RANK"], flush=True)
 time.sleep(600)
 """
