@@ -70,3 +70,43 @@ def get_source(node: Json) -> Source:
         line if isinstance(line, int) else 0,
         fragment if isinstance(fragment, str) else "",
     )
+
+
+def place_of_type(root: Json, type_name: str) -> Source:
+    """Where the parser first extracts a header of this type, else where it is first mentioned.
+
+    p4c writes no place into the header types themselves.
+    """
+    names = {
+        header.get("name")
+        for header in get_objects(root, "headers")
+        if header.get("header_type") == type_name and not header.get("metadata")
+    }
+    names |= {s.get("name") for s in get_objects(root, "header_stacks") if s.get("header_type") == type_name}
+    return _first_mention([root.get("parsers"), root.get("actions"), root.get("pipelines")], names)
+
+
+def _first_mention(node: Any, names: set[Any]) -> Source:
+    """The innermost place whose parameters hold one of the names, searching in order."""
+    if isinstance(node, dict):
+        source = get_source(node)
+        if source.line and _holds(node.get("parameters", node.get("transition_key")), names):
+            return source
+        children = list(node.values())
+    elif isinstance(node, list):
+        children = node
+    else:
+        return UNKNOWN
+    for child in children:
+        found = _first_mention(child, names)
+        if found.line:
+            return found
+    return UNKNOWN
+
+
+def _holds(node: Any, names: set[Any]) -> bool:
+    if isinstance(node, dict):
+        return any(_holds(child, names) for child in node.values())
+    if isinstance(node, list):
+        return any(_holds(child, names) for child in node)
+    return isinstance(node, str) and node in names

@@ -16,6 +16,7 @@ from ina.switch.ir.json_access import (
     get_objects,
     get_source,
     get_str,
+    place_of_type,
 )
 from ina.switch.ir.load_actions import StatementLoader
 from ina.switch.ir.load_control import ControlLoader
@@ -114,7 +115,7 @@ def _load(root: Json) -> Program:
 
 def _load_data(root: Json, scope: Scope) -> None:
     for node in get_objects(root, "header_types"):
-        scope.source = get_source(node)
+        scope.source = place_of_type(root, get_str(node, "name"))
         header_type = _load_type(node, scope)
         scope.types[header_type.name] = header_type
     by_id = {}
@@ -151,9 +152,10 @@ def _load_type(node: Json, scope: Scope) -> HeaderType:
     for item in get_list(node, "fields"):
         name, width = item[0], item[1]
         if not isinstance(width, int):
-            raise scope.refuse(f"field {name!r} of variable length (varbit)")
+            raise scope.refuse(f"field {name!r} of variable length (varbit) in {node['name']!r}")
         if not 1 <= width <= MAX_FIELD_BITS:
-            raise scope.refuse(f"field {name!r} of {width} bits (1 to {MAX_FIELD_BITS})")
+            limit = f"(1 to {MAX_FIELD_BITS}) in {node['name']!r}"
+            raise scope.refuse(f"field {name!r} of {width} bits {limit}")
         fields.append(Field(name, width, len(item) > 2 and bool(item[2]), offset))
         offset += width
     return HeaderType(get_str(node, "name"), tuple(fields))

@@ -12,7 +12,7 @@ parser Parse(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard
 control MyIngress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
     
     apply {
-        
+        hdr.h.x = 1;
     }
 }
 control MyEgress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) { apply { } }
