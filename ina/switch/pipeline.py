@@ -132,6 +132,14 @@ class Pipeline:
         self._check(int(code), f"table {table}")
         return int(code)
 
+    @staticmethod
+    def const_handle(position: int) -> int:
+        """Handle of a table's const entry; ``position`` counts a table's distinct ones from 0.
+
+        create() inserts them first and in order: slot ``position``, in its first generation.
+        """
+        return 1 << 32 | position
+
     def modify(self, table: str, handle: int, action: str, params: Sequence[int]) -> None:
         """Change an entry's action and parameters; its counter goes on."""
         where = self._find_table(table)

@@ -36,10 +36,12 @@ class TableStore:
         self._pipeline = pipeline
         self._entries: dict[tuple[Key, int], StoredEntry] = {}
         self.default = self._program_default()
-        # The generated create() inserts them first and in this order: handles count from 0.
-        for handle, entry in enumerate(schema.program.entries):
+        for entry in schema.program.entries:
             key = key_of_const(schema, entry.key)
             priority = entry.priority if schema.needs_priority else 0
+            if (key, priority) in self._entries:
+                continue  # never matches: the first of two alike wins
+            handle = pipeline.const_handle(len(self._entries))
             action, params = self._call(entry.call.action, entry.call.args)
             self._entries[key, priority] = StoredEntry(
                 handle, key, priority, action, params, is_const=schema.is_const

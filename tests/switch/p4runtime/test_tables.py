@@ -8,7 +8,10 @@ import pytest
 from finsy.proto import p4r, rpc_code
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scapy.layers.inet import IP
+from scapy.layers.l2 import Ether
 
+from ina.switch.server import SoftSwitch
 from tests.switch.p4runtime.client import (
     IDS,
     Client,
@@ -22,6 +25,7 @@ from tests.switch.p4runtime.client import (
     update,
 )
 from tests.switch.p4runtime.conftest import refused, update_refused
+from tests.switch.ports.conftest import wait_until
 
 BAD = rpc_code.INVALID_ARGUMENT
 BRIDGE = entry("bridge", "forward", (b"\x01",), match=[exact(b"\x05")])
@@ -384,3 +388,34 @@ def test_good_requests_of_a_read_are_answered_before_the_error(client: Client) -
         next(stream)
     codes = [error.canonical_code for error in errors_of(info.value)]  # type: ignore[arg-type]
     assert codes == [rpc_code.NOT_FOUND, rpc_code.OK]
+
+
+def test_const_entries_of_every_match_kind(client: Client, switch: SoftSwitch) -> None:
+    """Priorities fall from the first entry to the last; each entry has its own counter."""
+    rows = [
+        entry("classes", "set_class", (b"\x01",), priority=3, is_const=True,
+              match=[ternary(b"\x01", b"\x03"), between(b"\x00", b"\x09")]),
+        entry("classes", "set_class", (b"\x02",), priority=2, is_const=True,
+              match=[between(b"\x0a", b"\x3f")]),
+        entry("classes", "set_class", (b"\x03",), priority=1, is_const=True,
+              match=[ternary(b"\x03", b"\xff")]),
+    ]  # fmt: skip
+    assert client.tables(table_id=IDS.table["classes"]) == rows
+    assert client.tables(table_id=IDS.table["reserved"]) == [
+        entry("reserved", "set_tag", (b"\x01",), match=[lpm(b"\x7f\0\0\0", 8)], is_const=True),
+        entry("reserved", "set_tag", (b"\x02",), match=[lpm(b"\x0a\0\0\0", 24)], is_const=True),
+    ]
+    packets = [(1, 5), (2, 20), (3, 20), (3, 100), (3, 100)]  # type of service, time to live
+    assert switch._loop is not None
+    for tos, ttl in packets:
+        assert switch._loop.inject(1, bytes(Ether() / IP(dst="10.9.9.9", tos=tos, ttl=ttl)))
+
+    def counted() -> list[int]:
+        found = client.tables(table_id=IDS.table["classes"], counter_data=p4r.CounterData())
+        return [row.counter_data.packet_count for row in found]
+
+    wait_until(lambda: counted() == [1, 2, 2], "each by the entry that wins")
+    reset = p4r.TableEntry(table_id=IDS.table["classes"], match=rows[1].match, priority=2)
+    reset.counter_data.packet_count = 50  # all that may be modified
+    client.write("MODIFY", table_entry=reset)
+    assert counted() == [1, 50, 2]

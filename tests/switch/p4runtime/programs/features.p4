@@ -106,6 +106,11 @@ control FeaturesIngress(inout headers_t hdr, inout metadata_t meta,
     action set_tag(bit<16> tag) {
         meta.tag = tag;
     }
+    direct_counter(CounterType.packets) class_counter;
+    action set_class(bit<8> class) {
+        hdr.ipv4.tos = class;
+        class_counter.count();
+    }
     action route(bit<9> port, bit<48> destination) {
         standard_metadata.egress_spec = port;
         hdr.ethernet.destination = destination;
@@ -143,6 +148,28 @@ control FeaturesIngress(inout headers_t hdr, inout metadata_t meta,
             0x86dd: set_tag(6);
         }
     }
+    table classes {
+        key = {
+            hdr.ipv4.tos: ternary;
+            hdr.ipv4.ttl: range;
+        }
+        actions = { set_class; }
+        counters = class_counter;
+        const entries = {
+            (0x01 &&& 0x03, 0 .. 9): set_class(1);
+            (_, 10 .. 63): set_class(2);
+            (0x03, _): set_class(3);
+        }
+    }
+    table reserved {
+        key = { hdr.ipv4.destination: lpm; }
+        actions = { set_tag; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            0x7f000000 &&& 0xff000000: set_tag(1);
+            0x0a000000 &&& 0xffffff00: set_tag(2);
+        }
+    }
 
     apply {
         if (hdr.packet_out.isValid()) {
@@ -154,6 +181,8 @@ control FeaturesIngress(inout headers_t hdr, inout metadata_t meta,
             if (meta.tag != 0) packet_counter.count((bit<32>) (meta.tag & 3));
             bridge.apply();
             if (hdr.ipv4.isValid()) {
+                reserved.apply();
+                classes.apply();
                 routes.apply();
                 acl.apply();
             }
