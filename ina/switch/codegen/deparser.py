@@ -19,12 +19,13 @@ def emit_checksums(layout: Layout, to: Statements, out: Writer) -> None:
         for checksum in checksums:
             if checksum.verify:
                 _verify(layout, to, out, checksum)
+        out.line("(void)p;")
         out.line("return wrong;")
     out.line()
     with out.block("INA_INLINE void update_checksums(packet *const p)"):
         for checksum in checksums:
             if checksum.update:
-                with out.block(_if(layout, to, checksum, False), source=checksum.source):
+                with out.block(_if(layout, to, checksum), source=checksum.source):
                     header_type = layout.program.headers[checksum.target.header].type
                     _emit_sum(layout, to, checksum, layout.uses[header_type.name].written)
                     width = checksum.target.width_bits
@@ -34,16 +35,17 @@ def emit_checksums(layout: Layout, to: Statements, out: Writer) -> None:
     out.line()
 
 
-def _if(layout: Layout, to: Statements, checksum: Checksum, target_valid: bool) -> str:
-    terms = [layout.valid(checksum.target.header)] if target_valid else []
+def _if(layout: Layout, to: Statements, checksum: Checksum) -> str:
+    """A checksum that would stand in an invalid header is neither verified nor updated."""
+    header = layout.program.headers[checksum.target.header]
+    terms = [] if header.metadata else [layout.valid(header.name)]
     if checksum.condition is not None:
         terms.append(to.expr.boolean(checksum.condition))
     return f"if ({' && '.join(terms)})" if terms else ""
 
 
 def _verify(layout: Layout, to: Statements, out: Writer, checksum: Checksum) -> None:
-    header = layout.program.headers[checksum.target.header]
-    with out.block(_if(layout, to, checksum, not header.metadata), source=checksum.source):
+    with out.block(_if(layout, to, checksum), source=checksum.source):
         _emit_sum(layout, to, checksum, set())
         out.line(f"wrong |= csum != {layout.field(checksum.target)};")
 
