@@ -46,7 +46,5 @@ def test_it_works_with_less(
         assert stats.in_flight_limit == max_in_flight
     elif buffer_bytes == 2048:
         assert stats.in_flight_limit < stats.window == 32
-    if not trains and not loss:
-        assert stats.socket.send_calls >= 200 // stats.in_flight_limit
     assert stats.worker.chunks_done == 200
     assert stats.worker.mismatched == stats.worker.malformed == 0
