@@ -121,15 +121,14 @@ def _emit_tables(infos: list[TableLayout], out: Writer) -> None:
     out.line()
     most = max((info.key_words for info in infos), default=1) or 1
     out.line(f"#define INA_MOST_KEY_WORDS {most}")
-    with (
-        out.block(
-            "static bool pack(uint32_t table, const ina_entry *const e, uint64_t *const words)"
-        ),
-        out.block("switch (table)"),
-    ):
-        for info in infos:
-            out.line(f"case {info.table.index}: return {info.c_name}_pack(e, words);")
-        out.line("default: return false;")
+    head = "static bool pack(uint32_t table, const ina_entry *const e, uint64_t *const words)"
+    with out.block(head):
+        out.line("(void)e;")
+        out.line("(void)words;")
+        with out.block("switch (table)"):
+            for info in infos:
+                out.line(f"case {info.table.index}: return {info.c_name}_pack(e, words);")
+            out.line("default: return false;")
     out.line()
 
 
