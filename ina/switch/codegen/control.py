@@ -1,4 +1,4 @@
-"""The control side of a generated pipeline: create, destroy, tables, groups, counters, registers."""
+"""The control side of a generated pipeline: life, tables, groups, counters, registers."""
 
 from __future__ import annotations
 
@@ -57,9 +57,7 @@ def _emit_pack(info: TableLayout, out: Writer) -> None:
                     out.line(
                         f"if (e->priority < 0 || e->priority > {key.width_bits}) return false;"
                     )
-                    out.line(
-                        f"const int host = {below} - e->priority; // bits not compared, from bit 0 up"
-                    )
+                    out.line(f"const int host = {below} - e->priority; // low bits not compared")
                     out.line(
                         f"const uint64_t mask = host <= 0 ? {full} : host >= {bits} ? 0 : "
                         f"{full} & ~INA_MASK(host);"
@@ -218,7 +216,8 @@ def _emit_entry(
         out.line(f"uint64_t words[{2 * max(info.key_words, 1)}];")
         out.line(f"if (!{info.c_name}_pack(&e, words)) return -1;")
         out.line(
-            f"const int64_t code = ina_table_insert(table, words, {priority}, {call.action}, args, {len(params)});"
+            f"const int64_t code = ina_table_insert(table, words, {priority}, {call.action}, args, "
+            f"{len(params)});"
         )
         out.line("if (code < 0 && code != INA_EXISTS) return -1;")
 
@@ -240,13 +239,17 @@ def _emit_counters(layout: Layout, out: Writer) -> None:
             for counter in program.counters:
                 name = layout.names.get("state", counter.name)
                 out.line(
-                    f"case {counter.index}: return index < {counter.size} ? &S->{name}[index] : NULL;"
+                    f"case {counter.index}: "
+                    f"return index < {counter.size} ? &S->{name}[index] : NULL;"
                 )
             out.line("default: return NULL;")
     out.line()
     out.lines.extend(_COUNTER_FUNCTIONS.strip("\n").split("\n"))
     out.line()
-    head = "static int register_read(void *const opaque, uint32_t reg, uint64_t index, uint64_t *value)"
+    head = (
+        "static int register_read(void *const opaque, uint32_t reg, uint64_t index,\n"
+        "                         uint64_t *value)"
+    )
     with out.block(head):
         out.line("state *const S = opaque;")
         out.line("int code = INA_NOT_FOUND;")
@@ -276,8 +279,8 @@ static int64_t table_insert(void *const opaque, uint32_t number, const ina_entry
     const int param_words = action_words(number, entry->action, entry->params);
     if (param_words < 0 || !pack(number, entry, words)) return INA_INVALID;
     pthread_mutex_lock(&S->mutex);
-    const int64_t code = ina_table_insert(table, words, entry->priority, entry->action, entry->params,
-                                          (uint32_t)param_words);
+    const int64_t code = ina_table_insert(table, words, entry->priority, entry->action,
+                                          entry->params, (uint32_t)param_words);
     pthread_mutex_unlock(&S->mutex);
     return code;
 }
@@ -328,8 +331,8 @@ static int multicast_set(void *const opaque, uint32_t group, const ina_replica *
     return code;
 }
 
-static int direct_counter_read(void *const opaque, uint32_t number, int64_t handle, uint64_t *packets,
-                               uint64_t *bytes) {
+static int direct_counter_read(void *const opaque, uint32_t number, int64_t handle,
+                               uint64_t *packets, uint64_t *bytes) {
     state *const S = opaque;
     ina_table *const table = table_at(S, number);
     if (!table) return INA_INVALID;
@@ -343,8 +346,8 @@ static int direct_counter_read(void *const opaque, uint32_t number, int64_t hand
     return slot ? INA_OK : INA_NOT_FOUND;
 }
 
-static int direct_counter_write(void *const opaque, uint32_t number, int64_t handle, uint64_t packets,
-                                uint64_t bytes) {
+static int direct_counter_write(void *const opaque, uint32_t number, int64_t handle,
+                                uint64_t packets, uint64_t bytes) {
     state *const S = opaque;
     ina_table *const table = table_at(S, number);
     if (!table) return INA_INVALID;

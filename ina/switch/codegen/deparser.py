@@ -154,8 +154,8 @@ def _store_group(layout: TypeLayout, header: str, fields: tuple[Field, ...], out
         if field.name in layout.members:
             member = f"(uint64_t){_member(layout, header, field)}"
             terms.append(f"{member} << {below}" if below else member)
-    at = f"at + {first // 8}" if first else "at"
-    out.line(f"ina_store({at}, {total // 8}, {' | '.join(terms) or 0});")
+    where = f"at + {first // 8}" if first else "at"
+    out.line(f"ina_store({where}, {total // 8}, {' | '.join(terms) or 0});")
 
 
 def _member(layout: TypeLayout, header: str, field: Field) -> str:

@@ -110,9 +110,7 @@ def _emit_state(layout: Layout, tables: TableEmitter, out: Writer) -> None:
         for info in tables.tables.values():
             out.line(f"ina_table {info.c_name};")
         for counter in layout.program.counters:
-            out.line(
-                f"ina_counter *{layout.names.get('state', counter.name)}; // [{counter.size}]"
-            )
+            out.line(f"ina_counter *{layout.names.get('state', counter.name)}; // [{counter.size}]")
         for group in layout.groups:
             out.line(f"{group.name}_slot *{group.name}; // [{group.size}]")
             out.line(f"void *{group.name}_memory;")

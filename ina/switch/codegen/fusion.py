@@ -1,8 +1,9 @@
 """Register fusion: registers that are used together lie together.
 
-Registers of one size that the program indexes by the same expressions become one array of structs, so
-that one packet's state is one run of memory. (As separate arrays of 2^k elements they would fall on
-the same cache sets: measured, 90 times slower.) It is a choice of layout only: any grouping is right.
+Registers of one size that the program indexes by the same expressions become one array of structs,
+so that one packet's state is one run of memory. (As separate arrays of 2^k elements they would
+fall on the same cache sets: measured, 90 times slower.) It is a choice of layout: any grouping is
+right.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where everything lives in the generated C: names, types, arrays of fields, groups of registers."""
+"""Where everything lives in the generated C: names, types, arrays, groups of registers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ _KEYWORDS = frozenset(
         "main",
     ]
 )
-_RESERVED = frozenset({"most_replicas", "data", "length", "offset", "truncate", "arrays", "mutex", "groups", "unused"})
+_RESERVED = frozenset(
+    {"most_replicas", "data", "length", "offset", "truncate", "arrays", "mutex", "groups", "unused"}
+)
 _SUFFIXES = ("_valid", "_wire", "_next", "_memory", "_array", "_slot")  # made here from other names
 STANDARD = "standard_metadata"
 

@@ -216,7 +216,8 @@ def emit_load(layout: TypeLayout, header: str, out: Writer) -> None:
     for array in layout.arrays:
         first = header_type.fields[array.first]
         out.line(
-            f"ina_load_array_{array.width_bits}({header}.{array.name}, at + {first.offset_bits // 8}, {array.count});"
+            f"ina_load_array_{array.width_bits}({header}.{array.name}, "
+            f"at + {first.offset_bits // 8}, {array.count});"
         )
         in_array.update(range(array.first, array.first + array.count))
     for number, field in enumerate(header_type.fields):

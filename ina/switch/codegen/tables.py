@@ -105,8 +105,9 @@ class TableEmitter:
             table = info.table
             flags = f"{str(table.is_const).lower()}, {str(table.default_is_const).lower()}"
             self._out.line(
-                f"static const ina_table_spec {info.c_name}_spec = {{{info.kind}, {info.key_words}, "
-                f"{info.param_words}, {info.capacity}, {info.range_words:#x}, {flags}}}; // {table.name}",
+                f"static const ina_table_spec {info.c_name}_spec = "
+                f"{{{info.kind}, {info.key_words}, {info.param_words}, {info.capacity}, "
+                f"{info.range_words:#x}, {flags}}}; // {table.name}",
                 table.source,
             )
         self._out.line()
@@ -117,7 +118,8 @@ class TableEmitter:
         table = info.table
         with out.block("", source=stmt.source):
             out.line(
-                f"// table {table.name}: {', '.join(f'{k.name} ({k.kind.value})' for k in table.keys)}"
+                f"// table {table.name}: "
+                + ", ".join(f"{key.name} ({key.kind.value})" for key in table.keys)
             )
             words: list[list[str]] = [[] for _ in range(info.key_words)]
             for part in info.parts:
@@ -131,14 +133,16 @@ class TableEmitter:
             key = "key" if words else "NULL"
             out.line("bool hit;")
             out.line(
-                f"ina_slot *const entry = ina_lookup(&S->{info.c_name}, {info.kind}, {info.key_words}, "
+                f"ina_slot *const entry = ina_lookup(&S->{info.c_name}, {info.kind}, "
+                f"{info.key_words}, "
                 f"{info.param_words}, {info.capacity}, {info.range_words:#x}, {key}, &hit);"
             )
             if table.has_direct_counter:
                 out.line("entry->packets++;")
                 out.line("entry->bytes += p->length;")
             out.line(
-                f"const uint64_t *const args = ina_slot_params(entry, {info.kind}, {info.key_words});"
+                "const uint64_t *const args = "
+                f"ina_slot_params(entry, {info.kind}, {info.key_words});"
             )
             out.line("(void)args;")
             self._actions(stmt, table)

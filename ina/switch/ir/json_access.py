@@ -82,7 +82,11 @@ def place_of_type(root: Json, type_name: str) -> Source:
         for header in get_objects(root, "headers")
         if header.get("header_type") == type_name and not header.get("metadata")
     }
-    names |= {s.get("name") for s in get_objects(root, "header_stacks") if s.get("header_type") == type_name}
+    names |= {
+        s.get("name")
+        for s in get_objects(root, "header_stacks")
+        if s.get("header_type") == type_name
+    }
     return _first_mention([root.get("parsers"), root.get("actions"), root.get("pipelines")], names)
 
 

