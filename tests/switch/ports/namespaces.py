@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import shutil
 import socket
 import subprocess
 import uuid
@@ -20,9 +21,15 @@ def require_root() -> None:
     """Skips the test, saying why, where namespaces cannot be made."""
     if os.geteuid() != 0:
         pytest.skip("needs root: makes network namespaces")
-    probe = subprocess.run(["ip", "netns", "list"], capture_output=True, check=False)
-    if probe.returncode:
-        pytest.skip("needs the ip command with network namespaces")
+    if shutil.which("ip") is None:
+        pytest.skip("needs the ip command (package iproute2)")
+    name = f"ina{uuid.uuid4().hex[:6]}probe"
+    probe = subprocess.run(
+        ["ip", "netns", "add", name], capture_output=True, text=True, check=False
+    )
+    if probe.returncode:  # a container whose root may not
+        pytest.skip(f"cannot make network namespaces: {probe.stderr.strip()}")
+    ip("netns", "del", name)
 
 
 def ip(*arguments: str) -> None:
