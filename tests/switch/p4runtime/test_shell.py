@@ -24,7 +24,7 @@ INSTALL_DEADLINE_S = 240
 @pytest.fixture(scope="session")
 def shell_python(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Python that has p4runtime-shell: installed once, kept in pytest's cache if there is one."""
-    cache = pytestconfig.cache
+    cache = getattr(pytestconfig, "cache", None)
     place = cache.mkdir("p4runtime-shell") if cache else tmp_path_factory.mktemp("shell")
     home = place / f"py{sys.version_info[1]}"
     python, done = home / "bin" / "python", home / "installed"
