@@ -81,6 +81,12 @@ def run(args: Sequence[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader went away (`ina ... | head`); nothing is left to say
         return 0
+    except OSError as error:
+        if error.filename is None:
+            raise
+        # A path from the command line that cannot be read or written.
+        print(error_line(f"{error.filename}: {error.strerror}"), file=sys.stderr)
+        return 2
     return code if isinstance(code, int) else 0
 
 

@@ -50,6 +50,7 @@ def test_a_wrong_command_line_is_one_line(
     [
         (InvalidInputError("x.toml: unknown key\n 'a'"), 2, "error: x.toml: unknown key 'a'\n"),
         (UnavailableError("port 9559 is in use"), 2, "error: port 9559 is in use\n"),
+        (PermissionError(13, "Permission denied", "/x"), 2, "error: /x: Permission denied\n"),
         (KeyboardInterrupt(), 130, ""),
         (BrokenPipeError(), 0, None),
     ],
@@ -71,9 +72,15 @@ def test_errors_become_exit_codes(
     assert capfd.readouterr().err == (shown or "")
 
 
-def test_a_defect_is_not_dressed_up_as_wrong_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "examine", lambda: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
+@pytest.mark.parametrize("defect", [ZeroDivisionError(), OSError(9, "Bad file descriptor")])
+def test_a_defect_is_not_dressed_up_as_wrong_input(
+    defect: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise defect
+
+    monkeypatch.setattr(doctor, "examine", fail)
+    with pytest.raises(type(defect)):
         main.run(["doctor"])
 
 
