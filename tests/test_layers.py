@@ -148,7 +148,7 @@ import sys
 class Refuse:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] == "torch":
-            raise ImportError("torch is blocked")
+            raise ModuleNotFoundError("torch is blocked", name=name)
 sys.meta_path.insert(0, Refuse())
 """
 
@@ -164,6 +164,12 @@ def test_ina_works_where_torch_is_absent() -> None:
         BLOCK_TORCH + f"import importlib\nfor name in {names!r}: importlib.import_module(name)\n"
     )
     assert result.returncode == 0, result.stderr
+
+
+def test_importing_torch_backend_without_torch_says_how_to_get_it() -> None:
+    result = python(BLOCK_TORCH + "import ina.torch\n")
+    assert result.returncode != 0
+    assert "ina[torch]" in result.stderr.splitlines()[-1]
 
 
 def test_help_and_version_load_nothing_heavy() -> None:

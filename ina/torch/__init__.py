@@ -7,7 +7,12 @@ every other collective goes through an inner Gloo group, which the log says once
 
 from __future__ import annotations
 
-import torch.distributed as dist
+try:
+    import torch.distributed as dist
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "ina.torch needs PyTorch: pip install 'ina[torch]'", name=error.name
+    ) from error
 from torch._C._distributed_c10d import _DistributedBackendOptions
 
 from ina.torch import exit as _exit
