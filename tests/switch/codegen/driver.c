@@ -40,12 +40,18 @@ int main(void) {
     if (!state) return 2;
     fill_tables(pipeline, state);
     const ina_replica replicas[2] = {{1, 1}, {2, 2}};
-    for (uint32_t group = 1; group < 20; group++) pipeline->multicast_set(state, group, replicas, 2);
+    for (uint32_t group = 1; group < 20; group++)
+        pipeline->multicast_set(state, group, replicas, 2);
 
     const size_t arena_bytes = 1 << 20, capacity = 64;
     uint32_t depth[INA_MAX_PORTS] = {0};
-    ina_output out = {malloc(arena_bytes), arena_bytes, 0, calloc(capacity, sizeof(ina_packet_out)),
-                      capacity, 0, depth};
+    ina_output out = {malloc(arena_bytes),
+                      arena_bytes,
+                      0,
+                      calloc(capacity, sizeof(ina_packet_out)),
+                      capacity,
+                      0,
+                      depth};
     uint32_t head[2];
     size_t in_count = 0, out_count = 0;
     while (fread(head, sizeof head, 1, stdin) == 1) {
