@@ -66,5 +66,7 @@ def pipeline(
         "limit GB/s",
         "of limit",
     ]
-    title = "Pool program, one core, in memory; limit: int32 add and copy of the same bytes"
+    title = (
+        "Pool program in memory, CPU time of one core; limit: int32 add and copy of the same bytes"
+    )
     emit([asdict(result) for result in results], json, table(columns, rows, title=title))
