@@ -19,6 +19,7 @@ class UdpPort(Port):
         frame_udp_port: int,
         loss_probability: float,
         loss_seed: int,
+        socket_buffer_bytes: int = 33554432,
     ) -> None: ...
     @property
     def bound(self) -> tuple[int, int]: ...

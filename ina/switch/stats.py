@@ -37,7 +37,7 @@ class PortStats:
     kernel_drop_packets: int = 0
     """Arriving: the socket's receive buffer was full."""
     receive_buffer_bytes: int = 0
-    """Granted by the kernel (SO_RCVBUF), of UDP ports."""
+    """Granted by the kernel (SO_RCVBUF) to a UDP port's sockets together."""
     send_buffer_bytes: int = 0
     """Granted by the kernel (SO_SNDBUF), of UDP ports."""
     gro: bool = False

@@ -70,8 +70,9 @@ void bind(nb::module_ &m) {
         .def("close", &Port::close)
         .def("stats", &port_stats);
     nb::class_<UdpPort, Port>(m, "UdpPort")
-        .def(nb::init<uint32_t, uint32_t, uint16_t, uint16_t, double, uint64_t>(), "number"_a,
-             "address"_a, "udp_port"_a, "frame_udp_port"_a, "loss_probability"_a, "loss_seed"_a)
+        .def(nb::init<uint32_t, uint32_t, uint16_t, uint16_t, double, uint64_t, int>(), "number"_a,
+             "address"_a, "udp_port"_a, "frame_udp_port"_a, "loss_probability"_a, "loss_seed"_a,
+             "socket_buffer_bytes"_a = 32 << 20)
         .def_prop_ro("bound", [](const UdpPort &port) {
             return std::pair<uint32_t, uint16_t>(port.bound().address, port.bound().port);
         });

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/udp.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,8 +20,10 @@
 namespace ina::sw {
 
 namespace {
-// Asked for; the kernel grants what net.core.[rw]mem_max allows and stats say how much.
-constexpr int kSocketBufferBytes = 32 << 20;
+// A hundred super-datagrams: some thousand packets from tens of workers, before the loop comes
+// round.
+constexpr uint64_t kEnoughBytes = 8 << 20;
+constexpr size_t kMaxSockets = 24;
 constexpr size_t kScratchBytes = 65536;
 constexpr size_t kMeminfoDrops = 8;  // SK_MEMINFO_DROPS of linux/sock_diag.h
 constexpr size_t kMeminfoWords = 9;
@@ -35,53 +38,93 @@ uint64_t get_option(int fd, int level, int name) {
     getsockopt(fd, level, name, &value, &bytes);
     return static_cast<uint64_t>(value);
 }
+
+int open_socket() { return socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); }
 }  // namespace
 
 UdpPort::UdpPort(uint32_t number, uint32_t address, uint16_t udp_port, uint16_t frame_udp_port,
-                 double loss_probability, uint64_t loss_seed)
+                 double loss_probability, uint64_t loss_seed, int socket_buffer_bytes)
     : Port(number, loss_probability, loss_seed), frame_udp_port_(frame_udp_port),
-      scratch_(new uint8_t[kScratchBytes]) {
-    fd_ = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "socket");
-    sockaddr_in local{};
-    local.sin_family = AF_INET;
-    local.sin_addr.s_addr = htonl(address);
-    local.sin_port = htons(udp_port);
+      socket_buffer_bytes_(socket_buffer_bytes), scratch_(new uint8_t[kScratchBytes]) {
+    const int fd = open_socket();
+    if (fd < 0) throw std::system_error(errno, std::generic_category(), "socket");
+    sockaddr_in local = socket_address({address, udp_port});
     socklen_t local_bytes = sizeof local;
-    if (bind(fd_, reinterpret_cast<sockaddr *>(&local), sizeof local) < 0 ||
-        getsockname(fd_, reinterpret_cast<sockaddr *>(&local), &local_bytes) < 0) {
+    if (bind(fd, reinterpret_cast<sockaddr *>(&local), sizeof local) < 0 ||
+        getsockname(fd, reinterpret_cast<sockaddr *>(&local), &local_bytes) < 0) {
         const int error = errno;
-        ::close(fd_);
+        ::close(fd);
         throw std::system_error(error, std::generic_category(), "bind");
     }
+    sockets_.push_back(fd);
     bound_ = {ntohl(local.sin_addr.s_addr), ntohs(local.sin_port)};
-    configure();
-    sender_ = std::make_unique<UdpSender>(fd_, bound_, &counters_);
+    configure(fd);
+    send_buffer_bytes_ = get_option(fd, SOL_SOCKET, SO_SNDBUF);
+    if (receive_buffer_bytes_ < kEnoughBytes) share();
+    sender_ = std::make_unique<UdpSender>(fd, bound_, &counters_);
 }
 
 UdpPort::~UdpPort() { UdpPort::close(); }
 
 void UdpPort::close() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
+    for (int &fd : sockets_) {
+        if (fd >= 0) ::close(fd);
+        fd = -1;
+    }
+    if (epoll_fd_ >= 0) ::close(epoll_fd_);
+    epoll_fd_ = -1;
 }
 
-void UdpPort::configure() {
+void UdpPort::configure(int fd) {
     for (const auto &[force, plain] :
          {std::pair{SO_RCVBUFFORCE, SO_RCVBUF}, std::pair{SO_SNDBUFFORCE, SO_SNDBUF}}) {
-        const int bytes = kSocketBufferBytes;
-        if (setsockopt(fd_, SOL_SOCKET, force, &bytes, sizeof bytes) < 0)
-            set_option(fd_, SOL_SOCKET, plain, bytes);
+        const int bytes = socket_buffer_bytes_;
+        if (setsockopt(fd, SOL_SOCKET, force, &bytes, sizeof bytes) < 0)
+            set_option(fd, SOL_SOCKET, plain, bytes);
     }
-    receive_buffer_bytes_ = get_option(fd_, SOL_SOCKET, SO_RCVBUF);
-    send_buffer_bytes_ = get_option(fd_, SOL_SOCKET, SO_SNDBUF);
-    set_option(fd_, IPPROTO_IP, IP_RECVTOS, 1);
-    if (bound_.address == INADDR_ANY) set_option(fd_, IPPROTO_IP, IP_PKTINFO, 1);
+    receive_buffer_bytes_ += get_option(fd, SOL_SOCKET, SO_RCVBUF);
+    set_option(fd, IPPROTO_IP, IP_RECVTOS, 1);
+    if (bound_.address == INADDR_ANY) set_option(fd, IPPROTO_IP, IP_PKTINFO, 1);
     const int on = 1;
-    gro_ = setsockopt(fd_, IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0;
+    gro_ = setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0;
+}
+
+void UdpPort::share() {
+    // The first socket was bound without SO_REUSEPORT, so the address is nobody else's.
+    epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
+    if (epoll_fd_ < 0) return;
+    set_option(sockets_.front(), SOL_SOCKET, SO_REUSEPORT, 1);
+    const sockaddr_in local = socket_address(bound_);
+    while (receive_buffer_bytes_ < kEnoughBytes && sockets_.size() < kMaxSockets) {
+        const int fd = open_socket();
+        if (fd < 0) break;  // fewer will do
+        set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+        if (bind(fd, reinterpret_cast<const sockaddr *>(&local), sizeof local) < 0) {
+            ::close(fd);
+            break;
+        }
+        sockets_.push_back(fd);
+        configure(fd);
+    }
+    for (const int fd : sockets_) {
+        epoll_event event{};
+        event.events = EPOLLIN;
+        event.data.fd = fd;
+        epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event);
+    }
 }
 
 void UdpPort::receive(FrameBatch *batch) {
+    if (epoll_fd_ < 0) {
+        receive_from(sockets_.front(), batch);
+        return;
+    }
+    epoll_event ready[kMaxSockets];
+    const int count = epoll_wait(epoll_fd_, ready, kMaxSockets, 0);
+    for (int i = 0; i < count; ++i) receive_from(ready[i].data.fd, batch);
+}
+
+void UdpPort::receive_from(int fd, FrameBatch *batch) {
     while (batch->has_room()) {
         sockaddr_in from;
         iovec part{scratch_.get(), kScratchBytes};
@@ -93,7 +136,7 @@ void UdpPort::receive(FrameBatch *batch) {
         message.msg_iovlen = 1;
         message.msg_control = control;
         message.msg_controllen = sizeof control;
-        const ssize_t bytes = recvmsg(fd_, &message, 0);
+        const ssize_t bytes = recvmsg(fd, &message, 0);
         if (bytes < 0) {
             if (errno == EINTR) continue;
             return;  // EAGAIN: drained; anything else is about a datagram sent earlier
@@ -157,10 +200,14 @@ void UdpPort::accept(const msghdr &message, size_t bytes, FrameBatch *batch) {
 void UdpPort::transmit(const std::vector<ina_packet_out> &packets) { sender_->send(packets); }
 
 void UdpPort::extra_stats(std::vector<std::pair<std::string, uint64_t>> *stats) const {
-    uint32_t meminfo[kMeminfoWords] = {};
-    socklen_t bytes = sizeof meminfo;
-    getsockopt(fd_, SOL_SOCKET, SO_MEMINFO, meminfo, &bytes);
-    stats->emplace_back("kernel_drop_packets", meminfo[kMeminfoDrops]);
+    uint64_t drops = 0;
+    for (const int fd : sockets_) {
+        uint32_t meminfo[kMeminfoWords] = {};
+        socklen_t bytes = sizeof meminfo;
+        getsockopt(fd, SOL_SOCKET, SO_MEMINFO, meminfo, &bytes);
+        drops += meminfo[kMeminfoDrops];
+    }
+    stats->emplace_back("kernel_drop_packets", drops);
     stats->emplace_back("receive_buffer_bytes", receive_buffer_bytes_);
     stats->emplace_back("send_buffer_bytes", send_buffer_bytes_);
     stats->emplace_back("gro", gro_);

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 
 #include <memory>
+#include <vector>
 
 #include "switch/frame.hpp"
 #include "switch/port.hpp"
@@ -17,13 +18,14 @@ namespace ina::sw {
 class UdpPort final : public Port {
   public:
     // address in host byte order, 0 = any (each datagram's own destination is then used);
-    // udp_port 0 = ephemeral. Throws std::system_error.
+    // udp_port 0 = ephemeral. Of socket_buffer_bytes the kernel grants a plain user what
+    // net.core.[rw]mem_max allows; stats say how much. Throws std::system_error.
     UdpPort(uint32_t number, uint32_t address, uint16_t udp_port, uint16_t frame_udp_port,
-            double loss_probability, uint64_t loss_seed);
+            double loss_probability, uint64_t loss_seed, int socket_buffer_bytes);
     ~UdpPort() override;
 
     Endpoint bound() const { return bound_; }
-    int fd() const override { return fd_; }
+    int fd() const override { return epoll_fd_ >= 0 ? epoll_fd_ : sockets_.front(); }
     void close() override;
     void receive(FrameBatch *batch) override;
     void extra_stats(std::vector<std::pair<std::string, uint64_t>> *stats) const override;
@@ -32,15 +34,21 @@ class UdpPort final : public Port {
     void transmit(const std::vector<ina_packet_out> &packets) override;
 
   private:
-    void configure();
+    void configure(int fd);
+    void share();
+    void receive_from(int fd, FrameBatch *batch);
     void accept(const msghdr &message, size_t bytes, FrameBatch *batch);
 
-    int fd_ = -1;
+    // One socket; or, where the kernel grants a plain user only small receive buffers, several
+    // bound to the same address: it deals the senders out among them (SO_REUSEPORT).
+    std::vector<int> sockets_;
+    int epoll_fd_ = -1;  // over the sockets, when there are several
     Endpoint bound_;
     uint16_t frame_udp_port_;
+    int socket_buffer_bytes_;  // asked for, each way
     bool gro_ = false;
-    uint64_t receive_buffer_bytes_ = 0, send_buffer_bytes_ = 0;
-    std::unique_ptr<uint8_t[]> scratch_;  // one super-datagram
+    uint64_t receive_buffer_bytes_ = 0, send_buffer_bytes_ = 0;  // of all, of the one that sends
+    std::unique_ptr<uint8_t[]> scratch_;                         // one super-datagram
     std::unique_ptr<UdpSender> sender_;
 };
 

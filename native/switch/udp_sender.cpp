@@ -18,14 +18,6 @@ constexpr size_t kMaxMessages = 64;  // a sendmmsg
 constexpr size_t kControlBytes =
     CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(in_pktinfo));
 
-sockaddr_in socket_address(Endpoint endpoint) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(endpoint.address);
-    address.sin_port = htons(endpoint.port);
-    return address;
-}
-
 template <typename T>
 uint8_t *put_control(uint8_t *at, int level, int type, const T &value) {
     auto *header = reinterpret_cast<cmsghdr *>(at);
@@ -36,6 +28,14 @@ uint8_t *put_control(uint8_t *at, int level, int type, const T &value) {
     return at + CMSG_SPACE(sizeof value);
 }
 }  // namespace
+
+sockaddr_in socket_address(Endpoint endpoint) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(endpoint.address);
+    address.sin_port = htons(endpoint.port);
+    return address;
+}
 
 UdpSender::UdpSender(int fd, Endpoint bound, PortCounters *counters)
     : fd_(fd), bound_(bound), counters_(counters) {

@@ -2,6 +2,7 @@
 // kernel as one super-datagram (UDP_SEGMENT), many of those by one sendmmsg.
 #pragma once
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -12,6 +13,8 @@
 #include "switch/port.hpp"
 
 namespace ina::sw {
+
+sockaddr_in socket_address(Endpoint endpoint);
 
 class UdpSender {
   public:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import random
 import socket
@@ -238,6 +239,24 @@ def test_a_taken_port_is_an_oserror() -> None:
     port = udp_port()
     with pytest.raises(OSError, match="bind"):
         native.UdpPort(2, LOOPBACK, port.bound[1], 17760, 0.0, 0)
+
+
+def test_small_buffers_are_many(reflector: Make, run_loop: Run) -> None:
+    """Where the kernel grants little, several sockets share the address; senders notice nothing."""
+    port = native.UdpPort(1, LOOPBACK, 0, 17760, 0.0, 0, socket_buffer_bytes=100_000)
+    assert port.stats()["receive_buffer_bytes"] > 2_000_000
+    run_loop([port], reflector(answer=True))
+    with contextlib.ExitStack() as stack:
+        for i in range(40):
+            sock = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            sock.settimeout(5)
+            for k in range(5):
+                sock.sendto(bytes([i, k]), address_of(port))
+            answers = [sock.recvfrom(10) for _ in range(5)]
+            assert answers == [(bytes([i, k]), address_of(port)) for k in range(5)]
+    with pytest.raises(OSError, match="bind"):
+        native.UdpPort(2, LOOPBACK, port.bound[1], 17760, 0.0, 0)
+    wait_until(lambda: port.stats()["tx_packets"] == 200, "counted")
 
 
 def test_buffers_granted_are_told() -> None:
