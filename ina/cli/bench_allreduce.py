@@ -17,10 +17,12 @@ from ina.cli import torchrun
 from ina.cli.output import emit
 from ina.cli.output import table as plain_table
 from ina.errors import InvalidInputError
+from ina.host.arrays import VALUE_TYPES
 from ina.protocol.spec import HEADER_BYTES, MAX_WORKERS, VALUE_BYTES, VALUES_PER_PACKET_BUILDS
 
-_MIB = 1 << 20
 _START_UP_S = 60.0
+_DTYPE_BYTES = {str(dtype): dtype.itemsize for dtype in VALUE_TYPES}
+_OPS = ("sum", "avg")
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Row:
 
     workers: int
     mib: float
+    dtype: str
+    op: str
     repeats: int
     ina_s: float  # median
     ina_spread_s: float  # between the quartiles
@@ -47,22 +51,30 @@ class Row:
 def allreduce(
     workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "2,4,8",
     mib: Annotated[str, typer.Option(help="Tensor sizes in MiB, comma separated.")] = "1,16,64",
+    dtype: Annotated[str, typer.Option(help=f"One of {', '.join(_DTYPE_BYTES)}.")] = "float32",
+    op: Annotated[str, typer.Option(help="sum or avg.")] = "sum",
     values: Annotated[int, typer.Option(help="Values a packet: 64 or 256.")] = 256,
     repeats: Annotated[int, typer.Option(help="Repetitions of each, at most.")] = 15,
     seconds: Annotated[float, typer.Option(help="Upper bound for a size, in seconds.")] = 10.0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """All-reduce float32 tensors through the P4 switch and with Gloo, in turns, on this machine.
+    """All-reduce tensors through the P4 switch and with Gloo, in turns, on this machine.
 
-    The limit: every worker's tensor crosses loopback once up and once down, at the rate that UDP
-    with GSO and GRO reaches in the same run with one sender and one receiver for each two cores.
+    The limit: every worker's tensor crosses loopback once up and once down, 4 bytes a value, at the
+    rate that UDP with GSO and GRO reaches in the same run with one sender and one receiver for each
+    two cores. Gloo has no avg: it sums and then divides.
     """
     counts, sizes = _integers("--workers", workers), _sizes(mib)
+    if dtype not in _DTYPE_BYTES:
+        raise InvalidInputError(f"--dtype {dtype}: the network sums {', '.join(_DTYPE_BYTES)}")
+    if op not in _OPS:
+        raise InvalidInputError(f"--op {op}: the network does {' and '.join(_OPS)}")
     if values not in VALUES_PER_PACKET_BUILDS:
         raise InvalidInputError(f"--values {values}: there are builds for 64 and 256")
     if repeats < 3 or seconds <= 0:
         raise InvalidInputError(f"--repeats {repeats} --seconds {seconds:g}: want >= 3 and > 0")
     torchrun.require(["torch"], "torch")
+    case = _Case(dtype, op, values, repeats, seconds)
     rows: list[Row] = []
     with _bars() as bars:
         task = bars.add_task("all-reduce", total=len(counts) * len(sizes))
@@ -74,34 +86,40 @@ def allreduce(
                 print(_describe(row), file=sys.stderr, flush=True)
 
         for n in counts:
-            _measure(n, sizes, values, repeats, seconds, on_row)
-    emit({"values": values, "rows": rows}, json, _table(rows, values))
+            _measure(n, sizes, case, on_row)
+    emit({"values": values, "rows": rows}, json, _table(rows, case))
     if not all(row.sums_correct for row in rows):
         raise typer.Exit(1)
 
 
-def _measure(
-    n: int,
-    sizes: list[float],
-    values: int,
-    repeats: int,
-    seconds: float,
-    on_row: Callable[[Row], None],
-) -> None:
+@dataclass(frozen=True)
+class _Case:
+    """What is the same in every row."""
+
+    dtype: str
+    op: str
+    values: int
+    repeats: int
+    seconds: float
+
+
+def _measure(n: int, sizes: list[float], case: _Case, on_row: Callable[[Row], None]) -> None:
     """All sizes with ``n`` workers, in one run of torchrun."""
-    header_factor = 1 + HEADER_BYTES / (VALUE_BYTES * values)
 
     def on_line(line: str) -> None:
         if line.startswith('{"kind": "size"'):
-            on_row(_row(n, json_module.loads(line), header_factor))
+            on_row(_row(n, json_module.loads(line), case))
 
     sizes_text = ",".join(map(str, sizes))
     torchrun.run(
         "ina.torch.bench_worker",
-        [f"--mib={sizes_text}", f"--repeats={repeats}", f"--seconds={seconds}"],
+        [
+            *(f"--mib={sizes_text}", f"--dtype={case.dtype}", f"--op={case.op}"),
+            *(f"--repeats={case.repeats}", f"--seconds={case.seconds}"),
+        ],
         workers=n,
-        environ={"INA_VALUES": str(values)},
-        timeout_s=_START_UP_S + len(sizes) * (4 * seconds + 20),
+        environ={"INA_VALUES": str(case.values)},
+        timeout_s=_START_UP_S + len(sizes) * (4 * case.seconds + 20),
         on_line=on_line,
     )
 
@@ -140,14 +158,17 @@ def _bars() -> Progress:
     )
 
 
-def _row(n: int, record: dict[str, Any], header_factor: float) -> Row:
-    tensor_bytes = record["elems"] * 4
+def _row(n: int, record: dict[str, Any], case: _Case) -> Row:
+    tensor_bytes = record["elems"] * _DTYPE_BYTES[case.dtype]
+    wire_bytes = record["elems"] * (VALUE_BYTES + HEADER_BYTES / case.values)
     ina_s, gloo_s = statistics.median(record["ina_s"]), statistics.median(record["gloo_s"])
-    limit_s = 2 * n * tensor_bytes * header_factor / record["limit_bytes_per_s"]
+    limit_s = 2 * n * wire_bytes / record["limit_bytes_per_s"]
     gbit = 8e-9 * tensor_bytes
     return Row(
         workers=n,
         mib=record["mib"],
+        dtype=case.dtype,
+        op=case.op,
         repeats=len(record["ina_s"]),
         ina_s=ina_s,
         ina_spread_s=_spread(record["ina_s"]),
@@ -176,7 +197,7 @@ def _describe(row: Row) -> str:
     )
 
 
-def _table(rows: list[Row], values: int) -> Any:
+def _table(rows: list[Row], case: _Case) -> Any:
     columns = ["workers", "MiB", "ina ms", "±", "Gloo ms", "±", "Gloo/ina", "Gbit/s", "bus Gbit/s"]
     columns += ["Gloo Gbit/s", "% of limit", "sums"]
     cells = [
@@ -195,7 +216,9 @@ def _table(rows: list[Row], values: int) -> Any:
         for row in rows
     ]
     title = (
-        f"float32 sums, {values} values a packet; median and quartile distance;"
+        f"{case.dtype} {case.op}, {case.values} values a packet; median and quartile distance;"
         " limit: loopback UDP with GSO/GRO, same run"
     )
+    if case.op == "avg":
+        title += "; Gloo: sum, then division"
     return plain_table(columns, cells, title=title)

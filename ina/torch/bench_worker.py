@@ -1,6 +1,7 @@
 """Worker of ``ina bench allreduce``; torchrun starts it. Rank 0 prints JSON lines.
 
 Each size is reduced by ina and by Gloo in turns, so that both meet the same state of the machine.
+Gloo has no AVG: it sums, then each rank divides, and the division is part of its time.
 """
 
 from __future__ import annotations
@@ -34,31 +35,53 @@ def _time_s(work: Callable[[], None], gloo: dist.ProcessGroup) -> float:
     return float(mine.item())
 
 
-def _check(tensor: torch.Tensor, rank: int, workers: int) -> int:
-    """Fill with small integers, sum; how many elements are wrong. Exact in float32."""
-    pattern = torch.arange(tensor.numel(), dtype=torch.float32) % 251
-    tensor.copy_(pattern + rank)
-    dist.all_reduce(tensor)
-    wanted = pattern * workers + workers * (workers - 1) // 2
-    return int((tensor != wanted).sum())
-
-
-def measure(elems: int, repeats: int, seconds: float, gloo: dist.ProcessGroup) -> dict[str, Any]:
-    """Times of one size, in seconds, of both backends; stops after ``seconds``."""
+def _check(dtype: torch.dtype, elems: int, average: bool) -> int:
+    """Reduce small integers, whose sum ``dtype`` holds exactly; how many elements are wrong."""
     rank, workers = dist.get_rank(), dist.get_world_size()
-    tensor = torch.zeros(elems)
-    wrong = torch.tensor([_check(tensor, rank, workers)])
+    numbers = torch.arange(elems)
+    modulus = _exact_integers(dtype) // workers
+    tensor = ((numbers + rank) % modulus).to(dtype)
+    dist.all_reduce(tensor, dist.ReduceOp.AVG if average else dist.ReduceOp.SUM)
+    wanted = sum(((numbers + peer) % modulus for peer in range(workers)), torch.zeros(1))
+    if average and dtype.is_floating_point:
+        wanted = wanted * torch.tensor(1 / workers)  # in float32, as documented
+    elif average:
+        wanted = wanted // workers  # no number here is negative
+    return int((tensor != wanted.to(dtype)).sum())
+
+
+def _exact_integers(dtype: torch.dtype) -> int:
+    """``dtype`` holds every integer up to this; at most float32's, in which ``_check`` counts."""
+    return round(2 / torch.finfo(dtype).eps) if dtype.is_floating_point else 1 << 24
+
+
+def measure(
+    tensor: torch.Tensor, average: bool, repeats: int, seconds: float, gloo: dist.ProcessGroup
+) -> dict[str, Any]:
+    """Times of one size and type, in seconds, of both backends; stops after ``seconds``."""
+    workers = dist.get_world_size()
+    wrong = torch.tensor([_check(tensor.dtype, tensor.numel(), average)])
     dist.all_reduce(wrong, group=gloo)
-    tensor.fill_(1.0 / workers)
+
+    def through_ina() -> None:
+        dist.all_reduce(tensor, dist.ReduceOp.AVG if average else dist.ReduceOp.SUM)
+
+    def with_gloo() -> None:
+        dist.all_reduce(tensor, group=gloo)
+        if average:
+            rounding = None if tensor.is_floating_point() else "trunc"
+            tensor.div_(workers, rounding_mode=rounding)
+
+    tensor.fill_(1)
     resent_before = ina.torch.stats().session["retransmissions"]
     ina_s: list[float] = []
     gloo_s: list[float] = []
     begun = time.perf_counter()
     for turn in range(_WARM_UP + repeats):
-        ina_time = _time_s(lambda: dist.all_reduce(tensor), gloo)
-        tensor.fill_(1.0 / workers)
-        gloo_time = _time_s(lambda: dist.all_reduce(tensor, group=gloo), gloo)
-        tensor.fill_(1.0 / workers)
+        ina_time = _time_s(through_ina, gloo)
+        tensor.fill_(1)
+        gloo_time = _time_s(with_gloo, gloo)
+        tensor.fill_(1)
         if turn >= _WARM_UP:
             ina_s.append(ina_time)
             gloo_s.append(gloo_time)
@@ -67,7 +90,7 @@ def measure(elems: int, repeats: int, seconds: float, gloo: dist.ProcessGroup) -
         if late.item():
             break
     return {
-        "elems": elems,
+        "elems": tensor.numel(),
         "ina_s": ina_s,
         "gloo_s": gloo_s,
         "wrong_elems": int(wrong.item()),
@@ -79,6 +102,8 @@ def main() -> None:
     """Measure every size, and the limit around it; one JSON line each."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--mib", required=True, help="sizes, comma separated")
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--op", choices=("sum", "avg"), default="sum")
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=10.0, help="upper bound a size")
     arguments = parser.parse_args()
@@ -92,11 +117,13 @@ def main() -> None:
             print(json.dumps(record), flush=True)
 
     packet_bytes = HEADER_BYTES + VALUE_BYTES * Settings.from_environ().values
+    dtype = getattr(torch, arguments.dtype)
     pairs = max(1, (os.cpu_count() or 2) // 2)
     for mib in arguments.mib.split(","):
         # Before and after: the machine's better moment is nearer to what it can do.
         before = loopback_limit.measure(gloo, pairs, packet_bytes)
-        record = measure(int(float(mib) * MIB) // 4, arguments.repeats, arguments.seconds, gloo)
+        tensor = torch.zeros(int(float(mib) * MIB) // dtype.itemsize, dtype=dtype)
+        record = measure(tensor, arguments.op == "avg", arguments.repeats, arguments.seconds, gloo)
         limit = max(before, loopback_limit.measure(gloo, pairs, packet_bytes))
         say({"kind": "size", "mib": float(mib), "limit_bytes_per_s": limit, **record})
     dist.destroy_process_group()

@@ -125,3 +125,14 @@ def resubmit() -> dict[str, Any]:
 )
 def test_33_workers(command: list[str]) -> None:
     assert_refused(ina(*command), "33", "32")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "complex64", "tensor"])
+def test_unsupported_dtype(dtype: str) -> None:
+    outcome = ina("bench", "allreduce", "--dtype", dtype)
+    assert_refused(outcome, f"--dtype {dtype}", "int32", "float32", "float16", "bfloat16")
+
+
+@pytest.mark.parametrize("op", ["max", "product", ""])
+def test_unsupported_op(op: str) -> None:
+    assert_refused(ina("bench", "allreduce", "--op", op), f"--op {op}", "sum and avg")

@@ -54,11 +54,16 @@ def test_demo_with_loss(tmp_path: Path) -> None:
     assert any(line.startswith("with Gloo: epoch 1/1, loss") for line in said)
 
 
-def test_bench_allreduce() -> None:
-    ran = _ina("bench", "allreduce", "--workers=2", "--mib=0.25", "--repeats=3", "--json")
+@pytest.mark.parametrize(
+    ("workers", "dtype", "op"), [(2, "float32", "sum"), (3, "bfloat16", "avg"), (3, "int32", "avg")]
+)
+def test_bench_allreduce(workers: int, dtype: str, op: str) -> None:
+    case = (f"--workers={workers}", f"--dtype={dtype}", f"--op={op}")
+    ran = _ina("bench", "allreduce", *case, "--mib=0.25", "--repeats=3", "--json")
     assert ran.returncode == 0, ran.stderr
     (row,) = json.loads(ran.stdout)["rows"]
-    assert (row["workers"], row["mib"], row["sums_correct"]) == (2, 0.25, True)
+    assert (row["workers"], row["dtype"], row["op"]) == (workers, dtype, op)
+    assert (row["mib"], row["sums_correct"]) == (0.25, True)
     assert row["algorithm_gbit_s"] == pytest.approx(8e-9 * 0.25 * 2**20 / row["ina_s"])
     assert row["limit_share"] == pytest.approx(row["limit_s"] / row["ina_s"])
     assert row["gloo_over_ina"] == pytest.approx(row["gloo_s"] / row["ina_s"])
@@ -73,6 +78,8 @@ def test_bench_allreduce() -> None:
         (("demo", "--epochs", "0"), "error: --epochs 0: want at least 1"),
         (("bench", "allreduce", "--workers", "2,33"), "error: --workers 33: want 2 to 32"),
         (("bench", "allreduce", "--mib", "x"), "error: --mib x: want numbers"),
+        (("bench", "allreduce", "--dtype", "x"), "error: --dtype x: the network sums int32, float"),
+        (("bench", "allreduce", "--op", "max"), "error: --op max: the network does sum and avg"),
     ],
 )
 def test_wrong_input_is_one_line(arguments: tuple[str, ...], message: str) -> None:
