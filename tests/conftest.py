@@ -1,0 +1,10 @@
+"""What all tests need of the process that they run in."""
+
+from __future__ import annotations
+
+import signal
+
+# A job started in the background (`make test &`, some CI runners) ignores SIGINT, and so would each
+# process that the tests start and interrupt: programs inherit an ignored signal.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
