@@ -11,6 +11,7 @@ import typer
 
 import ina
 from ina.cli import demo_report, torchrun
+from ina.cli.demo_plot import plot
 from ina.cli.demo_progress import Progress
 from ina.cli.demo_run import Training, train
 from ina.cli.output import emit
@@ -61,7 +62,7 @@ def demo(
         lossless = training("through P4, no loss", "ina", 0.0) if loss_rate else None
         gloo = training("with Gloo", "gloo", 0.0)
     report = demo_report.compare(run, gloo, lossless, values=values, loss_rate=loss_rate)
-    report.curve = os.fspath(demo_report.plot(run, gloo, out / "loss.png"))
+    report.curve = os.fspath(plot(run, gloo, out / "loss.png", loss_rate=loss_rate))
     demo_report.write_json(report, out / "report.json")
     emit(report, json, demo_report.table(report))
     if report.failures:

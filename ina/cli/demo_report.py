@@ -1,4 +1,4 @@
-"""Compares the demo's trainings: the verdict, the table, the curves."""
+"""Compares the demo's trainings: the verdict and the table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from rich.table import Table
+from rich.console import Group
+from rich.text import Text
 
 from ina.cli.demo_run import Training
 from ina.cli.output import table as plain_table
@@ -41,10 +42,6 @@ class Report:
     worker_bytes_sent: float
     worker_bytes_received: float
     ring_bytes: float  # each way, 2 (n - 1) / n of the tensors, no headers
-    # What crossed this machine's lo during the training, divided by the workers, whoever sent it;
-    # None where lo has no counters. With ina both directions cross lo, as the switch is here too.
-    gloo_loopback_bytes: float | None
-    ina_loopback_bytes: float | None
     retransmissions: int  # all ranks together
     drops_injected: int
     curve: str
@@ -80,8 +77,6 @@ def compare(
         worker_bytes_sent=_mean(rank["session"]["bytes_sent"] for rank in ranks),
         worker_bytes_received=_mean(rank["session"]["bytes_received"] for rank in ranks),
         ring_bytes=2 * (n - 1) / n * tensor_bytes,
-        gloo_loopback_bytes=_per_worker(gloo),
-        ina_loopback_bytes=_per_worker(run),
         retransmissions=sum(rank["session"]["retransmissions"] for rank in ranks),
         drops_injected=switch["loss_in_packets"] + switch["loss_out_packets"],
         curve="",
@@ -127,16 +122,10 @@ def _mean(numbers: Any) -> float:
     return float(np.mean(list(numbers)))
 
 
-def _per_worker(training: Training) -> float | None:
-    if training.loopback_bytes is None:
-        return None
-    return training.loopback_bytes / training.workers
-
-
-def table(report: Report) -> Table:
-    """The report for people: one line a fact, ina beside Gloo."""
+def table(report: Report) -> Group:
+    """The report for people, within 80 columns: one line a fact, ina beside Gloo."""
     n, mb = report.workers, _megabytes
-    identical = report.parameters_sha256_no_loss == report.parameters_sha256
+    ring = f"{mb(report.ring_bytes)} (ring)"
     rows = [
         ("test accuracy", f"{report.accuracy_ina:.2f} %", f"{report.accuracy_gloo:.2f} %"),
         ("largest parameter difference", f"{report.largest_parameter_difference:.2e}", ""),
@@ -145,49 +134,38 @@ def table(report: Report) -> Table:
         ("packets summed in P4", report.contributions_summed, ""),
         ("sums completed in P4", report.results, ""),
         ("all-reduced by a worker", mb(report.tensor_bytes), mb(report.tensor_bytes)),
-        ("  sent", mb(report.worker_bytes_sent), f"{mb(report.ring_bytes)} (ring)"),
-        ("  received", mb(report.worker_bytes_received), f"{mb(report.ring_bytes)} (ring)"),
-        ("  loopback, all traffic here", "", mb(report.gloo_loopback_bytes)),
+        ("  sent", mb(report.worker_bytes_sent), ring),
+        ("  received", mb(report.worker_bytes_received), ring),
         ("retransmissions", report.retransmissions, ""),
         ("injected drops", report.drops_injected, ""),
     ]
     if report.parameters_sha256_no_loss is not None:
-        rows.append(("same bits as without loss", "yes" if identical else "NO", ""))
+        identical = report.parameters_sha256_no_loss == report.parameters_sha256
+        rows += [
+            ("parameters' sha256", report.parameters_sha256[:16], ""),
+            (
+                "  of the run without loss",
+                report.parameters_sha256_no_loss[:16],
+                "bit-identical" if identical else "DIFFERENT",
+            ),
+        ]
     rows.append(
         ("seconds, with start-up", f"{report.seconds_ina:.1f}", f"{report.seconds_gloo:.1f}")
     )
-    rows.append(("loss curves", report.curve, ""))
-    rows.append(("verdict", "; ".join(report.failures) or "ok: every sum was made in P4", ""))
     title = f"{n} workers, {report.epochs} epochs, {report.values} values a packet"
-    return plain_table(["", "ina (P4)", "Gloo"], rows, title=title)
+    if report.loss_rate:
+        title += f", {100 * report.loss_rate:g} % loss"
+    verdict = "; ".join(report.failures) or "every sum was made in P4"
+    return Group(
+        plain_table(["", "ina (P4)", "Gloo"], rows, title=title),
+        Text("\nring: by formula, 2 (n - 1) / n of the tensors, without headers"),
+        Text(f"loss curves: {report.curve}"),
+        Text(f"{'FAILED' if report.failures else 'ok'}: {verdict}"),
+    )
 
 
-def _megabytes(count: float | None) -> str:
-    return "?" if count is None else f"{count / 1e6:.2f} MB"
-
-
-def plot(run: Training, gloo: Training, path: Path) -> Path:
-    """Draw loss and accuracy of both trainings; returns ``path``."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    thick: dict[str, Any] = {"linewidth": 2.5, "color": "tab:orange"}
-    thin: dict[str, Any] = {"linewidth": 1, "linestyle": "--", "color": "black"}
-    left.semilogy(run.losses, label="ina, summed in P4", **thick)
-    left.semilogy(gloo.losses, label="Gloo", **thin)
-    left.set(xlabel="step", ylabel="training loss, rank 0")
-    epochs = range(1, len(run.accuracies) + 1)
-    right.plot(epochs, [100 * a for a in run.accuracies], **thick)
-    right.plot(epochs, [100 * a for a in gloo.accuracies], **thin)
-    right.set(xlabel="epoch", ylabel="test accuracy, %")
-    left.legend()
-    figure.suptitle(f"8x8 digits, {run.workers} workers, same seed")
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
-    return path
+def _megabytes(count: float) -> str:
+    return f"{count / 1e6:.2f} MB"
 
 
 def write_json(report: Report, path: Path) -> None:

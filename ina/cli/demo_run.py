@@ -16,7 +16,6 @@ from ina.cli import torchrun
 from ina.cli.demo_progress import Progress
 
 _EPOCH = re.compile(r"epoch (\d+)/(\d+): (.*)")
-_LOOPBACK_BYTES = Path("/sys/class/net/lo/statistics/tx_bytes")
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,6 @@ class Training:
     accuracies: list[float]  # share of the test images, by epoch
     parameters: NDArray[np.float32]
     parameters_sha256: str
-    loopback_bytes: int | None  # that crossed this machine's lo meanwhile, whoever sent them
     ranks: list[dict[str, Any]]  # ina's counters by rank (ina.torch.GroupStats); empty with Gloo
 
 
@@ -71,7 +69,7 @@ def train(
         elif line.startswith("ina: "):
             progress.say(line)
 
-    before, started = _loopback_bytes(), time.monotonic()
+    started = time.monotonic()
     torchrun.run(
         script,
         [f"--backend={backend}", f"--epochs={epochs}", f"--seed={seed}", f"--result={result}"],
@@ -80,7 +78,7 @@ def train(
         timeout_s=timeout_s,
         on_line=on_line,
     )
-    seconds, after = time.monotonic() - started, _loopback_bytes()
+    seconds = time.monotonic() - started
     said = json.loads(result.read_text())
     return Training(
         backend=backend,
@@ -90,16 +88,8 @@ def train(
         accuracies=said["accuracies"],
         parameters=np.fromfile(said["parameters_file"], np.float32),
         parameters_sha256=said["parameters_sha256"],
-        loopback_bytes=after - before if before is not None and after is not None else None,
         ranks=[
             json.loads((folder / f"group0.rank{rank}.json").read_text())
             for rank in (range(workers) if backend == "ina" else ())
         ],
     )
-
-
-def _loopback_bytes() -> int | None:
-    try:
-        return int(_LOOPBACK_BYTES.read_text())
-    except (OSError, ValueError):
-        return None

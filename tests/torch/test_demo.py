@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -11,9 +12,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from rich.console import Console
 
-from ina.cli import torchrun
+from ina.cli import demo_report, torchrun
+from ina.cli.demo_run import Training
 from ina.errors import DeadlineError
 
 _INA = [sys.executable, "-m", "ina"]
@@ -52,6 +56,29 @@ def test_demo_with_loss(tmp_path: Path) -> None:
     said = ran.stderr.splitlines()
     assert any(line.startswith("ina: INA_CONTROLLER is not set: rank 0 runs") for line in said)
     assert any(line.startswith("with Gloo: epoch 1/1, loss") for line in said)
+
+
+def test_demo_table_fits_80_columns() -> None:
+    counters = {"network_bytes": 10**11, "network_all_reduces": 10**6, "fallbacks": 0}
+    session = dict.fromkeys(("bytes_sent", "bytes_received"), 10**11)
+    session |= {"retransmissions": 10**7, "chunks_done": 10**9}
+    switch = {"counters": [], "loss_in_packets": 10**8, "loss_out_packets": 10**8}
+    rank = {**counters, "session": session, "switch": switch}
+
+    def training(backend: str, sha256: str) -> Training:
+        zeros = np.zeros(3, np.float32)
+        return Training(backend, 32, 1234.5, [1.0], [1.0], zeros, sha256, [rank] * 32)
+
+    run, other, gloo = (training("ina", "a" * 64), training("ina", "b" * 64), training("gloo", ""))
+    for lossless, word in ((run, "bit-identical"), (other, "DIFFERENT")):
+        report = demo_report.compare(run, gloo, lossless, values=256, loss_rate=0.05)
+        report.curve = "out/demo/loss.png"
+        report.failures = []
+        console = Console(width=200, record=True, file=io.StringIO())
+        console.print(demo_report.table(report))
+        text = console.export_text()
+        assert word in text
+        assert max(len(line.rstrip()) for line in text.splitlines()) <= 80, text
 
 
 @pytest.mark.parametrize(
