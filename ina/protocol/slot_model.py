@@ -67,7 +67,11 @@ class Contribution:
 
 @dataclass
 class Slot:
-    """What a switch keeps of one slot. ``values`` may be left from a round that is over."""
+    """What a switch keeps of one slot.
+
+    A round that begins without values begins at 0, never with what another round, or another job,
+    has left: a later packet of it may carry values and must not read those out.
+    """
 
     owner: Tag = Tag(0, 0)
     bitmap: int = 0
@@ -92,7 +96,7 @@ class Slot:
         self.bitmap = part.bit
         self.next_exponent = part.next_exponent
         self.flags = part.flags & STICKY_FLAGS
-        self.values = part.values or self.values
+        self.values = part.values or (0,) * len(self.values)
 
     def _add(self, part: Contribution) -> None:
         self.bitmap |= part.bit

@@ -59,7 +59,7 @@ def test_sums_wrap_as_int32(bench: Bench) -> None:
     assert read(frame)[2] == [-1] * VALUES
 
 
-def test_an_exponent_round_leaves_the_values_alone(bench: Bench) -> None:
+def test_an_exponent_round_sends_no_values(bench: Bench) -> None:
     for rank in range(3):
         bench.contribute(rank, header(0), ONES)
     for rank, exponent in enumerate((9, 4, 11)):
@@ -68,8 +68,18 @@ def test_an_exponent_round_leaves_the_values_alone(bench: Bench) -> None:
     for _, frame in results:
         _, head, values = read(frame)
         assert (head.value_count, head.next_exponent, values) == (0, 11, [])
-    slot = bench.pipeline.register("PoolIngress.accumulate.value_0", 32)
-    assert slot == 3  # the slot of chunks 0 and SLOTS is physical slot 32
+
+
+def test_values_of_an_earlier_round_cannot_be_read_through_a_mixed_one(bench: Bench) -> None:
+    secret = [1000 + i for i in range(VALUES)]
+    for rank in range(3):
+        bench.contribute(rank, header(0), secret)
+    bench.contribute(0, header(SLOTS))  # takes the slot over without values
+    bench.contribute(1, header(SLOTS), [0] * VALUES)
+    (_, frame), *_ = bench.contribute(2, header(SLOTS), ONES)
+    assert read(frame)[2] == ONES
+    ((_, frame),) = bench.contribute(0, header(SLOTS), ONES)
+    assert read(frame)[2] == ONES  # a replay with values reads this round's sum
 
 
 def test_repeats_are_dropped_then_answered_from_the_slot(bench: Bench) -> None:

@@ -80,12 +80,13 @@ def test_flags_and_exponents_are_collected_and_not_inherited() -> None:
     assert pool.next_exponent == 0
 
 
-def test_an_exponent_only_round_leaves_the_values() -> None:
+def test_a_round_that_begins_without_values_begins_at_zero() -> None:
     pool = slot()
     pool.contribute(part(0, 5), 0b1)
     only = Contribution(Tag(7, 102), 0b1, next_exponent=3)
-    assert pool.contribute(only, 0b1) is Outcome.RESULT
-    assert pool.values == (5,)
+    assert pool.contribute(only, 0b11) is Outcome.ABSORBED
+    assert pool.contribute(part(1, 8, tag=Tag(7, 102)), 0b11) is Outcome.RESULT
+    assert pool.values == (8,)
 
 
 int32s = st.integers(-(2**31), 2**31 - 1)

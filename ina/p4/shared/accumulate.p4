@@ -3,6 +3,9 @@
 // The first packet of a round overwrites, the others add, a repeated one reads the finished sum. The
 // packet carries away what the register then holds. Sums wrap modulo 2^32, as int32 does; for floats
 // the hosts scale so that they cannot.
+//
+// A round that begins without values begins at 0: what an earlier round or another job has left in the
+// registers must not come out, should a later packet of the round ask for values.
 
 #ifndef INA_ACCUMULATE_P4
 #define INA_ACCUMULATE_P4
@@ -20,11 +23,16 @@ control Accumulate(inout headers_t hdr, inout ina_metadata_t meta) {
     VALUES_ACTION(take_values, TAKE_VALUE)
     VALUES_ACTION(join_values, JOIN_VALUE)
     VALUES_ACTION(read_values, READ_VALUE)
+    CLEAR_VALUES_ACTION(clear_values)
 
     BY_ACCESS_VALUES(touch_values, meta.access, take_values, join_values, read_values)
 
     apply {
-        RUN_BY_ACCESS_VALUES(touch_values, meta.access, take_values, join_values, read_values)
+        if (hdr.values.isValid()) {
+            RUN_BY_ACCESS_VALUES(touch_values, meta.access, take_values, join_values, read_values)
+        } else if (meta.access == ACCESS_TAKE) {
+            clear_values();
+        }
     }
 }
 

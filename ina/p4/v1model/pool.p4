@@ -33,9 +33,7 @@ control PoolIngress(inout headers_t hdr, inout ina_metadata_t meta,
                 slots.apply(hdr, meta);
                 if (meta.access != ACCESS_STALE) {
                     contribution.apply(hdr, meta);
-                    if (hdr.values.isValid()) {
-                        accumulate.apply(hdr, meta);
-                    }
+                    accumulate.apply(hdr, meta);
                 }
             }
             distribute.apply(hdr, meta, standard_metadata);

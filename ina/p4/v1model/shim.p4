@@ -13,6 +13,7 @@
 // BY_AGE, BY_ACCESS, ..._VALUES           declare which of a register's actions runs when (nothing to
 //                                         declare here), and RUN_BY_... runs it.
 // VALUES_ACTION(name, BODY)               the same action on every value of the packet, in index order
+// CLEAR_VALUES_ACTION(name)               0 into every value register of the slot
 
 #ifndef INA_SHIM_P4
 #define INA_SHIM_P4
@@ -74,6 +75,12 @@
         bit<32> value;             \
         bit<32> rv;                \
         REPEAT(VALUE_STEP, BODY)   \
+    }
+
+#define CLEAR_STEP(i, ...) value_##i.write(meta.slot_index, 0);
+#define CLEAR_VALUES_ACTION(name) \
+    action name() {               \
+        REPEAT(CLEAR_STEP)        \
     }
 
 #endif // INA_SHIM_P4
