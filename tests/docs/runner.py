@@ -1,4 +1,4 @@
-"""Executes the blocks of one page, in order, in one scratch directory."""
+"""Executes the blocks of one page, in order, in one scratch directory and one private network."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests.docs.network import PrivateNetwork
 from tests.docs.page import Block
 
 ROOT = Path(__file__).parent.parent.parent
@@ -24,6 +25,7 @@ class PageRunner:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.background: list[tuple[Block, subprocess.Popen[bytes]]] = []
+        self.network = PrivateNetwork()
         for entry in ROOT.iterdir():
             if entry.name not in (".git", "build", "Makefile"):
                 (directory / entry.name).symlink_to(entry)
@@ -60,12 +62,15 @@ class PageRunner:
         died = [str(block) for block, process in self.background if process.poll() is not None]
         for _, process in self.background:
             _end(process)
+        self.network.close()
         assert not died, f"stopped before its page ended: {died}"
 
     def _command(self, block: Block) -> list[str]:
         if block.language == "python":
-            return [sys.executable, "-c", block.text]
-        return ["bash", "-e", "-o", "pipefail", "-c", block.script]
+            return [*self.network.prefix, sys.executable, "-c", block.text]
+        # make works in the checkout and may have to download: it keeps the machine's network.
+        prefix = [] if block.script.startswith("make ") else self.network.prefix
+        return [*prefix, "bash", "-e", "-o", "pipefail", "-c", block.script]
 
     def _start(self, block: Block) -> None:
         log = self.directory / f".background-{block.line}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 
 from tests.docs import page as pages
+from tests.docs.network import ports_taken
 from tests.docs.page import blocks
 from tests.docs.runner import ROOT, PageRunner
 
@@ -30,6 +32,9 @@ def test_commands_run(page: Path, tmp_path: Path, request: pytest.FixtureRequest
     runner = PageRunner(tmp_path)
     skipped = []
     try:
+        if not runner.network.prefix:
+            taken = ports_taken(runnable)
+            assert not taken, f"{page.name} needs ports {taken} of 127.0.0.1: somebody holds them"
         for block in runnable:
             if reason := runner.reason_to_skip(block):
                 skipped.append(f"{block}: {reason}")
@@ -75,8 +80,10 @@ def write(tmp_path: Path, text: str) -> Path:
 def test_a_failing_command_fails_its_page(tmp_path: Path) -> None:
     (block,) = blocks(write(tmp_path, "```console\n$ echo one; exit 3\none\n```\n"))
     (tmp_path / "run").mkdir()
+    runner = PageRunner(tmp_path / "run")
     with pytest.raises(AssertionError, match="exited with 3"):
-        PageRunner(tmp_path / "run").run(block)
+        runner.run(block)
+    runner.close()
 
 
 def test_exact_output_is_compared_and_continued_lines_are_one_command(tmp_path: Path) -> None:
@@ -88,6 +95,7 @@ def test_exact_output_is_compared_and_continued_lines_are_one_command(tmp_path: 
     (block,) = blocks(write(tmp_path, text.replace("one two\n", "three\n")))
     with pytest.raises(AssertionError):
         runner.run(block)
+    runner.close()
 
 
 def test_a_background_block_runs_until_its_page_ends(tmp_path: Path) -> None:
@@ -100,3 +108,33 @@ def test_a_background_block_runs_until_its_page_ends(tmp_path: Path) -> None:
     assert Path(f"/proc/{pid}").exists()
     runner.close()
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_port_somebody_holds_is_named(tmp_path: Path) -> None:
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        with socket.socket(socket.AF_INET, kind) as holder:
+            holder.bind(("127.0.0.1", 0))
+            port = holder.getsockname()[1]
+            text = f"```console\n$ serve 127.0.0.1:{port}\nready: 127.0.0.1:1111\n```\n"
+            page = blocks(write(tmp_path, text))
+            assert ports_taken(page) == [port]
+        assert ports_taken(page) == []
+
+
+def test_two_pages_at_once_may_use_one_port(tmp_path: Path) -> None:
+    serve = (
+        "import socket, time; socket.create_server(('127.0.0.1', 17700)); print(); time.sleep(60)"
+    )
+    text = f'<!-- background -->\n```console\n$ exec python -uc "{serve}"\n```\n'
+    (block,) = blocks(write(tmp_path, text))
+    runners = []
+    try:
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+            runners.append(PageRunner(tmp_path / name))
+            if not runners[0].network.prefix:
+                pytest.skip("no network namespace can be made here")
+            runners[-1].run(block)
+    finally:
+        for runner in runners:
+            runner.close()
