@@ -68,6 +68,7 @@ class SoftSwitch:
         self._ports: dict[int, native.Port] = {}
         self._loop: native.PortLoop | None = None
         self._server: grpc.Server | None = None
+        self._service: P4RuntimeService | None = None
         self._rpc_threads: ThreadPoolExecutor | None = None
         self._grpc_addr = ""
         self._last_stats: SwitchStats | None = None
@@ -107,6 +108,9 @@ class SoftSwitch:
     def stop(self) -> None:
         """End P4Runtime and forwarding, close all sockets and files. May be called again."""
         self._stopping.set()
+        if self._service is not None:
+            self._service.close()
+            self._service = None
         if self._server is not None:
             self._server.stop(_STOP_GRACE_S).wait(_STOP_DEADLINE_S)
             self._server = None
@@ -209,7 +213,8 @@ class SoftSwitch:
                 ("grpc.http2.min_ping_interval_without_data_ms", _KEEPALIVE_MS // 2),
             ],
         )
-        p4r_grpc.add_P4RuntimeServicer_to_server(P4RuntimeService(self._device), server)
+        self._service = P4RuntimeService(self._device)
+        p4r_grpc.add_P4RuntimeServicer_to_server(self._service, server)
         try:
             bound = server.add_insecure_port(f"{host}:{port}")
         except RuntimeError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import weakref
 from collections.abc import Iterator
 
 import grpc
@@ -24,6 +25,12 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
 
     def __init__(self, device: Device) -> None:
         self._device = device
+        self._sessions: weakref.WeakSet[_Session] = weakref.WeakSet()
+
+    def close(self) -> None:
+        """End every stream, so that the server has nothing to wait for when it stops."""
+        for session in list(self._sessions):
+            session.end()
 
     def Capabilities(  # noqa: N802
         self, request: p4r.CapabilitiesRequest, context: grpc.ServicerContext
@@ -92,6 +99,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
     ) -> Iterator[p4r.StreamMessageResponse]:
         """A client's session: arbitration, packets in and out."""
         session = _Session(self._device, request_iterator)
+        self._sessions.add(session)
         context.add_callback(session.end)
         yield from session.responses(context)
 
