@@ -22,14 +22,23 @@ class Watcher:
         self._lock = threading.Lock()
         self._functions: dict[int, list[Callable[[], object]]] = {}
         self._closing = False
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._stopped = False  # guarded by the lock: from then on nobody reads reports
+        self._thread = threading.Thread(target=self._watch, name=name, daemon=True)
         self._thread.start()
 
     def add(self, operation: Operation, function: Callable[[], object]) -> None:
-        """Run `function` once when the operation has ended, or soon if it has already."""
+        """Run `function` once when the operation has ended, or soon if it has already.
+
+        Once the session is closed every operation has ended, and the caller's thread runs it.
+        """
         with self._lock:
-            self._functions.setdefault(operation.id, []).append(function)
-        operation.watch()
+            stopped = self._stopped
+            if not stopped:
+                self._functions.setdefault(operation.id, []).append(function)
+        if stopped:
+            _run(operation.id, function)
+        else:
+            operation.watch()
 
     def close(self) -> None:
         """Run what is due, then end the thread. Call after the transport was closed."""
@@ -37,7 +46,7 @@ class Watcher:
         if threading.current_thread() is not self._thread:
             self._thread.join(_JOIN_S)
 
-    def _run(self) -> None:
+    def _watch(self) -> None:
         while True:
             closing = self._closing
             ended = self._transport.wait_watched(_POLL_NS)
@@ -45,9 +54,19 @@ class Watcher:
                 with self._lock:
                     functions = self._functions.pop(operation_id, [])
                 for function in functions:
-                    try:
-                        function()
-                    except Exception:
-                        _log.exception("a done-callback of operation %d failed", operation_id)
+                    _run(operation_id, function)
             if closing and not ended:
-                return
+                break
+        with self._lock:
+            self._stopped = True
+            left, self._functions = self._functions, {}
+        for operation_id, functions in left.items():
+            for function in functions:
+                _run(operation_id, function)
+
+
+def _run(operation_id: int, function: Callable[[], object]) -> None:
+    try:
+        function()
+    except Exception:
+        _log.exception("a done-callback of operation %d failed", operation_id)

@@ -77,15 +77,23 @@ class NetworkWork(Work):
 
     def _finish(self) -> None:
         if self._error is None:
-            for piece in self._pieces:
-                if piece.buffer is not piece.tensor:
-                    with torch.no_grad():
-                        piece.tensor.copy_(piece.buffer)
+            try:
+                self._write_back()
+            except Exception as failure:  # whatever torch says: a waiter must hear it
+                self._error = failure
         with self._lock:
             self._finished.set()
             trigger = self._trigger
         if trigger is not None:
             trigger.set_result(None)
+
+    def _write_back(self) -> None:
+        """Copy the sums of tensors that are not contiguous to where they belong."""
+        for piece in self._pieces:
+            if piece.buffer is not piece.tensor:
+                # Inference mode is a thread's own: a tensor made in it is only writable in it.
+                with torch.no_grad(), torch.inference_mode(piece.tensor.is_inference()):
+                    piece.tensor.copy_(piece.buffer)
 
     def _outcome(self, _: Future[None]) -> list[torch.Tensor]:
         if self._error is not None:

@@ -155,6 +155,18 @@ def test_callbacks_run_in_one_other_thread_whenever_they_are_added() -> None:
         assert threading.get_ident() not in threads
 
 
+def test_a_callback_added_after_close_runs() -> None:
+    with UdpModel() as switch:
+        (session,) = switch.sessions(1)
+        done = session.all_reduce(np.ones(1, np.float32), async_op=True)
+        early, late = threading.Event(), threading.Event()
+        done.add_done_callback(lambda _: early.set())
+        assert early.wait(30)
+        session.close()
+        done.add_done_callback(lambda _: late.set())
+        assert late.wait(30)
+
+
 def test_a_missing_worker_is_reported_with_job_rank_and_sequence_number() -> None:
     with UdpModel() as switch, closing(switch.sessions(2, op_timeout_s=0.3)) as sessions:
         reduce_all(sessions, parts_of(INT32, 2, 100))

@@ -104,6 +104,26 @@ def test_error_passes_through_ddp(session: ManualSession) -> None:
     timer.join()
 
 
+def test_a_sum_that_cannot_be_written_back_fails_the_work(session: ManualSession) -> None:
+    overlapping = torch.ones(1).expand(4)
+    work = dist.all_reduce(overlapping, async_op=True)
+    future = work.get_future()
+    session.handles[0].finish()
+    with pytest.raises(RuntimeError, match="single memory location"):
+        work.wait(timedelta(seconds=20))
+    with pytest.raises(RuntimeError, match="single memory location"):
+        future.wait()
+
+
+def test_non_contiguous_tensor_of_inference_mode_is_written_back(session: ManualSession) -> None:
+    with torch.inference_mode():
+        view = torch.zeros(2, 3).t()
+        work = dist.all_reduce(view, async_op=True)
+    session.handles[0].finish(_bytes(torch.ones(3, 2)))
+    assert work.wait(timedelta(seconds=20))
+    assert torch.equal(view, torch.ones(3, 2))
+
+
 def test_non_contiguous_tensor_is_written_back(session: ManualSession) -> None:
     base = torch.zeros(3, 4)
     view = base.t()[1:3]
