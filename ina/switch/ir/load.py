@@ -54,12 +54,14 @@ def load_program(source: bytes | str | Path) -> Program:
     """Validate and type a program; raises InvalidProgramError or UnsupportedProgramError."""
     try:
         root = json.loads(read_json(source))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidProgramError(f"not JSON: {error}") from error
     root = get_dict(root, "the program")
     try:
         return _load(root)
-    except (KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
+    except (InvalidProgramError, UnsupportedProgramError):
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise InvalidProgramError(
             f"not the BMv2 JSON of a v1model program: {type(error).__name__} {error}"
         ) from error

@@ -27,6 +27,7 @@ from ina.switch.p4runtime.status import (
 from ina.switch.pipeline import Pipeline
 
 _SetRequest = p4r.SetForwardingPipelineConfigRequest
+_LOADING = (_SetRequest.VERIFY, _SetRequest.VERIFY_AND_SAVE, _SetRequest.VERIFY_AND_COMMIT)
 
 
 @dataclass
@@ -114,12 +115,18 @@ class Device:
             return
         if action == _SetRequest.UNSPECIFIED:
             raise invalid("action is not set")
+        if action not in _LOADING:  # clients may send any number
+            raise invalid(f"action {action}: not one of P4Runtime's")
         loaded = self.load(request.config)
         if action == _SetRequest.VERIFY:
             loaded.forwarding.pipeline.close()
             return
         with self._lock:
-            self._require_primary(request.role, request.election_id)
+            try:
+                self._require_primary(request.role, request.election_id)
+            except StatusError:  # another client became primary while this one's was compiled
+                loaded.forwarding.pipeline.close()
+                raise
             if action == _SetRequest.VERIFY_AND_SAVE:
                 self._discard_saved()
                 self._saved = loaded
@@ -177,7 +184,8 @@ class Device:
             self._require_primary(request.role, request.election_id)
             forwarding = self._forwarding()
             if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
-                name = p4r.WriteRequest.Atomicity.Name(request.atomicity)
+                known = {value: name for name, value in p4r.WriteRequest.Atomicity.items()}
+                name = known.get(request.atomicity, request.atomicity)
                 raise unimplemented(f"batch atomicity {name}")
             return [_attempt(partial(forwarding.write, update)) for update in request.updates]
 

@@ -43,7 +43,17 @@ def test_unsupported_constructs_are_named(name: str, construct: str, text: str) 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "{}", '{"pipelines": [], "header_types": []}', '{"pipelines": 3}']
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        "[" * 100_000,
+        '{"pipelines": [], "header_types": []}',
+        '{"pipelines": 3}',
+    ],
+    ids=str.__len__,
 )
 def test_what_is_no_program_is_refused(text: str) -> None:
     with pytest.raises(InvalidProgramError):
@@ -62,6 +72,13 @@ def test_every_key_of_the_json_may_be_missing() -> None:
         damaged = {name: value for name, value in whole.items() if name != key}
         with contextlib.suppress(InvalidProgramError, UnsupportedProgramError):
             load_program(json.dumps(damaged))
+
+
+def test_a_number_that_is_none_is_refused() -> None:
+    program = json.loads((PROGRAMS / "tables.json").read_text())
+    program["errors"] = [["PacketTooShort", "x"]]
+    with pytest.raises(InvalidProgramError):
+        load_program(json.dumps(program))
 
 
 def test_unknown_names_are_refused() -> None:

@@ -41,6 +41,12 @@ def test_every_response_type(connect: Connect) -> None:
     assert not device.HasField("p4info")
 
 
+def test_an_unknown_action_does_nothing(connect: Connect) -> None:
+    client = connect().become_primary()
+    refused(lambda: client.set_config(features_config(), 99), rpc_code.INVALID_ARGUMENT, "99")
+    assert not client.get_config().HasField("config")
+
+
 def test_verify_changes_nothing(connect: Connect) -> None:
     client = connect().become_primary()
     client.set_config(features_config(), Set.VERIFY)

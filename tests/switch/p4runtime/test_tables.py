@@ -110,7 +110,7 @@ def test_a_large_failing_batch_keeps_its_codes(client: Client) -> None:
     assert [e.canonical_code for e in errors_of(info.value)] == [BAD] * 100  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("atomicity", [1, 2])
+@pytest.mark.parametrize("atomicity", [1, 2, 7])
 def test_other_atomicity_is_refused_whole(client: Client, atomicity: int) -> None:
     updates = [update("INSERT", table_entry=BRIDGE)]
     refused(
