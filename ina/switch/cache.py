@@ -29,7 +29,7 @@ FLAGS = (
 )
 # The packet path is one large function: registers are best given out over all of it at once, and
 # packing a few scalars into vectors costs more than it saves. (Measured: 15 % together.)
-GCC_FLAGS = ("-fno-tree-slp-vectorize", "-fira-region=one")
+GCC_FLAGS = ("-fno-tree-slp-vectorize", "-fira-region=one", "-fno-tree-pre")
 COMPILE_TIMEOUT_S = 300.0
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ina.switch.codegen.hashes import emit_csum16, emit_wire_csum16
 from ina.switch.codegen.headers import reads_wire
-from ina.switch.codegen.layout import Layout, TypeLayout
+from ina.switch.codegen.layout import Layout, TypeLayout, load_field
+from ina.switch.codegen.main_path import MainPath
 from ina.switch.codegen.statements import Statements
 from ina.switch.codegen.writer import Writer
 from ina.switch.ir.data import Field
@@ -59,36 +60,80 @@ def _emit_sum(layout: Layout, to: Statements, checksum: Checksum, written: set[s
 
 
 def emit_deparser(layout: Layout, out: Writer) -> int:
-    """``static size_t deparse(...)``; returns the most bytes that headers can take."""
+    """``deparse`` and ``deparse_main``; returns the most bytes that headers can take."""
     program = layout.program
+    _emit_deparse(layout, out, "deparse", [[name] for name in program.deparse])
+    if layout.main_path is not None:
+        _emit_deparse(layout, out, "deparse_main", _runs(layout, layout.main_path))
+    return sum(program.headers[name].type.width_bits // 8 for name in program.deparse)
+
+
+def _runs(layout: Layout, path: MainPath) -> list[list[str]]:
+    """The headers to send, those together that lie one behind the other on the main path."""
+    runs: list[list[str]] = []
+    end = -1  # where the run so far ends in the packet; -1: nothing may follow it
+    for name in layout.program.deparse:
+        size = layout.program.headers[name].type.width_bits // 8
+        first = path.offsets_bytes.get(name)
+        if first is None or name in layout.created or layout.is_large(name):
+            runs.append([name])
+            end = -1
+        elif first == end:
+            runs[-1].append(name)
+            end += size
+        else:
+            runs.append([name])
+            end = first + size
+    return runs
+
+
+def _emit_deparse(layout: Layout, out: Writer, function: str, runs: list[list[str]]) -> None:
     out.line("/* Writes valid headers and the payload; returns the length of the packet. */")
-    with out.block("INA_INLINE uint32_t deparse(const packet *const p, uint8_t *const to)"):
+    with out.block(f"INA_INLINE uint32_t {function}(const packet *const p, uint8_t *const to)"):
         out.line("uint8_t *at = to;")
-        most = 0
-        for name in program.deparse:
-            header_type = program.headers[name].type
-            size = header_type.width_bits // 8
-            most += size
-            type_layout = layout.types[header_type.name]
-            with out.block(f"if ({layout.valid(name)})"):
-                if program.headers[name].stack:
-                    emit_store(type_layout, layout.header(name), out)
-                else:
-                    wire, written = layout.wire(name), layout.uses[header_type.name].written
-                    always = name not in layout.created
-                    with out.block("" if always else f"if ({wire})"):
-                        _copy_unwritten(type_layout, wire, written, out)
-                        emit_store(type_layout, layout.header(name), out, written)
-                    if not always:
-                        with out.block("else"):
-                            emit_store(type_layout, layout.header(name), out)
-                out.line(f"at += {size};")
+        for run in runs:
+            if len(run) == 1:
+                _emit_header(layout, out, run[0])
+                continue
+            with out.block(f"if ({' && '.join(layout.valid(name) for name in run)})"):
+                sizes = [layout.program.headers[name].type.width_bits // 8 for name in run]
+                _copy_bytes(0, sum(sizes), layout.wire(run[0]), out)
+                for name, size in zip(run, sizes, strict=True):
+                    _store_written(layout, out, name)
+                    out.line(f"at += {size};")
+            with out.block("else"):
+                for name in run:
+                    _emit_header(layout, out, name)
         out.line("const uint32_t payload = p->length - p->offset;")
         out.line("if (payload) memcpy(at, p->data + p->offset, payload);")
         out.line("const uint32_t length = (uint32_t)(at - to) + payload;")
         out.line("return length < p->truncate ? length : p->truncate;")
     out.line()
-    return most
+
+
+def _emit_header(layout: Layout, out: Writer, name: str) -> None:
+    header_type = layout.program.headers[name].type
+    type_layout = layout.types[header_type.name]
+    with out.block(f"if ({layout.valid(name)})"):
+        if layout.program.headers[name].stack:
+            emit_store(type_layout, layout.header(name), out)
+        else:
+            wire, written = layout.wire(name), layout.uses[header_type.name].written
+            always = name not in layout.created
+            with out.block("" if always else f"if ({wire})"):
+                _copy_unwritten(type_layout, wire, written, out)
+                _store_written(layout, out, name)
+            if not always:
+                with out.block("else"):
+                    emit_store(type_layout, layout.header(name), out)
+        out.line(f"at += {header_type.width_bits // 8};")
+
+
+def _store_written(layout: Layout, out: Writer, name: str) -> None:
+    """What the program can have changed, over the header's bytes as they came."""
+    header_type = layout.program.headers[name].type
+    written = layout.uses[header_type.name].written
+    emit_store(layout.types[header_type.name], layout.header(name), out, written, layout.wire(name))
 
 
 def _copy_unwritten(layout: TypeLayout, wire: str, written: set[str], out: Writer) -> None:
@@ -108,8 +153,17 @@ def _copy_bytes(start: int, end: int, wire: str, out: Writer) -> None:
         out.line(f"memcpy(at + {start}, {wire} + {start}, {end - start});")
 
 
-def emit_store(layout: TypeLayout, header: str, out: Writer, only: set[str] | None = None) -> None:
-    """The struct's fields to the header at ``at``; ``only`` those bytes that hold these fields."""
+def emit_store(
+    layout: TypeLayout,
+    header: str,
+    out: Writer,
+    only: set[str] | None = None,
+    wire: str = "",
+) -> None:
+    """The struct's fields to the header at ``at``; ``only`` those bytes that hold these fields.
+
+    Fields that share a byte with them and are not in the struct come from ``wire``.
+    """
     fields = layout.type.fields
     array_at = {array.first: array for array in layout.arrays}
     position = 0
@@ -129,17 +183,26 @@ def emit_store(layout: TypeLayout, header: str, out: Writer, only: set[str] | No
             store = f"ina_store_array_{array.width_bits}"
             out.line(f"{store}(at + {offset}, {header}.{array.name}, {array.count});")
         else:
-            _store_group(layout, header, group, out)
+            _store_group(layout, header, group, out, only, wire)
 
 
 def _bits(fields: tuple[Field, ...]) -> int:
     return sum(field.width_bits for field in fields)
 
 
-def _store_group(layout: TypeLayout, header: str, fields: tuple[Field, ...], out: Writer) -> None:
+def _store_group(
+    layout: TypeLayout,
+    header: str,
+    fields: tuple[Field, ...],
+    out: Writer,
+    only: set[str] | None,
+    wire: str,
+) -> None:
     total, first = _bits(fields), fields[0].offset_bits
     if total > 64 or first % 8 or total % 8:
         for field in fields:
+            if only is not None and field.name not in only:
+                continue  # its bits are in place
             member = _member(layout, header, field)
             if field.width_bits == 128 and field.offset_bits % 8 == 0:
                 at = field.offset_bits // 8
@@ -152,8 +215,12 @@ def _store_group(layout: TypeLayout, header: str, fields: tuple[Field, ...], out
     for field in fields:
         below -= field.width_bits
         if field.name in layout.members:
-            member = f"(uint64_t){_member(layout, header, field)}"
-            terms.append(f"{member} << {below}" if below else member)
+            value = f"(uint64_t){_member(layout, header, field)}"
+        elif wire:
+            value = f"(uint64_t)({load_field(field, wire)})"
+        else:
+            continue
+        terms.append(f"{value} << {below}" if below else value)
     where = f"at + {first // 8}" if first else "at"
     out.line(f"ina_store({where}, {total // 8}, {' | '.join(terms) or 0});")
 

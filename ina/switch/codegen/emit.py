@@ -54,6 +54,13 @@ def _emit_struct(layout: TypeLayout, out: Writer) -> None:
 
 def _emit_types(layout: Layout, out: Writer) -> None:
     program = layout.program
+    in_place = [
+        t.type.width_bits // 8 for t in layout.types.values() if layout.in_place[t.type.name]
+    ]
+    if in_place:
+        out.line("/* A header that was not extracted. */")
+        out.line(f"static const uint8_t ina_zeros[{max(in_place)}];")
+        out.line()
     for type_layout in layout.types.values():
         _emit_struct(type_layout, out)
     for type_layout in layout.metadata.values():

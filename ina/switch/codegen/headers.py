@@ -1,13 +1,15 @@
 """What a program does with each header type: which fields it reads, which ones it can change.
 
 An extracted header remembers where it stood in the packet. Sending it copies those bytes and stores
-only the fields that the program can have changed; fields that nobody looks at are never unpacked.
+only the fields that the program can have changed; fields that nobody looks at are never unpacked,
+and fields that nobody changes are read where they stand.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ina.switch.ir.data import field_arrays
 from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
 from ina.switch.ir.program import Checksum, Program
 from ina.switch.ir.stmt import CopyHeader, CopyStack, SetValid
@@ -86,6 +88,39 @@ def header_uses(program: Program) -> dict[str, HeaderUse]:
         names = {f.name for f in stack.type.fields}
         uses[stack.type.name] = HeaderUse(names, names)
     return uses
+
+
+def in_place_fields(program: Program, uses: dict[str, HeaderUse]) -> dict[str, set[str]]:
+    """By header type: the fields that are read from the packet's own bytes, never unpacked.
+
+    Their type's headers come from the packet only (never made valid, copied, or in a stack), and
+    nobody writes the field. Arrays are unpacked: loops want them aligned and swapped.
+    """
+    elsewhere = created_headers(program)
+    for node in walk(tuple(all_parts(program))):
+        if isinstance(node, CopyHeader):
+            elsewhere.add(node.value.name)
+    kept: dict[str, set[str]] = {}
+    for header in program.headers.values():
+        header_type = header.type
+        if header.metadata or header.stack or header.name in elsewhere:
+            kept[header_type.name] = set()
+            continue
+        in_array = {
+            field.name
+            for array in field_arrays(header_type)
+            for field in header_type.fields[array.first : array.first + array.count]
+        }
+        use = uses[header_type.name]
+        fields = {
+            field.name
+            for field in header_type.fields
+            if field.name in use.touched
+            and field.name not in use.written | in_array
+            and field.offset_bits % 8 + field.width_bits <= 64
+        }
+        kept[header_type.name] = kept.get(header_type.name, fields) & fields
+    return kept
 
 
 def _note(program: Program, uses: dict[str, HeaderUse], node: object, *, writing: bool) -> None:

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass, field
 
 from ina.switch.codegen.fusion import RegisterGroup, fuse
-from ina.switch.codegen.headers import created_headers, header_uses
+from ina.switch.codegen.headers import created_headers, header_uses, in_place_fields
+from ina.switch.codegen.main_path import find_main_path
 from ina.switch.ir.data import Field, FieldArray, HeaderType, field_arrays
 from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
 from ina.switch.ir.program import Program
@@ -129,6 +130,8 @@ class Layout:
                 self.used.setdefault(node.header, set()).add(node.field)
         self.uses = header_uses(program)
         self.created = created_headers(program)
+        self.in_place = in_place_fields(program, self.uses)
+        self.main_path = find_main_path(program)
         standard = self.used.setdefault(STANDARD, set())
         standard.update({"egress_spec", "mcast_grp"})
         self.types: dict[str, TypeLayout] = {}
@@ -163,6 +166,9 @@ class Layout:
             touched = self.uses[header_type.name].touched
             if arrays and not any(f.name in touched for f in group):
                 position += len(group)  # only passed on: stays in the packet's bytes
+                continue
+            if arrays and first.name in self.in_place[header_type.name]:
+                position += 1  # read where it stands
                 continue
             if run is None:
                 member = own.get("field", first.name)
@@ -205,8 +211,13 @@ class Layout:
         return f"p->{self.names.get('header', name)}_valid"
 
     def wire(self, name: str) -> str:
-        """Where the header stood in the packet; NULL if it did not come from there."""
+        """Where the header stood in the packet; else NULL, or zeros where fields are read."""
         return f"p->{self.names.get('header', name)}_wire"
+
+    def wire_before(self, name: str) -> str:
+        """What :meth:`wire` is before the header was extracted: fields read in place are 0."""
+        in_place = self.in_place[self.program.headers[name].type.name]
+        return "ina_zeros" if in_place else "NULL"
 
     def stack(self, name: str) -> str:
         """The array of a stack; ``_valid`` and ``_next`` are its companions."""
@@ -218,12 +229,20 @@ class Layout:
         return self.metadata[header] if instance.metadata else self.types[instance.type.name]
 
     def field(self, ref: FieldRef) -> str:
-        """The member of a field."""
+        """The member of a field, or a load from the packet for one that is read in place."""
+        header_type = self.program.headers[ref.header].type
+        if ref.field in self.in_place.get(header_type.name, ()):
+            field = header_type.by_name[ref.field]
+            load = load_field(field, self.wire(ref.header))
+            return f"(({container(field.width_bits)})({load}))"
         return f"{self.header(ref.header)}.{self.type_of(ref.header).members[ref.field]}"
 
     def field_or_wire(self, ref: FieldRef) -> str:
         """The field of an extracted header, from the packet's bytes if it was never unpacked."""
-        if ref.field in self.type_of(ref.header).members:
+        header_type = self.program.headers[ref.header].type
+        if ref.field in self.type_of(ref.header).members or ref.field in self.in_place.get(
+            header_type.name, ()
+        ):
             return self.field(ref)
         field = self.program.headers[ref.header].type.by_name[ref.field]
         return f"({load_field(field, self.wire(ref.header))})"

@@ -16,23 +16,9 @@ def emit_process(layout: Layout, out: Writer, most_header_bytes: int) -> None:
     """``process_one`` and the batch entry point."""
     out.line(f"#define INA_MOST_HEADER_BYTES {most_header_bytes}")
     out.line()
-    with out.block(
-        "INA_INLINE void process_one(state *const S, const ina_packet_in *const in, "
-        "ina_output *const out)"
-    ):
-        _receive(layout, out)
-        out.line("ingress(S, p);")
-        _replicas(layout, out)
-        saved = _saved(layout)
-        for number, path in enumerate(saved):
-            _save(out, path, number)
-        with out.block("for (uint32_t i = 0; i < copies; i++)"):
-            if saved:
-                with out.block("if (i > 0)"):
-                    for number, path in enumerate(saved):
-                        _restore(out, path, number)
-            _send(layout, out)
-    out.line()
+    _packet_function(layout, out, main=False)
+    if layout.main_path is not None:
+        _packet_function(layout, out, main=True)
     with out.block(
         "static size_t process(void *const opaque, const ina_packet_in *const in, "
         "const size_t count,\n"
@@ -45,9 +31,40 @@ def emit_process(layout: Layout, out: Writer, most_header_bytes: int) -> None:
             out.line("const size_t most = (size_t)in[done].length + INA_MOST_HEADER_BYTES;")
             out.line("if (!ina_has_room(out, S->most_replicas, most)) break;")
             out.line("if (done + INA_PREFETCH < count) ina_prefetch(in[done + INA_PREFETCH].data);")
-            out.line("process_one(S, &in[done], out);")
+            on_main = "" if layout.main_path is None else "if (!process_main(S, &in[done], out)) "
+            out.line(f"{on_main}process_one(S, &in[done], out);")
         out.line("pthread_mutex_unlock(&S->mutex);")
         out.line("return done;")
+    out.line()
+
+
+def _packet_function(layout: Layout, out: Writer, *, main: bool) -> None:
+    """``process_one`` for any packet; ``process_main`` returns false, with nothing done, off the
+    main path."""
+    general = "INA_APART void" if layout.main_path is not None else "INA_INLINE void"
+    head = "INA_INLINE bool process_main" if main else f"{general} process_one"
+    parameters = "state *const S, const ina_packet_in *const in, ina_output *const out"
+    with out.block(f"{head}({parameters})"):
+        _receive(layout, out, main=main)
+        out.line("ingress(S, p);")
+        _replicas(layout, out, "return true;" if main else "return;")
+        saved = _saved(layout)
+        arrays = [path for path in saved if _is_stack_array(path)]
+        for number, path in enumerate(saved):
+            _save(out, path, number)
+        with out.block("for (uint32_t i = 0; i < copies; i++)"):
+            # Scalars even before the first copy: so nothing is carried from one copy to the next.
+            for number, path in enumerate(saved):
+                if path not in arrays:
+                    _restore(out, path, number)
+            if arrays:
+                with out.block("if (i > 0)"):
+                    for number, path in enumerate(saved):
+                        if path in arrays:
+                            _restore(out, path, number)
+            _send(layout, out, "deparse_main" if main else "deparse")
+        if main:
+            out.line("return true;")
     out.line()
 
 
@@ -79,7 +96,7 @@ def _restore(out: Writer, path: str, number: int) -> None:
         out.line(f"{path} = saved_{number};")
 
 
-def _receive(layout: Layout, out: Writer) -> None:
+def _receive(layout: Layout, out: Writer, *, main: bool) -> None:
     program = layout.program
     out.line("packet storage;")
     out.line("packet_arrays arrays;")
@@ -93,7 +110,7 @@ def _receive(layout: Layout, out: Writer) -> None:
             out.line(f"{layout.header(name)} = ({layout.metadata[name].c_name}){{0}};")
         elif not header.stack:
             out.line(f"{layout.valid(name)} = 0;")
-            out.line(f"{layout.wire(name)} = NULL;")
+            out.line(f"{layout.wire(name)} = {layout.wire_before(name)};")
             if not layout.is_large(name):
                 c_type = layout.types[header.type.name].c_name
                 out.line(f"{layout.header(name)} = ({c_type}){{0}};")
@@ -105,7 +122,11 @@ def _receive(layout: Layout, out: Writer) -> None:
     _set(layout, out, "ingress_port", "in->port", 9)
     _set(layout, out, "packet_length", "in->length", 32)
     _set(layout, out, "ingress_global_timestamp", "in->now_ns / 1000", 48)
-    out.line("const uint32_t parser_error = parse(p);")
+    if main:
+        out.line("if (!parse_main(p)) return false;")
+        out.line(f"const uint32_t parser_error = {program.errors.get('NoError', 0)};")
+    else:
+        out.line("const uint32_t parser_error = parse(p);")
     out.line("(void)parser_error;")
     _set(layout, out, "parser_error", "parser_error", 32)
     for name, header in program.headers.items():
@@ -118,7 +139,7 @@ def _receive(layout: Layout, out: Writer) -> None:
         _set(layout, out, "checksum_error", "checksum_error", 1)
 
 
-def _replicas(layout: Layout, out: Writer) -> None:
+def _replicas(layout: Layout, out: Writer, leave: str) -> None:
     out.line("ina_replica single;")
     out.line("const ina_replica *replicas = &single;")
     out.line("uint32_t copies = 1;")
@@ -128,7 +149,7 @@ def _replicas(layout: Layout, out: Writer) -> None:
         out.line(f"copies = S->groups[{group}].count;")
         _set(layout, out, "instance_type", "INA_INSTANCE_REPLICATION", 32)
     with out.block("else"):
-        out.line(f"if ({spec} == INA_DROP_PORT) return;")
+        out.line(f"if ({spec} == INA_DROP_PORT) {leave}")
         out.line(f"single.egress_port = {spec};")
         rid = layout.standard("egress_rid")
         out.line(f"single.rid = {rid or 0};")
@@ -185,7 +206,7 @@ def _read_fields(parts: list[Any]) -> set[FieldRef]:
     return {ref for ref, uses in refs.items() if uses > 0}
 
 
-def _send(layout: Layout, out: Writer) -> None:
+def _send(layout: Layout, out: Writer, deparse: str) -> None:
     out.line("const uint32_t port = replicas[i].egress_port & (INA_MAX_PORTS - 1);")
     _set(layout, out, "egress_port", "port", 9)
     _set(layout, out, "egress_rid", "replicas[i].rid", 16)
@@ -201,7 +222,7 @@ def _send(layout: Layout, out: Writer) -> None:
     out.line(f"if ({spec} == INA_DROP_PORT) continue;")
     out.line("update_checksums(p);")
     out.line("uint8_t *const to = out->arena + out->arena_used;")
-    out.line("const uint32_t length = deparse(p, to);")
+    out.line(f"const uint32_t length = {deparse}(p, to);")
     out.line("out->arena_used += length;")
     out.line("out->packets[out->count++] = (ina_packet_out){to, length, port};")
     out.line("out->depth_pkts[port]++;")

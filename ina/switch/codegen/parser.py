@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ina.switch.codegen.expressions import literal
 from ina.switch.codegen.layout import Layout, TypeLayout, container_bits, load_field
+from ina.switch.codegen.main_path import MainPath
 from ina.switch.codegen.statements import Statements
 from ina.switch.codegen.writer import Writer
 from ina.switch.errors import UnsupportedProgramError
@@ -19,7 +20,10 @@ MAX_STEPS = 4096
 
 def emit_parser(layout: Layout, out: Writer) -> None:
     """``static void parse(...)``: sets ``p->offset``, headers, metadata; returns the error code."""
-    _ParserEmitter(layout, out).emit()
+    emitter = _ParserEmitter(layout, out)
+    emitter.emit()
+    if layout.main_path is not None:
+        emitter.emit_main(layout.main_path)
 
 
 class _ParserEmitter:
@@ -29,6 +33,7 @@ class _ParserEmitter:
         self._program: Program = layout.program
         self._to = Statements(layout, out, self._no_apply)
         self._errors = self._program.errors
+        self._on_main = False
         self._labels = {
             name: f"state_{layout.names.get('label', name)}" for name in self._program.states
         }
@@ -54,6 +59,38 @@ class _ParserEmitter:
             out.line("return error;")
         out.line()
 
+    def emit_main(self, path: MainPath) -> None:
+        """``parse_main``: the main path without a branch but those that leave it."""
+        out = self._out
+        self._on_main = True
+        out.line("/* The path that takes the most bytes; false if the packet goes another way. */")
+        with out.block("INA_INLINE bool parse_main(packet *const p)"):
+            out.line(f"if (INA_UNLIKELY(p->length < {path.size_bytes})) return false;")
+            out.line("const uint8_t *cursor = p->data;")
+            out.line("const uint8_t *const end = p->data + p->length;")
+            out.line("(void)end;")
+            for state, taken in path.steps:
+                out.line(f"// {state.name}", state.source)
+                for stmt in state.body:
+                    self._stmt(stmt)
+                self._lookaheads(state.keys)
+                if taken is not None:
+                    self._stay(state, taken)
+            out.line("p->offset = (uint32_t)(cursor - p->data);")
+            out.line("return true;")
+        out.line()
+        self._on_main = False
+
+    def _stay(self, state: ParserState, taken: Case) -> None:
+        """Leave the main path unless ``taken`` is the first case that matches."""
+        for case in state.cases:
+            condition = self._condition(state, case) if case.values else ""
+            if case is taken:
+                if condition:
+                    self._out.line(f"if (INA_UNLIKELY(!({condition}))) return false;")
+                return
+            self._out.line(f"if (INA_UNLIKELY({condition or 'true'})) return false;")
+
     def _reachable(self) -> list[str]:
         order: list[str] = []
         pending = [self._program.start_state]
@@ -66,6 +103,8 @@ class _ParserEmitter:
         return order
 
     def _fail(self, error: str) -> str:
+        if self._on_main:
+            return "return false;"
         return f"{{ error = {self._errors.get(error, 1)}; goto done; }}"
 
     def _need(self, bits: int, source: object = None) -> None:
@@ -147,7 +186,8 @@ class _ParserEmitter:
                 f"extraction of {stmt.name!r}, not whole bytes", str(stmt.source)
             )
         with out.block("", source=stmt.source):
-            self._need(header_type.width_bits)
+            if not self._on_main:  # there, one check is enough for all
+                self._need(header_type.width_bits)
             out.line("const uint8_t *const at = cursor;")
             out.line("(void)at;")
             emit_load(self._layout.types[header_type.name], header, out)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define INA_INLINE static inline __attribute__((always_inline))
+#define INA_APART static __attribute__((noinline)) /* keeps the registers of its caller free */
 #define INA_LIKELY(x) __builtin_expect(!!(x), 1)
 #define INA_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define INA_MASK(bits) ((bits) >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (bits)) - 1)
@@ -21,8 +22,8 @@ INA_INLINE bool ina_test(bool truth) { return truth; }
 
 INA_INLINE ina_u128 ina_u128_of(uint64_t high, uint64_t low) { return (ina_u128)high << 64 | low; }
 
-/* Reads n <= 8 bytes, network byte order. n is a constant: this is one or two loads and a swap. */
-INA_INLINE uint64_t ina_load(const uint8_t *from, size_t n) {
+/* Reads 1, 2, 4 or 8 bytes, network byte order. n is a constant: this is a load and a swap. */
+INA_INLINE uint64_t ina_load_once(const uint8_t *from, size_t n) {
     uint64_t eight;
     uint32_t four;
     uint16_t two;
@@ -31,38 +32,42 @@ INA_INLINE uint64_t ina_load(const uint8_t *from, size_t n) {
         case 4: memcpy(&four, from, 4); return __builtin_bswap32(four);
         case 2: memcpy(&two, from, 2); return __builtin_bswap16(two);
         case 1: return from[0];
-        case 0: return 0;
-        default: {
-            const size_t head = n > 4 ? 4 : n > 2 ? 2 : 1;
-            const uint64_t high = ina_load(from, head);
-            uint64_t low = 0;
-            for (size_t i = head; i < n; i++) low = low << 8 | from[i];
-            return high << 8 * (n - head) | low;
-        }
+        default: return 0;
     }
+}
+
+INA_INLINE void ina_store_once(uint8_t *to, size_t n, uint64_t value) {
+    const uint64_t eight = __builtin_bswap64(value);
+    const uint32_t four = __builtin_bswap32((uint32_t)value);
+    const uint16_t two = __builtin_bswap16((uint16_t)value);
+    switch (n) {
+        case 8: memcpy(to, &eight, 8); break;
+        case 4: memcpy(to, &four, 4); break;
+        case 2: memcpy(to, &two, 2); break;
+        case 1: to[0] = (uint8_t)value; break;
+        default: break;
+    }
+}
+
+/* Reads any n <= 8 bytes: 4, then 2, then 1 of those that are left. */
+INA_INLINE uint64_t ina_load(const uint8_t *from, size_t n) {
+    if (n == 8) return ina_load_once(from, 8);
+    uint64_t value = 0;
+    if (n & 4) value = ina_load_once(from, 4);
+    if (n & 2) value = value << 16 | ina_load_once(from + (n & 4), 2);
+    if (n & 1) value = value << 8 | from[n & 6];
+    return value;
 }
 
 /* Writes the low n <= 8 bytes of value, network byte order. */
 INA_INLINE void ina_store(uint8_t *to, size_t n, uint64_t value) {
-    uint64_t eight;
-    uint32_t four;
-    uint16_t two;
-    switch (n) {
-        case 8:
-            eight = __builtin_bswap64(value);
-            memcpy(to, &eight, 8);
-            break;
-        case 4:
-            four = __builtin_bswap32((uint32_t)value);
-            memcpy(to, &four, 4);
-            break;
-        case 2:
-            two = __builtin_bswap16((uint16_t)value);
-            memcpy(to, &two, 2);
-            break;
-        default:
-            for (size_t i = 0; i < n; i++) to[i] = (uint8_t)(value >> 8 * (n - 1 - i));
+    if (n == 8) {
+        ina_store_once(to, 8, value);
+        return;
     }
+    if (n & 4) ina_store_once(to, 4, value >> 8 * (n & 3));
+    if (n & 2) ina_store_once(to + (n & 4), 2, value >> 8 * (n & 1));
+    if (n & 1) to[n & 6] = (uint8_t)value;
 }
 
 /* Any bit range of at most 128 bits, for fields that straddle bytes in unusual ways. */
