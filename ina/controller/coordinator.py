@@ -58,9 +58,8 @@ class Coordinator:
                 left_s = deadline_s - self._clock()
                 if former.state is not JobState.LEAVING or left_s <= 0:
                     raise
-                await _wait(self._ended[former].wait(), left_s)
+                await _wait(self._ended.setdefault(former, asyncio.Event()).wait(), left_s)
                 continue
-            self._ended.setdefault(job, asyncio.Event())
             return job
 
     async def join(self, name: str, rank: int, endpoint: Endpoint, timeout_s: float) -> Job:
@@ -130,6 +129,8 @@ class Coordinator:
                 self._forget(job)
         elif job.state is JobState.STARTING:
             self._given_up.setdefault(job, f"rank {rank} went away while the job was starting")
+        else:  # it runs since a moment ago, but the worker will never know
+            self._spawn(self.leave(job.name, rank, job.epoch))
 
     def _time_out(self, job: Job, rank: int, timeout_s: float) -> None:
         if job.state is JobState.STARTING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import os
 import socket
@@ -29,10 +30,12 @@ from ina.host.ticket import Ticket, check_world
 from ina.host.udp import open_socket
 from ina.host.watcher import Watcher
 from ina.protocol.spec import ValueType
+from ina.rpc import controller_pb2
 
 _log = logging.getLogger(__name__)
 
 DEFAULT_OP_TIMEOUT_S = 30.0
+MAX_OP_TIMEOUT_S = 1e9  # 31 years; int64 nanoseconds on top of a clock end at nine times that
 # The kernel grants at most net.core.rmem_max; the packets in flight are limited to what it grants.
 _RECEIVE_BUFFER_BYTES = 8 << 20
 
@@ -57,8 +60,7 @@ class Session:
         self._lock = threading.Lock()
         self._failure: str | None = None  # the first reason
         self._inflight: dict[int, tuple[Operation, object]] = {}  # keeps the memory alive
-        if op_timeout_s <= 0:
-            raise InvalidTicketError(f"op_timeout_s is {op_timeout_s:g}, must be positive")
+        _check_op_timeout(op_timeout_s)
         config = WorkerConfig(
             job=ticket.job,
             epoch=ticket.epoch,
@@ -118,8 +120,10 @@ class Session:
         TransportError.
         """
         check_world(rank, world_size)
+        _check_op_timeout(op_timeout_s)
         client = ControllerClient(controller, timeout_s=timeout_s)
         sock: socket.socket | None = None
+        joined: controller_pb2.JoinReply | None = None
         try:
             created = client.create_job(job, world_size, slots)
             sock = open_socket(created.switch_host, created.switch_udp_port, host)
@@ -138,6 +142,9 @@ class Session:
             )
             session = cls(ticket, sock, op_timeout_s=op_timeout_s)
         except BaseException:
+            if joined is not None:  # else the others' job would wait for this rank to leave
+                with contextlib.suppress(ControllerError):
+                    client.leave(job, rank, joined.epoch)
             client.close()
             if sock is not None:
                 sock.close()
@@ -323,6 +330,13 @@ def _close_open_sessions() -> None:
     """A program that ends without closing still leaves its jobs."""
     for session in list(_open_sessions):
         session.close()
+
+
+def _check_op_timeout(op_timeout_s: float) -> None:
+    if not 0 < op_timeout_s <= MAX_OP_TIMEOUT_S:
+        raise InvalidTicketError(
+            f"op_timeout_s is {op_timeout_s:g}, must be above 0 and at most {MAX_OP_TIMEOUT_S:g}"
+        )
 
 
 def _has_ended(operation: Operation) -> bool:

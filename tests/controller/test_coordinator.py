@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Coroutine
 from ipaddress import IPv4Address
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 from ina.controller.coordinator import Coordinator
 from ina.controller.epochs import EpochCounter
 from ina.controller.errors import JobAbortedError, JoinTimeoutError, SwitchError
-from ina.controller.jobs import Endpoint
+from ina.controller.jobs import Endpoint, JobState
 from ina.controller.memory import StaticPool
 from ina.controller.plan import Entry, JobPlan
 from ina.controller.registry import Registry
@@ -167,5 +169,39 @@ def test_closing_ends_waiting_joins_and_keeps_running_jobs() -> None:
         with pytest.raises(JobAbortedError, match="the controller is stopping"):
             await waiting
         assert bench.switch.log == ["install 1 epoch 1"]
+
+    drive(scenario())
+
+
+def test_a_worker_that_hangs_up_as_the_job_begins_to_run_has_left() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        bench.switch.gate.clear()
+        joins = await bench.start(2)
+        bench.switch.gate.set()
+        job = bench.registry.get("j")
+        while job.state is JobState.STARTING:
+            await asyncio.sleep(0)
+        assert not joins[0].done()
+        joins[0].cancel()
+        await joins[1]
+        await bench.coordinator.close()
+        assert bench.switch.log[-1] == "remove worker 0"
+        await bench.coordinator.leave("j", 1, job.epoch)
+        bench.assert_empty()
+
+    drive(scenario())
+
+
+def test_a_job_that_nobody_joined_is_forgotten() -> None:
+    async def scenario() -> None:
+        now_s = 0.0
+        registry = Registry(StaticPool(64, 16), EpochCounter(0), range(1, 9), unjoined_s=1.0)
+        coordinator = Coordinator(registry, RecordingSwitch(), clock=lambda: now_s)
+        job = weakref.ref(await coordinator.create("j", 2, 0, 0.0))
+        now_s = 2.0
+        assert coordinator.jobs() == []
+        gc.collect()
+        assert job() is None
 
     drive(scenario())

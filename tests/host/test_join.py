@@ -15,6 +15,7 @@ import pytest
 from ina.host import (
     ControllerError,
     ControllerTimeoutError,
+    InvalidTicketError,
     Session,
     TransportError,
     WorldSizeError,
@@ -130,6 +131,22 @@ def test_a_switch_address_that_is_none(controller: tuple[str, FakeController]) -
     fake.switch_host = "no such host"
     with pytest.raises(TransportError, match="no such host"):
         Session.join(address, "digits", 0, 1, timeout_s=5)
+
+
+def test_a_worker_that_cannot_use_what_it_joined_leaves(
+    controller: tuple[str, FakeController], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, fake = controller
+    monkeypatch.setattr(fake.switch, "values", 5000)  # no ticket can say that
+    with pytest.raises(InvalidTicketError, match="values_per_packet is 5000"):
+        Session.join(address, "train", 0, 1)
+    assert fake.left == [(0, EPOCH)]
+
+
+@pytest.mark.parametrize("op_timeout_s", [0, -1, float("inf"), float("nan")])
+def test_an_impossible_deadline_is_refused_before_anything_is_sent(op_timeout_s: float) -> None:
+    with pytest.raises(InvalidTicketError, match="op_timeout_s"):
+        Session.join("127.0.0.1:1", "train", 0, 1, op_timeout_s=op_timeout_s)
 
 
 def test_no_controller_at_the_address() -> None:
