@@ -15,6 +15,7 @@ pins = $(shell $(PYTHON) -c 'import sys; print("-c constraints.txt" * (sys.versi
 pip := $(py) -m pip --disable-pip-version-check --quiet
 native := $(wildcard $(foreach end,cpp h hpp,native/*.$(end) native/*/*.$(end))) \
 	$(wildcard ina/switch/codegen/runtime/*.h)
+generated_tests := tests/rpc/test_generated.py tests/p4/test_programs.py tests/p4/test_compile.py
 build_tools := scikit-build-core nanobind cmake ninja
 
 help:  ## list the targets
@@ -54,6 +55,9 @@ native-lint: $(VENV)/.built  ## clang-format, as an error
 
 generated: $(VENV)/.built  ## fail when a generated file is not what its source says
 	@$(py) -m ina.protocol.emit --check
+	@echo "protocol: the P4, C++, scapy, Wireshark and docs forms are those of ina/protocol/spec.py"
+	@$(VENV)/bin/pytest -q --no-header $(generated_tests)
+	@echo "gRPC code: from controller.proto; compiled P4: from these sources, by their hashes"
 
 format: $(VENV)/.built  ## rewrite Python and C++ in the project's style
 	@$(VENV)/bin/ruff check --fix --quiet . || true

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import time
 from datetime import timedelta
 from typing import Any
 
@@ -183,11 +182,9 @@ def leaves_early(rank: int, workers: int) -> str:
     dist.all_reduce(torch.ones(10))
     if rank == workers - 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    begun = time.monotonic()
     try:
         dist.all_reduce(torch.ones(10))
     except Exception as error:
-        assert time.monotonic() - begun < 30
         return f"{type(error).__name__}: {error}"
     return "no error"
 
