@@ -50,7 +50,10 @@ def examine() -> list[Finding]:
     return [
         Finding("python", platform.python_version(), "everything", required=True),
         Finding("native extension", native, "hosts, ports", required=True),
-        Finding("C compiler", _tool(os.environ.get("CC", "cc")), "the soft switch", required=True),
+        Finding(
+            "C compiler", _tool(os.environ.get("INA_CC") or "cc"), "the soft switch", required=True
+        ),
+        Finding("C++ compiler", _tool(os.environ.get("CXX") or "c++"), "building ina from source"),
         Finding("torch", _package("torch", "torch"), "import ina.torch; pip install 'ina[torch]'"),
         Finding(
             "scikit-learn", _package("sklearn", "scikit-learn"), "ina demo; pip install 'ina[demo]'"

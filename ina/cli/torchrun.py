@@ -45,9 +45,10 @@ def run(
 ) -> None:
     """Run ``script`` (a file, or ``-m`` style module name) with ``workers`` processes on this host.
 
-    ``environ`` is added to this process's environment without its ``INA_*`` variables. ``on_line``
-    gets each line that a worker prints. Raises :class:`DeadlineError` after ``timeout_s`` and
-    :class:`WorkersFailedError` if a worker fails. However it ends, no process is left.
+    ``environ`` is added to this process's environment without its ``INA_*`` variables, of which
+    only INA_CC is kept. ``on_line`` gets each line that a worker prints. Raises
+    :class:`DeadlineError` after ``timeout_s`` and :class:`WorkersFailedError` if a worker fails.
+    However it ends, no process is left.
     """
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += ["--nproc-per-node", str(workers)]
@@ -80,7 +81,11 @@ def run(
 
 
 def _environment(extra: Mapping[str, str]) -> dict[str, str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("INA_")}
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("INA_") or name == "INA_CC"  # the compiler belongs to the machine
+    }
     return clean | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"} | dict(extra)
 
 

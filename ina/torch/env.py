@@ -36,6 +36,7 @@ _log = logging.getLogger("ina.torch")
 
 _EMBEDDED_ONLY = ("INA_VALUES", "INA_LOSS_RATE", "INA_LOSS_SEED")
 _ALWAYS = ("INA_CONTROLLER", "INA_JOB", "INA_HOST", "INA_STATS_DIR", "INA_LEAVE_TIMEOUT_S")
+_OF_OTHERS = frozenset(("INA_CC", "INA_P4C"))  # read by the soft switch and by `ina p4`
 KNOWN = frozenset((*_EMBEDDED_ONLY, *_ALWAYS))
 
 
@@ -56,7 +57,7 @@ class Settings:
     def from_environ(cls, environ: Mapping[str, str] = os.environ) -> Settings:
         """Read and check the variables; raises :class:`SettingError` naming the bad one."""
         for name in sorted(environ):
-            if name.startswith("INA_") and name not in KNOWN:
+            if name.startswith("INA_") and name not in KNOWN | _OF_OTHERS:
                 _log.warning("ina: the environment variable %s is not known and ignored", name)
         controller = environ.get("INA_CONTROLLER") or None
         if controller is not None:

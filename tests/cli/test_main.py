@@ -153,7 +153,7 @@ def test_doctor_names_a_missing_compiler_and_exits_with_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.run(["doctor", "--json"]) == 0
-    monkeypatch.setenv("CC", "no-such-compiler")
+    monkeypatch.setenv("INA_CC", "no-such-compiler")
     capsys.readouterr()
     assert main.run(["doctor", "--json"]) == 1
     findings = {row["name"]: row["found"] for row in json.loads(capsys.readouterr().out)}

@@ -153,6 +153,16 @@ time.sleep(600)
 """
 
 
+def test_the_chosen_compiler_reaches_the_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # nothing is compiled there yet
+    monkeypatch.setenv("INA_CC", "no-such-compiler")
+    ran = _ina("bench", "allreduce", "--workers=2", "--mib=0.25", "--repeats=3")
+    assert ran.returncode == 2
+    assert "no C compiler 'no-such-compiler'" in ran.stderr
+
+
 def test_failing_worker_is_explained(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(_SCRIPT)
