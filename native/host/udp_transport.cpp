@@ -117,8 +117,10 @@ std::vector<std::uint64_t> UdpTransport::wait_watched(std::int64_t timeout_ns) {
 
 void UdpTransport::close() {
     if (::getpid() != owner_pid_) {
-        // The locks may be held by threads that this process does not have.
-        if (thread_.joinable()) thread_.detach();
+        // The locks may be held by threads that this process does not have. Its own is one of them:
+        // the handle is neither joined nor detached but leaked, for pthread would look into memory
+        // that may by now belong to another thread.
+        if (thread_.joinable()) static_cast<void>(new std::thread(std::move(thread_)));
         close_descriptors();
         return;
     }

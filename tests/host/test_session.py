@@ -331,6 +331,9 @@ def test_a_forked_child_cannot_use_the_session_and_does_no_harm() -> None:
         child = os.fork()
         if child == 0:
             code = 1
+            # New threads get the memory of those that the fork left behind.
+            for _ in range(8):
+                threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
             try:
                 sessions[0].all_reduce(np.ones(3, np.int32))
             except SessionClosedError:
