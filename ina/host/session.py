@@ -75,6 +75,12 @@ class Session:
             self._transport = UdpTransport(sock.fileno(), config, _RECEIVE_BUFFER_BYTES)
         except RuntimeError as error:
             raise TransportError(f"job {ticket.job_name!r} rank {ticket.rank}: {error}") from None
+        used = 1 << (ticket.slots.bit_length() - 1)
+        if used < ticket.slots and ticket.rank == 0:
+            _log.warning(
+                "job %r uses %d of its %d slots: a power of two, so that sequence numbers can wrap",
+                *(ticket.job_name, used, ticket.slots),
+            )
         self._closed = False
         _open_sessions.add(self)
 

@@ -167,6 +167,16 @@ def test_a_callback_added_after_close_runs() -> None:
         assert late.wait(30)
 
 
+@pytest.mark.parametrize(("slots", "used"), [(48, 32), (64, 64)])
+def test_slots_that_are_not_used_are_told(
+    slots: int, used: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with UdpModel(slots=slots) as switch, closing(switch.sessions(1)) as sessions:
+        sessions[0].all_reduce(np.ones(3, np.int32))
+        assert 2 * sessions[0].stats().window == used
+    assert (f"uses {used} of its {slots} slots" in caplog.text) is (used < slots)
+
+
 def test_a_missing_worker_is_reported_with_job_rank_and_sequence_number() -> None:
     with UdpModel() as switch, closing(switch.sessions(2, op_timeout_s=0.3)) as sessions:
         reduce_all(sessions, parts_of(INT32, 2, 100))
