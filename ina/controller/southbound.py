@@ -23,6 +23,8 @@ from ina.p4 import CompiledProgram
 _log = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 10.0
+FORMER_SELF_ATTEMPTS, FORMER_SELF_PAUSE_S = 10, 0.1
+"""A controller that starts again may be faster than the switch's news that its stream has ended."""
 PIPELINE_TIMEOUT_S = 120.0
 """A soft switch compiles the program to native code when it sees it for the first time."""
 
@@ -52,15 +54,20 @@ class P4RuntimeSession:
 
         Raises :class:`SwitchError`: nobody answers, or another controller is primary.
         """
-        session = cls(address, device_id, election_id)
-        try:
-            await asyncio.wait_for(session._arbitrate(), timeout_s)
-        except asyncio.TimeoutError:
-            await session.close()
-            raise session._error(f"no answer within {timeout_s:g} s") from None
-        except BaseException:
-            await session.close()
-            raise
+        for attempt in range(FORMER_SELF_ATTEMPTS):
+            session = cls(address, device_id, election_id)
+            try:
+                await asyncio.wait_for(session._arbitrate(), timeout_s)
+                break
+            except asyncio.TimeoutError:
+                await session.close()
+                raise session._error(f"no answer within {timeout_s:g} s") from None
+            except BaseException as error:
+                await session.close()
+                last = attempt + 1 == FORMER_SELF_ATTEMPTS
+                if last or not isinstance(error, SwitchError) or "already used" not in str(error):
+                    raise
+            await asyncio.sleep(FORMER_SELF_PAUSE_S)
         session._listener = asyncio.create_task(session._listen())
         return session
 
