@@ -25,7 +25,6 @@ NOUNS = {
     "controller": Member("ina.cli.controller", "Run the controller that admits jobs to switches."),
     "job": Member("ina.cli.job", "List and inspect the jobs of a controller."),
     "p4": Member("ina.cli.p4", "Compile and describe the P4 programs."),
-    "pcap": Member("ina.cli.pcap", "Read ina packets in capture files."),
     "bench": Member("ina.cli.bench_group", "Measure the pipeline and all-reduce."),
     "doctor": Member("ina.cli.doctor", "Say what this machine has and what it lacks."),
 }
