@@ -38,6 +38,7 @@ DEFAULT_OP_TIMEOUT_S = 30.0
 MAX_OP_TIMEOUT_S = 1e9  # 31 years; int64 nanoseconds on top of a clock end at nine times that
 # The kernel grants at most net.core.rmem_max; the packets in flight are limited to what it grants.
 _RECEIVE_BUFFER_BYTES = 8 << 20
+_FIRST_SWEEP = 16  # operations whose memory may stay alive after their end
 
 
 class Session:
@@ -60,6 +61,7 @@ class Session:
         self._lock = threading.Lock()
         self._failure: str | None = None  # the first reason
         self._inflight: dict[int, tuple[Operation, object]] = {}  # keeps the memory alive
+        self._sweep_at = _FIRST_SWEEP
         _check_op_timeout(op_timeout_s)
         config = WorkerConfig(
             job=ticket.job,
@@ -223,11 +225,17 @@ class Session:
         with self._lock:
             if self._closed:
                 raise self._closed_error()
-            for done in [i for i, (o, _) in self._inflight.items() if _has_ended(o)]:
-                del self._inflight[done]
+            if len(self._inflight) >= self._sweep_at:
+                self._sweep()
             operation = self._transport.submit(ptr_in, ptr_out, elems, value_type, average)
             self._inflight[operation.id] = (operation, keep)
         return operation
+
+    def _sweep(self) -> None:
+        """Let go of ended operations; again when as many have come, so a submit costs O(1)."""
+        for done in [i for i, (o, _) in self._inflight.items() if _has_ended(o)]:
+            del self._inflight[done]
+        self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._inflight))
 
     def stats(self) -> SessionStats:
         """Return the counts so far; those of an operation are in once it is done."""
