@@ -46,11 +46,11 @@ def test_every_dtype_and_length(count: int, loss: float) -> None:
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.05])
-@pytest.mark.parametrize("values", [64, 256])
-def test_a_million_values(values: int, loss: float) -> None:
-    with workers(3, values, loss) as (embedded, sessions):
+@pytest.mark.parametrize(("count", "values"), [(3, 64), (3, 256), (32, 256)])
+def test_a_million_values(count: int, values: int, loss: float) -> None:
+    with workers(count, values, loss) as (embedded, sessions):
         for dtype in (np.dtype(np.int32), np.dtype(np.float32)):
-            parts = parts_of(dtype, 3, 1_000_003)
+            parts = parts_of(dtype, count, 1_000_003)
             want = numerics.all_reduce(parts, "sum", values)
             for result in reduce_all(sessions, parts):
                 assert numerics.same_bits(result, want)
