@@ -1,14 +1,15 @@
-"""Both switches in step: every frame goes to both, and they must agree."""
+"""Reference and compiled program in step: every frame goes to both, and they must agree."""
 
 from __future__ import annotations
 
-from types import TracebackType
+from collections.abc import Sequence
 
-from ina.p4 import names
-from ina.protocol.spec import DropReason
 from ina.protocol.switch_model import Job
-from tests.agreement.program import CompiledSwitch
-from tests.agreement.reference import PortFrame, ReferenceSwitch
+from ina.testing.case import all_counters, shown, shown_counter
+from ina.testing.frames import PortFrame
+from ina.testing.model_device import ModelDevice
+from ina.testing.soft_device import SoftDevice
+from ina.testing.state import Counter, Item, forward, job_state
 
 
 class Disagreement(AssertionError):  # noqa: N818 (a finding)
@@ -16,45 +17,38 @@ class Disagreement(AssertionError):  # noqa: N818 (a finding)
 
 
 class Pair:
-    """The reference switch and the compiled program. A context manager: it frees the program."""
+    """The model and the soft switch, at power-on. The soft switch stays its owner's."""
 
-    def __init__(self, values: int) -> None:
-        self.reference = ReferenceSwitch(names.SLOTS_TOTAL, values)
-        self.compiled = CompiledSwitch(values)
+    def __init__(self, values: int, compiled: SoftDevice) -> None:
+        self.reference = ModelDevice()
+        self.compiled = compiled
         self.packets = 0
-        self._jobs_seen: dict[int, Job] = {}
-
-    def __enter__(self) -> Pair:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.compiled.close()
+        self._jobs: dict[int, Job] = {}
+        self._seen: list[Item] = []
+        for device in (self.reference, self.compiled):
+            device.reset(values)
 
     def install(self, job: Job) -> None:
         """Admits the job, or starts it over in a newer epoch."""
-        self._jobs_seen[job.number] = job
-        self.reference.model.install(job)
-        self.compiled.install(job)
+        self.remove(job.number)
+        self._jobs[job.number] = job
+        self._insert(job_state(job))
 
     def remove(self, number: int) -> None:
-        """Ends the job."""
-        self.reference.model.remove(number)
-        self.compiled.remove(number)
+        """Ends the job; one that is not there is left alone."""
+        former = self._jobs.pop(number, None)
+        if former is not None:
+            for device in (self.reference, self.compiled):
+                device.delete(job_state(former)[::-1])
 
     def forward(self, dst_mac: int, port: int) -> None:
         """Forwards ordinary frames to a MAC address through a port."""
-        self.reference.forwarding[dst_mac] = port
-        self.compiled.forward(dst_mac, port)
+        self._insert((forward(dst_mac, port),))
 
     def process(self, port: int, data: bytes) -> list[PortFrame]:
         """Returns what both send. Raises Disagreement when they do not send the same bytes."""
-        wanted = self.reference.process(port, data)
-        got = self.compiled.process(port, data)
+        wanted = self.reference.process([(port, data)])
+        got = self.compiled.process([(port, data)])
         if got != wanted:
             raise Disagreement(
                 f"packet {self.packets}, port {port}, {data.hex()}:\n"
@@ -65,19 +59,23 @@ class Pair:
 
     def check_counters(self) -> None:
         """Compares the counters of the drops and of every job that was ever installed."""
-        for reason in DropReason:
-            wanted = self.reference.drop_count(reason)
-            got = self.compiled.drops(reason)
+        refs = all_counters(self._seen)
+        for ref, wanted, got in zip(
+            refs, self.reference.counts(refs), self.compiled.counts(refs), strict=True
+        ):
             if got != wanted:
-                raise Disagreement(f"drops of {reason.name}: reference {wanted}, compiled {got}")
-        for job in self._jobs_seen.values():
-            wanted_of_job = self.reference.job_counts(job)
-            got_of_job = self.compiled.job_counts(job)
-            if got_of_job != wanted_of_job:
-                raise Disagreement(
-                    f"counters of job {job.number}: {wanted_of_job}, compiled {got_of_job}"
-                )
+                raise Disagreement(f"{shown_counter(ref)}: reference {wanted}, compiled {got}")
+
+    def packets_counted(self, name: str, index: int) -> int:
+        """Packets in one counter of the reference."""
+        ((packets, _),) = self.reference.counts([Counter(name, index)])
+        return packets
+
+    def _insert(self, items: Sequence[Item]) -> None:
+        self._seen += items
+        for device in (self.reference, self.compiled):
+            device.insert(items)
 
 
 def _shown(frames: list[PortFrame]) -> str:
-    return "; ".join(f"port {port} {data.hex()}" for port, data in frames) or "nothing"
+    return "; ".join(f"port {port} {shown([data])}" for port, data in frames) or "nothing"

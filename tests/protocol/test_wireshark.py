@@ -13,8 +13,12 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.utils import wrpcap
 
+from ina.cli.main import run
+from ina.protocol.codec import Header, encode
 from ina.protocol.emit import ROOT
 from ina.protocol.layout import PLACES
+from ina.protocol.spec import Flag, Kind, ValueType
+from tests.pcap.exchange import JOB, one_round, random_exchange
 from tests.protocol.samples import sample_packets
 
 pytestmark = pytest.mark.skipif(
@@ -73,3 +77,66 @@ def test_bad_packets_are_marked_and_not_read_past_their_end(tmp_path: Path) -> N
     assert len(cut["ina.value"]) == 1
     assert "ina.too_long" in long
     assert "ina.bad_version" in version
+
+
+def test_a_super_frame_holds_many_packets(tmp_path: Path) -> None:
+    """What the sender's kernel left to cut (UDP_SEGMENT), as captured on lo."""
+    payloads = [encode(Header(seq=i, value_count=2), [i, -i]) for i in range(3)]
+    payloads.append(encode(Header(seq=3)))
+    whole, broken = dissect([b"".join(payloads), b"".join(payloads) + b"\0"], tmp_path)
+    assert not any(name.startswith("ina.too_") for name in whole)
+    info = tshark(tmp_path / "packets.pcap", "-T", "fields", "-e", "_ws.col.Info").splitlines()
+    assert [text.split(",")[0].split()[-1] for text in info[0].split("; ")] == list("0123")
+    assert "ina.too_long" in broken
+    assert len(info[1].split("; ")) == 1
+
+
+def tshark(capture: Path, *options: str) -> str:
+    script = f"lua_script:{ROOT / 'tools/wireshark/ina.lua'}"
+    done = subprocess.run(
+        ["tshark", "-n", "-r", str(capture), "-X", script, *options],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Lua" not in done.stderr, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", ["exchange.pcap", "exchange.pcapng"])
+def test_a_whole_exchange_as_ina_pcap_reads_it(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A round with a resend, a replay, a late copy: two decoders, field by field."""
+    exchange = random_exchange(seed=7)
+    capture = tmp_path / name
+    exchange.write_pcapng(capture) if name.endswith("ng") else exchange.write(capture)
+    fields = [place.name for place in PLACES]
+    chosen = [word for field in fields for word in ("-e", f"ina.{field}")]
+    lines = tshark(capture, "-T", "fields", "-E", "separator=,", *chosen).splitlines()
+    assert run(["pcap", "decode", "--json", "--values", str(capture)]) == 0
+    documents = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(lines) == len(documents) == len(exchange.frames)
+    for line, document in zip(lines, documents, strict=True):
+        read = dict(zip(fields, (int(text, 0) for text in line.split(",")), strict=True))
+        document["kind"] = Kind[document["kind"]]
+        document["flags"] = sum(Flag[flag] for flag in document["flags"])
+        document["value_type"] = ValueType[document["value_type"]]
+        assert read == {field: document[field] for field in fields}
+
+
+def test_a_slot_is_found_with_a_display_filter_and_told_in_the_info_column(tmp_path: Path) -> None:
+    capture = one_round().write(tmp_path / "round.pcap")
+    shown = tshark(
+        *(capture, "-Y", f"ina.job == {JOB} && ina.slot == 1 && ina.seq == 1"),
+        *("-T", "fields", "-e", "_ws.col.Protocol", "-e", "_ws.col.Info"),
+    )
+    sent = "INA\t{} job 9 worker {} seq 1, 2 values"
+    story = [("contribution", 0), ("contribution", 1), ("contribution", 0), ("contribution", 2)]
+    story += [("result", 0), ("result", 1), ("result", 2), ("contribution", 1), ("result", 1)]
+    story += [("contribution", 2)]
+    assert shown.splitlines() == [sent.format(kind, worker) for kind, worker in story]
+    resends = tshark(capture, "-Y", "ina.flags.resend == 1", "-T", "fields", "-e", "ina.worker")
+    assert resends.split() == ["0", "1"]

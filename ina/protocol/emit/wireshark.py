@@ -19,16 +19,39 @@ local bad_version = ProtoExpert.new("ina.bad_version", "Unknown version",
     expert.group.UNDECODED, expert.severity.WARN)
 ina.experts = { too_short, too_long, bad_version }
 
-function ina.dissector(buffer, pinfo, root)
-    pinfo.cols.protocol = "INA"
-    local tree = root:add(ina, buffer())
+local function announced_bytes(buffer, offset)
+    local count = buffer(offset + VALUE_COUNT_OFFSET, 2):bitfield(4, 12)
+    return HEADER_BYTES + count * VALUE_BYTES
+end
+
+-- Bytes of each packet in a datagram: one, or, where the sender's kernel left the cutting to the
+-- network card (UDP_SEGMENT), several of the first one's size and a shorter last one.
+local function packet_bytes(buffer)
+    if buffer:len() < HEADER_BYTES then return buffer:len() end
+    local step = announced_bytes(buffer, 0)
+    local offset = 0
+    while offset < buffer:len() do
+        local left = buffer:len() - offset
+        if left < HEADER_BYTES or buffer(offset, 1):bitfield(0, 4) ~= VERSION
+            or kinds[buffer(offset, 1):bitfield(4, 4)] == nil
+            or announced_bytes(buffer, offset) ~= math.min(step, left) then
+            return buffer:len()
+        end
+        offset = offset + step
+    end
+    return step
+end
+
+-- Returns what the info column says.
+local function dissect_packet(buffer, root)
+    local tree = root:add(ina, buffer)
     if buffer:len() < HEADER_BYTES then
         tree:add_proto_expert_info(too_short)
-        return buffer:len()
+        return "too short"
     end
     if buffer(0, 1):bitfield(0, 4) ~= VERSION then
         tree:add_proto_expert_info(bad_version)
-        return buffer:len()
+        return "unknown version"
     end
     for _, item in ipairs(places) do
         tree:add(fields[item.name], buffer(item.offset, item.bytes))
@@ -39,8 +62,6 @@ function ina.dissector(buffer, pinfo, root)
     local kind = kinds[buffer(0, 1):bitfield(4, 4)] or "unknown kind"
     local job, worker = buffer(JOB_OFFSET, 2):uint(), buffer(WORKER_OFFSET, 1):uint()
     local count = buffer(VALUE_COUNT_OFFSET, 2):bitfield(4, 12)
-    pinfo.cols.info = string.format("%s job %d worker %d seq %d, %d values",
-        kind, job, worker, buffer(SEQ_OFFSET, 4):uint(), count)
     local held = math.min(count, math.floor((buffer:len() - HEADER_BYTES) / VALUE_BYTES))
     if held > 0 then
         local values = tree:add(ina, buffer(HEADER_BYTES, held * VALUE_BYTES), "Values")
@@ -48,11 +69,24 @@ function ina.dissector(buffer, pinfo, root)
             values:add(fields.value, buffer(HEADER_BYTES + i * VALUE_BYTES, VALUE_BYTES))
         end
     end
-    if buffer:len() < HEADER_BYTES + count * VALUE_BYTES then
+    if buffer:len() < announced_bytes(buffer, 0) then
         tree:add_proto_expert_info(too_short)
-    elseif buffer:len() > HEADER_BYTES + count * VALUE_BYTES then
+    elseif buffer:len() > announced_bytes(buffer, 0) then
         tree:add_proto_expert_info(too_long)
     end
+    return string.format("%s job %d worker %d seq %d, %d values",
+        kind, job, worker, buffer(SEQ_OFFSET, 4):uint(), count)
+end
+
+function ina.dissector(buffer, pinfo, root)
+    pinfo.cols.protocol = "INA"
+    local step = packet_bytes(buffer)
+    local said = {}
+    for offset = 0, math.max(0, buffer:len() - 1), math.max(1, step) do
+        local part = buffer(offset, math.min(step, buffer:len() - offset))
+        table.insert(said, dissect_packet(part, root))
+    end
+    pinfo.cols.info = table.concat(said, "; ")
     return buffer:len()
 end
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from ina.protocol import serial
 from ina.protocol.codec import Header
-from tests.agreement.frames import IPV4, PAYLOAD_OFFSET, ipv4_checksum
-from tests.agreement.reference import PortFrame
+from ina.testing.frames import IPV4, PAYLOAD_OFFSET, PortFrame, ipv4_checksum
 
 Mutation = Callable[[random.Random, int, bytes], PortFrame]
 

@@ -12,9 +12,8 @@ from ina.protocol import serial
 from ina.protocol.codec import Header, encode_header
 from ina.protocol.spec import HEADER_BYTES, Flag, ValueType
 from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job
-from tests.agreement.frames import CE, PAYLOAD_OFFSET, Frame
-from tests.agreement.mutations import MUTATIONS, mutate_header
-from tests.agreement.reference import PortFrame
+from ina.testing.frames import CE, PAYLOAD_OFFSET, Frame, PortFrame
+from ina.testing.mutations import MUTATIONS, mutate_header
 
 HISTORY = 4096  # frames that may come again
 DELIVERED = 0.9  # share of results that reach their worker

@@ -1,4 +1,4 @@
-"""Frames as bytes: Ethernet, IPv4 without options, UDP. Small on purpose: the tests break them."""
+"""Frames as bytes: Ethernet, IPv4 without options, UDP. Small on purpose: tests break them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ CE = 3
 SWITCH_MAC = 0x02_00_00_00_00_FE
 SWITCH_IPV4 = 0x0A_00_00_FE
 RESULT_TTL = 64
+
+PortFrame = tuple[int, bytes]
+"""A switch port and the frame that comes in or goes out there."""
 
 _ETHERNET = struct.Struct(">6s6sH")
 _IPV4 = struct.Struct(">BBHHHBBHII")

@@ -1,0 +1,26 @@
+"""Which switches the network tests run on."""
+
+from __future__ import annotations
+
+import pytest
+
+from bmv2_tests.debian import why_no_bmv2, why_not
+
+
+def pytest_report_header() -> list[str]:
+    bmv2 = why_no_bmv2()
+    return [
+        f"mininet: {why_not() or 'ok'}",
+        f"bmv2: {bmv2 + '; the soft switch stands in' if bmv2 else 'ok'}",
+    ]
+
+
+@pytest.fixture(params=["soft", "bmv2"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which switch stands in the topology."""
+    if request.param == "bmv2":
+        reason = why_no_bmv2()
+        if reason is not None:
+            pytest.skip(reason)
+    chosen: str = request.param
+    return chosen

@@ -1,0 +1,63 @@
+"""Jobs of a test: one worker a host."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bmv2_tests.network import Network
+from bmv2_tests.process import PYTHON, NodeProcess
+from bmv2_tests.topologies import HostPlace
+from tests.sharing.worker import Plan
+
+DEADLINE_S = 150.0
+
+
+def plan_of(
+    name: str, hosts: int, steps: int, elems: int, *, seed: int = 1, pause_s: float = 0.0
+) -> Plan:
+    """Integers and floats in turn, each time a little more than before."""
+    return Plan(
+        name=name,
+        world_size=hosts,
+        seed=seed,
+        elems=tuple(elems + 61 * step for step in range(steps)),
+        floats=tuple(step % 2 == 1 for step in range(steps)),
+        pause_s=pause_s,
+    )
+
+
+@dataclass(frozen=True)
+class Job:
+    """Workers that run, by rank."""
+
+    workers: tuple[NodeProcess, ...]
+
+    def finish(self, deadline_s: float = DEADLINE_S) -> list[dict[str, Any]]:
+        """Waits for the end; every sum was right, with the same bits everywhere. Returns stats."""
+        codes = [worker.wait(deadline_s) for worker in self.workers]
+        assert codes == [0] * len(codes), "\n".join(worker.text() for worker in self.workers)
+        ends = [json.loads(worker.text().splitlines()[-1]) for worker in self.workers]
+        assert len({end["sha256"] for end in ends}) == 1
+        return [end["stats"] for end in ends]
+
+
+def start(
+    network: Network, plan: Plan, hosts: Sequence[HostPlace] | None = None, log: str = ""
+) -> Job:
+    """Starts a worker on each of these hosts (all, if None), rank by rank."""
+    places = network.plan.hosts if hosts is None else hosts
+    assert len(places) == plan.world_size
+    controller = network.controllers[places[0].rack]
+    return Job(
+        tuple(
+            network.run(
+                network.node(place),
+                [*PYTHON, "bmv2_tests.worker", controller, str(rank), plan.dump()],
+                f"{plan.name}{log}-{place.name}",
+            )
+            for rank, place in enumerate(places)
+        )
+    )

@@ -1,0 +1,44 @@
+"""examples/ddp_digits.py over the hosts of a topology, one rank a host, as torchrun would do."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from bmv2_tests.network import Network
+from bmv2_tests.process import ROOT, NodeProcess
+
+SCRIPT = ROOT / "examples" / "ddp_digits.py"
+MASTER_PORT = 29500
+
+
+def start(network: Network, epochs: int, result: Path, log: str = "ddp") -> list[NodeProcess]:
+    """Starts the ranks. The rendezvous is on the control network, the gradients are not."""
+    places = network.plan.hosts
+    ranks = []
+    for rank, place in enumerate(places):
+        environ = {
+            "RANK": str(rank),
+            "LOCAL_RANK": "0",
+            "WORLD_SIZE": str(len(places)),
+            "MASTER_ADDR": places[0].control_address,
+            "MASTER_PORT": str(MASTER_PORT),
+            "GLOO_SOCKET_IFNAME": "eth1",
+            "INA_CONTROLLER": network.controllers[place.rack],
+            "INA_HOST": place.address,
+            "OMP_NUM_THREADS": "1",
+        }
+        command = [sys.executable, "-u", str(SCRIPT), "--epochs", str(epochs)]
+        command += ["--result", str(result)]
+        ranks.append(network.run(network.node(place), command, f"{log}-{place.name}", environ))
+    return ranks
+
+
+def finish(ranks: list[NodeProcess], result: Path, timeout_s: float) -> dict[str, Any]:
+    """Waits for all; returns rank 0's result."""
+    codes = [rank.wait(timeout_s) for rank in ranks]
+    assert codes == [0] * len(codes), "\n".join(rank.text() for rank in ranks)
+    document: dict[str, Any] = json.loads(result.read_text())
+    return document

@@ -1,0 +1,223 @@
+"""``ina test``: conformance cases, differential fuzzing and replay, on any data plane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from fnmatch import fnmatch
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ina.cli.output import console, emit, table
+from ina.errors import InvalidInputError
+from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
+from ina.testing.case import Case, Verdict, run_case
+from ina.testing.case_file import load_case, save_finding
+from ina.testing.cases import all_cases
+from ina.testing.devices import open_device
+from ina.testing.differential import Comparison
+from ina.testing.minimise import minimise
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
+
+DEVICE = typer.Option(
+    metavar="NAME",
+    envvar="INA_DEVICE",
+    help="model, soft, soft-veth (root), bmv2 (root), or HOST:PORT[,DEVICE_ID] of a P4Runtime "
+    "server.",
+)
+PORT_MAP = typer.Option(
+    "--port-map",
+    metavar="PORT@INTERFACE,...",
+    envvar="INA_PORT_MAP",
+    help="For HOST:PORT: which interface of this machine is cabled to which port, as PTF has it.",
+)
+VALUES = typer.Option(help="int32 values a packet (64 or 256); 0: every build.")
+
+
+@app.callback()
+def _group() -> None:
+    """Hold a data plane to the conformance cases, or to another."""
+
+
+@app.command()
+def conformance(
+    device: Annotated[str, DEVICE] = "soft",
+    port_map: Annotated[list[str] | None, PORT_MAP] = None,
+    values: Annotated[int, VALUES] = 0,
+    only: Annotated[
+        str, typer.Option(metavar="PATTERN", help='Cases by name, as "repeat/*".')
+    ] = "*",
+    show: Annotated[bool, typer.Option("--list", help="Say what the cases are; run none.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Run the conformance cases on a device. Exit code 1 when one of them fails."""
+    cases = _chosen(values, only)
+    if show:
+        rows = [{"case": case.name, "values": case.values, "about": case.about} for case in cases]
+        emit(rows, as_json)
+        return
+    with open_device(device, port_map or ()) as under_test, progress_bar() as progress:
+        task = progress.add_task(under_test.name, total=len(cases))
+        verdicts = []
+        for case in cases:
+            progress.update(task, description=f"{under_test.name}: {case.name}")
+            verdicts.append(run_case(case, under_test))
+            progress.advance(task)
+    _report(device, verdicts, as_json)
+
+
+@app.command()
+def diff(
+    device: Annotated[str, DEVICE] = "soft",
+    against: Annotated[
+        str, typer.Option(metavar="NAME", help="The reference: it steers the traffic.")
+    ] = "model",
+    port_map: Annotated[list[str] | None, PORT_MAP] = None,
+    packets: Annotated[
+        int, typer.Option(min=1, help="Packets to compare, for each build.")
+    ] = 10_000,
+    values: Annotated[int, VALUES] = 0,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same packets.")] = 1,
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where a difference is written.")
+    ] = Path("ina-difference"),
+    minimise_s: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Time to look for a shorter case.")
+    ] = 120.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Send the same random, mutated and hostile packets to two devices; compare all that leaves.
+
+    Exit code 1 at the first difference: it is minimised and written as a case and as pcap files.
+    """
+    wanted = builds(values)
+    done = []
+    with (
+        open_device(against) as reference,
+        open_device(device, port_map or ()) as under_test,
+        progress_bar() as progress,
+    ):
+        for build in wanted:
+            what = f"{against} and {device}, {build} values"
+            task = progress.add_task(what, total=packets)
+            comparison = Comparison(reference, under_test, build, seed)
+            finding = comparison.run(packets, partial(progress.advance, task))
+            done.append({"values": build, **asdict(comparison.tally)})
+            if finding is not None:
+                progress.update(task, description=f"{what}: looking for a shorter case")
+                finding = minimise(finding, reference, under_test, budget_s=minimise_s)
+                written = save_finding(finding, device, under_test, out)
+                break
+        else:
+            finding, written = None, []
+    document = {
+        "device": device,
+        "against": against,
+        "seed": seed,
+        "builds": done,
+        "differences": list(finding.differences) if finding else [],
+        "files": [str(path) for path in written],
+    }
+    emit(document, as_json, _told(document))
+    raise typer.Exit(int(finding is not None))
+
+
+@app.command()
+def replay(
+    file: Annotated[Path, typer.Argument(help="A case, as `ina test diff` writes it.")],
+    device: Annotated[str, DEVICE] = "soft",
+    port_map: Annotated[list[str] | None, PORT_MAP] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Run a case of a file on a device. Exit code 1 when the device does otherwise."""
+    case = load_case(file)
+    with open_device(device, port_map or ()) as under_test:
+        verdict = run_case(case, under_test)
+    _report(device, [verdict], as_json)
+
+
+def progress_bar() -> Progress:
+    """On stderr, and gone when it is done."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console(stderr=True),
+        transient=True,
+    )
+
+
+def builds(values: int) -> Sequence[int]:
+    """The builds that ``--values`` means. Raises InvalidInputError."""
+    if values == 0:
+        return VALUES_PER_PACKET_BUILDS
+    if values not in VALUES_PER_PACKET_BUILDS:
+        known = ", ".join(map(str, VALUES_PER_PACKET_BUILDS))
+        raise InvalidInputError(f"--values {values}: there are builds with {known} values a packet")
+    return (values,)
+
+
+def _chosen(values: int, only: str) -> list[Case]:
+    cases = [
+        case for build in builds(values) for case in all_cases(build) if fnmatch(case.name, only)
+    ]
+    if not cases:
+        raise InvalidInputError(f"--only {only!r}: no case has such a name (see --list)")
+    return cases
+
+
+def _told(document: dict[str, Any]) -> str:
+    names = f"{document['against']} and {document['device']}, seed {document['seed']}"
+    lines = [
+        f"{names}, {build['values']} values a packet: {build['packets']} packets in, "
+        f"{build['left']} out, {build['counters']} counters compared"
+        for build in document["builds"]
+    ]
+    lines += [f"difference: {line}" for line in document["differences"]]
+    lines += [f"written: {file}" for file in document["files"]]
+    return "\n".join(lines if document["differences"] else [*lines, "no difference"])
+
+
+def _report(device: str, verdicts: list[Verdict], as_json: bool) -> None:
+    failed = [verdict for verdict in verdicts if verdict.differences]
+    skipped = [verdict for verdict in verdicts if verdict.skipped]
+    green = len(verdicts) - len(failed) - len(skipped)
+    if as_json:
+        document: dict[str, Any] = {
+            "device": device,
+            "green": green,
+            "failed": [
+                {
+                    "case": verdict.case.name,
+                    "values": verdict.case.values,
+                    "about": verdict.case.about,
+                    "differences": verdict.differences,
+                }
+                for verdict in failed
+            ],
+            "skipped": [
+                {"case": v.case.name, "values": v.case.values, "why": v.skipped} for v in skipped
+            ],
+        }
+        emit(document, True)
+    else:
+        rows = [
+            *(
+                ("FAILS", v.case.values, v.case.name, line)
+                for v in failed
+                for line in v.differences
+            ),
+            *(("not run", v.case.values, v.case.name, v.skipped) for v in skipped),
+        ]
+        if rows:
+            emit(None, False, table(["", "values", "case", "why"], rows))
+        console().print(
+            f"{device}: {green} cases green, {len(failed)} failed, {len(skipped)} not run"
+        )
+    raise typer.Exit(int(bool(failed)))

@@ -1,0 +1,1 @@
+"""Emulated networks on one machine: switches, links, hosts in namespaces, a controller."""

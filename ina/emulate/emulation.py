@@ -1,0 +1,216 @@
+"""A whole network, from nothing to ready, and back to nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ina.emulate import namespaces, nodes, remains, wiring
+from ina.emulate.capture import capture_command
+from ina.emulate.errors import EmulationError
+from ina.emulate.processes import Logged, environment, last_line, within
+from ina.emulate.programming import SwitchPlan, plan_switches
+from ina.emulate.topology import Topology
+from ina.errors import DeadlineError
+
+Progress = Callable[[str], None]
+PROGRAM_TIMEOUT_S = 240.0
+"""A soft switch may have to compile the program, on a busy machine."""
+CONTROLLER_TIMEOUT_S = 120.0
+COMMAND_TIMEOUT_S = 60.0
+_POLL_S = 0.2
+
+
+@dataclass(frozen=True)
+class Emulation:
+    """A network that is up."""
+
+    state: remains.State
+    processes: tuple[Logged, ...]
+
+    def check(self) -> None:
+        """Raises :class:`EmulationError` if a switch or the controller has ended."""
+        for process in self.processes:
+            process.check()
+
+    def hold(self) -> None:
+        """Returns never; raises :class:`EmulationError` when a part ends. Signals end it."""
+        while True:
+            self.check()
+            time.sleep(_POLL_S)
+
+
+@contextlib.contextmanager
+def emulate(
+    topology: Topology, folder: Path, progress: Progress, *, pcap: bool = False
+) -> Iterator[Emulation]:
+    """The network of ``topology``, with logs (and pcap files) in ``folder``, until the block ends.
+
+    However it ends, its namespaces, interfaces and processes are gone then. Raises
+    :class:`EmulationError`, :class:`UnavailableError` (one of this name runs),
+    :class:`MissingToolError`, :class:`TopologyError`, :class:`DeadlineError`.
+    """
+    namespaces.require_privileges()
+    nodes.require_switches(topology)
+    config = nodes.controller_config(topology) if topology.aggregator else None
+    plans = plan_switches(topology, config.switch.values if config else 0)
+    spaces = wiring.namespaces_of(topology)
+    folder.mkdir(parents=True, exist_ok=True)
+    with remains.claimed(topology.name):
+        left = namespaces.networks().get(topology.name, [])
+        if left:
+            progress(f"removing what a killed emulation {topology.name} left")
+            namespaces.remove(left)
+        processes: list[Logged] = []
+        try:
+            progress(f"namespaces and links: {len(spaces)} and {len(topology.links)}")
+            wiring.build(topology)
+            if pcap:
+                processes.append(_start_capture(topology, folder))
+            processes += _start_switches(topology, folder, progress)
+            _program(topology, plans, processes, folder, progress)
+            if config is not None:
+                progress("starting the controller")
+                processes.append(_start_controller(topology, config, folder))
+            _run_commands(topology, progress)
+            state = _state(topology, folder)
+            remains.publish(state)
+            yield Emulation(state, tuple(processes))
+        finally:
+            with _undisturbed():
+                progress("removing the network")
+                for process in reversed(processes):
+                    process.stop()
+                namespaces.remove(spaces)
+
+
+def _start_capture(topology: Topology, folder: Path) -> Logged:
+    interfaces = [
+        f"{switch.name}-p{port}"
+        for switch in topology.switches
+        for port in topology.ports(switch.name)
+    ]
+    (folder / "pcap").mkdir(exist_ok=True)
+    process = Logged(
+        "the packet capture",
+        namespaces.namespace(topology.name, wiring.NET),
+        capture_command(folder / "pcap", interfaces),
+        folder / "capture.log",
+        environment(),
+    )
+    process.await_line("ready", CONTROLLER_TIMEOUT_S)
+    return process
+
+
+def _start_switches(topology: Topology, folder: Path, progress: Progress) -> list[Logged]:
+    net = namespaces.namespace(topology.name, wiring.NET)
+    started = []
+    for switch in topology.switches:
+        progress(f"starting switch {switch.name} ({switch.kind})")
+        log = folder / f"{switch.name}.log"
+        command = nodes.switch_command(topology, switch)
+        started.append(Logged(f"switch {switch.name}", net, command, log, environment()))
+    return started
+
+
+def _program(
+    topology: Topology,
+    plans: list[SwitchPlan],
+    switches: list[Logged],
+    folder: Path,
+    progress: Progress,
+) -> None:
+    progress("setting the switches' programs and tables")
+    log, plan_file = folder / "programming.log", folder / "switches.json"
+    plan_file.write_bytes(msgspec.json.format(msgspec.json.encode(plans)))
+    net = namespaces.namespace(topology.name, wiring.NET)
+    command = within(net, [sys.executable, "-m", "ina.emulate.program_switches"])
+    with plan_file.open("rb") as source, log.open("wb") as sink:
+        process = subprocess.Popen(
+            command, stdin=source, stdout=sink, stderr=sink, env=environment(),
+            start_new_session=True,
+        )  # fmt: skip
+    deadline = time.monotonic() + PROGRAM_TIMEOUT_S
+    while process.poll() is None:
+        for switch in switches:
+            switch.check()
+        if time.monotonic() >= deadline:
+            raise DeadlineError(f"the switches are not programmed after {PROGRAM_TIMEOUT_S:g} s")
+        time.sleep(_POLL_S)
+    if process.returncode:
+        raise EmulationError(last_line(log))
+
+
+def _start_controller(topology: Topology, config: msgspec.Struct, folder: Path) -> Logged:
+    file = folder / "controller.toml"
+    file.write_text(nodes.controller_toml(msgspec.to_builtins(config)))
+    process = Logged(
+        "the controller",
+        namespaces.namespace(topology.name, wiring.NET),
+        [sys.executable, "-m", "ina", "controller", "run", str(file)],
+        folder / "controller.log",
+        environment(),
+    )
+    process.await_line("ready: ", CONTROLLER_TIMEOUT_S)
+    return process
+
+
+def _run_commands(topology: Topology, progress: Progress) -> None:
+    for host in topology.hosts:
+        space = namespaces.namespace(topology.name, host.name)
+        for text in host.commands:
+            try:
+                done = subprocess.run(
+                    within(space, ["sh", "-c", text]), capture_output=True, text=True,
+                    timeout=COMMAND_TIMEOUT_S, check=False,
+                )  # fmt: skip
+            except subprocess.TimeoutExpired:
+                raise DeadlineError(
+                    f"host {host.name}: {text}: no end in {COMMAND_TIMEOUT_S:g} s"
+                ) from None
+            if done.returncode:
+                said = done.stderr.strip().partition("\n")[0]
+                what = f"host {host.name}: {text}: exit code {done.returncode}: {said}"
+                if not host.commands_may_fail:
+                    raise EmulationError(what)
+                progress(f"warning: {what}")
+
+
+def _state(topology: Topology, folder: Path) -> remains.State:
+    return remains.State(
+        name=topology.name,
+        pid=os.getpid(),
+        folder=str(folder.resolve()),
+        hosts=[
+            remains.HostState(
+                host.name,
+                str(host.address.ip),
+                namespaces.namespace(topology.name, host.name),
+            )
+            for host in topology.hosts
+        ],
+        switches={switch.name: switch.kind for switch in topology.switches},
+        controller=nodes.CONTROLLER if topology.aggregator else "",
+        net=namespaces.namespace(topology.name, wiring.NET),
+    )
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A second Ctrl-C must not leave half of a network behind."""
+    stop = namespaces.STOP_SIGNALS
+    former = {number: signal.signal(number, signal.SIG_IGN) for number in stop}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)

@@ -1,0 +1,17 @@
+"""What can go wrong with an emulation."""
+
+from __future__ import annotations
+
+from ina.errors import InaError, InvalidInputError
+
+
+class TopologyError(InvalidInputError):
+    """A topology file is wrong; the message has the file, the key and the problem."""
+
+
+class EmulationError(InaError):
+    """The network could not be built, or a part of it stopped; the message says which."""
+
+
+class JobFailedError(InaError):
+    """A rank of the job ended with an error; the message has its host, exit code and log."""

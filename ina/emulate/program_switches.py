@@ -1,0 +1,134 @@
+"""Sets programs and entries: ``python -m ina.emulate.program_switches`` within ``net``.
+
+A process of its own, because gRPC's threads stay in the namespace that the process began in. Plans
+come as JSON on stdin; each switch that is done is named on a line of stdout; an error is one line
+on stderr and exit code 2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from finsy import (
+    P4CloneSessionEntry,
+    P4MulticastGroupEntry,
+    P4Schema,
+    P4TableAction,
+    P4TableEntry,
+    P4TableMatch,
+)
+from finsy.p4schema import P4MatchType
+
+from ina.controller.errors import SwitchError
+from ina.controller.southbound import P4RuntimeSession
+from ina.emulate.errors import EmulationError
+from ina.emulate.programming import ELECTION_ID, EntryPlan, Replica, SwitchPlan
+from ina.errors import InaError
+from ina.p4 import CompiledProgram
+
+START_TIMEOUT_S = 60.0
+_RETRY_S = 0.2
+
+
+async def program(plan: SwitchPlan) -> None:
+    """Waits until the switch serves P4Runtime, then gives it all of ``plan``.
+
+    Raises :class:`SwitchError` (nobody answers; it refuses the program or an entry),
+    :class:`EmulationError` (an entry does not fit the P4Info).
+    """
+    session = await _connect(plan)
+    try:
+        files = CompiledProgram(Path(plan.p4info), Path(plan.bmv2_json), "")
+        await session.set_pipeline(files)
+        schema = P4Schema(files.p4info, files.bmv2_json)
+        entries = [(entry, _entry(plan, schema, entry)) for entry in plan.entries]
+        await session.insert([made for entry, made in entries if not entry.default_action])
+        await session.modify([made for entry, made in entries if entry.default_action])
+        await session.insert(
+            [
+                P4MulticastGroupEntry(group.multicast_group_id, replicas=_replicas(group.replicas))
+                for group in plan.groups
+            ]
+        )
+        await session.insert(
+            [
+                P4CloneSessionEntry(clone.clone_session_id, replicas=_replicas(clone.replicas))
+                for clone in plan.clones
+            ]
+        )
+    finally:
+        await session.close()
+
+
+async def _connect(plan: SwitchPlan) -> P4RuntimeSession:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while True:
+        try:
+            return await P4RuntimeSession.connect(
+                plan.address, plan.device_id, election_id=ELECTION_ID, timeout_s=5.0
+            )
+        except SwitchError:
+            if time.monotonic() >= deadline:
+                raise
+        await asyncio.sleep(_RETRY_S)
+
+
+def _entry(plan: SwitchPlan, schema: P4Schema, entry: EntryPlan) -> P4TableEntry:
+    try:
+        fields = schema.tables[entry.table].match_fields
+        match = {
+            name: _value(fields[name].match_type, value) for name, value in entry.match.items()
+        }
+    except (KeyError, ValueError) as error:
+        raise EmulationError(f"{plan.name}: table {entry.table}: {error}") from None
+    return P4TableEntry(
+        entry.table,
+        match=None if entry.default_action else P4TableMatch(match),
+        action=P4TableAction(entry.action_name, **entry.action_params),
+        is_default_action=entry.default_action,
+        priority=entry.priority,
+    )
+
+
+def _value(kind: P4MatchType | str, value: Any) -> str:
+    """In finsy's notation, which depends on the kind of match where there are two values."""
+    if not isinstance(value, list):
+        return str(value)
+    if len(value) == 1:
+        return str(value[0])
+    first, second = value
+    match kind:
+        case P4MatchType.LPM:
+            return f"{first}/{second}"
+        case P4MatchType.TERNARY:
+            return f"{first}/&{second}"
+        case P4MatchType.RANGE:
+            return f"{first}...{second}"
+    raise ValueError(f"{value}: two values, for a match that has one")
+
+
+def _replicas(replicas: list[Replica]) -> list[tuple[int, int]]:
+    return [(copy.egress_port, copy.instance) for copy in replicas]
+
+
+async def _main() -> None:
+    plans = msgspec.json.decode(sys.stdin.buffer.read(), type=list[SwitchPlan])
+    for plan in plans:
+        try:
+            await program(plan)
+        except (SwitchError, OSError) as error:
+            raise EmulationError(f"{plan.name}: {error}") from None
+        print(plan.name, flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(_main())
+    except InaError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,172 @@
+"""What shall be emulated, whichever file described it: hosts, switches, links. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Address, IPv4Interface
+from pathlib import Path
+from typing import Any, Literal
+
+from ina.emulate.errors import TopologyError
+
+SwitchKind = Literal["soft", "bmv2"]
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,7}")
+"""Of hosts and switches: with a port behind it, it is an interface's name of 15 bytes at most."""
+NETWORK_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,23}")
+MAC = re.compile(r"([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}")
+
+DEFAULT_QUEUE_KIB = 512
+"""Of a link with a bandwidth. A worker's window of 256 packets of 1 KiB fits in."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """One host; its interface is always eth0."""
+
+    name: str
+    address: IPv4Interface
+    mac: str
+    commands: tuple[str, ...] = ()
+    """Run on it by a shell when the network is up."""
+    commands_may_fail: bool = False
+    """As in the p4lang tutorials, where nobody looks: then it is only told."""
+
+
+@dataclass(frozen=True)
+class Switch:
+    """One switch."""
+
+    name: str
+    kind: SwitchKind
+    loss_rate: float = 0.0
+    """Share of packets that each of its ports drops, in each direction; soft switch only."""
+    loss_seed: int = 0
+    runtime_json: Path | None = None
+    """Somebody else's program and table entries. Without: ina's."""
+
+
+@dataclass(frozen=True)
+class End:
+    """Where a link ends: a host's eth0 (``port`` None), or a port of a switch."""
+
+    node: str
+    port: int | None = None
+
+    def __str__(self) -> str:
+        return self.node if self.port is None else f"{self.node}-p{self.port}"
+
+
+@dataclass(frozen=True)
+class Link:
+    """A cable."""
+
+    ends: tuple[End, End]
+    bandwidth_mbit: float | None = None
+    """In each direction; None: as fast as the machine."""
+    queue_kib: int = DEFAULT_QUEUE_KIB
+    """At each end, for what has to wait; more is dropped. Without a bandwidth nothing waits."""
+    loss_rate: float = 0.0
+    """Share of packets lost in each direction; needs a soft switch at one end."""
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A checked network."""
+
+    name: str
+    source: Path
+    hosts: tuple[Host, ...]
+    switches: tuple[Switch, ...]
+    links: tuple[Link, ...]
+    aggregator: str | None
+    """The switch that sums, which the controller programs; None: none runs ina's program."""
+    aggregator_address: IPv4Address | None
+    """Where workers send to."""
+    controller: dict[str, Any]
+    """Keys of the controller's configuration beside those that follow from the topology."""
+
+    def host(self, name: str) -> Host:
+        """Raises :class:`TopologyError` if there is none of this name."""
+        for host in self.hosts:
+            if host.name == name:
+                return host
+        known = ", ".join(host.name for host in self.hosts)
+        raise TopologyError(f"{self.source}: no host {name}: have {known}")
+
+    def device_id(self, switch: str) -> int:
+        """P4Runtime device id: the switches' order, from 1."""
+        return [s.name for s in self.switches].index(switch) + 1
+
+    def ports(self, switch: str) -> dict[int, tuple[Link, End]]:
+        """By port number: the link there, and its other end."""
+        found = {}
+        for link in self.links:
+            for end, other in (link.ends, link.ends[::-1]):
+                if end.node == switch and end.port is not None:
+                    found[end.port] = (link, other)
+        return dict(sorted(found.items()))
+
+    def ports_towards(self, target: str) -> dict[str, int]:
+        """By switch: the port of a shortest way to ``target``, a host or a switch."""
+        ways: dict[str, int] = {}
+        seen, frontier = {target}, [target]
+        while frontier:
+            reached = []
+            for node in frontier:
+                for link in self.links:
+                    for end, other in (link.ends, link.ends[::-1]):
+                        if end.node == node and other.port is not None and other.node not in seen:
+                            seen.add(other.node)
+                            ways[other.node] = other.port
+                            reached.append(other.node)
+            frontier = reached
+        return ways
+
+    def arrival_port(self, host: str, target: str) -> int:
+        """The port of switch ``target`` at which frames of ``host`` to it arrive.
+
+        Where there are several shortest ways, frames of the other direction may take another one.
+        """
+        ways = self.ports_towards(target)
+        (here,) = (
+            other
+            for link in self.links
+            for end, other in (link.ends, link.ends[::-1])
+            if end.node == host
+        )
+        while here.node != target:
+            _, here = self.ports(here.node)[ways[here.node]]
+        assert here.port is not None
+        return here.port
+
+    def switch_mac(self, switch: str) -> str:
+        """The address that frames to a switch itself carry."""
+        return f"02:69:6e:61:00:{self.device_id(switch):02x}"
+
+
+def with_kind(topology: Topology, kind: SwitchKind | None) -> Topology:
+    """The same network of other switches. Raises :class:`TopologyError`: they cannot do it."""
+    if kind is not None:
+        switches = tuple(replace(switch, kind=kind) for switch in topology.switches)
+        topology = replace(topology, switches=switches)
+    check_loss(topology)
+    return topology
+
+
+def check_loss(topology: Topology) -> None:
+    """Only the soft switch can lose packets on purpose. Raises :class:`TopologyError`."""
+    kinds = {switch.name: switch.kind for switch in topology.switches}
+    how = "BMv2 loses no packets on purpose; use a soft switch, or a small queue_kib"
+    for switch in topology.switches:
+        if switch.kind == "bmv2" and switch.loss_rate:
+            raise TopologyError(f"{topology.source}: switches.{switch.name}.loss_rate: {how}")
+    for index, link in enumerate(topology.links):
+        if link.loss_rate and "soft" not in {kinds.get(end.node) for end in link.ends}:
+            raise TopologyError(f"{topology.source}: links[{index}].loss_rate: {how}")
+
+
+def derived_mac(address: IPv4Address) -> str:
+    """02:00 and the IPv4 address, as the controller derives it."""
+    return "02:00:" + ":".join(f"{byte:02x}" for byte in address.packed)

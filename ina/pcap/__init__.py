@@ -1,0 +1,17 @@
+"""Reading capture files: packets of ina in them, and the life of one slot."""
+
+from ina.pcap.errors import CaptureError
+from ina.pcap.follow import Event, SlotLife, follow
+from ina.pcap.packets import Packet, packets_of
+from ina.pcap.reader import Capture, CapturedFrame
+
+__all__ = [
+    "Capture",
+    "CaptureError",
+    "CapturedFrame",
+    "Event",
+    "Packet",
+    "SlotLife",
+    "follow",
+    "packets_of",
+]

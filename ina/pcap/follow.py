@@ -1,0 +1,232 @@
+"""The life of one slot, packet by packet: the reference slot is fed what the capture shows.
+
+What a capture cannot show is said, not guessed: a packet that was lost behind the place of the
+capture looks as if it had arrived, and one that passed elsewhere is missing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ina.pcap.packets import Packet
+from ina.pcap.rounds import Round, workers_in
+from ina.protocol.codec import Header
+from ina.protocol.slot_model import Contribution, Outcome, Slot, Tag
+from ina.protocol.spec import MAX_WORKERS, Kind
+
+_EPOCHS = 1 << 16  # the header carries 16 bits of the epoch
+
+
+@dataclass(frozen=True)
+class Event:
+    """One packet of the slot and what it did; ``have`` and ``missing``: workers, afterwards."""
+
+    packet: Packet
+    header: Header
+    what: str
+    have: list[int]
+    missing: list[int]
+    note: str = ""  # what is odd about it, or cannot be seen in this capture
+
+
+@dataclass
+class SlotLife:
+    """Everything a capture tells of one slot. ``workers_known``: results have named all workers,
+    or the caller has; otherwise ``workers`` are those that sent anything for the job."""
+
+    job: int
+    slot: int
+    workers: list[int]
+    workers_known: bool
+    events: list[Event] = field(default_factory=list)
+    rounds: list[Round] = field(default_factory=list)
+
+
+class _JobBits:
+    """The bitmap of the job's workers in each of its epochs, from everything it sent."""
+
+    def __init__(self, worker_count: int | None) -> None:
+        self._given = (1 << worker_count) - 1 if worker_count else 0
+        self._in_results: dict[int, int] = defaultdict(int)
+        self._senders: dict[int, int] = defaultdict(int)
+
+    def learn(self, header: Header) -> None:
+        if header.kind is Kind.RESULT:
+            self._in_results[header.epoch] |= header.contributors
+        elif header.kind is Kind.CONTRIBUTION:
+            self._senders[header.epoch] |= 1 << header.worker
+
+    def of(self, epoch: int) -> int:
+        return self._given or self._in_results.get(epoch, 0) or self._senders.get(epoch, 0)
+
+    @property
+    def known(self) -> bool:
+        return bool(self._given) or set(self._senders) <= set(self._in_results)
+
+    @property
+    def union(self) -> int:
+        bits = 0
+        for epoch in {*self._in_results, *self._senders}:
+            bits |= self.of(epoch)
+        return bits or self._given
+
+
+class _Epochs:
+    """Epochs of a job as numbers that grow beyond the header's 16 bits, and when each began."""
+
+    def __init__(self) -> None:
+        self._first_ns: dict[int, int] = {}  # by the header's 16 bits
+        self._newest: list[tuple[int, int]] = []  # since when, which; oldest first
+
+    def learn(self, header: Header, time_ns: int) -> None:
+        known_ns = self._first_ns.setdefault(header.epoch, time_ns)
+        self._first_ns[header.epoch] = min(known_ns, time_ns)
+
+    def place(self, header: Header, time_ns: int) -> tuple[Tag, bool]:
+        """Whose round it is, and whether a newer epoch had been seen by then."""
+        if not self._newest:
+            self._put_in_order()
+        newest = next(epoch for since_ns, epoch in reversed(self._newest) if since_ns <= time_ns)
+        epoch = _unwrap(header.epoch, newest)
+        return Tag(epoch, header.seq), epoch < newest
+
+    def _put_in_order(self) -> None:
+        newest = 0
+        for since_ns, low in sorted((ns, epoch) for epoch, ns in self._first_ns.items()):
+            epoch = _unwrap(low, newest) if newest else _EPOCHS + low
+            newest = max(newest, epoch)  # the job was admitted again
+            self._newest.append((since_ns, newest))
+
+
+def _unwrap(low: int, near: int) -> int:
+    """The number with these 16 low bits that is nearest."""
+    ahead = (low - near) % _EPOCHS
+    return near + ahead - (_EPOCHS if ahead >= _EPOCHS // 2 else 0)
+
+
+def follow(
+    packets: Iterable[Packet], job: int, slot: int, *, worker_count: int | None = None
+) -> SlotLife:
+    """Follows ``slot`` (index within the job's range) of job number ``job``.
+
+    ``packets`` in any order: they are sorted by time, for a capture of several interfaces is not
+    quite in order. ``worker_count`` 1..32: of the job; None: from the contributors of any result
+    of the job, or else the workers that sent something.
+    """
+    bits, epochs = _JobBits(worker_count), _Epochs()
+    kept: list[tuple[Packet, Header]] = []
+    for packet in packets:
+        header = packet.header
+        if header is not None and not packet.problem and header.job == job:
+            if header.worker >= MAX_WORKERS:
+                continue
+            bits.learn(header)
+            epochs.learn(header, packet.time_ns)
+            if header.slot == slot:
+                kept.append((packet, header))
+    kept.sort(key=lambda pair: pair[0].time_ns)
+    life = SlotLife(job, slot, workers_in(bits.union), bits.known)
+    follower = _Follower(life, bits)
+    for packet, header in kept:
+        tag, is_old = epochs.place(header, packet.time_ns)
+        follower.feed(packet, header, tag, is_old)
+    return life
+
+
+class _Follower:
+    """Feeds the reference slot and writes down what it answers."""
+
+    def __init__(self, life: SlotLife, bits: _JobBits) -> None:
+        self._life = life
+        self._bits = bits
+        self._slot = Slot()
+        self._rounds: dict[Tag, Round] = {}
+        self._senders: dict[tuple[int, int], tuple[object, int]] = {}  # by epoch and worker
+
+    def feed(self, packet: Packet, header: Header, tag: Tag, is_old: bool) -> None:
+        if header.kind is Kind.RESULT:
+            self._result(packet, header, tag)
+        elif header.kind is not Kind.CONTRIBUTION:
+            self._tell(packet, header, header.kind.name.lower(), self._rounds.get(tag))
+        elif not self._bits.of(header.epoch) >> header.worker & 1:
+            self._tell(packet, header, "refused: not a worker of the job", None)
+        elif is_old:
+            self._tell(packet, header, "refused: an older epoch of the job", None)
+        else:
+            self._contribution(packet, header, tag)
+
+    def _contribution(self, packet: Packet, header: Header, tag: Tag) -> None:
+        before = self._rounds.get(self._slot.owner)
+        takes = tag != self._slot.owner
+        all_bits = self._bits.of(header.epoch)
+        outcome = self._slot.contribute(Contribution(tag, 1 << header.worker), all_bits)
+        note = self._other_sender(packet, header)
+        if outcome is Outcome.STALE:
+            self._tell(packet, header, "stale: dropped", self._rounds.get(tag), note)
+            return
+        round_ = self._round(tag, header)
+        round_.joined.setdefault(header.worker, packet.time_ns)
+        if outcome in (Outcome.REPLAY, Outcome.DUPLICATE):
+            what = "is in already: dropped"
+            round_.asked_again[header.worker] += 1
+            if outcome is Outcome.REPLAY:
+                what = "asks again: the result goes to it alone"
+                if not round_.results:
+                    note = note or "no result seen yet: a contribution or the results were lost"
+        else:
+            round_.bitmap = self._slot.bitmap
+            what = "takes the slot" if takes else "joins"
+            note = note or (_too_early(before) if takes else "")
+            if outcome is Outcome.RESULT:
+                round_.complete_ns = packet.time_ns
+                what += ", as the last: the result goes to all"
+        self._tell(packet, header, what, round_, note)
+
+    def _result(self, packet: Packet, header: Header, tag: Tag) -> None:
+        round_ = self._round(tag, header)
+        note = ""
+        if not round_.complete:  # contributions passed elsewhere, or before the capture began
+            round_.bitmap |= header.contributors
+            round_.complete_ns = packet.time_ns
+            if round_.unseen:
+                note = f"no contribution of {_names(round_.unseen)} in this capture"
+        if tag == self._slot.owner or tag.is_newer(self._slot.owner):
+            self._slot.owner, self._slot.bitmap = tag, round_.bitmap
+        round_.results[header.worker] += 1
+        seen, asked = round_.results[header.worker], round_.asked_again[header.worker]
+        if seen > 1 + asked:
+            note = "not asked for in this capture: a copy, or captured in two places"
+        what = f"result to worker {header.worker}" + (", again" if seen > 1 else "")
+        self._tell(packet, header, what, round_, note)
+
+    def _other_sender(self, packet: Packet, header: Header) -> str:
+        """A switch admits a worker from one address and UDP port only."""
+        source = (packet.datagram.src, packet.datagram.src_port)
+        first = self._senders.setdefault((header.epoch, header.worker), source)
+        return "" if source == first else f"worker {header.worker} sent from {first[0]}:{first[1]}"
+
+    def _round(self, tag: Tag, header: Header) -> Round:
+        if tag not in self._rounds:
+            self._rounds[tag] = Round(tag, self._bits.of(header.epoch))
+            self._life.rounds.append(self._rounds[tag])
+        return self._rounds[tag]
+
+    def _tell(
+        self, packet: Packet, header: Header, what: str, round_: Round | None, note: str = ""
+    ) -> None:
+        have = workers_in(round_.bitmap) if round_ else []
+        missing = round_.missing if round_ else []
+        self._life.events.append(Event(packet, header, what, have, missing, note))
+
+
+def _too_early(before: Round | None) -> str:
+    """A worker takes a slot only when the round before it is over everywhere."""
+    if before is None or before.complete:
+        return ""
+    return f"but the round of seq {before.tag.seq} before it lacks {_names(before.missing)}"
+
+
+def _names(workers: list[int]) -> str:
+    return ", ".join(map(str, workers))

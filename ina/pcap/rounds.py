@@ -1,0 +1,54 @@
+"""One round of a slot as a capture shows it: who joined when, what came back, who is missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from ina.protocol.slot_model import Tag
+from ina.protocol.spec import MAX_WORKERS
+
+
+def workers_in(bitmap: int) -> list[int]:
+    """The workers whose bits are set, in order."""
+    return [worker for worker in range(MAX_WORKERS) if bitmap >> worker & 1]
+
+
+@dataclass
+class Round:
+    """``joined``: each worker's first contribution that the capture has, in order; time in ns."""
+
+    tag: Tag
+    all_bits: int  # of the workers that make the round complete
+    joined: dict[int, int] = field(default_factory=dict)
+    bitmap: int = 0  # who is in it, by contributions seen or by a result's word
+    complete_ns: int | None = None  # when the last contribution, or the first result, was seen
+    results: Counter[int] = field(default_factory=Counter)  # results seen, by receiver
+    asked_again: Counter[int] = field(default_factory=Counter)  # contributions after the first
+
+    @property
+    def complete(self) -> bool:
+        """Whether the capture shows that every worker is in it."""
+        return self.complete_ns is not None
+
+    @property
+    def missing(self) -> list[int]:
+        """The workers that the round still waits for, as far as the capture tells."""
+        return workers_in(self.all_bits & ~self.bitmap)
+
+    @property
+    def unseen(self) -> list[int]:
+        """The workers that are in the sum, while the capture has no contribution of theirs."""
+        return [worker for worker in workers_in(self.bitmap) if worker not in self.joined]
+
+    @property
+    def without_result(self) -> list[int]:
+        """The workers to which the capture shows no result."""
+        return [worker for worker in workers_in(self.all_bits) if not self.results[worker]]
+
+    @property
+    def span_ns(self) -> int | None:
+        """From the first contribution seen to completion."""
+        if self.complete_ns is None or not self.joined:
+            return None
+        return self.complete_ns - min(self.joined.values())

@@ -1,0 +1,126 @@
+"""BMv2 (``simple_switch_grpc``) as a device, on virtual cables in a namespace of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+
+from ina.errors import MissingToolError
+from ina.p4 import names
+from ina.testing.device import Program, pool_program
+from ina.testing.errors import DeviceError
+from ina.testing.links import Links, cannot_link
+from ina.testing.p4runtime_device import P4RuntimeDevice
+from ina.testing.soft_device import PORTS
+
+BMV2 = "simple_switch_grpc"
+_DEVICE_ID = 1
+_STOP_S = 10.0
+
+
+class Bmv2Device(P4RuntimeDevice):
+    """A ``simple_switch_grpc`` process. P4Runtime goes over a UNIX socket, so no port is taken."""
+
+    def __init__(
+        self,
+        *,
+        ports: int = PORTS,
+        log: Path | None = None,
+        program_of: Callable[[int], Program] = pool_program,
+    ) -> None:
+        """``log``: where BMv2 writes what it does with every packet (slow); None: nowhere."""
+        self._links = Links(ports)
+        self._log = log
+        self._open = ExitStack()
+        super().__init__(
+            "bmv2",
+            "",
+            _DEVICE_ID,
+            self._links.wire,
+            program_of=program_of,
+            patience_s=30.0,
+        )
+
+    def __enter__(self) -> Bmv2Device:
+        binary = find_bmv2()
+        with ExitStack() as undo:
+            undo.enter_context(self._links)
+            folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="ina-bmv2-")))
+            socket = folder / "p4runtime"
+            self._address = f"unix:{socket}"
+            process = subprocess.Popen(
+                self._command(binary, socket),
+                stdout=(folder / "out").open("wb"),
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+            )
+            undo.callback(_stop, process)
+            try:
+                super().__enter__()
+            except DeviceError as error:
+                said = (folder / "out").read_text(errors="replace").strip().splitlines()
+                why = said[-1] if said else "it said nothing"
+                raise DeviceError(f"{error}; {BMV2}: {why}") from None
+            undo.callback(super().__exit__, None, None, None)
+            self._open = undo.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open.close()
+
+    def _command(self, binary: Path, socket: Path) -> list[str]:
+        ends = [f"-i{port}@{end}" for port, end in self._links.switch_ends.items()]
+        log = (
+            ["-Lerror"]
+            if self._log is None
+            else ["--log-file", str(self._log), "--log-flush", "-Ltrace"]
+        )
+        return [
+            *("setpriv", "--pdeathsig", "KILL"),  # a kill of ours takes it along
+            *("ip", "netns", "exec", self._links.namespace, str(binary), "--no-p4"),
+            *("--device-id", str(_DEVICE_ID), *log, *ends),
+            *("--", "--grpc-server-addr", f"unix:{socket}", "--cpu-port", str(names.CPU_PORT)),
+        ]
+
+
+def find_bmv2() -> Path:
+    """What INA_BMV2 names, else simple_switch_grpc on PATH. Raises MissingToolError."""
+    named = os.environ.get("INA_BMV2")
+    found = shutil.which(named or BMV2)
+    if found is not None:
+        return Path(found)
+    if named:
+        raise MissingToolError(f"INA_BMV2={named} is not an executable file")
+    raise MissingToolError(
+        f"{BMV2} is not on PATH and INA_BMV2 is not set; build BMv2 with P4Runtime "
+        "(https://github.com/p4lang/behavioral-model, targets/simple_switch_grpc)"
+    )
+
+
+def cannot_run_bmv2() -> str:
+    """Why BMv2 cannot be run here; empty: it can."""
+    try:
+        find_bmv2()
+    except MissingToolError as error:
+        return str(error)
+    return cannot_link()
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_STOP_S)
+        return
+    process.kill()
+    process.wait()

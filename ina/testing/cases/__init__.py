@@ -1,0 +1,21 @@
+"""The conformance cases. Each says in one sentence what every data plane must do."""
+
+from __future__ import annotations
+
+from ina.testing.case import Case
+from ina.testing.cases import (
+    admission,
+    counters,
+    forwarding,
+    malformed,
+    merging,
+    multicast,
+    slot_rows,
+)
+
+TOPICS = (slot_rows, merging, admission, malformed, multicast, forwarding, counters)
+
+
+def all_cases(values: int) -> list[Case]:
+    """Every case for the build with ``values`` values a packet; their names are unique."""
+    return [case for topic in TOPICS for case in topic.cases(values)]

@@ -1,0 +1,174 @@
+"""Who appears in the cases: a job's workers, what they send, what they must be sent back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ina.p4 import names
+from ina.protocol.codec import Header, encode
+from ina.protocol.layout import PLACES
+from ina.protocol.spec import HEADER_BYTES, UDP_PORT, DropReason, Kind
+from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job
+from ina.testing.case import Arrival
+from ina.testing.frames import RESULT_TTL, SWITCH_IPV4, SWITCH_MAC, Frame, PortFrame
+from ina.testing.state import Counter, CounterRef, Item, job_state, worker_mac
+
+STRANGER_PORT = 33
+"""A port behind which no worker is."""
+
+
+@dataclass(frozen=True)
+class Team:
+    """A job and the packets of its workers. Worker 0 is behind port 1, unless said otherwise."""
+
+    job: Job
+    values: int
+    """int32 values in a packet, as the program is built."""
+
+    @property
+    def state(self) -> tuple[Item, ...]:
+        """What the controller installs."""
+        return job_state(self.job)
+
+    @property
+    def ranks(self) -> range:
+        """The workers' numbers."""
+        return range(len(self.job.workers))
+
+    def header(self, worker: int, seq: int, count: int, /, **fields: Any) -> Header:
+        """A contribution's header; ``fields`` change it, by the names of the wire format."""
+        header = Header(
+            job=self.job.number,
+            epoch=self.job.epoch % (1 << EPOCH_BITS),
+            worker=worker,
+            slot=seq % self.job.slots,
+            value_count=count,
+            seq=seq,
+            contributors=1 << worker,
+        )
+        return replace(header, **fields)
+
+    def frame(
+        self, worker: int, seq: int, values: Sequence[int] | None = None, /, **fields: Any
+    ) -> Frame:
+        """A contribution as the worker's host sends it; no values: exponents only."""
+        numbers = [] if values is None else list(values)
+        payload = encode(self.header(worker, seq, len(numbers)), numbers)
+        payload = with_fields(payload, **fields)
+        at = self.job.workers[worker]
+        return Frame(payload, at.ipv4, at.udp_port, src_mac=worker_mac(at))
+
+    def sends(
+        self, worker: int, seq: int, values: Sequence[int] | None = None, /, **fields: Any
+    ) -> Arrival:
+        """The worker's contribution arrives; nothing leaves, unless :meth:`Arrival.gives` says."""
+        frame = self.frame(worker, seq, values, **fields)
+        return Arrival(self.job.workers[worker].port, frame.build())
+
+    def result(
+        self,
+        worker: int,
+        seq: int,
+        values: Sequence[int] | None = None,
+        tos: int | None = None,
+        **fields: Any,
+    ) -> PortFrame:
+        """The sum as it must reach a worker; ``fields`` are what the slot has gathered."""
+        numbers = [] if values is None else list(values)
+        all_of_them = {"kind": Kind.RESULT, "contributors": self.job.all_bits, **fields}
+        header = self.header(worker, seq, len(numbers), **all_of_them)
+        at = self.job.workers[worker]
+        frame = Frame(
+            encode(header, numbers),
+            src_ipv4=SWITCH_IPV4,
+            src_udp=UDP_PORT,
+            dst_mac=worker_mac(at),
+            src_mac=SWITCH_MAC,
+            dst_ipv4=at.ipv4,
+            dst_udp=at.udp_port,
+            ttl=RESULT_TTL,
+            udp_checksum=0,
+        )
+        return at.port, (frame if tos is None else replace(frame, tos=tos)).build()
+
+    def results(
+        self, seq: int, values: Sequence[int] | None = None, **fields: Any
+    ) -> tuple[PortFrame, ...]:
+        """The sum to all workers."""
+        return tuple(self.result(worker, seq, values, **fields) for worker in self.ranks)
+
+    def ones(self) -> list[int]:
+        """A packet full of 1."""
+        return [1] * self.values
+
+    def numbers(self, start: int) -> list[int]:
+        """A packet of values that differ, of both signs."""
+        return [(start * 7919 + 104729 * i) % 20011 - 10005 for i in range(self.values)]
+
+
+def team(
+    values: int,
+    size: int = 3,
+    *,
+    number: int = 1,
+    epoch: int = 0x0003_0009,
+    first_slot: int = 32,
+    slots: int = 8,
+    ports: Sequence[int] | None = None,
+) -> Team:
+    """A job of ``size`` workers, one behind each of the ports 1.., or behind ``ports``."""
+    at = range(1, size + 1) if ports is None else ports
+    workers = tuple(
+        Endpoint(port, 0x0A00_0001 + (number << 8) + rank, 4000 + rank)
+        for rank, port in enumerate(at)
+    )
+    return Team(Job(number, epoch, first_slot, slots, workers), values)
+
+
+def with_fields(payload: bytes, **fields: Any) -> bytes:
+    """The payload with header fields changed to any number that fits, also wrong ones."""
+    whole = int.from_bytes(payload[:HEADER_BYTES], "big")
+    for place in PLACES:
+        if place.name in fields:
+            whole &= ~(place.mask << place.header_shift)
+            whole |= int(fields[place.name]) << place.header_shift
+    return whole.to_bytes(HEADER_BYTES, "big") + payload[HEADER_BYTES:]
+
+
+def total(*parts: Sequence[int]) -> list[int]:
+    """The sum of packets, value by value, wrapping as int32."""
+    with np.errstate(over="ignore"):
+        sums = np.sum(np.array(parts, np.int64), axis=0).astype(np.int32)
+    return [int(value) for value in sums]
+
+
+def tally(
+    team: Team, *, drops: Mapping[DropReason, int] | None = None, **packets: int
+) -> dict[CounterRef, int]:
+    """Counters of a job by their short names (contributions, results, replays, duplicates, stale,
+    ecn_marks, unaddressed), and drops by reason. A stale packet or a duplicate is a drop, too."""
+    counts: dict[CounterRef, int] = {
+        Counter(_JOB_COUNTERS[name], team.job.number): count for name, count in packets.items()
+    }
+    reasons = {
+        DropReason.STALE: packets.get("stale", 0),
+        DropReason.DUPLICATE: packets.get("duplicates", 0),
+        **(drops or {}),
+    }
+    counts.update({Counter(names.DROPS, reason): count for reason, count in reasons.items()})
+    return counts
+
+
+_JOB_COUNTERS = {
+    "contributions": names.JOB_CONTRIBUTIONS,
+    "results": names.JOB_RESULTS,
+    "replays": names.JOB_REPLAYS,
+    "duplicates": names.JOB_DUPLICATES,
+    "stale": names.JOB_STALE,
+    "ecn_marks": names.JOB_ECN_MARKS,
+    "unaddressed": names.JOB_UNADDRESSED,
+}

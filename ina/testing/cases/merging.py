@@ -1,0 +1,246 @@
+"""What a slot gathers besides values: exponents, flags, marks of congestion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import permutations
+
+from ina.protocol.spec import DropReason, Flag, Kind, ValueType
+from ina.testing.case import Arrival, Case, Change
+from ina.testing.cases.actors import Team, tally, team, total
+from ina.testing.frames import CE
+
+STICKY = (Flag.ECN, Flag.OVERFLOW, Flag.NON_FINITE)
+PASSING = (Flag.RESEND, Flag.COLLISION, Flag.PARTIAL, 0x40, 0x80)
+
+
+def cases(values: int) -> Iterator[Case]:
+    """Exponents, flags, ECN, and the fields that are only carried."""
+    yield from exponents(values)
+    yield from flags(values)
+    yield from congestion(values)
+    yield from carried(values)
+
+
+def exponents(values: int) -> Iterator[Case]:
+    """A slot keeps the largest next_exponent."""
+    them = team(values)
+    ones, threes = them.ones(), [3] * values
+    for order in permutations((3, 200, 7)):
+        yield Case(
+            f"exponent/maximum-{'-'.join(map(str, order))}",
+            "The result carries the largest next_exponent of all contributions.",
+            values,
+            them.state,
+            (
+                them.sends(0, 4, ones, next_exponent=order[0]),
+                them.sends(1, 4, ones, next_exponent=order[1]),
+                them.sends(2, 4, ones, next_exponent=order[2]).gives(
+                    *them.results(4, threes, next_exponent=200)
+                ),
+                them.sends(1, 4, ones, next_exponent=255).gives(
+                    them.result(1, 4, threes, next_exponent=200)
+                ),
+            ),
+            tally(them, contributions=3, results=1, replays=1),
+        )
+    yield Case(
+        "exponent/round-without-values",
+        "Exponents are agreed without values; the result has none.",
+        values,
+        them.state,
+        (
+            them.sends(0, 2, next_exponent=9),
+            them.sends(1, 2, next_exponent=4),
+            them.sends(2, 2, next_exponent=11).gives(*them.results(2, next_exponent=11)),
+        ),
+        tally(them, contributions=3, results=1),
+    )
+    yield Case(
+        "exponent/new-round-forgets",
+        "The maximum begins anew with each round of the slot.",
+        values,
+        them.state,
+        (
+            *(them.sends(rank, 0, ones, next_exponent=250) for rank in (0, 1)),
+            them.sends(2, 0, ones).gives(*them.results(0, threes, next_exponent=250)),
+            *(them.sends(rank, 8, ones, next_exponent=1 + rank) for rank in (0, 1)),
+            them.sends(2, 8, ones).gives(*them.results(8, threes, next_exponent=2)),
+        ),
+        tally(them, contributions=6, results=2),
+    )
+    yield Case(
+        "exponent/repeats-do-not-count",
+        "A repeated or an older contribution does not raise the maximum.",
+        values,
+        them.state,
+        (
+            them.sends(0, 8, ones, next_exponent=5),
+            them.sends(0, 8, ones, next_exponent=99),
+            them.sends(1, 0, ones, next_exponent=99),
+            them.sends(1, 8, ones, next_exponent=6),
+            them.sends(2, 8, ones, next_exponent=4).gives(
+                *them.results(8, threes, next_exponent=6)
+            ),
+        ),
+        tally(them, contributions=3, results=1, duplicates=1, stale=1),
+    )
+
+
+def flags(values: int) -> Iterator[Case]:
+    """Three flags are gathered; the others end with their packet."""
+    them = team(values)
+    ones, threes = them.ones(), [3] * values
+    for flag in STICKY:
+        for rank in them.ranks:
+            sent = [flag if other == rank else 0 for other in them.ranks]
+            yield Case(
+                f"flag/{flag.name}-from-{rank}",
+                f"{flag.name} of any contribution is in the result, and in its replays.",
+                values,
+                them.state,
+                (
+                    them.sends(0, 0, ones, flags=sent[0]),
+                    them.sends(1, 0, ones, flags=sent[1]),
+                    them.sends(2, 0, ones, flags=sent[2]).gives(
+                        *them.results(0, threes, flags=flag)
+                    ),
+                    them.sends(1, 0, ones).gives(them.result(1, 0, threes, flags=flag)),
+                ),
+                tally(them, contributions=3, results=1, replays=1),
+            )
+    for passing in PASSING:
+        yield Case(
+            f"flag/{int(passing):#04x}-ends",
+            "Flags that are not the slot's to gather end at the switch.",
+            values,
+            them.state,
+            (
+                them.sends(0, 0, ones, flags=passing),
+                them.sends(1, 0, ones, flags=passing),
+                them.sends(2, 0, ones, flags=passing).gives(*them.results(0, threes)),
+                them.sends(0, 0, ones, flags=passing).gives(them.result(0, 0, threes)),
+            ),
+            tally(them, contributions=3, results=1, replays=1),
+        )
+    gathered = Flag.OVERFLOW | Flag.NON_FINITE
+    yield Case(
+        "flag/gathered",
+        "Flags of different contributions add up; those of repeats and of old packets do not.",
+        values,
+        them.state,
+        (
+            them.sends(0, 8, ones, flags=Flag.OVERFLOW | Flag.RESEND),
+            them.sends(0, 8, ones, flags=Flag.ECN),
+            them.sends(1, 0, ones, flags=Flag.ECN),
+            them.sends(1, 8, ones, flags=Flag.NON_FINITE),
+            them.sends(2, 8, ones).gives(*them.results(8, threes, flags=gathered)),
+            them.sends(2, 8, ones, flags=Flag.ECN).gives(them.result(2, 8, threes, flags=gathered)),
+        ),
+        tally(them, contributions=3, results=1, duplicates=1, stale=1, replays=1),
+    )
+    yield Case(
+        "flag/new-round-forgets",
+        "A new round of the slot begins without flags.",
+        values,
+        them.state,
+        (
+            *(them.sends(rank, 0, ones, flags=0xFF) for rank in (0, 1)),
+            them.sends(2, 0, ones).gives(*them.results(0, threes, flags=0x1C)),
+            *(them.sends(rank, 8, ones) for rank in (0, 1)),
+            them.sends(2, 8, ones).gives(*them.results(8, threes)),
+        ),
+        tally(them, contributions=6, results=2),
+    )
+
+
+def with_tos(them: Team, rank: int, seq: int, tos: int) -> Arrival:
+    """A contribution whose IP header carries these DSCP and ECN bits."""
+    frame = replace(them.frame(rank, seq, them.ones()), tos=tos)
+    return Arrival(them.job.workers[rank].port, frame.build())
+
+
+def congestion(values: int) -> Iterator[Case]:
+    """A mark in the IP header of a contribution becomes the result's ECN flag."""
+    them = team(values, 2)
+    twos = [2] * values
+    for tos in (0x00, 0x01, 0x02, 0xB9):
+        yield Case(
+            f"ecn/not-marked-{tos:#04x}",
+            "Only CE is a mark; the result travels with the completing packet's DSCP and ECN.",
+            values,
+            them.state,
+            (
+                with_tos(them, 0, 0, tos),
+                with_tos(them, 1, 0, tos).gives(*them.results(0, twos, tos=tos)),
+            ),
+            tally(them, contributions=2, results=1),
+        )
+    for first, last in ((CE, 2), (2, CE), (0xB8 | CE, CE)):
+        yield Case(
+            f"ecn/marked-on-the-way-{first:#04x}-{last:#04x}",
+            "Congestion that any contribution met is told to all.",
+            values,
+            them.state,
+            (
+                with_tos(them, 0, 0, first),
+                with_tos(them, 1, 0, last).gives(*them.results(0, twos, tos=last, flags=Flag.ECN)),
+                them.sends(0, 0, twos).gives(them.result(0, 0, twos, flags=Flag.ECN)),
+            ),
+            tally(them, contributions=2, results=1, replays=1),
+        )
+
+
+def carried(values: int) -> Iterator[Case]:
+    """Fields that a switch in mode `pool` only hands on."""
+    them = team(values, 2)
+    ones = them.ones()
+    carried_fields: tuple[dict[str, int], ...] = (
+        {"exponent": 130},
+        {"priority": 9},
+        {"level": 5},
+        {"next_block": 0xABCD},
+        *({"value_type": int(value_type)} for value_type in ValueType),
+        {"value_type": 15},
+    )
+    for fields in carried_fields:
+        ((name, value),) = fields.items()
+        yield Case(
+            f"carried/{name}-{int(value)}",
+            f"{name} of the completing packet is in the result as it is.",
+            values,
+            them.state,
+            (
+                them.sends(0, 0, ones),
+                them.sends(1, 0, ones, **fields).gives(*them.results(0, [2] * values, **fields)),
+            ),
+            tally(them, contributions=2, results=1),
+        )
+    yield Case(
+        "carried/contributors-are-the-slot's",
+        "Nobody is counted because a packet says so: the bitmap is the slot's.",
+        values,
+        them.state,
+        (
+            them.sends(0, 0, ones, contributors=0xFFFF_FFFF),
+            them.sends(1, 0, ones, contributors=0).gives(*them.results(0, [2] * values)),
+        ),
+        tally(them, contributions=2, results=1),
+    )
+    wide = team(values, 2, epoch=0x0001_0002)
+    yield Case(
+        "carried/after-a-refusal",
+        "A refused packet leaves nothing behind in the slot.",
+        values,
+        wide.state,
+        (
+            wide.sends(0, 0, ones, kind=Kind.RESULT, flags=Flag.OVERFLOW, next_exponent=255),
+            wide.sends(0, 0, ones),
+            Change(),
+            wide.sends(1, 0, ones, next_exponent=7).gives(
+                *wide.results(0, total(ones, ones), next_exponent=7)
+            ),
+        ),
+        tally(wide, contributions=2, results=1, drops={DropReason.KIND: 1}),
+    )

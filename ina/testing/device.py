@@ -1,0 +1,91 @@
+"""A device under test: a control plane to write its state, ports to send frames through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+from ina.p4 import compiled
+from ina.testing.frames import PortFrame
+from ina.testing.state import Count, CounterRef, Item
+
+
+class Ability(Enum):
+    """What a case may need and not every device has."""
+
+    ANY_FRAME = "frames of any length"  # a network card sends no frame below 14 bytes
+    STEADY_QUEUES = "queues whose depth does not depend on timing"
+    CPU_PORT = "packet-in and packet-out"
+
+
+class Program(Protocol):
+    """A compiled P4 program, as :func:`ina.p4.compiled` gives it."""
+
+    @property
+    def p4info(self) -> Path:
+        """In text form."""
+        ...
+
+    @property
+    def bmv2_json(self) -> Path:
+        """What p4c-bm2-ss made."""
+        ...
+
+
+class Device(Protocol):
+    """One switch. ``with`` starts and stops it; nothing of it is left behind."""
+
+    name: str
+    abilities: frozenset[Ability]
+    ports: range
+    """Port numbers that frames can be sent to and seen at."""
+    frame_bytes: range
+    """Lengths of frames that its ports can carry."""
+
+    def reset(self, values: int) -> None:
+        """Loads the pool program with ``values`` values a packet; everything is as at power-on."""
+        ...
+
+    def insert(self, items: Sequence[Item]) -> None:
+        """Writes entries, default actions and groups, in order."""
+        ...
+
+    def delete(self, items: Sequence[Item]) -> None:
+        """Takes them off again, in order."""
+        ...
+
+    def process(self, frames: Sequence[PortFrame]) -> list[PortFrame]:
+        """Sends frames in, strictly one after the other; returns all that leave.
+
+        The order of what leaves holds for each port, not between ports.
+        """
+        ...
+
+    def counts(self, refs: Sequence[CounterRef]) -> list[Count]:
+        """Reads counters: packets and bytes of each."""
+        ...
+
+    def __enter__(self) -> Device: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+def pool_program(values: int) -> Program:
+    """The checked-in build. Raises UnknownBuildError."""
+    return compiled(values)
+
+
+def by_port(frames: Sequence[PortFrame]) -> dict[int, list[bytes]]:
+    """What left, port by port: this is what two devices must agree on."""
+    sorted_frames: dict[int, list[bytes]] = {}
+    for port, data in frames:
+        sorted_frames.setdefault(port, []).append(data)
+    return sorted_frames

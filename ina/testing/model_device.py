@@ -1,0 +1,287 @@
+"""The reference: ``ina.protocol.switch_model`` for INA packets, a short switch for all others.
+
+It is what the P4 program is judged by, so it shares nothing with it: it reads frames byte by byte,
+and it is written for reading. Frames come one at a time, so a queue holds only the copies of one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Sequence
+from dataclasses import replace
+from types import TracebackType
+
+from ina.p4 import names
+from ina.protocol.codec import encode
+from ina.protocol.slot_model import Outcome
+from ina.protocol.spec import UDP_PORT, DropReason, Flag
+from ina.protocol.switch_model import Departure, Endpoint, SwitchModel
+from ina.testing.device import Ability
+from ina.testing.frames import (
+    CE,
+    ETHERNET_BYTES,
+    IPV4,
+    IPV4_BYTES,
+    RESULT_TTL,
+    Frame,
+    PortFrame,
+    ipv4_checksum,
+    is_udp,
+    is_whole,
+    parse,
+)
+from ina.testing.model_tables import Tables
+from ina.testing.state import Count, CounterRef, DefaultAction, Entry, Item
+
+DROP_PORT = 511
+_IPV4 = b"\x08\x00"
+_COUNTERS = {
+    Outcome.ABSORBED: (names.JOB_CONTRIBUTIONS,),
+    Outcome.RESULT: (names.JOB_CONTRIBUTIONS, names.JOB_RESULTS),
+    Outcome.REPLAY: (names.JOB_REPLAYS,),
+    Outcome.DUPLICATE: (names.JOB_DUPLICATES,),
+    Outcome.STALE: (names.JOB_STALE,),
+}
+
+
+class ModelDevice:
+    """See :class:`ina.testing.device.Device`."""
+
+    name = "model"
+    abilities = frozenset(Ability)
+    ports = range(names.CPU_PORT + 1)
+    frame_bytes = range(1 << 16)
+
+    def __init__(self) -> None:
+        self.reset(64)
+
+    def reset(self, values: int) -> None:
+        """As at power-on."""
+        self._tables = Tables()
+        self._model = SwitchModel(names.SLOTS_TOTAL, values)
+        self._params: dict[int, dict[str, int]] = {}  # of the job table, by job number
+
+    def insert(self, items: Sequence[Item]) -> None:
+        """Writes them, in order."""
+        for item in items:
+            self._tables.insert(item)
+        self._admit()
+
+    def delete(self, items: Sequence[Item]) -> None:
+        """Takes them off, in order."""
+        for item in items:
+            self._tables.delete(item)
+        self._admit()
+
+    def process(self, frames: Sequence[PortFrame]) -> list[PortFrame]:
+        """Returns what leaves, frame by frame."""
+        return [out for port, data in frames for out in self._switch(port, data)]
+
+    def counts(self, refs: Sequence[CounterRef]) -> list[Count]:
+        """Packets and bytes of each."""
+        return [self._tables.read(ref) for ref in refs]
+
+    def __enter__(self) -> ModelDevice:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """There is nothing to give back."""
+
+    def _admit(self) -> None:
+        self._model.jobs.clear()
+        self._params.clear()
+        for row, job in self._tables.jobs():
+            self._model.install(job)
+            self._params[job.number] = dict(row.params)
+
+    def _switch(self, port: int, data: bytes) -> list[PortFrame]:
+        if port == names.CPU_PORT:
+            return self._packet_out(data)
+        if is_udp(data) and parse(data).dst_udp == UDP_PORT:
+            return self._aggregate(port, data)
+        if len(data) < ETHERNET_BYTES:
+            return []
+        return self._forward(port, data)
+
+    # -- INA packets --
+
+    def _aggregate(self, port: int, data: bytes) -> list[PortFrame]:
+        if not is_whole(data):
+            self._tables.count(names.DROPS, DropReason.MALFORMED, len(data))
+            return []
+        frame, model = parse(data), self._model
+        model.drops.clear()
+        model.outcomes.clear()
+        departures = model.receive(
+            Endpoint(port, frame.src_ipv4, frame.src_udp),
+            frame.payload,
+            congestion_experienced=frame.ecn == CE,
+        )
+        for reason in model.drops:
+            self._tables.count(names.DROPS, reason, len(data))
+        if not self._is_admitted(frame, model):
+            return []
+        job = int.from_bytes(frame.payload[2:4], "big")
+        self._count_member(port, frame)
+        for _, outcome in model.outcomes:
+            for name in _COUNTERS[outcome]:
+                self._tables.count(name, self._index(job), len(data))
+        return self._distribute(frame, job, departures, Outcome.RESULT in _outcomes(model))
+
+    @staticmethod
+    def _is_admitted(frame: Frame, model: SwitchModel) -> bool:
+        """Whether the member table was hit: a packet for a slot that is not the job's was, too."""
+        return bool(model.outcomes) or DropReason.SLOT in model.drops
+
+    def _count_member(self, port: int, frame: Frame) -> None:
+        job, epoch = (int.from_bytes(frame.payload[at : at + 2], "big") for at in (2, 4))
+        key = (port, frame.src_ipv4, frame.src_udp, job, epoch, frame.payload[6])
+        self._tables.hit(names.MEMBERS, key, len(frame.build()))
+
+    def _index(self, job: int) -> int:
+        """Which counters are the job's."""
+        return self._params[job]["job_index"]
+
+    def _distribute(
+        self, frame: Frame, job: int, departures: list[Departure], to_all: bool
+    ) -> list[PortFrame]:
+        """The result to the replicas of the job's group, or a replay to the port it came from."""
+        of_worker = {departure.header.worker: departure for departure in departures}
+        if to_all:
+            copies = self._tables.group(self._params[job]["group"])
+            wanted = [(port, of_worker[rid - 1]) for port, rid in copies]
+        else:
+            wanted = [(departure.to.port, departure) for departure in departures]
+        sent: list[PortFrame] = []
+        depths: Tally[int] = Tally()
+        for port, departure in wanted:
+            result = self._address(frame, job, departure)
+            if result is None:
+                self._tables.count(names.JOB_UNADDRESSED, self._index(job), len(frame.build()))
+            else:
+                sent.append((port, self._mark_result(result, departure, job, depths[port])))
+            depths[port] += 1
+        return sent
+
+    def _address(self, frame: Frame, job: int, departure: Departure) -> Frame | None:
+        """The contribution's frame on its way back, from the address that it was sent to."""
+        length = len(frame.build())
+        row = self._tables.hit(names.RECEIVERS, (job, departure.header.worker), length)
+        if row is None:
+            return None
+        to = dict(row.params)
+        return replace(
+            frame,
+            payload=encode(departure.header, departure.values or None),
+            dst_mac=to["dst_mac"],
+            src_mac=frame.dst_mac,
+            dst_ipv4=to["dst_addr"],
+            src_ipv4=frame.dst_ipv4,
+            dst_udp=to["dst_port"],
+            src_udp=UDP_PORT,
+            ttl=RESULT_TTL,
+            udp_checksum=0,
+            checksum=None,
+        )
+
+    def _mark_result(self, result: Frame, departure: Departure, job: int, depth: int) -> bytes:
+        if depth <= self._threshold():
+            return result.build()
+        self._tables.count(names.JOB_ECN_MARKS, self._index(job), len(result.build()))
+        header = replace(departure.header, flags=departure.header.flags | Flag.ECN)
+        tos = result.tos | CE if result.ecn else result.tos
+        return replace(result, payload=encode(header, departure.values or None), tos=tos).build()
+
+    def _threshold(self) -> int:
+        default = self._tables.default(names.ECN_THRESHOLD)
+        return 0x7FFFF if default is None else dict(default.params)["packets"]
+
+    # -- all others --
+
+    def _packet_out(self, data: bytes) -> list[PortFrame]:
+        """Two bytes (port, 7 bits of padding), then the frame."""
+        if len(data) < 2:
+            return []
+        return self._send(names.CPU_PORT, int.from_bytes(data[:2], "big") >> 7, data[2:])
+
+    def _forward(self, port: int, data: bytes) -> list[PortFrame]:
+        dst_mac = int.from_bytes(data[:6], "big")
+        is_ipv4 = data[12:14] == _IPV4 and len(data) >= ETHERNET_BYTES + IPV4_BYTES
+        if is_ipv4 and self._tables.hit(names.ROUTER_MACS, (dst_mac,), len(data)):
+            return self._route(port, data)
+        entry = self._tables.hit(names.DMAC, (dst_mac,), len(data))
+        return self._act(port, data, entry or self._tables.default(names.DMAC))
+
+    def _route(self, port: int, data: bytes) -> list[PortFrame]:
+        version, words = data[14] >> 4, data[14] & 15
+        wrong_sum = words == 5 and int.from_bytes(data[24:26], "big") != ipv4_checksum(data[IPV4])
+        if version != 4 or words < 5 or data[22] < 2 or wrong_sum:
+            return []
+        to = int.from_bytes(data[30:34], "big")
+        entry = self._tables.longest_prefix(names.IPV4_LPM, to, len(data))
+        if entry is None:
+            return self._act(port, data, self._tables.default(names.IPV4_LPM))
+        return self._act(port, _changed(data, 22, data[22] - 1), entry)
+
+    def _act(self, port: int, data: bytes, what: Entry | DefaultAction | None) -> list[PortFrame]:
+        if what is None:
+            return []
+        params = dict(what.params)
+        match what.action:
+            case names.FORWARD:
+                return self._send(port, params["port"], data)
+            case names.ROUTE:
+                macs = params["dst_mac"].to_bytes(6, "big") + params["src_mac"].to_bytes(6, "big")
+                return self._send(port, params["port"], macs + data[12:])
+            case names.SEND_TO_CONTROLLER:
+                return self._send(port, names.CPU_PORT, data)
+            case names.FLOOD:
+                return self._flood(port, params["group"], data)
+            case _:
+                return []
+
+    def _flood(self, port: int, group: int, data: bytes) -> list[PortFrame]:
+        sent: list[PortFrame] = []
+        depths: Tally[int] = Tally()
+        for out, rid in self._tables.group(group):
+            if rid == 0 or out != port:
+                sent += self._send(port, out, data, depths[out])
+            depths[out] += 1
+        return sent
+
+    def _send(self, port: int, out: int, data: bytes, depth: int = 0) -> list[PortFrame]:
+        """Egress: what goes to the controller says where it came from; a long queue marks."""
+        if out == DROP_PORT:
+            return []
+        if out != names.CPU_PORT:
+            return [(out, self._mark(data, depth))]
+        return [(out, (port << 7).to_bytes(2, "big") + self._mark(data, depth))]
+
+    def _mark(self, data: bytes, depth: int) -> bytes:
+        is_ipv4 = data[12:14] == _IPV4 and len(data) >= ETHERNET_BYTES + IPV4_BYTES
+        if depth <= self._threshold() or not is_ipv4 or not data[15] & 3:
+            return data
+        return _changed(data, 15, data[15] | CE)
+
+
+def _outcomes(model: SwitchModel) -> set[Outcome]:
+    return {outcome for _, outcome in model.outcomes}
+
+
+def _changed(data: bytes, offset: int, value: int) -> bytes:
+    """One byte of the IPv4 header changed, and its checksum by the difference (RFC 1624)."""
+    changed = bytearray(data)
+    word = offset & ~1
+    before = int.from_bytes(data[word : word + 2], "big")
+    changed[offset] = value
+    after = int.from_bytes(changed[word : word + 2], "big")
+    total = (int.from_bytes(data[24:26], "big") ^ 0xFFFF) + (before ^ 0xFFFF) + after
+    while total > 0xFFFF:
+        total = (total & 0xFFFF) + (total >> 16)
+    changed[24:26] = (total ^ 0xFFFF).to_bytes(2, "big")
+    return bytes(changed)

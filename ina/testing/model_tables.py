@@ -1,0 +1,123 @@
+"""The tables and counters of the model device: plain dictionaries."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import Counter as Tally
+from collections.abc import Mapping
+
+from ina.p4 import names
+from ina.protocol.switch_model import Endpoint, Job
+from ina.testing.errors import DeviceError
+from ina.testing.state import (
+    Count,
+    Counter,
+    CounterRef,
+    DefaultAction,
+    Entry,
+    EntryCounter,
+    Item,
+    MatchValue,
+    MulticastGroup,
+)
+
+NOBODY = Endpoint(-1, -1, -1)
+"""Stands for a worker without a member entry: no packet comes from there."""
+
+Key = tuple[MatchValue, ...]
+
+
+class Tables:
+    """What was written, and what was counted."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, dict[Key, Entry]] = {}
+        self._defaults: dict[str, DefaultAction] = {}
+        self._groups: dict[int, tuple[tuple[int, int], ...]] = {}
+        self._packets: Tally[CounterRef] = Tally()
+        self._bytes: Tally[CounterRef] = Tally()
+
+    def insert(self, item: Item) -> None:
+        """Writes one; raises DeviceError where an entry or group is there already."""
+        match item:
+            case Entry(table=table):
+                rows = self._entries.setdefault(table, {})
+                key = _key(item)
+                if key in rows:
+                    raise DeviceError(f"table {table} already has an entry for {key}")
+                rows[key] = item
+            case DefaultAction(table=table):
+                self._defaults[table] = item
+            case MulticastGroup(number=number):
+                if number in self._groups:
+                    raise DeviceError(f"multicast group {number} is there already")
+                self._groups[number] = item.replicas
+
+    def delete(self, item: Item) -> None:
+        """Takes one off; its counter goes with it."""
+        match item:
+            case Entry(table=table):
+                gone = self._entries[table].pop(_key(item))
+                ref = EntryCounter(table, gone.match)
+                del self._packets[ref], self._bytes[ref]
+            case DefaultAction(table=table):
+                self._defaults.pop(table, None)
+            case MulticastGroup(number=number):
+                del self._groups[number]
+
+    def hit(self, table: str, key: Key, frame_bytes: int) -> Entry | None:
+        """The entry that matches exactly; it counts the packet."""
+        return self._counted(self._entries.get(table, {}).get(key), frame_bytes)
+
+    def longest_prefix(self, table: str, address: int, frame_bytes: int) -> Entry | None:
+        """The entry with the longest matching IPv4 prefix; it counts the packet."""
+        found: tuple[int, Entry] | None = None
+        for (prefix,), entry in self._entries.get(table, {}).items():
+            network = ipaddress.IPv4Network(prefix)
+            if ipaddress.IPv4Address(address) in network:
+                found = max(found or (-1, entry), (network.prefixlen, entry), key=lambda x: x[0])
+        return self._counted(found and found[1], frame_bytes)
+
+    def default(self, table: str) -> DefaultAction | None:
+        """What was set as the table's default action; None: as the program says."""
+        return self._defaults.get(table)
+
+    def group(self, number: int) -> tuple[tuple[int, int], ...]:
+        """Replicas of a group; an unknown group has none."""
+        return self._groups.get(number, ())
+
+    def count(self, name: str, index: int, frame_bytes: int) -> None:
+        """Counts a packet in an indirect counter."""
+        self._add(Counter(name, index), frame_bytes)
+
+    def read(self, ref: CounterRef) -> Count:
+        """Packets and bytes."""
+        return self._packets[ref], self._bytes[ref]
+
+    def jobs(self) -> list[tuple[Entry, Job]]:
+        """The jobs that the job table admits, each with the workers of the member table."""
+        return [(row, self._job(row)) for row in self._entries.get(names.JOBS, {}).values()]
+
+    def _job(self, row: Entry) -> Job:
+        match, params = dict(row.match), dict(row.params)
+        number, epoch = int(match["job"]), int(match["epoch"])
+        workers = [NOBODY] * params["full_bitmap"].bit_length()
+        for member in self._entries.get(names.MEMBERS, {}).values():
+            key: Mapping[str, int] = {name: int(value) for name, value in member.match}
+            if (key["job"], key["epoch"]) == (number, epoch):
+                at = Endpoint(key["ingress_port"], key["src_addr"], key["src_port"])
+                workers[key["worker"]] = at
+        return Job(number, params["epoch"], params["first_slot"], params["slots"], tuple(workers))
+
+    def _counted(self, entry: Entry | None, frame_bytes: int) -> Entry | None:
+        if entry is not None:
+            self._add(EntryCounter(entry.table, entry.match), frame_bytes)
+        return entry
+
+    def _add(self, ref: CounterRef, frame_bytes: int) -> None:
+        self._packets[ref] += 1
+        self._bytes[ref] += frame_bytes
+
+
+def _key(entry: Entry) -> Key:
+    return tuple(value for _, value in entry.match)

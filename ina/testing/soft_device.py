@@ -1,0 +1,148 @@
+"""The soft switch as a device: its P4Runtime server, and its pipeline or its AF_PACKET ports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+import grpc
+
+from ina.p4 import names
+from ina.switch.p4runtime import Device as SwitchDevice
+from ina.switch.p4runtime import P4RuntimeService
+from ina.switch.p4runtime.handlers import method_handlers
+from ina.switch.pipeline import Pipeline
+from ina.switch.ports import AfPacketPort
+from ina.switch.server import MAX_CONFIG_BYTES, SoftSwitch
+from ina.testing.device import Ability, Program, pool_program
+from ina.testing.errors import DeviceError
+from ina.testing.frames import PortFrame
+from ina.testing.links import Links
+from ina.testing.p4runtime_client import P4RuntimeClient
+from ina.testing.p4runtime_device import P4RuntimeDevice
+from ina.testing.state import Count, CounterRef, Item
+
+PORTS = 34
+"""Cables of a device on interfaces: 32 workers, and two strangers."""
+_DEVICE_ID = 1
+_STOP_S = 5.0
+
+
+class SoftDevice:
+    """State through the soft switch's P4Runtime server; frames go straight into its pipeline.
+
+    No port, no thread between us and the generated code: it runs anywhere, and queues are as deep
+    as one frame's copies make them.
+    """
+
+    name = "soft"
+    abilities = frozenset(Ability)
+    ports = range(names.CPU_PORT + 1)
+    frame_bytes = range(1 << 16)
+
+    def __init__(self, program_of: Callable[[int], Program] = pool_program) -> None:
+        """``program_of``: what is loaded for a number of values a packet."""
+        self._program_of = program_of
+        self._open = ExitStack()
+        self._pipeline: Pipeline | None = None
+        self._client: P4RuntimeClient | None = None
+
+    def __enter__(self) -> SoftDevice:
+        with ExitStack() as undo:
+            device = SwitchDevice(_DEVICE_ID, install=self._install, inject=lambda _packet: False)
+            undo.callback(device.close)
+            threads = undo.enter_context(ThreadPoolExecutor(8))
+            service = P4RuntimeService(device)
+            limit = ("grpc.max_receive_message_length", MAX_CONFIG_BYTES)
+            server = grpc.server(threads, options=[limit])
+            server.add_generic_rpc_handlers((method_handlers(service),))
+            port = server.add_insecure_port("127.0.0.1:0")
+            server.start()
+            undo.callback(lambda: server.stop(0).wait(_STOP_S))
+            undo.callback(service.close)
+            self._client = P4RuntimeClient(f"127.0.0.1:{port}", _DEVICE_ID)
+            undo.callback(self._client.close)
+            self._open = undo.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open.close()
+        self._pipeline = self._client = None
+
+    def reset(self, values: int) -> None:
+        """Loads the pool program anew."""
+        self.load(self._program_of(values))
+
+    def load(self, program: Program) -> None:
+        """Loads any program."""
+        self.client.set_pipeline(program)
+
+    def insert(self, items: Sequence[Item]) -> None:
+        """Writes entries, default actions and groups, in order."""
+        self.client.insert(items)
+
+    def delete(self, items: Sequence[Item]) -> None:
+        """Takes them off again."""
+        self.client.delete(items)
+
+    def counts(self, refs: Sequence[CounterRef]) -> list[Count]:
+        """Reads counters."""
+        return self.client.counts(refs)
+
+    def process(self, frames: Sequence[PortFrame]) -> list[PortFrame]:
+        """Hands frames to the pipeline, one after the other."""
+        if self._pipeline is None:
+            raise DeviceError("the soft switch has no pipeline yet: reset it first")
+        return [out for port, data in frames for out in self._pipeline.process(port, data)]
+
+    @property
+    def client(self) -> P4RuntimeClient:
+        """The P4Runtime client; raises DeviceError before the device is entered."""
+        if self._client is None:
+            raise DeviceError("the soft switch is not started")
+        return self._client
+
+    def _install(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+
+
+class SoftVethDevice(P4RuntimeDevice):
+    """The whole soft switch: P4Runtime server, port loop, AF_PACKET on virtual cables. Root."""
+
+    def __init__(self, *, ports: int = PORTS, cache_dir: Path | None = None) -> None:
+        self._links = Links(ports, switch_outside=True)
+        self._cache_dir = cache_dir
+        self._open = ExitStack()
+        super().__init__("soft-veth", "", _DEVICE_ID, self._links.wire)
+
+    def __enter__(self) -> SoftVethDevice:
+        with ExitStack() as undo:
+            undo.enter_context(self._links)
+            ends = self._links.switch_ends.items()
+            switch = SoftSwitch(
+                [AfPacketPort(port, end) for port, end in ends],
+                device_id=_DEVICE_ID,
+                cache_dir=self._cache_dir,
+            )
+            undo.enter_context(switch)
+            self._address = switch.grpc_addr
+            super().__enter__()
+            undo.callback(super().__exit__, None, None, None)
+            self._open = undo.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open.close()

@@ -1,0 +1,158 @@
+"""What a control plane writes into a P4Runtime device: entries, default actions, groups.
+
+Names are those of the P4 program. Everything here can be written to JSON and read back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from ina.p4 import names
+from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job
+
+MatchValue: TypeAlias = int | str
+"""A number matches exactly. Text: "10.1.0.0/16" (LPM), "0x800/&0xff00" (ternary), "1...5" (range);
+what names no bits (a ternary 0/&0) is left out of the match."""
+
+
+class Entry(msgspec.Struct, frozen=True, tag="entry"):
+    """A table entry. ``priority`` is for ternary and range matches: the larger wins."""
+
+    table: str
+    match: tuple[tuple[str, MatchValue], ...]
+    action: str
+    params: tuple[tuple[str, int], ...] = ()
+    priority: int = 0
+
+
+class DefaultAction(msgspec.Struct, frozen=True, tag="default"):
+    """What a table does where no entry matches. Deleting it restores the program's own."""
+
+    table: str
+    action: str
+    params: tuple[tuple[str, int], ...] = ()
+
+
+class MulticastGroup(msgspec.Struct, frozen=True, tag="group"):
+    """Copies as (egress port, replica instance), in the order that they leave."""
+
+    number: int
+    replicas: tuple[tuple[int, int], ...]
+
+
+Item: TypeAlias = Entry | DefaultAction | MulticastGroup
+
+
+class Counter(msgspec.Struct, frozen=True, tag="counter"):
+    """An indirect counter's cell."""
+
+    name: str
+    index: int
+
+
+class EntryCounter(msgspec.Struct, frozen=True, tag="entry_counter"):
+    """The direct counter of a table's entry."""
+
+    table: str
+    match: tuple[tuple[str, MatchValue], ...]
+
+
+CounterRef: TypeAlias = Counter | EntryCounter
+Count: TypeAlias = tuple[int, int]
+"""Packets, bytes of whole frames."""
+
+
+_TABLES_THAT_COUNT = (names.MEMBERS, names.RECEIVERS, names.DMAC, names.IPV4_LPM)
+
+
+def worker_mac(endpoint: Endpoint) -> int:
+    """The MAC address of the worker at an address; any function of it will do."""
+    return 0x02_01_00_00_00_00 | endpoint.ipv4 & 0xFFFF | (endpoint.port & 0xFF) << 16
+
+
+def job_group(number: int) -> int:
+    """The multicast group of a job's workers."""
+    return number + 1
+
+
+def job_state(job: Job) -> tuple[Item, ...]:
+    """Everything that the controller installs for a job, members last."""
+    workers = list(enumerate(job.workers))
+    return (
+        MulticastGroup(job_group(job.number), tuple((at.port, w + 1) for w, at in workers)),
+        *(receiver_entry(job, worker) for worker, _ in workers),
+        job_entry(job),
+        *(member_entry(job, worker) for worker, _ in workers),
+    )
+
+
+def job_entry(job: Job) -> Entry:
+    """Admits packets that carry the job's number and the low bits of its epoch."""
+    return Entry(
+        names.JOBS,
+        (("job", job.number), ("epoch", _low(job.epoch))),
+        names.ADMIT_JOB,
+        (
+            ("epoch", job.epoch),
+            ("first_slot", job.first_slot),
+            ("slots", job.slots),
+            ("full_bitmap", job.all_bits),
+            ("group", job_group(job.number)),
+            ("job_index", job.number),
+        ),
+    )
+
+
+def member_entry(job: Job, worker: int) -> Entry:
+    """Lets the worker's packets in, from its port and address alone."""
+    at = job.workers[worker]
+    return Entry(
+        names.MEMBERS,
+        (
+            ("ingress_port", at.port),
+            ("src_addr", at.ipv4),
+            ("src_port", at.udp_port),
+            ("job", job.number),
+            ("epoch", _low(job.epoch)),
+            ("worker", worker),
+        ),
+        names.ADMIT_MEMBER,
+        (("worker_bit", 1 << worker),),
+    )
+
+
+def receiver_entry(job: Job, worker: int) -> Entry:
+    """Says where the worker's results go."""
+    at = job.workers[worker]
+    return Entry(
+        names.RECEIVERS,
+        (("job", job.number), ("worker", worker)),
+        names.ADDRESS,
+        (("dst_mac", worker_mac(at)), ("dst_addr", at.ipv4), ("dst_port", at.udp_port)),
+    )
+
+
+def forward(dst_mac: int, port: int) -> Entry:
+    """Frames to a MAC address leave through a port."""
+    return Entry(names.DMAC, (("dst_mac", dst_mac),), names.FORWARD, (("port", port),))
+
+
+def job_counters(number: int) -> list[CounterRef]:
+    """All counters of a job, in the order of ``names.JOB_COUNTERS``."""
+    return [Counter(name, number) for name in names.JOB_COUNTERS]
+
+
+def counters_of(items: Sequence[Item]) -> list[CounterRef]:
+    """The direct counters of all entries of tables that have one."""
+    return [
+        EntryCounter(item.table, item.match)
+        for item in items
+        if isinstance(item, Entry) and item.table in _TABLES_THAT_COUNT
+    ]
+
+
+def _low(epoch: int) -> int:
+    return epoch % (1 << EPOCH_BITS)

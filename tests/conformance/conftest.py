@@ -1,0 +1,59 @@
+"""The devices that tests run on. Each is started once, and those that cannot run say why."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from ina.testing.bmv2_device import cannot_run_bmv2
+from ina.testing.device import Device
+from ina.testing.devices import open_device
+from ina.testing.links import cannot_link
+
+
+def why_not(name: str) -> str:
+    """Why this machine cannot run a device; empty: it can."""
+    return {"soft-veth": cannot_link, "bmv2": cannot_run_bmv2}.get(name, lambda: "")()
+
+
+def started(name: str, port_map: str = "") -> Iterator[Device]:
+    """The device, started; skips where it cannot run."""
+    if why := why_not(name):
+        pytest.skip(why)
+    with open_device(name, [port_map] if port_map else []) as device:
+        yield device
+
+
+@pytest.fixture(scope="session")
+def model() -> Iterator[Device]:
+    """The reference."""
+    yield from started("model")
+
+
+@pytest.fixture(scope="session")
+def soft() -> Iterator[Device]:
+    """The soft switch's P4Runtime server and pipeline."""
+    yield from started("soft")
+
+
+@pytest.fixture(scope="session")
+def soft_veth() -> Iterator[Device]:
+    """The whole soft switch, on virtual cables."""
+    yield from started("soft-veth")
+
+
+@pytest.fixture(scope="session")
+def bmv2() -> Iterator[Device]:
+    """simple_switch_grpc, on virtual cables."""
+    yield from started("bmv2")
+
+
+@pytest.fixture(scope="session")
+def named() -> Iterator[Device]:
+    """What INA_DEVICE and INA_PORT_MAP name: any P4Runtime device."""
+    name = os.environ.get("INA_DEVICE")
+    if not name:
+        pytest.skip("INA_DEVICE is not set: HOST:PORT,DEVICE_ID of a switch, and INA_PORT_MAP")
+    yield from started(name, os.environ.get("INA_PORT_MAP", ""))

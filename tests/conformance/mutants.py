@@ -1,0 +1,130 @@
+"""The pool program with a bug in it: changed in its P4 source, or, without p4c, in its JSON."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ina.p4 import compiled
+from ina.p4.compile import compile_program
+from ina.p4.programs import P4_DIR, build_defines
+
+
+@dataclass(frozen=True)
+class Built:
+    """A program, as :func:`ina.p4.compiled` gives one."""
+
+    p4info: Path
+    bmv2_json: Path
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A bug, and the case that must notice it."""
+
+    name: str
+    source: str
+    before: str
+    after: str
+    change_json: Callable[[dict[str, Any]], None]
+    noticed_by: str
+
+    def compile(self, values: int, folder: Path) -> Built:
+        """Compiles the sources with the bug in them."""
+        sources = folder / "p4"
+        shutil.copytree(P4_DIR, sources, ignore=shutil.ignore_patterns("compiled", "*.py"))
+        path = sources / self.source
+        text = path.read_text()
+        assert text.count(self.before) == 1, f"{self.source} has changed: write the bug anew"
+        path.write_text(text.replace(self.before, self.after))
+        main = sources / "v1model" / "pool.p4"
+        bmv2_json, p4info = compile_program(
+            main, folder, "mutant", build_defines(values), root=folder
+        )
+        return Built(p4info, bmv2_json)
+
+    def patch(self, values: int, folder: Path) -> Built:
+        """Puts the bug into the checked-in JSON."""
+        good = compiled(values)
+        program = json.loads(good.bmv2_json.read_text())
+        before = json.dumps(program)
+        self.change_json(program)
+        assert json.dumps(program) != before, "the JSON has changed: write the bug anew"
+        path = folder / "mutant.json"
+        path.write_text(json.dumps(program))
+        return Built(good.p4info, path)
+
+
+def action(program: dict[str, Any], name: str) -> dict[str, Any]:
+    """The action that is called from the place of this name."""
+    return next(each for each in program["actions"] if each["name"].endswith(name))
+
+
+def nodes(node: Any) -> Iterator[dict[str, Any]]:
+    """Every object of a JSON document, outermost first."""
+    if isinstance(node, dict):
+        yield node
+    for child in (
+        node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    ):
+        yield from nodes(child)
+
+
+def stale_joins(program: dict[str, Any]) -> None:
+    """ACCESS_STALE (5) becomes ACCESS_JOIN (2)."""
+    for node in nodes(action(program, "slots.stale")):
+        if node.get("type") == "hexstr":
+            node["value"] = "0x02"
+
+
+def swap_exponents(program: dict[str, Any]) -> None:
+    """Wherever an action reads or writes one of them, it takes the other."""
+    other = {"exponent": "next_exponent", "next_exponent": "exponent"}
+    for node in nodes(program["actions"]):
+        if node.get("type") == "field":
+            header, name = node["value"]
+            if header == "ina" and name in other:
+                node["value"] = [header, other[name]]
+
+
+def forget_worker_1(program: dict[str, Any]) -> None:
+    """The bitmap is OR-ed with the worker's bit, unless it is that of worker 1."""
+    for node in nodes(action(program, "contribution.bitmap_join")):
+        if node.get("op") == "|":
+            mask = {"type": "hexstr", "value": "0xfffffffd"}
+            operation = {"op": "&", "left": node["right"], "right": mask}
+            node["right"] = {"type": "expression", "value": operation}
+            return
+
+
+MUTANTS = (
+    Mutant(
+        "no-tag-check",
+        "shared/slots.p4",
+        "RUN_BY_AGE(decide, meta.age, take, join, stale)",
+        "RUN_BY_AGE(decide, meta.age, take, join, join)",
+        stale_joins,
+        "takeover/stale-1",
+    ),
+    Mutant(
+        "exponents-swapped",
+        "v1model/distribute.p4",
+        "hdr.ina.contributors = meta.bitmap;",
+        "hdr.ina.contributors = meta.bitmap; bit<8> swapped = hdr.ina.exponent; "
+        "hdr.ina.exponent = hdr.ina.next_exponent; hdr.ina.next_exponent = swapped;",
+        swap_exponents,
+        "exponent/maximum-3-200-7",
+    ),
+    Mutant(
+        "bitmap-forgets-worker-1",
+        "shared/contribution.p4",
+        "value = value | meta.worker_bit;)",
+        "value = value | (meta.worker_bit & 0xFFFFFFFD);)",
+        forget_worker_1,
+        "completion/order-012",
+    ),
+)

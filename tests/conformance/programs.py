@@ -1,0 +1,173 @@
+"""Random packets and entries for the small v1model programs of tests/switch/programs."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ina.testing.frames import ipv4_checksum
+from ina.testing.state import Counter, CounterRef, Entry, Item, MatchValue, MulticastGroup
+
+FOLDER = Path(__file__).parent.parent / "switch" / "programs"
+_EDGES = (0, 1, 0x7F, 0x80, 0xFF)
+TAIL_BYTES = 60  # frames on a cable are no shorter, whatever a program takes off
+
+
+@dataclass(frozen=True)
+class Stress:
+    """How one program is exercised."""
+
+    name: str
+    frame: Callable[[random.Random], bytes]
+    state: Callable[[random.Random], list[Item]] = lambda _rng: []
+    unsteady: tuple[slice, ...] = ()
+    """Bytes of the output that depend on time."""
+    counters: tuple[CounterRef, ...] = ()
+
+    def steady(self, frame: bytes) -> bytes:
+        """The output without what depends on time."""
+        out = bytearray(frame)
+        for part in self.unsteady:
+            out[part] = bytes(len(out[part]))
+        return bytes(out)
+
+
+def edgy(rng: random.Random, size: int) -> bytes:
+    """Bytes at the ends of their range as often as any others."""
+    return bytes(
+        rng.choice(_EDGES) if rng.random() < 0.5 else rng.getrandbits(8) for _ in range(size)
+    )
+
+
+def arithmetic(rng: random.Random) -> bytes:
+    """Every operator; sometimes with equal operands."""
+    fields = bytearray(edgy(rng, 96))
+    fields[0] = rng.randrange(10)
+    if rng.random() < 0.5:
+        fields[2] = rng.randrange(140)  # shifts by up to more than the width
+    if rng.random() < 0.3:
+        fields[8:12] = fields[4:8]
+        fields[24:32] = fields[16:24]
+    return bytes(fields) + rng.randbytes(rng.randrange(8))
+
+
+def checksum(rng: random.Random) -> bytes:
+    """IP headers with right and wrong sums."""
+    head = bytearray(edgy(rng, 20))
+    head[0] = rng.choice((0x45, 0x45, 0x45, 0x46, 0x55))
+    head[1] = rng.choice((63, 62, 0, 7)) << 2 | rng.randrange(4)
+    head[9] = rng.choice((99, 99, 6))
+    if rng.random() < 0.7:
+        head[10:12] = ipv4_checksum(head).to_bytes(2, "big")
+    return bytes(head) + rng.randbytes(TAIL_BYTES)
+
+
+def any_bytes(rng: random.Random) -> bytes:
+    """Nothing but noise."""
+    return edgy(rng, rng.randrange(TAIL_BYTES, 128))
+
+
+def main_path(rng: random.Random) -> bytes:
+    """Each op, each kind of second header; group 1 for op 4.
+
+    Op 3 reads a field of the second header. P4 leaves open what is read where that is not valid
+    (BMv2: what the last packet had), so there it is.
+    """
+    op = rng.randrange(6)
+    kind = rng.choice((1, 1, 0x0100 | rng.getrandbits(8), rng.getrandbits(16)))
+    if op == 3:
+        kind = 1
+    inner = edgy(rng, 5) + rng.choice((b"\0", b"\1"))
+    return bytes([rng.getrandbits(8), op]) + kind.to_bytes(2, "big") + inner + edgy(rng, 60)
+
+
+def parsing(rng: random.Random) -> bytes:
+    """Every path of the parser, and verify.
+
+    Not a packet that no transition fits: P4 asks for error.NoMatch, which the soft switch sets and
+    BMv2 does not.
+    """
+    start = rng.choice((0x10, 0x20, 0x30, 0x40, 0x50, 0x60)) | rng.getrandbits(4)
+    second = rng.choice((0xFF, rng.getrandbits(8)))
+    if second == 0xFF and rng.random() < 0.5:
+        start |= 0x0F
+    return bytes([start, second]) + rng.choice((b"\xbe\xef", rng.randbytes(2))) + edgy(rng, 64)
+
+
+def registers(rng: random.Random) -> bytes:
+    """Reads and writes of a few indices, none out of range: that ends BMv2 1.15."""
+    index = rng.choice((0, 1, 2, 7))
+    return struct.pack(">BII", rng.choice((0, 1, 1, 2, 3)), index, 0) + edgy(rng, 64 + 4)
+
+
+def replicate(rng: random.Random) -> bytes:
+    """Unicast, multicast, and drops; without truncate, whose 10 bytes no cable carries."""
+    op = rng.choice((0, 0, 1, 2, 3, 4))
+    head = struct.pack(">BBH", op, rng.randrange(1, 9), rng.choice((0, 5, 5)))
+    return head + bytes(23) + rng.randbytes(TAIL_BYTES)
+
+
+def replicate_state(_rng: random.Random) -> list[Item]:
+    """A group with two copies to one port."""
+    return [MulticastGroup(5, ((2, 20), (3, 30), (2, 21)))]
+
+
+def stack(rng: random.Random) -> bytes:
+    """One to six labels, each operation, indices within the stack."""
+    labels = [rng.getrandbits(8) & 0xFE for _ in range(rng.randrange(6))] + [rng.getrandbits(8) | 1]
+    return bytes([rng.randrange(6), rng.randrange(4), 0, *labels]) + rng.randbytes(TAIL_BYTES)
+
+
+def tables(rng: random.Random) -> bytes:
+    """Keys that entries have, and others beside them."""
+    a = rng.choice((0x0A000001, 0x0A000002, 0x0A0B0C0D, rng.getrandbits(32)))
+    b = rng.choice((0x0100, 0x0101, 0x0807, 500, rng.getrandbits(16)))
+    c = rng.choice((0, 1, 7, 9, 10, rng.getrandbits(8)))
+    return struct.pack(">IHBBH", a, b, c, rng.randrange(6), 0) + rng.randbytes(TAIL_BYTES)
+
+
+def tables_state(rng: random.Random) -> list[Item]:
+    """Entries of each match kind; no two with equal priority overlap."""
+    made: list[Item] = []
+
+    def entry(table: str, priority: int = 0, **match: MatchValue) -> None:
+        fields = tuple((f"hdr.k.{name}", value) for name, value in match.items())
+        value = (("value", rng.getrandbits(16)),)
+        made.append(Entry(f"MyIngress.{table}", fields, "MyIngress.set", value, priority))
+
+    for a, b in ((0x0A000001, 0x0100), (0x0A000002, 500), (0x0A0B0C0D, 0x0807)):
+        entry("exact_t", a=a, b=b)
+    for prefix in ("10.0.0.0/8", "10.11.0.0/16", "10.0.0.1/32", "10.0.0.0/31"):
+        for c in (0, 7):
+            entry("lpm_t", a=prefix, c=c)
+    entry("ternary_t", 10, a="0x0a000000/&0xff000000", b="0x0100/&0xff00")
+    entry("ternary_t", 20, a="0x00000001/&0x00000001")
+    entry("ternary_t", 30, b="0x0001/&0x0001")
+    entry("ternary_t", 5, a="0x0a0b0c0d/&0xffffffff")
+    entry("range_t", 10, b="0...499", c=7)
+    entry("range_t", 20, b="300...600", c=7)
+    entry("range_t", 5, b="1...65535", c=1)
+    entry("optional_t", 10, a=0x0A000001)
+    entry("optional_t", 20, c=7)
+    entry("optional_t", 30, a=0x0A000002, c=9)
+    return made
+
+
+STRESSES = (
+    Stress("arithmetic", arithmetic),
+    Stress("checksum", checksum),
+    Stress("hashes", any_bytes),
+    Stress("main_path", main_path, lambda _rng: [MulticastGroup(1, ((2, 5), (3, 6), (2, 7)))]),
+    Stress("parsing", parsing),
+    Stress(
+        "registers",
+        registers,
+        counters=tuple(Counter("MyIngress.ops", index) for index in range(4)),
+    ),
+    Stress("replicate", replicate, replicate_state, unsteady=(slice(8, 12), slice(16, 22))),
+    Stress("stack", stack),
+    Stress("tables", tables, tables_state),
+)

@@ -1,0 +1,97 @@
+"""Every conformance case, on every device that this machine has."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from ina.protocol.spec import VALUES_PER_PACKET_BUILDS, DropReason
+from ina.testing import state
+from ina.testing.case import Arrival, Case, run_case
+from ina.testing.cases import TOPICS, all_cases
+from ina.testing.device import Device
+from ina.testing.model_device import ModelDevice
+
+CASES = [case for values in VALUES_PER_PACKET_BUILDS for case in all_cases(values)]
+# The two halves of the soft switch are tested apart: all cases in its pipeline, and through its
+# ports those of one build; more is only more of the same port loop.
+DEVICES = {"model": CASES, "soft": CASES, "soft_veth": all_cases(64), "bmv2": CASES}
+if os.environ.get("INA_DEVICE"):
+    DEVICES["named"] = CASES
+
+
+@pytest.mark.parametrize(
+    ("device", "case"),
+    [
+        pytest.param(device, case, id=f"{device}-{case.values}-{case.name}")
+        for device, cases in DEVICES.items()
+        for case in cases
+    ],
+)
+def test_case(device: str, case: Case, request: pytest.FixtureRequest) -> None:
+    verdict = run_case(case, request.getfixturevalue(device))
+    if verdict.skipped:
+        pytest.skip(verdict.skipped)
+    assert verdict.differences == (), case.about
+
+
+@pytest.mark.parametrize("values", VALUES_PER_PACKET_BUILDS)
+def test_names_are_unique(values: int) -> None:
+    names = Counter(case.name for case in all_cases(values))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_the_cases_reach_every_drop_reason_and_every_outcome() -> None:
+    """Read from what they expect, so that a case that is lost is missed."""
+    expected = {
+        (ref.name.rpartition(".")[2], ref.index)
+        for case in all_cases(64)
+        for ref, count in case.counts.items()
+        if isinstance(ref, state.Counter) and count not in (0, (0, 0))
+    }
+    assert {("drops", reason) for reason in DropReason} <= expected
+    job_counters = {name for name, _ in expected}
+    assert job_counters >= {
+        *("job_contributions", "job_results", "job_replays", "job_duplicates", "job_stale"),
+        *("job_ecn_marks", "job_unaddressed"),
+    }
+    assert len(TOPICS) == 7
+
+
+def spoilt(case: Case) -> list[Case]:
+    """The case with one expectation changed: a frame too few, a bit, another port, a count."""
+    steps = list(case.steps)
+    at = max(i for i, step in enumerate(steps) if isinstance(step, Arrival) and step.out)
+    arrival = steps[at]
+    assert isinstance(arrival, Arrival)
+    (port, frame), *others = arrival.out
+    flipped = frame[:-1] + bytes([frame[-1] ^ 1])
+    changes = [
+        arrival.gives(*others),
+        arrival.gives((port, flipped), *others),
+        arrival.gives((port + 100, frame), *others),
+        arrival.gives((port, frame), *arrival.out),
+    ]
+    wrong_steps = [
+        replace(case, steps=(*steps[:at], change, *steps[at + 1 :])) for change in changes
+    ]
+    ref = next(iter(case.counts))
+    wrong_count = replace(case, counts={**case.counts, ref: 99})
+    silent_count = replace(case, counts={k: v for k, v in case.counts.items() if k != ref})
+    return [*wrong_steps, wrong_count, silent_count]
+
+
+def test_a_wrong_expectation_is_found() -> None:
+    case = next(case for case in all_cases(64) if case.name == "completion/order-012")
+    with ModelDevice() as device:
+        assert run_case(case, device).ok
+        for wrong in spoilt(case):
+            assert not run_case(wrong, device).ok
+
+
+def test_what_a_device_cannot_do_is_said(soft: Device) -> None:
+    case = replace(all_cases(64)[0], steps=(Arrival(999, b"x" * 60),))
+    assert run_case(case, soft).skipped == "soft has no port 999"

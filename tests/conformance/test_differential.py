@@ -1,0 +1,123 @@
+"""Random packets to two devices; what is found is written, and found again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from scapy.utils import RawPcapReader
+
+from ina.testing.case import Arrival, run_case
+from ina.testing.case_file import load_case, save_case, save_finding
+from ina.testing.cases import all_cases
+from ina.testing.device import Device
+from ina.testing.differential import (
+    Comparison,
+    Finding,
+    as_reference_has_it,
+    disagreement,
+    still_differs,
+)
+from ina.testing.errors import CaseFileError
+from ina.testing.minimise import minimise
+from ina.testing.model_device import ModelDevice
+
+
+@pytest.mark.parametrize(
+    ("device", "values", "packets"),
+    [
+        ("soft", 64, 20_000),
+        ("soft", 256, 5_000),
+        ("soft_veth", 64, 5_000),
+        ("bmv2", 64, 10_000),
+        ("bmv2", 256, 5_000),
+    ],
+)
+def test_no_difference(
+    device: str, values: int, packets: int, model: Device, request: pytest.FixtureRequest
+) -> None:
+    under_test = request.getfixturevalue(device)
+    comparison = Comparison(model, under_test, values, seed=11)
+    finding = comparison.run(packets)
+    assert finding is None, finding.differences if finding else ""
+    assert comparison.tally.packets == packets
+    assert comparison.tally.left > packets // 10
+    assert comparison.tally.counters > 100
+
+
+class Forgetful(ModelDevice):
+    """A model that loses every frame whose last byte is 0x2A."""
+
+    name = "forgetful"
+
+    def process(self, frames: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:  # type: ignore[override]
+        return super().process([f for f in frames if not f[1].endswith(b"\x2a")])
+
+
+@pytest.fixture(scope="module")
+def finding() -> Finding:
+    """What random traffic finds between the model and a model with a fault."""
+    with ModelDevice() as model, Forgetful() as wrong:
+        found = Comparison(model, wrong, 64, seed=2).run(20_000)
+        assert found is not None
+        return minimise(found, model, wrong, budget_s=60.0)
+
+
+def test_a_difference_is_found_and_minimised(finding: Finding) -> None:
+    arrivals = [step for step in finding.case.steps if isinstance(step, Arrival)]
+    assert 1 <= len(arrivals) <= 3
+    assert any(arrival.frame.endswith(b"\x2a") for arrival in arrivals)
+    with ModelDevice() as model, Forgetful() as wrong:
+        assert still_differs(finding.case, model, wrong) is not None
+        assert run_case(finding.case, model).ok
+
+
+def test_an_episode_comes_again_with_its_seed() -> None:
+    with ModelDevice() as model, Forgetful() as wrong:
+        runs = [Comparison(model, wrong, 64, seed=2).run(20_000) for _ in range(2)]
+    assert runs[0] == runs[1] != None  # noqa: E711
+
+
+def test_a_finding_is_written_and_replayed(finding: Finding, tmp_path: Path) -> None:
+    with Forgetful() as wrong:
+        files = save_finding(finding, "10.0.0.1:9559,1", wrong, tmp_path / "found")
+        assert [path.name for path in files] == [
+            *("case.json", "in.pcap", "expected.pcap", "10_0_0_1_9559_1.pcap")
+        ]
+        case = load_case(files[0])
+        assert case == finding.case
+        assert run_case(case, wrong).differences == finding.differences
+    arrived = [bytes(data) for data, _ in RawPcapReader(str(files[1]))]
+    assert arrived == [step.frame for step in case.steps if isinstance(step, Arrival)]
+
+
+def test_every_case_survives_its_file(model: Device, tmp_path: Path) -> None:
+    for case in all_cases(64)[::7]:
+        told = as_reference_has_it(case, model)
+        save_case(told, tmp_path / "case.json")
+        again = load_case(tmp_path / "case.json")
+        assert replace(again, counts={}) == replace(told, counts={})
+        assert run_case(again, model).ok or again.lacks(model)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{}", "[1]", '{"format": "ina-case-9"}', "\x00\xff", '{"format": 3}']
+)
+def test_files_that_are_no_case(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "no.json"
+    path.write_text(content)
+    with pytest.raises(CaseFileError, match=r"no\.json"):
+        load_case(path)
+
+
+def test_copies_of_one_frame_may_leave_in_any_order_and_frames_may_not() -> None:
+    a, b = b"a" * 60, b"b" * 60
+    one = [Arrival(1, b"x", ((4, a), (4, b)))]
+    assert disagreement(one, [(4, b), (4, a)]) == ""
+    two = [Arrival(1, b"x", ((4, a),)), Arrival(1, b"y", ((4, b),))]
+    assert disagreement(two, [(4, a), (4, b)]) == ""
+    assert disagreement(two, [(4, b), (4, a)])
+    assert disagreement(two, [(4, a)])
+    assert disagreement(two, [(4, a), (4, b), (4, b)])
+    assert disagreement(two, [(4, a), (4, b), (5, b)])

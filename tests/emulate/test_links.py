@@ -1,0 +1,188 @@
+"""Links do what the file says: bandwidth, queues, losses; and captures show what passed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from ina.emulate.load import load_topology
+from ina.emulate.namespaces import command
+from ina.protocol.spec import UDP_PORT
+from tests.emulate.networks import ALL_REDUCE, call, left, need, new_name, star, up
+
+DATAGRAMS, DATAGRAM_BYTES = 300, 1400
+# Rank 0 sends, rank 1 counts; files tell each other when.
+BURST = f"""
+import os, socket, sys, time
+from pathlib import Path
+folder, ready, sent = Path(sys.argv[1]), Path(sys.argv[1], "ready"), Path(sys.argv[1], "sent")
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+    if os.environ["RANK"] == "1":
+        sock.bind((os.environ["INA_HOST"], 5000))
+        sock.settimeout(2)
+        ready.touch()
+        count = 0
+        while True:
+            try:
+                sock.recv(2000)
+                count += 1
+            except TimeoutError:
+                if sent.exists():
+                    break
+        (folder / "count").write_text(str(count))
+    else:
+        while not ready.exists():
+            time.sleep(0.01)
+        for _ in range({DATAGRAMS}):
+            sock.sendto(bytes({DATAGRAM_BYTES}), ("10.0.0.2", 5000))
+            time.sleep(float(sys.argv[2]))
+        sent.touch()
+"""
+STREAM = """
+import hashlib, os, socket, sys, time
+data = os.urandom(1 << 20) if os.environ["RANK"] == "0" else b""
+if os.environ["RANK"] == "0":
+    with socket.create_server(("10.0.0.1", 5000)) as server:
+        connection, _ = server.accept()
+        with connection:
+            connection.sendall(data)
+    print(hashlib.sha256(data).hexdigest())
+else:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            connection = socket.create_connection(("10.0.0.1", 5000), 60)
+            break
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    digest = hashlib.sha256()
+    with connection:
+        while part := connection.recv(65536):
+            digest.update(part)
+    print(digest.hexdigest())
+"""
+
+
+def arrivals(file: Path, folder: Path, *, pause_s: float = 0.0) -> int:
+    """How many datagrams of h1 come to h2."""
+    script = folder / "burst.py"
+    script.write_text(BURST)
+    name = new_name()
+    done = call(
+        *("run", file, "--name", name, "--out", folder / name, "--hosts", "h1,h2"),
+        *("--", sys.executable, script, folder, str(pause_s)),
+    )
+    assert done.returncode == 0, done.stderr
+    assert left(name) == {}
+    return int((folder / "count").read_text())
+
+
+def test_an_unlimited_link_loses_nothing(tmp_path: Path) -> None:
+    need("soft")
+    assert arrivals(star(tmp_path, 2), tmp_path, pause_s=0.001) == DATAGRAMS
+
+
+def test_a_burst_overflows_the_queue_of_a_slow_link(tmp_path: Path) -> None:
+    need("soft")
+    # 300 datagrams are 420 kB, half a minute at this rate; queue and bucket hold 48 KiB of them.
+    slow = "bandwidth_mbit = 0.1\nqueue_kib = 32"
+    held = (32 + 16) * 1024 // DATAGRAM_BYTES
+    assert held // 2 < arrivals(star(tmp_path, 2, link=slow), tmp_path) < DATAGRAMS // 2
+
+
+def test_a_lossy_link_loses_its_share(tmp_path: Path) -> None:
+    need("soft")
+    file = star(tmp_path, 2)
+    file.write_text(file.read_text() + "loss_rate = 0.3\n")  # of the last link, h2's
+    # Binomial: 210 of 300 arrive, standard deviation 8.
+    assert 150 < arrivals(file, tmp_path, pause_s=0.001) < 270
+
+
+def test_the_kernel_shapes_both_ends(tmp_path: Path) -> None:
+    need("soft")
+    name = new_name()
+    file = star(tmp_path, 2, link="bandwidth_mbit = 100")
+    with up(file, name, tmp_path / name):
+        for node, interface in (("h2", "eth0"), ("net", "s1-p2")):
+            said = command(
+                "tc", "-j", "-n", f"ina.{name}.{node}", "qdisc", "show", "dev", interface
+            )
+            (queue,) = json.loads(said)
+            assert queue["kind"] == "tbf"
+            assert queue["options"]["rate"] == 100_000_000 // 8
+
+
+@pytest.mark.parametrize("kind", ["soft", "bmv2"])
+def test_tcp_crosses_the_switch_unharmed(kind: str, tmp_path: Path) -> None:
+    """The kernel must not leave checksums or segments to a card that is not there."""
+    need(kind)
+    script, name = tmp_path / "stream.py", new_name()
+    script.write_text(STREAM)
+    out = tmp_path / name
+    file = star(tmp_path, 2, link="bandwidth_mbit = 20")
+    done = call(
+        *("run", file, "--switch", kind, "--name", name, "--out", out, "--timeout-s", "120"),
+        *("--", sys.executable, script),
+    )
+    assert done.returncode == 0, done.stderr
+    assert (out / "job.h1.log").read_text() == (out / "job.h2.log").read_text()
+    assert left(name) == {}
+
+
+@pytest.mark.parametrize("kind", ["soft", "bmv2"])
+def test_sums_are_exact_over_several_switches(kind: str, tmp_path: Path) -> None:
+    """h1's contributions cross forwarding switches; on the soft switch some are lost there.
+
+    There are two ways, and the results come back by the other one.
+    """
+    need(kind)
+    name = new_name()
+    file, worker = tmp_path / "diamond.toml", tmp_path / "worker.py"
+    worker.write_text(ALL_REDUCE)
+    file.write_text(
+        'aggregator = "s4"\n[switches]\ns1 = {}\ns2 = {}\ns3 = {}\ns4 = {}\n'
+        '[hosts]\nh1.ip = "10.0.0.1/24"\nh2.ip = "10.0.0.2/24"\n'
+        '[[links]]\nends = ["h1", "s1"]\n[[links]]\nends = ["h2", "s4"]\n'
+        '[[links]]\nends = ["s3", "s4"]\n[[links]]\nends = ["s1", "s2"]\n'
+        '[[links]]\nends = ["s1", "s3"]\n[[links]]\nends = ["s2", "s4"]\n'
+        + ("loss_rate = 0.05\n" if kind == "soft" else "")
+    )
+    topology = load_topology(file)
+    assert topology.arrival_port("h1", "s4") != topology.ports_towards("h1")["s4"]
+    out = tmp_path / name
+    done = call(
+        *("run", file, "--switch", kind, "--name", name, "--out", out, "--timeout-s", "120"),
+        *("--", sys.executable, worker),
+    )
+    assert done.returncode == 0, done.stderr
+    assert left(name) == {}
+
+
+def test_a_capture_has_what_passed_a_port(tmp_path: Path) -> None:
+    need("soft")
+    scapy = pytest.importorskip("scapy.all")
+    name, worker = new_name(), tmp_path / "worker.py"
+    worker.write_text(ALL_REDUCE)
+    out = tmp_path / name
+    done = call(
+        *("run", star(tmp_path, 2), "--pcap", "--name", name, "--out", out),
+        *("--", sys.executable, worker),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "missed" not in (out / "capture.log").read_text()
+    for number in (1, 2):
+        frames = scapy.rdpcap(str(out / "pcap" / f"s1-p{number}.pcap"))
+        here = f"10.0.0.{number}"
+        sent = [f for f in frames if scapy.UDP in f and f[scapy.UDP].dport == UDP_PORT]
+        got = [f for f in frames if scapy.UDP in f and f[scapy.UDP].sport == UDP_PORT]
+        assert {f[scapy.IP].src for f in sent} == {here}
+        assert {f[scapy.IP].dst for f in got} == {here}
+        assert len(got) >= 3 * 20  # three sums of 5000 integers, 256 to a packet
+        times = [float(f.time) for f in frames]
+        assert times == sorted(times)
+    assert left(name) == {}
