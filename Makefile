@@ -1,7 +1,7 @@
 # `make demo` and `make test` are each enough on a fresh machine with Python 3.10+, cc and make.
 # Everything lands in $(VENV); stamps there make a second run start at once.
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint python-lint native-lint generated types format constraints \
+.PHONY: help venv demo test test-bmv2 lint python-lint native-lint generated types format constraints \
 	clean distclean
 .DELETE_ON_ERROR:
 
@@ -19,7 +19,7 @@ generated_tests := tests/rpc/test_generated.py tests/p4/test_programs.py tests/p
 build_tools := scikit-build-core nanobind cmake ninja
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 $(VENV)/.tools: tools/machine.sh constraints.txt
 	@tools/machine.sh build $(PYTHON)
@@ -40,6 +40,11 @@ demo: $(VENV)/.built  ## train on real digits through the P4 switch, and with Gl
 test: $(VENV)/.built  ## run every test this machine can run (ARGS="-k name")
 	@tools/machine.sh test
 	@$(VENV)/bin/pytest -n 2 --dist loadfile --durations=10 $(ARGS)
+
+# sudo's own PATH may lack BMv2: sudo env PATH=$PATH make test-bmv2
+test-bmv2: $(VENV)/.built  ## as root: network tests in Mininet, on BMv2 and on the soft switch
+	@tools/machine.sh bmv2
+	@$(VENV)/bin/pytest bmv2_tests --durations=10 $(ARGS)
 
 lint: python-lint native-lint generated types  ## ruff, clang-format, generated files, mypy
 

@@ -11,6 +11,9 @@ void bind(nb::module_ &m);
 }
 
 NB_MODULE(_native, m) {
+    // PyTorch keeps process groups, and with them closed sessions, to the end of the process (FSDP2
+    // does): nanobind would call them leaks, in forty lines a worker.
+    nb::set_leak_warnings(false);
     m.doc() = "Native cores of ina: the host's WorkerCore and transport, the soft switch's ports.";
     auto host = m.def_submodule("host");
     ina::host::bind(host);

@@ -70,3 +70,22 @@ def test_nothing_is_said_when_nothing_is_missing(bare_path: Path) -> None:
     stub(bare_path, "c++", "")
     result = machine(bare_path, "build", sys.executable)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_mininet_without_root_is_refused(bare_path: Path) -> None:
+    result = machine(bare_path, "bmv2")
+    assert result.returncode == 2
+    assert "needs root" in result.stderr
+
+
+def test_without_bmv2_mininet_is_installed_and_the_soft_switch_named(bare_path: Path) -> None:
+    stub(bare_path, "id", "echo 0")
+    stub(bare_path, "apt-get", f'echo "$@" > {bare_path}/asked')
+    result = machine(bare_path, "bmv2")
+    assert result.returncode == 0, result.stderr
+    notes = [line for line in result.stdout.splitlines() if line.startswith("note:")]
+    assert ["simple_switch_grpc" in notes[0], "soft switch" in notes[0]] == [True, True]
+    assert "p4c-bm2-ss" in notes[1]
+    assert (
+        " mininet net-tools iproute2 iperf3 ethtool nftables" in (bare_path / "asked").read_text()
+    )

@@ -2,8 +2,10 @@
 # What ina needs from the machine itself. As root on Debian or Ubuntu it is installed; else it is named.
 #   tools/machine.sh build PYTHON   C++ compiler, Python headers, venv: exit 2 where one stays missing
 #   tools/machine.sh test           tools that some tests use; without them those tests skip
+#   tools/machine.sh bmv2           Mininet and what its tests use: exit 2 where it cannot run; names
+#                                   what only a build from source gives (BMv2, p4c)
 set -eu
-what=${1:?build or test}
+what=${1:?build, test or bmv2}
 python=${2:-python3}
 
 missing=""
@@ -19,6 +21,21 @@ if [ "$what" = build ]; then
     "$python" -c 'import ensurepip' 2>/dev/null || want python3-venv
     "$python" -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' ||
         want python3-dev
+elif [ "$what" = bmv2 ]; then
+    [ "$(id -u)" = 0 ] || {
+        echo "error: Mininet makes network namespaces, so it needs root: sudo make test-bmv2" >&2
+        exit 2
+    }
+    command -v simple_switch_grpc >/dev/null ||
+        echo "note: no simple_switch_grpc (BMv2) on PATH: everything runs on the soft switch; docs/mininet.md says how to get it"
+    command -v p4c-bm2-ss >/dev/null ||
+        echo "note: no p4c-bm2-ss (p4c) on PATH: the switches run the compiled program of ina/p4/compiled"
+    command -v mnexec >/dev/null || want mininet
+    command -v ifconfig >/dev/null || want net-tools
+    command -v ip >/dev/null || want iproute2
+    for tool in iperf3 ethtool; do command -v $tool >/dev/null || want $tool; done
+    command -v nft >/dev/null || want nftables
+    command -v ping >/dev/null || want iputils-ping
 else
     command -v tshark >/dev/null || want tshark
     command -v ip >/dev/null || want iproute2
@@ -34,7 +51,7 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         exit 0
     echo "apt-get could not install:$missing" >&2
 fi
-if [ "$what" = build ]; then
+if [ "$what" != test ]; then
     echo "error: this machine lacks:$missing (Debian, Ubuntu: sudo apt-get install$missing)" >&2
     exit 2
 fi

@@ -1,9 +1,10 @@
-"""``ina controller``: run a controller, check its configuration, show what it installed."""
+"""``ina controller``: run a controller, check its configuration, say how it is."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,11 +13,21 @@ import msgspec
 import typer
 from rich.console import Group
 
-from ina.cli.output import emit, table
-from ina.cli.rpc_client import ControllerOption, JsonOption, call, controller_at
+from ina.cli.messages import plain
+from ina.cli.output import emit
+from ina.cli.rpc_client import (
+    ControllerOption,
+    JsonOption,
+    RequestRefusedError,
+    addresses,
+    controller_at,
+    describe,
+)
+from ina.cli.switch_show import show_switch
 from ina.controller.app import ControllerApp
-from ina.controller.config import DEFAULT_LISTEN, Config, load_config, make_config
-from ina.rpc import controller_pb2 as pb2
+from ina.controller.config import DEFAULT_LISTEN, Config, TlsConfig, load_config, make_config
+from ina.controller.secure import check_files
+from ina.errors import InvalidInputError, UnavailableError
 
 app = typer.Typer(help="Run and inspect the controller.", no_args_is_help=True)
 
@@ -36,6 +47,10 @@ def run(
         str | None, typer.Option(metavar="HOST:PORT", help="P4Runtime server of the switch.")
     ] = None,
     values: Annotated[int | None, typer.Option(help="Values a packet: 64 or 256.")] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Prometheus endpoint; port 0 takes a free one."),
+    ] = None,
     embedded_switch: Annotated[
         bool,
         typer.Option(help="Run a soft switch in this process, on switch.data_host and its port."),
@@ -43,7 +58,9 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """Run a controller until Ctrl-C or SIGTERM."""
-    settings = _override(config, listen=listen, grpc_addr=switch, values=values)
+    settings = _override(
+        config, {"listen": listen, "metrics": metrics}, grpc_addr=switch, values=values
+    )
     with ExitStack() as stack:
         if embedded_switch:
             settings = _start_switch(settings, stack)
@@ -57,48 +74,59 @@ def run(
 def check(file: Path, json: JsonOption = False) -> None:
     """Check a configuration file; exit with 2 and say where if it is wrong."""
     config = load_config(file)
+    check_files(config)
     emit({"file": file, "config": config}, json, f"{file}: ok")
 
 
 @app.command()
+def status(controller: ControllerOption = DEFAULT_LISTEN, json: JsonOption = False) -> None:
+    """Show each controller: its role, its switch, its store; exit with 1 if none is primary."""
+    rows = [_status(address) for address in addresses(controller)]
+    if all("error" in row for row in rows):
+        raise UnavailableError("; ".join(row["error"] for row in rows))
+    emit(rows, json, Group(*map(_status_view, rows)))
+    if not any(row.get("role") == "primary" for row in rows):
+        raise typer.Exit(1)
+
+
+@app.command()
 def show(controller: ControllerOption = DEFAULT_LISTEN, json: JsonOption = False) -> None:
-    """Show what the switch has, read back over P4Runtime: entries, groups, counters."""
-    with controller_at(controller) as stub:
-        reply = call(stub.ShowSwitch, pb2.ShowSwitchRequest(), controller)
-    entries = [[entry.table, entry.match, entry.action] for entry in reply.entries]
-    counters = [[c.name, c.index, c.label, c.packets, c.bytes] for c in reply.counters]
-    entry_columns = ["table", "match", "action"]
-    counter_columns = ["name", "index", "label", "packets", "bytes"]
-    summary = {
-        "program": reply.program,
-        "device_id": reply.device_id,
-        "slots_total": reply.slots_total,
-        "slots_used": reply.slots_used,
-    }
-    emit(
-        {
-            **summary,
-            "entries": [dict(zip(entry_columns, row, strict=True)) for row in entries],
-            "counters": [dict(zip(counter_columns, row, strict=True)) for row in counters],
-        },
-        json,
-        Group(
-            f"{reply.program}; device {reply.device_id}; slots {reply.slots_used} of"
-            f" {reply.slots_total} in use",
-            table(entry_columns, entries),
-            table(counter_columns, counters),
-        ),
+    """The same as `ina switch show`."""
+    show_switch(controller, "", json)
+
+
+def _status(address: str) -> dict[str, Any]:
+    """What one controller says of itself, or the error."""
+    with controller_at(address) as operator:
+        try:
+            reply = describe(operator, address)
+        except (UnavailableError, RequestRefusedError) as error:
+            return {"controller": address, "error": str(error)}
+    return {"controller": address, **plain(reply)}
+
+
+def _status_view(row: dict[str, Any]) -> str:
+    if "error" in row:
+        return str(row["error"])
+    store = row["store"] or "in memory"
+    running_s = max(0.0, time.time() - row["started_unix_s"])
+    return (
+        f"controller {row['controller']}: {row['role']}, election id {row['election_id']}, up"
+        f" {running_s:.0f} s; switch {row['switch_addr']} {row['switch_state']}; store {store};"
+        f" {row['jobs']} jobs, slots {row['slots_used']} of {row['slots_total']} in use,"
+        f" last epoch {row['last_epoch']}"
     )
 
 
-def _override(path: Path | None, *, listen: str | None, **switch: Any) -> Config:
-    """The file's settings, those of the command line before them."""
+def _override(path: Path | None, top: dict[str, str | None], **switch: Any) -> Config:
+    """The file's settings, those of the command line (None: not given) before them."""
     document = msgspec.to_builtins(load_config(path)) if path else {}
-    changes = {key: value for key, value in switch.items() if value is not None}
-    document["switch"] = {**document.get("switch", {}), **changes}
-    if listen is not None:
-        document["listen"] = listen
-    return make_config(document, "command line")
+    document["switch"] = {**document.get("switch", {}), **_given(switch)}
+    return make_config({**document, **_given(top)}, "command line")
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _start_switch(config: Config, stack: ExitStack) -> Config:
@@ -106,6 +134,8 @@ def _start_switch(config: Config, stack: ExitStack) -> Config:
     from ina.switch.server import SoftSwitch
 
     switch = config.switch
+    if config.switch_tls != TlsConfig():
+        raise InvalidInputError("--embedded-switch: switch_tls is for a switch of its own")
     port = UdpPort(switch.data_port, switch.data_host, switch.data_udp_port)
     running = stack.enter_context(
         SoftSwitch([port], grpc_addr="127.0.0.1:0", device_id=switch.device_id)
@@ -140,10 +170,17 @@ async def _serve(config: Config, json: bool) -> int:
 
 def _say_ready(controller: ControllerApp, json: bool) -> None:
     switch = controller.config.switch
-    ready = {
+    ready: dict[str, Any] = {
         "controller": controller.listen_addr,
         "switch": switch.grpc_addr,
         "values": switch.values,
+        "role": controller.role,
     }
     said = f"controller {controller.listen_addr}, switch {switch.grpc_addr}"
-    emit(ready, json, f"ready: {said}, {switch.values} values a packet")
+    said += f", {switch.values} values a packet"
+    if controller.metrics_addr:
+        ready["metrics"] = controller.metrics_addr
+        said += f", metrics {controller.metrics_addr}"
+    if controller.role == "standby":
+        said += ", standby"
+    emit(ready, json, f"ready: {said}")

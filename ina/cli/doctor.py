@@ -1,75 +1,133 @@
-"""``ina doctor``: what this machine has of what ina uses, and what needs the missing parts."""
+"""``ina doctor``: what this machine lacks, where the way to the switch ends, why a job stalls."""
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import platform
-import shutil
-from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated
+import time
+from contextlib import ExitStack
+from typing import Annotated, Any
 
 import typer
+from rich.console import Group
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from ina.cli.output import emit, table
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing ina uses. ``found`` says which one, or is empty."""
-
-    name: str
-    found: str
-    used_for: str
-    required: bool = False
-
-    @property
-    def verdict(self) -> str:
-        """ok, MISSING (required) or absent (optional)."""
-        return "ok" if self.found else "MISSING" if self.required else "absent"
-
-
-def _package(module: str, distribution: str) -> str:
-    if importlib.util.find_spec(module) is None:
-        return ""
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return "present"
-
-
-def _tool(*names: str) -> str:
-    return next(filter(None, map(shutil.which, names)), "")
-
-
-def examine() -> list[Finding]:
-    """Look, without running anything or importing torch."""
-    spec = importlib.util.find_spec("ina._native")
-    native = (spec and spec.origin) or ""
-    return [
-        Finding("python", platform.python_version(), "everything", required=True),
-        Finding("native extension", native, "hosts, ports", required=True),
-        Finding(
-            "C compiler", _tool(os.environ.get("INA_CC") or "cc"), "the soft switch", required=True
-        ),
-        Finding("C++ compiler", _tool(os.environ.get("CXX") or "c++"), "building ina from source"),
-        Finding("torch", _package("torch", "torch"), "import ina.torch; pip install 'ina[torch]'"),
-        Finding(
-            "scikit-learn", _package("sklearn", "scikit-learn"), "ina demo; pip install 'ina[demo]'"
-        ),
-        Finding("p4c", _tool(os.environ.get("INA_P4C", "p4c-bm2-ss")), "ina p4 compile"),
-        Finding("tshark", _tool("tshark"), "the Wireshark dissector's test"),
-        Finding("root", "yes" if os.geteuid() == 0 else "", "AF_PACKET ports"),
-    ]
+from ina.cli.output import console, emit, table
+from ina.cli.rpc_client import addresses, ask
+from ina.doctor.machine import Finding, examine
+from ina.doctor.path import examine_path
+from ina.doctor.stall import explain
+from ina.doctor.verdict import Step
+from ina.errors import InvalidInputError
+from ina.rpc import controller_pb2 as pb2
 
 
 def doctor(
+    controller: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT",
+            envvar="INA_CONTROLLER",
+            help="Also test the way from this host to that controller's switch and back; of"
+            " several, separated by commas, the first that answers.",
+        ),
+    ] = "",
+    embedded: Annotated[
+        bool, typer.Option(help="Also test a soft switch of this process, over loopback.")
+    ] = False,
+    job: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Only explain why this job stands still."),
+    ] = "",
+    host: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="This host's IPv4 address towards the switch."),
+    ] = None,
+    token: Annotated[str, typer.Option(envvar="INA_JOB_TOKEN", help="Join token to use.")] = "",
+    tenant: Annotated[str, typer.Option(envvar="INA_TENANT", help="Tenant to test as.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Say what this machine has of what ina uses; exit code 1 when a required part is missing."""
+    """Say what this machine lacks, test the way to the switch, explain a stall.
+
+    Exit code 1 when a required part is missing, a step of the way fails, or the job is in trouble.
+    """
+    if embedded and controller:
+        raise InvalidInputError("--embedded and --controller (INA_CONTROLLER): one of them")
+    if job:
+        if not controller:
+            raise InvalidInputError("--job needs --controller (or INA_CONTROLLER)")
+        steps = _explain(controller, job)
+        emit({"job": job, "steps": steps}, as_json, _show(steps))
+        raise typer.Exit(int(not all(step.ok for step in steps)))
     findings = examine()
-    rows = [(f.name, f.verdict, f.found, f.used_for) for f in findings]
-    emit(findings, as_json, table(["what", "", "found", "used for"], rows))
-    if any(finding.required and not finding.found for finding in findings):
-        raise typer.Exit(1)
+    steps = []
+    if controller or embedded:
+        with ExitStack() as stack:
+            for address in addresses(controller) if controller else [_start(stack)]:
+                steps = _walk(address, host, token, tenant)
+                if steps[0].ok:  # else it is a standby, or away: ask the next
+                    break
+    emit(
+        {"machine": [_plain(finding) for finding in findings], "path": steps},
+        as_json,
+        Group(_machine(findings), *([_show(steps)] if steps else [])),
+    )
+    missing = any(finding.required and not finding.found for finding in findings)
+    raise typer.Exit(int(missing or not all(step.ok for step in steps)))
+
+
+def _walk(address: str, host: str | None, token: str, tenant: str) -> list[Step]:
+    steps: list[Step] = []
+    with _progress() as progress:
+        task = progress.add_task("controller", total=None)
+        for step in examine_path(address, host=host, token=token, tenant=tenant):
+            steps.append(step)
+            progress.update(task, description=f"{step.name}: {'ok' if step.ok else 'FAILS'}")
+    return steps
+
+
+def _start(stack: ExitStack) -> str:
+    """A soft switch and a controller in this process; compiling the program takes some seconds."""
+    from ina.controller.embedded import Embedded
+
+    with _progress() as progress:
+        progress.add_task("starting a soft switch", total=None)
+        return stack.enter_context(Embedded()).controller_addr
+
+
+def _explain(controller: str, job: str) -> list[Step]:
+    reply = ask(controller, lambda operator: operator.ShowJob, pb2.ShowJobRequest(name=job))
+    return explain(reply, time.time())
+
+
+def _progress() -> Progress:
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=console(stderr=True),
+        transient=True,
+    )
+
+
+def _machine(findings: list[Finding]) -> Any:
+    rows = [(f.name, f.verdict, f.found or f"for {f.used_for}: {f.get}") for f in findings]
+    return table(["what", "", "found, or how to get it"], rows)
+
+
+def _show(steps: list[Step]) -> Any:
+    rows = []
+    for step in steps:
+        rows.append((step.name, "ok" if step.ok else "FAILS", step.found))
+        if step.advice:
+            rows.append(("", "", f"-> {step.advice}"))
+    return table(["step", "", "found"], rows)
+
+
+def _plain(finding: Finding) -> dict[str, Any]:
+    return {
+        "name": finding.name,
+        "verdict": finding.verdict,
+        "found": finding.found,
+        "used_for": finding.used_for,
+        "get": finding.get,
+        "required": finding.required,
+    }

@@ -2,39 +2,98 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
-from ina.cli.output import emit, table
-from ina.cli.rpc_client import ControllerOption, JsonOption, call, controller_at
+from ina.cli import job_dump, job_watch
+from ina.cli.job_view import job_view, jobs_table, slot_range
+from ina.cli.messages import plain
+from ina.cli.output import emit
+from ina.cli.rpc_client import ControllerOption, JsonOption, ask
 from ina.controller.config import DEFAULT_LISTEN
 from ina.rpc import controller_pb2 as pb2
 
-app = typer.Typer(help="List and inspect the jobs of a controller.", no_args_is_help=True)
+app = typer.Typer(
+    help="List, inspect, watch and end the jobs of a controller.", no_args_is_help=True
+)
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The job's name.")]
 
 
 @app.callback()
 def _job() -> None:
-    """List and inspect the jobs of a controller."""
+    """List, inspect, watch and end the jobs of a controller."""
 
 
 @app.command("list")
 def list_jobs(controller: ControllerOption = DEFAULT_LISTEN, json: JsonOption = False) -> None:
-    """List the jobs: state, epoch, slots, and the ranks that have joined."""
-    with controller_at(controller) as stub:
-        reply = call(stub.ListJobs, pb2.ListJobsRequest(), controller)
-    jobs = [
-        {
-            "name": job.name,
-            "state": job.state,
-            "job": job.job,
-            "epoch": job.epoch,
-            "world_size": job.world_size,
-            "joined": list(job.joined),
-            "first_slot": job.first_slot,
-            "slots": job.slots,
-        }
-        for job in reply.jobs
-    ]
-    columns = ["name", "state", "job", "epoch", "world_size", "joined", "first_slot", "slots"]
-    rows = [[job[column] for column in columns] for job in jobs]
-    emit(jobs, json, table(columns, rows) if jobs else "no jobs")
+    """List the jobs: state, epoch, slots, ranks that have joined, and who is missing."""
+    reply = ask(controller, lambda operator: operator.ListJobs, pb2.ListJobsRequest())
+    human = jobs_table(reply.jobs) if reply.jobs else "no jobs"
+    emit([plain(job) for job in reply.jobs], json, human)
+
+
+@app.command()
+def show(
+    name: NameArgument, controller: ControllerOption = DEFAULT_LISTEN, json: JsonOption = False
+) -> None:
+    """Show one job: members, leases, progress, who is missing, counters, last events."""
+    reply = ask(controller, lambda operator: operator.ShowJob, pb2.ShowJobRequest(name=name))
+    emit(plain(reply), json, job_view(reply))
+
+
+@app.command()
+def watch(
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="A job; without it, all of them.")
+    ] = "",
+    for_s: Annotated[
+        float,
+        typer.Option("--for", metavar="SECONDS", min=0.0, help="Stop after so long; 0: never."),
+    ] = 0.0,
+    controller: ControllerOption = DEFAULT_LISTEN,
+    json: JsonOption = False,
+) -> None:
+    """Tell what happens to jobs as it happens, and who is missing while one stands still.
+
+    Ends with the job, if one is named, or with Ctrl-C. With --json a line is a document.
+    """
+    job_watch.watch(controller, name, for_s=for_s, json=json)
+
+
+@app.command()
+def evict(
+    name: NameArgument,
+    reason: Annotated[
+        str, typer.Option(help="What the job's workers are told, beside that an operator did it.")
+    ] = "",
+    controller: ControllerOption = DEFAULT_LISTEN,
+    json: JsonOption = False,
+) -> None:
+    """End a job: its workers fail with the reason, its slots are free when this returns."""
+    request = pb2.EvictJobRequest(name=name, reason=reason)
+    job = ask(controller, lambda operator: operator.EvictJob, request).job
+    emit(plain(job), json, f"evicted {name}: slots {slot_range(job) or 'none'} are free")
+
+
+@app.command()
+def dump(
+    name: NameArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; default: stdout.")
+    ] = None,
+    controller: ControllerOption = DEFAULT_LISTEN,
+    json: JsonOption = False,
+) -> None:
+    """Write one JSON document with all that a bug report about a job needs.
+
+    It has host addresses and counters, and neither tokens nor keys nor gradients.
+    """
+    document = job_dump.collect(controller, name)
+    if output is None:
+        job_dump.write(document, None)
+        return
+    job_dump.write(document, output)
+    emit({"file": output}, json, f"wrote {output}")

@@ -6,6 +6,7 @@ missing tool, said in one line on stderr; 130 interrupted; 143 told to stop (SIG
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -21,10 +22,15 @@ from ina.errors import InaError
 
 NOUNS = {
     "demo": Member("ina.cli.demo", "Train on real digits through the P4 switch, and with Gloo."),
-    "switch": Member("ina.cli.switch", "Run the soft switch, a P4Runtime device in user space."),
-    "controller": Member("ina.cli.controller", "Run the controller that admits jobs to switches."),
-    "job": Member("ina.cli.job", "List and inspect the jobs of a controller."),
-    "p4": Member("ina.cli.p4", "Compile and describe the P4 programs."),
+    "switch": Member("ina.cli.switch", "Run the soft switch; show what a controller's switch has."),
+    "controller": Member(
+        "ina.cli.controller", "Run and inspect the controller that admits jobs to switches."
+    ),
+    "job": Member("ina.cli.job", "List, inspect, watch and end the jobs of a controller."),
+    "p4": Member("ina.cli.p4", "Compile, describe and draw the P4 programs."),
+    "pcap": Member("ina.cli.pcap", "Read packet captures: decode them, follow a slot."),
+    "test": Member("ina.cli.test", "Hold a data plane to the conformance cases, or to another."),
+    "emulate": Member("ina.cli.emulate", "Emulate a network on this machine, and run jobs in it."),
     "bench": Member("ina.cli.bench_group", "Measure the pipeline and all-reduce."),
     "doctor": Member("ina.cli.doctor", "Say what this machine has and what it lacks."),
 }
@@ -103,4 +109,6 @@ def _usage(error: Exception) -> int:
 def main() -> None:
     """The ``ina`` entry point."""
     signal.signal(signal.SIGTERM, _stop)
+    # gRPC's notes on failed handshakes would stand beside the one line that explains them.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     sys.exit(run(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""``ina p4``: compile P4 programs and describe compiled ones."""
+"""``ina p4``: compile P4 programs, describe and draw compiled ones."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from ina.p4.errors import P4InfoError
 from ina.p4.info import ProgramInfo, read_p4info
 from ina.p4.programs import COMPILED_DIR, build_defines, compiled
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
+from ina.switch.graph import draw_program
+from ina.switch.ir import load_program
 
-app = typer.Typer(help="Compile and describe the P4 programs.", no_args_is_help=True)
+app = typer.Typer(help="Compile, describe and draw the P4 programs.", no_args_is_help=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @app.callback()
 def _p4() -> None:
-    """Compile and describe the P4 programs."""
+    """Compile, describe and draw the P4 programs."""
 
 
 @app.command("compile")
@@ -71,6 +73,29 @@ def info(
         raise P4InfoError(f"{file}: no such file")
     program = read_p4info(file if file is not None else compiled(values).p4info)
     emit(program, json, _view(program))
+
+
+@app.command("graph")
+def graph(
+    out: Annotated[Path, typer.Argument(metavar="OUT.svg", help="Where to write the picture.")],
+    program: Annotated[
+        Path | None, typer.Option(help="A program's BMv2 JSON (default: the one of ina).")
+    ] = None,
+    values: Annotated[int, typer.Option(help="Which of ina's builds: 64 or 256.")] = 256,
+    json: Json = False,
+) -> None:
+    """Draw the pipeline as SVG: parser, controls, tables, registers and who touches them."""
+    source = program if program is not None else compiled(values).bmv2_json
+    ir = load_program(source)
+    svg = draw_program(ir, Path(ir.name).name or source.name)
+    out.write_text(svg)
+    drawn = {
+        "file": str(out),
+        "tables": len(ir.tables),
+        "registers": len(ir.registers),
+        "counters": len(ir.counters),
+    }
+    emit(drawn, json)
 
 
 def _view(program: ProgramInfo) -> Group:

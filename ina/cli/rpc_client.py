@@ -1,4 +1,4 @@
-"""Calls of the command line to a running controller."""
+"""Calls of the command line to running controllers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from typing import Annotated, Any, TypeVar
 import grpc
 import typer
 
-from ina.errors import InaError, UnavailableError
-from ina.rpc.controller_pb2_grpc import ControllerStub
+from ina.errors import InaError, InvalidInputError, UnavailableError
+from ina.rpc import controller_pb2 as pb2
+from ina.rpc.channel import open_channel
+from ina.rpc.controller_pb2_grpc import OperatorStub
+from ina.rpc.tls_probe import tls_trouble
 
 TIMEOUT_S = 30.0
+PATIENCE_S = 5.0
+"""For what a controller answers from memory; one that takes longer hangs."""
 
 ControllerOption = Annotated[
     str,
@@ -20,33 +25,80 @@ ControllerOption = Annotated[
         "--controller",
         metavar="HOST:PORT",
         envvar="INA_CONTROLLER",
-        help="Address of a controller.",
+        help="Address of a controller; of several, separated by commas, the first that answers.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _Reply = TypeVar("_Reply")
+_ABSENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
 class RequestRefusedError(InaError):
     """The controller answered with an error."""
 
 
+def ask(
+    controllers: str,
+    method: Callable[[OperatorStub], Callable[..., _Reply]],
+    request: Any,
+) -> _Reply:
+    """One call to the first of ``controllers`` (comma-separated) that is there and no standby.
+
+    ``method`` picks it: ``lambda operator: operator.ListJobs``. Raises :class:`UnavailableError`
+    (none answers; the message has each one's reason), :class:`RequestRefusedError`,
+    :class:`InvalidInputError` (an address).
+    """
+    away = []
+    found = addresses(controllers)
+    for address in found:
+        with controller_at(address) as operator:
+            try:
+                if len(found) > 1:  # who hangs must not keep the question from the others
+                    describe(operator, address)
+                return call(method(operator), request, address)
+            except UnavailableError as error:
+                away.append(str(error))
+    raise UnavailableError("; ".join(away))
+
+
+def addresses(controllers: str) -> list[str]:
+    """The addresses of a comma-separated list. Raises :class:`InvalidInputError`."""
+    found = [address.strip() for address in controllers.split(",")]
+    for address in found:
+        host, colon, port = address.rpartition(":")
+        if not (host and colon and port.isdecimal() and 0 < int(port) <= 0xFFFF):
+            raise InvalidInputError(f"controller {address!r}: expected HOST:PORT")
+    return found
+
+
 @contextmanager
-def controller_at(address: str) -> Iterator[ControllerStub]:
-    """A client of the controller at ``host:port``."""
-    with grpc.insecure_channel(address) as channel:
-        yield ControllerStub(channel)
+def controller_at(address: str) -> Iterator[OperatorStub]:
+    """An operator's client of the controller at ``host:port``."""
+    with open_channel(address) as channel:
+        yield OperatorStub(channel)
 
 
-def call(method: Callable[..., _Reply], request: Any, address: str) -> _Reply:
-    """One call with a deadline.
+def describe(operator: OperatorStub, address: str) -> pb2.ShowControllerReply:
+    """What a controller says of itself, primary or not. Raises what :func:`call` raises."""
+    return call(operator.ShowController, pb2.ShowControllerRequest(), address, PATIENCE_S)
+
+
+def call(
+    method: Callable[..., _Reply], request: Any, address: str, timeout_s: float | None = None
+) -> _Reply:
+    """One call with a deadline, by default ``TIMEOUT_S``.
 
     Raises :class:`UnavailableError` (nobody answers), :class:`RequestRefusedError` (its message).
     """
     try:
-        return method(request, timeout=TIMEOUT_S)
+        return method(request, timeout=timeout_s or TIMEOUT_S)
     except grpc.RpcError as error:
-        if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
-            raise UnavailableError(f"controller {address}: {error.details()}") from None
-        raise RequestRefusedError(f"controller {address}: {error.details()}") from None
+        raise explain(error, address) from None
+
+
+def explain(error: grpc.RpcError, address: str) -> InaError:
+    """What :func:`call` raises for this error."""
+    if error.code() not in _ABSENT:
+        return RequestRefusedError(f"controller {address}: {error.details()}")
+    return UnavailableError(f"controller {address}: {tls_trouble(address) or error.details()}")

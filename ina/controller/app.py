@@ -1,4 +1,4 @@
-"""The controller, wired up: P4Runtime session, registry, coordinator, gRPC service."""
+"""The controller, wired up: store, switch, gRPC server."""
 
 from __future__ import annotations
 
@@ -8,21 +8,13 @@ import logging
 import socket
 from types import TracebackType
 
-import grpc.aio
-
+from ina.controller import secure
 from ina.controller.config import Config
-from ina.controller.coordinator import Coordinator
-from ina.controller.epochs import EpochCounter
-from ina.controller.errors import ListenError
-from ina.controller.memory import StaticPool
-from ina.controller.northbound import ControllerService, DataPath
-from ina.controller.plan import MARK_JOB
-from ina.controller.registry import Registry
-from ina.controller.southbound import P4RuntimeSession
-from ina.controller.switch_writer import SwitchWriter
-from ina.p4 import compiled, names
+from ina.controller.errors import ListenError, StandbyError
+from ina.controller.metrics_endpoint import serve_metrics
+from ina.controller.store import IN_MEMORY, Store
+from ina.controller.supervisor import Supervisor
 from ina.rpc import controller_pb2 as pb2
-from ina.rpc import controller_pb2_grpc as rpc
 
 _log = logging.getLogger(__name__)
 
@@ -36,13 +28,16 @@ class ControllerApp:
         self.config = config
         self.listen_addr = ""
         """host:port that the service listens on, once started."""
+        self.metrics_addr = ""
+        """host:port of the Prometheus endpoint, if there is one, once started."""
         self._undo = contextlib.AsyncExitStack()
-        self._service: ControllerService | None = None
+        self._supervisor: Supervisor | None = None
 
     async def __aenter__(self) -> ControllerApp:
-        """Connects to the switch, sets its pipeline if need be, and starts to serve.
+        """Connects to the switch, takes the role that its election gives, and starts to serve.
 
-        Raises :class:`ListenError`, :class:`SwitchError`.
+        Raises :class:`ListenError`, :class:`SwitchError`, :class:`StoreError`,
+        :class:`~ina.metrics.MetricsListenError`.
         """
         async with contextlib.AsyncExitStack() as undo:
             await self._start(undo)
@@ -58,44 +53,34 @@ class ControllerApp:
         """Stops. Jobs that run keep their entries on the switch."""
         await self._undo.aclose()
 
+    @property
+    def role(self) -> str:
+        """``primary`` or ``standby``."""
+        return "standby" if self._supervisor is None else self._supervisor.describe().role
+
     async def show(self) -> pb2.ShowSwitchReply:
-        """What the switch has now. Raises :class:`SwitchError`."""
-        assert self._service is not None
-        return await self._service.show()
+        """What the switch has now. Raises :class:`SwitchError`, :class:`StandbyError`."""
+        if self._supervisor is None or self._supervisor.term is None:
+            raise StandbyError("standby: this controller is not primary")
+        return await self._supervisor.term.operator.show()
 
     async def _start(self, undo: contextlib.AsyncExitStack) -> None:
-        config, switch = self.config, self.config.switch
+        config = self.config
+        secure.check_files(config)
         _check_free(config.listen)
-        session = await P4RuntimeSession.connect(
-            switch.grpc_addr, switch.device_id, election_id=switch.election_id
-        )
-        undo.push_async_callback(session.close)
-        fresh = await session.set_pipeline(compiled(switch.values))
-        writer = SwitchWriter(session)
-        epochs = EpochCounter.resume(await writer.prepare(fresh=fresh), fresh=fresh)
-        registry = Registry(
-            StaticPool(names.SLOTS_TOTAL, config.jobs.slots),
-            epochs,
-            range(MARK_JOB + 1, names.JOBS_TOTAL),
-            unjoined_s=config.jobs.unjoined_s,
-        )
-        coordinator = Coordinator(registry, writer)
-        data = DataPath(
-            switch.data_host,
-            switch.data_udp_port,
-            switch.values,
-            switch.data_port,
-            config.endpoints(),
-        )
-        program = f"{names.PROGRAM}, {switch.values} values a packet"
-        self._service = ControllerService(coordinator, writer, data, program)
-        # Several processes may share a port with SO_REUSEPORT; two controllers must not.
-        server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
-        rpc.add_ControllerServicer_to_server(self._service, server)
-        self.listen_addr = _listen(server, config.listen)
+        store = Store(config.store.path or IN_MEMORY)
+        undo.callback(store.close)
+        self._supervisor = supervisor = Supervisor(config, store)
+        undo.push_async_callback(supervisor.close)
+        if config.metrics:
+            self.metrics_addr = serve_metrics(supervisor, config.metrics, undo)
+        await supervisor.start()
+        server = secure.make_server(config)
+        server.add_generic_rpc_handlers((supervisor.switchboard,))
+        self.listen_addr = secure.add_port(server, config)
         await server.start()
         undo.push_async_callback(server.stop, _STOP_GRACE_S)
-        undo.push_async_callback(coordinator.close)
+        undo.push_async_callback(supervisor.close)  # first: it ends the calls that wait
         _log.info("serving on %s", self.listen_addr)
 
 
@@ -103,15 +88,6 @@ async def run(config: Config, stop: asyncio.Event) -> None:
     """Runs a controller until ``stop`` is set. Raises what :class:`ControllerApp` raises."""
     async with ControllerApp(config):
         await stop.wait()
-
-
-def _listen(server: grpc.aio.Server, address: str) -> str:
-    host = address.rpartition(":")[0]
-    try:
-        port = server.add_insecure_port(address)
-    except RuntimeError as error:
-        raise ListenError(f"cannot listen on {address}: {error}") from None
-    return f"{host}:{port}"
 
 
 def _check_free(address: str) -> None:

@@ -6,7 +6,7 @@ import re
 import sys
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -23,6 +23,10 @@ else:
 DEFAULT_LISTEN = "127.0.0.1:17700"
 DEFAULT_SWITCH = "127.0.0.1:9559"
 DEFAULT_JOB_SLOTS = 512
+DEFAULT_LEASE_S = 10.0
+
+TARGET_WINDOWS = {"soft": 0, "bmv2": 16}
+"""By target, as ``SwitchConfig.window_limit``. BMv2's egress queues hold 64 packets a port."""
 
 UdpPortNumber = Annotated[int, Meta(ge=1, le=0xFFFF)]
 SwitchPortNumber = Annotated[int, Meta(ge=1, le=510)]
@@ -43,15 +47,67 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     data_udp_port: UdpPortNumber = UDP_PORT
     data_port: SwitchPortNumber = 1
     """Port number that workers are behind which ``hosts`` does not list."""
+    target: Literal["soft", "bmv2"] = "soft"
+    """What kind of switch it is: it decides how many packets in flight its queues bear."""
+    max_window: Annotated[int, Meta(ge=0)] = 0
+    """Packets in flight, a worker, instead of what suits ``target``."""
+    loss_s: Annotated[float, Meta(gt=0)] = 10.0
+    """The switch is lost when the controller and a worker have heard nothing of it for so long."""
+
+    @property
+    def window_limit(self) -> int:
+        """Packets in flight that a worker may have at most; 0: half of its job's slots."""
+        return self.max_window or TARGET_WINDOWS[self.target]
 
 
 class JobsConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """What a job gets."""
 
+    sizing: Literal["fixed", "equal", "asked"] = "fixed"
+    """Policy ``static``: ``slots`` each; an equal share for ``count`` jobs; what a job asks."""
     slots: Annotated[int, Meta(ge=2, le=names.SLOTS_TOTAL, multiple_of=2)] = DEFAULT_JOB_SLOTS
-    """Slots reserved for each job; half of them is its window in packets."""
+    """Slots of a job that does not ask; half of them is its window in packets."""
+    count: Annotated[int, Meta(ge=1, le=names.JOBS_TOTAL - 1)] = 16
+    """How many jobs share the switch under ``equal``."""
+    preempt: bool = False
+    """Whether a job that finds no room evicts jobs of lower priority."""
+    lease_s: Annotated[float, Meta(ge=1, le=3600)] = DEFAULT_LEASE_S
+    """A worker that is silent for so long is dead."""
     unjoined_s: Annotated[float, Meta(gt=0)] = 60.0
     """A job that was created and that nobody joins ends after this time."""
+
+
+class TenantConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What one tenant may use at a time; 0: no limit."""
+
+    slots: Annotated[int, Meta(ge=0)] = 0
+    jobs: Annotated[int, Meta(ge=0)] = 0
+    workers: Annotated[int, Meta(ge=0)] = 0
+    max_priority: int = 0
+    """A job that asks for more gets this."""
+
+
+class StoreConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Where the desired state is kept."""
+
+    path: str = ""
+    """SQLite file; a backup controller uses the same. Empty: memory, lost with the process."""
+
+
+class TlsConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """TLS of one address; PEM files. All empty: plain text."""
+
+    cert: str = ""
+    key: str = ""
+    ca: str = ""
+    """Whose certificates are accepted from the other side. On a server this asks for mutual TLS."""
+
+
+class OperatorsConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Who may evict, and see what all tenants do."""
+
+    token_file: str = ""
+    """First line: the token that operators must show. Empty: none is asked for."""
 
 
 class HostConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -70,7 +126,18 @@ class Config(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     listen: str = DEFAULT_LISTEN
     """host:port of the gRPC service for workers and operators; port 0: any free one."""
     switch: SwitchConfig = msgspec.field(default_factory=SwitchConfig)
+    metrics: str = ""
+    """host:port of the Prometheus endpoint; empty: none."""
     jobs: JobsConfig = msgspec.field(default_factory=JobsConfig)
+    tenants: dict[str, TenantConfig] = msgspec.field(default_factory=dict)
+    """By name. A job that names no tenant is ``default``'s; with any tenant listed, an unlisted
+    one is refused."""
+    store: StoreConfig = msgspec.field(default_factory=StoreConfig)
+    tls: TlsConfig = msgspec.field(default_factory=TlsConfig)
+    """Of ``listen``."""
+    switch_tls: TlsConfig = msgspec.field(default_factory=TlsConfig)
+    """Towards the switch's P4Runtime server."""
+    operators: OperatorsConfig = msgspec.field(default_factory=OperatorsConfig)
     hosts: tuple[HostConfig, ...] = ()
 
     def endpoints(self) -> dict[IPv4Address, tuple[int, int | None]]:
@@ -100,7 +167,7 @@ def make_config(document: dict[str, Any], source: str) -> Config:
     try:
         config = msgspec.convert(document, Config)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{source}: {_explain(str(error))}") from None
+        raise ConfigError(f"{source}: {_explain(_name_tenant(str(error), document))}") from None
     for key, problem in _problems(config):
         raise ConfigError(f"{source}: {key}: {problem}")
     return config
@@ -108,29 +175,49 @@ def make_config(document: dict[str, Any], source: str) -> Config:
 
 def _problems(config: Config) -> list[tuple[str, str]]:
     """What types alone cannot say, as (key, problem)."""
-    found = []
-    for key, address in (("listen", config.listen), ("switch.grpc_addr", config.switch.grpc_addr)):
-        host, colon, port = address.rpartition(":")
-        if not (colon and host and port.isdecimal() and int(port) <= 0xFFFF):
-            found.append((key, f"{address!r} is not host:port"))
+    found = [
+        (key, f"{address!r} is not host:port")
+        for key, address in (
+            ("listen", config.listen),
+            ("switch.grpc_addr", config.switch.grpc_addr),
+            ("metrics", config.metrics or DEFAULT_LISTEN),
+        )
+        if not _is_host_port(address)
+    ]
     if config.switch.values not in VALUES_PER_PACKET_BUILDS:
         builds = " or ".join(map(str, VALUES_PER_PACKET_BUILDS))
         found.append(("switch.values", f"{config.switch.values} is not {builds}"))
     if not _is_ipv4(config.switch.data_host):
         found.append(("switch.data_host", f"{config.switch.data_host!r} is not an IPv4 address"))
+    for key, tls in (("tls", config.tls), ("switch_tls", config.switch_tls)):
+        if bool(tls.cert) != bool(tls.key):
+            found.append((key, "cert and key go together"))
+    if config.tls.ca and not config.tls.cert:
+        found.append(("tls.ca", "without cert and key the service has no TLS"))
+    for name in config.tenants:
+        if not name or not name.isprintable():
+            found.append(("tenants", f"{name!r} is not a name"))
+    return found + _host_problems(config.hosts)
+
+
+def _host_problems(hosts: tuple[HostConfig, ...]) -> list[tuple[str, str]]:
+    found = []
     seen = set()
-    for index, host_config in enumerate(config.hosts):
+    for index, host in enumerate(hosts):
         key = f"hosts[{index}]"
-        if not _is_ipv4(host_config.address):
-            found.append((f"{key}.address", f"{host_config.address!r} is not an IPv4 address"))
-        if host_config.address in seen:
-            found.append((f"{key}.address", f"{host_config.address} is listed twice"))
-        seen.add(host_config.address)
-        if host_config.mac and not re.fullmatch(
-            r"([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}", host_config.mac
-        ):
-            found.append((f"{key}.mac", f"{host_config.mac!r} is not a MAC address"))
+        if not _is_ipv4(host.address):
+            found.append((f"{key}.address", f"{host.address!r} is not an IPv4 address"))
+        if host.address in seen:
+            found.append((f"{key}.address", f"{host.address} is listed twice"))
+        seen.add(host.address)
+        if host.mac and not re.fullmatch(r"([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}", host.mac):
+            found.append((f"{key}.mac", f"{host.mac!r} is not a MAC address"))
     return found
+
+
+def _is_host_port(text: str) -> bool:
+    host, colon, port = text.rpartition(":")
+    return bool(colon and host and port.isdecimal() and int(port) <= 0xFFFF)
 
 
 def _is_ipv4(text: str) -> bool:
@@ -139,6 +226,17 @@ def _is_ipv4(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _name_tenant(error: str, document: dict[str, Any]) -> str:
+    """msgspec says ``$.tenants[...]`` of any tenant; this says which it is."""
+    if "$.tenants[...]" in error:
+        for name, table in document["tenants"].items():
+            try:
+                msgspec.convert(table, TenantConfig)
+            except msgspec.ValidationError:
+                return error.replace("$.tenants[...]", f"$.tenants.{name}")
+    return error
 
 
 def _explain(error: str) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Mapping
 from types import TracebackType
+from typing import Any
 
 from ina.controller.app import ControllerApp
 from ina.controller.config import DEFAULT_JOB_SLOTS, make_config
 from ina.controller.errors import SwitchError
 from ina.controller.southbound import CONNECT_TIMEOUT_S, PIPELINE_TIMEOUT_S
 from ina.rpc import controller_pb2 as pb2
+from ina.rpc.tls import from_environment, server_credentials
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 
@@ -25,7 +28,7 @@ class Embedded:
 
     Both have threads of their own; the caller's event loop, if it has one, is not used. Entering
     raises what the switch and the controller raise (:class:`~ina.errors.InaError`): no C compiler,
-    port in use, and so on.
+    port in use, and so on. Where the environment names TLS files, the controller serves with them.
     """
 
     def __init__(
@@ -35,6 +38,7 @@ class Embedded:
         host: str = "127.0.0.1",
         loss_rate: float = 0.0,
         loss_seed: int = 0,
+        config: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         """What to run.
 
@@ -44,7 +48,9 @@ class Embedded:
             host: IPv4 address of this machine that the workers can reach.
             loss_rate: probability in 0..1 that a packet is dropped at the switch's port, in each
                 direction; drawn from a generator seeded with ``loss_seed``.
+            config: more of the controller's configuration, as in its file: keys by table.
         """
+        self._config = config or {}
         self._slots = slots
         self._values = values
         self._host = host
@@ -102,20 +108,23 @@ class Embedded:
 
     def _start_controller(self) -> None:
         host, udp_port = self.switch.udp_address(DATA_PORT)
-        config = make_config(
-            {
-                "listen": f"{self._host}:0",
-                "switch": {
-                    "grpc_addr": self.switch.grpc_addr,
-                    "values": self._values,
-                    "data_host": host,
-                    "data_udp_port": udp_port,
-                    "data_port": DATA_PORT,
-                },
-                "jobs": {"slots": self._slots},
+        files = from_environment()
+        if files:  # the workers will ask for TLS
+            server_credentials(files)  # complains with the environment's names
+        settings: dict[str, dict[str, Any]] = {
+            "tls": {"cert": files.cert, "key": files.key, "ca": files.ca},
+            "switch": {
+                "grpc_addr": self.switch.grpc_addr,
+                "values": self._values,
+                "data_host": host,
+                "data_udp_port": udp_port,
+                "data_port": DATA_PORT,
             },
-            "embedded controller",
-        )
+            "jobs": {"slots": self._slots},
+        }
+        for table, keys in self._config.items():
+            settings.setdefault(table, {}).update(keys)
+        config = make_config({"listen": f"{self._host}:0", **settings}, "embedded controller")
         self._app = ControllerApp(config)
         # A daemon, so that a program that forgets to close still ends.
         self._thread = threading.Thread(

@@ -1,9 +1,9 @@
 """Epochs: the number of a job's incarnation, which only grows on a switch.
 
 A slot belongs to the newest epoch that touched it, and nobody can read a slot's registers over
-P4Runtime. So the last epoch issued is kept on the switch itself, in an entry of the job table that
-no packet can use (``plan.epoch_mark``): it outlives every controller, and it vanishes exactly when
-the registers do, when a new pipeline is set or the switch restarts.
+P4Runtime. So the last epoch issued is kept in the store and on the switch itself, in an entry of
+the job table that no packet can use (``plan.epoch_mark``): that outlives every controller, and it
+vanishes exactly when the registers do, when a new pipeline is set or the switch restarts.
 
 If somebody removed that entry but left the pipeline, the count starts from the wall clock instead,
 in seconds since 2025: newer than what was issued before as long as fewer than one epoch a second
@@ -26,20 +26,19 @@ class EpochCounter:
     def __init__(self, last: int) -> None:
         self.last = last
 
-    @classmethod
     def resume(
-        cls, mark: int | None, *, fresh: bool, now_unix_s: float | None = None
-    ) -> EpochCounter:
+        self, mark: int | None, *, fresh: bool = False, now_unix_s: float | None = None
+    ) -> None:
         """Goes on after ``mark``, the last epoch issued on this switch, or None if it has none.
 
-        ``fresh``: the pipeline was set just now, so that all registers are 0.
+        What this counter has issued itself is never issued again. ``fresh``: the pipeline was set
+        just now, so that all registers are 0.
         """
-        if mark is not None:
-            return cls(mark)
-        if fresh:
-            return cls(0)
-        now = time.time() if now_unix_s is None else now_unix_s
-        return cls(int(now - CLOCK_START_UNIX_S) & 0xFFFF_FFFF)
+        if mark is None and not fresh:
+            now = time.time() if now_unix_s is None else now_unix_s
+            mark = int(now - CLOCK_START_UNIX_S) & 0xFFFF_FFFF
+        if mark is not None and serial.is_newer(mark, self.last):
+            self.last = mark
 
     def next(self) -> int:
         """Returns the next epoch."""

@@ -17,6 +17,10 @@ class JobConflictError(InaError):
     """The request contradicts what other workers of the job have said, or its present state."""
 
 
+class FormerJobError(InaError):
+    """The name will be free when a former job has ended: ask again."""
+
+
 class UnknownJobError(InaError):
     """No job has this name."""
 
@@ -36,6 +40,37 @@ class JobAbortedError(InaError):
 class SwitchError(UnavailableError):
     """The switch does not answer, or refused what the controller wrote."""
 
+    refused = False
+    """It answered, and refused an entry: to try again is of no use."""
+
 
 class ListenError(UnavailableError):
     """The controller's own address is in use, or is not this machine's."""
+
+
+class SlowWatcherError(InaError):
+    """A watcher did not read its events in time and was dropped; it may watch again."""
+
+
+class MemberKeyError(InaError):
+    """A call for a rank does not carry the key that its Join was answered with."""
+
+
+class JobTokenError(InaError):
+    """A call does not carry the join token that the job was created with."""
+
+
+class TenantError(InaError):
+    """The tenant is not configured, or its quota does not hold the job."""
+
+
+class StoreError(UnavailableError):
+    """The file of the desired state cannot be read or written."""
+
+
+class FencedError(StoreError):
+    """Another controller has claimed the store: this one may not change it any more."""
+
+
+class StandbyError(UnavailableError):
+    """This controller is not the primary; another one is, or nobody is yet."""

@@ -28,6 +28,7 @@ class JobEvent(Enum):
     INSTALLED = "the switch has its entries"
     FAILED = "it cannot run: a worker went away, or the switch refused"
     LEFT = "a rank has left"
+    ENDED = "it cannot go on: a worker died, an operator ended it, the switch lost its registers"
     REMOVED = "the switch has none of its entries"
 
 
@@ -38,7 +39,9 @@ TRANSITIONS: dict[tuple[JobState, JobEvent], JobState] = {
     (_S.STARTING, _E.INSTALLED): _S.RUNNING,
     (_S.STARTING, _E.FAILED): _S.LEAVING,
     (_S.RUNNING, _E.LEFT): _S.LEAVING,
+    (_S.RUNNING, _E.ENDED): _S.LEAVING,
     (_S.LEAVING, _E.LEFT): _S.LEAVING,
+    (_S.LEAVING, _E.ENDED): _S.LEAVING,
     (_S.LEAVING, _E.REMOVED): _S.GONE,
 }
 """Every (state, event) that can happen; any other is a bug in the controller."""
@@ -79,6 +82,16 @@ class Job:
     members: dict[int, Endpoint] = field(default_factory=dict)
     """By rank: who has joined and not left."""
     state: JobState = JobState.JOINING
+    tenant: str = "default"
+    priority: int = 0
+    """Higher is more important; capped by the tenant's configuration."""
+    window: int = 0
+    """Packets that a worker may have in flight."""
+    created_unix_s: float = 0.0
+    token_hash: bytes = field(default=b"", repr=False)
+    """See :mod:`ina.controller.tokens`; empty: no token is asked for."""
+    key_seed: bytes = field(default=b"", repr=False)
+    """Secret; the members' keys come from it."""
 
     def on(self, event: JobEvent) -> None:
         """Moves to the next state."""

@@ -1,12 +1,11 @@
 """One P4Runtime session with one switch: election, pipeline, writes, reads.
 
-Every call has a deadline.
+Every call has a deadline. A session ends with its stream; it does not connect again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -18,28 +17,53 @@ from finsy.p4client import P4Client, P4ClientError
 from finsy.proto import U128, p4r, p4r_grpc, rpc_code
 
 from ina.controller.errors import SwitchError
+from ina.controller.secure import switch_credentials
 from ina.p4 import CompiledProgram
+from ina.rpc.tls import PLAIN_TEXT, TlsFiles
+from ina.rpc.tls_probe import tls_trouble
 
 _log = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 10.0
 FORMER_SELF_ATTEMPTS, FORMER_SELF_PAUSE_S = 10, 0.1
 """A controller that starts again may be faster than the switch's news that its stream has ended."""
+TLS_PATIENCE_S = 1.0
+"""After so long without an answer, ask whether TLS is the trouble: waiting does not mend that."""
 PIPELINE_TIMEOUT_S = 120.0
 """A soft switch compiles the program to native code when it sees it for the first time."""
+PROBE_S = 2.0
+"""How often the switch is asked for a sign of life; no answer to a call ends the session."""
 
 
 class P4RuntimeSession:
-    """A connected session, as primary. Use :meth:`connect`; :meth:`close` ends it."""
+    """A connected session. Use :meth:`connect`; :meth:`close` ends it."""
 
-    def __init__(self, address: str, device_id: int, election_id: int) -> None:
+    def __init__(
+        self,
+        address: str,
+        device_id: int,
+        election_id: int,
+        tls: TlsFiles = PLAIN_TEXT,
+        *,
+        standby: bool = False,
+    ) -> None:
         self.address = address
         self.device_id = device_id
-        self._election_id = election_id
+        self._tls = tls
+        self.election_id = election_id
+        """What it has told the switch; a backup raises it to become primary."""
+        self.is_primary = False
+        self.lost: str | None = None
+        """Why it is of no use any more; None: it works."""
+        self._own_id = election_id
+        self._standby = standby
+        self._primary_id = 0
+        self._decided = False
+        self._changed = asyncio.Event()
         self._schema = finsy.P4Schema()
-        self._client = P4Client(address)
-        self._listener: asyncio.Task[None] | None = None
-        self._lost: str | None = None
+        self._client = P4Client(address, switch_credentials(tls))
+        self._tasks: list[asyncio.Task[None]] = []
+        self._busy = False
 
     @classmethod
     async def connect(
@@ -48,36 +72,58 @@ class P4RuntimeSession:
         device_id: int,
         *,
         election_id: int = 1,
+        tls: TlsFiles = PLAIN_TEXT,
         timeout_s: float = CONNECT_TIMEOUT_S,
+        standby: bool = False,
     ) -> P4RuntimeSession:
-        """Connects to the P4Runtime server at ``address`` (``host:port``) and becomes primary.
+        """Connects to the P4Runtime server at ``address`` (``host:port``).
 
-        Raises :class:`SwitchError`: nobody answers, or another controller is primary.
+        ``standby``: where another controller is primary, go on as a backup, which becomes primary
+        when that one's stream ends; otherwise that is an error.
+
+        Raises :class:`SwitchError`: nobody answers, TLS fails, or another controller is primary;
+        :class:`~ina.rpc.tls.TlsError`: a file of ``tls`` is wrong.
         """
-        for attempt in range(FORMER_SELF_ATTEMPTS):
-            session = cls(address, device_id, election_id)
+        for attempt in range(FORMER_SELF_ATTEMPTS + 1):
+            session = cls(address, device_id, election_id, tls, standby=standby)
+            # A backup whose id somebody else uses says none, until it must.
+            anonymous = attempt == FORMER_SELF_ATTEMPTS
             try:
-                await asyncio.wait_for(session._arbitrate(), timeout_s)
+                await session._arbitrate_in_time(timeout_s, anonymous=anonymous)
                 break
-            except asyncio.TimeoutError:
-                await session.close()
-                raise session._error(f"no answer within {timeout_s:g} s") from None
             except BaseException as error:
                 await session.close()
-                last = attempt + 1 == FORMER_SELF_ATTEMPTS
-                if last or not isinstance(error, SwitchError) or "already used" not in str(error):
+                tries = FORMER_SELF_ATTEMPTS if standby else FORMER_SELF_ATTEMPTS - 1
+                if attempt >= tries or not _is_id_used(error):
                     raise
             await asyncio.sleep(FORMER_SELF_PAUSE_S)
-        session._listener = asyncio.create_task(session._listen())
+        session._tasks = [
+            asyncio.create_task(session._listen()),
+            asyncio.create_task(session._probe()),
+        ]
         return session
 
     async def close(self) -> None:
         """Ends the session; the switch keeps its entries."""
-        if self._listener is not None:
-            self._listener.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._listener
+        self._end("the session is closed")
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._client.close()
+
+    async def until_primary(self) -> None:
+        """Returns when this controller is primary; raises :class:`SwitchError` if it is lost."""
+        await self._until(primary=True)
+
+    async def until_backup(self) -> None:
+        """Returns when another is primary; raises :class:`SwitchError` if the session is lost."""
+        await self._until(primary=False)
+
+    def who_is_primary(self) -> str:
+        """For people: why this one is not."""
+        if self._primary_id == 0:
+            return "no controller is primary"
+        return f"another controller is primary (election id {self._primary_id})"
 
     async def set_pipeline(self, program: CompiledProgram) -> bool:
         """Sets the program if the switch runs another; returns whether it did.
@@ -85,8 +131,12 @@ class P4RuntimeSession:
         Setting a pipeline clears all tables, groups, counters and registers.
         """
         self._schema = finsy.P4Schema(program.p4info, program.bmv2_json)
-        if await self._cookie() == self._schema.p4cookie:
+        cookie = await self._cookie()
+        if cookie == self._schema.p4cookie:
             return False
+        if cookie is not None:
+            # BMv2 forgets to clear them: a group made anew would send each result twice.
+            await self.delete(await self.read([p4entity.P4MulticastGroupEntry()]))
         channel = self._client.channel
         assert channel is not None
         stub: Any = p4r_grpc.P4RuntimeStub(channel)
@@ -96,10 +146,13 @@ class P4RuntimeSession:
             config=self._schema.get_pipeline_config(),
         )
         self._sign(request)
+        self._busy = True
         try:
             await stub.SetForwardingPipelineConfig(request, timeout=PIPELINE_TIMEOUT_S)
         except grpc.RpcError as error:
             raise self._translate(P4ClientError(error, "set pipeline")) from None
+        finally:
+            self._busy = False
         return True
 
     async def insert(self, entities: Sequence[p4entity.P4Entity]) -> None:
@@ -138,7 +191,15 @@ class P4RuntimeSession:
         missing_ok: bool = False,
     ) -> None:
         self._check()
-        encoded = p4entity.encode_entities(entities, self._schema)
+        encoded = []
+        for entity in entities:
+            try:
+                encoded += p4entity.encode_entities([entity], self._schema)
+            except ValueError as error:  # a value with too many bits, say
+                if not missing_ok:  # what cannot be said cannot be there
+                    refusal = self._error(str(error))
+                    refusal.refused = True
+                    raise refusal from None
         if not encoded:
             return
         updates = [p4r.Update(type=kind, entity=entity) for entity in encoded]
@@ -148,19 +209,57 @@ class P4RuntimeSession:
             if not (missing_ok and error.is_not_found_only):
                 raise self._translate(error) from None
 
-    async def _arbitrate(self) -> None:
-        await self._client.open(complete_request=self._sign)
-        update = p4r.MasterArbitrationUpdate(
-            device_id=self.device_id, election_id=U128.encode(self._election_id)
-        )
+    async def _until(self, *, primary: bool) -> None:
+        while self.is_primary is not primary:
+            self._check()
+            self._changed.clear()
+            await self._changed.wait()
+        self._check()
+
+    async def _arbitrate_in_time(self, timeout_s: float, *, anonymous: bool) -> None:
+        arbitrated = asyncio.ensure_future(self._arbitrate(anonymous=anonymous))
+        trouble = None
         try:
-            await self._client.send(p4r.StreamMessageRequest(arbitration=update))
-            reply = await self._client.receive()
+            await asyncio.wait([arbitrated], timeout=min(timeout_s, TLS_PATIENCE_S))
+            if not arbitrated.done():  # gRPC tries again whatever the reason: ask for it
+                trouble = await asyncio.to_thread(tls_trouble, self.address, self._tls)
+            await asyncio.wait_for(arbitrated, 0 if trouble else timeout_s)
+        except asyncio.TimeoutError:
+            raise self._error(trouble or f"no answer within {timeout_s:g} s") from None
+        finally:
+            arbitrated.cancel()
+
+    async def _arbitrate(self, *, anonymous: bool) -> None:
+        await self._client.open(complete_request=self._sign)
+        try:
+            await self._elect(0 if anonymous else self._own_id)
+            while not self._decided:
+                await self._take_election((await self._client.receive()).arbitration)
         except P4ClientError as error:
             raise self._translate(error) from None
         except RuntimeError:  # the stream ended without a status
             raise self._error("it closed the stream") from None
-        self._check_election(reply.arbitration)
+        if not self.is_primary and not self._standby:
+            raise self._error(self.who_is_primary())
+
+    async def _elect(self, election_id: int) -> None:
+        self.election_id = election_id
+        update = p4r.MasterArbitrationUpdate(device_id=self.device_id)
+        if election_id:
+            update.election_id.CopyFrom(U128.encode(election_id))
+        await self._client.send(p4r.StreamMessageRequest(arbitration=update))
+
+    async def _take_election(self, update: p4r.MasterArbitrationUpdate) -> None:
+        highest = U128.decode(update.election_id)
+        code = update.status.code
+        self.is_primary = code == rpc_code.OK
+        self._primary_id = highest if code == rpc_code.ALREADY_EXISTS else 0
+        self._decided = code != rpc_code.NOT_FOUND
+        self._changed.set()
+        if not self._decided:
+            # Nobody is primary, and only the highest id ever seen, or a higher one, can be. Adding
+            # the configured one keeps several backups that do so at once apart.
+            await self._elect(max(highest, self.election_id) + self._own_id)
 
     async def _listen(self) -> None:
         """Reads the stream, so that it never blocks the switch, and learns when it ends."""
@@ -168,14 +267,27 @@ class P4RuntimeSession:
             while True:
                 message = await self._client.receive()
                 if message.HasField("arbitration"):
-                    self._check_election(message.arbitration)
+                    await self._take_election(message.arbitration)
         except P4ClientError as error:
-            self._lost = str(self._translate(error))
-        except SwitchError as error:
-            self._lost = str(error)
-        except RuntimeError:
-            self._lost = str(self._error("it closed the stream"))
-        _log.error("%s", self._lost)
+            self._end(str(self._translate(error)))
+        finally:
+            self._end(str(self._error("it closed the stream")))
+
+    async def _probe(self) -> None:
+        """A machine that loses power says nothing on the stream either."""
+        while self.lost is None:
+            await asyncio.sleep(PROBE_S)
+            try:
+                if not self._busy:
+                    await self._cookie()
+            except SwitchError as error:
+                self._end(str(error))
+
+    def _end(self, why: str) -> None:
+        if self.lost is None:
+            self.lost = why
+        self.is_primary = False
+        self._changed.set()
 
     async def _cookie(self) -> int | None:
         request = p4r.GetForwardingPipelineConfigRequest(
@@ -193,21 +305,23 @@ class P4RuntimeSession:
     def _sign(self, message: Any) -> None:
         """Writes carry the election id: the switch refuses those of a former primary."""
         if isinstance(message, p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest):
-            message.election_id.CopyFrom(U128.encode(self._election_id))
+            message.election_id.CopyFrom(U128.encode(self.election_id))
 
     def _check(self) -> None:
-        if self._lost is not None:
-            raise SwitchError(self._lost)
-
-    def _check_election(self, update: p4r.MasterArbitrationUpdate) -> None:
-        if update.status.code != rpc_code.OK:
-            primary = U128.decode(update.election_id)
-            raise self._error(f"another controller is primary (election id {primary})")
+        if self.lost is not None:
+            raise SwitchError(self.lost)
 
     def _translate(self, error: P4ClientError) -> SwitchError:
         details = next(iter(error.details.values()), None)
         message = error.message if details is None else details.message
-        return self._error(f"{message or error.code.name}")
+        translated = self._error(f"{message or error.code.name}")
+        translated.refused = details is not None
+        return translated
 
     def _error(self, what: str) -> SwitchError:
         return SwitchError(f"switch {self.address} device {self.device_id}: {what}")
+
+
+def _is_id_used(error: BaseException) -> bool:
+    said = str(error).lower()
+    return isinstance(error, SwitchError) and ("already used" in said or "already exists" in said)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import logging
-from typing import Protocol
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 from finsy import (
     P4CounterData,
@@ -17,15 +17,20 @@ from finsy import (
 )
 from finsy.p4entity import P4Entity
 
+from ina.controller import faults
 from ina.controller.errors import SwitchError
-from ina.controller.plan import FIRST_GROUP, MARK_JOB, Entry, Item, JobPlan, epoch_mark
+from ina.controller.plan import FIRST_GROUP, MARK_JOB, Entry, Group, Item, JobPlan, epoch_mark
+from ina.controller.reconcile import SwitchState
 from ina.controller.southbound import P4RuntimeSession
 from ina.p4 import names
 
-_log = logging.getLogger(__name__)
-
 JOB_TABLES = (names.MEMBERS, names.JOBS, names.RECEIVERS)
 """The tables that only the controller fills, in the order of removal."""
+
+_ACTIONS = {
+    name.rpartition(".")[2]: name for name in (names.ADMIT_JOB, names.ADMIT_MEMBER, names.ADDRESS)
+}
+"""By alias, which is what the switch's answers are decoded to."""
 
 GROUPS = range(FIRST_GROUP, FIRST_GROUP + names.JOBS_TOTAL)
 
@@ -45,24 +50,37 @@ class JobWriter(Protocol):
         """Takes one entry off, if it is there."""
         ...
 
+    async def read_state(self) -> SwitchState:
+        """Everything in the controller's tables and groups."""
+        ...
+
+    async def put_mark(self, epoch: int, former: int | None) -> None:
+        """Writes the last epoch issued; ``former`` is what the switch has, None: nothing."""
+        ...
+
+    async def insert(self, items: Iterable[Item]) -> None:
+        """Puts items in place, in their order."""
+        ...
+
+    async def modify(self, items: Iterable[Item]) -> None:
+        """Gives items that are there these parameters."""
+        ...
+
+    async def delete(self, items: Iterable[Item]) -> None:
+        """Takes items off, in their order, if they are there."""
+        ...
+
 
 class SwitchWriter:
-    """The :class:`JobWriter` of a P4Runtime session."""
+    """The :class:`JobWriter` of a P4Runtime session. Set ``session`` anew when it was lost."""
 
     def __init__(self, session: P4RuntimeSession) -> None:
         self.session = session
 
-    async def prepare(self, *, fresh: bool) -> int | None:
-        """Makes the switch ready and returns the last epoch issued on it, or None if unknown.
-
-        Entries that an earlier controller left in the INA tables and groups are removed: their jobs
-        are known to nobody. Tables and groups of others are left alone.
-        """
-        if fresh:
-            await self.session.insert([_encode(epoch_mark(0))])
-            return None
+    async def read_state(self) -> SwitchState:
+        """Everything in the controller's tables and groups."""
         mark: int | None = None
-        leftover: list[P4Entity] = []
+        items: list[Item] = []
         for table in JOB_TABLES:
             for entry in await self.session.read([P4TableEntry(table)]):
                 if entry.is_default_action:
@@ -70,32 +88,55 @@ class SwitchWriter:
                 if table == names.JOBS and entry.match["job"] == MARK_JOB:
                     mark = entry.action.args["epoch"]
                 else:
-                    leftover.append(P4TableEntry(table, match=entry.match, priority=entry.priority))
-        leftover += [
-            P4MulticastGroupEntry(group.multicast_group_id)
+                    items.append(_decode(table, entry))
+        items += [
+            Group(
+                group.multicast_group_id,
+                tuple((copy.port, copy.instance) for copy in group.replicas),
+            )
             for group in await self.session.read([P4MulticastGroupEntry()])
             if group.multicast_group_id in GROUPS
         ]
-        if leftover:
-            _log.warning("removing %d entries of jobs of an earlier controller", len(leftover))
-            await self.session.delete(leftover)
-        if mark is None:
-            await self.session.insert([_encode(epoch_mark(0))])
-        return mark
+        return SwitchState(mark, tuple(items))
+
+    async def put_mark(self, epoch: int, former: int | None) -> None:
+        """Writes the last epoch issued; ``former`` is what the switch has, None: nothing."""
+        entry = _encode(epoch_mark(epoch))
+        if former is None:
+            await self.session.insert([entry])
+        elif former != epoch:
+            await self.session.modify([entry])
+
+    async def insert(self, items: Iterable[Item]) -> None:
+        """Puts items in place, one after the other: their order matters."""
+        for item in items:
+            await self.session.insert([_encode(item)])
+
+    async def modify(self, items: Iterable[Item]) -> None:
+        """Gives items that are there these parameters."""
+        await self.session.modify([_encode(item) for item in items])
+
+    async def delete(self, items: Iterable[Item]) -> None:
+        """Takes items off, in their order; what is off already is no error."""
+        for item in items:
+            await self.session.delete([_encode(item)])
 
     async def install(self, plan: JobPlan, job_number: int, epoch: int) -> None:
         """See :meth:`JobWriter.install`. The job's counters start at 0."""
         try:
             # First: should this controller die now, its successor must not use the epoch again.
             await self.session.modify([_encode(epoch_mark(epoch))])
+            faults.reach("install.epoch_marked")
             await self.session.modify(
                 [
                     P4CounterEntry(name, index=job_number, data=P4CounterData())
                     for name in names.JOB_COUNTERS
                 ]
             )
-            for stage in plan.stages:
+            faults.reach("install.counters_cleared")
+            for number, stage in enumerate(plan.stages):
                 await self.session.insert([_encode(item) for item in stage])
+                faults.reach(f"install.stage_{number}")
         except BaseException:
             with contextlib.suppress(SwitchError):
                 await self.remove(plan)
@@ -103,12 +144,14 @@ class SwitchWriter:
 
     async def remove(self, plan: JobPlan) -> None:
         """See :meth:`JobWriter.remove`."""
-        for stage in reversed(plan.stages):
+        for number, stage in reversed(list(enumerate(plan.stages))):
             await self.session.delete([_encode(item) for item in stage])
+            faults.reach(f"remove.stage_{number}")
 
     async def remove_entry(self, entry: Entry) -> None:
         """See :meth:`JobWriter.remove_entry`."""
         await self.session.delete([_encode(entry)])
+        faults.reach("leave.member_removed")
 
     async def read_entries(self) -> list[P4TableEntry]:
         """Every entry of every table, ours and others', without default actions."""
@@ -140,6 +183,16 @@ class SwitchWriter:
                 P4DirectCounterEntry(table_entry=P4TableEntry(names.RECEIVERS)),
             ]
         )
+
+
+def _decode(table: str, entry: P4TableEntry) -> Entry:
+    action: Any = entry.action
+    return Entry(
+        table,
+        tuple(dict(entry.match or {}).items()),
+        _ACTIONS.get(action.name, action.name),
+        tuple(action.args.items()),
+    )
 
 
 def _encode(item: Item) -> P4Entity:

@@ -3,16 +3,26 @@
 from ina.host.errors import (
     ControllerError,
     ControllerTimeoutError,
+    ControllerUnavailableError,
     InvalidArrayError,
     InvalidTicketError,
+    JobEndedError,
+    JobEvictedError,
+    JobFailedError,
+    MembershipEndedError,
     OperationTimeoutError,
+    RecoveryError,
     SessionClosedError,
+    SessionFrozenError,
+    SwitchLostError,
     TransportError,
     UnsupportedDtypeError,
     UnsupportedOpError,
+    WorkerLostError,
     WorldSizeError,
 )
 from ina.host.handle import Handle
+from ina.host.metrics import serve_metrics
 from ina.host.session import Session
 from ina.host.stats import SessionStats
 from ina.host.ticket import Ticket
@@ -20,16 +30,26 @@ from ina.host.ticket import Ticket
 __all__ = [
     "ControllerError",
     "ControllerTimeoutError",
+    "ControllerUnavailableError",
     "Handle",
     "InvalidArrayError",
     "InvalidTicketError",
+    "JobEndedError",
+    "JobEvictedError",
+    "JobFailedError",
+    "MembershipEndedError",
     "OperationTimeoutError",
+    "RecoveryError",
     "Session",
     "SessionClosedError",
+    "SessionFrozenError",
     "SessionStats",
+    "SwitchLostError",
     "Ticket",
     "TransportError",
     "UnsupportedDtypeError",
     "UnsupportedOpError",
+    "WorkerLostError",
     "WorldSizeError",
+    "serve_metrics",
 ]

@@ -1,30 +1,64 @@
-"""The controller's gRPC service as seen by a worker. Every call has a deadline."""
+"""The controller's gRPC service as seen by a worker. Every call but Watch has a deadline."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import grpc
 
-from ina.host.errors import ControllerError, ControllerTimeoutError
-from ina.rpc import controller_pb2, controller_pb2_grpc
+from ina.errors import InvalidInputError
+from ina.host.errors import (
+    ControllerError,
+    ControllerTimeoutError,
+    ControllerUnavailableError,
+    MembershipEndedError,
+)
+from ina.rpc import controller_pb2 as pb2
+from ina.rpc import controller_pb2_grpc
+from ina.rpc.channel import open_channel
 
 Reply = TypeVar("Reply")
 
 # On top of Join's own timeout, so that the controller can say who is missing before gRPC gives up.
 _JOIN_GRACE_S = 5.0
+# With several controllers: how long a silent one (its host is down) holds up the next.
+_SILENT_S = 3.0
+
+
+@dataclass(frozen=True)
+class Member:
+    """What a worker shows the controller with every call after Join."""
+
+    name: str  # the job's
+    rank: int
+    epoch: int
+    key: bytes  # empty where the controller gives none
 
 
 class ControllerClient:
-    """A connection to one controller. Close it, or use it as a context manager."""
+    """Connections to one controller, or several of which one is the primary.
 
-    def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
-        """Connect lazily to `address` ("host:port"); `timeout_s` bounds each call but Join."""
-        self.address = address
+    Calls go to one address until :meth:`try_next`. They raise ControllerUnavailableError (away, or
+    a standby: worth another try), ControllerTimeoutError, MembershipEndedError (NOT_FOUND),
+    ControllerError. Close it, or use it as a context manager.
+    """
+
+    def __init__(self, addresses: str, *, timeout_s: float = 10.0) -> None:
+        """Connect lazily to "host:port[,host:port...]"; `timeout_s` bounds calls without their own.
+
+        Raises InvalidInputError: no address; TlsError: a TLS file of the environment.
+        """
+        names = [name.strip() for name in addresses.split(",") if name.strip()]
+        if not names:
+            raise InvalidInputError(f"controller {addresses!r}: host:port is needed")
         self._timeout_s = timeout_s
-        self._channel = grpc.insecure_channel(address)
-        self._stub = controller_pb2_grpc.ControllerStub(self._channel)
+        self._channels = [(name, open_channel(name)) for name in names]
+        self._stubs = [
+            (name, controller_pb2_grpc.ControllerStub(channel)) for name, channel in self._channels
+        ]
+        self._current = 0
 
     def __enter__(self) -> ControllerClient:
         return self
@@ -33,46 +67,131 @@ class ControllerClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connection. Idempotent."""
-        self._channel.close()
+        """Close the connections. Idempotent."""
+        for _, channel in self._channels:
+            channel.close()
 
-    def create_job(self, name: str, world_size: int, slots: int) -> controller_pb2.CreateJobReply:
+    @property
+    def address(self) -> str:
+        """Where calls go now."""
+        return self._stubs[self._current][0]
+
+    @property
+    def has_others(self) -> bool:
+        """Whether :meth:`try_next` leads elsewhere."""
+        return len(self._stubs) > 1
+
+    def try_next(self) -> None:
+        """Let the next calls go to the next address."""
+        self._current = (self._current + 1) % len(self._stubs)
+
+    def create_job(
+        self, request: pb2.CreateJobRequest, timeout_s: float | None = None
+    ) -> pb2.CreateJobReply:
         """Create the job unless it exists; returns where the switch is and the granted slots."""
-        request = controller_pb2.CreateJobRequest(name=name, world_size=world_size, slots=slots)
-        what = f"create job {name!r}"
-        # The controller may be about to start: wait for it, up to the deadline.
-        return self._call(what, self._stub.CreateJob, request, self._timeout_s, wait=True)
+        address, stub = self._stubs[self._current]
+        what = f"create job {request.name!r}"
+        return self._call(address, what, stub.CreateJob, request, timeout_s)
 
-    def join(
-        self, name: str, rank: int, host: str, udp_port: int, timeout_s: float
-    ) -> controller_pb2.JoinReply:
-        """Join and wait up to `timeout_s` for all other workers and the switch's tables."""
-        request = controller_pb2.JoinRequest(
-            name=name, rank=rank, host=host, udp_port=udp_port, timeout_s=timeout_s
+    def join(self, request: pb2.JoinRequest) -> pb2.JoinReply:
+        """Join and wait up to `request.timeout_s` for the others and the switch's tables."""
+        address, stub = self._stubs[self._current]
+        what = f"join job {request.name!r} as rank {request.rank}"
+        timeout_s = request.timeout_s + _JOIN_GRACE_S
+        return self._call(address, what, stub.Join, request, timeout_s, may_be_silent=True)
+
+    def heartbeat(
+        self, member: Member, progress: pb2.Progress, timeout_s: float | None = None
+    ) -> pb2.HeartbeatReply:
+        """Renew the worker's lease and say how it gets on."""
+        address, stub = self._stubs[self._current]
+        request = pb2.HeartbeatRequest(
+            name=member.name,
+            rank=member.rank,
+            epoch=member.epoch,
+            member_key=member.key,
+            progress=progress,
         )
-        what = f"join job {name!r} as rank {rank}"
-        return self._call(what, self._stub.Join, request, timeout_s + _JOIN_GRACE_S)
+        what = f"keep job {member.name!r} rank {member.rank} alive"
+        return self._call(address, what, stub.Heartbeat, request, timeout_s)
 
-    def leave(self, name: str, rank: int, epoch: int) -> None:
-        """Leave the job; the last one to leave frees its slots."""
-        request = controller_pb2.LeaveRequest(name=name, rank=rank, epoch=epoch)
-        what = f"leave job {name!r} as rank {rank}"
-        self._call(what, self._stub.Leave, request, self._timeout_s)
+    def watch(self, member: Member) -> EventStream:
+        """Open the stream of what happens to the worker's job."""
+        address, stub = self._stubs[self._current]
+        request = pb2.WatchRequest(
+            name=member.name, rank=member.rank, epoch=member.epoch, member_key=member.key
+        )
+        return EventStream(address, member, stub.Watch(request))
+
+    def leave(self, member: Member) -> None:
+        """Leave the job; the last one to leave frees its slots. Tries each address once."""
+        request = pb2.LeaveRequest(
+            name=member.name, rank=member.rank, epoch=member.epoch, member_key=member.key
+        )
+        what = f"leave job {member.name!r} as rank {member.rank}"
+        for tries_left in reversed(range(len(self._stubs))):
+            address, stub = self._stubs[self._current]
+            try:
+                self._call(address, what, stub.Leave, request)
+                return
+            except ControllerUnavailableError:
+                if not tries_left:
+                    raise
+                self.try_next()
 
     def _call(
         self,
+        address: str,
         what: str,
         method: Callable[..., Reply],
         request: object,
-        timeout_s: float,
+        timeout_s: float | None = None,
         *,
-        wait: bool = False,
+        may_be_silent: bool = False,
     ) -> Reply:
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        bounded_s = timeout_s
+        if len(self._stubs) > 1 and not may_be_silent:
+            bounded_s = min(timeout_s, _SILENT_S)
         try:
-            return method(request, timeout=timeout_s, wait_for_ready=wait)
+            return method(request, timeout=bounded_s)
         except grpc.RpcError as error:
-            detail = " ".join(str(error.details()).split())
-            message = f"controller {self.address}: cannot {what}: {detail}"
-            if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
-                raise ControllerTimeoutError(f"{message} (after {timeout_s:g} s)") from None
-            raise ControllerError(f"{message} ({error.code().name})") from None
+            message = f"controller {address}: cannot {what}: {_details(error)}"
+            if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED and bounded_s < timeout_s:
+                message = f"{message} (after {bounded_s:g} s)"
+                raise ControllerUnavailableError(message) from None
+            raise _error_of(error, message, bounded_s) from None
+
+
+class EventStream:
+    """The events of one job, until it ends or the stream breaks."""
+
+    def __init__(self, address: str, member: Member, call: Any) -> None:
+        self._what = f"controller {address}: cannot watch job {member.name!r} rank {member.rank}"
+        self._call = call
+
+    def __iter__(self) -> Iterator[pb2.JobEvent]:
+        """Yield events; raises what the client's other calls raise when the stream breaks."""
+        try:
+            yield from self._call
+        except grpc.RpcError as error:
+            raise _error_of(error, f"{self._what}: {_details(error)}", 0.0) from None
+
+    def cancel(self) -> None:
+        """Break the stream, from any thread. Idempotent."""
+        self._call.cancel()
+
+
+def _details(error: grpc.RpcError) -> str:
+    return " ".join(str(error.details()).split())
+
+
+def _error_of(error: grpc.RpcError, message: str, timeout_s: float) -> ControllerError:
+    code = error.code()
+    if code == grpc.StatusCode.DEADLINE_EXCEEDED:
+        return ControllerTimeoutError(f"{message} (after {timeout_s:g} s)")
+    if code == grpc.StatusCode.UNAVAILABLE:
+        return ControllerUnavailableError(f"{message} ({code.name})")
+    if code == grpc.StatusCode.NOT_FOUND:
+        return MembershipEndedError(f"{message} ({code.name})")
+    return ControllerError(f"{message} ({code.name})")

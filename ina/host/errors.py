@@ -43,3 +43,46 @@ class ControllerError(InaError):
 
 class ControllerTimeoutError(ControllerError, DeadlineError):
     """The controller did not answer, or workers were missing, until the deadline."""
+
+
+class ControllerUnavailableError(ControllerError, UnavailableError):
+    """No controller answers at the moment, or only a standby; a later try may succeed."""
+
+
+class MembershipEndedError(ControllerError):
+    """The controller does not know this incarnation of the job, or its member, any more."""
+
+
+class JobFailedError(UnavailableError):
+    """The job cannot go on: every pending and later operation of the session ends with this.
+
+    `ranks`: whom it concerns, where that is known.
+    """
+
+    def __init__(self, message: str, ranks: tuple[int, ...] = ()) -> None:
+        super().__init__(message)
+        self.ranks = ranks
+
+
+class WorkerLostError(JobFailedError):
+    """A worker of the job has died; `ranks` names it."""
+
+
+class JobEvictedError(JobFailedError):
+    """An operator, or a more important job, has ended this one."""
+
+
+class SwitchLostError(JobFailedError):
+    """The switch does not answer any more, or has lost its registers."""
+
+
+class JobEndedError(JobFailedError):
+    """The controller has ended this incarnation of the job."""
+
+
+class SessionFrozenError(UnavailableError):
+    """The session was frozen to go on without the switch; nothing more can be submitted."""
+
+
+class RecoveryError(InaError):
+    """What the ranks report after a freeze does not fit together; no sum can be promised."""

@@ -6,24 +6,31 @@ from ina._native.host import StallReport, TransportStats
 from ina.host.ticket import Ticket
 
 
-def describe_stall(ticket: Ticket, report: StallReport, stats: TransportStats) -> str:
-    """Return one line for a session that gave up."""
+def describe_stall(
+    ticket: Ticket, report: StallReport, stats: TransportStats, said: str | None = None
+) -> str:
+    """Return one line for a session that gave up; `said`: what the controller says about it."""
     seq = f"; oldest unanswered sequence number {report.oldest_seq}" if report.anything_sent else ""
     return (
-        f"{_who(ticket)}: no result for {report.waited_ns / 1e9:.1f} s{seq} "
-        f"({report.in_flight} packets in flight, {_progress(stats)}): {_cause(ticket, stats)}"
+        f"{who(ticket)}: no result for {report.waited_ns / 1e9:.1f} s{seq} "
+        f"({report.in_flight} packets in flight, {_progress(stats)}): "
+        f"{said or _cause(ticket, stats)}"
     )
 
 
-def describe_wait(ticket: Ticket, timeout_s: float, stats: TransportStats) -> str:
+def describe_wait(
+    ticket: Ticket, timeout_s: float, stats: TransportStats, said: str | None = None
+) -> str:
     """Return one line for a wait that ended before the reduction did."""
     return (
-        f"{_who(ticket)}: not done after waiting {timeout_s:g} s "
-        f"({stats.in_flight} packets in flight, {_progress(stats)}): {_cause(ticket, stats)}"
+        f"{who(ticket)}: not done after waiting {timeout_s:g} s "
+        f"({stats.in_flight} packets in flight, {_progress(stats)}): "
+        f"{said or _cause(ticket, stats)}"
     )
 
 
-def _who(ticket: Ticket) -> str:
+def who(ticket: Ticket) -> str:
+    """Return whose session it is."""
     return f"job {ticket.job_name!r} rank {ticket.rank} of {ticket.world_size}"
 
 

@@ -30,8 +30,8 @@ class Handle(Generic[T]):
         """Wait for the result and return it (None for raw memory).
 
         Without `timeout_s` the session's own deadline bounds the wait. Raises OperationTimeoutError
-        (after `timeout_s` the reduction is still under way and can be waited for again) or
-        SessionClosedError.
+        (after `timeout_s` the reduction is still under way and can be waited for again),
+        SessionClosedError, or JobFailedError: why the job cannot go on.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
@@ -55,7 +55,7 @@ class Handle(Generic[T]):
         """Return the error it ended with, or None: it has a result, or has not ended."""
         state = self._operation.state
         if state == OperationState.FAILED:
-            return self._session._failure_error()
+            return self._session._failure_error(self._operation.id)
         if state == OperationState.CLOSED:
             return self._session._closed_error()
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import logging
 import os
 import socket
@@ -14,23 +13,29 @@ from collections.abc import Callable
 from typing import Literal, overload
 
 from ina._native.host import Operation, OperationState, RtoLimits, UdpTransport, WorkerConfig
-from ina.host import arrays, failure
+from ina.errors import InaError, InvalidInputError
+from ina.host import arrays, failure, metrics
 from ina.host.arrays import Array
-from ina.host.client import ControllerClient
+from ina.host.client import ControllerClient, Member
 from ina.host.errors import (
     ControllerError,
     InvalidTicketError,
+    MembershipEndedError,
     OperationTimeoutError,
     SessionClosedError,
+    SessionFrozenError,
     TransportError,
 )
+from ina.host.fate import Fate, OnFailure
+from ina.host.frozen import Frozen, export_of
 from ina.host.handle import Handle
+from ina.host.join import Place, Wish, join, leave
+from ina.host.keeper import Keeper
 from ina.host.stats import SessionStats
 from ina.host.ticket import Ticket, check_world
 from ina.host.udp import open_socket
 from ina.host.watcher import Watcher
 from ina.protocol.spec import ValueType
-from ina.rpc import controller_pb2
 
 _log = logging.getLogger(__name__)
 
@@ -49,17 +54,31 @@ class Session:
     """
 
     def __init__(
-        self, ticket: Ticket, sock: socket.socket, *, op_timeout_s: float = DEFAULT_OP_TIMEOUT_S
+        self,
+        ticket: Ticket,
+        sock: socket.socket,
+        *,
+        op_timeout_s: float = DEFAULT_OP_TIMEOUT_S,
+        max_in_flight: int = 0,
+        recoverable: bool = False,
+        on_failure: OnFailure | None = None,
     ) -> None:
-        """Take over `sock`, a UDP socket connected to the switch. Prefer join() or direct()."""
+        """Take over `sock`, a UDP socket connected to the switch. Prefer join() or direct().
+
+        `max_in_flight`: packets; 0: no limit but W and the receive buffer. The others: see join().
+        """
         self._closed = True  # for __del__, should the following fail
         self.ticket = ticket
         self._socket = sock
         self._pid = os.getpid()
         self._client: ControllerClient | None = None
+        self._member: Member | None = None
+        self._keeper: Keeper | None = None
         self._watcher: Watcher | None = None
         self._lock = threading.Lock()
-        self._failure: str | None = None  # the first reason
+        self._recoverable = recoverable
+        self._frozen: Frozen | None = None
+        self._errors: dict[int, InaError] = {}  # of operations that failed by themselves
         self._inflight: dict[int, tuple[Operation, object]] = {}  # keeps the memory alive
         self._sweep_at = _FIRST_SWEEP
         _check_op_timeout(op_timeout_s)
@@ -72,11 +91,15 @@ class Session:
             values_per_packet=ticket.values_per_packet,
             stall_timeout_ns=int(op_timeout_s * 1e9),
             rto=RtoLimits(),
+            keep_results=recoverable,
         )
         try:
-            self._transport = UdpTransport(sock.fileno(), config, _RECEIVE_BUFFER_BYTES)
+            self._transport = UdpTransport(
+                sock.fileno(), config, _RECEIVE_BUFFER_BYTES, max_in_flight
+            )
         except RuntimeError as error:
             raise TransportError(f"job {ticket.job_name!r} rank {ticket.rank}: {error}") from None
+        self._fate = Fate(ticket, self._transport, on_failure)
         used = 1 << (ticket.slots.bit_length() - 1)
         if used < ticket.slots and ticket.rank == 0:
             _log.warning(
@@ -85,6 +108,7 @@ class Session:
             )
         self._closed = False
         _open_sessions.add(self)
+        metrics.SESSIONS.add(self)
 
     @classmethod
     def direct(
@@ -93,6 +117,9 @@ class Session:
         sock: socket.socket | None = None,
         *,
         op_timeout_s: float = DEFAULT_OP_TIMEOUT_S,
+        max_in_flight: int = 0,
+        recoverable: bool = False,
+        on_failure: OnFailure | None = None,
     ) -> Session:
         """Start a session without a controller: whoever made the ticket programmed the switch.
 
@@ -101,7 +128,14 @@ class Session:
         """
         own = sock or open_socket(ticket.switch_host, ticket.switch_udp_port)
         try:
-            return cls(ticket, own, op_timeout_s=op_timeout_s)
+            return cls(
+                ticket,
+                own,
+                op_timeout_s=op_timeout_s,
+                max_in_flight=max_in_flight,
+                recoverable=recoverable,
+                on_failure=on_failure,
+            )
         except BaseException:
             own.close()
             raise
@@ -117,47 +151,72 @@ class Session:
         timeout_s: float = 30.0,
         slots: int = 0,
         host: str | None = None,
+        token: str = "",
+        tenant: str = "",
+        priority: int = 0,
         op_timeout_s: float = DEFAULT_OP_TIMEOUT_S,
+        controller_with_rank: int | None = None,
+        recoverable: bool = False,
+        on_failure: OnFailure | None = None,
     ) -> Session:
         """Join a job through the controller at "host:port" and wait until all workers are there.
 
-        `slots`: how many to ask for, both versions; 0: the controller's default. `host`: this
-        worker's IPv4 address towards the switch, by default the one the routing table gives.
-        `timeout_s` bounds each of the two calls. `op_timeout_s`: a reduction fails when no chunk
-        of it completes for so long. Raises WorldSizeError, ControllerError, ControllerTimeoutError,
-        TransportError.
+        `controller`: several addresses, separated by commas, are tried in turn until one is the
+        primary. While none answers this tries again; `timeout_s` bounds it all. `slots`: how many
+        to ask for, both versions; 0: the controller's default. `host`: this worker's IPv4 address
+        towards the switch, by default the one the routing table gives. `token`: the job's join
+        token; the first worker's is asked of all others. `tenant`, `priority`: whose job it is and
+        how important (higher wins), as the controller's configuration allows.
+
+        `op_timeout_s`: a reduction fails when no chunk of it completes for so long.
+        `controller_with_rank`: the controller lives in that rank's process, so when it has been
+        silent for a lease, that rank is dead. `recoverable`: keep what freeze() needs, one packet's
+        values for each lane. `on_failure(error)` is called once, from a thread of the session, when
+        the job cannot go on; if it returns True (having frozen the session, for instance), nothing
+        fails.
+
+        With `INA_METRICS=host:port` in the environment, the process serves its sessions' counts to
+        Prometheus from its first join on (see ina.host.metrics).
+
+        Raises WorldSizeError, ControllerError, ControllerTimeoutError, TransportError,
+        MetricsAddressError, MetricsListenError.
         """
         check_world(rank, world_size)
         _check_op_timeout(op_timeout_s)
-        client = ControllerClient(controller, timeout_s=timeout_s)
-        sock: socket.socket | None = None
-        joined: controller_pb2.JoinReply | None = None
+        metrics.start_from_environ()
+        wish = Wish(
+            job=job,
+            rank=rank,
+            world_size=world_size,
+            timeout_s=timeout_s,
+            slots=slots,
+            host=host,
+            token=token,
+            tenant=tenant,
+            priority=priority,
+        )
+        client = ControllerClient(controller)
+        place: Place | None = None
         try:
-            created = client.create_job(job, world_size, slots)
-            sock = open_socket(created.switch_host, created.switch_udp_port, host)
-            own_host, own_port = sock.getsockname()
-            joined = client.join(job, rank, own_host, own_port, timeout_s)
-            ticket = Ticket(
-                job_name=job,
-                job=joined.job,
-                epoch=joined.epoch,
-                rank=rank,
-                world_size=joined.world_size,
-                slots=joined.slots,
-                values_per_packet=created.values_per_packet,
-                switch_host=created.switch_host,
-                switch_udp_port=created.switch_udp_port,
+            place = join(client, wish)
+            session = cls(
+                place.ticket,
+                place.sock,
+                op_timeout_s=op_timeout_s,
+                max_in_flight=place.window,
+                recoverable=recoverable,
+                on_failure=on_failure,
             )
-            session = cls(ticket, sock, op_timeout_s=op_timeout_s)
         except BaseException:
-            if joined is not None:  # else the others' job would wait for this rank to leave
-                with contextlib.suppress(ControllerError):
-                    client.leave(job, rank, joined.epoch)
+            if place is not None:
+                leave(client, place)
             client.close()
-            if sock is not None:
-                sock.close()
             raise
-        session._client = client
+        session._client, session._member = client, place.member
+        if place.heartbeat_s > 0:
+            session._keeper = Keeper(
+                place, session._transport, client, session._fate, controller_with_rank
+            )
         return session
 
     @overload
@@ -188,7 +247,8 @@ class Session:
         a Handle.
 
         Raises UnsupportedDtypeError, UnsupportedOpError, InvalidArrayError, OperationTimeoutError,
-        SessionClosedError.
+        SessionClosedError, JobFailedError: WorkerLostError, JobEvictedError, SwitchLostError,
+        JobEndedError.
         """
         value_type = arrays.check_input(array)
         average = arrays.is_average(op)
@@ -225,6 +285,8 @@ class Session:
         with self._lock:
             if self._closed:
                 raise self._closed_error()
+            if self._frozen is not None:
+                raise SessionFrozenError(f"{failure.who(self.ticket)}: the session is frozen")
             if len(self._inflight) >= self._sweep_at:
                 self._sweep()
             operation = self._transport.submit(ptr_in, ptr_out, elems, value_type, average)
@@ -241,6 +303,40 @@ class Session:
         """Return the counts so far; those of an operation are in once it is done."""
         self._check_process()
         return SessionStats.of(self._transport.stats())
+
+    def fail(self, error: InaError) -> None:
+        """End all pending and later operations with `error`, unless they have failed before."""
+        self._check_process()
+        self._fate.fail(error)
+
+    def freeze(self) -> Frozen:
+        """Stop sending and accepting for good, so that operations can be finished by other means.
+
+        What is pending stays pending until it is completed through what this returns (or the
+        session is closed); submitting raises SessionFrozenError. From now on the job's end does not
+        matter to the session, though it keeps its membership. Again returns the same. Raises
+        InvalidInputError unless the session is recoverable, SessionClosedError, and the session's
+        own error when it has failed already.
+        """
+        self._check_process()
+        if not self._recoverable:
+            raise InvalidInputError(f"{failure.who(self.ticket)}: recoverable was not asked for")
+        with self._lock:
+            if self._closed:
+                raise self._closed_error()
+            if self._frozen is None:
+                self._fate.freeze()
+                transport = self._transport
+                stats = transport.stats()
+                results = [transport.lane_result(lane) for lane in range(stats.window)]
+                submitted = stats.worker.tensors_submitted
+                export = export_of(self.ticket, submitted, results, transport.pending())
+                self._frozen = Frozen(transport, export, self._errors)
+            return self._frozen
+
+    def error(self) -> InaError | None:
+        """Return why the session's operations fail, or None: they do not."""
+        return self._fate.error()
 
     def __enter__(self) -> Session:
         return self
@@ -265,6 +361,9 @@ class Session:
                 return
             self._closed = True
         _open_sessions.discard(self)
+        metrics.SESSIONS.remove(self)
+        if self._keeper is not None:
+            self._keeper.stop()
         self._transport.close()
         if self._watcher is not None:
             self._watcher.close()
@@ -273,12 +372,16 @@ class Session:
         self._socket.close()
 
     def _leave(self) -> None:
-        if self._client is None:
-            return
+        if self._client is None or self._member is None:
+            return  # a direct session
         try:
-            self._client.leave(self.ticket.job_name, self.ticket.rank, self.ticket.epoch)
+            self._client.leave(self._member)
+        except MembershipEndedError as error:
+            _log.debug("%s", error)  # it has ended already
         except ControllerError as error:
             _log.warning("%s", error)
+        if self._keeper is not None:
+            self._keeper.close()
         self._client.close()
 
     def __del__(self) -> None:
@@ -309,30 +412,22 @@ class Session:
         with self._lock:
             self._inflight.pop(operation_id, None)
 
-    def _failure_error(self) -> OperationTimeoutError:
-        with self._lock:
-            if self._failure is None:
-                report = self._transport.failure()
-                assert report is not None, "an operation failed without a reason"
-                stats = self._transport.stats()
-                self._failure = failure.describe_stall(self.ticket, report, stats)
-        return OperationTimeoutError(self._failure)
+    def _failure_error(self, operation_id: int) -> InaError:
+        error = self._errors.get(operation_id) or self._fate.error()
+        assert error is not None, "an operation failed without a reason"
+        return error
 
     def _wait_error(self, timeout_s: float) -> OperationTimeoutError:
-        stats = self._transport.stats()
-        return OperationTimeoutError(failure.describe_wait(self.ticket, timeout_s, stats))
+        return self._fate.wait_error(timeout_s)
 
     def _closed_error(self) -> SessionClosedError:
-        ticket = self.ticket
-        return SessionClosedError(
-            f"job {ticket.job_name!r} rank {ticket.rank}: the session is closed"
-        )
+        return SessionClosedError(f"{failure.who(self.ticket)}: the session is closed")
 
     def _check_process(self) -> None:
         if os.getpid() != self._pid:
             raise SessionClosedError(
-                f"job {self.ticket.job_name!r} rank {self.ticket.rank}: the session belongs to "
-                f"process {self._pid} and cannot be used after a fork"
+                f"{failure.who(self.ticket)}: the session belongs to process {self._pid} and "
+                "cannot be used after a fork"
             )
 
 

@@ -29,6 +29,7 @@ class SessionStats:
     ecn_marked: int  # results that met a long queue
     exponent_rounds: int  # packets without values that agree on a first exponent
     chunks_done: int
+    bytes_done: int  # of the caller's arrays: what was reduced, without headers and repetitions
     operations_done: int
     last_seq: int  # sequence number of the last result
     in_flight: int
@@ -61,6 +62,7 @@ class SessionStats:
             ecn_marked=worker.ecn_marked,
             exponent_rounds=worker.exponent_rounds,
             chunks_done=worker.chunks_done,
+            bytes_done=worker.bytes_done,
             operations_done=worker.tensors_done,
             last_seq=worker.last_seq,
             in_flight=stats.in_flight,

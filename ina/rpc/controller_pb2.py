@@ -24,39 +24,77 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18ina/rpc/controller.proto\x12\x06ina.v1\"C\n\x10\x43reateJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nworld_size\x18\x02 \x01(\r\x12\r\n\x05slots\x18\x03 \x01(\r\"u\n\x0e\x43reateJobReply\x12\x0b\n\x03job\x18\x01 \x01(\r\x12\x13\n\x0bswitch_host\x18\x02 \x01(\t\x12\x17\n\x0fswitch_udp_port\x18\x03 \x01(\r\x12\x19\n\x11values_per_packet\x18\x04 \x01(\r\x12\r\n\x05slots\x18\x05 \x01(\r\"q\n\x0bJoinRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04rank\x18\x02 \x01(\r\x12\x0c\n\x04host\x18\x03 \x01(\t\x12\x10\n\x08udp_port\x18\x04 \x01(\r\x12\x11\n\ttimeout_s\x18\x05 \x01(\x01\x12\x13\n\x0bswitch_port\x18\x06 \x01(\r\"J\n\tJoinReply\x12\x0b\n\x03job\x18\x01 \x01(\r\x12\r\n\x05\x65poch\x18\x02 \x01(\r\x12\x12\n\nworld_size\x18\x03 \x01(\r\x12\r\n\x05slots\x18\x04 \x01(\r\"9\n\x0cLeaveRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04rank\x18\x02 \x01(\r\x12\r\n\x05\x65poch\x18\x03 \x01(\r\"\x0c\n\nLeaveReply\"\x11\n\x0fListJobsRequest\"\x85\x01\n\x03Job\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03job\x18\x02 \x01(\r\x12\r\n\x05\x65poch\x18\x03 \x01(\r\x12\x12\n\nworld_size\x18\x04 \x01(\r\x12\x0e\n\x06joined\x18\x05 \x03(\r\x12\x12\n\nfirst_slot\x18\x06 \x01(\r\x12\r\n\x05slots\x18\x07 \x01(\r\x12\r\n\x05state\x18\x08 \x01(\t\"*\n\rListJobsReply\x12\x19\n\x04jobs\x18\x01 \x03(\x0b\x32\x0b.ina.v1.Job\"\x13\n\x11ShowSwitchRequest\":\n\nTableEntry\x12\r\n\x05table\x18\x01 \x01(\t\x12\r\n\x05match\x18\x02 \x01(\t\x12\x0e\n\x06\x61\x63tion\x18\x03 \x01(\t\"U\n\x07\x43ounter\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05index\x18\x02 \x01(\x04\x12\r\n\x05label\x18\x03 \x01(\t\x12\x0f\n\x07packets\x18\x04 \x01(\x04\x12\r\n\x05\x62ytes\x18\x05 \x01(\x04\"\xa6\x01\n\x0fShowSwitchReply\x12\x0f\n\x07program\x18\x01 \x01(\t\x12\x11\n\tdevice_id\x18\x02 \x01(\r\x12\x13\n\x0bslots_total\x18\x03 \x01(\r\x12\x12\n\nslots_used\x18\x04 \x01(\r\x12#\n\x07\x65ntries\x18\x05 \x03(\x0b\x32\x12.ina.v1.TableEntry\x12!\n\x08\x63ounters\x18\x06 \x03(\x0b\x32\x0f.ina.v1.Counter2\xac\x02\n\nController\x12=\n\tCreateJob\x12\x18.ina.v1.CreateJobRequest\x1a\x16.ina.v1.CreateJobReply\x12.\n\x04Join\x12\x13.ina.v1.JoinRequest\x1a\x11.ina.v1.JoinReply\x12\x31\n\x05Leave\x12\x14.ina.v1.LeaveRequest\x1a\x12.ina.v1.LeaveReply\x12:\n\x08ListJobs\x12\x17.ina.v1.ListJobsRequest\x1a\x15.ina.v1.ListJobsReply\x12@\n\nShowSwitch\x12\x19.ina.v1.ShowSwitchRequest\x1a\x17.ina.v1.ShowSwitchReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18ina/rpc/controller.proto\x12\x06ina.v1\"t\n\x10\x43reateJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nworld_size\x18\x02 \x01(\r\x12\r\n\x05slots\x18\x03 \x01(\r\x12\x0e\n\x06tenant\x18\x04 \x01(\t\x12\x10\n\x08priority\x18\x05 \x01(\x05\x12\r\n\x05token\x18\x06 \x01(\t\"u\n\x0e\x43reateJobReply\x12\x0b\n\x03job\x18\x01 \x01(\r\x12\x13\n\x0bswitch_host\x18\x02 \x01(\t\x12\x17\n\x0fswitch_udp_port\x18\x03 \x01(\r\x12\x19\n\x11values_per_packet\x18\x04 \x01(\r\x12\r\n\x05slots\x18\x05 \x01(\r\"\x80\x01\n\x0bJoinRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04rank\x18\x02 \x01(\r\x12\x0c\n\x04host\x18\x03 \x01(\t\x12\x10\n\x08udp_port\x18\x04 \x01(\r\x12\x11\n\ttimeout_s\x18\x05 \x01(\x01\x12\x13\n\x0bswitch_port\x18\x06 \x01(\r\x12\r\n\x05token\x18\x07 \x01(\t\"\x94\x01\n\tJoinReply\x12\x0b\n\x03job\x18\x01 \x01(\r\x12\r\n\x05\x65poch\x18\x02 \x01(\r\x12\x12\n\nworld_size\x18\x03 \x01(\r\x12\r\n\x05slots\x18\x04 \x01(\r\x12\x0e\n\x06window\x18\x05 \x01(\r\x12\x0f\n\x07lease_s\x18\x06 \x01(\x01\x12\x13\n\x0bheartbeat_s\x18\x07 \x01(\x01\x12\x12\n\nmember_key\x18\x08 \x01(\x0c\"\xb7\x02\n\x08Progress\x12\x1c\n\x14operations_submitted\x18\x01 \x01(\x04\x12\x17\n\x0foperations_done\x18\x02 \x01(\x04\x12\x13\n\x0b\x63hunks_done\x18\x03 \x01(\x04\x12\x17\n\x0fretransmissions\x18\x04 \x01(\x04\x12\x11\n\tin_flight\x18\x05 \x01(\r\x12\x10\n\x08silent_s\x18\x06 \x01(\x01\x12\x12\n\noldest_seq\x18\x07 \x01(\r\x12\x17\n\x0foldest_waited_s\x18\x08 \x01(\x01\x12\x11\n\tlane_seqs\x18\t \x03(\x07\x12\x15\n\rlanes_waiting\x18\n \x01(\x0c\x12\x16\n\x0eswitch_refuses\x18\x0b \x01(\x08\x12\x0f\n\x07\x64igests\x18\x0c \x03(\x06\x12!\n\x06oldest\x18\r \x01(\x0b\x32\x11.ina.v1.Operation\"O\n\tOperation\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\r\n\x05\x65lems\x18\x02 \x01(\x04\x12\x12\n\nvalue_type\x18\x03 \x01(\r\x12\x0f\n\x07\x61verage\x18\x04 \x01(\x08\"u\n\x10HeartbeatRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04rank\x18\x02 \x01(\r\x12\r\n\x05\x65poch\x18\x03 \x01(\r\x12\x12\n\nmember_key\x18\x04 \x01(\x0c\x12\"\n\x08progress\x18\x05 \x01(\x0b\x32\x10.ina.v1.Progress\"!\n\x0eHeartbeatReply\x12\x0f\n\x07lease_s\x18\x01 \x01(\x01\"M\n\x0cWatchRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04rank\x18\x02 \x01(\r\x12\r\n\x05\x65poch\x18\x03 \x01(\r\x12\x12\n\nmember_key\x18\x04 \x01(\x0c\"\x93\x01\n\x08JobEvent\x12\x1f\n\x04kind\x18\x01 \x01(\x0e\x32\x11.ina.v1.EventKind\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03job\x18\x03 \x01(\r\x12\r\n\x05\x65poch\x18\x04 \x01(\r\x12\r\n\x05ranks\x18\x05 \x03(\r\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12\r\n\x05\x66\x61tal\x18\x07 \x01(\x08\x12\x0e\n\x06unix_s\x18\x08 \x01(\x01\"M\n\x0cLeaveRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04rank\x18\x02 \x01(\r\x12\r\n\x05\x65poch\x18\x03 \x01(\r\x12\x12\n\nmember_key\x18\x04 \x01(\x0c\"\x0c\n\nLeaveReply\"\x11\n\x0fListJobsRequest\"\xed\x01\n\x03Job\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03job\x18\x02 \x01(\r\x12\r\n\x05\x65poch\x18\x03 \x01(\r\x12\x12\n\nworld_size\x18\x04 \x01(\r\x12\x0e\n\x06joined\x18\x05 \x03(\r\x12\x12\n\nfirst_slot\x18\x06 \x01(\r\x12\r\n\x05slots\x18\x07 \x01(\r\x12\r\n\x05state\x18\x08 \x01(\t\x12\x0e\n\x06tenant\x18\t \x01(\t\x12\x10\n\x08priority\x18\n \x01(\x05\x12\x16\n\x0e\x63reated_unix_s\x18\x0b \x01(\x01\x12\x0e\n\x06window\x18\x0c \x01(\r\x12\x1c\n\x05stall\x18\r \x01(\x0b\x32\r.ina.v1.Stall\"*\n\rListJobsReply\x12\x19\n\x04jobs\x18\x01 \x03(\x0b\x32\x0b.ina.v1.Job\"Z\n\x05Stall\x12\x0b\n\x03seq\x18\x01 \x01(\r\x12\x0c\n\x04slot\x18\x02 \x01(\r\x12\x0f\n\x07missing\x18\x03 \x03(\r\x12\x0f\n\x07waiting\x18\x04 \x03(\r\x12\x14\n\x0csince_unix_s\x18\x05 \x01(\x01\"\xb0\x01\n\x06Member\x12\x0c\n\x04rank\x18\x01 \x01(\r\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x10\n\x08udp_port\x18\x03 \x01(\r\x12\x13\n\x0bswitch_port\x18\x04 \x01(\r\x12\x14\n\x0clease_left_s\x18\x05 \x01(\x01\x12\x10\n\x08watching\x18\x06 \x01(\x08\x12\"\n\x08progress\x18\x07 \x01(\x0b\x32\x10.ina.v1.Progress\x12\x17\n\x0fprogress_unix_s\x18\x08 \x01(\x01\"\x1e\n\x0eShowJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x8f\x01\n\x0cShowJobReply\x12\x18\n\x03job\x18\x01 \x01(\x0b\x32\x0b.ina.v1.Job\x12\x1f\n\x07members\x18\x02 \x03(\x0b\x32\x0e.ina.v1.Member\x12!\n\x08\x63ounters\x18\x03 \x03(\x0b\x32\x0f.ina.v1.Counter\x12!\n\x07history\x18\x04 \x03(\x0b\x32\x10.ina.v1.JobEvent\" \n\x10WatchJobsRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"/\n\x0f\x45victJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\")\n\rEvictJobReply\x12\x18\n\x03job\x18\x01 \x01(\x0b\x32\x0b.ina.v1.Job\"\x13\n\x11ShowSwitchRequest\"X\n\nTableEntry\x12\r\n\x05table\x18\x01 \x01(\t\x12\r\n\x05match\x18\x02 \x01(\t\x12\x0e\n\x06\x61\x63tion\x18\x03 \x01(\t\x12\x0b\n\x03job\x18\x04 \x01(\t\x12\x0f\n\x07\x66oreign\x18\x05 \x01(\x08\"b\n\x07\x43ounter\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05index\x18\x02 \x01(\x04\x12\r\n\x05label\x18\x03 \x01(\t\x12\x0f\n\x07packets\x18\x04 \x01(\x04\x12\r\n\x05\x62ytes\x18\x05 \x01(\x04\x12\x0b\n\x03job\x18\x06 \x01(\t\"\xa6\x01\n\x0fShowSwitchReply\x12\x0f\n\x07program\x18\x01 \x01(\t\x12\x11\n\tdevice_id\x18\x02 \x01(\r\x12\x13\n\x0bslots_total\x18\x03 \x01(\r\x12\x12\n\nslots_used\x18\x04 \x01(\r\x12#\n\x07\x65ntries\x18\x05 \x03(\x0b\x32\x12.ina.v1.TableEntry\x12!\n\x08\x63ounters\x18\x06 \x03(\x0b\x32\x0f.ina.v1.Counter\"\x16\n\x14RemoveForeignRequest\"9\n\x12RemoveForeignReply\x12#\n\x07removed\x18\x01 \x03(\x0b\x32\x12.ina.v1.TableEntry\"\x17\n\x15ShowControllerRequest\"\xd5\x01\n\x13ShowControllerReply\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x13\n\x0b\x65lection_id\x18\x02 \x01(\x04\x12\x13\n\x0bswitch_addr\x18\x03 \x01(\t\x12\x14\n\x0cswitch_state\x18\x04 \x01(\t\x12\r\n\x05store\x18\x05 \x01(\t\x12\x0c\n\x04jobs\x18\x06 \x01(\r\x12\x16\n\x0estarted_unix_s\x18\x07 \x01(\x01\x12\x12\n\nlast_epoch\x18\x08 \x01(\r\x12\x13\n\x0bslots_total\x18\t \x01(\r\x12\x12\n\nslots_used\x18\n \x01(\r*\xf5\x01\n\tEventKind\x12\x15\n\x11\x45VENT_UNSPECIFIED\x10\x00\x12\x0f\n\x0bJOB_CREATED\x10\x01\x12\x11\n\rMEMBER_JOINED\x10\x02\x12\x0f\n\x0bJOB_RUNNING\x10\x03\x12\x0f\n\x0bMEMBER_LEFT\x10\x04\x12\x0f\n\x0bMEMBER_LOST\x10\x05\x12\x0f\n\x0bJOB_STALLED\x10\x06\x12\x0f\n\x0bJOB_RESUMED\x10\x07\x12\x0f\n\x0bJOB_EVICTED\x10\x08\x12\x0f\n\x0bSWITCH_LOST\x10\t\x12\r\n\tJOB_ENDED\x10\n\x12\x16\n\x12SWITCH_UNREACHABLE\x10\x0b\x12\x0f\n\x0bSWITCH_BACK\x10\x0c\x32\xa0\x02\n\nController\x12=\n\tCreateJob\x12\x18.ina.v1.CreateJobRequest\x1a\x16.ina.v1.CreateJobReply\x12.\n\x04Join\x12\x13.ina.v1.JoinRequest\x1a\x11.ina.v1.JoinReply\x12=\n\tHeartbeat\x12\x18.ina.v1.HeartbeatRequest\x1a\x16.ina.v1.HeartbeatReply\x12\x31\n\x05Watch\x12\x14.ina.v1.WatchRequest\x1a\x10.ina.v1.JobEvent0\x01\x12\x31\n\x05Leave\x12\x14.ina.v1.LeaveRequest\x1a\x12.ina.v1.LeaveReply2\xd1\x03\n\x08Operator\x12:\n\x08ListJobs\x12\x17.ina.v1.ListJobsRequest\x1a\x15.ina.v1.ListJobsReply\x12\x37\n\x07ShowJob\x12\x16.ina.v1.ShowJobRequest\x1a\x14.ina.v1.ShowJobReply\x12\x39\n\tWatchJobs\x12\x18.ina.v1.WatchJobsRequest\x1a\x10.ina.v1.JobEvent0\x01\x12:\n\x08\x45victJob\x12\x17.ina.v1.EvictJobRequest\x1a\x15.ina.v1.EvictJobReply\x12@\n\nShowSwitch\x12\x19.ina.v1.ShowSwitchRequest\x1a\x17.ina.v1.ShowSwitchReply\x12I\n\rRemoveForeign\x12\x1c.ina.v1.RemoveForeignRequest\x1a\x1a.ina.v1.RemoveForeignReply\x12L\n\x0eShowController\x12\x1d.ina.v1.ShowControllerRequest\x1a\x1b.ina.v1.ShowControllerReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ina.rpc.controller_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_EVENTKIND']._serialized_start=3009
+  _globals['_EVENTKIND']._serialized_end=3254
   _globals['_CREATEJOBREQUEST']._serialized_start=36
-  _globals['_CREATEJOBREQUEST']._serialized_end=103
-  _globals['_CREATEJOBREPLY']._serialized_start=105
-  _globals['_CREATEJOBREPLY']._serialized_end=222
-  _globals['_JOINREQUEST']._serialized_start=224
-  _globals['_JOINREQUEST']._serialized_end=337
-  _globals['_JOINREPLY']._serialized_start=339
-  _globals['_JOINREPLY']._serialized_end=413
-  _globals['_LEAVEREQUEST']._serialized_start=415
-  _globals['_LEAVEREQUEST']._serialized_end=472
-  _globals['_LEAVEREPLY']._serialized_start=474
-  _globals['_LEAVEREPLY']._serialized_end=486
-  _globals['_LISTJOBSREQUEST']._serialized_start=488
-  _globals['_LISTJOBSREQUEST']._serialized_end=505
-  _globals['_JOB']._serialized_start=508
-  _globals['_JOB']._serialized_end=641
-  _globals['_LISTJOBSREPLY']._serialized_start=643
-  _globals['_LISTJOBSREPLY']._serialized_end=685
-  _globals['_SHOWSWITCHREQUEST']._serialized_start=687
-  _globals['_SHOWSWITCHREQUEST']._serialized_end=706
-  _globals['_TABLEENTRY']._serialized_start=708
-  _globals['_TABLEENTRY']._serialized_end=766
-  _globals['_COUNTER']._serialized_start=768
-  _globals['_COUNTER']._serialized_end=853
-  _globals['_SHOWSWITCHREPLY']._serialized_start=856
-  _globals['_SHOWSWITCHREPLY']._serialized_end=1022
-  _globals['_CONTROLLER']._serialized_start=1025
-  _globals['_CONTROLLER']._serialized_end=1325
+  _globals['_CREATEJOBREQUEST']._serialized_end=152
+  _globals['_CREATEJOBREPLY']._serialized_start=154
+  _globals['_CREATEJOBREPLY']._serialized_end=271
+  _globals['_JOINREQUEST']._serialized_start=274
+  _globals['_JOINREQUEST']._serialized_end=402
+  _globals['_JOINREPLY']._serialized_start=405
+  _globals['_JOINREPLY']._serialized_end=553
+  _globals['_PROGRESS']._serialized_start=556
+  _globals['_PROGRESS']._serialized_end=867
+  _globals['_OPERATION']._serialized_start=869
+  _globals['_OPERATION']._serialized_end=948
+  _globals['_HEARTBEATREQUEST']._serialized_start=950
+  _globals['_HEARTBEATREQUEST']._serialized_end=1067
+  _globals['_HEARTBEATREPLY']._serialized_start=1069
+  _globals['_HEARTBEATREPLY']._serialized_end=1102
+  _globals['_WATCHREQUEST']._serialized_start=1104
+  _globals['_WATCHREQUEST']._serialized_end=1181
+  _globals['_JOBEVENT']._serialized_start=1184
+  _globals['_JOBEVENT']._serialized_end=1331
+  _globals['_LEAVEREQUEST']._serialized_start=1333
+  _globals['_LEAVEREQUEST']._serialized_end=1410
+  _globals['_LEAVEREPLY']._serialized_start=1412
+  _globals['_LEAVEREPLY']._serialized_end=1424
+  _globals['_LISTJOBSREQUEST']._serialized_start=1426
+  _globals['_LISTJOBSREQUEST']._serialized_end=1443
+  _globals['_JOB']._serialized_start=1446
+  _globals['_JOB']._serialized_end=1683
+  _globals['_LISTJOBSREPLY']._serialized_start=1685
+  _globals['_LISTJOBSREPLY']._serialized_end=1727
+  _globals['_STALL']._serialized_start=1729
+  _globals['_STALL']._serialized_end=1819
+  _globals['_MEMBER']._serialized_start=1822
+  _globals['_MEMBER']._serialized_end=1998
+  _globals['_SHOWJOBREQUEST']._serialized_start=2000
+  _globals['_SHOWJOBREQUEST']._serialized_end=2030
+  _globals['_SHOWJOBREPLY']._serialized_start=2033
+  _globals['_SHOWJOBREPLY']._serialized_end=2176
+  _globals['_WATCHJOBSREQUEST']._serialized_start=2178
+  _globals['_WATCHJOBSREQUEST']._serialized_end=2210
+  _globals['_EVICTJOBREQUEST']._serialized_start=2212
+  _globals['_EVICTJOBREQUEST']._serialized_end=2259
+  _globals['_EVICTJOBREPLY']._serialized_start=2261
+  _globals['_EVICTJOBREPLY']._serialized_end=2302
+  _globals['_SHOWSWITCHREQUEST']._serialized_start=2304
+  _globals['_SHOWSWITCHREQUEST']._serialized_end=2323
+  _globals['_TABLEENTRY']._serialized_start=2325
+  _globals['_TABLEENTRY']._serialized_end=2413
+  _globals['_COUNTER']._serialized_start=2415
+  _globals['_COUNTER']._serialized_end=2513
+  _globals['_SHOWSWITCHREPLY']._serialized_start=2516
+  _globals['_SHOWSWITCHREPLY']._serialized_end=2682
+  _globals['_REMOVEFOREIGNREQUEST']._serialized_start=2684
+  _globals['_REMOVEFOREIGNREQUEST']._serialized_end=2706
+  _globals['_REMOVEFOREIGNREPLY']._serialized_start=2708
+  _globals['_REMOVEFOREIGNREPLY']._serialized_end=2765
+  _globals['_SHOWCONTROLLERREQUEST']._serialized_start=2767
+  _globals['_SHOWCONTROLLERREQUEST']._serialized_end=2790
+  _globals['_SHOWCONTROLLERREPLY']._serialized_start=2793
+  _globals['_SHOWCONTROLLERREPLY']._serialized_end=3006
+  _globals['_CONTROLLER']._serialized_start=3257
+  _globals['_CONTROLLER']._serialized_end=3545
+  _globals['_OPERATOR']._serialized_start=3548
+  _globals['_OPERATOR']._serialized_end=4013
 # @@protoc_insertion_point(module_scope)

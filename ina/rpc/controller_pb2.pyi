@@ -1,4 +1,5 @@
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
@@ -6,15 +7,50 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class EventKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    EVENT_UNSPECIFIED: _ClassVar[EventKind]
+    JOB_CREATED: _ClassVar[EventKind]
+    MEMBER_JOINED: _ClassVar[EventKind]
+    JOB_RUNNING: _ClassVar[EventKind]
+    MEMBER_LEFT: _ClassVar[EventKind]
+    MEMBER_LOST: _ClassVar[EventKind]
+    JOB_STALLED: _ClassVar[EventKind]
+    JOB_RESUMED: _ClassVar[EventKind]
+    JOB_EVICTED: _ClassVar[EventKind]
+    SWITCH_LOST: _ClassVar[EventKind]
+    JOB_ENDED: _ClassVar[EventKind]
+    SWITCH_UNREACHABLE: _ClassVar[EventKind]
+    SWITCH_BACK: _ClassVar[EventKind]
+EVENT_UNSPECIFIED: EventKind
+JOB_CREATED: EventKind
+MEMBER_JOINED: EventKind
+JOB_RUNNING: EventKind
+MEMBER_LEFT: EventKind
+MEMBER_LOST: EventKind
+JOB_STALLED: EventKind
+JOB_RESUMED: EventKind
+JOB_EVICTED: EventKind
+SWITCH_LOST: EventKind
+JOB_ENDED: EventKind
+SWITCH_UNREACHABLE: EventKind
+SWITCH_BACK: EventKind
+
 class CreateJobRequest(_message.Message):
-    __slots__ = ("name", "world_size", "slots")
+    __slots__ = ("name", "world_size", "slots", "tenant", "priority", "token")
     NAME_FIELD_NUMBER: _ClassVar[int]
     WORLD_SIZE_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
     name: str
     world_size: int
     slots: int
-    def __init__(self, name: _Optional[str] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ...) -> None: ...
+    tenant: str
+    priority: int
+    token: str
+    def __init__(self, name: _Optional[str] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., token: _Optional[str] = ...) -> None: ...
 
 class CreateJobReply(_message.Message):
     __slots__ = ("job", "switch_host", "switch_udp_port", "values_per_packet", "slots")
@@ -31,42 +67,148 @@ class CreateJobReply(_message.Message):
     def __init__(self, job: _Optional[int] = ..., switch_host: _Optional[str] = ..., switch_udp_port: _Optional[int] = ..., values_per_packet: _Optional[int] = ..., slots: _Optional[int] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
-    __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port")
+    __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port", "token")
     NAME_FIELD_NUMBER: _ClassVar[int]
     RANK_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     UDP_PORT_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
     SWITCH_PORT_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
     name: str
     rank: int
     host: str
     udp_port: int
     timeout_s: float
     switch_port: int
-    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., timeout_s: _Optional[float] = ..., switch_port: _Optional[int] = ...) -> None: ...
+    token: str
+    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., timeout_s: _Optional[float] = ..., switch_port: _Optional[int] = ..., token: _Optional[str] = ...) -> None: ...
 
 class JoinReply(_message.Message):
-    __slots__ = ("job", "epoch", "world_size", "slots")
+    __slots__ = ("job", "epoch", "world_size", "slots", "window", "lease_s", "heartbeat_s", "member_key")
     JOB_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     WORLD_SIZE_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    LEASE_S_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_S_FIELD_NUMBER: _ClassVar[int]
+    MEMBER_KEY_FIELD_NUMBER: _ClassVar[int]
     job: int
     epoch: int
     world_size: int
     slots: int
-    def __init__(self, job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ...) -> None: ...
+    window: int
+    lease_s: float
+    heartbeat_s: float
+    member_key: bytes
+    def __init__(self, job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., lease_s: _Optional[float] = ..., heartbeat_s: _Optional[float] = ..., member_key: _Optional[bytes] = ...) -> None: ...
 
-class LeaveRequest(_message.Message):
-    __slots__ = ("name", "rank", "epoch")
+class Progress(_message.Message):
+    __slots__ = ("operations_submitted", "operations_done", "chunks_done", "retransmissions", "in_flight", "silent_s", "oldest_seq", "oldest_waited_s", "lane_seqs", "lanes_waiting", "switch_refuses", "digests", "oldest")
+    OPERATIONS_SUBMITTED_FIELD_NUMBER: _ClassVar[int]
+    OPERATIONS_DONE_FIELD_NUMBER: _ClassVar[int]
+    CHUNKS_DONE_FIELD_NUMBER: _ClassVar[int]
+    RETRANSMISSIONS_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    SILENT_S_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_SEQ_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_WAITED_S_FIELD_NUMBER: _ClassVar[int]
+    LANE_SEQS_FIELD_NUMBER: _ClassVar[int]
+    LANES_WAITING_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_REFUSES_FIELD_NUMBER: _ClassVar[int]
+    DIGESTS_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_FIELD_NUMBER: _ClassVar[int]
+    operations_submitted: int
+    operations_done: int
+    chunks_done: int
+    retransmissions: int
+    in_flight: int
+    silent_s: float
+    oldest_seq: int
+    oldest_waited_s: float
+    lane_seqs: _containers.RepeatedScalarFieldContainer[int]
+    lanes_waiting: bytes
+    switch_refuses: bool
+    digests: _containers.RepeatedScalarFieldContainer[int]
+    oldest: Operation
+    def __init__(self, operations_submitted: _Optional[int] = ..., operations_done: _Optional[int] = ..., chunks_done: _Optional[int] = ..., retransmissions: _Optional[int] = ..., in_flight: _Optional[int] = ..., silent_s: _Optional[float] = ..., oldest_seq: _Optional[int] = ..., oldest_waited_s: _Optional[float] = ..., lane_seqs: _Optional[_Iterable[int]] = ..., lanes_waiting: _Optional[bytes] = ..., switch_refuses: _Optional[bool] = ..., digests: _Optional[_Iterable[int]] = ..., oldest: _Optional[_Union[Operation, _Mapping]] = ...) -> None: ...
+
+class Operation(_message.Message):
+    __slots__ = ("number", "elems", "value_type", "average")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    ELEMS_FIELD_NUMBER: _ClassVar[int]
+    VALUE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    AVERAGE_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    elems: int
+    value_type: int
+    average: bool
+    def __init__(self, number: _Optional[int] = ..., elems: _Optional[int] = ..., value_type: _Optional[int] = ..., average: _Optional[bool] = ...) -> None: ...
+
+class HeartbeatRequest(_message.Message):
+    __slots__ = ("name", "rank", "epoch", "member_key", "progress")
     NAME_FIELD_NUMBER: _ClassVar[int]
     RANK_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
+    MEMBER_KEY_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
     name: str
     rank: int
     epoch: int
-    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., epoch: _Optional[int] = ...) -> None: ...
+    member_key: bytes
+    progress: Progress
+    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., epoch: _Optional[int] = ..., member_key: _Optional[bytes] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ...) -> None: ...
+
+class HeartbeatReply(_message.Message):
+    __slots__ = ("lease_s",)
+    LEASE_S_FIELD_NUMBER: _ClassVar[int]
+    lease_s: float
+    def __init__(self, lease_s: _Optional[float] = ...) -> None: ...
+
+class WatchRequest(_message.Message):
+    __slots__ = ("name", "rank", "epoch", "member_key")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    MEMBER_KEY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    rank: int
+    epoch: int
+    member_key: bytes
+    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., epoch: _Optional[int] = ..., member_key: _Optional[bytes] = ...) -> None: ...
+
+class JobEvent(_message.Message):
+    __slots__ = ("kind", "name", "job", "epoch", "ranks", "reason", "fatal", "unix_s")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    RANKS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    FATAL_FIELD_NUMBER: _ClassVar[int]
+    UNIX_S_FIELD_NUMBER: _ClassVar[int]
+    kind: EventKind
+    name: str
+    job: int
+    epoch: int
+    ranks: _containers.RepeatedScalarFieldContainer[int]
+    reason: str
+    fatal: bool
+    unix_s: float
+    def __init__(self, kind: _Optional[_Union[EventKind, str]] = ..., name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., ranks: _Optional[_Iterable[int]] = ..., reason: _Optional[str] = ..., fatal: _Optional[bool] = ..., unix_s: _Optional[float] = ...) -> None: ...
+
+class LeaveRequest(_message.Message):
+    __slots__ = ("name", "rank", "epoch", "member_key")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    MEMBER_KEY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    rank: int
+    epoch: int
+    member_key: bytes
+    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., epoch: _Optional[int] = ..., member_key: _Optional[bytes] = ...) -> None: ...
 
 class LeaveReply(_message.Message):
     __slots__ = ()
@@ -77,7 +219,7 @@ class ListJobsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("name", "job", "epoch", "world_size", "joined", "first_slot", "slots", "state")
+    __slots__ = ("name", "job", "epoch", "world_size", "joined", "first_slot", "slots", "state", "tenant", "priority", "created_unix_s", "window", "stall")
     NAME_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -86,6 +228,11 @@ class Job(_message.Message):
     FIRST_SLOT_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    CREATED_UNIX_S_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    STALL_FIELD_NUMBER: _ClassVar[int]
     name: str
     job: int
     epoch: int
@@ -94,7 +241,12 @@ class Job(_message.Message):
     first_slot: int
     slots: int
     state: str
-    def __init__(self, name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., joined: _Optional[_Iterable[int]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., state: _Optional[str] = ...) -> None: ...
+    tenant: str
+    priority: int
+    created_unix_s: float
+    window: int
+    stall: Stall
+    def __init__(self, name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., joined: _Optional[_Iterable[int]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., state: _Optional[str] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., created_unix_s: _Optional[float] = ..., window: _Optional[int] = ..., stall: _Optional[_Union[Stall, _Mapping]] = ...) -> None: ...
 
 class ListJobsReply(_message.Message):
     __slots__ = ("jobs",)
@@ -102,33 +254,111 @@ class ListJobsReply(_message.Message):
     jobs: _containers.RepeatedCompositeFieldContainer[Job]
     def __init__(self, jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ...) -> None: ...
 
+class Stall(_message.Message):
+    __slots__ = ("seq", "slot", "missing", "waiting", "since_unix_s")
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    SLOT_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    SINCE_UNIX_S_FIELD_NUMBER: _ClassVar[int]
+    seq: int
+    slot: int
+    missing: _containers.RepeatedScalarFieldContainer[int]
+    waiting: _containers.RepeatedScalarFieldContainer[int]
+    since_unix_s: float
+    def __init__(self, seq: _Optional[int] = ..., slot: _Optional[int] = ..., missing: _Optional[_Iterable[int]] = ..., waiting: _Optional[_Iterable[int]] = ..., since_unix_s: _Optional[float] = ...) -> None: ...
+
+class Member(_message.Message):
+    __slots__ = ("rank", "host", "udp_port", "switch_port", "lease_left_s", "watching", "progress", "progress_unix_s")
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    UDP_PORT_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_PORT_FIELD_NUMBER: _ClassVar[int]
+    LEASE_LEFT_S_FIELD_NUMBER: _ClassVar[int]
+    WATCHING_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_UNIX_S_FIELD_NUMBER: _ClassVar[int]
+    rank: int
+    host: str
+    udp_port: int
+    switch_port: int
+    lease_left_s: float
+    watching: bool
+    progress: Progress
+    progress_unix_s: float
+    def __init__(self, rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., switch_port: _Optional[int] = ..., lease_left_s: _Optional[float] = ..., watching: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., progress_unix_s: _Optional[float] = ...) -> None: ...
+
+class ShowJobRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class ShowJobReply(_message.Message):
+    __slots__ = ("job", "members", "counters", "history")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    COUNTERS_FIELD_NUMBER: _ClassVar[int]
+    HISTORY_FIELD_NUMBER: _ClassVar[int]
+    job: Job
+    members: _containers.RepeatedCompositeFieldContainer[Member]
+    counters: _containers.RepeatedCompositeFieldContainer[Counter]
+    history: _containers.RepeatedCompositeFieldContainer[JobEvent]
+    def __init__(self, job: _Optional[_Union[Job, _Mapping]] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., counters: _Optional[_Iterable[_Union[Counter, _Mapping]]] = ..., history: _Optional[_Iterable[_Union[JobEvent, _Mapping]]] = ...) -> None: ...
+
+class WatchJobsRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class EvictJobRequest(_message.Message):
+    __slots__ = ("name", "reason")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    reason: str
+    def __init__(self, name: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class EvictJobReply(_message.Message):
+    __slots__ = ("job",)
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    job: Job
+    def __init__(self, job: _Optional[_Union[Job, _Mapping]] = ...) -> None: ...
+
 class ShowSwitchRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class TableEntry(_message.Message):
-    __slots__ = ("table", "match", "action")
+    __slots__ = ("table", "match", "action", "job", "foreign")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     MATCH_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    FOREIGN_FIELD_NUMBER: _ClassVar[int]
     table: str
     match: str
     action: str
-    def __init__(self, table: _Optional[str] = ..., match: _Optional[str] = ..., action: _Optional[str] = ...) -> None: ...
+    job: str
+    foreign: bool
+    def __init__(self, table: _Optional[str] = ..., match: _Optional[str] = ..., action: _Optional[str] = ..., job: _Optional[str] = ..., foreign: _Optional[bool] = ...) -> None: ...
 
 class Counter(_message.Message):
-    __slots__ = ("name", "index", "label", "packets", "bytes")
+    __slots__ = ("name", "index", "label", "packets", "bytes", "job")
     NAME_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
     PACKETS_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
     name: str
     index: int
     label: str
     packets: int
     bytes: int
-    def __init__(self, name: _Optional[str] = ..., index: _Optional[int] = ..., label: _Optional[str] = ..., packets: _Optional[int] = ..., bytes: _Optional[int] = ...) -> None: ...
+    job: str
+    def __init__(self, name: _Optional[str] = ..., index: _Optional[int] = ..., label: _Optional[str] = ..., packets: _Optional[int] = ..., bytes: _Optional[int] = ..., job: _Optional[str] = ...) -> None: ...
 
 class ShowSwitchReply(_message.Message):
     __slots__ = ("program", "device_id", "slots_total", "slots_used", "entries", "counters")
@@ -145,3 +375,41 @@ class ShowSwitchReply(_message.Message):
     entries: _containers.RepeatedCompositeFieldContainer[TableEntry]
     counters: _containers.RepeatedCompositeFieldContainer[Counter]
     def __init__(self, program: _Optional[str] = ..., device_id: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[TableEntry, _Mapping]]] = ..., counters: _Optional[_Iterable[_Union[Counter, _Mapping]]] = ...) -> None: ...
+
+class RemoveForeignRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class RemoveForeignReply(_message.Message):
+    __slots__ = ("removed",)
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
+    removed: _containers.RepeatedCompositeFieldContainer[TableEntry]
+    def __init__(self, removed: _Optional[_Iterable[_Union[TableEntry, _Mapping]]] = ...) -> None: ...
+
+class ShowControllerRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ShowControllerReply(_message.Message):
+    __slots__ = ("role", "election_id", "switch_addr", "switch_state", "store", "jobs", "started_unix_s", "last_epoch", "slots_total", "slots_used")
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    ELECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_ADDR_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_STATE_FIELD_NUMBER: _ClassVar[int]
+    STORE_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    STARTED_UNIX_S_FIELD_NUMBER: _ClassVar[int]
+    LAST_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_USED_FIELD_NUMBER: _ClassVar[int]
+    role: str
+    election_id: int
+    switch_addr: str
+    switch_state: str
+    store: str
+    jobs: int
+    started_unix_s: float
+    last_epoch: int
+    slots_total: int
+    slots_used: int
+    def __init__(self, role: _Optional[str] = ..., election_id: _Optional[int] = ..., switch_addr: _Optional[str] = ..., switch_state: _Optional[str] = ..., store: _Optional[str] = ..., jobs: _Optional[int] = ..., started_unix_s: _Optional[float] = ..., last_epoch: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ...) -> None: ...

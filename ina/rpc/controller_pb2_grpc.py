@@ -26,7 +26,10 @@ if _version_not_supported:
 
 
 class ControllerStub:
-    """Missing associated documentation comment in .proto file."""
+    """For workers. A worker's life: CreateJob, Join, then Heartbeat (before its lease ends) and Watch at
+    the same time, and Leave. Only the primary of several controllers answers; the others fail with
+    UNAVAILABLE and a message that begins with "standby".
+    """
 
     def __init__(self, channel):
         """Constructor.
@@ -44,25 +47,28 @@ class ControllerStub:
                 request_serializer=ina_dot_rpc_dot_controller__pb2.JoinRequest.SerializeToString,
                 response_deserializer=ina_dot_rpc_dot_controller__pb2.JoinReply.FromString,
                 _registered_method=True)
+        self.Heartbeat = channel.unary_unary(
+                '/ina.v1.Controller/Heartbeat',
+                request_serializer=ina_dot_rpc_dot_controller__pb2.HeartbeatRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_controller__pb2.HeartbeatReply.FromString,
+                _registered_method=True)
+        self.Watch = channel.unary_stream(
+                '/ina.v1.Controller/Watch',
+                request_serializer=ina_dot_rpc_dot_controller__pb2.WatchRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_controller__pb2.JobEvent.FromString,
+                _registered_method=True)
         self.Leave = channel.unary_unary(
                 '/ina.v1.Controller/Leave',
                 request_serializer=ina_dot_rpc_dot_controller__pb2.LeaveRequest.SerializeToString,
                 response_deserializer=ina_dot_rpc_dot_controller__pb2.LeaveReply.FromString,
                 _registered_method=True)
-        self.ListJobs = channel.unary_unary(
-                '/ina.v1.Controller/ListJobs',
-                request_serializer=ina_dot_rpc_dot_controller__pb2.ListJobsRequest.SerializeToString,
-                response_deserializer=ina_dot_rpc_dot_controller__pb2.ListJobsReply.FromString,
-                _registered_method=True)
-        self.ShowSwitch = channel.unary_unary(
-                '/ina.v1.Controller/ShowSwitch',
-                request_serializer=ina_dot_rpc_dot_controller__pb2.ShowSwitchRequest.SerializeToString,
-                response_deserializer=ina_dot_rpc_dot_controller__pb2.ShowSwitchReply.FromString,
-                _registered_method=True)
 
 
 class ControllerServicer:
-    """Missing associated documentation comment in .proto file."""
+    """For workers. A worker's life: CreateJob, Join, then Heartbeat (before its lease ends) and Watch at
+    the same time, and Leave. Only the primary of several controllers answers; the others fail with
+    UNAVAILABLE and a message that begins with "standby".
+    """
 
     def CreateJob(self, request, context):
         """Creates the job if it does not exist (first caller decides its size; others must agree), and
@@ -79,21 +85,23 @@ class ControllerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Leave(self, request, context):
-        """Removes a worker; when the last one has left, the job's slots are free.
+    def Heartbeat(self, request, context):
+        """Renews a worker's lease and says how it gets on. NOT_FOUND: that incarnation has ended.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ListJobs(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+    def Watch(self, request, context):
+        """What happens to the worker's job, from now on, until it ends. A worker whose stream breaks and
+        who does not heartbeat soon after is taken for dead before its lease ends.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ShowSwitch(self, request, context):
-        """What the controller installed on the switch, entry by entry, and the job's counters.
+    def Leave(self, request, context):
+        """Removes a worker; when the last one has left, the job's slots are free.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -112,20 +120,20 @@ def add_ControllerServicer_to_server(servicer, server):
                     request_deserializer=ina_dot_rpc_dot_controller__pb2.JoinRequest.FromString,
                     response_serializer=ina_dot_rpc_dot_controller__pb2.JoinReply.SerializeToString,
             ),
+            'Heartbeat': grpc.unary_unary_rpc_method_handler(
+                    servicer.Heartbeat,
+                    request_deserializer=ina_dot_rpc_dot_controller__pb2.HeartbeatRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_controller__pb2.HeartbeatReply.SerializeToString,
+            ),
+            'Watch': grpc.unary_stream_rpc_method_handler(
+                    servicer.Watch,
+                    request_deserializer=ina_dot_rpc_dot_controller__pb2.WatchRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_controller__pb2.JobEvent.SerializeToString,
+            ),
             'Leave': grpc.unary_unary_rpc_method_handler(
                     servicer.Leave,
                     request_deserializer=ina_dot_rpc_dot_controller__pb2.LeaveRequest.FromString,
                     response_serializer=ina_dot_rpc_dot_controller__pb2.LeaveReply.SerializeToString,
-            ),
-            'ListJobs': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListJobs,
-                    request_deserializer=ina_dot_rpc_dot_controller__pb2.ListJobsRequest.FromString,
-                    response_serializer=ina_dot_rpc_dot_controller__pb2.ListJobsReply.SerializeToString,
-            ),
-            'ShowSwitch': grpc.unary_unary_rpc_method_handler(
-                    servicer.ShowSwitch,
-                    request_deserializer=ina_dot_rpc_dot_controller__pb2.ShowSwitchRequest.FromString,
-                    response_serializer=ina_dot_rpc_dot_controller__pb2.ShowSwitchReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -136,7 +144,10 @@ def add_ControllerServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Controller:
-    """Missing associated documentation comment in .proto file."""
+    """For workers. A worker's life: CreateJob, Join, then Heartbeat (before its lease ends) and Watch at
+    the same time, and Leave. Only the primary of several controllers answers; the others fail with
+    UNAVAILABLE and a message that begins with "standby".
+    """
 
     @staticmethod
     def CreateJob(request,
@@ -193,6 +204,60 @@ class Controller:
             _registered_method=True)
 
     @staticmethod
+    def Heartbeat(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ina.v1.Controller/Heartbeat',
+            ina_dot_rpc_dot_controller__pb2.HeartbeatRequest.SerializeToString,
+            ina_dot_rpc_dot_controller__pb2.HeartbeatReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Watch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/ina.v1.Controller/Watch',
+            ina_dot_rpc_dot_controller__pb2.WatchRequest.SerializeToString,
+            ina_dot_rpc_dot_controller__pb2.JobEvent.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def Leave(request,
             target,
             options=(),
@@ -219,6 +284,158 @@ class Controller:
             metadata,
             _registered_method=True)
 
+
+class OperatorStub:
+    """For operators: the CLI, scripts. Where the controller has an operator token, it is asked for in
+    the metadata "ina-operator-token".
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.ListJobs = channel.unary_unary(
+                '/ina.v1.Operator/ListJobs',
+                request_serializer=ina_dot_rpc_dot_controller__pb2.ListJobsRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_controller__pb2.ListJobsReply.FromString,
+                _registered_method=True)
+        self.ShowJob = channel.unary_unary(
+                '/ina.v1.Operator/ShowJob',
+                request_serializer=ina_dot_rpc_dot_controller__pb2.ShowJobRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_controller__pb2.ShowJobReply.FromString,
+                _registered_method=True)
+        self.WatchJobs = channel.unary_stream(
+                '/ina.v1.Operator/WatchJobs',
+                request_serializer=ina_dot_rpc_dot_controller__pb2.WatchJobsRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_controller__pb2.JobEvent.FromString,
+                _registered_method=True)
+        self.EvictJob = channel.unary_unary(
+                '/ina.v1.Operator/EvictJob',
+                request_serializer=ina_dot_rpc_dot_controller__pb2.EvictJobRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_controller__pb2.EvictJobReply.FromString,
+                _registered_method=True)
+        self.ShowSwitch = channel.unary_unary(
+                '/ina.v1.Operator/ShowSwitch',
+                request_serializer=ina_dot_rpc_dot_controller__pb2.ShowSwitchRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_controller__pb2.ShowSwitchReply.FromString,
+                _registered_method=True)
+        self.RemoveForeign = channel.unary_unary(
+                '/ina.v1.Operator/RemoveForeign',
+                request_serializer=ina_dot_rpc_dot_controller__pb2.RemoveForeignRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_controller__pb2.RemoveForeignReply.FromString,
+                _registered_method=True)
+        self.ShowController = channel.unary_unary(
+                '/ina.v1.Operator/ShowController',
+                request_serializer=ina_dot_rpc_dot_controller__pb2.ShowControllerRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_controller__pb2.ShowControllerReply.FromString,
+                _registered_method=True)
+
+
+class OperatorServicer:
+    """For operators: the CLI, scripts. Where the controller has an operator token, it is asked for in
+    the metadata "ina-operator-token".
+    """
+
+    def ListJobs(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ShowJob(self, request, context):
+        """One job: its members, their progress, and who is missing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchJobs(self, request, context):
+        """What happens to one job, or (empty name) to all, from now on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EvictJob(self, request, context):
+        """Ends a job: its workers get an error with the reason, its slots are free when this returns.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ShowSwitch(self, request, context):
+        """What is on the switch, entry by entry, read back over P4Runtime, and its counters.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveForeign(self, request, context):
+        """Removes the entries that ShowSwitch reports as foreign.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ShowController(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_OperatorServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'ListJobs': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListJobs,
+                    request_deserializer=ina_dot_rpc_dot_controller__pb2.ListJobsRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_controller__pb2.ListJobsReply.SerializeToString,
+            ),
+            'ShowJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.ShowJob,
+                    request_deserializer=ina_dot_rpc_dot_controller__pb2.ShowJobRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_controller__pb2.ShowJobReply.SerializeToString,
+            ),
+            'WatchJobs': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchJobs,
+                    request_deserializer=ina_dot_rpc_dot_controller__pb2.WatchJobsRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_controller__pb2.JobEvent.SerializeToString,
+            ),
+            'EvictJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.EvictJob,
+                    request_deserializer=ina_dot_rpc_dot_controller__pb2.EvictJobRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_controller__pb2.EvictJobReply.SerializeToString,
+            ),
+            'ShowSwitch': grpc.unary_unary_rpc_method_handler(
+                    servicer.ShowSwitch,
+                    request_deserializer=ina_dot_rpc_dot_controller__pb2.ShowSwitchRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_controller__pb2.ShowSwitchReply.SerializeToString,
+            ),
+            'RemoveForeign': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveForeign,
+                    request_deserializer=ina_dot_rpc_dot_controller__pb2.RemoveForeignRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_controller__pb2.RemoveForeignReply.SerializeToString,
+            ),
+            'ShowController': grpc.unary_unary_rpc_method_handler(
+                    servicer.ShowController,
+                    request_deserializer=ina_dot_rpc_dot_controller__pb2.ShowControllerRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_controller__pb2.ShowControllerReply.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'ina.v1.Operator', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('ina.v1.Operator', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class Operator:
+    """For operators: the CLI, scripts. Where the controller has an operator token, it is asked for in
+    the metadata "ina-operator-token".
+    """
+
     @staticmethod
     def ListJobs(request,
             target,
@@ -233,9 +450,90 @@ class Controller:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/ina.v1.Controller/ListJobs',
+            '/ina.v1.Operator/ListJobs',
             ina_dot_rpc_dot_controller__pb2.ListJobsRequest.SerializeToString,
             ina_dot_rpc_dot_controller__pb2.ListJobsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ShowJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ina.v1.Operator/ShowJob',
+            ina_dot_rpc_dot_controller__pb2.ShowJobRequest.SerializeToString,
+            ina_dot_rpc_dot_controller__pb2.ShowJobReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchJobs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/ina.v1.Operator/WatchJobs',
+            ina_dot_rpc_dot_controller__pb2.WatchJobsRequest.SerializeToString,
+            ina_dot_rpc_dot_controller__pb2.JobEvent.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EvictJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ina.v1.Operator/EvictJob',
+            ina_dot_rpc_dot_controller__pb2.EvictJobRequest.SerializeToString,
+            ina_dot_rpc_dot_controller__pb2.EvictJobReply.FromString,
             options,
             channel_credentials,
             insecure,
@@ -260,9 +558,63 @@ class Controller:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/ina.v1.Controller/ShowSwitch',
+            '/ina.v1.Operator/ShowSwitch',
             ina_dot_rpc_dot_controller__pb2.ShowSwitchRequest.SerializeToString,
             ina_dot_rpc_dot_controller__pb2.ShowSwitchReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveForeign(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ina.v1.Operator/RemoveForeign',
+            ina_dot_rpc_dot_controller__pb2.RemoveForeignRequest.SerializeToString,
+            ina_dot_rpc_dot_controller__pb2.RemoveForeignReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ShowController(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ina.v1.Operator/ShowController',
+            ina_dot_rpc_dot_controller__pb2.ShowControllerRequest.SerializeToString,
+            ina_dot_rpc_dot_controller__pb2.ShowControllerReply.FromString,
             options,
             channel_credentials,
             insecure,

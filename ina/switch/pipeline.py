@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import threading
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from ina.switch.match import Exact, KeyMatch, Lpm, Optional, Range, Ternary, enc
 __all__ = ["Exact", "KeyMatch", "Lpm", "Optional", "Pipeline", "Range", "Ternary"]
 
 _BATCH = 256
+_read = functools.lru_cache(maxsize=4)(load_program)  # a client may set the same program again
 
 
 class Pipeline:
@@ -55,7 +57,7 @@ class Pipeline:
         CompilerMissingError, CompilationError.
         """
         text = read_json(bmv2_json)
-        program = load_program(text)
+        program = _read(text)
         library, source = load_library(
             text, VERSION, lambda digest: emit_c(program, digest), cache_dir, cc
         )

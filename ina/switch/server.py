@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import logging
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
 import grpc
-from finsy.proto import p4r, p4r_grpc
+from finsy.proto import p4r
 
 from ina._native import switch as native
 from ina.errors import InvalidInputError, UnavailableError
+from ina.rpc.channel import is_loopback
+from ina.rpc.tls import PLAIN_TEXT, TlsFiles, server_credentials
 from ina.switch.p4runtime import Device, P4RuntimeService
+from ina.switch.p4runtime.handlers import method_handlers
+from ina.switch.p4runtime.streams import MAX_STREAMS
 from ina.switch.pipeline import Pipeline
 from ina.switch.ports import AfPacketPort, InvalidPortError, PcapPort, Port, UdpPort, check_ports
 from ina.switch.stats import SwitchStats, collect
+
+_log = logging.getLogger(__name__)
 
 MAX_CONFIG_BYTES = 128 << 20
 """Largest gRPC message: a p4_device_config."""
@@ -28,7 +35,8 @@ _STOP_GRACE_S = 0.5
 _STOP_DEADLINE_S = 10.0
 _CPU_POLL_NS = 200_000_000
 _KEEPALIVE_MS = 10_000
-_RPC_THREADS = 40  # streams (at most 16) hold one each
+_RPC_THREADS = MAX_STREAMS + 24  # a stream holds one as long as it lives
+_MAX_WAITING_RPCS = 1024  # more are refused at once, not queued
 
 
 class PortInUseError(UnavailableError):
@@ -50,21 +58,29 @@ class SoftSwitch:
         cpu_port: int = 510,
         loss_rate: float = 0.0,
         loss_seed: int = 0,
+        port_loss: Mapping[int, float] | None = None,
         cache_dir: Path | None = None,
+        tls: TlsFiles = PLAIN_TEXT,
     ) -> None:
         """``loss_rate``: probability in 0..1 that a packet is dropped, at each port and in both
-        directions, drawn from a generator seeded with ``loss_seed``. ``cache_dir``: where compiled
-        pipelines are kept. Raises :class:`InvalidInputError`.
+        directions, drawn from a generator seeded with ``loss_seed``; ``port_loss`` has another one
+        for some port numbers. ``cache_dir``: where compiled pipelines are kept. ``tls``: of the
+        P4Runtime server. Raises :class:`InvalidInputError`.
         """
         check_ports(list(ports), cpu_port)
-        if not 0.0 <= loss_rate <= 1.0:
-            raise InvalidInputError(f"loss rate {loss_rate}: not in 0..1")
+        self._port_loss = dict(port_loss or {})
+        for rate in (loss_rate, *self._port_loss.values()):
+            if not 0.0 <= rate <= 1.0:
+                raise InvalidInputError(f"loss rate {rate}: not in 0..1")
+        for number in self._port_loss.keys() - {port.number for port in ports}:
+            raise InvalidInputError(f"loss of port {number}: there is no such port")
         if not 0 < device_id < 1 << 64:
             raise InvalidInputError(f"device id {device_id}: not in 1..2^64-1")
+        self._credentials = server_credentials(tls) if tls else None
         self._specs = tuple(ports)
         self._wanted_grpc_addr = grpc_addr
         self._cpu_port = cpu_port
-        self._loss = (loss_rate, loss_seed % (1 << 64))
+        self._loss_rate, self._loss_seed = loss_rate, loss_seed % (1 << 64)
         self._ports: dict[int, native.Port] = {}
         self._loop: native.PortLoop | None = None
         self._server: grpc.Server | None = None
@@ -177,18 +193,19 @@ class SoftSwitch:
         self.stop()
 
     def _open(self, spec: Port) -> native.Port:
+        loss = (self._port_loss.get(spec.number, self._loss_rate), self._loss_seed)
         try:
             match spec:
                 case UdpPort(number, host, udp_port, frame_udp_port):
                     where = f"udp {host}:{udp_port}"
                     address = int(ipaddress.IPv4Address(host))
-                    return native.UdpPort(number, address, udp_port, frame_udp_port, *self._loss)
+                    return native.UdpPort(number, address, udp_port, frame_udp_port, *loss)
                 case AfPacketPort(number, interface):
                     where = f"interface {interface}"
-                    return native.AfPacketPort(number, interface, *self._loss)
+                    return native.AfPacketPort(number, interface, *loss)
                 case PcapPort(number, read, write):
                     where = "pcap"
-                    return native.PcapPort(number, str(read or ""), str(write or ""), *self._loss)
+                    return native.PcapPort(number, str(read or ""), str(write or ""), *loss)
         except OSError as error:
             message = f"port {spec.number}, {where}: {error.strerror}"
             if error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
@@ -203,10 +220,12 @@ class SoftSwitch:
         self._rpc_threads = ThreadPoolExecutor(_RPC_THREADS, thread_name_prefix="p4runtime")
         server = grpc.server(
             self._rpc_threads,
+            maximum_concurrent_rpcs=_MAX_WAITING_RPCS,
             options=[
                 ("grpc.so_reuseport", 0),
                 ("grpc.max_receive_message_length", MAX_CONFIG_BYTES),
                 ("grpc.max_send_message_length", MAX_CONFIG_BYTES),
+                ("grpc.server_handshake_timeout_ms", _KEEPALIVE_MS),
                 # A primary whose machine died without a word must not stay primary.
                 ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
                 ("grpc.keepalive_timeout_ms", _KEEPALIVE_MS),
@@ -214,9 +233,9 @@ class SoftSwitch:
             ],
         )
         self._service = P4RuntimeService(self._device)
-        p4r_grpc.add_P4RuntimeServicer_to_server(self._service, server)
+        server.add_generic_rpc_handlers((method_handlers(self._service),))
         try:
-            bound = server.add_insecure_port(f"{host}:{port}")
+            bound = _add_port(server, f"{host}:{port}", self._credentials)
         except RuntimeError as error:
             raise PortInUseError(f"P4Runtime address {host}:{port}: {error}") from None
         self._server = server
@@ -241,6 +260,14 @@ def _split(address: str) -> tuple[str, int]:
     if not colon or not host or not port.isdecimal() or int(port) > 0xFFFF:
         raise InvalidInputError(f"P4Runtime address {address!r}: expected HOST:PORT")
     return host, int(port)
+
+
+def _add_port(server: grpc.Server, address: str, credentials: grpc.ServerCredentials | None) -> int:
+    if credentials is None:
+        if not is_loopback(address.rpartition(":")[0]):
+            _log.warning("P4Runtime at %s has no TLS: who reaches it can own the switch", address)
+        return server.add_insecure_port(address)
+    return server.add_secure_port(address, credentials)
 
 
 def _check_free(host: str, port: int) -> None:

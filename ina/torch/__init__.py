@@ -16,22 +16,31 @@ except ModuleNotFoundError as error:
 from torch._C._distributed_c10d import _DistributedBackendOptions
 
 from ina.torch import exit as _exit
+from ina.torch.devices import DEVICES
+from ina.torch.env import Settings
 from ina.torch.errors import NotInaGroupError
+from ina.torch.fresh_store import fresh
+from ina.torch.hook import HookState, allreduce_hook
+from ina.torch.options import Options
 from ina.torch.process_group import ProcessGroupIna
 from ina.torch.stats import GroupStats
 
-__all__ = ["GroupStats", "ProcessGroupIna", "stats"]
+__all__ = ["GroupStats", "HookState", "Options", "ProcessGroupIna", "allreduce_hook", "stats"]
 
 
-def _create(options: _DistributedBackendOptions, _: object) -> ProcessGroupIna:
+def _create(options: _DistributedBackendOptions, backend_options: object) -> ProcessGroupIna:
+    settings = Settings.from_environ()
+    if isinstance(backend_options, Options):
+        settings = backend_options.over(settings)
     return ProcessGroupIna(
-        options.store,
+        fresh(options.store, options.group_rank, options.group_size, options.timeout),
         options.group_rank,
         options.group_size,
         options.timeout,
         group_id=options.group_id,
-        # torch passes no ranks for the default group
-        sub_group=len(options.global_ranks_in_group) > 0,
+        # torch passes none for the default group
+        ranks=options.global_ranks_in_group or None,
+        settings=settings,
     )
 
 
@@ -47,5 +56,5 @@ def stats(group: dist.ProcessGroup | None = None) -> GroupStats:
 
 
 if not hasattr(dist.Backend, "INA"):
-    dist.Backend.register_backend("ina", _create, extended_api=True, devices=["cpu"])
+    dist.Backend.register_backend("ina", _create, extended_api=True, devices=DEVICES)
     _exit.install()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -27,52 +28,61 @@ class Meeting:
     job: str
     embedded_here: bool
     """This process holds the embedded switch for this group and must release it."""
+    embedded_with: int | None = None
+    """Global rank of the process with the embedded switch; None: it is not an embedded one."""
 
 
-_known_controllers: list[str] = []
-"""Controllers of this process's living groups, oldest first; sub-groups use the same one."""
+_known: list[Meeting] = []
+"""Those of this process's living groups, oldest first; sub-groups use the same controller."""
 
 
-def meet(store: Store, rank: int, sub_group: str, settings: Settings, timeout_s: float) -> Meeting:
-    """Rank 0 chooses controller and job and tells the others through the store.
+def meet(
+    store: Store,
+    ranks: Sequence[int],
+    rank: int,
+    sub_group: str,
+    settings: Settings,
+    timeout_s: float,
+) -> Meeting:
+    """Rank 0 of the group chooses controller and job and tells the others through the store.
 
     Raises :class:`RendezvousError` on every rank if rank 0 could not start a switch, or did not
-    answer within ``timeout_s``; on rank 0 the original error is its cause. ``sub_group`` is the
-    name of a sub-group, and empty for the default group.
+    answer within ``timeout_s``; on rank 0 the original error is its cause. ``ranks`` are the
+    group's global ranks, ``rank`` is this one's in the group. ``sub_group`` is the name of a
+    sub-group, and empty for the default group.
     """
     if rank == 0:
-        meeting = _lead(store, sub_group, settings)
+        meeting = _lead(store, ranks[0], sub_group, settings)
     else:
         meeting = _follow(store, settings, timeout_s)
-    _known_controllers.append(meeting.controller)
+    _known.append(meeting)
     return meeting
 
 
 def part(meeting: Meeting, leave_timeout_s: float) -> None:
     """Undo :func:`meet`; where the embedded switch runs, wait for the others to leave first."""
-    _known_controllers.remove(meeting.controller)
+    _known.remove(meeting)
     if meeting.embedded_here:
         HOST.release(leave_timeout_s)
 
 
-def _lead(store: Store, sub_group: str, settings: Settings) -> Meeting:
-    embedded = False
+def _lead(store: Store, global_rank: int, sub_group: str, settings: Settings) -> Meeting:
+    controller, embedded_with, here = settings.controller, None, False
     try:
-        controller = settings.controller
-        if controller is None and HOST.current() is None and _known_controllers:
-            controller = _known_controllers[0]
+        if controller is None and HOST.current() is None and _known:
+            controller, embedded_with = _known[0].controller, _known[0].embedded_with
         if controller is None:
             _check_one_host(settings)
-            controller = HOST.acquire(settings)
-            embedded = True
+            controller, embedded_with, here = HOST.acquire(settings), global_rank, True
     except Exception as error:
         store.set(_KEY, json.dumps({"error": str(error)}))
         if isinstance(error, InaError):
             raise
         raise RendezvousError(f"rank 0 could not start the embedded switch: {error}") from error
     job = _job_name(sub_group, settings)
-    store.set(_KEY, json.dumps({"controller": controller, "job": job}))
-    return Meeting(controller, job, embedded)
+    said = {"controller": controller, "job": job, "embedded_with": embedded_with}
+    store.set(_KEY, json.dumps(said))
+    return Meeting(controller, job, here, embedded_with)
 
 
 def _follow(store: Store, settings: Settings, timeout_s: float) -> Meeting:
@@ -89,12 +99,15 @@ def _follow(store: Store, settings: Settings, timeout_s: float) -> Meeting:
         raise SettingError(
             f"INA_CONTROLLER={settings.controller} here, but rank 0 uses {said['controller']}"
         )
-    return Meeting(said["controller"], said["job"], embedded_here=False)
+    return Meeting(said["controller"], said["job"], False, said["embedded_with"])
 
 
 def _job_name(sub_group: str, settings: Settings) -> str:
     """``INA_JOB`` for the default group, ``INA_JOB/<name>`` for a sub-group."""
-    base = settings.job or f"torch-{secrets.token_hex(4)}"
+    base = settings.job
+    if base is None and sub_group and _known:  # the name that the default group got
+        base = _known[0].job.partition("/")[0]
+    base = base or f"torch-{secrets.token_hex(4)}"
     return f"{base}/{sub_group}" if sub_group else base
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING
 
-import grpc
-
 from ina.rpc import controller_pb2, controller_pb2_grpc
+from ina.rpc.channel import open_channel
 from ina.torch.env import Settings
 
 if TYPE_CHECKING:
@@ -20,8 +18,6 @@ _log = logging.getLogger("ina.torch")
 
 _POLL_S = 0.02
 _RPC_DEADLINE_S = 2.0
-_CRASH_LEAVE_TIMEOUT_S = 1.0
-"""After an uncaught exception the others do not leave in good order: hardly wait for them."""
 
 
 class _Host:
@@ -70,8 +66,6 @@ class _Host:
                 return
             embedded, self._embedded = self._embedded, None
         try:
-            if getattr(sys, "last_value", None) is not None:
-                leave_timeout_s = min(leave_timeout_s, _CRASH_LEAVE_TIMEOUT_S)
             _wait_until_left(embedded.controller_addr, leave_timeout_s)
         finally:
             embedded.__exit__(None, None, None)
@@ -83,8 +77,8 @@ class _Host:
 
 def _wait_until_left(controller: str, timeout_s: float) -> None:
     deadline = time.monotonic() + timeout_s
-    with grpc.insecure_channel(controller) as channel:
-        stub = controller_pb2_grpc.ControllerStub(channel)
+    with open_channel(controller) as channel:
+        stub = controller_pb2_grpc.OperatorStub(channel)
         while True:
             jobs = stub.ListJobs(controller_pb2.ListJobsRequest(), timeout=_RPC_DEADLINE_S).jobs
             waiting = [job for job in jobs if job.joined]

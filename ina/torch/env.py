@@ -1,10 +1,19 @@
 """The environment variables of the PyTorch backend: the only place where they are read.
 
 =====================  =============================================================================
-INA_CONTROLLER         ``host:port`` of a running controller. Unset: rank 0 starts an embedded
-                       controller and soft switch in its own process.
+INA_CONTROLLER         ``host:port`` of a running controller; several, the primary and its backups,
+                       separated by commas. Unset: rank 0 starts an embedded controller and soft
+                       switch in its own process.
 INA_JOB                name of the job at the controller; sub-groups append ``/<group>``. Unset: a
                        random name that rank 0 chooses.
+INA_JOB_TOKEN          secret that every worker of the job must show; the first one's counts.
+INA_TENANT             whose quota the job counts on; unset: the controller's default tenant.
+INA_PRIORITY           importance of the job, an integer; higher wins. Default 0.
+INA_ON_SWITCH_LOSS     what happens when the switch is lost: ``error`` (default), every rank's
+                       all_reduce raises; ``fallback``, the job goes on over Gloo.
+INA_TLS_CA             PEM files of TLS to the controller, and with INA_TLS_CERT and INA_TLS_KEY
+INA_TLS_CERT           of mutual TLS; see docs/security.md. Read by :mod:`ina.rpc`.
+INA_TLS_KEY
 INA_HOST               IPv4 address that this worker sends from, and that rank 0's embedded switch
                        listens on. Default 127.0.0.1 with the embedded switch, else the address
                        that routes to the switch.
@@ -16,9 +25,12 @@ INA_STATS_DIR          existing folder in which each worker writes its counters 
                        (``group<id>.rank<r>.json``) when its group is destroyed.
 INA_LEAVE_TIMEOUT_S    how long the process with the embedded switch waits, when it is done, for
                        the other workers to leave their jobs. Default 30.
+INA_METRICS            ``host:port`` where each worker serves its counters to Prometheus, with
+                       ``LOCAL_RANK`` added to the port; 0: any free one. Read by :mod:`ina.host`.
 =====================  =============================================================================
 
-How long an operation may take is ``init_process_group(timeout=...)``, as with every backend.
+:class:`ina.torch.Options` in ``pg_options`` goes before the environment. How long an operation may
+take is ``init_process_group(timeout=...)``, as with every backend.
 """
 
 from __future__ import annotations
@@ -35,8 +47,15 @@ from ina.torch.errors import SettingError
 _log = logging.getLogger("ina.torch")
 
 _EMBEDDED_ONLY = ("INA_VALUES", "INA_LOSS_RATE", "INA_LOSS_SEED")
-_ALWAYS = ("INA_CONTROLLER", "INA_JOB", "INA_HOST", "INA_STATS_DIR", "INA_LEAVE_TIMEOUT_S")
-_OF_OTHERS = frozenset(("INA_CC", "INA_P4C"))  # read by the soft switch and by `ina p4`
+_ALWAYS = (
+    *("INA_CONTROLLER", "INA_JOB", "INA_JOB_TOKEN", "INA_TENANT", "INA_PRIORITY"),
+    *("INA_TLS_CA", "INA_TLS_CERT", "INA_TLS_KEY"),
+    *("INA_ON_SWITCH_LOSS", "INA_HOST", "INA_STATS_DIR", "INA_LEAVE_TIMEOUT_S", "INA_METRICS"),
+)
+_OF_OTHERS = frozenset(  # read by the soft switch, `ina p4` and ina.rpc
+    ("INA_CC", "INA_P4C", "INA_OPERATOR_TOKEN")
+)
+ON_SWITCH_LOSS = ("error", "fallback")
 KNOWN = frozenset((*_EMBEDDED_ONLY, *_ALWAYS))
 
 
@@ -46,6 +65,10 @@ class Settings:
 
     controller: str | None = None
     job: str | None = None
+    token: str = ""
+    tenant: str = ""
+    priority: int = 0
+    on_switch_loss: str = "error"
     host: str | None = None
     values: int = 256
     loss_rate: float = 0.0
@@ -61,7 +84,7 @@ class Settings:
                 _log.warning("ina: the environment variable %s is not known and ignored", name)
         controller = environ.get("INA_CONTROLLER") or None
         if controller is not None:
-            _check_address(controller)
+            _check_addresses(controller)
             for name in _EMBEDDED_ONLY:
                 if environ.get(name):
                     raise SettingError(
@@ -75,12 +98,18 @@ class Settings:
         loss_rate = _number(environ, "INA_LOSS_RATE", 0.0)
         if not 0.0 <= loss_rate < 1.0:
             raise SettingError(f"INA_LOSS_RATE={loss_rate:g}: want 0 <= rate < 1")
+        on_switch_loss = environ.get("INA_ON_SWITCH_LOSS") or "error"
+        check_on_switch_loss("INA_ON_SWITCH_LOSS", on_switch_loss)
         leave_timeout_s = _number(environ, "INA_LEAVE_TIMEOUT_S", 30.0)
         if not 0.0 <= leave_timeout_s <= 3600.0:
             raise SettingError(f"INA_LEAVE_TIMEOUT_S={leave_timeout_s:g}: want 0 to 3600 seconds")
         return cls(
             controller=controller,
             job=environ.get("INA_JOB") or None,
+            token=environ.get("INA_JOB_TOKEN", ""),
+            tenant=environ.get("INA_TENANT", ""),
+            priority=_integer(environ, "INA_PRIORITY", 0),
+            on_switch_loss=on_switch_loss,
             host=environ.get("INA_HOST") or None,
             values=values,
             loss_rate=loss_rate,
@@ -90,10 +119,17 @@ class Settings:
         )
 
 
-def _check_address(address: str) -> None:
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise SettingError(f"INA_CONTROLLER={address}: want host:port")
+def check_on_switch_loss(name: str, value: str) -> None:
+    """Raise :class:`SettingError` unless the value, of what is called ``name``, is a policy."""
+    if value not in ON_SWITCH_LOSS:
+        raise SettingError(f"{name}={value}: want {' or '.join(ON_SWITCH_LOSS)}")
+
+
+def _check_addresses(addresses: str) -> None:
+    for address in addresses.split(","):
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise SettingError(f"INA_CONTROLLER={addresses}: want host:port, separated by commas")
 
 
 def _integer(environ: Mapping[str, str], name: str, default: int) -> int:

@@ -31,3 +31,7 @@ class WorkTimeoutError(DeadlineError):
 
 class GroupClosedError(InaError):
     """The process group has been destroyed."""
+
+
+class FallbackError(UnavailableError):
+    """The switch was lost, and the ranks could not go on over Gloo either."""

@@ -1,26 +1,30 @@
-"""The inner Gloo group: every collective that the network does not do, forwarded and counted.
+"""The inner groups: every collective that the network does not do, forwarded and counted.
+
+CPU tensors go through Gloo, tensors of other devices through what :mod:`ina.torch.devices` finds.
 
 torch calls a Python process group in two ways. ``torch.distributed`` calls the methods below.
 C++ code (DDP, functional collectives) calls only those that torch's trampoline knows, which reach
 the methods below too; for any other it goes straight to the backend registered for the device,
-which is the same Gloo object, so the result is the same but the call is not counted.
+which is the same object, so the result is the same but the call is not counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch._C._distributed_c10d import Store
 from torch.distributed import ProcessGroup, ProcessGroupGloo, Work
 
+from ina.torch.devices import OURS, DeviceGroups, Unconnected, device_type_of
 from ina.torch.paths import Paths
 
 
 class GlooForwarding(ProcessGroup):
-    """A process group whose collectives all go through an inner Gloo group."""
+    """A process group whose collectives all go through inner groups."""
 
     def __init__(
         self, store: Store, rank: int, size: int, timeout: timedelta, paths: Paths
@@ -35,14 +39,41 @@ class GlooForwarding(ProcessGroup):
             group._set_default_backend(gloo)
             group._register_backend(cpu, gloo, backend)
         self._gloo: ProcessGroup = inner
+        self._devices = DeviceGroups(self, inner)
 
     def get_group_store(self) -> Store:
         """The store that this group met in."""
         return self._store
 
-    def _forward(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Work:
-        self._paths.other(name)
-        work: Work = getattr(self._gloo, name)(*args, **kwargs)
+    def _get_backend(self, device: torch.device) -> Any:
+        """The backend registered for ``device``; raises RuntimeError if there is none (yet)."""
+        try:
+            return super()._get_backend(device)
+        except RuntimeError:
+            if self in dist.distributed_c10d._world.pg_map:
+                raise
+            return Unconnected()  # torch asks at once where init_process_group got a device_id
+
+    def _sums_on(self, tensors: Iterable[torch.Tensor]) -> bool:
+        """Whether the network sums tensors of their device; raises UnsupportedDeviceError."""
+        return self._devices.backend_of(device_type_of(tensors)) == OURS
+
+    def _count_other(self, collective: str, device_type: str) -> None:
+        backend = self._devices.backend_of(device_type)
+        if backend == OURS:
+            self._paths.other(collective, device_type)
+        else:
+            self._paths.other(collective, device_type, backend, self._devices.made_with)
+
+    def _forward(
+        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, counted: bool = False
+    ) -> Work:
+        """Ask the inner group; ``counted``: the caller has."""
+        device_type = device_type_of((*args, *kwargs.values()))
+        inner = self._devices.group_for(device_type)
+        if not counted:
+            self._count_other(name, device_type)
+        work: Work = getattr(inner, name)(*args, **kwargs)
         return work
 
 

@@ -10,7 +10,6 @@ import torch
 from torch.distributed import ReduceOp
 
 from ina.protocol.spec import ValueType
-from ina.torch.errors import UnsupportedDeviceError
 
 _log = logging.getLogger("ina.torch")
 
@@ -42,16 +41,18 @@ def op_name(op: ReduceOp | ReduceOp.RedOpType) -> str:
     return str(op)
 
 
-def why_not_network(tensor: torch.Tensor, op: ReduceOp | ReduceOp.RedOpType) -> str | None:
-    """Why the network cannot all-reduce this tensor, or None if it can.
+def kind(collective: str, op: ReduceOp | ReduceOp.RedOpType, dtype: torch.dtype) -> str:
+    """``all_reduce MAX of float32``, for messages and counters."""
+    return f"{collective} {op_name(op)} of {str(dtype).removeprefix('torch.')}"
 
-    Raises :class:`UnsupportedDeviceError` for a tensor outside CPU memory.
+
+def why_not_network(tensor: torch.Tensor, op: ReduceOp | ReduceOp.RedOpType) -> str | None:
+    """Why the network cannot sum this tensor over the ranks, or None if it can.
+
+    :class:`ina.torch.devices.DeviceGroups` knows which devices' tensors it sums.
     """
-    if tensor.device.type != "cpu":
-        raise UnsupportedDeviceError(
-            f"all_reduce of a tensor on {tensor.device}: backend ina takes CPU tensors; copy it"
-            " with .cpu() first"
-        )
+    if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        return f"the network sums tensors with memory, which {type(tensor).__name__} has not"
     if network_op(op) is None:
         return "the network sums SUM and AVG only"
     if tensor.layout is not torch.strided:
@@ -71,39 +72,51 @@ class Paths:
         self._lock = threading.Lock()
         self._said: set[str] = set()
         self.network_all_reduces = 0
+        self.network_reduce_scatters = 0
         self.network_elems = 0
         self.network_bytes = 0
         self.gloo_all_reduces: Counter[str] = Counter()
-        self.gloo_others: Counter[str] = Counter()
+        self.others: Counter[str] = Counter()
 
-    def network(self, tensor: torch.Tensor) -> None:
-        """Count one all_reduce that the network sums."""
+    def network(self, collective: str, tensor: torch.Tensor, elems: int) -> None:
+        """Count one tensor that the network sums, and so many elements of it."""
         with self._lock:
-            self.network_all_reduces += 1
-            self.network_elems += tensor.numel()
-            self.network_bytes += tensor.numel() * tensor.element_size()
+            if collective == "reduce_scatter":
+                self.network_reduce_scatters += 1
+            else:
+                self.network_all_reduces += 1
+            self.network_elems += elems
+            self.network_bytes += elems * tensor.element_size()
 
     def fallback(self, what: str, reason: str) -> None:
-        """Count one all_reduce that goes through Gloo; ``what`` is its op and dtype."""
+        """Count one sum that goes through Gloo; ``what`` is its :func:`kind`."""
         with self._lock:
             self.gloo_all_reduces[what] += 1
         self._say(logging.WARNING, what, reason)
 
-    def other(self, collective: str) -> None:
-        """Count one collective other than all_reduce: these always go through Gloo."""
-        with self._lock:
-            self.gloo_others[collective] += 1
-        self._say(logging.INFO, collective, "the network does all_reduce only")
+    def other(self, collective: str, device_type: str, backend: str = "", config: str = "") -> None:
+        """Count one collective that the network never does, or not on this device.
 
-    def _say(self, level: int, what: str, reason: str) -> None:
+        ``backend`` does it, as ``config`` (``cpu:ina,cuda:nccl``) says; empty: Gloo.
+        """
+        what = collective if device_type == "cpu" else f"{collective} on {device_type}"
+        with self._lock:
+            self.others[what] += 1
+        if backend:
+            self._say(logging.INFO, what, f"the group was made with {config}", through=backend)
+        else:
+            self._say(logging.INFO, what, "the network only sums")
+
+    def _say(self, level: int, what: str, reason: str, *, through: str = "Gloo") -> None:
         with self._lock:
             if what in self._said:
                 return
             self._said.add(what)
         _log.log(
             level if self._talks else logging.DEBUG,
-            "ina: %s in group %s goes through Gloo because %s",
+            "ina: %s in group %s goes through %s because %s",
             what,
             self._group,
+            through,
             reason,
         )

@@ -19,31 +19,32 @@ from torch.distributed import (
     Work,
 )
 
-from ina.host import Session
 from ina.protocol.spec import MAX_WORKERS
-from ina.torch import bootstrap, switch_stats
+from ina.torch import pieces, switch_stats
+from ina.torch.cuda import staging
+from ina.torch.deadlines import Deadlines
+from ina.torch.devices import device_type_of
 from ina.torch.env import Settings
 from ina.torch.errors import GroupClosedError, GroupSizeError
-from ina.torch.gloo import GlooForwarding
-from ina.torch.paths import VALUE_TYPES, Paths, network_op, op_name, why_not_network
+from ina.torch.member import Member
+from ina.torch.metrics import GROUPS
+from ina.torch.paths import Paths, kind, network_op, op_name, why_not_network
+from ina.torch.scatter import ReduceScatter
 from ina.torch.stats import GroupStats
 from ina.torch.work import NetworkWork, Piece
 
 _log = logging.getLogger("ina.torch")
 
-_JOIN_TIMEOUT_S = 120.0
-"""Upper bound of the wait for the other workers; the group's own timeout may be shorter."""
-
 LIVING: weakref.WeakSet[ProcessGroupIna] = weakref.WeakSet()
 """Groups that have not been destroyed; the exit hook closes them."""
 
 
-class ProcessGroupIna(GlooForwarding):
+class ProcessGroupIna(ReduceScatter):
     """One job at the controller, one session to the switch, and a Gloo group for the rest.
 
-    all_reduce SUM and AVG of dense float32, float16, bfloat16 and int32 CPU tensors goes through
-    the network, in place and without a copy if the tensor is contiguous. Everything else goes
-    through Gloo, which is logged once for each kind and counted.
+    all_reduce and reduce_scatter, SUM and AVG, of dense float32, float16, bfloat16 and int32
+    tensors go through the network; all_reduce of a contiguous CPU tensor in place and without a
+    copy. Everything else goes through inner groups, which is logged once for each kind and counted.
     """
 
     def __init__(
@@ -54,10 +55,12 @@ class ProcessGroupIna(GlooForwarding):
         timeout: timedelta,
         *,
         group_id: str = "0",
-        sub_group: bool = False,
+        ranks: Sequence[int] | None = None,
         settings: Settings | None = None,
     ) -> None:
         """Blocks until all ranks are there.
+
+        ``ranks``: the global ones, for another group than the default one.
 
         Raises :class:`GroupSizeError` for more than 32 workers, :class:`RendezvousError` if there
         is no switch, and what :meth:`ina.host.Session.join` raises.
@@ -73,31 +76,27 @@ class ProcessGroupIna(GlooForwarding):
         self._group_id = group_id
         self._close_lock = threading.Lock()
         self._closed = False
-        join_timeout_s = min(timeout.total_seconds(), _JOIN_TIMEOUT_S)
-        self._meeting = bootstrap.meet(
-            store, rank, group_id if sub_group else "", settings, join_timeout_s
+        self._member = Member(
+            store,
+            rank,
+            list(range(size)) if ranks is None else ranks,
+            timeout,
+            name=group_id,
+            sub_group=ranks is not None,
+            settings=settings,
         )
-        try:
-            self._session = Session.join(
-                self._meeting.controller,
-                self._meeting.job,
-                rank,
-                size,
-                timeout_s=join_timeout_s,
-                host=settings.host,
-                op_timeout_s=timeout.total_seconds(),
-            )
-        except BaseException:
-            bootstrap.part(self._meeting, 0.0)
-            raise
+        self._gloo_backend = self._gloo._get_backend(torch.device("cpu"))
+        self._session_timeout_s = timeout.total_seconds()
+        self._deadlines = Deadlines(f"ina-deadlines-{group_id}")
         LIVING.add(self)
+        GROUPS.add(self)
         if rank == 0:
             _log.info(
                 "ina: group %s: all_reduce goes through the network (job %s, controller %s,"
-                " %d workers), every other collective through Gloo",
+                " %d workers), other collectives through Gloo",
                 group_id,
-                self._meeting.job,
-                self._meeting.controller,
+                self._member.meeting.job,
+                self._member.meeting.controller,
                 size,
             )
 
@@ -117,13 +116,15 @@ class ProcessGroupIna(GlooForwarding):
         """Sum or average one tensor over the ranks, in place.
 
         Takes torch's three spellings: (tensors, options), (tensors, op, timeout) and
-        (tensor, op, timeout). Raises :class:`UnsupportedDeviceError` for a tensor that is not in
-        CPU memory; what fails later is raised by the work.
+        (tensor, op, timeout). Raises :class:`UnsupportedDeviceError` for a tensor on a device that
+        the group was not made for; what fails later is raised by the work.
         """
-        op = kwargs.get("op", opts)
-        if isinstance(op, AllreduceOptions):
-            op = op.reduceOp
-        return self._all_reduce([tensors] if isinstance(tensors, torch.Tensor) else tensors, op)
+        if isinstance(opts, AllreduceOptions):
+            op, timeout = opts.reduceOp, opts.timeout
+        else:
+            op = kwargs.get("op", opts)
+        tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
+        return self._all_reduce(tensors, op, timeout)
 
     def allreduce_coalesced(
         self,
@@ -131,84 +132,121 @@ class ProcessGroupIna(GlooForwarding):
         opts: AllreduceCoalescedOptions | None = None,
     ) -> Work:
         """Like :meth:`allreduce` for several tensors, completed together."""
-        return self._all_reduce(tensors, ReduceOp.SUM if opts is None else opts.reduceOp)
+        if opts is None:
+            return self._all_reduce(tensors, ReduceOp.SUM, None)
+        return self._all_reduce(tensors, opts.reduceOp, opts.timeout)
 
     def _all_reduce(
-        self, tensors: Sequence[torch.Tensor], op: ReduceOp | ReduceOp.RedOpType
-    ) -> Work:
-        if self._closed:
-            raise GroupClosedError(f"all_reduce on group {self._group_id}: it has been destroyed")
-        for tensor in tensors:
-            reason = why_not_network(tensor, op)
-            if reason is not None:
-                return self._all_reduce_gloo(tensors, op, tensor.dtype, reason)
-        return self._all_reduce_network(tensors, op)
-
-    def _all_reduce_gloo(
         self,
         tensors: Sequence[torch.Tensor],
         op: ReduceOp | ReduceOp.RedOpType,
-        dtype: torch.dtype,
-        reason: str,
+        timeout: timedelta | None,
     ) -> Work:
-        name = f"all_reduce {op_name(op)} of {str(dtype).removeprefix('torch.')}"
-        for _ in tensors:
-            self._paths.fallback(name, reason)
+        if self._closed:
+            raise GroupClosedError(f"all_reduce on group {self._group_id}: it has been destroyed")
+        tensors = [pieces.waited(tensor) for tensor in tensors]
+        if not self._sums_on(tensors):
+            self._count_other("all_reduce", device_type_of(tensors))
+            return self._all_reduce_inner(tensors, op, timeout)
+        for tensor in tensors:
+            reason = why_not_network(tensor, op)
+            if reason is not None:
+                for _ in tensors:
+                    self._paths.fallback(kind("all_reduce", op, tensor.dtype), reason)
+                return self._all_reduce_inner(tensors, op, timeout)
+        return self._sum("all_reduce", [pieces.whole(tensor) for tensor in tensors], op, timeout)
+
+    def _all_reduce_inner(
+        self,
+        tensors: Sequence[torch.Tensor],
+        op: ReduceOp | ReduceOp.RedOpType,
+        timeout: timedelta | None,
+    ) -> Work:
+        inner = self._devices.group_for(device_type_of(tensors))
+        # torch's backends read and write a tensor's memory as if it were contiguous, or refuse.
+        dense, give_back = pieces.dense(tensors)
         if len(tensors) == 1:
             opts = AllreduceOptions()
             opts.reduceOp = op  # type: ignore[assignment]  # torch converts the enumeration
-            return self._gloo.allreduce(list(tensors), opts)
+            if timeout is not None:
+                opts.timeout = timeout
+            return give_back(inner.allreduce(dense, opts))
         coalesced = AllreduceCoalescedOptions()
         coalesced.reduceOp = op  # type: ignore[assignment]
-        return self._gloo.allreduce_coalesced(list(tensors), coalesced)
+        if timeout is not None:
+            coalesced.timeout = timeout
+        return give_back(inner.allreduce_coalesced(dense, coalesced))
 
-    def _all_reduce_network(
-        self, tensors: Sequence[torch.Tensor], op: ReduceOp | ReduceOp.RedOpType
+    def _sum(
+        self,
+        name: str,
+        pieces: Sequence[Piece],
+        op: ReduceOp | ReduceOp.RedOpType,
+        timeout: timedelta | None,
     ) -> Work:
+        if self._closed:
+            raise GroupClosedError(f"{name} on group {self._group_id}: it has been destroyed")
         session_op = network_op(op)
         assert session_op is not None
-        # A non-contiguous tensor travels in a contiguous copy and is written back when summed.
-        pieces = [Piece(t, t if t.is_contiguous() else t.detach().contiguous()) for t in tensors]
-        shape = ", ".join(f"{t.numel()} x {str(t.dtype).removeprefix('torch.')}" for t in tensors)
-        where = f"job {self._meeting.job}, rank {self.rank()} of {self.size()}"
-        work = NetworkWork(f"all_reduce {op_name(op)} of {shape} in {where}", pieces)
+        summed = [
+            f"{p.buffer.numel()} x {str(p.buffer.dtype).removeprefix('torch.')}" for p in pieces
+        ]
+        where = f"job {self._member.meeting.job}, rank {self.rank()} of {self.size()}"
+        if device_type_of([piece.buffer for piece in pieces]) != "cpu":
+            pieces = self._stage(pieces, average=session_op == "avg")
+            session_op = "sum"
+        work = NetworkWork(f"{name} {op_name(op)} of {', '.join(summed)} in {where}", pieces)
+        self._bound(work, timeout)
         for index, piece in enumerate(pieces):
-            pointer = piece.buffer.data_ptr()
             try:
-                handle = self._session.all_reduce_raw(
-                    pointer,
-                    pointer,
-                    piece.buffer.numel(),
-                    VALUE_TYPES[piece.buffer.dtype],
-                    session_op,
-                    keep=piece.buffer,
-                )
+                one = self._member.submit(piece.buffer, session_op)
             except Exception as error:
                 # What has started keeps its memory until it is done, then the work fails.
                 work.fail(error, len(pieces) - index)
                 break
-            self._paths.network(piece.tensor)
-            work.watch(handle)
+            if self._member.switch_loss is None:
+                self._paths.network(name, piece.tensor, piece.buffer.numel())
+            else:
+                self._paths.fallback(kind(name, op, piece.tensor.dtype), "the switch was lost")
+            work.watch(one)
         return work
+
+    def _stage(self, pieces: Sequence[Piece], *, average: bool) -> Sequence[Piece]:
+        """For tensors of another device: see :mod:`ina.torch.cuda.staging`."""
+
+        def agree(codes: torch.Tensor) -> None:
+            self._gloo.allreduce([codes], ReduceOp.MAX).wait()
+
+        return staging.stage(
+            pieces,
+            average=average,
+            workers=self.size(),
+            block_elems=self._member.values_per_packet,
+            agree=agree,
+        )
 
     # -- end -------------------------------------------------------------------------------------
 
-    def stats(self) -> GroupStats:
-        """Counters so far; see :class:`GroupStats`."""
-        paths = self._paths
+    def stats(self, *, with_switch: bool = True) -> GroupStats:
+        """Counters so far; see :class:`GroupStats`. Asking the embedded switch takes a moment."""
+        paths, loss = self._paths, self._member.switch_loss
+        reasons = dict(paths.gloo_all_reduces)  # other threads count on
+        with_switch = with_switch and self._member.meeting.embedded_here
         return GroupStats(
-            job=self._meeting.job,
+            job=self._member.meeting.job,
             rank=self.rank(),
             world_size=self.size(),
-            controller=self._meeting.controller,
+            controller=self._member.meeting.controller,
             network_all_reduces=paths.network_all_reduces,
+            network_reduce_scatters=paths.network_reduce_scatters,
             network_elems=paths.network_elems,
             network_bytes=paths.network_bytes,
-            fallbacks=sum(paths.gloo_all_reduces.values()),
-            fallback_reasons=dict(paths.gloo_all_reduces),
-            other_collectives=dict(paths.gloo_others),
-            session=dataclasses.asdict(self._session.stats()),
-            switch=switch_stats.read() if self._meeting.embedded_here else None,
+            fallbacks=sum(reasons.values()),
+            fallback_reasons=reasons,
+            other_collectives=dict(paths.others),
+            session=dataclasses.asdict(self._member.stats()),
+            switch=switch_stats.read() if with_switch else None,
+            switch_loss=None if loss is None else dataclasses.asdict(loss),
         )
 
     def shutdown(self) -> None:
@@ -220,20 +258,31 @@ class ProcessGroupIna(GlooForwarding):
         self._close(self._settings.leave_timeout_s)
 
     def abort(self) -> None:
-        """Leave the job at once, without waiting for anybody."""
-        self._close(0.0)
+        """Leave the job at once; what is under way ends with :class:`GroupClosedError`.
+
+        Other ranks are not told: theirs fail by their timeout, as with torch's own backends. Gloo
+        cannot abort: collectives that are under way there end by their own timeout.
+        """
+        if self._start_to_close():
+            self._deadlines.close()
+            self._member.abort(f"group {self._group_id}")
 
     def _close(self, leave_timeout_s: float) -> None:
+        if self._start_to_close():
+            self._write_stats()
+            self._deadlines.close()
+            self._devices.close()
+            self._member.close(leave_timeout_s)
+
+    def _start_to_close(self) -> bool:
+        """True the first time."""
         with self._close_lock:
             if self._closed:
-                return
+                return False
             self._closed = True
         LIVING.discard(self)
-        try:
-            self._write_stats()
-            self._session.close()
-        finally:
-            bootstrap.part(self._meeting, leave_timeout_s)
+        GROUPS.remove(self)
+        return True
 
     def _write_stats(self) -> None:
         folder = self._settings.stats_dir
@@ -245,3 +294,29 @@ class ProcessGroupIna(GlooForwarding):
             self.stats().write(path)
         except Exception as error:
             _log.error("ina: could not write %s: %s", path, error)
+
+    # -- timeouts --------------------------------------------------------------------------------
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """The timeout of every collective from now on, unless it has its own."""
+        self._gloo.set_timeout(timeout)
+
+    def _default_timeout_s(self) -> float:
+        """As torch keeps it: ``dist.distributed_c10d._set_pg_timeout`` changes it in Gloo alone."""
+        timeout: timedelta = self._gloo_backend.options._timeout
+        return timeout.total_seconds()
+
+    def _bound(self, work: NetworkWork, timeout: timedelta | None) -> None:
+        """See to a timeout that the session does not know: the operation's own, or a new default.
+
+        A group cannot go on without one operation of which its peers may have the result: as with
+        torch's own backends, all that comes after fails too.
+        """
+        seconds = timeout.total_seconds() if timeout is not None else 0.0
+        if seconds <= 0:  # torch's way to say that there is none
+            seconds = self._default_timeout_s()
+            if seconds == self._session_timeout_s:
+                return
+        self._deadlines.after(
+            seconds, work.is_completed, lambda: self._member.fail(work.timeout_error(seconds))
+        )

@@ -18,20 +18,25 @@ class GroupStats:
     world_size: int
     controller: str
     network_all_reduces: int
-    """Tensors that were summed by the network."""
+    """Tensors of an all_reduce that the network summed."""
+    network_reduce_scatters: int
+    """Tensors of a reduce_scatter that the network summed."""
     network_elems: int
+    """Elements that were summed; of a reduce_scatter, those of its input."""
     network_bytes: int
-    """Size of those tensors in their own dtype."""
+    """Size of those elements in their own dtype."""
     fallbacks: int
-    """Tensors of an all_reduce that went through Gloo."""
+    """Tensors of an all_reduce or a reduce_scatter that went through Gloo."""
     fallback_reasons: dict[str, int]
     """``"all_reduce MAX of float32"`` to the number of them."""
     other_collectives: dict[str, int]
-    """Collectives that always go through Gloo, by name."""
+    """Collectives that the network does not do, by name; through Gloo on the CPU."""
     session: dict[str, Any]
     """Packets, bytes and retransmissions of this worker: see :class:`ina.host.SessionStats`."""
     switch: dict[str, Any] | None
     """Counters of the embedded switch, in the process that runs it; else None."""
+    switch_loss: dict[str, Any] | None
+    """How the group came to go on over Gloo: see :class:`ina.torch.fallback.SwitchLoss`."""
 
     def write(self, path: Path) -> None:
         """Write as JSON; raises OSError."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -11,8 +11,9 @@ import torch
 from torch.distributed import Work
 from torch.futures import Future
 
-from ina.host import Handle
+from ina.host.errors import OperationTimeoutError
 from ina.torch.errors import WorkTimeoutError
+from ina.torch.member import Sum
 
 
 @dataclass(frozen=True)
@@ -20,11 +21,13 @@ class Piece:
     """One tensor of an all-reduce.
 
     ``buffer`` is the contiguous memory that the session reads and writes: the tensor itself, or a
-    copy of it where the tensor is not contiguous.
+    copy of it, or what :mod:`ina.torch.cuda.staging` makes of it. ``deliver`` takes the sum from
+    the buffer to the tensor, where they are not the same.
     """
 
     tensor: torch.Tensor
     buffer: torch.Tensor
+    deliver: Callable[[], object] | None = None
 
 
 class NetworkWork(Work):
@@ -32,7 +35,7 @@ class NetworkWork(Work):
 
     The operations' callbacks refer to this object, so tensors live until the session is done with
     their memory, whether or not the caller keeps the work. Callbacks that are chained to the future
-    run on the completion thread: they must not wait for another collective.
+    run on the completion thread; one may wait for a collective that it started itself.
     """
 
     def __init__(self, what: str, pieces: Sequence[Piece]) -> None:
@@ -49,7 +52,7 @@ class NetworkWork(Work):
         if self._remaining == 0:
             self._finish()
 
-    def watch(self, handle: Handle[None]) -> None:
+    def watch(self, handle: Sum) -> None:
         """Count the operation of ``handle`` as one of the pieces."""
         handle.add_done_callback(self._piece_done)
 
@@ -62,7 +65,7 @@ class NetworkWork(Work):
         if last:
             self._finish()
 
-    def _piece_done(self, handle: Handle[None]) -> None:
+    def _piece_done(self, handle: Sum) -> None:
         error: Exception | None = None
         try:
             handle.wait()  # it has ended; this lets the session forget the memory
@@ -88,17 +91,21 @@ class NetworkWork(Work):
             trigger.set_result(None)
 
     def _write_back(self) -> None:
-        """Copy the sums of tensors that are not contiguous to where they belong."""
+        """Take the sums that are not there yet to where they belong."""
         for piece in self._pieces:
-            if piece.buffer is not piece.tensor:
+            if piece.deliver is not None:
                 # Inference mode is a thread's own: a tensor made in it is only writable in it.
                 with torch.no_grad(), torch.inference_mode(piece.tensor.is_inference()):
-                    piece.tensor.copy_(piece.buffer)
+                    piece.deliver()
 
     def _outcome(self, _: Future[None]) -> list[torch.Tensor]:
         if self._error is not None:
             raise self._error
         return self.result()
+
+    def timeout_error(self, seconds: float) -> OperationTimeoutError:
+        """What ends it, and the group, when it has not completed in so many seconds."""
+        return OperationTimeoutError(f"{self._what}: not complete {seconds:g} s after its start")
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         """Wait for the sum; a timeout of zero means the group's own.

@@ -45,6 +45,7 @@ void bind_transport(nb::module_ &m) {
         .def_ro("in_flight_limit", &TransportStats::in_flight_limit)
         .def_ro("in_flight", &TransportStats::in_flight)
         .def_ro("receive_buffer_bytes", &TransportStats::receive_buffer_bytes)
+        .def_ro("refused_since_result", &TransportStats::refused_since_result)
         .def_ro("gso", &TransportStats::gso)
         .def_ro("gro", &TransportStats::gro);
 
@@ -61,7 +62,20 @@ void bind_transport(nb::module_ &m) {
             nb::arg("address_in"), nb::arg("address_out"), nb::arg("elems"), nb::arg("value_type"),
             nb::arg("average"), Unlocked())
         .def("stats", &UdpTransport::stats, Unlocked())
-        .def("failure", &UdpTransport::failure)
+        .def("lanes", &UdpTransport::lanes, Unlocked())
+        .def("fail", &UdpTransport::fail, Unlocked())
+        .def("failure", &UdpTransport::failure, Unlocked())
+        .def("freeze", &UdpTransport::freeze, Unlocked())
+        .def("lane_result", &UdpTransport::lane_result, nb::arg("lane"), Unlocked())
+        .def("pending", &UdpTransport::pending, Unlocked())
+        .def(
+            "put_result",
+            [](UdpTransport &self, std::uint32_t lane, std::uint32_t seq, const nb::bytes &data) {
+                self.put_result(lane, seq, data.data(), data.size());
+            },
+            nb::arg("lane"), nb::arg("seq"), nb::arg("data"))
+        .def("end_operation", &UdpTransport::end_operation, nb::arg("operation"), nb::arg("done"),
+             Unlocked())
         .def("wait_watched", &UdpTransport::wait_watched, nb::arg("timeout_ns"), Unlocked())
         .def("close", &UdpTransport::close, Unlocked());
 }

@@ -10,6 +10,7 @@
 namespace ina::host {
 
 void bind_core(nanobind::module_ &m);
+void bind_recovery(nanobind::module_ &m);
 
 // Throws std::invalid_argument.
 ValueType value_type_of(int type);

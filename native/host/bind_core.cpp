@@ -117,14 +117,21 @@ void bind_core(nb::module_ &m) {
             "__init__",
             [](WorkerConfig *self, std::uint16_t job, std::uint32_t epoch, int rank, int world_size,
                std::uint32_t slots, std::uint32_t values_per_packet, std::int64_t stall_timeout_ns,
-               const RtoLimits &rto, std::uint32_t first_seq) {
-                new (self) WorkerConfig{
-                    job, epoch,    rank, world_size, slots, values_per_packet, stall_timeout_ns,
-                    rto, first_seq};
+               const RtoLimits &rto, std::uint32_t first_seq, bool keep_results) {
+                new (self) WorkerConfig{job,
+                                        epoch,
+                                        rank,
+                                        world_size,
+                                        slots,
+                                        values_per_packet,
+                                        stall_timeout_ns,
+                                        rto,
+                                        first_seq,
+                                        keep_results};
             },
             nb::kw_only(), nb::arg("job"), nb::arg("epoch"), nb::arg("rank"), nb::arg("world_size"),
             nb::arg("slots"), nb::arg("values_per_packet"), nb::arg("stall_timeout_ns"),
-            nb::arg("rto"), nb::arg("first_seq") = 0);
+            nb::arg("rto"), nb::arg("first_seq") = 0, nb::arg("keep_results") = false);
 
     nb::class_<StallReport>(m, "StallReport")
         .def_ro("waited_ns", &StallReport::waited_ns)
@@ -148,8 +155,12 @@ void bind_core(nb::module_ &m) {
         .def_ro("ecn_marked", &WorkerCounters::ecn_marked)
         .def_ro("exponent_rounds", &WorkerCounters::exponent_rounds)
         .def_ro("chunks_done", &WorkerCounters::chunks_done)
+        .def_ro("bytes_done", &WorkerCounters::bytes_done)
+        .def_ro("tensors_submitted", &WorkerCounters::tensors_submitted)
         .def_ro("tensors_done", &WorkerCounters::tensors_done)
         .def_ro("last_seq", &WorkerCounters::last_seq);
+
+    bind_recovery(m);
 
     nb::class_<WorkerCore>(m, "WorkerCore")
         .def(
@@ -177,6 +188,15 @@ void bind_core(nb::module_ &m) {
             nb::arg("payload"), nb::arg("now_ns"), nb::arg("ip_marked") = false)
         .def("next_deadline_ns", &next_deadline_ns, nb::arg("now_ns"))
         .def("take_completions", &WorkerCore::take_completions)
+        .def("lanes", &WorkerCore::lanes, nb::arg("now_ns"))
+        .def("lane_result", &WorkerCore::lane_result, nb::arg("lane"))
+        .def("pending", &WorkerCore::pending)
+        .def(
+            "put_result",
+            [](WorkerCore &self, std::uint32_t lane, std::uint32_t seq, const nb::bytes &data) {
+                self.put_result(lane, seq, data.data(), data.size());
+            },
+            nb::arg("lane"), nb::arg("seq"), nb::arg("data"))
         .def_prop_ro("stall", [](const WorkerCore &self) { return self.stall(); })
         .def_prop_ro("counters", [](const WorkerCore &self) { return self.counters(); })
         .def_prop_ro("srtt_ns", &WorkerCore::srtt_ns)

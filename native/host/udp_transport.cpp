@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <stdexcept>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -82,10 +84,11 @@ UdpTransport::~UdpTransport() { close(); }
 
 std::shared_ptr<Operation> UdpTransport::submit(TensorRequest request) {
     const std::lock_guard lock(mutex_);
+    if (frozen_ && !failed_ && !stopping_) throw std::logic_error("the transport is frozen");
     request.id = next_id_++;
     auto operation = std::make_shared<Operation>(request.id, board_);
-    if (failure_ || stopping_) {
-        operation->state_ = failure_ ? OperationState::kFailed : OperationState::kClosed;
+    if (failed_ || stopping_) {
+        operation->state_ = failed_ ? OperationState::kFailed : OperationState::kClosed;
         return operation;
     }
     inbox_.push_back({request, operation});
@@ -106,6 +109,71 @@ TransportStats UdpTransport::stats() const {
 std::optional<StallReport> UdpTransport::failure() const {
     const std::lock_guard lock(mutex_);
     return failure_;
+}
+
+LaneSnapshot UdpTransport::lanes() {
+    std::unique_lock lock(mutex_);
+    const std::uint64_t taken = lanes_taken_;
+    lanes_wanted_ = true;
+    if (std::exchange(asleep_, false)) wake();
+    answered_.wait(lock, [&] { return lanes_taken_ != taken || !running_; });
+    return running_ ? lanes_ : core_.lanes(now_ns());
+}
+
+void UdpTransport::fail() {
+    const std::lock_guard lock(mutex_);
+    if (failed_ || stopping_) return;
+    failed_ = true;
+    if (running_) {
+        wake();
+    } else {
+        end_all(OperationState::kFailed);  // frozen
+    }
+}
+
+bool UdpTransport::freeze() {
+    std::unique_lock lock(mutex_);
+    if (failed_ || stopping_) return false;
+    frozen_ = true;
+    wake();
+    answered_.wait(lock, [&] { return !running_; });
+    return !failed_ && !stopping_;
+}
+
+void UdpTransport::check_frozen() const {
+    if (!frozen_ || running_ || stopping_) throw std::logic_error("the transport is not frozen");
+}
+
+LaneResult UdpTransport::lane_result(std::uint32_t lane) const {
+    const std::lock_guard lock(mutex_);
+    check_frozen();
+    return core_.lane_result(lane);
+}
+
+std::vector<PendingTensor> UdpTransport::pending() const {
+    const std::lock_guard lock(mutex_);
+    check_frozen();
+    return core_.pending();
+}
+
+void UdpTransport::put_result(std::uint32_t lane, std::uint32_t seq, const void *data,
+                              std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    check_frozen();
+    core_.put_result(lane, seq, data, bytes);
+}
+
+void UdpTransport::end_operation(std::uint64_t id, bool done) {
+    const std::lock_guard lock(mutex_);
+    check_frozen();
+    const auto found = pending_.find(id);
+    if (found == pending_.end()) {
+        throw std::invalid_argument("operation " + std::to_string(id) + " is not pending");
+    }
+    const std::lock_guard board(board_->mutex);
+    found->second->end(done ? OperationState::kDone : OperationState::kFailed);
+    pending_.erase(found);
+    board_->changed.notify_all();
 }
 
 std::vector<std::uint64_t> UdpTransport::wait_watched(std::int64_t timeout_ns) {
@@ -132,6 +200,11 @@ void UdpTransport::close() {
     if (!thread_.joinable()) return;
     wake();
     thread_.join();
+    const std::lock_guard lock(mutex_);
+    end_all(OperationState::kClosed);  // what a frozen transport still has
+    const std::lock_guard board(board_->mutex);
+    board_->closed = true;
+    board_->changed.notify_all();
     close_descriptors();
 }
 
@@ -143,7 +216,7 @@ void UdpTransport::close_descriptors() {
 
 void UdpTransport::run() {
     bool more_to_read = false;
-    while (take_submissions()) {
+    while (take_requests()) {
         transmit();
         if (!more_to_read) wait_for_event();
         const std::int64_t time_ns = now_ns();
@@ -151,27 +224,25 @@ void UdpTransport::run() {
             socket_.receive([&](const std::uint8_t *data, std::size_t bytes, bool marked) {
                 core_.on_result(data, bytes, time_ns, marked);
             });
+        note_results();
         end_operations();
     }
-    end_all(OperationState::kClosed);
-    const std::lock_guard lock(board_->mutex);
-    board_->closed = true;
-    board_->changed.notify_all();
+    leave();
 }
 
-// False when the transport is closing.
-bool UdpTransport::take_submissions() {
+// False when the thread is to end.
+bool UdpTransport::take_requests() {
     std::vector<Submission> taken;
     {
         const std::lock_guard lock(mutex_);
         asleep_ = false;
-        taken.swap(inbox_);
         publish_stats();
-        if (stopping_) {
-            for (Submission &submission : taken) {
-                pending_.emplace(submission.request.id, std::move(submission.operation));
-            }
-            return false;
+        if (failed_ || frozen_ || stopping_) return false;
+        taken.swap(inbox_);
+        if (std::exchange(lanes_wanted_, false)) {
+            lanes_ = core_.lanes(now_ns());
+            ++lanes_taken_;
+            answered_.notify_all();
         }
     }
     const std::int64_t time_ns = taken.empty() ? 0 : now_ns();
@@ -180,6 +251,37 @@ bool UdpTransport::take_submissions() {
         core_.submit(submission.request, time_ns);
     }
     return true;
+}
+
+// With mutex_ held: whether the session thread has something to do before it sleeps.
+bool UdpTransport::has_requests() const {
+    return !inbox_.empty() || lanes_wanted_ || failed_ || frozen_ || stopping_;
+}
+
+void UdpTransport::note_results() {
+    const WorkerCounters &counters = core_.counters();
+    const std::uint64_t results = counters.chunks_done + counters.exponent_rounds;
+    if (results == std::exchange(results_seen_, results)) return;
+    refused_at_result_ = socket_.counters().refused;
+}
+
+// The session thread's last act: ends what is pending, or, frozen, leaves it with all that was
+// submitted in the core.
+void UdpTransport::leave() {
+    const std::lock_guard lock(mutex_);
+    for (Submission &submission : inbox_) {
+        pending_.emplace(submission.request.id, std::move(submission.operation));
+        if (frozen_) core_.submit(submission.request, now_ns());
+    }
+    inbox_.clear();
+    if (failed_ || stopping_) {
+        end_all(failed_ ? OperationState::kFailed : OperationState::kClosed);
+    } else {
+        end_done(core_.take_completions());  // empty tensors
+    }
+    publish_stats();
+    running_ = false;
+    answered_.notify_all();
 }
 
 // With mutex_ held.
@@ -192,6 +294,7 @@ void UdpTransport::publish_stats() {
     stats_.in_flight_limit = in_flight_limit_;
     stats_.in_flight = core_.in_flight();
     stats_.receive_buffer_bytes = socket_.receive_buffer_bytes();
+    stats_.refused_since_result = socket_.counters().refused - refused_at_result_;
     stats_.gso = socket_.uses_gso();
     stats_.gro = socket_.uses_gro();
 }
@@ -208,7 +311,7 @@ void UdpTransport::transmit() {
 void UdpTransport::wait_for_event() {
     {
         const std::lock_guard lock(mutex_);
-        if (!inbox_.empty() || stopping_) return;
+        if (has_requests()) return;
         asleep_ = true;
     }
     const std::int64_t time_ns = now_ns();
@@ -227,31 +330,27 @@ void UdpTransport::wait_for_event() {
 
 void UdpTransport::end_operations() {
     const std::vector<std::uint64_t> done = core_.take_completions();
-    if (!done.empty()) {
-        {
-            // Whoever sees the operation done also sees it counted.
-            const std::lock_guard lock(mutex_);
-            publish_stats();
-        }
-        const std::lock_guard lock(board_->mutex);
-        for (const std::uint64_t id : done) {
-            const auto found = pending_.find(id);
-            found->second->end(OperationState::kDone);
-            pending_.erase(found);
-        }
-        board_->changed.notify_all();
-    }
-    if (!core_.stall() || (pending_.empty() && failure_)) return;
-    {
+    if (!done.empty() || core_.stall()) {
+        // Whoever sees the operation ended also sees it counted.
         const std::lock_guard lock(mutex_);
-        failure_ = core_.stall();
         publish_stats();
-        for (Submission &submission : inbox_) {
-            pending_.emplace(submission.request.id, std::move(submission.operation));
+        if (core_.stall() && !failed_ && !frozen_ && !stopping_) {
+            failed_ = true;
+            failure_ = core_.stall();
         }
-        inbox_.clear();
     }
-    end_all(OperationState::kFailed);
+    end_done(done);
+}
+
+void UdpTransport::end_done(const std::vector<std::uint64_t> &ids) {
+    if (ids.empty()) return;
+    const std::lock_guard lock(board_->mutex);
+    for (const std::uint64_t id : ids) {
+        const auto found = pending_.find(id);
+        found->second->end(OperationState::kDone);
+        pending_.erase(found);
+    }
+    board_->changed.notify_all();
 }
 
 void UdpTransport::end_all(OperationState state) {

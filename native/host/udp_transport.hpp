@@ -59,6 +59,8 @@ struct TransportStats {
     std::uint32_t in_flight_limit = 0;  // W or what the receive buffer holds
     std::uint32_t in_flight = 0;
     int receive_buffer_bytes = 0;
+    // Times that the switch's address answered "nobody listens" since the last accepted result.
+    std::uint64_t refused_since_result = 0;
     bool gso = false;
     bool gro = false;
 };
@@ -74,14 +76,33 @@ class UdpTransport {
     UdpTransport(const UdpTransport &) = delete;
     UdpTransport &operator=(const UdpTransport &) = delete;
 
-    // The request's id is set here. After a failure or close the operation has ended at once.
+    // The request's id is set here. After a failure or close the operation has ended at once;
+    // throws std::logic_error after freeze().
     std::shared_ptr<Operation> submit(TensorRequest request);
     TransportStats stats() const;
-    // Why operations failed; empty while none has.
+    // As of now: asks the session thread.
+    LaneSnapshot lanes();
+    // Ends pending and future operations as failed and stops the session thread. Idempotent; no
+    // effect after a failure or close.
+    void fail();
+    // The stall that made operations fail; empty while none has, and after fail().
     std::optional<StallReport> failure() const;
+
+    // Stops sending and accepting, for good, and leaves pending operations pending; the functions
+    // below then say what has been done and let the caller finish them. False when the transport
+    // has failed or is closed. Needs WorkerConfig::keep_results.
+    bool freeze();
+    // All of these throw std::logic_error unless frozen; see WorkerCore for the first three.
+    LaneResult lane_result(std::uint32_t lane) const;
+    std::vector<PendingTensor> pending() const;
+    void put_result(std::uint32_t lane, std::uint32_t seq, const void *data, std::size_t bytes);
+    // Ends a pending operation as done or failed. Throws std::invalid_argument when it is not
+    // pending.
+    void end_operation(std::uint64_t id, bool done);
+
     // Blocks until watched operations have ended, the transport closes, or the time is over.
     std::vector<std::uint64_t> wait_watched(std::int64_t timeout_ns);
-    // Ends pending operations as closed and joins the thread. Idempotent. In a forked child,
+    // Ends what is pending as closed and joins the thread. Idempotent. In a forked child,
     // where the thread does not exist, only marks the transport as closed.
     void close();
 
@@ -92,12 +113,17 @@ class UdpTransport {
     };
 
     void run();
-    bool take_submissions();
+    bool take_requests();
+    bool has_requests() const;
+    void note_results();
     void publish_stats();
     void transmit();
     void wait_for_event();
     void end_operations();
+    void end_done(const std::vector<std::uint64_t> &ids);
+    void leave();
     void end_all(OperationState state);
+    void check_frozen() const;
     void wake() const;
     void close_descriptors();
 
@@ -109,15 +135,24 @@ class UdpTransport {
     std::shared_ptr<CompletionBoard> board_;
     std::unordered_map<std::uint64_t, std::shared_ptr<Operation>> pending_;  // session thread only
     std::vector<PacketView> batch_;
+    std::uint64_t results_seen_ = 0;       // session thread only, as is the next
+    std::uint64_t refused_at_result_ = 0;  // the socket's count when the last result came
 
     std::mutex close_mutex_;
     mutable std::mutex mutex_;  // guards what follows
+    std::condition_variable answered_;
     std::vector<Submission> inbox_;
     TransportStats stats_;
     std::optional<StallReport> failure_;
+    LaneSnapshot lanes_;
+    std::uint64_t lanes_taken_ = 0;
     std::uint64_t next_id_ = 1;
     bool asleep_ = false;
-    bool stopping_ = false;
+    bool lanes_wanted_ = false;
+    bool failed_ = false;  // by a stall, or by fail()
+    bool frozen_ = false;
+    bool stopping_ = false;  // closing
+    bool running_ = true;  // the session thread; once it is not, core_ and pending_ are its heirs'
 
     std::thread thread_;
 };

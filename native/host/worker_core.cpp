@@ -55,10 +55,12 @@ WorkerCore::WorkerCore(const WorkerConfig &config, std::unique_ptr<CongestionWin
       lanes_(window_) {
     check(config);
     packet_memory_.resize(packet_stride_bytes_ * window_ + kCacheLineBytes);
+    if (config.keep_results) kept_memory_.resize(packet_stride_bytes_ * window_);
     for (std::uint32_t i = 0; i < window_; ++i) lanes_[i].seq = config.first_seq + i;
 }
 
 void WorkerCore::submit(const TensorRequest &request, std::int64_t now_ns) {
+    note_submission(request);
     if (request.elems == 0) {
         completions_.push_back(request.id);
         ++counters_.tensors_done;
@@ -109,19 +111,31 @@ std::uint8_t *WorkerCore::packet(const Lane &lane) {
            (kCacheLineBytes - wire::kHeaderBytes);
 }
 
+std::uint8_t *WorkerCore::kept(std::size_t lane) {
+    return kept_memory_.data() + packet_stride_bytes_ * lane;
+}
+
 std::size_t WorkerCore::chunk_elems(const Tensor &tensor, std::uint64_t chunk) const {
     const std::uint64_t values = config_.values_per_packet;
     return static_cast<std::size_t>(
         std::min<std::uint64_t>(values, tensor.request.elems - chunk * values));
 }
 
+std::size_t WorkerCore::chunk_bytes(const Tensor &tensor, std::uint64_t chunk) const {
+    return chunk_elems(tensor, chunk) * bytes_per_elem(tensor.request.type);
+}
+
+std::size_t WorkerCore::chunk_offset_bytes(const Tensor &tensor, std::uint64_t chunk) const {
+    return chunk * config_.values_per_packet * bytes_per_elem(tensor.request.type);
+}
+
 namespace {
 
-// Address of the first element of a chunk.
-template <class Void>
-auto *chunk_memory(Void *tensor, std::uint64_t chunk, std::uint32_t values, ValueType type) {
-    using Byte = std::conditional_t<std::is_const_v<Void>, const std::uint8_t, std::uint8_t>;
-    return static_cast<Byte *>(tensor) + chunk * values * bytes_per_elem(type);
+const std::uint8_t *at(const void *memory, std::size_t offset_bytes) {
+    return static_cast<const std::uint8_t *>(memory) + offset_bytes;
+}
+std::uint8_t *at(void *memory, std::size_t offset_bytes) {
+    return static_cast<std::uint8_t *>(memory) + offset_bytes;
 }
 
 }  // namespace
@@ -152,7 +166,7 @@ void WorkerCore::build_packet(Lane &lane) {
             filled = chunk_elems(tensor, lane.chunk);
             const float scale =
                 is_float(type) ? block_scale(lane.exponent, config_.world_size) : 1.0f;
-            kernels_.quantize(type, chunk_memory(tensor.request.in, lane.chunk, values, type),
+            kernels_.quantize(type, at(tensor.request.in, chunk_offset_bytes(tensor, lane.chunk)),
                               filled, scale, wire_values);
         }
         std::memset(wire_values + filled * wire::kValueBytes, 0,
@@ -161,7 +175,7 @@ void WorkerCore::build_packet(Lane &lane) {
     const std::uint64_t next_chunk = lane.exponent_round ? lane.chunk : lane.chunk + window_;
     if (is_float(type) && next_chunk < tensor.chunks) {
         const BlockScan scan =
-            kernels_.scan(type, chunk_memory(tensor.request.in, next_chunk, values, type),
+            kernels_.scan(type, at(tensor.request.in, chunk_offset_bytes(tensor, next_chunk)),
                           chunk_elems(tensor, next_chunk));
         header.next_exponent = scan.exponent;
         lane.non_finite = scan.non_finite;
@@ -254,6 +268,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
         ++counters_.exponent_rounds;
     } else {
         ++counters_.chunks_done;
+        counters_.bytes_done += chunk_bytes(*lane.tensor, lane.chunk);
         write_result(lane, header, payload + wire::kHeaderBytes);
     }
     advance(lane, header.next_exponent, now_ns);
@@ -273,8 +288,7 @@ void WorkerCore::write_result(const Lane &lane, const wire::Header &header,
                               const std::uint8_t *values) {
     const TensorRequest &request = lane.tensor->request;
     const std::size_t elems = chunk_elems(*lane.tensor, lane.chunk);
-    std::uint8_t *const out =
-        chunk_memory(request.out, lane.chunk, config_.values_per_packet, request.type);
+    std::uint8_t *const out = at(request.out, chunk_offset_bytes(*lane.tensor, lane.chunk));
     Dequantization how;
     how.divisor = request.op == ReduceOp::kAverage ? config_.world_size : 1;
     if (is_float(request.type)) {
@@ -288,7 +302,22 @@ void WorkerCore::write_result(const Lane &lane, const wire::Header &header,
     kernels_.dequantize(request.type, values, elems, how, out);
 }
 
+void WorkerCore::remember(Lane &lane) {
+    const Tensor &tensor = *lane.tensor;
+    lane.accepted = {tensor.request.id, lane.chunk, 0, false};
+    if (lane.exponent_round) return;
+    const std::size_t bytes = chunk_bytes(tensor, lane.chunk);
+    lane.accepted.bytes = static_cast<std::uint32_t>(bytes);
+    // While the lane has more chunks of it, the tensor stays and its memory is the caller's
+    // promise.
+    if (kept_memory_.empty() || lane.chunk + window_ < tensor.chunks) return;
+    lane.accepted.kept = true;
+    std::memcpy(kept(lane_index(lane)),
+                at(tensor.request.out, chunk_offset_bytes(tensor, lane.chunk)), bytes);
+}
+
 void WorkerCore::advance(Lane &lane, std::uint8_t next_exponent, std::int64_t now_ns) {
+    remember(lane);
     unlink(lane);
     --in_flight_;
     if (in_flight_ == 0) scan_at_ns_ = kNever;

@@ -62,6 +62,15 @@ class WorkerCore {
     // Set once no chunk has completed for the stall timeout; the core then stays silent.
     const std::optional<StallReport> &stall() const { return stall_; }
 
+    LaneSnapshot lanes(std::int64_t now_ns) const;
+
+    // For recovery, once nothing is sent or received any more (worker_recovery.cpp).
+    LaneResult lane_result(std::uint32_t lane) const;
+    std::vector<PendingTensor> pending() const;  // in the order of submission
+    // Takes the values that another worker's lane_result has for the packet that this lane waits
+    // for. Throws std::invalid_argument when the lane does not wait for them.
+    void put_result(std::uint32_t lane, std::uint32_t seq, const void *data, std::size_t bytes);
+
     const WorkerCounters &counters() const { return counters_; }
     std::int64_t srtt_ns() const { return rtt_.srtt_ns(); }
     std::int64_t rto_ns() const { return rtt_.timeout_ns(0); }
@@ -78,6 +87,12 @@ class WorkerCore {
     struct Assignment {  // a lane's part of a tensor: chunks first_chunk, + W, + 2W ...
         Tensor *tensor;
         std::uint64_t first_chunk;
+    };
+    struct Accepted {  // a lane's last result
+        std::uint64_t tensor = 0;
+        std::uint64_t chunk = 0;
+        std::uint32_t bytes = 0;  // in the tensor; 0: an exponent-only round
+        bool kept = false;        // its values are in kept_memory_, not only in the tensor
     };
     static constexpr std::uint32_t kNoLane = UINT32_MAX;
     enum class LaneState : std::uint8_t { kIdle, kReady, kWaiting };
@@ -98,17 +113,22 @@ class WorkerCore {
         std::int64_t sent_ns = 0;        // last time
         std::int64_t first_sent_ns = 0;  // of this packet
         std::size_t packet_bytes = 0;
+        Accepted accepted;
         std::deque<Assignment> queue;
     };
 
     std::size_t lane_index(const Lane &lane) const { return lane.seq & (window_ - 1); }
     std::uint8_t *packet(const Lane &lane);
+    std::uint8_t *kept(std::size_t lane);
     std::size_t chunk_elems(const Tensor &tensor, std::uint64_t chunk) const;
+    std::size_t chunk_bytes(const Tensor &tensor, std::uint64_t chunk) const;
+    std::size_t chunk_offset_bytes(const Tensor &tensor, std::uint64_t chunk) const;
     void start_next_assignment(Lane &lane, std::int64_t now_ns);
     void make_ready(Lane &lane, std::int64_t now_ns);
     void build_packet(Lane &lane);
     bool fits(const Lane &lane, const wire::Header &header);
     void write_result(const Lane &lane, const wire::Header &header, const std::uint8_t *values);
+    void remember(Lane &lane);
     void advance(Lane &lane, std::uint8_t next_exponent, std::int64_t now_ns);
     bool may_send_next(std::int64_t now_ns) const;
     void link_newest(Lane &lane);
@@ -121,12 +141,15 @@ class WorkerCore {
     std::int64_t lane_deadline_ns(const Lane &lane) const;
     std::int64_t quiet_deadline_ns() const;
     bool stalled(std::int64_t now_ns);
+    const Lane *longest_waiting() const;  // null: nothing is in flight
+    void note_submission(const TensorRequest &request);
 
     WorkerConfig config_;
     std::uint32_t window_;
     std::uint32_t full_bitmap_;
     std::size_t packet_stride_bytes_;
     std::vector<std::uint8_t> packet_memory_;  // one packet a lane, kept for retransmission
+    std::vector<std::uint8_t> kept_memory_;    // one result a lane, where they are to be kept
     const Kernels &kernels_;
     std::unique_ptr<CongestionWindow> congestion_;
     RttEstimator rtt_;
@@ -139,6 +162,8 @@ class WorkerCore {
     std::uint32_t oldest_ = kNoLane;
     std::uint32_t newest_ = kNoLane;
     std::vector<std::uint64_t> completions_;
+    std::uint64_t digest_ = 0xcbf29ce484222325;  // of all submissions; see LaneSnapshot
+    std::vector<std::uint64_t> digests_;
     std::optional<StallReport> stall_;
     WorkerCounters counters_;
 

@@ -138,21 +138,4 @@ std::int64_t WorkerCore::next_deadline_ns(std::int64_t now_ns) const {
     return deadline_ns;
 }
 
-bool WorkerCore::stalled(std::int64_t now_ns) {
-    const std::int64_t waited_ns = now_ns - last_progress_ns_;
-    if (tensors_.empty() || waited_ns < config_.stall_timeout_ns) return false;
-    StallReport report;
-    report.waited_ns = waited_ns;
-    report.in_flight = in_flight_;
-    std::int64_t oldest_ns = kNever;
-    for (const Lane &lane : lanes_) {
-        if (lane.state != LaneState::kWaiting || lane.first_sent_ns >= oldest_ns) continue;
-        oldest_ns = lane.first_sent_ns;
-        report.oldest_seq = lane.seq;
-        report.anything_sent = true;
-    }
-    stall_ = report;
-    return true;
-}
-
 }  // namespace ina::host

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "host/quantize.hpp"
 #include "host/rtt_estimator.hpp"
@@ -23,6 +24,9 @@ struct WorkerConfig {
     RtoLimits rto;
     // Where the sequence numbers begin, a multiple of 2 W; the same on all workers.
     std::uint32_t first_seq = 0;
+    // Keep a copy of each lane's last result where the tensor may end before the lane goes on; what
+    // recovery needs (worker_recovery.cpp). Costs one packet's values a lane, and copying them.
+    bool keep_results = false;
 };
 
 // The memory behind `in` must not change, and both must stay, until the tensor completes.
@@ -57,6 +61,8 @@ struct WorkerCounters {
     std::uint64_t ecn_marked = 0;  // accepted results with the ECN flag or IP mark
     std::uint64_t exponent_rounds = 0;
     std::uint64_t chunks_done = 0;
+    std::uint64_t bytes_done = 0;  // of those chunks, as the caller's type
+    std::uint64_t tensors_submitted = 0;
     std::uint64_t tensors_done = 0;
     std::uint32_t last_seq = 0;  // of the last accepted result
 };
@@ -67,6 +73,43 @@ struct StallReport {
     std::uint32_t oldest_seq = 0;  // of the packet that has waited longest
     std::uint32_t in_flight = 0;
     bool anything_sent = false;
+};
+
+// Where the lanes are, for whoever asks which worker the others wait for.
+struct LaneSnapshot {
+    // Of each lane's packet sent last; a lane that has sent nothing says its first number - W.
+    std::vector<std::uint32_t> seqs;
+    std::vector<std::uint8_t> waiting;  // bit lane % 8 of byte lane / 8: that packet is unanswered
+    std::uint32_t in_flight = 0;
+    std::int64_t silent_ns = 0;    // since the last result, or the first packet; 0: none in flight
+    std::uint32_t oldest_seq = 0;  // of the packet that has waited longest, where one is in flight
+    std::int64_t oldest_waited_ns = 0;  // since it was first sent
+    // Of the sizes, types and operations of the first 1, 2, 4, 8 ... tensors: workers whose digests
+    // differ have submitted different things, and their sums mean nothing.
+    std::vector<std::uint64_t> digests;
+    TensorRequest oldest;  // submitted first of those that are not done; id 0: all are done
+};
+
+// The newest result of one lane, which other workers may lack.
+struct LaneResult {
+    bool accepted = false;       // any so far; else the rest says nothing
+    bool exponent_only = false;  // it brought no values
+    std::uint32_t seq = 0;
+    std::uint64_t tensor = 0;  // id
+    std::uint64_t chunk = 0;
+    std::vector<std::uint8_t> data;  // as in the tensor; empty without keep_results
+};
+
+struct ChunkRange {
+    std::uint64_t begin;
+    std::uint64_t end;  // the first that is not in it
+};
+
+// A tensor that is not done: chunks outside `undone` have their results in `out`, the others' `in`
+// is still the input.
+struct PendingTensor {
+    TensorRequest request;
+    std::vector<ChunkRange> undone;  // ascending, apart from each other
 };
 
 }  // namespace ina::host

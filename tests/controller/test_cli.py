@@ -17,6 +17,8 @@ import pytest
 from tests.controller.workers import workers_of
 
 TIMEOUT_S = 120
+NO_LEASES = "[jobs]\nlease_s = 3600\n"
+"""Workers here say no heartbeat, and commands may be slow."""
 
 
 def ina(*args: str) -> subprocess.CompletedProcess[str]:
@@ -51,7 +53,7 @@ def started(*args: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A controller with its own switch, and its address."""
-    config = str(config_file(tmp_path))
+    config = str(config_file(tmp_path, NO_LEASES))
     with started("controller", "run", config, "--embedded-switch") as (process, ready):
         yield process, ready["controller"]
 
@@ -81,16 +83,25 @@ def test_run_list_show_stop(running: tuple[subprocess.Popen[str], str]) -> None:
     assert refused.stderr.count("\n") == 1
 
 
-def test_a_killed_controller_is_replaced_on_the_same_switch(tmp_path: Path) -> None:
+def test_a_killed_controller_is_replaced_and_its_job_goes_on(tmp_path: Path) -> None:
+    store = f'[store]\npath = "{tmp_path / "controller.db"}"\n{NO_LEASES}'
     with started("switch", "--port", "1=udp:", "--grpc-addr", "127.0.0.1:0") as (_, switch):
-        command = ["controller", "run", str(config_file(tmp_path)), "--switch", switch["grpc_addr"]]
-        epochs = []
-        for _ in range(3):
-            with started(*command) as (process, ready), workers_of(ready["controller"]) as workers:
-                assert not workers.show().entries
-                epochs.append(workers.run_job("train", 2).epoch)
-                process.kill()
-        assert epochs == [1, 2, 3]
+        config = str(config_file(tmp_path, store))
+        command = ["controller", "run", config, "--switch", switch["grpc_addr"]]
+        with started(*command) as (process, ready), workers_of(ready["controller"]) as workers:
+            joined = workers.run_job("train", 2)
+            before, keys = workers.show().entries, workers.keys
+            process.kill()
+        with started(*command) as (_, ready), workers_of(ready["controller"]) as workers:
+            workers.keys = keys
+            (job,) = workers.jobs()
+            assert (job.state, job.epoch, list(job.joined)) == ("running", joined.epoch, [0, 1])
+            assert workers.show().entries == before
+            workers.heartbeat("train", 0, joined.epoch)
+            for rank in range(2):
+                workers.leave("train", rank, joined.epoch)
+            assert not workers.show().entries
+            assert workers.run_job("train", 2).epoch == joined.epoch + 1
 
 
 def test_interrupt_is_130(running: tuple[subprocess.Popen[str], str]) -> None:

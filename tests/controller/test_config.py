@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ina.controller.config import Config, load_config
+from ina.controller.config import Config, TenantConfig, load_config
 from ina.controller.errors import ConfigError
 
 WHOLE = """
@@ -21,8 +21,17 @@ data_host = "10.0.0.9"
 data_udp_port = 17760
 data_port = 4
 [jobs]
+sizing = "asked"
 slots = 128
+count = 4
+preempt = true
+lease_s = 4.5
 unjoined_s = 5
+[tenants.vision]
+slots = 1024
+jobs = 2
+workers = 16
+max_priority = 3
 [[hosts]]
 address = "10.0.0.1"
 port = 2
@@ -42,6 +51,8 @@ def write(tmp_path: Path, text: str) -> Path:
 def test_every_key_is_read(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, WHOLE))
     assert (config.switch.device_id, config.switch.values, config.jobs.slots) == (3, 64, 128)
+    assert (config.jobs.sizing, config.jobs.preempt, config.jobs.lease_s) == ("asked", True, 4.5)
+    assert config.tenants == {"vision": TenantConfig(1024, 2, 16, 3)}
     assert config.endpoints() == {
         IPv4Address("10.0.0.1"): (2, 0x0200_0000_0001),
         IPv4Address("10.0.0.2"): (3, None),
@@ -72,6 +83,15 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
             r"hosts\[1\].address: 10.0.0.1 is listed twice",
         ),
         ("listen = \n", r"not TOML: .*line 1"),
+        ("metrics = ':9'", r"metrics: ':9' is not host:port"),
+        ("[jobs]\nsizing = 'fair'", r"jobs.sizing: invalid enum value 'fair'"),
+        ("[jobs]\nlease_s = 0.5", r"jobs.lease_s: expected `float` >= 1"),
+        ("[tenants.a]\n[tenants.vision]\nslot = 1", r"tenants.vision.slot: unknown key"),
+        ("[tenants.a]\njobs = -1", r"tenants.a.jobs: expected `int` >= 0"),
+        ("[tenants.'']", r"tenants: '' is not a name"),
+        ("[tls]\ncert = 'c.pem'", r"tls: cert and key go together"),
+        ("[tls]\nca = 'ca.pem'", r"tls.ca: without cert and key"),
+        ("[switch_tls]\nkey = 'k.pem'", r"switch_tls: cert and key go together"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
@@ -84,3 +104,15 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.toml: No such file"):
         load_config(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [("", 0), ('target = "bmv2"', 16), ('target = "bmv2"\nmax_window = 32', 32)],
+)
+def test_the_target_decides_the_window_unless_one_is_given(
+    text: str, limit: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "controller.toml"
+    file.write_text(f"[switch]\n{text}\n")
+    assert load_config(file).switch.window_limit == limit

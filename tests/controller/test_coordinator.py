@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from ipaddress import IPv4Address
 from typing import Any
 
@@ -13,11 +13,20 @@ import pytest
 
 from ina.controller.coordinator import Coordinator
 from ina.controller.epochs import EpochCounter
-from ina.controller.errors import JobAbortedError, JoinTimeoutError, SwitchError
+from ina.controller.errors import (
+    JobAbortedError,
+    JoinTimeoutError,
+    StandbyError,
+    SwitchError,
+    UnknownJobError,
+)
 from ina.controller.jobs import Endpoint, JobState
 from ina.controller.memory import StaticPool
-from ina.controller.plan import Entry, JobPlan
+from ina.controller.plan import Entry, Item, JobPlan
+from ina.controller.reconcile import SwitchState
 from ina.controller.registry import Registry
+from ina.controller.store import IN_MEMORY, Store
+from ina.rpc import controller_pb2 as pb2
 
 
 class RecordingSwitch:
@@ -28,7 +37,10 @@ class RecordingSwitch:
         self.gate = asyncio.Event()
         self.gate.set()
         self.refuse: SwitchError | None = None
+        self.keep = 0  # removals that are refused
         self.busy = False
+        self.mark: int | None = None
+        self.items: list[Item] = []
 
     async def install(self, plan: JobPlan, job_number: int, epoch: int) -> None:
         assert not self.busy
@@ -43,18 +55,44 @@ class RecordingSwitch:
 
     async def remove(self, plan: JobPlan) -> None:
         assert not self.busy
+        self._maybe_keep()
         self.log.append("remove")
 
     async def remove_entry(self, entry: Entry) -> None:
         assert not self.busy
+        self._maybe_keep()
         self.log.append(f"remove worker {dict(entry.match)['worker']}")
+
+    async def read_state(self) -> SwitchState:
+        return SwitchState(self.mark, tuple(self.items))
+
+    async def put_mark(self, epoch: int, former: int | None) -> None:
+        assert former == self.mark
+        self.mark = epoch
+
+    async def insert(self, items: Iterable[Item]) -> None:
+        self.items += items
+
+    async def modify(self, items: Iterable[Item]) -> None:
+        raise AssertionError("not in these tests")
+
+    async def delete(self, items: Iterable[Item]) -> None:
+        for item in items:
+            self.items.remove(item)
+
+    def _maybe_keep(self) -> None:
+        if self.keep:
+            self.keep -= 1
+            raise SwitchError("switch s: no answer")
 
 
 class Bench:
     def __init__(self) -> None:
         self.switch = RecordingSwitch()
         self.registry = Registry(StaticPool(64, 16), EpochCounter(0), range(1, 9))
-        self.coordinator = Coordinator(self.registry, self.switch)
+        self.store = Store(IN_MEMORY)
+        self.claim = self.store.claim("test")
+        self.coordinator = Coordinator(self.registry, self.switch, self.claim)
 
     def join(self, rank: int, timeout_s: float = 20.0) -> asyncio.Task[Any]:
         endpoint = Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, 1)
@@ -66,6 +104,18 @@ class Bench:
         for _ in range(3):
             await asyncio.sleep(0)
         return joins
+
+    def told(self) -> list[tuple[str, list[int], bool]]:
+        """Kind, ranks, whether fatal, of every event of the job so far."""
+        return [
+            (pb2.EventKind.Name(event.kind), list(event.ranks), event.fatal)
+            for event in self.coordinator.events.history("j")
+        ]
+
+    async def until_empty(self) -> None:
+        while len(self.registry):
+            await asyncio.sleep(0.01)
+        self.assert_empty()
 
     def assert_empty(self) -> None:
         assert len(self.registry) == 0
@@ -166,7 +216,7 @@ def test_closing_ends_waiting_joins_and_keeps_running_jobs() -> None:
         )
         await asyncio.sleep(0)
         await bench.coordinator.close()
-        with pytest.raises(JobAbortedError, match="the controller is stopping"):
+        with pytest.raises(StandbyError, match="the controller is stopping"):
             await waiting
         assert bench.switch.log == ["install 1 epoch 1"]
 
@@ -197,11 +247,122 @@ def test_a_job_that_nobody_joined_is_forgotten() -> None:
     async def scenario() -> None:
         now_s = 0.0
         registry = Registry(StaticPool(64, 16), EpochCounter(0), range(1, 9), unjoined_s=1.0)
-        coordinator = Coordinator(registry, RecordingSwitch(), clock=lambda: now_s)
+        claim = Store(IN_MEMORY).claim("test")
+        coordinator = Coordinator(registry, RecordingSwitch(), claim, clock=lambda: now_s)
         job = weakref.ref(await coordinator.create("j", 2, 0, 0.0))
         now_s = 2.0
         assert coordinator.jobs() == []
         gc.collect()
         assert job() is None
+
+    drive(scenario())
+
+
+def test_what_happens_to_a_job_is_told_in_order() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        await asyncio.gather(*await bench.start(2))
+        for rank in (1, 0):
+            await bench.coordinator.leave("j", rank, 1)
+        assert bench.told() == [
+            ("JOB_CREATED", [], False),
+            ("MEMBER_JOINED", [0], False),
+            ("MEMBER_JOINED", [1], False),
+            ("JOB_RUNNING", [], False),
+            ("MEMBER_LEFT", [1], False),
+            ("MEMBER_LEFT", [0], False),
+            ("JOB_ENDED", [], False),
+        ]
+
+    drive(scenario())
+
+
+def test_a_lost_worker_ends_its_job_once() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        job, *_ = await asyncio.gather(*await bench.start(3))
+        bench.coordinator.lose(job, [2], "rank 2 has died")
+        bench.coordinator.lose(job, [1], "rank 1 has died")
+        await bench.until_empty()
+        bench.coordinator.lose(job, [0], "rank 0 has died")
+        assert bench.switch.log == ["install 1 epoch 1", "remove"]
+        assert bench.told()[-2:] == [("MEMBER_LOST", [2], True), ("JOB_ENDED", [], False)]
+        await bench.coordinator.leave("j", 0, 1)  # its worker cannot know yet
+        assert (await bench.coordinator.create("j", 3, 0, 0.0)).state is JobState.JOINING
+
+    drive(scenario())
+
+
+def test_an_evicted_job_is_gone_when_evict_returns() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        await asyncio.gather(*await bench.start(2))
+        await bench.coordinator.evict("j", "room is needed")
+        bench.assert_empty()
+        assert bench.told()[-2:] == [("JOB_EVICTED", [], True), ("JOB_ENDED", [], False)]
+        with pytest.raises(UnknownJobError):
+            await bench.coordinator.evict("j", "again")
+
+    drive(scenario())
+
+
+def test_evicting_a_job_that_joins_tells_those_who_wait() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        await bench.coordinator.create("j", 2, 0, 0.0)
+        waiting = bench.join(0)
+        await asyncio.sleep(0)
+        await bench.coordinator.evict("j", "room is needed")
+        with pytest.raises(JobAbortedError, match="job 'j': room is needed"):
+            await waiting
+        assert bench.switch.log == []
+        bench.assert_empty()
+
+    drive(scenario())
+
+
+def test_evicting_a_job_that_starts_waits_until_its_entries_are_gone() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        bench.switch.gate.clear()
+        joins = await bench.start(2)
+        evicting = asyncio.create_task(bench.coordinator.evict("j", "room is needed"))
+        await asyncio.sleep(0.01)
+        assert not evicting.done()
+        bench.switch.gate.set()
+        await evicting
+        bench.assert_empty()
+        for result in await asyncio.gather(*joins, return_exceptions=True):
+            assert isinstance(result, JobAbortedError)
+        assert bench.switch.log == ["install 1 epoch 1", "remove"]
+
+    drive(scenario())
+
+
+@pytest.mark.parametrize("world_size", [1, 2])
+def test_a_refused_removal_is_tried_until_the_switch_lets_go(world_size: int) -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        await asyncio.gather(*await bench.start(world_size))
+        bench.switch.keep = 1
+        with pytest.raises(SwitchError, match="no answer"):
+            await bench.coordinator.leave("j", 0, 1)
+        if world_size == 2:
+            await bench.coordinator.leave("j", 1, 1)
+        await bench.until_empty()
+        assert bench.switch.log.count("remove") == 1
+
+    drive(scenario())
+
+
+def test_closing_does_not_wait_for_a_switch_that_keeps_refusing() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        job, *_ = await asyncio.gather(*await bench.start(1))
+        bench.switch.keep = 1_000_000
+        bench.coordinator.lose(job, [0], "rank 0 has died")
+        await asyncio.sleep(0)
+        await bench.coordinator.close()
+        assert job.state is JobState.LEAVING
 
     drive(scenario())

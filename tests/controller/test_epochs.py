@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,9 +9,15 @@ from ina.controller.epochs import CLOCK_START_UNIX_S, EpochCounter
 from ina.protocol import serial
 
 
+def resumed(mark: int | None, *, last: int = 0, **how: Any) -> EpochCounter:
+    epochs = EpochCounter(last)
+    epochs.resume(mark, **how)
+    return epochs
+
+
 @given(st.integers(0, 2**32 - 1), st.integers(1, 50))
 def test_epochs_only_grow_and_are_never_0(last: int, count: int) -> None:
-    epochs = EpochCounter.resume(last, fresh=False)
+    epochs = EpochCounter(last)
     for _ in range(count):
         epoch = epochs.next()
         assert epoch != 0
@@ -18,15 +26,24 @@ def test_epochs_only_grow_and_are_never_0(last: int, count: int) -> None:
 
 
 def test_a_fresh_pipeline_starts_at_1() -> None:
-    assert EpochCounter.resume(None, fresh=True).next() == 1
+    assert resumed(None, fresh=True).next() == 1
 
 
 def test_the_mark_on_the_switch_outlives_the_controller() -> None:
-    assert EpochCounter.resume(41, fresh=False).next() == 42
+    assert resumed(41, fresh=False).next() == 42
 
 
 def test_without_a_mark_the_clock_gives_a_newer_epoch_than_an_empty_register() -> None:
     year_2090_unix_s = 3_786_912_000
     for now_unix_s in (CLOCK_START_UNIX_S + 1.5, year_2090_unix_s):
-        epoch = EpochCounter.resume(None, fresh=False, now_unix_s=now_unix_s).next()
+        epoch = resumed(None, fresh=False, now_unix_s=now_unix_s).next()
         assert serial.is_newer(epoch, 0)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**31 - 1), st.booleans())
+def test_what_the_store_knows_is_never_issued_again(last: int, age: int, fresh: bool) -> None:
+    for mark in (serial.add(last, -age), None):
+        epochs = resumed(mark, last=last, fresh=True)
+        assert serial.is_newer(epochs.next(), last)
+    newer = serial.add(last, age)
+    assert resumed(newer, last=last, fresh=fresh).last == newer

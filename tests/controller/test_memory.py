@@ -2,51 +2,88 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from ina.controller.config import JobsConfig
 from ina.controller.errors import JobRequestError, NoRoomError
-from ina.controller.memory import SlotRange, StaticPool
+from ina.controller.memory import FirstFit, SlotRange, StaticPool, memory_policy
 
 
-class Pool(RuleBasedStateMachine):
-    @initialize(total=st.integers(2, 40), half=st.integers(1, 8))
-    def start(self, total: int, half: int) -> None:
-        self.range_slots = min(2 * half, total - total % 2)
-        self.pool = StaticPool(total, self.range_slots)
+class Pools(RuleBasedStateMachine):
+    """Any sequence of take, claim, give back and block."""
+
+    @initialize(
+        total=st.integers(4, 40), half=st.integers(1, 8), asked=st.booleans(), data=st.data()
+    )
+    def start(self, total: int, half: int, asked: bool, data: st.DataObject) -> None:
+        size = min(2 * half, total - total % 2)
+        self.limit = total - total % 2 if asked else size
+        self.pool = FirstFit(total, size) if asked else StaticPool(total, size)
+        self.total = total
+        self.default = size
         self.taken: list[SlotRange] = []
+        self.blocked: list[range] = []
+
+    def busy(self) -> set[int]:
+        return {slot for taken in self.taken for slot in range(taken.first, taken.end)}
 
     @rule(data=st.data())
     def take(self, data: st.DataObject) -> None:
-        wanted = data.draw(st.integers(0, self.range_slots // 2)) * 2
-        if len(self.taken) == self.pool.total // self.range_slots:
-            with pytest.raises(NoRoomError, match=f"{self.pool.total}"):
-                self.pool.take("j", wanted)
+        wanted = 2 * data.draw(st.integers(0, self.limit // 2))
+        room = self.pool.fits("j", wanted, [])
+        try:
+            taken = self.pool.take("j", wanted)
+        except NoRoomError:
+            assert not room
+            assert self.taken or self.blocked  # an empty switch has room for whatever is granted
             return
-        taken = self.pool.take("j", wanted)
-        assert taken.slots == (wanted or self.range_slots)
+        assert room
+        assert taken.slots == (wanted or self.default)
+        assert taken.slots <= taken.reserved == self.pool.cost("j", wanted)
+        new = set(range(taken.first, taken.end))
+        assert not new & self.busy()
+        assert not any(new & set(blocked) for blocked in self.blocked)
+        assert all(0 <= slot < self.total for slot in new)
         self.taken.append(taken)
+
+    @rule(first=st.integers(0, 40), half=st.integers(1, 8))
+    def claim(self, first: int, half: int) -> None:
+        wanted = SlotRange(first, 2 * half, 2 * half)
+        slots = set(range(wanted.first, wanted.end))
+        if slots & self.busy() or wanted.end > self.total:
+            with pytest.raises(NoRoomError, match="in use already"):
+                self.pool.claim(wanted)
+        else:
+            self.pool.claim(wanted)
+            self.taken.append(wanted)
 
     @precondition(lambda self: bool(getattr(self, "taken", [])))
     @rule(data=st.data())
     def give_back(self, data: st.DataObject) -> None:
         index = data.draw(st.integers(0, len(self.taken) - 1))
-        self.pool.give_back(self.taken.pop(index))
+        given = self.taken.pop(index)
+        self.pool.give_back(given)
+        if not any(set(range(given.first, given.end)) & set(b) for b in self.blocked):
+            self.pool.claim(given)  # it is free
+            self.pool.give_back(given)
+
+    @rule(ranges=st.lists(st.tuples(st.integers(0, 45), st.integers(1, 9)), max_size=3))
+    def block(self, ranges: list[tuple[int, int]]) -> None:
+        self.blocked = [range(first, first + slots) for first, slots in ranges]
+        self.pool.block(self.blocked)
 
     @invariant()
-    def ranges_are_disjoint_and_inside(self) -> None:
-        if not hasattr(self, "pool"):
-            return
-        slots = [
-            slot for taken in self.taken for slot in range(taken.first, taken.first + taken.slots)
-        ]
-        assert len(slots) == len(set(slots))
-        assert all(0 <= slot < self.pool.total for slot in slots)
-        assert self.pool.used() == len(self.taken) * self.range_slots
+    def what_is_used_is_what_was_taken_or_blocked(self) -> None:
+        if hasattr(self, "pool"):
+            blocked = {slot for slots in self.blocked for slot in slots if slot < self.total}
+            assert self.pool.used() == len(self.busy() | blocked)
 
 
-TestPool = Pool.TestCase
+TestPools = Pools.TestCase
 
 
 def test_refusals_say_the_numbers() -> None:
@@ -61,6 +98,19 @@ def test_refusals_say_the_numbers() -> None:
         pool.take("c", 2)
 
 
+def test_refusals_of_what_was_asked_say_the_numbers() -> None:
+    pool = FirstFit(16, 4)
+    with pytest.raises(JobRequestError, match=r"'a': 18 slots: the switch has 16"):
+        pool.take("a", 18)
+    first, second = pool.take("a", 8), pool.take("b", 0)
+    assert (first.first, second.first, second.slots) == (0, 8, 4)
+    pool.block([range(14, 15)])
+    with pytest.raises(NoRoomError, match=r"no 4 free ones.*\(13 of 16 are in use, 1 ranges are f"):
+        pool.take("c", 4)
+    pool.give_back(first)
+    assert pool.take("c", 4).first == 0
+
+
 @pytest.mark.parametrize("slots", [0, 1, 7, 66])
 def test_a_range_that_cannot_be_is_refused(slots: int) -> None:
     with pytest.raises(JobRequestError, match="even number"):
@@ -73,3 +123,22 @@ def test_giving_back_twice_is_a_bug_that_shows() -> None:
     pool.give_back(taken)
     with pytest.raises(ValueError, match="free already"):
         pool.give_back(taken)
+
+
+@pytest.mark.parametrize(
+    ("sizing", "count", "granted"),
+    [("fixed", 16, 512), ("asked", 16, 512), ("equal", 16, 512), ("equal", 3, 2730)],
+)
+def test_the_configuration_names_the_policy(
+    sizing: Literal["fixed", "equal", "asked"], count: int, granted: int
+) -> None:
+    pool = memory_policy(JobsConfig(sizing=sizing, slots=512, count=count), 8192)
+    assert pool.take("j", 0).slots == granted
+
+
+def test_equal_shares_are_as_many_as_configured() -> None:
+    pool = memory_policy(JobsConfig(sizing="equal", count=3), 8192)
+    for name in "abc":
+        pool.take(name, 0)
+    with pytest.raises(NoRoomError):
+        pool.take("d", 0)

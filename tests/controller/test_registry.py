@@ -178,6 +178,16 @@ class Jobs(RuleBasedStateMachine):
             if left and not job.members:
                 self.registry.removed(job)
 
+    @rule(name=names, removed=st.booleans())
+    def end(self, name: str, removed: bool) -> None:
+        """Evicted, or a worker lost; the switch may take its time."""
+        for job in self.registry:
+            if job.name == name and job.state in (JobState.RUNNING, JobState.LEAVING):
+                if job.members:
+                    self.registry.end(job)
+                if removed:
+                    self.registry.removed(job)
+
     @rule(name=names)
     def give_up(self, name: str) -> None:
         for job in self.registry:

@@ -111,7 +111,7 @@ def test_create_waits_for_the_former_job_to_end(workers: Workers) -> None:
 def test_a_former_job_that_does_not_end_is_named(workers: Workers) -> None:
     first = workers.run_job("j", 2)
     workers.leave("j", 0, first.epoch)
-    with refusal(grpc.StatusCode.ALREADY_EXISTS, r"leaving \(epoch 1, ranks here: 1\)"):
+    with refusal(grpc.StatusCode.UNAVAILABLE, r"leaving \(epoch 1, ranks here: 1\)"):
         workers.stub.CreateJob(pb2.CreateJobRequest(name="j", world_size=2), timeout=1.0)
 
 

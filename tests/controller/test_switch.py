@@ -16,7 +16,8 @@ from ina.controller.config import Config, make_config
 from ina.controller.errors import ListenError, SwitchError
 from ina.controller.jobs import Endpoint, Job
 from ina.controller.memory import SlotRange
-from ina.controller.plan import plan_job
+from ina.controller.plan import FIRST_GROUP, plan_job
+from ina.controller.reconcile import Difference, compare
 from ina.controller.southbound import P4RuntimeSession
 from ina.controller.switch_writer import SwitchWriter
 from ina.p4 import compiled, names
@@ -51,7 +52,9 @@ def two_workers(epoch: int) -> Job:
 async def prepared(switch: SoftSwitch, election_id: int = 1) -> tuple[SwitchWriter, int | None]:
     session = await P4RuntimeSession.connect(switch.grpc_addr, 1, election_id=election_id)
     writer = SwitchWriter(session)
-    mark = await writer.prepare(fresh=await session.set_pipeline(compiled(64)))
+    await session.set_pipeline(compiled(64))
+    mark = (await writer.read_state()).mark
+    await writer.put_mark(mark or 0, mark)
     return writer, mark
 
 
@@ -122,23 +125,25 @@ def test_a_failed_install_leaves_nothing(switch: SoftSwitch) -> None:
     drive(scenario())
 
 
-def test_a_second_controller_goes_on_with_the_epochs_and_clears_only_ina_tables(
-    switch: SoftSwitch,
-) -> None:
+def test_what_was_installed_is_read_back_and_what_is_not_ours_is_not(switch: SoftSwitch) -> None:
     async def scenario() -> None:
         first, mark = await prepared(switch)
         assert mark is None
-        await first.install(plan_job(two_workers(5)), 7, 5)
-        foreign = P4TableEntry(
+        plan = plan_job(two_workers(5))
+        await first.install(plan, 7, 5)
+        other = P4TableEntry(
             names.DMAC, match=P4TableMatch(dst_mac=9), action=P4TableAction(names.FORWARD, port=1)
         )
-        await first.session.insert([foreign])
+        await first.session.insert([other])
         await first.session.close()
         second, mark = await prepared(switch)
         assert mark == 5
-        tables = sorted(entry.table_id for entry in await second.read_entries())
-        assert tables == ["dmac", "jobs"]
-        assert await second.read_groups() == []
+        state = await second.read_state()
+        nothing_to_do = compare({7: [item for stage in plan.stages for item in stage]}, state)
+        assert nothing_to_do == Difference()
+        await second.delete(compare({7: []}, state).extra)
+        assert (await second.read_state()).items == ()
+        assert sorted(entry.table_id for entry in await second.read_entries()) == ["dmac", "jobs"]
         await second.session.close()
 
     drive(scenario())
@@ -217,23 +222,48 @@ def test_a_pipeline_is_set_only_if_another_runs(switch: SoftSwitch) -> None:
     drive(scenario())
 
 
-def test_a_restarted_controller_serves_with_newer_epochs_on_an_empty_switch(
-    switch: SoftSwitch,
+def test_groups_are_deleted_before_another_pipeline_is_set(
+    switch: SoftSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BMv2 keeps replicating old groups, though P4Runtime no longer lists them."""
+    deleted: list[int] = []
+    delete = P4RuntimeSession.delete
+
+    async def noted(session: P4RuntimeSession, entities: Sequence[P4Entity]) -> None:
+        deleted.extend(getattr(entity, "multicast_group_id", 0) for entity in entities)
+        await delete(session, entities)
+
+    async def scenario() -> None:
+        writer, _ = await prepared(switch)
+        await writer.install(plan_job(two_workers(1)), 7, 1)
+        monkeypatch.setattr(P4RuntimeSession, "delete", noted)
+        assert await writer.session.set_pipeline(compiled(256))
+        await writer.session.close()
+
+    drive(scenario())
+    assert deleted == [FIRST_GROUP + 7]
+
+
+def test_a_controller_without_a_store_leaves_what_it_does_not_know_alone(
+    switch: SoftSwitch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
         replies = []
-        for _ in range(2):
+        for turn in range(2):
             async with ControllerApp(config_for(switch)) as controller:
-                assert not (await controller.show()).entries
+                shown = await controller.show()
+                assert (len(shown.entries), shown.slots_used) == (6 * turn, 512 * turn)
                 replies.append(await asyncio.to_thread(one_job, controller.listen_addr))
-                assert (await controller.show()).entries  # the job is still there at the end
+                assert len((await controller.show()).entries) == 6 * (turn + 1)
         assert [reply.epoch for reply in replies] == [1, 2]
+        assert [reply.job for reply in replies] == [1, 2]
 
     def one_job(address: str) -> pb2.JoinReply:
         with workers_of(address) as workers:
             return workers.run_job("j", 2)
 
     drive(scenario())
+    assert "6 entries that no job in the store owns (job numbers 1)" in caplog.text
 
 
 def test_hosts_behind_other_ports_are_installed_as_configured(switch: SoftSwitch) -> None:

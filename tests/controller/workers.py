@@ -2,27 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import grpc
 
 from ina.rpc import controller_pb2 as pb2
-from ina.rpc.controller_pb2_grpc import ControllerStub
+from ina.rpc.controller_pb2_grpc import ControllerStub, OperatorStub
 
 CALL_TIMEOUT_S = 30.0
+WATCH_TIMEOUT_S = 120.0
 
 
 class Workers:
-    """A client of one controller; each join runs in a thread of its own."""
+    """A client of one controller; each join runs in a thread of its own.
 
-    def __init__(self, stub: ControllerStub, pool: ThreadPoolExecutor) -> None:
+    It keeps the member keys that joins were answered with, for the calls that need them.
+    """
+
+    def __init__(
+        self, stub: ControllerStub, operator: OperatorStub, pool: ThreadPoolExecutor
+    ) -> None:
         self.stub = stub
+        self.operator = operator
+        self.keys: dict[tuple[str, int, int], bytes] = {}
+        """By (job name, epoch, rank)."""
         self._pool = pool
 
-    def create(self, name: str, world_size: int, slots: int = 0) -> pb2.CreateJobReply:
-        request = pb2.CreateJobRequest(name=name, world_size=world_size, slots=slots)
+    def create(
+        self,
+        name: str,
+        world_size: int,
+        slots: int = 0,
+        *,
+        tenant: str = "",
+        priority: int = 0,
+        token: str = "",
+    ) -> pb2.CreateJobReply:
+        request = pb2.CreateJobRequest(
+            name=name,
+            world_size=world_size,
+            slots=slots,
+            tenant=tenant,
+            priority=priority,
+            token=token,
+        )
         return self.stub.CreateJob(request, timeout=CALL_TIMEOUT_S)
 
     def join(
@@ -33,6 +60,7 @@ class Workers:
         host: str = "127.0.0.1",
         udp_port: int | None = None,
         timeout_s: float = 20.0,
+        token: str = "",
     ) -> Future[pb2.JoinReply]:
         request = pb2.JoinRequest(
             name=name,
@@ -40,8 +68,9 @@ class Workers:
             host=host,
             udp_port=4000 + rank if udp_port is None else udp_port,
             timeout_s=timeout_s,
+            token=token,
         )
-        return self._pool.submit(self.stub.Join, request, timeout=CALL_TIMEOUT_S)
+        return self._pool.submit(self._join, request)
 
     def run_job(self, name: str, world_size: int, first_udp_port: int = 4000) -> pb2.JoinReply:
         """Creates a job and joins all its ranks."""
@@ -54,17 +83,88 @@ class Workers:
         return replies[0]
 
     def leave(self, name: str, rank: int, epoch: int) -> None:
-        request = pb2.LeaveRequest(name=name, rank=rank, epoch=epoch)
+        key = self.keys[name, epoch, rank]
+        request = pb2.LeaveRequest(name=name, rank=rank, epoch=epoch, member_key=key)
         self.stub.Leave(request, timeout=CALL_TIMEOUT_S)
 
+    def heartbeat(
+        self, name: str, rank: int, epoch: int, progress: pb2.Progress | None = None
+    ) -> pb2.HeartbeatReply:
+        request = pb2.HeartbeatRequest(
+            name=name,
+            rank=rank,
+            epoch=epoch,
+            member_key=self.keys[name, epoch, rank],
+            progress=progress,
+        )
+        return self.stub.Heartbeat(request, timeout=CALL_TIMEOUT_S)
+
+    @contextmanager
+    def alive(self, name: str, ranks: Iterable[int], epoch: int) -> Iterator[None]:
+        """Heartbeats for these ranks meanwhile, as long as their job goes on."""
+        stop = threading.Event()
+
+        def beat(rank: int) -> None:
+            wait_s = 0.0
+            while not stop.wait(wait_s):
+                try:
+                    wait_s = self.heartbeat(name, rank, epoch).lease_s / 10
+                except grpc.RpcError as error:
+                    if error.code() is not grpc.StatusCode.NOT_FOUND:
+                        raise
+                    return
+
+        beats = [self._pool.submit(beat, rank) for rank in ranks]
+        try:
+            yield
+        finally:
+            stop.set()
+            for done in beats:
+                done.result()
+
+    @contextmanager
+    def watch(self, name: str, rank: int, epoch: int) -> Iterator[Iterator[pb2.JobEvent]]:
+        """A worker's stream of events, open; leaving the block breaks it."""
+        key = self.keys[name, epoch, rank]
+        request = pb2.WatchRequest(name=name, rank=rank, epoch=epoch, member_key=key)
+        stream: Any = self.stub.Watch(request, timeout=WATCH_TIMEOUT_S)
+        try:
+            stream.initial_metadata()  # the controller has taken it
+            yield stream
+        finally:
+            stream.cancel()
+
+    @contextmanager
+    def watch_jobs(self, name: str = "") -> Iterator[Iterator[pb2.JobEvent]]:
+        """An operator's stream of events, open."""
+        request = pb2.WatchJobsRequest(name=name)
+        stream: Any = self.operator.WatchJobs(request, timeout=WATCH_TIMEOUT_S)
+        try:
+            stream.initial_metadata()
+            yield stream
+        finally:
+            stream.cancel()
+
     def jobs(self) -> list[pb2.Job]:
-        return list(self.stub.ListJobs(pb2.ListJobsRequest(), timeout=CALL_TIMEOUT_S).jobs)
+        return list(self.operator.ListJobs(pb2.ListJobsRequest(), timeout=CALL_TIMEOUT_S).jobs)
 
     def show(self) -> pb2.ShowSwitchReply:
-        return self.stub.ShowSwitch(pb2.ShowSwitchRequest(), timeout=CALL_TIMEOUT_S)
+        return self.operator.ShowSwitch(pb2.ShowSwitchRequest(), timeout=CALL_TIMEOUT_S)
+
+    def show_job(self, name: str) -> pb2.ShowJobReply:
+        return self.operator.ShowJob(pb2.ShowJobRequest(name=name), timeout=CALL_TIMEOUT_S)
+
+    def evict(self, name: str, reason: str = "") -> pb2.EvictJobReply:
+        request = pb2.EvictJobRequest(name=name, reason=reason)
+        return self.operator.EvictJob(request, timeout=CALL_TIMEOUT_S)
+
+    def _join(self, request: pb2.JoinRequest) -> pb2.JoinReply:
+        reply = self.stub.Join(request, timeout=CALL_TIMEOUT_S)
+        self.keys[request.name, reply.epoch, request.rank] = reply.member_key
+        return reply
 
 
 @contextmanager
 def workers_of(address: str) -> Iterator[Workers]:
     with grpc.insecure_channel(address) as channel, ThreadPoolExecutor(64) as pool:
-        yield Workers(ControllerStub(channel), pool)
+        yield Workers(ControllerStub(channel), OperatorStub(channel), pool)

@@ -50,7 +50,13 @@ class _Event:
 
 
 def worker_config(
-    rank: int, world_size: int, slots: int, values: int, stall_s: float = 60.0, first_seq: int = 0
+    rank: int,
+    world_size: int,
+    slots: int,
+    values: int,
+    stall_s: float = 60.0,
+    first_seq: int = 0,
+    keep_results: bool = False,
 ) -> WorkerConfig:
     return WorkerConfig(
         job=JOB,
@@ -62,6 +68,7 @@ def worker_config(
         stall_timeout_ns=int(stall_s * SECOND),
         rto=RtoLimits(),
         first_seq=first_seq,
+        keep_results=keep_results,
     )
 
 
@@ -78,13 +85,22 @@ class Network:
         seed: int = 0,
         in_flight: Sequence[int] | None = None,
         first_seq: int = 0,
+        keep_results: bool = False,
     ) -> None:
         self.link = link or Link()
         self.random = random.Random(seed)
         limits = in_flight or [0] * world_size
         self.workers = [
             WorkerCore(
-                worker_config(rank, world_size, slots, values, first_seq=first_seq), limits[rank]
+                worker_config(
+                    rank,
+                    world_size,
+                    slots,
+                    values,
+                    first_seq=first_seq,
+                    keep_results=keep_results,
+                ),
+                limits[rank],
             )
             for rank in range(world_size)
         ]
@@ -92,6 +108,7 @@ class Network:
         self.endpoints = tuple(Endpoint(rank, rank, 1000 + rank) for rank in range(world_size))
         self.model.install(Job(JOB, EPOCH, 0, slots, self.endpoints))
         self.now_ns = 0
+        self.frozen: set[int] = set()  # ranks that neither send nor receive any more
         self.done: list[list[int]] = [[] for _ in range(world_size)]
         self._events: list[_Event] = []
         self._order = 0
@@ -121,18 +138,35 @@ class Network:
             self._transmit()
             self._advance(600.0)
 
+    def step(self) -> None:
+        """Send what is due, then go on to the next thing that happens, if anything does."""
+        self._transmit()
+        if self._times():
+            self._advance(600.0)
+
     def _transmit(self) -> None:
         for rank, worker in enumerate(self.workers):
+            if rank in self.frozen:
+                continue
             while packets := worker.poll_transmit(self.now_ns):
                 for packet in packets:
                     self._carry(-1, rank, packet)
             self.done[rank] += worker.take_completions()
 
-    def _advance(self, limit_s: float) -> None:
-        deadlines = [worker.next_deadline_ns(self.now_ns) for worker in self.workers]
+    def _times(self) -> list[int]:
+        """When something happens next, for each that something happens to."""
+        deadlines = [
+            worker.next_deadline_ns(self.now_ns)
+            for rank, worker in enumerate(self.workers)
+            if rank not in self.frozen
+        ]
         times = [at_ns for at_ns in deadlines if at_ns is not None]
         if self._events:
             times.append(self._events[0].at_ns)
+        return times
+
+    def _advance(self, limit_s: float) -> None:
+        times = self._times()
         assert times, "nothing is under way, but not all is done"
         self.now_ns = max(self.now_ns, min(times))
         assert self.now_ns < limit_s * SECOND, "no end in sight"
@@ -140,6 +174,8 @@ class Network:
             self._deliver(heapq.heappop(self._events))
 
     def _deliver(self, event: _Event) -> None:
+        if event.receiver in self.frozen:
+            return
         if event.receiver >= 0:
             self.workers[event.receiver].on_result(event.payload, self.now_ns)
             return

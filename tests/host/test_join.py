@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Iterator
 from concurrent import futures
-from typing import Any
 
-import grpc
 import numpy as np
 import pytest
 
+from ina.errors import InvalidInputError
 from ina.host import (
     ControllerError,
     ControllerTimeoutError,
@@ -20,72 +18,14 @@ from ina.host import (
     TransportError,
     WorldSizeError,
 )
-from ina.protocol.switch_model import Endpoint, Job
-from ina.rpc import controller_pb2 as pb2
-from ina.rpc import controller_pb2_grpc as rpc
+from tests.host.fake_controller import EPOCH, FakeController
 from tests.host.udp_model import UdpModel, closing
-
-JOB, EPOCH = 3, 0x2_0001
-
-
-# The generated stubs are typed for grpc.aio only.
-Servicer: Any = rpc.ControllerServicer
-register: Any = rpc.add_ControllerServicer_to_server
-
-
-class FakeController(Servicer):  # type: ignore[misc]
-    """Programs the switch model once all workers have joined."""
-
-    def __init__(self, switch: UdpModel) -> None:
-        self.switch = switch
-        self.switch_host = switch.address[0]
-        self.world_size = 0
-        self.joined: dict[int, pb2.JoinRequest] = {}
-        self.left: list[tuple[int, int]] = []
-
-    def CreateJob(self, request: pb2.CreateJobRequest, context: Any) -> pb2.CreateJobReply:  # noqa: N802
-        if self.world_size not in (0, request.world_size):
-            context.abort(grpc.StatusCode.ALREADY_EXISTS, "the job has\nanother size")
-        self.world_size = request.world_size
-        return pb2.CreateJobReply(
-            job=JOB,
-            switch_host=self.switch_host,
-            switch_udp_port=self.switch.address[1],
-            values_per_packet=self.switch.values,
-            slots=request.slots or self.switch.slots,
-        )
-
-    def Join(self, request: pb2.JoinRequest, context: Any) -> pb2.JoinReply:  # noqa: N802
-        self.joined[request.rank] = request
-        if len(self.joined) == self.world_size:
-            workers = tuple(
-                Endpoint(0, 0, worker.udp_port) for _, worker in sorted(self.joined.items())
-            )
-            self.switch.model.install(Job(JOB, EPOCH, 0, self.switch.slots, workers))
-        while len(self.joined) < self.world_size:
-            if context.time_remaining() < 5.0:  # the client's grace is over
-                context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "rank 1 is missing")
-            time.sleep(0.01)
-        return pb2.JoinReply(
-            job=JOB, epoch=EPOCH, world_size=self.world_size, slots=self.switch.slots
-        )
-
-    def Leave(self, request: pb2.LeaveRequest, context: Any) -> pb2.LeaveReply:  # noqa: N802
-        self.left.append((request.rank, request.epoch))
-        return pb2.LeaveReply()
 
 
 @pytest.fixture
 def controller() -> Iterator[tuple[str, FakeController]]:
-    with UdpModel() as switch:
-        fake = FakeController(switch)
-        with futures.ThreadPoolExecutor(8) as pool:
-            server = grpc.server(pool)
-            register(fake, server)
-            port = server.add_insecure_port("127.0.0.1:0")
-            server.start()
-            yield f"127.0.0.1:{port}", fake
-            server.stop(None).wait(10)
+    with UdpModel() as switch, FakeController(switch) as fake:
+        yield fake.address, fake
 
 
 def test_workers_join_reduce_and_leave(controller: tuple[str, FakeController]) -> None:
@@ -160,3 +100,92 @@ def test_no_controller_at_the_address() -> None:
 def test_33_workers_are_refused_before_anything_is_sent() -> None:
     with pytest.raises(WorldSizeError, match="33"):
         Session.join("127.0.0.1:1", "digits", 0, 33)
+
+
+def test_what_the_worker_wishes_reaches_the_controller(
+    controller: tuple[str, FakeController],
+) -> None:
+    address, fake = controller
+    with Session.join(
+        address, "digits", 0, 1, token="t0ken", tenant="vision", priority=3, slots=64
+    ):
+        pass
+    (created,) = fake.created
+    assert (created.token, created.tenant, created.priority) == ("t0ken", "vision", 3)
+    assert fake.joined[0].token == "t0ken"
+
+
+def test_the_controllers_window_limits_the_packets_in_flight(
+    controller: tuple[str, FakeController],
+) -> None:
+    address, fake = controller
+    fake.window = 3
+    with Session.join(address, "digits", 0, 1) as session:
+        session.all_reduce(np.ones(1000, np.float32))
+        stats = session.stats()
+    assert (stats.window, stats.in_flight_limit) == (32, 3)
+
+
+def test_a_controller_that_comes_late_is_waited_for(controller: tuple[str, FakeController]) -> None:
+    address, fake = controller
+    fake.stop()
+    with futures.ThreadPoolExecutor(1) as pool:
+        joining = pool.submit(Session.join, address, "digits", 0, 1)
+        assert not futures.wait([joining], 0.3).done
+        fake.start()
+        joining.result(30).close()
+
+
+def test_a_controller_killed_while_workers_join_is_joined_again(
+    controller: tuple[str, FakeController],
+) -> None:
+    address, fake = controller
+    with futures.ThreadPoolExecutor(2) as pool:
+        first = pool.submit(Session.join, address, "digits", 0, 2)
+        fake.until(lambda: 0 in fake.joined)
+        fake.stop()
+        fake.joined.clear()  # nothing of it is stored before all are there
+        fake.start()
+        second = pool.submit(Session.join, address, "digits", 1, 2)
+        with closing([first.result(60), second.result(60)]) as sessions:
+            handles = [s.all_reduce(np.ones(300, np.int32), async_op=True) for s in sessions]
+            assert all((handle.wait(30) == 2).all() for handle in handles)
+    assert len(fake.created) == 3
+
+
+def test_a_standby_is_passed_over(controller: tuple[str, FakeController]) -> None:
+    address, fake = controller
+    with FakeController(fake.switch) as standby:
+        standby.standby = True
+        with Session.join(f"{standby.address}, {address}", "digits", 0, 1) as session:
+            assert (session.all_reduce(np.ones(3, np.int32)) == 1).all()
+        with pytest.raises(ControllerTimeoutError, match=r"standby: .*tried for 0\.3 s"):
+            Session.join(standby.address, "digits", 0, 1, timeout_s=0.3)
+    assert standby.created == []
+
+
+def test_no_address_at_all() -> None:
+    with pytest.raises(InvalidInputError, match="host:port is needed"):
+        Session.join(" , ", "digits", 0, 1)
+
+
+def test_a_job_that_ends_between_create_and_join_is_created_again(
+    controller: tuple[str, FakeController],
+) -> None:
+    address, fake = controller
+    fake.forgets = 2
+    with Session.join(address, "digits", 0, 1) as session:
+        assert (session.all_reduce(np.ones(3, np.int32)) == 1).all()
+    assert len(fake.created) == 3
+
+
+def test_leaving_finds_the_controller_that_has_taken_over(
+    controller: tuple[str, FakeController],
+) -> None:
+    address, fake = controller
+    with FakeController(fake.switch) as former:
+        session = Session.join(f"{former.address},{address}", "digits", 0, 1)
+        former.standby = True
+        session.close()
+    assert former.left == []
+    assert fake.left == [(0, EPOCH)]

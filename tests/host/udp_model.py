@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ina.host import Session, Ticket
+from ina.host.fate import OnFailure
 from ina.host.udp import open_socket
 from ina.protocol.codec import encode
 from ina.protocol.switch_model import Endpoint, Job, SwitchModel
@@ -48,16 +49,32 @@ class UdpModel:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Be gone: its address refuses. Idempotent."""
         self._stopping.set()
         self._thread.join()
         self._socket.close()
 
-    def sessions(self, count: int, *, op_timeout_s: float = 30.0, job: int = 7) -> list[Session]:
+    def sessions(
+        self,
+        count: int,
+        *,
+        op_timeout_s: float = 30.0,
+        job: int = 7,
+        recoverable: bool = False,
+        on_failure: OnFailure | None = None,
+    ) -> list[Session]:
         sockets = [open_socket(*self.address, "127.0.0.1") for _ in range(count)]
         self.install(job, 1, sockets)
         return [
             Session.direct(
-                self.ticket(job, 1, rank, count), sockets[rank], op_timeout_s=op_timeout_s
+                self.ticket(job, 1, rank, count),
+                sockets[rank],
+                op_timeout_s=op_timeout_s,
+                recoverable=recoverable,
+                on_failure=on_failure,
             )
             for rank in range(count)
         ]

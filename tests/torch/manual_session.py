@@ -31,6 +31,8 @@ class ManualHandle:
 
     def finish(self, result: bytes = b"", error: BaseException | None = None) -> None:
         """Write ``result`` where the session was told to, and complete from another thread."""
+        if self._done:
+            return
         assert len(result) in (0, self.n_bytes)
         ctypes.memmove(self.pointer, result, len(result))
         self._error, self._done = error, True
@@ -75,6 +77,11 @@ class ManualSession:
 
     def stats(self) -> Any:
         return ManualStats(packets_sent=len(self.handles))
+
+    def fail(self, error: Exception) -> None:
+        """Like a session: what is under way ends, what comes fails."""
+        for handle in self.handles:
+            handle.finish(error=error)
 
     def close(self) -> None:
         self.closed = True

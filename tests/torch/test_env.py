@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ina.torch import env
+from ina.torch import Options, env
 from ina.torch.env import Settings
+from ina.torch.errors import SettingError
 
 _PAGE = Path(__file__).parents[2] / "docs" / "pytorch.md"
 
@@ -21,6 +22,10 @@ def test_defaults() -> None:
 def test_all_set(tmp_path: Path) -> None:
     environ = {
         "INA_JOB": "mine",
+        "INA_JOB_TOKEN": "secret",
+        "INA_TENANT": "vision",
+        "INA_PRIORITY": "-3",
+        "INA_ON_SWITCH_LOSS": "fallback",
         "INA_HOST": "10.0.0.1",
         "INA_VALUES": "64",
         "INA_LOSS_RATE": "0.25",
@@ -29,9 +34,29 @@ def test_all_set(tmp_path: Path) -> None:
         "INA_LEAVE_TIMEOUT_S": "2.5",
     }
     assert Settings.from_environ(environ) == Settings(
-        None, "mine", "10.0.0.1", 64, 0.25, 7, tmp_path, 2.5
+        job="mine",
+        token="secret",
+        tenant="vision",
+        priority=-3,
+        on_switch_loss="fallback",
+        host="10.0.0.1",
+        values=64,
+        loss_rate=0.25,
+        loss_seed=7,
+        stats_dir=tmp_path,
+        leave_timeout_s=2.5,
     )
     assert Settings.from_environ({"INA_CONTROLLER": "host:99"}).controller == "host:99"
+    several = {"INA_CONTROLLER": "one:99,10.0.0.2:98"}
+    assert Settings.from_environ(several).controller == "one:99,10.0.0.2:98"
+
+
+def test_options_go_before_the_environment() -> None:
+    settings = Settings.from_environ({"INA_TENANT": "vision", "INA_PRIORITY": "4"})
+    over = Options(on_switch_loss="fallback", priority=0).over(settings)
+    assert over == Settings(tenant="vision", priority=0, on_switch_loss="fallback")
+    with pytest.raises(SettingError, match="on_switch_loss=panic: want error or fallback"):
+        Options(on_switch_loss="panic")
 
 
 def test_unknown_name_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:

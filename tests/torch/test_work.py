@@ -17,7 +17,7 @@ from torch.distributed.distributed_c10d import _coalescing_manager
 from torch.nn.parallel import DistributedDataParallel
 
 import ina.torch
-from ina.torch import errors, process_group
+from ina.torch import errors, member
 from tests.torch.manual_session import ManualSession
 
 
@@ -31,7 +31,7 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[ManualSession]:
         def join(*_: object, **__: object) -> ManualSession:
             return manual
 
-    monkeypatch.setattr(process_group, "Session", Joins)
+    monkeypatch.setattr(member, "Session", Joins)
     monkeypatch.setenv("INA_CONTROLLER", "127.0.0.1:1")
     dist.init_process_group(
         "ina", store=HashStore(), rank=0, world_size=1, timeout=timedelta(seconds=20)
@@ -202,7 +202,7 @@ def test_fallback_is_said_once_and_counted(
         " and AVG only",
         "ina: all_reduce SUM of float64 in group 0 goes through Gloo because the network sums"
         " int32, float32, float16, bfloat16",
-        "ina: barrier in group 0 goes through Gloo because the network does all_reduce only",
+        "ina: barrier in group 0 goes through Gloo because the network only sums",
     ]
     assert [record.levelno for record in caplog.records] == [30, 30, 20]
     stats = ina.torch.stats()

@@ -16,8 +16,8 @@ from ina.switch.p4runtime.status import (
     unimplemented,
 )
 
-MAX_CLIENTS = 16
-"""Open streams of one role; each holds two threads."""
+MAX_ROLES = 64
+"""Names of roles: what is known of one (its highest election id) is never forgotten."""
 
 
 @dataclass(eq=False)
@@ -27,6 +27,8 @@ class Client:
     send: Callable[[p4r.StreamMessageResponse], None]
     role: str | None = None  # None: has not introduced itself yet
     election_id: int | None = None
+    gone: bool = False
+    """Its stream has ended; what it sent just before may still be on its way here."""
 
 
 @dataclass
@@ -45,6 +47,8 @@ class Arbitration:
 
     def update(self, client: Client, message: p4r.MasterArbitrationUpdate) -> None:
         """Take in a client's (new) election id and notify; a StatusError ends its stream."""
+        if client.gone:
+            raise StatusError(rpc_code.CANCELLED, "the stream has ended")
         if client.role is None:
             if message.device_id != self._device_id:
                 raise not_found(f"no device {message.device_id}; this is {self._device_id}")
@@ -52,6 +56,8 @@ class Arbitration:
             raise precondition("device_id and role cannot change in a stream")
         if message.role.HasField("config"):
             raise unimplemented("role configuration")
+        if len(self._roles) >= MAX_ROLES and message.role.name not in self._roles:
+            raise StatusError(rpc_code.RESOURCE_EXHAUSTED, f"{MAX_ROLES} roles are known already")
         role = self._roles.setdefault(message.role.name, _Role())
         election_id = U128.decode(message.election_id) if message.HasField("election_id") else None
         if election_id is not None and any(
@@ -60,10 +66,6 @@ class Arbitration:
             # finsy goes on as a backup when it reads "election id ... used".
             raise invalid(f"election id {election_id} is already used by another client")
         if client.role is None:
-            if len(role.clients) >= MAX_CLIENTS:
-                raise StatusError(
-                    rpc_code.RESOURCE_EXHAUSTED, f"{MAX_CLIENTS} clients are connected already"
-                )
             client.role = message.role.name
             role.clients.append(client)
         client.election_id = election_id
@@ -80,6 +82,7 @@ class Arbitration:
 
     def leave(self, client: Client) -> None:
         """The client's stream has ended. Nobody is primary until somebody asks again."""
+        client.gone = True
         if client.role is None:
             return
         role = self._roles[client.role]

@@ -196,7 +196,9 @@ def _table(
         fields.append(_field(match.id, match.name, match.bitwidth, name, kind))
     refs = {}
     for ref in info.action_refs:
-        schema = actions[ref.id]
+        schema = actions.get(ref.id)
+        if schema is None:
+            raise invalid(f"P4Info: table {name} names action {ref.id}, which P4Info does not have")
         action = table.action(schema.name)
         if action is None:
             raise _mismatch(f"action {schema.name} in table {name}")

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 import grpc
 from finsy.proto import p4r, p4r_grpc, rpc_code
 
+from ina.rpc.limits import address_of
 from ina.switch.p4runtime.arbitration import Client
 from ina.switch.p4runtime.device import Device
 from ina.switch.p4runtime.status import StatusError, abort, abort_batch, unimplemented
+from ina.switch.p4runtime.streams import StreamLimit
 
 API_VERSION = "1.4.1"
 MAX_QUEUED_RESPONSES = 4096
@@ -25,6 +27,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
 
     def __init__(self, device: Device) -> None:
         self._device = device
+        self._limit = StreamLimit()
         self._sessions: weakref.WeakSet[_Session] = weakref.WeakSet()
 
     def close(self) -> None:
@@ -98,16 +101,26 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         context: grpc.ServicerContext,
     ) -> Iterator[p4r.StreamMessageResponse]:
         """A client's session: arbitration, packets in and out."""
-        session = _Session(self._device, request_iterator)
+        session = _Session(self._device, request_iterator, address_of(context.peer()))
+        try:
+            self._limit.enter(session)
+        except StatusError as error:
+            abort(context, error)
         self._sessions.add(session)
-        context.add_callback(session.end)
-        yield from session.responses(context)
+        try:
+            context.add_callback(session.end)
+            yield from session.responses(context)
+        finally:
+            self._limit.leave(session)
 
 
 class _Session:
     """One stream. A thread of its own takes in requests, since gRPC's yields the responses."""
 
-    def __init__(self, device: Device, requests: Iterator[p4r.StreamMessageRequest]) -> None:
+    def __init__(
+        self, device: Device, requests: Iterator[p4r.StreamMessageRequest], peer: str
+    ) -> None:
+        self.peer = peer
         self._device = device
         self._requests = requests
         # A response; an error that ends the stream; None: the client is gone.
@@ -128,6 +141,15 @@ class _Session:
                 yield item
         finally:
             self._device.leave(self._client)
+
+    @property
+    def introduced(self) -> bool:
+        """See :class:`~ina.switch.p4runtime.streams.Stream`."""
+        return self._client.role is not None
+
+    def expel(self, why: StatusError) -> None:
+        """See :class:`~ina.switch.p4runtime.streams.Stream`."""
+        self._queue.put(why)
 
     def end(self) -> None:
         """The RPC is over, for whatever reason."""

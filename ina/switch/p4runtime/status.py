@@ -19,6 +19,8 @@ from ina.switch.errors import (
 _MAX_DETAILS_BYTES = 6000
 """gRPC clients refuse more than 8 KiB of metadata unless told otherwise."""
 
+_MAX_MESSAGE_CHARS = 1000
+
 DETAILS_KEY = "grpc-status-details-bin"
 """Trailing metadata in which gRPC carries a google.rpc.Status."""
 
@@ -29,6 +31,11 @@ class StatusError(InaError):
     """A request, or one update of it, is refused: a google.rpc code and a one-line reason."""
 
     def __init__(self, code: int, message: str) -> None:
+        # Messages quote the client's names: one line, no terminal escapes, no page of them.
+        if not message.isprintable():
+            message = message.encode("unicode_escape").decode()
+        if len(message) > _MAX_MESSAGE_CHARS:
+            message = message[:_MAX_MESSAGE_CHARS] + "..."
         super().__init__(message)
         self.code = code
 

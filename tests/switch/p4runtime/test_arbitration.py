@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from finsy.proto import p4r, rpc_code
+from finsy.proto import U128, p4r, rpc_code
 
+from ina.switch.p4runtime.arbitration import Arbitration, Client
+from ina.switch.p4runtime.status import StatusError
 from tests.switch.p4runtime.client import entry, exact, features_config, update
 from tests.switch.p4runtime.conftest import Connect, refused
 
@@ -135,3 +137,16 @@ def test_other_devices_are_not_found(connect: Connect) -> None:
     refused(
         lambda: list(client.stub.Read(p4r.ReadRequest(device_id=7), timeout=5)), rpc_code.NOT_FOUND
     )
+
+
+def test_an_id_that_arrives_after_its_stream_has_ended_is_nobody_s() -> None:
+    arbitration = Arbitration(1)
+    message = p4r.MasterArbitrationUpdate(device_id=1, election_id=U128.encode(5))
+    late = Client(send=lambda _: None)
+    arbitration.leave(late)
+    with pytest.raises(StatusError, match="the stream has ended"):
+        arbitration.update(late, message)
+    heard: list[p4r.StreamMessageResponse] = []
+    again = Client(send=heard.append)
+    arbitration.update(again, message)
+    assert heard[-1].arbitration.status.code == rpc_code.OK

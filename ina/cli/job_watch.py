@@ -1,0 +1,138 @@
+"""``ina job watch``: what happens to jobs, as it happens, and who is missing."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, Protocol
+
+import msgspec
+from rich.console import Console
+from rich.live import Live
+
+from ina.cli.job_follow import follow
+from ina.cli.job_view import event_line, jobs_table, stall_text
+from ina.cli.messages import plain
+from ina.cli.output import console
+from ina.errors import InaError
+from ina.rpc import controller_pb2 as pb2
+
+
+class View(Protocol):
+    """Where what was seen is shown."""
+
+    def event(self, event: pb2.JobEvent) -> None:
+        """Something happened."""
+
+    def jobs(self, jobs: list[pb2.Job]) -> None:
+        """The jobs as they are now; comes every second."""
+
+    def trouble(self, error: InaError) -> None:
+        """The controller is away."""
+
+
+def watch(controllers: str, name: str, *, for_s: float, json: bool) -> None:
+    """Shows what :func:`follow` yields until the named job ends, or for ``for_s`` (0: no end)."""
+    end_s = time.monotonic() + for_s if for_s else None
+    out = console()
+    if not json and out.is_terminal:
+        with Live(console=out, auto_refresh=False) as live:
+            _show(controllers, name, end_s, _Terminal(live))
+    else:
+        _show(controllers, name, end_s, _Json() if json else _Lines(out))
+
+
+def _show(controllers: str, name: str, end_s: float | None, view: View) -> None:
+    for seen in follow(controllers, name):
+        if isinstance(seen, pb2.JobEvent):
+            view.event(seen)
+            if name and seen.name == name and seen.kind == pb2.JOB_ENDED:
+                view.jobs([])
+                return
+        elif isinstance(seen, InaError):
+            view.trouble(seen)
+        else:
+            view.jobs(seen)
+        if end_s is not None and time.monotonic() >= end_s:
+            return
+
+
+class _Changes:
+    """Which jobs stand still, or wait for others, since the last look."""
+
+    def __init__(self) -> None:
+        self._stalls: dict[str, tuple[int, tuple[int, ...]]] = {}
+
+    def stalls(self, jobs: list[pb2.Job]) -> list[pb2.Job]:
+        """Jobs whose stall is new or has changed."""
+        now = {
+            job.name: (job.stall.seq, tuple(job.stall.missing))
+            for job in jobs
+            if job.HasField("stall")
+        }
+        changed = [job for job in jobs if now.get(job.name) != self._stalls.get(job.name)]
+        self._stalls = now
+        return [job for job in changed if job.name in now]
+
+
+class _Lines:
+    """A line an event; another when who is missing changes."""
+
+    def __init__(self, out: Console) -> None:
+        self._out = out
+        self._changes = _Changes()
+        self._first = True
+
+    def event(self, event: pb2.JobEvent) -> None:
+        self._out.print(event_line(event))
+
+    def jobs(self, jobs: list[pb2.Job]) -> None:
+        if self._first:
+            self._out.print(jobs_table(jobs) if jobs else "no jobs")
+            self._first = False
+        for job in self._changes.stalls(jobs):
+            now_s = time.time()
+            at = time.strftime("%H:%M:%S", time.localtime(now_s))
+            self._out.print(f"{at}  {job.name}  missing: {stall_text(job, (), now_s)}")
+
+    def trouble(self, error: InaError) -> None:
+        print(f"trying again: {error}", file=sys.stderr)
+
+
+class _Terminal(_Lines):
+    """Events scroll above a table of the jobs that is kept up to date."""
+
+    def __init__(self, live: Live) -> None:
+        super().__init__(live.console)
+        self._live = live
+
+    def jobs(self, jobs: list[pb2.Job]) -> None:
+        self._live.update(jobs_table(jobs) if jobs else "no jobs", refresh=True)
+
+    def trouble(self, error: InaError) -> None:
+        self._live.update(f"trying again: {error}", refresh=True)
+
+
+class _Json:
+    """A document a line: ``{"event": ...}``, ``{"stall": ...}``, ``{"away": "..."}``."""
+
+    def __init__(self) -> None:
+        self._changes = _Changes()
+        self._first = True
+
+    def event(self, event: pb2.JobEvent) -> None:
+        self._put({"event": plain(event)})
+
+    def jobs(self, jobs: list[pb2.Job]) -> None:
+        if self._first:
+            self._put({"jobs": [plain(job) for job in jobs]})
+            self._first = False
+        for job in self._changes.stalls(jobs):
+            self._put({"stall": {"name": job.name, **plain(job.stall)}})
+
+    def trouble(self, error: InaError) -> None:
+        self._put({"away": str(error)})
+
+    def _put(self, document: dict[str, Any]) -> None:
+        sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
+        sys.stdout.flush()

@@ -1,0 +1,75 @@
+"""Who may run what: tenants, their quotas, priorities, and whom a job may push out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from ina.controller.config import TenantConfig
+from ina.controller.errors import NoRoomError, TenantError
+from ina.controller.jobs import Job
+
+DEFAULT_TENANT = "default"
+
+
+class Admission:
+    """The rules. Without any tenant every name is one, without limits."""
+
+    def __init__(self, tenants: Mapping[str, TenantConfig], *, preempt: bool = False) -> None:
+        self._tenants = dict(tenants)
+        self.preempt = preempt
+        """Whether a job may push out others of lower priority."""
+
+    def tenant(self, job: str, asked: str) -> str:
+        """The tenant's name. Raises :class:`TenantError` if others are configured and it is not."""
+        name = asked or DEFAULT_TENANT
+        if self._tenants and name not in self._tenants:
+            raise TenantError(f"job {job!r}: no tenant is called {name!r}")
+        return name
+
+    def priority(self, tenant: str, asked: int) -> int:
+        """What the tenant may have of the priority that was asked for."""
+        limits = self._tenants.get(tenant)
+        return asked if limits is None else min(asked, limits.max_priority)
+
+    def check_quota(
+        self, job: str, tenant: str, slots: int, workers: int, jobs: Iterable[Job]
+    ) -> None:
+        """Raises :class:`NoRoomError` if one more job would be more than the tenant may have."""
+        limits = self._tenants.get(tenant)
+        if limits is None:
+            return
+        own = [other for other in jobs if other.tenant == tenant]
+        for what, limit, used, wanted in (
+            ("jobs", limits.jobs, len(own), 1),
+            ("slots", limits.slots, sum(other.memory.reserved for other in own), slots),
+            ("workers", limits.workers, sum(other.world_size for other in own), workers),
+        ):
+            if limit and used + wanted > limit:
+                raise NoRoomError(
+                    f"job {job!r}: tenant {tenant!r} may have {limit} {what} at a time: it has"
+                    f" {used} and this needs {wanted} more"
+                )
+
+    def victims(
+        self, priority: int, jobs: Iterable[Job], fits: Callable[[Sequence[Job]], bool]
+    ) -> list[Job]:
+        """The jobs to end so that one of ``priority`` ``fits``; [] if that cannot be.
+
+        Lowest priority first, of the same the youngest first; none whose end is of no use.
+        """
+        if not self.preempt:
+            return []
+        lower = [job for job in jobs if job.priority < priority]
+        lower.sort(key=lambda job: (job.priority, -job.created_s, job.number))
+        chosen: list[Job] = []
+        for job in lower:
+            chosen.append(job)
+            if fits(chosen):
+                break
+        else:
+            return []
+        for job in reversed(chosen[:-1]):
+            rest = [other for other in chosen if other is not job]
+            if fits(rest):
+                chosen = rest
+        return chosen

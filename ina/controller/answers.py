@@ -1,0 +1,70 @@
+"""Typed errors of the controller as gRPC status codes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+import grpc
+import grpc.aio
+
+from ina.controller.errors import (
+    FencedError,
+    FormerJobError,
+    JobAbortedError,
+    JobConflictError,
+    JobRequestError,
+    JobTokenError,
+    JoinTimeoutError,
+    MemberKeyError,
+    NoRoomError,
+    SlowWatcherError,
+    StandbyError,
+    StoreError,
+    SwitchError,
+    TenantError,
+    UnknownJobError,
+)
+from ina.errors import InaError
+
+_log = logging.getLogger(__name__)
+
+STATUS_CODES: dict[type[InaError], grpc.StatusCode] = {
+    JobRequestError: grpc.StatusCode.INVALID_ARGUMENT,
+    JobConflictError: grpc.StatusCode.ALREADY_EXISTS,
+    UnknownJobError: grpc.StatusCode.NOT_FOUND,
+    NoRoomError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    SlowWatcherError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    JoinTimeoutError: grpc.StatusCode.DEADLINE_EXCEEDED,
+    JobAbortedError: grpc.StatusCode.ABORTED,
+    FormerJobError: grpc.StatusCode.UNAVAILABLE,
+    SwitchError: grpc.StatusCode.UNAVAILABLE,
+    StandbyError: grpc.StatusCode.UNAVAILABLE,
+    StoreError: grpc.StatusCode.UNAVAILABLE,
+    FencedError: grpc.StatusCode.UNAVAILABLE,
+    JobTokenError: grpc.StatusCode.PERMISSION_DENIED,
+    MemberKeyError: grpc.StatusCode.PERMISSION_DENIED,
+    TenantError: grpc.StatusCode.PERMISSION_DENIED,
+}
+
+_T = TypeVar("_T")
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+async def answer(context: Context, work: Awaitable[_T]) -> _T:
+    """The result of ``work``; its error ends the call with a status and one line."""
+    try:
+        return await work
+    except Exception as error:
+        await refuse(context, error)
+    raise AssertionError("refuse raises")
+
+
+async def refuse(context: Context, error: Exception) -> None:
+    """Ends the call with a status and one line; raises gRPC's own exception."""
+    if isinstance(error, InaError):
+        code = STATUS_CODES.get(type(error), grpc.StatusCode.UNKNOWN)
+        await context.abort(code, str(error))
+    _log.error("a call failed", exc_info=error)
+    await context.abort(grpc.StatusCode.INTERNAL, f"{type(error).__name__}: {error}")

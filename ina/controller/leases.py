@@ -1,0 +1,123 @@
+"""Which workers are alive, as far as anybody can tell. No I/O; time is passed in.
+
+A worker is dead when it has not been heard for a lease. Its Watch stream breaks at once when its
+process is killed; then a shorter time is enough, in which a worker whose network hiccuped is heard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+HEARTBEATS_PER_LEASE = 5
+OVERDUE = 2.0
+"""A worker in good health is heard more often than once in so many heartbeats."""
+BROKEN_S = 2.0
+"""A worker whose Watch stream broke has at least so long to be heard again."""
+AWAY_S = 2.0
+"""Not asked for so long, the controller itself was stopped: heartbeats may lie unread."""
+
+FIRST_S = 10.0
+"""Workers that a controller finds when it starts have at least so long to find it."""
+
+
+class Member(NamedTuple):
+    """A worker of one incarnation of a job: epochs are never issued twice."""
+
+    epoch: int
+    rank: int
+
+
+@dataclass
+class _Lease:
+    heard_s: float
+    watches: int = 0
+    broken_s: float | None = None
+    """When its last Watch stream broke, if it has not been heard since."""
+
+
+class LeaseTable:
+    """The leases of all workers. All times are of one monotonic clock, in seconds."""
+
+    def __init__(self, lease_s: float) -> None:
+        self.lease_s = lease_s
+        self.heartbeat_s = lease_s / HEARTBEATS_PER_LEASE
+        # A worker in good health must have said a heartbeat before its time is over.
+        self.broken_s = min(lease_s, max(BROKEN_S, 1.5 * self.heartbeat_s))
+        self._leases: dict[Member, _Lease] = {}
+        self._asked_s: float | None = None
+
+    def __contains__(self, member: Member) -> bool:
+        return member in self._leases
+
+    def renew(self, member: Member, now_s: float) -> None:
+        """The worker was heard; its lease begins if it has none."""
+        lease = self._leases.setdefault(member, _Lease(now_s))
+        lease.heard_s = now_s
+        lease.broken_s = None
+
+    def watch_begins(self, member: Member, now_s: float) -> None:
+        """A Watch stream of the worker began; it may have several for a moment."""
+        self.renew(member, now_s)
+        self._leases[member].watches += 1
+
+    def watch_ends(self, member: Member, now_s: float) -> None:
+        """A Watch stream of the worker broke."""
+        lease = self._leases.get(member)
+        if lease is None:
+            return  # its job has ended
+        lease.watches -= 1
+        if lease.watches == 0:
+            lease.broken_s = now_s
+
+    def keep(self, members: Iterable[Member], now_s: float) -> None:
+        """Forgets all workers but these; those who have no lease get one."""
+        former = self._leases
+        begin_s = now_s
+        if self._asked_s is None:  # a former controller's workers say heartbeats at its pace
+            begin_s += max(0.0, FIRST_S - self.lease_s)
+        self._leases = {member: former.get(member) or _Lease(begin_s) for member in members}
+
+    def lost(self, now_s: float) -> dict[Member, str]:
+        """Whose lease is over, and why. They stay until :meth:`keep` leaves them out."""
+        if self._asked_s is not None and now_s - self._asked_s > AWAY_S:
+            self._prolong(now_s - self._asked_s)
+        self._asked_s = now_s
+        found = {}
+        for member, lease in self._leases.items():
+            if now_s - lease.heard_s >= self.lease_s:
+                found[member] = f"no heartbeat for {self.lease_s:g} s"
+            elif lease.broken_s is not None and now_s - lease.broken_s >= self.broken_s:
+                found[member] = (
+                    f"its connection broke and no heartbeat came for {self.broken_s:g} s"
+                )
+        return found
+
+    def left_s(self, member: Member, now_s: float) -> float:
+        """How long the worker may be silent yet; 0 without a lease."""
+        lease = self._leases.get(member)
+        if lease is None:
+            return 0.0
+        end_s = lease.heard_s + self.lease_s
+        if lease.broken_s is not None:
+            end_s = min(end_s, lease.broken_s + self.broken_s)
+        return max(0.0, end_s - now_s)
+
+    def is_overdue(self, member: Member, now_s: float) -> bool:
+        """Whether the worker should have been heard: it may be dead, and that soon be sure."""
+        lease = self._leases.get(member)
+        if lease is None:
+            return False
+        return lease.broken_s is not None or now_s - lease.heard_s > OVERDUE * self.heartbeat_s
+
+    def is_watching(self, member: Member) -> bool:
+        """Whether a Watch stream of the worker is open."""
+        lease = self._leases.get(member)
+        return lease is not None and lease.watches > 0
+
+    def _prolong(self, by_s: float) -> None:
+        for lease in self._leases.values():
+            lease.heard_s += by_s
+            if lease.broken_s is not None:
+                lease.broken_s += by_s

@@ -1,0 +1,103 @@
+"""Jobs and members as rows. Every function runs in its caller's transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from ipaddress import IPv4Address
+
+from ina.controller.jobs import Endpoint, Job, JobState
+from ina.controller.memory import SlotRange
+
+_JOB_COLUMNS = (
+    "number, name, state, epoch, world_size, first_slot, slots, reserved_slots, tenant, priority,"
+    " window_packets, created_unix_s, token_hash, key_seed"
+)
+
+
+def put_epoch(db: sqlite3.Connection, last: int) -> None:
+    """Sets the last epoch issued."""
+    db.execute("INSERT OR REPLACE INTO last_epoch VALUES (1, ?)", (last,))
+
+
+def put_job(db: sqlite3.Connection, job: Job) -> None:
+    """Inserts or updates a job and its members; see ``Store.save``."""
+    db.execute(
+        f"INSERT INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 14)})"
+        " ON CONFLICT (number) DO UPDATE SET state = excluded.state, epoch = excluded.epoch",
+        (
+            job.number,
+            job.name,
+            job.state.value,
+            job.epoch,
+            job.world_size,
+            job.memory.first,
+            job.memory.slots,
+            job.memory.reserved,
+            job.tenant,
+            job.priority,
+            job.window,
+            job.created_unix_s,
+            job.token_hash,
+            job.key_seed,
+        ),
+    )
+    if job.state is JobState.JOINING:
+        db.execute("DELETE FROM members WHERE job = ?", (job.number,))
+    else:
+        db.execute("UPDATE members SET here = 0 WHERE job = ?", (job.number,))
+    db.executemany(
+        "INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?, ?, 1)",
+        [
+            (job.number, rank, str(at.address), at.udp_port, at.switch_port, at.mac)
+            for rank, at in job.members.items()
+        ],
+    )
+
+
+def get_jobs(db: sqlite3.Connection, now_s: float) -> list[Job]:
+    """Every job by number, without its members."""
+    return [
+        Job(
+            name=name,
+            number=number,
+            world_size=world_size,
+            memory=SlotRange(first_slot, slots, reserved),
+            created_s=now_s,
+            epoch=epoch,
+            state=JobState(state),
+            tenant=tenant,
+            priority=priority,
+            window=window,
+            created_unix_s=created_unix_s,
+            token_hash=token_hash,
+            key_seed=key_seed,
+        )
+        for (
+            number,
+            name,
+            state,
+            epoch,
+            world_size,
+            first_slot,
+            slots,
+            reserved,
+            tenant,
+            priority,
+            window,
+            created_unix_s,
+            token_hash,
+            key_seed,
+        ) in db.execute(f"SELECT {_JOB_COLUMNS} FROM jobs ORDER BY number")
+    ]
+
+
+def get_members(db: sqlite3.Connection, number: int) -> dict[int, tuple[Endpoint, bool]]:
+    """By rank: where each of a job's workers is, and whether it has not left."""
+    return {
+        rank: (Endpoint(IPv4Address(address), udp_port, switch_port, mac), bool(here))
+        for rank, address, udp_port, switch_port, mac, here in db.execute(
+            "SELECT rank, address, udp_port, switch_port, mac, here FROM members WHERE job = ?"
+            " ORDER BY rank",
+            (number,),
+        )
+    }

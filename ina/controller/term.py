@@ -1,0 +1,89 @@
+"""One period in which this controller is primary: everything that is made from the store anew."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+
+from ina.controller.admission import Admission
+from ina.controller.config import Config
+from ina.controller.coordinator import Coordinator
+from ina.controller.epochs import EpochCounter
+from ina.controller.failure_detector import FailureDetector
+from ina.controller.memory import memory_policy
+from ina.controller.operator_service import OperatorService
+from ina.controller.plan import MARK_JOB
+from ina.controller.registry import Registry
+from ina.controller.store import Claim
+from ina.controller.switch_writer import SwitchWriter
+from ina.controller.worker_service import DataPath, WorkerService
+from ina.p4 import names
+
+
+class Term:
+    """The registry, the coordinator and the services, until :meth:`end`."""
+
+    def __init__(
+        self,
+        config: Config,
+        claim: Claim,
+        writer: SwitchWriter,
+        unreachable_s: Callable[[], float],
+    ) -> None:
+        """Takes over the jobs in the store. Raises :class:`StoreError`.
+
+        ``unreachable_s``: for how long the switch could not be reached; 0: it can.
+        """
+        store = claim.store
+        self.claim = claim
+        self.writer = writer
+        self.registry = Registry(
+            memory_policy(config.jobs, names.SLOTS_TOTAL),
+            EpochCounter(store.last_epoch() or 0),
+            range(MARK_JOB + 1, names.JOBS_TOTAL),
+            unjoined_s=config.jobs.unjoined_s,
+            admission=Admission(config.tenants, preempt=config.jobs.preempt),
+            max_window=config.switch.window_limit,
+        )
+        self.coordinator = Coordinator(self.registry, writer, claim)
+        self.detector = FailureDetector(
+            self.coordinator,
+            config.jobs.lease_s,
+            loss_s=config.switch.loss_s,
+            unreachable_s=unreachable_s,
+        )
+        self.controller = WorkerService(self.coordinator, self.detector, _data_path(config))
+        self.operator = OperatorService(self.coordinator, self.detector, writer, program_of(config))
+        self._undo = contextlib.AsyncExitStack()
+
+    async def begin(self, *, fresh: bool) -> None:
+        """Takes over the store's jobs and makes the switch agree; ``fresh``: its pipeline is new.
+
+        Raises :class:`StoreError`, :class:`SwitchError`.
+        """
+        self.coordinator.restore(self.claim.store.load(time.monotonic()))
+        await self.coordinator.reconcile(fresh=fresh)
+        self.detector.start()
+        self._undo.push_async_callback(self.detector.close)
+
+    async def end(self, why: str) -> None:
+        """Ends all calls under way; the switch keeps its entries. ``why`` is told to callers."""
+        await self._undo.aclose()
+        await self.coordinator.close(why)
+
+
+def program_of(config: Config) -> str:
+    """The P4 program and its build, for people."""
+    return f"{names.PROGRAM}, {config.switch.values} values a packet"
+
+
+def _data_path(config: Config) -> DataPath:
+    switch = config.switch
+    return DataPath(
+        switch.data_host,
+        switch.data_udp_port,
+        switch.values,
+        switch.data_port,
+        config.endpoints(),
+    )

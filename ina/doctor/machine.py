@@ -1,0 +1,125 @@
+"""What this machine has of what ina uses, what each part is for, and how to get what is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from ina.doctor.kernel import can_load_xdp, can_make_veth
+
+WANTED_RECEIVE_BUFFER_BYTES = 8 << 20
+"""What a worker asks the kernel for; a smaller grant limits its packets in flight."""
+_RMEM_MAX = Path("/proc/sys/net/core/rmem_max")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing ina uses. ``found`` says which one, or is empty; ``get`` how to get it."""
+
+    name: str
+    found: str
+    used_for: str
+    get: str
+    required: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """ok, MISSING (required) or absent (optional)."""
+        return "ok" if self.found else "MISSING" if self.required else "absent"
+
+
+def examine() -> list[Finding]:
+    """Looks around. Imports nothing heavy; with root it makes a veth pair in a namespace of its own
+    and asks the kernel to check a two-instruction XDP program, and leaves neither behind."""
+    return [*_core(), *_p4(), *_network(), *_training()]
+
+
+def _core() -> Iterator[Finding]:
+    spec = importlib.util.find_spec("ina._native")
+    native = (spec and spec.origin) or ""
+    yield Finding("python", platform.python_version(), "everything", "Python 3.10+", required=True)
+    yield Finding(
+        "native extension", native, "hosts, ports", "pip install ina, or: make venv", required=True
+    )
+    compiler = _tool(os.environ.get("INA_CC") or "cc")
+    yield Finding(
+        "C compiler", compiler, "the soft switch", "apt install gcc libc6-dev", required=True
+    )
+    cxx = _tool(os.environ.get("CXX") or "c++")
+    yield Finding("C++ compiler", cxx, "building ina from source", "apt install g++")
+
+
+def _p4() -> Iterator[Finding]:
+    p4lang = "build it from github.com/p4lang and put it on PATH"
+    p4c = _tool(os.environ.get("INA_P4C") or "p4c-bm2-ss")
+    yield Finding("p4c", p4c, "ina p4 compile", f"{p4lang} (p4c, its BMv2 back end)")
+    bmv2 = _tool("simple_switch_grpc")
+    yield Finding("BMv2", bmv2, "the P4 reference switch", f"{p4lang} (PI, behavioral-model)")
+    tofino = _tool("bf-p4c", "p4c-barefoot")
+    yield Finding("Tofino compiler", tofino, "Tofino builds", f"{p4lang} (p4c, ENABLE_TOFINO)")
+    yield Finding("Tofino SDE", _sde(), "a Tofino switch or model", "set SDE_INSTALL to your SDE")
+    shell = _package("p4runtime_sh", "p4runtime-shell")
+    yield Finding("p4runtime-shell", shell, "P4Runtime by hand", "pip, in a venv of its own")
+
+
+def _network() -> Iterator[Finding]:
+    root = "yes" if os.geteuid() == 0 else ""
+    yield Finding("root", root, "AF_PACKET ports, namespaces", "sudo")
+    why_no_veth = can_make_veth()
+    veth = "" if why_no_veth else "can be made"
+    yield Finding("veth", veth, "networks on one machine", why_no_veth or "")
+    why_no_xdp = can_load_xdp()
+    yield Finding("XDP", "" if why_no_xdp else "loads", "fast ports", why_no_xdp or "")
+    yield Finding("Mininet", _tool("mn"), "emulated networks", "apt install mininet")
+    yield Finding("iperf3", _tool("iperf3"), "background traffic in tests", "apt install iperf3")
+    yield Finding("tshark", _tool("tshark"), "reading captures", "apt install tshark")
+    yield Finding(
+        "UDP receive buffer",
+        _receive_buffer(),
+        "full windows",
+        f"sysctl -w net.core.rmem_max={WANTED_RECEIVE_BUFFER_BYTES}",
+    )
+
+
+def _training() -> Iterator[Finding]:
+    torch = _package("torch", "torch")
+    yield Finding("torch", torch, "import ina.torch", "pip install 'ina[torch]'")
+    gpu = "/dev/nvidiactl" if Path("/dev/nvidiactl").exists() else ""
+    yield Finding("NVIDIA driver", gpu, "CUDA tensors", "the vendor's driver")
+    sklearn = _package("sklearn", "scikit-learn")
+    yield Finding("scikit-learn", sklearn, "ina demo", "pip install 'ina[demo]'")
+
+
+def _package(module: str, distribution: str) -> str:
+    if importlib.util.find_spec(module) is None:
+        return ""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "present"
+
+
+def _tool(*names: str) -> str:
+    return next(filter(None, map(shutil.which, names)), "")
+
+
+def _sde() -> str:
+    folder = os.environ.get("SDE_INSTALL", "")
+    return folder if folder and Path(folder).is_dir() else ""
+
+
+def _receive_buffer() -> str:
+    if not sys.platform.startswith("linux"):
+        return ""
+    try:
+        limit = int(_RMEM_MAX.read_text())
+    except (OSError, ValueError):
+        return ""
+    return f"{limit} bytes" if limit >= WANTED_RECEIVE_BUFFER_BYTES else ""

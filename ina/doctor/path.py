@@ -1,0 +1,143 @@
+"""The connectivity self-test: host to controller, host to switch, and back, through a real job."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+from collections.abc import Callable, Iterator
+
+import grpc
+
+from ina.doctor.evidence import Evidence, read_evidence
+from ina.doctor.machine import WANTED_RECEIVE_BUFFER_BYTES
+from ina.doctor.probe import Echo, Prober
+from ina.doctor.verdict import Step, Way, judge_full, judge_small
+from ina.host.errors import TransportError
+from ina.host.udp import open_socket
+from ina.rpc import controller_pb2 as pb2
+from ina.rpc.channel import open_channel
+from ina.rpc.controller_pb2_grpc import ControllerStub, OperatorStub
+
+PROBES = 10
+PAUSE_S = 0.2
+"""Longest wait for one answer. A lost probe costs this much: both sizes together 4 s at most."""
+_CALL_TIMEOUT_S = 10.0
+_JOB_SLOTS = 2
+
+
+def examine_path(
+    controller: str,
+    *,
+    host: str | None = None,
+    token: str = "",
+    tenant: str = "",
+    timeout_s: float = _CALL_TIMEOUT_S,
+) -> Iterator[Step]:
+    """Yields each step as it is done, and stops at the first that makes the next pointless.
+
+    Args:
+        controller: ``host:port``.
+        host: this host's IPv4 address towards the switch; default: what the routing table gives.
+        token: join token of the test's job.
+        tenant: whose quota the test's job counts against.
+        timeout_s: deadline of each call.
+    """
+    job = f"doctor-{secrets.token_hex(4)}"
+    with open_channel(controller) as channel, contextlib.ExitStack() as undo:
+        worker, operator = ControllerStub(channel), OperatorStub(channel)
+        try:
+            create = pb2.CreateJobRequest(
+                name=job, world_size=1, slots=_JOB_SLOTS, token=token, tenant=tenant
+            )
+            created = worker.CreateJob(create, timeout=timeout_s)
+            sock = open_socket(created.switch_host, created.switch_udp_port, host)
+            undo.callback(sock.close)
+            own_host, own_port = sock.getsockname()
+            way = Way(own_host, f"{created.switch_host}:{created.switch_udp_port}")
+            join = pb2.JoinRequest(
+                name=job, rank=0, host=own_host, udp_port=own_port, timeout_s=timeout_s, token=token
+            )
+            joined = worker.Join(join, timeout=timeout_s + 1)
+        except (grpc.RpcError, TransportError) as error:
+            yield _refused(controller, error)
+            return
+        undo.callback(_leave, worker, job, joined, timeout_s)
+        yield Step(
+            "controller", True, f"{controller} admits {way.host}; the switch is {way.switch}"
+        )
+        prober = Prober(sock, joined.job, joined.epoch, joined.slots)
+        pause_s = min(PAUSE_S, joined.lease_s / (2 * PROBES))
+        evidence = _Reader(operator, job, timeout_s)
+        small, seen = evidence.around(lambda: prober.echo(0, PROBES, pause_s))
+        yield judge_small(small, seen, way)
+        _stay(worker, job, joined, timeout_s)
+        values = created.values_per_packet
+        full, seen = evidence.around(lambda: prober.echo(values, PROBES, pause_s))
+        yield judge_full(full, small, seen, way)
+        yield _buffer(sock)
+
+
+class _Reader:
+    """Reads the switch's counters before and after a probe, if this caller may."""
+
+    def __init__(self, operator: OperatorStub, job: str, timeout_s: float) -> None:
+        self._operator, self._job, self._timeout_s = operator, job, timeout_s
+
+    def around(self, probe: Callable[[], Echo]) -> tuple[Echo, Evidence | None]:
+        before = self._read()
+        echo = probe()
+        after = self._read()
+        return echo, None if before is None or after is None else after - before
+
+    def _read(self) -> Evidence | None:
+        with contextlib.suppress(grpc.RpcError):
+            reply = self._operator.ShowSwitch(pb2.ShowSwitchRequest(), timeout=self._timeout_s)
+            return read_evidence(reply, self._job)
+        return None
+
+
+def _buffer(sock: socket.socket) -> Step:
+    """Whether the kernel would hold a whole window of results (it counts about twice a packet)."""
+    wanted_bytes = WANTED_RECEIVE_BUFFER_BYTES
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, wanted_bytes)
+    # It tells twice what it grants; rmem_max is the latter.
+    granted_bytes = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2
+    found = f"{granted_bytes} bytes for UDP receive buffers"
+    if granted_bytes >= wanted_bytes:
+        return Step("receive buffer", True, found)
+    advice = f"sysctl -w net.core.rmem_max={wanted_bytes}: larger windows, fewer losses"
+    return Step("receive buffer", True, found, advice)
+
+
+def _refused(controller: str, error: Exception) -> Step:
+    if isinstance(error, TransportError):
+        return Step(
+            "route", False, str(error), "ip route get; --host names the address to send from"
+        )
+    assert isinstance(error, grpc.RpcError)
+    details = " ".join(str(error.details()).split())
+    if error.code() is grpc.StatusCode.UNAVAILABLE and "standby" not in details:
+        advice = (
+            "is `ina controller run` running there? a firewall for TCP? does it listen on 127.0.0.1"
+            " only? with TLS: INA_TLS_CA"
+        )
+    elif error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+        advice = "a firewall that drops TCP without a word, or a controller without its switch"
+    else:
+        advice = "the controller's own words; see docs/controller.md"
+    return Step("controller", False, f"{controller}: {details}", advice)
+
+
+def _stay(worker: ControllerStub, job: str, joined: pb2.JoinReply, timeout_s: float) -> None:
+    request = pb2.HeartbeatRequest(
+        name=job, rank=0, epoch=joined.epoch, member_key=joined.member_key
+    )
+    with contextlib.suppress(grpc.RpcError):  # what matters shows in the next probe
+        worker.Heartbeat(request, timeout=timeout_s)
+
+
+def _leave(worker: ControllerStub, job: str, joined: pb2.JoinReply, timeout_s: float) -> None:
+    request = pb2.LeaveRequest(name=job, rank=0, epoch=joined.epoch, member_key=joined.member_key)
+    with contextlib.suppress(grpc.RpcError):  # else its lease ends by itself
+        worker.Leave(request, timeout=timeout_s)

@@ -1,0 +1,100 @@
+"""Why a session's operations fail: settled once, asked by many threads."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import threading
+from collections.abc import Callable
+
+from ina._native.host import UdpTransport
+from ina.errors import InaError
+from ina.host import failure
+from ina.host.errors import OperationTimeoutError
+from ina.host.ticket import Ticket
+
+_log = logging.getLogger(__name__)
+
+OnFailure = Callable[[InaError], bool]
+"""Called once, from a thread of the session, before its operations fail. True: it has taken over
+(it froze the session, for instance), nothing fails."""
+
+
+class Fate:
+    """The first reason for which a session cannot go on. Thread-safe."""
+
+    def __init__(
+        self, ticket: Ticket, transport: UdpTransport, on_failure: OnFailure | None
+    ) -> None:
+        self._ticket = ticket
+        self._transport = transport
+        self._lock = threading.Lock()
+        self._error: InaError | None = None
+        self._on_failure = on_failure
+        self._handed_over = False
+        self._hints: dict[str, str] = {}
+
+    def fail(self, error: InaError) -> None:
+        """End all pending and later operations with `error`, unless they have failed before."""
+        with self._lock:
+            if self._error is not None or self._handed_over:
+                _log.debug("too late to matter: %s", error)
+                return
+            hook, self._on_failure = self._on_failure, None
+        if hook is not None and self._takes_over(hook, error):
+            with self._lock:
+                self._handed_over = True
+            return
+        with self._lock:
+            if self._error is not None or self._handed_over:
+                return
+            self._error = error
+        _log.error("%s", error)
+        self._transport.fail()
+
+    def freeze(self) -> None:
+        """Freeze the transport, unless the session has failed: then raise its error."""
+        with self._lock:
+            if self._error is None and self._transport.freeze():
+                self._handed_over = True
+                return
+        error = self.error()
+        assert error is not None, "a transport that is open and has not failed can be frozen"
+        raise error
+
+    def hint(self, topic: str, text: str | None) -> None:
+        """Remember what the controller says about a topic; None: it does not hold any more."""
+        with self._lock:
+            if text is None:
+                self._hints.pop(topic, None)
+            else:
+                self._hints[topic] = text
+
+    def error(self) -> InaError | None:
+        """Return why the session failed, a copy for each caller; None: it has not."""
+        with self._lock:
+            if self._error is None:
+                report = self._transport.failure()
+                if report is None:
+                    return None
+                stats = self._transport.stats()
+                text = failure.describe_stall(self._ticket, report, stats, self._said())
+                self._error = OperationTimeoutError(text)
+            return copy.copy(self._error)  # a traceback belongs to one thread
+
+    def wait_error(self, timeout_s: float) -> OperationTimeoutError:
+        """Return the error of a wait that was shorter than the operation."""
+        stats = self._transport.stats()
+        with self._lock:
+            text = failure.describe_wait(self._ticket, timeout_s, stats, self._said())
+        return OperationTimeoutError(text)
+
+    def _said(self) -> str | None:
+        return "; ".join(self._hints.values()) or None
+
+    def _takes_over(self, hook: OnFailure, error: InaError) -> bool:
+        try:
+            return hook(error)
+        except Exception:
+            _log.exception("on_failure failed with job %r", self._ticket.job_name)
+            return False

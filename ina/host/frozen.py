@@ -1,0 +1,132 @@
+"""A session that has stopped, so that its operations can be finished without the switch."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from ina._native.host import LaneResult, PendingTensor
+from ina.errors import InaError
+from ina.host.arrays import VALUE_TYPES, Array
+from ina.host.errors import RecoveryError
+from ina.host.recovery import Export, Lane, Pending, Transfer
+from ina.host.ticket import Ticket
+from ina.protocol.spec import ValueType
+
+_DTYPES = {value_type: dtype for dtype, value_type in VALUE_TYPES.items()}
+
+
+class FrozenTransport(Protocol):
+    """What this needs of a UdpTransport that was frozen."""
+
+    def lane_result(self, lane: int) -> LaneResult: ...  # noqa: D102
+    def pending(self) -> list[PendingTensor]: ...  # noqa: D102
+    def put_result(self, lane: int, seq: int, data: bytes) -> None: ...  # noqa: D102
+    def end_operation(self, operation: int, done: bool) -> None: ...  # noqa: D102
+
+
+class Frozen:
+    """What Session.freeze() returns; :mod:`ina.host.recovery` says how to use it. Not thread-safe.
+
+    Ranges of chunks are (first, end) in chunks of `export.chunk_elems` elements; an operation's
+    last chunk may be shorter. All methods raise RecoveryError when they are asked for what is not
+    there.
+    """
+
+    def __init__(self, transport: FrozenTransport, export: Export, errors: dict[int, InaError]):
+        """Use Session.freeze(). `errors`: where the session looks up why an operation failed."""
+        self._transport = transport
+        self._errors = errors
+        self.export = export
+        self._pending = {tensor.operation: tensor for tensor in transport.pending()}
+
+    def lane_data(self, transfer: Transfer) -> bytes:
+        """Return the values of the result that this rank supplies, as they lie in the tensor."""
+        result = self._transport.lane_result(transfer.lane)
+        if not result.accepted or result.seq != transfer.seq or not result.data:
+            raise RecoveryError(f"this rank does not have the result of {transfer}")
+        return result.data
+
+    def put(self, transfer: Transfer, data: bytes) -> None:
+        """Write the values of the result that this rank lacks into the tensor."""
+        try:
+            self._transport.put_result(transfer.lane, transfer.seq, data)
+        except (ValueError, RuntimeError) as error:
+            raise RecoveryError(f"{transfer}: {error}") from None
+
+    def inputs(self, operation: int, chunks: tuple[int, int]) -> Array:
+        """Return this rank's input of a range of undone chunks: a view, not to be written to."""
+        tensor = self._tensor(operation)
+        view = self._view(tensor, tensor.address_in, chunks)
+        view.flags.writeable = False
+        return view
+
+    def outputs(self, operation: int, chunks: tuple[int, int]) -> Array:
+        """Return where the result of a range of chunks goes: a view, may be the inputs' memory."""
+        tensor = self._tensor(operation)
+        return self._view(tensor, tensor.address_out, chunks)
+
+    def complete(self, operation: int) -> None:
+        """End a pending operation: its result is in place. Views of it are invalid from now on."""
+        self._end(operation, done=True)
+
+    def fail(self, operation: int, error: InaError) -> None:
+        """End a pending operation with an error."""
+        self._errors[operation] = error
+        self._end(operation, done=False)
+
+    def _end(self, operation: int, *, done: bool) -> None:
+        self._tensor(operation)
+        del self._pending[operation]
+        try:
+            self._transport.end_operation(operation, done)
+        except (ValueError, RuntimeError) as error:
+            raise RecoveryError(str(error)) from None
+
+    def _tensor(self, operation: int) -> PendingTensor:
+        tensor = self._pending.get(operation)
+        if tensor is None:
+            raise RecoveryError(f"operation {operation} is not pending on this rank")
+        return tensor
+
+    def _view(self, tensor: PendingTensor, address: int, chunks: tuple[int, int]) -> Array:
+        dtype = _DTYPES[ValueType(tensor.value_type)]
+        begin, end = chunks[0] * self.export.chunk_elems, chunks[1] * self.export.chunk_elems
+        end = min(end, tensor.elems)
+        if not 0 <= begin < end:
+            raise RecoveryError(f"operation {tensor.operation} has no chunks {chunks}")
+        memory = (ctypes.c_uint8 * ((end - begin) * dtype.itemsize)).from_address(
+            address + begin * dtype.itemsize
+        )
+        return np.ctypeslib.as_array(memory).view(dtype)
+
+
+def export_of(
+    ticket: Ticket, submitted: int, results: Sequence[LaneResult], pending: Sequence[PendingTensor]
+) -> Export:
+    """Return what a rank tells the others."""
+    lanes = tuple(
+        Lane(result.seq, result.operation, result.chunk, result.exponent_only)
+        if result.accepted
+        else None
+        for result in results
+    )
+    operations = tuple(
+        Pending(
+            tensor.operation, tensor.elems, tensor.value_type, tensor.average, tuple(tensor.undone)
+        )
+        for tensor in pending
+    )
+    return Export(
+        job=ticket.job,
+        epoch=ticket.epoch,
+        rank=ticket.rank,
+        world_size=ticket.world_size,
+        chunk_elems=ticket.values_per_packet,
+        submitted=submitted,
+        lanes=lanes,
+        pending=operations,
+    )

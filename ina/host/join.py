@@ -1,0 +1,152 @@
+"""How a worker gets its place in a job: CreateJob and Join, again while the controller is away."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import time
+from dataclasses import dataclass
+
+from ina.host.client import ControllerClient, Member
+from ina.host.errors import (
+    ControllerError,
+    ControllerTimeoutError,
+    ControllerUnavailableError,
+    MembershipEndedError,
+)
+from ina.host.ticket import Ticket
+from ina.host.udp import open_socket
+from ina.rpc import controller_pb2 as pb2
+from ina.rpc.tls_probe import tls_trouble
+
+_log = logging.getLogger(__name__)
+
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 1.0
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a worker asks the controller for."""
+
+    job: str
+    rank: int
+    world_size: int
+    timeout_s: float  # for all of it
+    slots: int = 0  # both versions; 0: the controller's default
+    host: str | None = None  # this worker's IPv4 address; None: as the routing table says
+    token: str = ""
+    tenant: str = ""  # empty: "default"
+    priority: int = 0
+
+
+@dataclass(frozen=True)
+class Place:
+    """What it got."""
+
+    ticket: Ticket
+    sock: socket.socket  # connected to the switch, as the controller knows it
+    member: Member
+    window: int  # packets in flight that this worker may have; 0: no limit but W
+    lease_s: float  # silent for so long, a worker is dead
+    heartbeat_s: float  # 0: the controller wants none
+
+
+def join(client: ControllerClient, wish: Wish) -> Place:
+    """Join; while no controller answers, or only a standby, try again until `wish.timeout_s`.
+
+    Raises ControllerError, ControllerTimeoutError, TransportError, InvalidTicketError.
+    """
+    deadline = time.monotonic() + wish.timeout_s
+    pause_s = _FIRST_PAUSE_S
+    while True:
+        try:
+            return _try_once(client, wish, deadline)
+        except (ControllerUnavailableError, MembershipEndedError) as caught:
+            # NOT_FOUND: the job was created, and ended (its controller restarted) before Join.
+            trouble = tls_trouble(client.address)
+            if trouble is not None and not client.has_others:  # no certificate mends itself
+                raise ControllerError(f"controller {client.address}: {trouble}") from None
+            error = f"controller {client.address}: {trouble}" if trouble else str(caught)
+            if time.monotonic() + pause_s >= deadline:
+                message = f"{error}, tried for {wish.timeout_s:g} s"
+                raise ControllerTimeoutError(message) from None
+            if pause_s == _FIRST_PAUSE_S:
+                _log.info("%s; trying again", error)
+        client.try_next()
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+
+def _try_once(client: ControllerClient, wish: Wish, deadline: float) -> Place:
+    created = client.create_job(
+        pb2.CreateJobRequest(
+            name=wish.job,
+            world_size=wish.world_size,
+            slots=wish.slots,
+            tenant=wish.tenant,
+            priority=wish.priority,
+            token=wish.token,
+        ),
+        _left_s(deadline),
+    )
+    sock = open_socket(created.switch_host, created.switch_udp_port, wish.host)
+    joined: pb2.JoinReply | None = None
+    try:
+        own_host, own_port = sock.getsockname()
+        joined = client.join(
+            pb2.JoinRequest(
+                name=wish.job,
+                rank=wish.rank,
+                host=own_host,
+                udp_port=own_port,
+                timeout_s=_left_s(deadline),
+                token=wish.token,
+            )
+        )
+        return _place(wish, created, joined, sock)
+    except BaseException:
+        if joined is not None:
+            _leave(client, _member(wish, joined))
+        sock.close()
+        raise
+
+
+def leave(client: ControllerClient, place: Place) -> None:
+    """Give a place back, which could not be used after all."""
+    _leave(client, place.member)
+    place.sock.close()
+
+
+def _leave(client: ControllerClient, member: Member) -> None:
+    """The others' job would wait for this rank to leave; more cannot be done if this fails."""
+    with contextlib.suppress(ControllerError):
+        client.leave(member)
+
+
+def _place(
+    wish: Wish, created: pb2.CreateJobReply, joined: pb2.JoinReply, sock: socket.socket
+) -> Place:
+    ticket = Ticket(
+        job_name=wish.job,
+        job=joined.job,
+        epoch=joined.epoch,
+        rank=wish.rank,
+        world_size=joined.world_size,
+        slots=joined.slots,
+        values_per_packet=created.values_per_packet,
+        switch_host=created.switch_host,
+        switch_udp_port=created.switch_udp_port,
+    )
+    return Place(
+        ticket, sock, _member(wish, joined), joined.window, joined.lease_s, joined.heartbeat_s
+    )
+
+
+def _member(wish: Wish, joined: pb2.JoinReply) -> Member:
+    return Member(wish.job, wish.rank, joined.epoch, joined.member_key)
+
+
+def _left_s(deadline: float) -> float:
+    return max(deadline - time.monotonic(), 0.001)

@@ -1,0 +1,238 @@
+"""Keeps a worker's membership while it trains: heartbeats, and a stream of what happens.
+
+Two threads of their own; neither holds up the data path. Training outlives the controller: while it
+is away both just try again. What ends the job is told to the session's fate.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+from ina._native.host import UdpTransport
+from ina.errors import InaError
+from ina.host.client import ControllerClient, EventStream
+from ina.host.errors import (
+    ControllerError,
+    ControllerTimeoutError,
+    ControllerUnavailableError,
+    JobEndedError,
+    JobEvictedError,
+    JobFailedError,
+    MembershipEndedError,
+    SwitchLostError,
+    WorkerLostError,
+)
+from ina.host.failure import who
+from ina.host.fate import Fate
+from ina.host.join import Place
+from ina.host.progress import ProgressReporter
+from ina.rpc import controller_pb2 as pb2
+
+_log = logging.getLogger(__name__)
+
+_ERRORS: dict[int, type[JobFailedError]] = {
+    pb2.MEMBER_LOST: WorkerLostError,
+    pb2.JOB_EVICTED: JobEvictedError,
+    pb2.SWITCH_LOST: SwitchLostError,
+}
+# After NOT_FOUND: for the stream to bring the reason, which says more.
+_REASON_GRACE_S = 1.0
+# While the controller is away. Soon, whatever the lease: it may come back with a shorter one.
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 0.1, 2.0
+_JOIN_S = 5.0
+
+
+class Keeper:
+    """Keeps one place. stop() it before leaving, close() it afterwards and before the client."""
+
+    def __init__(
+        self,
+        place: Place,
+        transport: UdpTransport,
+        client: ControllerClient,
+        fate: Fate,
+        controller_with_rank: int | None = None,
+    ) -> None:
+        self._place = place
+        self._transport = transport
+        self._client = client
+        self._fate = fate
+        rank = place.ticket.rank
+        # The controller in this very process does not die before it.
+        self._host_rank = None if controller_with_rank == rank else controller_with_rank
+        # What the controller wants now: it may have been restarted with another lease.
+        self._lease_s, self._heartbeat_s = place.lease_s, place.heartbeat_s
+        self._reporter = ProgressReporter(transport)
+        self._heard = time.monotonic()  # from the controller
+        self._away = False
+        self._refused_since: float | None = None
+        self._stop = threading.Event()
+        self._hurry = threading.Event()  # heartbeat now
+        self._look = threading.Event()  # open the stream now
+        self._lock = threading.Lock()
+        self._stream: EventStream | None = None
+        name = f"{place.ticket.job_name}-{rank}"
+        self._threads = [
+            threading.Thread(target=self._beat, name=f"ina-beat-{name}", daemon=True),
+            threading.Thread(target=self._watch, name=f"ina-watch-{name}", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Send no more heartbeats and report nothing more. Idempotent.
+
+        The stream stays: without it and heartbeats the controller would take the worker for dead.
+        """
+        with self._lock:
+            self._stop.set()
+        self._hurry.set()
+        self._look.set()
+
+    def close(self) -> None:
+        """End both threads. Idempotent."""
+        self.stop()
+        with self._lock:
+            if self._stream is not None:
+                self._stream.cancel()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(_JOIN_S)
+
+    def _beat(self) -> None:
+        while not self._stop.is_set():
+            progress = self._reporter.report()
+            timeout_s = max(min(self._lease_s / 2, 5.0), self._heartbeat_s)
+            try:
+                reply = self._client.heartbeat(self._place.member, progress, timeout_s)
+            except MembershipEndedError as error:
+                self._look.set()
+                self._stop.wait(_REASON_GRACE_S)
+                return self._end(JobEndedError(f"{self._who()}: {error}"))
+            except (ControllerUnavailableError, ControllerTimeoutError) as error:
+                self._on_silence(error)
+            except ControllerError as error:
+                if not self._stop.is_set():
+                    _log.warning("%s", error)
+            else:
+                self._on_answer(reply)
+            self._check_switch(progress)
+            soon_s = min(self._heartbeat_s, _MAX_PAUSE_S)
+            self._hurry.wait(soon_s if self._away else self._heartbeat_s)
+            self._hurry.clear()
+
+    def _on_answer(self, reply: pb2.HeartbeatReply) -> None:
+        self._heard = time.monotonic()
+        if reply.lease_s > 0 and reply.lease_s != self._lease_s:
+            self._heartbeat_s *= reply.lease_s / self._lease_s
+            self._lease_s = reply.lease_s
+        if self._away:
+            self._away = False
+            _log.info("controller %s is back", self._client.address)
+
+    def _on_silence(self, error: ControllerError) -> None:
+        if self._stop.is_set():
+            return
+        if not self._away:
+            self._away = True
+            _log.warning("%s; training goes on, trying again", error)
+        self._client.try_next()
+        if self._client.has_others:
+            with self._lock:  # it follows: a controller that hangs keeps its stream open for ever
+                if self._stream is not None:
+                    self._stream.cancel()
+        silent_s = time.monotonic() - self._heard
+        # The next look, a heartbeat later, would be after the lease.
+        is_over = silent_s + self._heartbeat_s > self._lease_s
+        if self._host_rank is not None and is_over:
+            self._end(
+                WorkerLostError(
+                    f"{self._who()}: rank {self._host_rank} has died: the controller and the "
+                    f"switch in its process have not answered for {silent_s:.0f} s "
+                    f"({self._last_seq()})",
+                    (self._host_rank,),
+                )
+            )
+
+    def _check_switch(self, progress: pb2.Progress) -> None:
+        """Give the switch up once its address has refused every packet for a lease."""
+        now = time.monotonic()
+        if not progress.switch_refuses or not progress.in_flight:
+            self._refused_since = None
+            return
+        if self._refused_since is None:
+            self._refused_since = now
+        refused_s = now - self._refused_since
+        # A controller that dies with the switch is the better explanation.
+        if refused_s < self._lease_s or (self._away and self._host_rank is not None):
+            return
+        ticket = self._place.ticket
+        self._end(
+            SwitchLostError(
+                f"{self._who()}: the switch is gone: nothing has listened at "
+                f"{ticket.switch_host}:{ticket.switch_udp_port} for {refused_s:.0f} s "
+                f"({self._last_seq()})"
+            )
+        )
+
+    def _watch(self) -> None:
+        pause_s = _FIRST_PAUSE_S
+        while not self._stop.is_set():
+            with self._lock:
+                if self._stop.is_set():
+                    return
+                stream = self._stream = self._client.watch(self._place.member)
+            try:
+                for event in stream:
+                    pause_s = _FIRST_PAUSE_S
+                    if self._on_event(event):
+                        return
+            except MembershipEndedError:
+                self._hurry.set()  # the heartbeat's answer decides
+                return
+            except ControllerError as error:
+                _log.debug("%s", error)
+            # Without its stream the controller takes this worker for dead if no heartbeat comes.
+            self._hurry.set()
+            self._look.wait(pause_s)
+            self._look.clear()
+            pause_s = min(2 * pause_s, max(self._heartbeat_s, _FIRST_PAUSE_S), _MAX_PAUSE_S)
+
+    def _on_event(self, event: pb2.JobEvent) -> bool:
+        """Return whether it was the last."""
+        ticket = self._place.ticket
+        if event.epoch not in (0, ticket.epoch):
+            return False
+        if event.fatal or event.kind == pb2.JOB_ENDED:
+            error = _ERRORS.get(event.kind, JobEndedError)
+            self._end(error(f"{self._who()}: {event.reason}", tuple(event.ranks)))
+            return True
+        elif event.kind == pb2.JOB_STALLED:
+            self._fate.hint("stall", event.reason)
+        elif event.kind == pb2.JOB_RESUMED:
+            self._fate.hint("stall", None)
+        elif event.kind == pb2.MEMBER_LEFT:
+            for rank in event.ranks:
+                self._fate.hint(f"rank {rank}", f"rank {rank} has left the job")
+        elif event.kind == pb2.SWITCH_UNREACHABLE:
+            _log.warning("%s: %s", self._who(), event.reason)
+            self._fate.hint("switch", event.reason)
+        elif event.kind == pb2.SWITCH_BACK:
+            _log.info("%s: %s", self._who(), event.reason)
+            self._fate.hint("switch", None)
+        return False
+
+    def _end(self, error: InaError) -> None:
+        if not self._stop.is_set():
+            self._fate.fail(error)
+
+    def _who(self) -> str:
+        return who(self._place.ticket)
+
+    def _last_seq(self) -> str:
+        worker = self._transport.stats().worker
+        if worker.chunks_done + worker.exponent_rounds == 0:
+            return "no result came yet"
+        return f"last sequence number {worker.last_seq}"

@@ -1,0 +1,55 @@
+"""How a worker gets on, in the heartbeat's words."""
+
+from __future__ import annotations
+
+import time
+
+from ina._native.host import UdpTransport
+from ina.rpc import controller_pb2 as pb2
+
+# Packets in flight are sent again every 200 ms at least.
+_REFUSAL_LASTS_S = 1.0
+
+
+class ProgressReporter:
+    """Makes one report after the other of one transport."""
+
+    def __init__(self, transport: UdpTransport) -> None:
+        self._transport = transport
+        self._results = -1  # at the last report
+        self._refused = 0
+        self._refused_at = 0.0  # when it was seen to have grown
+
+    def report(self) -> pb2.Progress:
+        """Return the progress as of now; with the lanes unless results came since the last one."""
+        lanes = self._transport.lanes()
+        stats = self._transport.stats()
+        worker = stats.worker
+        progress = pb2.Progress(
+            operations_submitted=worker.tensors_submitted,
+            operations_done=worker.tensors_done,
+            chunks_done=worker.chunks_done,
+            retransmissions=worker.retransmissions,
+            in_flight=lanes.in_flight,
+            silent_s=lanes.silent_ns / 1e9,
+            oldest_seq=lanes.oldest_seq,
+            oldest_waited_s=lanes.oldest_waited_ns / 1e9,
+        )
+        progress.digests.extend(lanes.digests)
+        if lanes.oldest_operation is not None:
+            number, elems, value_type, average = lanes.oldest_operation
+            progress.oldest.CopyFrom(
+                pb2.Operation(number=number, elems=elems, value_type=value_type, average=average)
+            )
+        results = worker.chunks_done + worker.exponent_rounds
+        if results == self._results:
+            progress.lane_seqs.extend(lanes.seqs)
+            progress.lanes_waiting = lanes.waiting
+        now = time.monotonic()
+        if stats.socket.refused > self._refused:
+            self._refused_at = now
+        # The refusals of a switch that has come back since do not count.
+        refuses = stats.refused_since_result > 0 and now - self._refused_at < _REFUSAL_LASTS_S
+        progress.switch_refuses = refuses
+        self._results, self._refused = results, stats.socket.refused
+        return progress

@@ -1,0 +1,218 @@
+"""Who has which results when the data path has stopped, and what is left to sum. Pure functions.
+
+A lane is stop-and-wait, so two ranks differ in it by one result at most: nobody gets the result of
+s + W before all have sent it, which nobody does before it has the result of s. Each rank keeps its
+lanes' newest results, so whatever one rank has and another lacks can be handed on with its exact
+bits. Then all ranks have the same chunks done. The inputs of the others are whole (a result is
+written only when it is accepted, also in place), and the ranks can sum them by other means: no
+chunk is lost, none counts twice.
+
+The steps, each rank for itself but with the same plan:
+
+1. ``frozen = session.freeze()``; gather ``frozen.export`` of all ranks; ``plan(exports)``.
+2. For each transfer: its supplier sends ``frozen.lane_data(transfer)``; its receivers
+   ``frozen.put(transfer, data)``.
+3. For each entry of ``plan.sums``, in order: sum its chunks over the ranks
+   (``frozen.inputs`` to ``frozen.outputs``; :func:`average` where it asks for it); then
+   ``frozen.complete`` where this rank has it pending.
+4. Operations of this rank beyond ``plan.submitted`` have not been submitted by all ranks, and no
+   chunk of them is done. Sum them whole, in order; other ranks come to them when they submit them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ina.host.arrays import Array
+from ina.host.errors import RecoveryError
+
+Ranges = tuple[tuple[int, int], ...]
+"""Ascending, apart from each other; each from its first to before its second number."""
+
+_SEQ_MODULUS = 1 << 32
+
+
+@dataclass(frozen=True)
+class Lane:
+    """The newest result that a rank has accepted on one lane."""
+
+    seq: int
+    operation: int
+    chunk: int
+    exponent_only: bool  # it brought no values: operation and chunk are those it prepared
+
+
+@dataclass(frozen=True)
+class Pending:
+    """An operation that is not done on a rank."""
+
+    operation: int  # counts from 1 in the order of submission, the same on all ranks
+    elems: int
+    value_type: int  # ina.protocol.spec.ValueType
+    is_average: bool
+    undone: Ranges  # chunks
+
+
+@dataclass(frozen=True)
+class Export:
+    """What one rank tells the others. Picklable, a few KiB."""
+
+    job: int
+    epoch: int
+    rank: int
+    world_size: int
+    chunk_elems: int
+    submitted: int  # operations so far, done or not
+    lanes: tuple[Lane | None, ...]  # None: no result yet
+    pending: tuple[Pending, ...]  # in the order of submission
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A lane's newest result on its way from one rank to those that lack it."""
+
+    lane: int
+    seq: int
+    operation: int
+    chunk: int
+    supplier: int
+    receivers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Sum:
+    """What is left of one operation after the transfers, the same on all ranks; may be nothing."""
+
+    operation: int
+    elems: int
+    value_type: int
+    is_average: bool
+    undone: Ranges
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The same on every rank."""
+
+    transfers: tuple[Transfer, ...]
+    sums: tuple[Sum, ...]  # operations that all ranks have submitted and some have not done
+    submitted: int  # operations that all ranks have submitted
+
+
+def plan(exports: Sequence[Export]) -> Plan:
+    """Compute from all ranks' exports, in any order, how each rank gets to the undisturbed result.
+
+    Raises RecoveryError when they do not fit together: then no sum can be promised.
+    """
+    by_rank = _check(exports)
+    window = len(by_rank[0].lanes)
+    transfers = tuple(
+        transfer
+        for index in range(window)
+        if (transfer := _transfer(index, [export.lanes[index] for export in by_rank], window))
+    )
+    submitted = min(export.submitted for export in by_rank)
+    operations = sorted({p.operation for export in by_rank for p in export.pending})
+    for late in (p for export in by_rank for p in export.pending if p.operation > submitted):
+        if late.undone != ((0, _chunks(late.elems, by_rank[0].chunk_elems)),):
+            raise RecoveryError(
+                f"operation {late.operation} is done in part, but not all ranks submitted it"
+            )
+    sums = tuple(_sum(op, by_rank, transfers) for op in operations if op <= submitted)
+    return Plan(transfers, sums, submitted)
+
+
+def average(sums: Array, world_size: int) -> Array:
+    """Return sums divided by the number of ranks, rounded as the data path does it."""
+    if sums.dtype == np.int32:
+        return np.trunc(sums / world_size).astype(np.int32)
+    mean: Array = (sums.astype(np.float32) * np.float32(1 / world_size)).astype(sums.dtype)
+    return mean
+
+
+def _check(exports: Sequence[Export]) -> list[Export]:
+    by_rank = sorted(exports, key=lambda export: export.rank)
+    if not by_rank or [export.rank for export in by_rank] != list(range(by_rank[0].world_size)):
+        ranks = [export.rank for export in by_rank]
+        raise RecoveryError(f"each rank's export is needed once, got those of {ranks}")
+    places = {(e.job, e.epoch, e.world_size, e.chunk_elems, len(e.lanes)) for e in by_rank}
+    if len(places) != 1:
+        raise RecoveryError(f"the exports are of different jobs or incarnations: {sorted(places)}")
+    return by_rank
+
+
+def _transfer(index: int, lanes: Sequence[Lane | None], window: int) -> Transfer | None:
+    """What one lane's newest result needs; `lanes` by rank."""
+    accepted = [lane for lane in lanes if lane is not None]
+    if not accepted:
+        return None
+    newest = accepted[0]
+    for other in accepted[1:]:
+        if (other.seq - newest.seq) % _SEQ_MODULUS < _SEQ_MODULUS // 2:  # serial number arithmetic
+            newest = other
+    behind = []
+    for rank, lane in enumerate(lanes):
+        if lane == newest:
+            continue
+        if lane is not None and (newest.seq - lane.seq) % _SEQ_MODULUS != window:
+            raise RecoveryError(
+                f"lane {index}: rank {rank} has {lane}, another rank has {newest}; did the ranks "
+                "reduce different things?"
+            )
+        behind.append(rank)
+    if not behind or newest.exponent_only:
+        return None
+    supplier = next(rank for rank, lane in enumerate(lanes) if lane == newest)
+    return Transfer(
+        index, newest.seq, newest.operation, newest.chunk, supplier, receivers=tuple(behind)
+    )
+
+
+def _sum(operation: int, by_rank: Sequence[Export], transfers: Sequence[Transfer]) -> Sum:
+    """What is left of an operation that all ranks have submitted, checked to be the same on all."""
+    arriving: dict[int, set[int]] = {export.rank: set() for export in by_rank}
+    for transfer in transfers:
+        if transfer.operation == operation:
+            for rank in transfer.receivers:
+                arriving[rank].add(transfer.chunk)
+    shapes, left = set(), set()
+    for export in by_rank:
+        found = next((p for p in export.pending if p.operation == operation), None)
+        undone = found.undone if found else ()
+        left.add(_without(undone, arriving[export.rank], f"operation {operation}"))
+        if found:
+            shapes.add((found.elems, found.value_type, found.is_average))
+    if len(shapes) != 1:
+        raise RecoveryError(
+            f"operation {operation}: the ranks disagree on elements, type and average: "
+            f"{sorted(shapes)}"
+        )
+    if len(left) != 1:
+        raise RecoveryError(f"operation {operation}: the ranks lack different chunks")
+    elems, value_type, is_average = shapes.pop()
+    return Sum(operation, elems, value_type, is_average, left.pop())
+
+
+def _without(ranges: Ranges, chunks: set[int], what: str) -> Ranges:
+    """Return the ranges less some chunks, all of which must be in them."""
+    left = []
+    missing = set(chunks)
+    for begin, end in ranges:
+        inside = sorted(chunk for chunk in missing if begin <= chunk < end)
+        missing.difference_update(inside)
+        for chunk in inside:
+            if begin < chunk:
+                left.append((begin, chunk))
+            begin = chunk + 1
+        if begin < end:
+            left.append((begin, end))
+    if missing:
+        raise RecoveryError(f"{what}: chunks {sorted(missing)} would arrive where they are done")
+    return tuple(left)
+
+
+def _chunks(elems: int, chunk_elems: int) -> int:
+    return -(-elems // chunk_elems)

@@ -1,0 +1,26 @@
+"""What differs between releases of torch: 2.6 to 2.13 and, as far as their API goes on, later ones.
+
+Tested with torch 2.13.0. What is newer or older is asked for, never concluded from a version.
+"""
+
+from __future__ import annotations
+
+from torch.distributed import ProcessGroup
+
+
+def method_of_group(*names: str) -> str:
+    """The first of a method's names that this torch's process groups have, newest name first.
+
+    torch 2.13 has ``all_gather_single``, ``reduce_scatter_single``, ``all_to_all_single`` and their
+    coalesced forms beside the older names; before it there were only those.
+    """
+    for name in names:
+        if hasattr(ProcessGroup, name):
+            return name
+    return names[-1]  # AttributeError where it is called says what is missing
+
+
+REDUCE_SCATTER_SINGLE = method_of_group("reduce_scatter_single", "_reduce_scatter_base")
+REDUCE_SCATTER_COALESCED = method_of_group(
+    "reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced"
+)

@@ -1,0 +1,82 @@
+"""The ranks tell each other what they have, and hand on what others lack.
+
+:mod:`ina.host.recovery` says why that is enough, and computes the plan.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from ina.errors import InaError
+from ina.host.frozen import Frozen
+from ina.host.recovery import Export, Plan, plan
+from ina.torch.errors import FallbackError
+from ina.torch.fallback.peers import Peers
+
+
+class _Said(msgspec.Struct):
+    """What one rank tells the others."""
+
+    export: Export | None = None
+    error: str = ""  # why it cannot take part
+
+
+def agree(frozen: Frozen | InaError, peers: Peers) -> Plan:
+    """What each rank has to do; the same on all of them, which all call this.
+
+    ``frozen``: this rank's session, or why it could not be frozen. Raises, on every rank,
+    :class:`FallbackError` if one cannot take part and :class:`~ina.host.errors.RecoveryError` if
+    what they have does not fit together; and what ``peers`` raises.
+    """
+    mine = _Said(error=str(frozen)) if isinstance(frozen, InaError) else _Said(frozen.export)
+    exports = []
+    for rank, message in enumerate(peers.gather(msgspec.msgpack.encode(mine))):
+        said = msgspec.msgpack.decode(message, type=_Said)
+        if said.export is None:
+            raise FallbackError(f"rank {rank} cannot go on: {said.error}")
+        exports.append(said.export)
+    return plan(exports)
+
+
+def hand_on(frozen: Frozen, steps: Plan, peers: Peers) -> int:
+    """Give each rank the results that it lacks; how many this one was given.
+
+    All ranks call it; raises like :func:`agree`.
+    """
+    rank = frozen.export.rank
+    results = [
+        np.frombuffer(frozen.lane_data(transfer), np.uint8) if transfer.supplier == rank else None
+        for transfer in steps.transfers
+    ]
+    sizes = _sizes(results, peers)
+    parcels = [
+        np.zeros(size, np.uint8) if result is None else result
+        for size, result in zip(sizes, results, strict=True)
+    ]
+    if not parcels:
+        return 0
+    united = np.split(peers.unite(np.concatenate(parcels)), np.cumsum(sizes)[:-1])
+    taken, problem = 0, ""
+    for transfer, data in zip(steps.transfers, united, strict=True):
+        if rank in transfer.receivers and not problem:
+            try:
+                frozen.put(transfer, data.tobytes())
+                taken += 1
+            except InaError as error:  # the session checks that it waits for just this
+                problem = str(error)
+    for other, message in enumerate(peers.gather(problem.encode())):
+        if message:
+            raise FallbackError(f"rank {other} could not take a result: {message.decode()}")
+    return taken
+
+
+def _sizes(results: list[NDArray[np.uint8] | None], peers: Peers) -> list[int]:
+    """Bytes of each result, as its supplier says; in the order of the transfers."""
+    mine = [0 if result is None else result.size for result in results]
+    said = [
+        msgspec.msgpack.decode(one, type=list[int])
+        for one in peers.gather(msgspec.msgpack.encode(mine))
+    ]
+    return [max(of_one) for of_one in zip(*said, strict=True)]

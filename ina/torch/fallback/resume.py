@@ -1,0 +1,89 @@
+"""Sums over Gloo what the network had begun: the chunks that are done on no rank."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import torch
+
+from ina.errors import InaError
+from ina.host.arrays import Array
+from ina.host.errors import RecoveryError
+from ina.host.frozen import Frozen
+from ina.host.recovery import Pending, Plan, Ranges, Sum
+from ina.protocol.spec import ValueType
+from ina.torch.fallback.sums import GlooSum, GlooSums
+from ina.torch.paths import VALUE_TYPES
+
+_DTYPES = {int(value_type): dtype for dtype, value_type in VALUE_TYPES.items()}
+
+
+class Resumption:
+    """What was under way on one rank when its session froze."""
+
+    def __init__(self, frozen: Frozen) -> None:
+        self._frozen = frozen
+        self._lock = threading.Lock()  # it is not thread-safe
+        self._pending = {one.operation: one for one in frozen.export.pending}
+        self.operations = 0
+        self.elems = 0
+        """Of those, how many are summed over Gloo."""
+
+    def start(self, steps: Plan, sums: GlooSums) -> None:
+        """Start the sums of all chunks that are left, in the order of submission.
+
+        First what all ranks have submitted, then what only some have: the others come to it later.
+        """
+        later = [one for one in self._pending.values() if one.operation > steps.submitted]
+        everything: list[Sum | Pending] = [*steps.sums, *later]
+        for left in everything:
+            if left.operation not in self._pending:
+                continue
+            self.operations += 1
+            if left.undone:
+                self._start(left, sums)
+            else:
+                self._complete(left.operation)
+
+    def fail(self, error: InaError) -> None:
+        """End what is still pending."""
+        with self._lock:
+            for operation in self._pending:
+                try:
+                    self._frozen.fail(operation, error)
+                except RecoveryError:
+                    continue  # has ended
+
+    def _start(self, left: Sum | Pending, sums: GlooSums) -> None:
+        operation, dtype = left.operation, _DTYPES[ValueType(left.value_type)]
+        with self._lock:
+            parts = [self._frozen.inputs(operation, chunks) for chunks in left.undone]
+            packed = np.concatenate(parts)
+        self.elems += packed.size
+        # NumPy's bfloat16 is not torch's: the bytes are the same.
+        one = GlooSum(torch.from_numpy(packed.view(np.uint8)).view(dtype), left.is_average)
+
+        def ended(one: GlooSum) -> None:
+            try:
+                one.wait()  # has ended
+                self._write(operation, left.undone, packed)
+            except InaError as error:
+                with self._lock:
+                    self._frozen.fail(operation, error)
+
+        one.add_done_callback(ended)
+        sums.start(one)
+
+    def _write(self, operation: int, undone: Ranges, packed: Array) -> None:
+        begin = 0
+        with self._lock:
+            for chunks in undone:
+                out = self._frozen.outputs(operation, chunks)
+                out[:] = packed[begin : begin + out.size]
+                begin += out.size
+        self._complete(operation)
+
+    def _complete(self, operation: int) -> None:
+        with self._lock:
+            self._frozen.complete(operation)

@@ -1,0 +1,70 @@
+"""Process groups as Prometheus metrics: which path sums took, and whether the switch was lost."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import Protocol
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from ina.host import SessionClosedError
+from ina.host.metrics import COLLECTORS
+from ina.metrics import Living
+from ina.torch.stats import GroupStats
+
+
+class Counted(Protocol):
+    """What a process group is here."""
+
+    def stats(self, *, with_switch: bool = True) -> GroupStats:
+        """The counters so far."""
+
+
+class GroupCollector(Collector):
+    """The groups that live, by job and rank."""
+
+    def __init__(self) -> None:
+        self.groups: Living[Counted] = Living()
+
+    def collect(self) -> Iterable[Metric]:
+        """All families, with the labels ``job_name`` and ``rank``."""
+        sums = CounterMetricFamily(
+            "ina_torch_sums",
+            "Tensors of all_reduce and reduce_scatter, by the path that summed them.",
+            labels=["job_name", "rank", "path"],
+        )
+        others = CounterMetricFamily(
+            "ina_torch_other_collectives",
+            "Collectives that the network does not do, which went to the inner group.",
+            labels=["job_name", "rank", "collective"],
+        )
+        lost = GaugeMetricFamily(
+            "ina_torch_switch_lost",
+            "1: the switch was lost, and the group goes on over Gloo.",
+            labels=["job_name", "rank"],
+        )
+        for stats in self._read():
+            labels = [stats.job, str(stats.rank)]
+            network = stats.network_all_reduces + stats.network_reduce_scatters
+            sums.add_metric([*labels, "network"], network)
+            sums.add_metric([*labels, "gloo"], stats.fallbacks)
+            for collective, count in stats.other_collectives.items():
+                others.add_metric([*labels, collective], count)
+            lost.add_metric(labels, stats.switch_loss is not None)
+        yield from (sums, others, lost)
+
+    def _read(self) -> list[GroupStats]:
+        found = {}
+        for group in self.groups:
+            with contextlib.suppress(SessionClosedError):  # closed since
+                stats = group.stats(with_switch=False)
+                found[stats.job, stats.rank] = stats
+        return list(found.values())
+
+
+_collector = GroupCollector()
+GROUPS = _collector.groups
+"""Every group of this process that has not been destroyed."""
+COLLECTORS.append(_collector)

@@ -1,0 +1,126 @@
+"""reduce_scatter, as FSDP2 uses it: summed by the network like an all_reduce.
+
+Each rank sends all its values and gets all sums, of which it keeps its part. That is what a worker
+of a ring sends and receives too, but for one part in n; Gloo does the same on CPU tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch.distributed import ReduceOp, ReduceScatterOptions, Work
+
+from ina.torch import compat, pieces
+from ina.torch.gloo import GlooForwarding
+from ina.torch.paths import kind, why_not_network
+from ina.torch.work import Piece
+
+_Op = ReduceOp | ReduceOp.RedOpType
+_Inputs = torch.Tensor | Sequence[torch.Tensor]
+
+
+class ReduceScatter(GlooForwarding):
+    """The part of a process group that scatters; torch has a name for each form of arguments."""
+
+    def _sum(self, name: str, pieces: Sequence[Piece], op: _Op, timeout: timedelta | None) -> Work:
+        """Sum the pieces' buffers through the network and deliver the results."""
+        raise NotImplementedError
+
+    def reduce_scatter(  # type: ignore[override]  # one method for two overloads
+        self,
+        output: torch.Tensor | Sequence[torch.Tensor],
+        inputs: Sequence[Any],
+        *args: Any,
+        **kwargs: Any,
+    ) -> Work:
+        """``inputs``: a tensor for each rank, or a list of such lists for a list of outputs."""
+        if isinstance(output, torch.Tensor):
+            outputs, lists = [output], [inputs]
+        else:
+            outputs, lists = list(output), list(inputs)
+        call = ("reduce_scatter", (output, inputs, *args), kwargs)
+        return self._reduce_scatter(outputs, lists, *_op_and_timeout(args, kwargs), call)
+
+    def reduce_scatter_single(  # type: ignore[override]  # newer and older torch pass it otherwise
+        self, output: torch.Tensor, inputs: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> Work:
+        """``inputs``: one tensor with the elements for rank 0, for rank 1 and so on."""
+        call = (compat.REDUCE_SCATTER_SINGLE, (output, inputs, *args), kwargs)
+        return self._reduce_scatter([output], [inputs], *_op_and_timeout(args, kwargs), call)
+
+    _reduce_scatter_base = reduce_scatter_single  # type: ignore[assignment]  # its older name
+
+    def reduce_scatter_single_coalesced(  # type: ignore[override]
+        self,
+        outputs: Sequence[torch.Tensor],
+        inputs: Sequence[torch.Tensor],
+        *args: Any,
+        **kwargs: Any,
+    ) -> Work:
+        """Several of them, completed together; functional reduce_scatter comes here."""
+        call = (compat.REDUCE_SCATTER_COALESCED, (outputs, inputs, *args), kwargs)
+        return self._reduce_scatter(outputs, inputs, *_op_and_timeout(args, kwargs), call)
+
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced  # type: ignore[assignment]
+
+    def _reduce_scatter(
+        self,
+        outputs: Sequence[torch.Tensor],
+        inputs: Sequence[_Inputs],
+        op: _Op,
+        timeout: timedelta | None,
+        call: tuple[str, tuple[Any, ...], dict[str, Any]],
+    ) -> Work:
+        """``call`` is what to ask the inner group where the network cannot do it."""
+        outputs = [pieces.waited(output) for output in outputs]
+        inputs = [
+            pieces.waited(one)
+            if isinstance(one, torch.Tensor)
+            else [pieces.waited(part) for part in one]
+            for one in inputs
+        ]
+        if not self._sums_on(outputs) or not _fits(outputs, inputs, self.size()):
+            return self._forward(*call)  # which says what does not fit
+        for output in outputs:
+            reason = why_not_network(output, op)
+            if reason is not None:
+                self._paths.fallback(kind("reduce_scatter", op, output.dtype), reason)
+                return self._forward(*call, counted=True)
+        rank = self.rank()
+        parts = [
+            pieces.scattered(output, one, rank)
+            if isinstance(one, torch.Tensor)
+            else pieces.scattered_list(output, one, rank)
+            for output, one in zip(outputs, inputs, strict=True)
+        ]
+        return self._sum("reduce_scatter", parts, op, timeout)
+
+
+def _op_and_timeout(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[_Op, timedelta | None]:
+    """From torch's spellings: (options), (op, timeout), or nothing."""
+    first = args[0] if args else kwargs.get("opts", kwargs.get("op"))
+    if isinstance(first, ReduceScatterOptions):
+        return first.reduceOp, first.timeout
+    timeout = args[1] if len(args) > 1 else kwargs.get("timeout")
+    return (ReduceOp.SUM if first is None else first), timeout
+
+
+def _fits(outputs: Sequence[torch.Tensor], inputs: Sequence[_Inputs], ranks: int) -> bool:
+    """Whether each output has an input with its elements, type and device for each rank."""
+    if len(outputs) != len(inputs):
+        return False
+    for output, given in zip(outputs, inputs, strict=True):
+        if isinstance(given, torch.Tensor):
+            own = [given]
+            elems = [output.numel() * ranks]
+        else:
+            own = list(given)
+            elems = [output.numel()] * ranks
+        if [one.numel() for one in own] != elems:
+            return False
+        if any(one.dtype != output.dtype or one.device != output.device for one in own):
+            return False
+    return True

@@ -1,0 +1,181 @@
+"""``ina job``: what operators see, from a controller whose answers are known."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import grpc
+import pytest
+
+from ina.cli import job_view, main, rpc_client
+from ina.rpc import controller_pb2 as pb2
+from tests.cli.fake_controller import MEMBERS, STALL, TRAIN, FakeController, serving
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def fake() -> FakeController:
+    return FakeController()
+
+
+@pytest.fixture
+def address(fake: FakeController) -> Iterator[str]:
+    with serving(fake) as address:
+        yield address
+
+
+def stalled() -> pb2.Job:
+    job = pb2.Job()
+    job.CopyFrom(TRAIN)
+    job.stall.CopyFrom(STALL)
+    return job
+
+
+def test_list_shows_tenant_slots_and_who_is_missing(
+    fake: FakeController, address: str, capsys: Capture
+) -> None:
+    fake.jobs = [stalled()]
+    assert main.run(["job", "list", "--controller", address]) == 0
+    shown = capsys.readouterr().out
+    for part in ("train", "vision", "512..1023", "3/3", "rank 2 has not sent it: slot 723"):
+        assert part in shown
+    assert main.run(["job", "list", "--controller", address, "--json"]) == 0
+    (job,) = json.loads(capsys.readouterr().out)
+    assert job["stall"]["missing"] == [2]
+    assert job["epoch"] == 70_001
+
+
+def test_a_joining_job_names_the_ranks_that_have_not_joined(
+    fake: FakeController, address: str, capsys: Capture
+) -> None:
+    fake.jobs = [pb2.Job(name="new", state="joining", world_size=4, joined=[1])]
+    assert main.run(["job", "list", "--controller", address]) == 0
+    assert "ranks 0, 2, 3" in capsys.readouterr().out
+
+
+def test_show_names_the_missing_rank_with_its_address(
+    fake: FakeController, address: str, capsys: Capture
+) -> None:
+    fake.jobs = [stalled()]
+    assert main.run(["job", "show", "train", "--controller", address]) == 0
+    shown = capsys.readouterr().out
+    assert "stalled: rank 2 (10.0.0.3:4433) has not sent it: slot 723, sequence number" in shown
+    assert "(ranks 0, 1 waiting)" in shown
+    assert "JOB_RUNNING" in shown
+    assert "job_results" in shown
+
+
+def test_a_stall_without_a_missing_rank_is_loss() -> None:
+    job = stalled()
+    del job.stall.missing[:]
+    text = job_view.stall_text(job, MEMBERS, now_s=1e9 + 12)
+    assert text.startswith("all have sent it: packets are lost")
+    assert "for 12 s" in text
+
+
+def test_show_json_has_every_field_of_the_contract(address: str, capsys: Capture) -> None:
+    assert main.run(["job", "show", "train", "--controller", address, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert set(document) == {f.name for f in pb2.ShowJobReply.DESCRIPTOR.fields}
+    assert set(document["members"][0]) == {f.name for f in pb2.Member.DESCRIPTOR.fields}
+    assert document["members"][1]["progress"]["operations_submitted"] == 9
+    assert document["job"]["stall"] is None
+    assert document["history"][0]["kind"] == "JOB_RUNNING"
+
+
+def test_evict_passes_the_reason_on(fake: FakeController, address: str, capsys: Capture) -> None:
+    command = ["job", "evict", "train", "--reason", "maintenance", "--controller", address]
+    assert main.run(command) == 0
+    assert [(r.name, r.reason) for r in fake.evicted] == [("train", "maintenance")]
+    said = capsys.readouterr().out
+    assert said == "evicted train: slots 512..1023 are free\n"
+
+
+@pytest.mark.parametrize("command", ["show", "evict", "dump"])
+def test_a_job_that_is_not_there(command: str, address: str, capsys: Capture) -> None:
+    assert main.run(["job", command, "nobody", "--controller", address]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err) == (
+        "",
+        f"error: controller {address}: no job is called 'nobody'\n",
+    )
+
+
+def test_a_standby_is_passed_over(fake: FakeController, address: str, capsys: Capture) -> None:
+    standby = FakeController()
+    standby.refuse = (grpc.StatusCode.UNAVAILABLE, "standby: 10.0.0.1:17700 is primary")
+    with serving(standby) as other:
+        both = f"{other}, {address}"
+        assert main.run(["job", "evict", "train", "--controller", both]) == 0
+        assert (len(standby.evicted), len(fake.evicted)) == (0, 1)
+        fake.refuse = (grpc.StatusCode.UNAVAILABLE, "standby: nobody is primary")
+        capsys.readouterr()
+        assert main.run(["job", "list", "--controller", both]) == 2
+        said = capsys.readouterr().err
+    assert f"controller {other}: standby: 10.0.0.1:17700" in said
+    assert f"controller {address}: standby: nobody" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["list", "watch"])
+def test_a_controller_that_hangs_is_passed_over(
+    command: str, address: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(rpc_client, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(rpc_client, "TIMEOUT_S", 3600.0)  # of an answer that needs the switch
+    hanging = FakeController()
+    hanging.released = threading.Event()
+    with serving(hanging) as other, ThreadPoolExecutor(1) as pool:
+        line = ["job", command, "--controller", f"{other},{address}", "--json"]
+        line += ["--for", "1"] if command == "watch" else []
+        try:
+            assert pool.submit(main.run, line).result(60) == 0
+        finally:
+            hanging.released.set()
+    assert "train" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("address", ["nowhere", "host:", "host:0", "a:1,,b:2"])
+def test_a_wrong_address_is_refused(address: str, capsys: Capture) -> None:
+    assert main.run(["job", "list", "--controller", address]) == 2
+    assert "expected HOST:PORT" in capsys.readouterr().err
+
+
+def test_dump_is_one_document_with_everything(
+    address: str, tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / "train.json"
+    assert main.run(["job", "dump", "train", "-o", str(file), "--controller", address]) == 0
+    assert capsys.readouterr().out == f"wrote {file}\n"
+    document = json.loads(file.read_text())
+    assert document["job"]["name"] == "train"
+    assert len(document["members"]) == 3
+    assert document["history"]
+    assert document["controller"]["role"] == "primary"
+    assert [e["match"] for e in document["switch"]["entries"]] == ["job=4", "job=9"]
+    assert {c["name"] for c in document["switch"]["counters"]} == {"job_results", "drops"}
+    assert document["versions"]["ina"]
+    assert document["errors"] == {}
+    assert main.run(["job", "dump", "train", "--controller", address]) == 0
+    assert json.loads(capsys.readouterr().out)["job"] == document["job"]
+
+
+def test_dump_without_the_switch_says_what_is_missing(
+    fake: FakeController, address: str, capsys: Capture
+) -> None:
+    fake.switch_away = True
+    assert main.run(["job", "dump", "train", "--controller", address]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["switch"] is None
+    assert "does not answer" in document["errors"]["switch"]
+    assert document["members"]
+
+
+def test_dump_to_a_place_that_cannot_be_written(address: str, capsys: Capture) -> None:
+    assert main.run(["job", "dump", "train", "-o", "/nowhere/x", "--controller", address]) == 2
+    assert capsys.readouterr().err == "error: /nowhere/x: No such file or directory\n"

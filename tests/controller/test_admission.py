@@ -1,0 +1,218 @@
+"""Tenants, quotas, priorities: who gets in, who must go, and that no quota is ever exceeded."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ina.controller.admission import Admission
+from ina.controller.config import TenantConfig
+from ina.controller.epochs import EpochCounter
+from ina.controller.errors import JobConflictError, JobTokenError, NoRoomError, TenantError
+from ina.controller.jobs import JobState
+from ina.controller.memory import FirstFit, StaticPool
+from ina.controller.registry import Registry
+from tests.controller.test_registry import endpoint, run_job
+
+
+def make_registry(
+    tenants: dict[str, TenantConfig] | None = None, *, preempt: bool = False, asked: bool = False
+) -> Registry:
+    return Registry(
+        FirstFit(64, 16) if asked else StaticPool(64, 16),
+        EpochCounter(0),
+        range(1, 100),
+        admission=Admission(tenants or {}, preempt=preempt),
+    )
+
+
+def test_a_tenant_that_is_not_configured_is_refused() -> None:
+    registry = make_registry({"vision": TenantConfig()})
+    registry.create("a", 2, 0, 0.0, tenant="vision")
+    with pytest.raises(TenantError, match="'b': no tenant is called 'speech'"):
+        registry.create("b", 2, 0, 0.0, tenant="speech")
+    with pytest.raises(TenantError, match="no tenant is called 'default'"):
+        registry.create("b", 2, 0, 0.0)
+    with pytest.raises(TenantError, match="'speech'"):
+        registry.create("a", 2, 0, 0.0, tenant="speech")
+
+
+def test_without_tenants_each_name_is_one() -> None:
+    registry = make_registry()
+    assert registry.create("a", 2, 0, 0.0).tenant == "default"
+    assert registry.create("b", 2, 0, 0.0, tenant="x", priority=7).priority == 7
+    with pytest.raises(JobConflictError, match="'b' is of tenant 'x', not 'default'"):
+        registry.create("b", 2, 0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        (TenantConfig(jobs=2), "may have 2 jobs at a time: it has 2 and this needs 1 more"),
+        (TenantConfig(slots=40), "may have 40 slots at a time: it has 32 and this needs 16 more"),
+        (TenantConfig(workers=6), "may have 6 workers at a time: it has 4 and this needs 3 more"),
+    ],
+)
+def test_a_quota_is_refused_with_its_numbers_and_holds_for_one_tenant(
+    limits: TenantConfig, said: str
+) -> None:
+    registry = make_registry({"t": limits, "u": TenantConfig()})
+    for name in "ab":
+        registry.create(name, 2, 0, 0.0, tenant="t")
+    with pytest.raises(NoRoomError, match=f"'c': tenant 't' {said}"):
+        registry.create("c", 3, 0, 0.0, tenant="t")
+    registry.create("c", 3, 0, 0.0, tenant="u")
+    registry.abandon(registry.get("a"))
+    registry.create("d", 3, 0, 0.0, tenant="t")
+
+
+def test_priorities_are_capped() -> None:
+    registry = make_registry({"t": TenantConfig(max_priority=3)})
+    assert registry.create("a", 1, 0, 0.0, tenant="t", priority=9).priority == 3
+    assert registry.create("b", 1, 0, 0.0, tenant="t", priority=-1).priority == -1
+
+
+def test_the_youngest_of_the_least_important_makes_room() -> None:
+    registry = make_registry(preempt=True)
+    for age, (name, priority) in enumerate([("a", 0), ("b", 1), ("c", 0), ("d", 5)]):
+        registry.create(name, 1, 0, float(age), priority=priority)
+    assert [job.name for job in registry.victims("new", 1, 0, priority=1)] == ["c"]
+    assert registry.victims("new", 1, 0, priority=0) == []
+
+
+def test_nobody_is_ended_for_a_quota() -> None:
+    registry = make_registry({"t": TenantConfig(jobs=1, max_priority=9)}, preempt=True)
+    registry.create("a", 1, 0, 0.0, tenant="t")
+    with pytest.raises(NoRoomError, match="may have 1 jobs"):
+        registry.victims("b", 1, 0, tenant="t", priority=9)
+
+
+def test_without_preemption_nobody_is_ended() -> None:
+    registry = make_registry()
+    for name in "abcd":
+        registry.create(name, 1, 0, 0.0)
+    assert registry.victims("e", 1, 0, priority=9) == []
+
+
+JOBS = st.lists(st.tuples(st.integers(1, 16), st.integers(0, 3)), min_size=1, max_size=12)
+
+
+@given(JOBS, st.integers(1, 32), st.integers(0, 4))
+def test_victims_are_less_important_and_just_enough(
+    jobs: list[tuple[int, int]], half: int, priority: int
+) -> None:
+    registry = make_registry(preempt=True, asked=True)
+    for index, (half_slots, other) in enumerate(jobs):
+        try:
+            registry.create(f"j{index}", 1, 2 * half_slots, float(index), priority=other)
+        except NoRoomError:
+            continue
+    if registry.memory.fits("new", 2 * half, []):
+        return
+    victims = registry.victims("new", 1, 2 * half, priority=priority)
+    lower = [job for job in registry if job.priority < priority]
+    possible = registry.memory.fits("new", 2 * half, [job.memory for job in lower])
+    assert bool(victims) == possible
+    assert all(victim.priority < priority for victim in victims)
+    for spared in victims:
+        rest = [victim.memory for victim in victims if victim is not spared]
+        assert not registry.memory.fits("new", 2 * half, rest)
+    for victim in victims:
+        registry.abandon(victim)
+    if victims:
+        registry.create("new", 1, 2 * half, 99.0, priority=priority)
+
+
+LIMITS = st.builds(
+    TenantConfig, slots=st.integers(0, 64), jobs=st.integers(0, 3), workers=st.integers(0, 8)
+)
+
+
+@given(
+    LIMITS,
+    st.lists(st.tuples(st.booleans(), st.integers(1, 5), st.integers(0, 8)), max_size=20),
+)
+def test_no_quota_is_ever_exceeded(
+    limits: TenantConfig, steps: list[tuple[bool, int, int]]
+) -> None:
+    registry = make_registry({"t": limits}, asked=True)
+    for index, (begin, workers, half) in enumerate(steps):
+        jobs = list(registry)
+        if begin:
+            try:
+                registry.create(f"j{index}", workers, 2 * half, 0.0, tenant="t")
+            except NoRoomError:
+                continue
+        elif jobs:
+            registry.abandon(jobs[half % len(jobs)])
+        jobs = list(registry)
+        assert len(jobs) <= (limits.jobs or 99)
+        assert sum(job.world_size for job in jobs) <= (limits.workers or 99)
+        assert sum(job.memory.reserved for job in jobs) <= (limits.slots or 99)
+        assert registry.memory.used() == sum(job.memory.reserved for job in jobs)
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "said"),
+    [
+        ("secret", "guess", "another join token"),
+        ("secret", "", "another join token"),
+        ("", "secret", "no join token"),
+    ],
+)
+def test_all_show_the_token_of_the_first(first: str, other: str, said: str) -> None:
+    registry = make_registry()
+    job = registry.create("j", 2, 0, 0.0, token=first)
+    assert registry.create("j", 2, 0, 0.0, token=first) is job
+    with pytest.raises(JobTokenError, match=said):
+        registry.create("j", 2, 0, 0.0, token=other)
+    with pytest.raises(JobTokenError, match=said):
+        registry.join("j", 0, endpoint(1), token=other)
+    assert not job.members
+    registry.join("j", 0, endpoint(1), token=first)
+    assert first.encode() not in job.token_hash or not first
+
+
+def test_a_job_from_before_comes_back_with_its_number_and_slots() -> None:
+    before = make_registry()
+    jobs = [run_job(before, name, 1) for name in "ab"]
+    after = make_registry()
+    after.adopt(jobs[1])
+    assert after.get("b") is jobs[1]
+    other = run_job(after, "c", 1)
+    assert (other.number, other.memory.first) == (jobs[0].number, jobs[0].memory.first)
+    with pytest.raises(JobConflictError, match="name or number 1 is in use"):
+        after.adopt(jobs[0])
+    after.leave("b", 0, jobs[1].epoch)
+    after.removed(jobs[1])
+    assert after.memory.used() == 16
+
+
+def test_foreign_numbers_and_slots_are_not_handed_out() -> None:
+    registry = make_registry()
+    registry.set_foreign([1, 2], [range(8)])
+    job = registry.create("a", 1, 0, 0.0)
+    assert (job.number, job.memory.first) == (3, 16)
+    registry.set_foreign([], [])
+    assert registry.create("b", 1, 0, 0.0).memory.first == 0
+
+
+def test_a_job_that_runs_can_be_ended_for_all() -> None:
+    registry = make_registry()
+    job = run_job(registry, "j", 3)
+    registry.end(job)
+    assert (job.state, job.members) == (JobState.LEAVING, {})
+    assert registry.leave("j", 1, job.epoch) is None
+    registry.removed(job)
+    assert registry.memory.used() == 0
+
+
+@pytest.mark.parametrize(
+    ("slots", "max_window", "window"), [(16, 0, 8), (14, 0, 4), (2, 0, 1), (16, 3, 3), (16, 99, 8)]
+)
+def test_windows_are_what_the_slots_and_the_queues_bear(
+    slots: int, max_window: int, window: int
+) -> None:
+    registry = Registry(StaticPool(64, 16), EpochCounter(0), range(1, 9), max_window=max_window)
+    assert registry.create("j", 1, slots, 0.0).window == window

@@ -1,0 +1,369 @@
+"""Random lives of jobs on a switch that refuses, loses connections and restarts, under controllers
+that die at any point: in the end the switch has what the store says, and nothing is lost for good.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from ipaddress import IPv4Address
+from typing import Any, cast
+
+import pytest
+from finsy import P4CounterEntry, P4MulticastGroupEntry, P4TableEntry
+from finsy.p4entity import P4Entity, P4Replica
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ina.controller import faults, retry
+from ina.controller.coordinator import Coordinator
+from ina.controller.epochs import EpochCounter
+from ina.controller.errors import SwitchError
+from ina.controller.jobs import Endpoint, Job, JobState
+from ina.controller.memory import StaticPool
+from ina.controller.reconcile import Difference, compare
+from ina.controller.registry import Registry
+from ina.controller.southbound import P4RuntimeSession
+from ina.controller.store import IN_MEMORY, Store
+from ina.controller.switch_writer import SwitchWriter
+from ina.errors import InaError
+from ina.p4 import names
+
+NAMES = ("a", "b", "c")
+STEPS = 30
+
+
+class Killed(BaseException):
+    """The controller's process is gone."""
+
+
+class FakeSession:
+    """A switch that keeps entities, one of whose calls fails now and then."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self.dice = dice
+        self.trouble = 0.0
+        """Probability that a write fails, after any number of its updates."""
+        self.there: dict[object, P4Entity] = {}
+        self.lost = False
+        """The connection is; only a new one helps, which begins by reconciling."""
+        self.unused = False
+        """Whoever had the connection is dead."""
+        self.epochs: set[int] = set()
+        self.gone_epochs: set[int] = set()
+
+    async def insert(self, entities: Sequence[P4Entity]) -> None:
+        for entity in await self._some(entities):
+            _refuse_if(_key(entity) in self.there, f"there is an entry {entity}")
+            self.there[_key(entity)] = _as_read(entity)
+            self._note_epoch(entity)
+
+    async def modify(self, entities: Sequence[P4Entity]) -> None:
+        for entity in await self._some(entities):
+            if not isinstance(entity, P4CounterEntry):
+                _refuse_if(_key(entity) not in self.there, f"no entry {entity}")
+                self.there[_key(entity)] = _as_read(entity)
+
+    async def delete(self, entities: Sequence[P4Entity]) -> None:
+        for entity in await self._some(entities):
+            self.there.pop(_key(entity), None)
+
+    async def read(self, entities: Sequence[P4Entity]) -> list[Any]:
+        await self._some(())
+        (wanted,) = entities
+        if isinstance(wanted, P4MulticastGroupEntry):
+            return [item for item in self.there.values() if isinstance(item, P4MulticastGroupEntry)]
+        assert isinstance(wanted, P4TableEntry)
+        return [
+            item
+            for item in self.there.values()
+            if isinstance(item, P4TableEntry) and item.table_id == wanted.table_id
+        ]
+
+    def restart(self) -> None:
+        """Tables and registers are empty, and the connection is lost."""
+        self.there.clear()
+        self.gone_epochs |= self.epochs
+        self.epochs.clear()
+        self.lost = True
+
+    def _note_epoch(self, entity: P4Entity) -> None:
+        """A worker may have sent something of this epoch, which is in the registers then."""
+        if isinstance(entity, P4TableEntry) and entity.table_id == names.JOBS:
+            action = cast(Any, entity.action)
+            if action.args["slots"]:  # not the mark
+                epoch = action.args["epoch"]
+                assert epoch not in self.gone_epochs, "its sums were in registers that are lost"
+                self.epochs.add(epoch)
+
+    async def _some(self, entities: Sequence[P4Entity]) -> Sequence[P4Entity]:
+        await asyncio.sleep(0)
+        if self.unused:
+            raise Killed
+        if not self.lost and self.dice.random() >= self.trouble:
+            return entities
+        raise SwitchError("switch s: no answer")
+
+
+def _refuse_if(wrong: bool, why: str) -> None:
+    if wrong:
+        error = SwitchError(why)
+        error.refused = True
+        raise error
+
+
+def _as_read(entity: P4Entity) -> P4Entity:
+    if not isinstance(entity, P4MulticastGroupEntry):
+        return entity
+    copies = cast(Any, entity.replicas)
+    replicas = [P4Replica(port, instance=instance) for port, instance in copies]
+    return P4MulticastGroupEntry(entity.multicast_group_id, replicas=replicas)
+
+
+def _key(entity: P4Entity) -> object:
+    if isinstance(entity, P4MulticastGroupEntry):
+        return entity.multicast_group_id
+    assert isinstance(entity, P4TableEntry)
+    return entity.table_id, tuple(sorted((entity.match or {}).items()))
+
+
+class World:
+    """A store, a switch, and the controller of now."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self.dice = dice
+        self.session = FakeSession(dice)
+        self.store = Store(IN_MEMORY)
+        self.calls: set[asyncio.Task[Any]] = set()
+        self.coordinator: Coordinator
+        self.newest_epoch = 0
+        self.points_to_live = 0
+        """How many more fault points until the controller dies; 0: it does not."""
+        self.killed = False
+        self.promised: set[int] = set()
+        """Epochs of jobs whose workers were told that they run."""
+
+    async def start(self) -> None:
+        """A controller begins, again and again until the switch lets it."""
+        while True:
+            registry = Registry(
+                StaticPool(64, 16),  # room for four jobs
+                EpochCounter(self.store.last_epoch() or 0),
+                range(1, 9),
+            )
+            claim = self.store.claim("chaos")
+            self.killed = self.session.lost = self.session.unused = False
+            writer = SwitchWriter(cast(P4RuntimeSession, self.session))
+            self.coordinator = Coordinator(registry, writer, claim)
+            try:
+                self.coordinator.restore(self.store.load(0.0))
+                await self.coordinator.reconcile(fresh=False)
+            except (SwitchError, Killed):
+                await self.stop()
+                continue
+            return
+
+    async def stop(self) -> None:
+        """The process is gone, with all that it was doing."""
+        self.points_to_live = 0
+        while tasks := {*self.calls, *self.coordinator._background._tasks}:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self.calls -= tasks
+
+    def call(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        async def answer() -> None:
+            with contextlib.suppress(InaError, Killed):  # the client hears of it
+                await work()
+
+        self.calls.add(asyncio.create_task(answer()))
+
+    async def step(self) -> None:
+        name = self.dice.choice(NAMES)
+        await self.dice.choice(
+            (
+                self.run_job,
+                self.run_job,
+                self.run_job,
+                self.leave,
+                self.leave,
+                self.lose,
+                self.evict,
+                self.breathe,
+                self.reconnect,
+                self.restart_switch,
+            )
+        )(name)
+        await self.breathe(name)
+        if self.killed:
+            await self.die()
+        self.check_epochs()
+
+    async def run_job(self, name: str) -> None:
+        async def life() -> None:
+            await self.coordinator.create(name, 2, 0, 0.0)
+            where = [Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, 1) for rank in range(2)]
+            joins = [self.coordinator.join(name, rank, where[rank], 60.0) for rank in range(2)]
+            self.promised.add((await asyncio.gather(*joins))[0].epoch)
+
+        self.call(life)
+
+    async def leave(self, name: str) -> None:
+        for job in self.coordinator.registry:
+            if job.name == name and job.state in (JobState.RUNNING, JobState.LEAVING):
+                for rank in list(job.members)[:1]:
+                    self.call(partial(self.coordinator.leave, name, rank, job.epoch))
+
+    async def lose(self, name: str) -> None:
+        async def lose() -> None:
+            self.coordinator.lose(self.coordinator.registry.get(name), [0], "chaos")
+
+        self.call(lose)
+
+    async def evict(self, name: str) -> None:
+        self.call(lambda: self.coordinator.evict(name, "chaos"))
+
+    async def breathe(self, _: str) -> None:
+        for _turn in range(self.dice.randrange(12)):
+            await asyncio.sleep(0)
+
+    async def reconnect(self, _: str) -> None:
+        self.session.lost = False
+        try:
+            await self.coordinator.reconcile(fresh=False)
+        except SwitchError:
+            self.session.lost = True
+        except Killed:
+            await self.die()
+
+    async def restart_switch(self, name: str) -> None:
+        self.session.restart()
+        await self.breathe(name)
+        await self.reconnect(name)
+
+    async def die(self) -> None:
+        await self.stop()
+        going_on = {
+            job.epoch: dict(job.members)
+            for job in self.coordinator.registry
+            if job.state is JobState.RUNNING and job.epoch in self.promised & self.session.epochs
+        }
+        await self.start()
+        after = {job.epoch: job.members for job in self.coordinator.registry}
+        assert {epoch: after.get(epoch) for epoch in going_on} == going_on
+
+    def check_epochs(self) -> None:
+        stored = self.store.last_epoch() or 0
+        assert stored >= self.newest_epoch
+        self.newest_epoch = stored
+        mark = self.session.there.get((names.JOBS, (("epoch", 0), ("job", 0))))
+        if mark is not None:
+            assert cast(Any, mark).action.args["epoch"] <= stored
+
+    def reach(self, point: str) -> None:
+        if self.killed:
+            raise Killed(point)
+        if self.points_to_live:
+            self.points_to_live -= 1
+            if self.points_to_live == 0:
+                self.killed = self.session.unused = True
+                raise Killed(point)
+
+    async def settle(self) -> None:
+        """Leaves that the switch does not take, a death, no more trouble: all must agree."""
+        self.session.trouble = 1.0
+        for name in NAMES:
+            await self.leave(name)
+            await self.breathe(name)
+        self.session.trouble = 0.0
+        self.points_to_live = 0
+        await self.die()
+
+        def removals() -> list[Job]:
+            return [
+                job
+                for job in self.coordinator.registry
+                if job.state is JobState.LEAVING and not job.members
+            ]
+
+        while removals():
+            await asyncio.sleep(0)
+        registry = self.coordinator.registry
+        assert {job.state for job in registry} <= {
+            JobState.JOINING,
+            JobState.RUNNING,
+            JobState.LEAVING,
+        }
+        assert await self.disagreement() == Difference()
+        admitted = {
+            (match["job"], match["worker"])
+            for item in self.session.there.values()
+            if isinstance(item, P4TableEntry) and item.table_id == names.MEMBERS
+            for match in [cast(Any, item.match)]
+        }
+        assert admitted == {
+            (job.number, rank)
+            for job in registry
+            if job.state is not JobState.JOINING
+            for rank in job.members
+        }
+        stored = {item.job.number: item.job for item in self.store.load(0.0)}
+        assert {n: (j.name, j.state, j.epoch) for n, j in stored.items()} == {
+            job.number: (job.name, job.state, job.epoch) for job in registry
+        }
+        for job in list(registry):
+            await self.coordinator.evict(job.name, "the end")
+        assert len(registry) == 0
+        assert registry.memory.used() == 0
+        assert self.store.load(0.0) == []
+        assert len(self.session.there) == 1  # the mark
+        await self.stop()
+
+    async def disagreement(self) -> Difference:
+        state = await self.coordinator._writer.read_state()
+        wanted = {job.number: self.coordinator._wanted(job) for job in self.coordinator.registry}
+        return compare(wanted, state)
+
+
+async def live(seed: int, trouble: float, deaths: bool, patch: Callable[[World], None]) -> None:
+    world = World(random.Random(seed))
+    patch(world)
+    await world.start()
+    for _ in range(STEPS):
+        world.session.trouble = trouble * world.dice.random()
+        if deaths and not world.points_to_live:
+            world.points_to_live = world.dice.randrange(1, 40)
+        await world.step()
+    await world.settle()
+    world.store.close()
+
+
+@given(seed=st.integers(0, 2**32), trouble=st.sampled_from([0.0, 0.1, 0.5]), deaths=st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_store_and_switch_agree_after_any_life(seed: int, trouble: float, deaths: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(retry, "FIRST_PAUSE_S", 0.0)
+        patch.setattr(retry, "MAX_PAUSE_S", 0.0)
+
+        def hook(world: World) -> None:
+            patch.setattr(faults, "reach", world.reach)
+
+        asyncio.run(asyncio.wait_for(live(seed, trouble, deaths, hook), 60))
+
+
+def test_this_switch_is_not_one_that_agrees_with_everything() -> None:
+    async def scenario() -> None:
+        session = FakeSession(random.Random(0))
+        group = P4MulticastGroupEntry(7, replicas=((1, 1),))
+        await session.insert([group])
+        with pytest.raises(SwitchError, match="there is an entry"):
+            await session.insert([group])
+        session.trouble = 1.0
+        with pytest.raises(SwitchError, match="no answer"):
+            await session.delete([group])
+
+    asyncio.run(scenario())

@@ -1,0 +1,101 @@
+"""The event bus: who hears what, what is remembered, and what happens to a slow listener."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from ina.controller.errors import SlowWatcherError
+from ina.controller.events import HISTORY_EVENTS, HISTORY_NAMES, EventBus, Subscription, job_event
+from ina.controller.jobs import Job
+from ina.controller.memory import SlotRange
+from ina.rpc import controller_pb2 as pb2
+
+
+def drive(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(scenario, 60))
+
+
+def event(name: str, reason: str = "") -> pb2.JobEvent:
+    return pb2.JobEvent(kind=pb2.JOB_RUNNING, name=name, reason=reason)
+
+
+async def rest(subscription: Subscription) -> list[str]:
+    return [f"{heard.name}{heard.reason}" async for heard in subscription]
+
+
+def test_each_hears_its_job_and_what_is_for_all() -> None:
+    async def scenario() -> None:
+        bus = EventBus(unix_clock=lambda: 12.5)
+        of_a, of_all = bus.subscribe("a"), bus.subscribe()
+        for name in ("a", "b", "", "a"):
+            bus.publish(event(name))
+        bus.close()
+        assert await rest(of_a) == ["a", "", "a"]
+        assert await rest(of_all) == ["a", "b", "", "a"]
+        assert [heard.unix_s for heard in bus.history("a")] == [12.5, 12.5]
+
+    drive(scenario())
+
+
+def test_a_listener_waits_for_what_comes_later() -> None:
+    async def scenario() -> None:
+        bus = EventBus()
+        heard = asyncio.create_task(rest(bus.subscribe("a")))
+        await asyncio.sleep(0)
+        bus.publish(event("a", "1"))
+        await asyncio.sleep(0)
+        bus.publish(event("a", "2"))
+        bus.close()
+        assert await heard == ["a1", "a2"]
+        assert await rest(bus.subscribe("a")) == []  # closed for good
+
+    drive(scenario())
+
+
+def test_a_slow_listener_gets_what_there_was_room_for_and_an_error() -> None:
+    async def scenario() -> None:
+        bus = EventBus()
+        slow, quick = bus.subscribe("a", limit=2), bus.subscribe("a")
+        for reason in "123":
+            bus.publish(event("a", reason))
+        assert [(await anext(slow)).reason, (await anext(slow)).reason] == ["1", "2"]
+        with pytest.raises(SlowWatcherError, match="watcher of job 'a': more than 2 events behind"):
+            await anext(slow)
+        bus.close()
+        assert await rest(quick) == ["a1", "a2", "a3"]
+
+    drive(scenario())
+
+
+def test_who_has_left_is_told_no_more() -> None:
+    async def scenario() -> None:
+        bus = EventBus()
+        with bus.subscribe() as left:
+            bus.publish(event("a"))
+        bus.publish(event("b"))
+        assert await rest(left) == ["a"]
+
+    drive(scenario())
+
+
+def test_history_is_bounded_by_events_and_by_names() -> None:
+    bus = EventBus()
+    for number in range(HISTORY_EVENTS + 3):
+        bus.publish(event("a", str(number)))
+    assert bus.history("a")[0].reason == "3"
+    assert len(bus.history("a")) == HISTORY_EVENTS
+    for number in range(HISTORY_NAMES):
+        bus.publish(event(f"job {number}"))
+    assert bus.history("a") == []
+    assert len(bus.history("job 0")) == 1
+
+
+def test_an_event_names_its_job() -> None:
+    job = Job("j", 7, 3, SlotRange(0, 2, 2), 0.0, epoch=9)
+    made = job_event(pb2.MEMBER_LOST, job, ranks=[2, 1], reason="gone", fatal=True)
+    assert (made.name, made.job, made.epoch, made.fatal) == ("j", 7, 9, True)
+    assert list(made.ranks) == [1, 2]

@@ -1,0 +1,227 @@
+"""The failure detector on a coordinator with a recording switch and a clock of the test's own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from ina.controller import failure_detector
+from ina.controller.failure_detector import FailureDetector
+from ina.controller.jobs import Job
+from ina.controller.leases import Member
+from ina.rpc import controller_pb2 as pb2
+from tests.controller.test_coordinator import Bench, drive
+
+
+class Watched(Bench):
+    """One job "j" of three; ``go`` moves the clock in steps as small as the detector's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_s = 100.0
+        self.unreachable_s = 0.0
+        self.detector = FailureDetector(
+            self.coordinator,
+            10.0,
+            loss_s=10.0,
+            unreachable_s=lambda: self.unreachable_s,
+            clock=lambda: self.now_s,
+            unix_clock=lambda: self.now_s + 1e9,
+        )
+
+    async def run(self) -> Job:
+        await asyncio.gather(*await self.start(3))
+        self.detector.check()
+        return self.registry.get("j")
+
+    def go(self, seconds: float, alive: tuple[int, ...] = (), progress: str = "") -> None:
+        """``alive`` ranks heartbeat; by ``progress`` (a letter a rank) they report lanes."""
+        for _ in range(int(seconds)):
+            self.now_s += 1.0
+            for rank in alive:
+                self.detector.heard(Member(1, rank), LANES[progress[rank]] if progress else None)
+            self.detector.check()
+
+    def reasons(self, kind: pb2.EventKind) -> list[str]:
+        return [e.reason for e in self.coordinator.events.history("j") if e.kind == kind]
+
+
+def lanes(first: int, waits: bool, silent_s: float = 0.0) -> pb2.Progress:
+    return pb2.Progress(
+        lane_seqs=[first, 9],
+        lanes_waiting=bytes([int(waits)]),
+        in_flight=int(waits),
+        oldest_seq=first,
+        silent_s=silent_s,
+    )
+
+
+# w: waits for number 8 of lane 0 for three seconds; o: has sent 6 only; d: packets were in flight
+# just now; s: has heard nothing of the switch for 11 s.
+LANES = {
+    "w": lanes(8, True, 3.0),
+    "o": lanes(6, False),
+    "d": lanes(8, True),
+    "s": lanes(8, True, 11.0),
+}
+
+
+class Handler(logging.Handler):
+    def __init__(self, into: list[logging.LogRecord]) -> None:
+        super().__init__()
+        self._into = into
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._into.append(record)
+
+
+def scenario(test: Callable[[Watched], Awaitable[None]]) -> Callable[[], None]:
+    async def run() -> None:
+        await test(Watched())
+
+    def call() -> None:
+        drive(run())
+
+    return call
+
+
+@scenario
+async def test_a_dead_worker_ends_its_job_and_is_named(bench: Watched) -> None:
+    await bench.run()
+    bench.go(9, alive=(0, 1, 2), progress="ooo")
+    bench.go(9, alive=(0, 1))
+    assert len(bench.registry) == 1
+    bench.go(1, alive=(0, 1))
+    assert bench.told()[-1] == ("MEMBER_LOST", [2], True)
+    assert bench.reasons(pb2.MEMBER_LOST) == [
+        "rank 2 (10.0.0.1:4002) has died: no heartbeat for 10 s, last sequence number 9"
+    ]
+    await bench.until_empty()
+
+
+@scenario
+async def test_of_a_worker_that_said_nothing_the_others_tell_where_they_are(
+    bench: Watched,
+) -> None:
+    await bench.run()
+    bench.go(10, alive=(0, 1), progress="ow")
+    assert bench.reasons(pb2.MEMBER_LOST) == [
+        "rank 2 (10.0.0.1:4002) has died: no heartbeat for 10 s;"
+        " the others wait for sequence number 8"
+    ]
+
+
+@scenario
+async def test_workers_that_never_heartbeat_are_dead_too(bench: Watched) -> None:
+    await bench.run()
+    bench.go(10)
+    assert bench.told()[-1] == ("MEMBER_LOST", [0, 1, 2], True)
+    bench.go(10)
+    assert len(bench.reasons(pb2.MEMBER_LOST)) == 1
+    await bench.until_empty()
+
+
+@scenario
+async def test_who_has_left_is_not_missed(bench: Watched) -> None:
+    await bench.run()
+    await bench.coordinator.leave("j", 2, 1)
+    bench.go(30, alive=(0, 1))
+    assert bench.told()[-1][0] == "MEMBER_LEFT"
+
+
+@scenario
+async def test_a_broken_stream_and_silence_is_a_death(bench: Watched) -> None:
+    await bench.run()
+    with bench.detector.watching(Member(1, 1)):
+        bench.go(2, alive=(0, 1, 2))
+    bench.go(3, alive=(0, 2))
+    assert bench.reasons(pb2.MEMBER_LOST) == [
+        "rank 1 (10.0.0.1:4001) has died: its connection broke and no heartbeat came for 3 s"
+    ]
+
+
+@scenario
+async def test_a_stall_is_told_once_again_when_others_are_missing_and_when_it_is_over(
+    bench: Watched,
+) -> None:
+    job = await bench.run()
+    bench.go(3, alive=(0, 1, 2), progress="woo")
+    assert bench.reasons(pb2.JOB_STALLED) == [
+        "rank 1 (10.0.0.1:4001), rank 2 (10.0.0.1:4002) have not sent sequence number 8 (slot 0):"
+        " rank 0 waited for 3.0 s"
+    ]
+    bench.go(3, alive=(0, 1, 2), progress="wwo")
+    assert bench.told()[-2:] == [("JOB_STALLED", [1, 2], False), ("JOB_STALLED", [2], False)]
+    stall = bench.detector.stall(job)
+    assert stall is not None
+    assert bench.detector.since_unix_s(stall) == bench.now_s - 3.0 + 1e9
+    bench.go(1, alive=(0, 1, 2), progress="ddd")
+    assert bench.told()[-1] == ("JOB_RESUMED", [], False)
+    assert bench.detector.stall(job) is None
+
+
+@scenario
+async def test_a_switch_that_nobody_hears_is_lost(bench: Watched) -> None:
+    await bench.run()
+    bench.unreachable_s = 9.0
+    bench.go(3, alive=(0, 1, 2), progress="sss")
+    assert not bench.reasons(pb2.SWITCH_LOST)
+    bench.unreachable_s = 12.0
+    bench.go(1, alive=(0, 1, 2), progress="sss")
+    assert bench.reasons(pb2.SWITCH_LOST) == [
+        "the switch is lost: the controller has not reached it for 12 s,"
+        " rank 0 has had no result for 11 s"
+    ]
+    assert bench.told()[-1] == ("SWITCH_LOST", [], True)
+    await bench.until_empty()
+
+
+@scenario
+async def test_who_waits_for_a_slow_worker_has_not_lost_the_switch(bench: Watched) -> None:
+    await bench.run()
+    bench.unreachable_s = 60.0
+    bench.go(5, alive=(0, 1, 2), progress="sos")  # rank 1 saves a checkpoint
+    bench.go(5, alive=(0, 1, 2), progress="www")  # and has sent since, a moment ago
+    assert not bench.reasons(pb2.SWITCH_LOST)
+    bench.go(1, alive=(0, 1, 2), progress="wsw")  # all have sent, and it gets no result
+    assert len(bench.reasons(pb2.SWITCH_LOST)) == 1
+
+
+@scenario
+async def test_what_the_store_refuses_is_said_in_a_line(bench: Watched) -> None:
+    await bench.run()
+    bench.go(9)
+    bench.store.close()
+    bench.now_s += 1.0
+    said: list[logging.LogRecord] = []
+    handler = Handler(said)
+    log = logging.getLogger(failure_detector.__name__)
+    log.addHandler(handler)
+    try:
+        bench.detector.start()
+        while not said:
+            await asyncio.sleep(0.01)
+    finally:
+        log.removeHandler(handler)
+        await bench.detector.close()
+    assert said[0].getMessage() == "store :memory:: it is closed"
+    assert said[0].exc_info is None
+
+
+@scenario
+async def test_the_timer_checks_by_itself_and_survives_a_bug(bench: Watched) -> None:
+    await bench.run()
+    checks = 0
+
+    def fail() -> float:
+        nonlocal checks
+        checks += 1
+        raise ZeroDivisionError
+
+    bench.detector._unreachable_s = fail
+    bench.detector.start()
+    while checks < 2:
+        await asyncio.sleep(0.01)
+    await bench.detector.close()
+    await bench.detector.close()

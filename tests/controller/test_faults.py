@@ -1,0 +1,252 @@
+"""``kill -9`` of a real controller at each of its named points, beside a job that runs all along.
+
+After each, a successor must find what the store promised, the switch must have exactly what the
+store says, nothing of the bystander may be touched, and a new job of the same name must run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import grpc
+import numpy as np
+import pytest
+
+from ina.controller import faults
+from ina.controller.app import ControllerApp
+from ina.controller.config import load_config
+from ina.controller.coordinator import Coordinator
+from ina.controller.jobs import Job, JobState
+from ina.controller.reconcile import Difference, compare
+from ina.host import Session
+from ina.rpc import controller_pb2 as pb2
+from ina.switch.ports import UdpPort
+from ina.switch.server import SoftSwitch
+from tests.controller.workers import Workers, workers_of
+
+HANG_S = 60
+LEASE_S = 30
+VICTIM = "victim"
+NO_SUCH_PORT = 600  # v1model's ports have 9 bits
+
+
+class Place:
+    """A switch, a controller's configuration, and a job that runs through all tests."""
+
+    def __init__(self, switch: SoftSwitch, directory: Path) -> None:
+        host, udp_port = switch.udp_address(1)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
+        self.config = directory / "controller.toml"
+        self.config.write_text(
+            f'listen = "{self.address}"\n'
+            f'[switch]\ngrpc_addr = "{switch.grpc_addr}"\nvalues = 64\n'
+            f'data_host = "{host}"\ndata_udp_port = {udp_port}\n'
+            f'[store]\npath = "{directory / "controller.db"}"\n[jobs]\nlease_s = {LEASE_S}\n'
+        )
+        self.bystander: Session
+        self.newest_epoch = 0
+        self.loop: asyncio.AbstractEventLoop
+
+    def in_this_process(self, work: Callable[[ControllerApp], None]) -> None:
+        """Runs a controller meanwhile."""
+
+        async def serve() -> None:
+            self.loop = asyncio.get_running_loop()
+            async with ControllerApp(load_config(self.config)) as app:
+                await asyncio.wait_for(asyncio.to_thread(work, app), HANG_S)
+
+        asyncio.run(serve())
+
+    def until_killed(self, point: str, work: Callable[[Workers], None]) -> None:
+        """Runs a controller that dies at ``point``, and ``work`` with it until then."""
+        command = [sys.executable, "-m", "ina", "controller", "run", str(self.config), "--json"]
+        environment = {**os.environ, faults.VARIABLE: point}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
+            try:
+                assert process.stdout is not None
+                if process.stdout.readline():  # else it died while it started
+                    with workers_of(self.address) as workers, contextlib.suppress(grpc.RpcError):
+                        work(workers)
+                assert process.wait(HANG_S) == -signal.SIGKILL
+            finally:
+                process.kill()
+
+    def assert_bystander_works(self) -> None:
+        values = np.arange(1000, dtype=np.int32)
+        np.testing.assert_array_equal(np.asarray(self.bystander.all_reduce(values)), values)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with SoftSwitch([UdpPort(1)]) as switch, contextlib.ExitStack() as undo:
+        place = Place(switch, tmp_path_factory.mktemp("faults"))
+
+        def begin(_: ControllerApp) -> None:
+            place.bystander = undo.enter_context(
+                Session.join(place.address, "bystander", 0, 1, timeout_s=HANG_S)
+            )
+
+        place.in_this_process(begin)
+        yield place
+        place.in_this_process(lambda _: undo.close())
+
+
+def live(workers: Workers) -> None:
+    """A job's whole life."""
+    epoch = workers.run_job(VICTIM, 2).epoch
+    workers.leave(VICTIM, 0, epoch)
+    workers.leave(VICTIM, 1, epoch)
+
+
+def be_evicted(workers: Workers) -> None:
+    workers.run_job(VICTIM, 2)
+    workers.evict(VICTIM, "room is needed")
+
+
+def die(workers: Workers) -> None:
+    epoch = workers.run_job(VICTIM, 2).epoch
+    with workers.watch(VICTIM, 0, epoch) as events:
+        with workers.watch(VICTIM, 1, epoch):
+            pass
+        for _ in events:  # until the controller has gone too
+            pass
+
+
+def hang_up(workers: Workers) -> None:
+    workers.create(VICTIM, 3)
+    request = pb2.JoinRequest(name=VICTIM, host="127.0.0.1", udp_port=4000, timeout_s=HANG_S)
+    first = workers.stub.Join.future(request)
+    request.rank, request.udp_port = 1, 4001
+    second = workers.stub.Join.future(request)
+    until(lambda: len(workers.jobs()[-1].joined) == 2)
+    first.cancel()  # type: ignore[no-untyped-call]
+    second.result()  # breaks with the controller
+
+
+def be_refused(workers: Workers) -> None:
+    workers.create(VICTIM, 1)
+    request = pb2.JoinRequest(
+        name=VICTIM, host="127.0.0.1", udp_port=4000, timeout_s=HANG_S, switch_port=NO_SUCH_PORT
+    )
+    workers.stub.Join(request)
+
+
+def nothing(_: Workers) -> None:
+    pass
+
+
+SCENARIOS: dict[str, Callable[[Workers], None]] = {
+    "evict": be_evicted,
+    "lost": die,
+    "withdraw": hang_up,
+    "fail": be_refused,
+    "restore": nothing,
+    "epoch": nothing,
+}
+"""By step; all other points are in a job's normal life."""
+
+JOINING = {"create.stored", "join.decided", "join.stored", "start.decided", "restore.decided"} | {
+    "withdraw.decided",
+    "withdraw.stored",
+    "restore.stored",
+}
+UP = {
+    "run.stored": [0, 1],  # its workers will never know: their leases end
+    "leave.decided": [0, 1],
+    "leave.stored": [1],
+    "leave.member_removed": [1],
+    "evict.decided": [0, 1],
+    "lost.decided": [0, 1],
+}
+"""Who is still in the job, where it goes on."""
+
+
+@pytest.mark.parametrize("point", faults.POINTS)
+def test_a_successor_makes_store_and_switch_agree(place: Place, point: str) -> None:
+    step = point.partition(".")[0]
+    if step == "restore":
+        place.in_this_process(leave_behind)
+    place.until_killed(point, SCENARIOS.get(step, live))
+    place.assert_bystander_works()
+    place.in_this_process(lambda app: check(place, app, point))
+
+
+def leave_behind(app: ControllerApp) -> None:
+    """A job that still joins."""
+    with workers_of(app.listen_addr) as workers:
+        workers.create(VICTIM, 2)
+
+
+def check(place: Place, app: ControllerApp, point: str) -> None:
+    assert app._supervisor is not None
+    assert app._supervisor.term is not None
+    coordinator = app._supervisor.term.coordinator
+    with workers_of(app.listen_addr) as workers:
+        until(
+            lambda: all(job.members or job.state is JobState.JOINING for job in jobs(coordinator))
+        )
+        there = {job.name: job for job in jobs(coordinator)}
+        assert there.pop("bystander").state is JobState.RUNNING
+        if point in JOINING:
+            assert (there[VICTIM].state, there[VICTIM].members) == (JobState.JOINING, {})
+        elif point in UP:
+            assert sorted(there[VICTIM].members) == UP[point]
+        else:
+            assert there == {}
+        assert disagreement(place, coordinator) == Difference()
+        place.assert_bystander_works()
+        if there:
+            workers.evict(VICTIM)
+        assert workers.show().slots_used == 512  # the bystander's
+        sum_with_two_workers(place)
+        epoch = coordinator.registry.epochs.last
+        assert epoch > place.newest_epoch
+        place.newest_epoch = epoch
+        assert len(workers.show().entries) == 4  # the bystander's
+
+
+def jobs(coordinator: Coordinator) -> list[Job]:
+    return sorted(coordinator.registry, key=lambda job: job.number)
+
+
+def is_being_removed(job: Job) -> bool:
+    return job.state is JobState.LEAVING and not job.members
+
+
+def disagreement(place: Place, coordinator: Coordinator) -> Difference:
+    """Between the store, as a fresh reader finds it, and the switch."""
+
+    async def look() -> Difference:
+        state = await coordinator._writer.read_state()
+        return compare({job.number: coordinator._wanted(job) for job in jobs(coordinator)}, state)
+
+    return asyncio.run_coroutine_threadsafe(look(), place.loop).result(HANG_S)
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + HANG_S
+    while not true():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+
+
+def sum_with_two_workers(place: Place) -> None:
+    def work(rank: int) -> None:
+        with Session.join(place.address, VICTIM, rank, 2, timeout_s=HANG_S) as session:
+            total = session.all_reduce(np.full(1000, rank + 1, np.int32))
+            np.testing.assert_array_equal(np.asarray(total), np.full(1000, 3))
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, range(2)))

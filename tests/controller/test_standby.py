@@ -1,0 +1,254 @@
+"""Two controllers with one store: who is primary, who takes over, and who may write no more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import grpc
+import pytest
+
+from ina.controller.app import ControllerApp
+from ina.controller.config import Config, make_config
+from ina.controller.coordinator import Coordinator
+from ina.controller.errors import FencedError, StandbyError, SwitchError
+from ina.controller.jobs import Job, JobState
+from ina.controller.southbound import P4RuntimeSession
+from ina.p4 import CompiledProgram
+from ina.rpc import controller_pb2 as pb2
+from ina.rpc.controller_pb2_grpc import ControllerStub, OperatorStub
+from ina.switch.ports import UdpPort
+from ina.switch.server import SoftSwitch
+from tests.controller.proxy import Proxy
+from tests.controller.test_switch_restart import HANG_S, drive, endpoint, until
+
+
+def config(switch: str, store: Path | None, election_id: int) -> Config:
+    return make_config(
+        {
+            "listen": "127.0.0.1:0",
+            "switch": {"grpc_addr": switch, "values": 64, "election_id": election_id},
+            "store": {"path": "" if store is None else str(store)},
+        },
+        "test",
+    )
+
+
+def role(app: ControllerApp) -> str:
+    assert app._supervisor is not None
+    return app._supervisor.describe().role
+
+
+def reaches(app: ControllerApp) -> bool:
+    assert app._supervisor is not None
+    return app._supervisor.unreachable is None
+
+
+def coordinator(app: ControllerApp) -> Coordinator:
+    assert app._supervisor is not None
+    assert app._supervisor.term is not None
+    return app._supervisor.term.coordinator
+
+
+async def run_job(app: ControllerApp, name: str) -> Job:
+    at = coordinator(app)
+    await at.create(name, 2, 0, 0.0)
+    return (await asyncio.gather(*(at.join(name, r, endpoint(r), HANG_S) for r in range(2))))[0]
+
+
+@asynccontextmanager
+async def pair(
+    tmp_path: Path,
+) -> AsyncIterator[tuple[ControllerApp, ControllerApp, Proxy, SoftSwitch]]:
+    """A primary that reaches the switch through a proxy, and its standby."""
+    store = tmp_path / "s.db"
+    with SoftSwitch([UdpPort(1)]) as switch:
+        async with (
+            Proxy(switch.grpc_addr) as proxy,
+            ControllerApp(config(proxy.address, store, 5)) as first,
+            ControllerApp(config(switch.grpc_addr, store, 3)) as second,
+        ):
+            assert (role(first), role(second)) == ("primary", "standby")
+            yield first, second, proxy, switch
+
+
+async def refusal(app: ControllerApp) -> str:
+    """What a worker hears."""
+
+    def ask() -> str:
+        with grpc.insecure_channel(app.listen_addr) as channel:
+            with pytest.raises(grpc.RpcError) as unary:
+                ControllerStub(channel).CreateJob(pb2.CreateJobRequest(name="x"), timeout=HANG_S)
+            with pytest.raises(grpc.RpcError) as stream:
+                next(iter(ControllerStub(channel).Watch(pb2.WatchRequest(), timeout=HANG_S)))
+        errors = [unary.value, stream.value]
+        assert all(isinstance(error, grpc.Call) for error in errors)
+        assert {error.code() for error in errors} == {grpc.StatusCode.UNAVAILABLE}
+        (said,) = {error.details() for error in errors}
+        return str(said)
+
+    return await asyncio.to_thread(ask)
+
+
+def test_a_standby_refuses_and_says_who_is_primary(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with pair(tmp_path) as (first, second, _, _):
+            assert await refusal(second) == (
+                "standby: another controller is primary (election id 5)"
+            )
+            with pytest.raises(StandbyError):
+                await second.show()
+
+            def shown(app: ControllerApp) -> pb2.ShowControllerReply:
+                with grpc.insecure_channel(app.listen_addr) as channel:
+                    stub = OperatorStub(channel)
+                    return stub.ShowController(pb2.ShowControllerRequest(), timeout=HANG_S)
+
+            await run_job(first, "j")
+            primary = await asyncio.to_thread(shown, first)
+            standby = await asyncio.to_thread(shown, second)
+            assert (primary.role, primary.jobs, primary.slots_used) == ("primary", 1, 512)
+            assert (primary.election_id, standby.election_id) == (5, 3)
+            assert (standby.role, standby.switch_state) == ("standby", "connected")
+
+    drive(scenario())
+
+
+def test_the_standby_takes_over_jobs_untouched_and_the_former_primary_comes_back_as_standby(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        async with pair(tmp_path) as (first, second, proxy, _):
+            job = await run_job(first, "j")
+            entries = (await first.show()).entries
+            former = coordinator(first)
+
+            proxy.up = False  # the primary's network fails
+            proxy.cut()
+            await until(lambda: role(second) == "primary")
+            assert (await second.show()).entries == entries
+            (same,) = coordinator(second).jobs()
+            assert (same.name, same.state, same.epoch) == ("j", JobState.RUNNING, job.epoch)
+            assert same.members == job.members
+
+            # It does not know yet. What it decides now, nobody will ever see.
+            with pytest.raises((FencedError, SwitchError)):
+                await former.create("late", 2, 0, 0.0)
+            await until(lambda: role(first) == "standby")
+            assert [job.name for job in coordinator(second).jobs()] == ["j"]
+
+            proxy.up = True
+            await until(lambda: reaches(first))
+            assert role(first) == "standby"
+            assert "another controller is primary" in await refusal(first)
+            assert (await run_job(second, "k")).epoch == job.epoch + 1
+
+    drive(scenario())
+
+
+def test_a_stopped_primary_is_followed_and_follows_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with pair(tmp_path) as (first, second, _, _):
+            epochs = [(await run_job(first, "a")).epoch]
+            await first.__aexit__(None, None, None)
+            await until(lambda: role(second) == "primary")
+            epochs.append((await run_job(second, "b")).epoch)
+            async with ControllerApp(first.config) as third:  # its id is too low by now
+                assert role(third) == "standby"
+                await second.__aexit__(None, None, None)
+                await until(lambda: role(third) == "primary")
+                epochs.append((await run_job(third, "c")).epoch)
+                assert [job.name for job in coordinator(third).jobs()] == ["a", "b", "c"]
+            assert epochs == [1, 2, 3]
+
+    drive(scenario())
+
+
+def test_joins_that_wait_when_the_primary_is_demoted_hear_of_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with pair(tmp_path) as (first, _, _, switch):
+            at = coordinator(first)
+            await at.create("j", 2, 0, 0.0)
+            waiting = asyncio.create_task(at.join("j", 0, endpoint(0), HANG_S))
+            async with ControllerApp(
+                config(switch.grpc_addr, Path(first.config.store.path), 9)
+            ) as new:
+                with pytest.raises(StandbyError, match="standby: another controller is primary"):
+                    await waiting
+                assert role(new) == "primary"
+                assert role(first) == "standby"
+                assert (await run_job(new, "j")).state is JobState.RUNNING  # nobody is in it
+
+    drive(scenario())
+
+
+def test_the_switch_restarts_under_two_controllers(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with pair(tmp_path) as (first, second, _, switch):
+            await run_job(first, "j")
+            await asyncio.to_thread(switch.stop)
+            again = SoftSwitch([UdpPort(1)], grpc_addr=switch.grpc_addr)
+            await asyncio.to_thread(again.start)
+            try:
+                await until(lambda: {role(first), role(second)} == {"primary", "standby"})
+                await until(
+                    lambda: first._supervisor is not None and not first._supervisor.unreachable
+                )
+                primary = first if role(first) == "primary" else second
+                await until(lambda: not coordinator(primary).jobs())
+                assert (await run_job(primary, "j")).epoch == 2
+            finally:
+                await asyncio.to_thread(again.stop)
+
+    drive(scenario())
+
+
+def test_a_controller_that_is_overtaken_while_it_starts_is_on_standby(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        with SoftSwitch([UdpPort(1)]) as switch:
+            first = ControllerApp(config(switch.grpc_addr, tmp_path / "s.db", 3))
+            second = ControllerApp(config(switch.grpc_addr, tmp_path / "s.db", 5))
+            set_pipeline = P4RuntimeSession.set_pipeline
+            overtaken: list[ControllerApp] = []
+
+            async def set_late(session: P4RuntimeSession, program: CompiledProgram) -> bool:
+                if not overtaken:
+                    overtaken.append(second)
+                    await second.__aenter__()
+                return await set_pipeline(session, program)
+
+            monkeypatch.setattr(P4RuntimeSession, "set_pipeline", set_late)
+            async with first:
+                assert role(first) == "standby"
+                await until(lambda: role(second) == "primary")
+                assert (await run_job(second, "j")).state is JobState.RUNNING
+            await second.__aexit__(None, None, None)
+
+    drive(scenario())
+
+
+def test_without_a_store_there_is_nothing_to_take_over(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        with SoftSwitch([UdpPort(1)]) as switch:
+            async with ControllerApp(config(switch.grpc_addr, None, 5)):
+                with pytest.raises(SwitchError, match=r"another controller is primary .*id 5"):
+                    async with ControllerApp(config(switch.grpc_addr, None, 4)):
+                        pass
+
+    drive(scenario())
+
+
+def test_two_controllers_with_one_election_id(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        with SoftSwitch([UdpPort(1)]) as switch:
+            settings = config(switch.grpc_addr, tmp_path / "s.db", 1)
+            async with ControllerApp(settings) as first, ControllerApp(settings) as second:
+                assert (role(first), role(second)) == ("primary", "standby")
+                await first.__aexit__(None, None, None)
+                await until(lambda: role(second) == "primary")
+
+    drive(scenario())

@@ -1,0 +1,194 @@
+"""The store: what goes in comes out, whoever lost the claim writes nothing, files are checked."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from dataclasses import replace
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ina.controller.errors import FencedError, StoreError
+from ina.controller.jobs import Endpoint, Job, JobState
+from ina.controller.memory import SlotRange
+from ina.controller.store import IN_MEMORY, Store
+from ina.controller.store.schema import APPLICATION_ID, MIGRATIONS
+
+endpoints = st.builds(
+    Endpoint,
+    address=st.ip_addresses(v=4),
+    udp_port=st.integers(1, 0xFFFF),
+    switch_port=st.integers(1, 510),
+    mac=st.none() | st.integers(0, 2**48 - 1),
+)
+started_jobs = st.builds(
+    Job,
+    name=st.text(min_size=1, max_size=200),
+    number=st.integers(1, 255),
+    world_size=st.integers(1, 32),
+    memory=st.builds(SlotRange, st.integers(0, 8190), st.just(2), st.just(2)),
+    created_s=st.just(7.0),
+    epoch=st.integers(0, 2**32 - 1),
+    members=st.dictionaries(st.integers(0, 31), endpoints, max_size=32),
+    state=st.sampled_from([JobState.STARTING, JobState.RUNNING, JobState.LEAVING]),
+    tenant=st.text(max_size=20),
+    priority=st.integers(-(2**31), 2**31 - 1),
+    window=st.integers(1, 2**15),
+    created_unix_s=st.floats(0, 4e9),
+    token_hash=st.binary(max_size=64),
+    key_seed=st.binary(max_size=16),
+)
+
+
+def job(
+    number: int = 1, name: str = "j", state: JobState = JobState.JOINING, ranks: int = 2
+) -> Job:
+    made = Job(name, number, ranks, SlotRange(512 * number, 512, 512), 7.0, state=state)
+    for rank in range(ranks):
+        made.members[rank] = Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, 1)
+    return made
+
+
+@given(started_jobs, st.sets(st.integers(0, 31)))
+def test_a_job_comes_back_as_it_was_and_with_those_who_left(made: Job, leaving: set[int]) -> None:
+    store = Store(IN_MEMORY)
+    claim = store.claim("test")
+    claim.save(made)
+    everybody = dict(made.members)
+    for rank in leaving & set(made.members):
+        del made.members[rank]
+    claim.save(made)
+    (stored,) = store.load(7.0)
+    assert vars(stored.job) == vars(made)
+    assert stored.endpoints == everybody
+    claim.remove(made)
+    assert store.load(7.0) == []
+    store.close()
+
+
+def test_a_joining_job_forgets_who_hung_up() -> None:
+    store = Store(IN_MEMORY)
+    claim = store.claim("test")
+    made = job()
+    claim.save(made)
+    del made.members[1]
+    claim.save(made)
+    assert store.load(0.0)[0].endpoints.keys() == {0}
+
+
+def test_a_job_and_its_epoch_are_stored_together_or_not_at_all(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "s.db"))
+    claim = store.claim("test")
+    assert store.last_epoch() is None
+    claim.save(job(1), last_epoch=2**32 - 1)
+    assert store.last_epoch() == 2**32 - 1
+    with pytest.raises(StoreError, match="UNIQUE"):
+        claim.save(job(2), last_epoch=5)  # of the same name
+    with pytest.raises(StoreError, match="CHECK"):
+        claim.save(job(3, "k"), last_epoch=2**32)
+    again = Store(str(tmp_path / "s.db"))
+    assert [item.job.number for item in again.load(0.0)] == [1]
+    assert again.last_epoch() == 2**32 - 1
+
+
+def test_who_lost_the_claim_writes_nothing(tmp_path: Path) -> None:
+    path = str(tmp_path / "s.db")
+    first, second = Store(path), Store(path)
+    former = first.claim("a process 1")
+    former.save(job(1))
+    latter = second.claim("b process 2")
+    for late in (
+        former.check,
+        lambda: former.save(job(1, state=JobState.LEAVING)),
+        lambda: former.remove(job(1)),
+        lambda: former.save_epoch(9),
+    ):
+        with pytest.raises(FencedError, match=r"s\.db: b process 2 has claimed it"):
+            late()
+    latter.check()
+    assert [item.job.state for item in second.load(0.0)] == [JobState.JOINING]
+    assert second.last_epoch() is None
+
+
+def test_the_file_is_for_its_owner_only_and_survives_a_kill(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    script = (
+        "import os, signal, sys\n"
+        "from ina.controller.store import Store\n"
+        "from tests.controller.test_store import job\n"
+        "store = Store(sys.argv[1])\n"
+        "claim = store.claim('test')\n"
+        "claim.save(job(1))\n"
+        "with store.transaction() as db:\n"
+        "    db.execute('DELETE FROM jobs')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    command = [sys.executable, "-c", script, str(path)]
+    killed = subprocess.run(command, timeout=60, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    assert [item.job.name for item in Store(str(path)).load(0.0)] == ["j"]
+
+
+def test_opening_again_migrates_nothing(tmp_path: Path) -> None:
+    path = str(tmp_path / "s.db")
+    for _ in range(2):
+        Store(path).close()
+    db = sqlite3.connect(path)
+    assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+    assert db.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+    assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_newer_ina_s_file_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "s.db")
+    Store(path).close()
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 99")
+    with pytest.raises(StoreError, match=r"s\.db: version 99 was made by a newer ina"):
+        Store(path)
+
+
+def test_another_program_s_file_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = str(tmp_path / "s.db")
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE bookmarks (url TEXT)")
+    with pytest.raises(StoreError, match="belongs to another program"):
+        Store(path)
+    with sqlite3.connect(path) as db:
+        assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("bookmarks",)]
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda path: path.write_text("no database, but a text of some length " * 9), "not a data"),
+        (lambda path: path.mkdir(), "Is a directory"),
+        (lambda path: path.parent.rmdir(), "No such file or directory"),
+    ],
+)
+def test_a_file_that_is_no_store(make: object, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "d" / "s.db"
+    path.parent.mkdir()
+    assert callable(make)
+    make(path)
+    with pytest.raises(StoreError, match=rf"store {path}: .*{says}") as caught:
+        Store(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_closed_store_says_so() -> None:
+    store = Store(IN_MEMORY)
+    claim = store.claim("test")
+    store.close()
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        claim.save(replace(job()))

@@ -1,0 +1,330 @@
+"""A controller whose switch goes away and comes back, with or without its registers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from ipaddress import IPv4Address
+from typing import Any
+
+import pytest
+from finsy import p4client
+
+from ina.controller import southbound
+from ina.controller.app import ControllerApp
+from ina.controller.config import make_config
+from ina.controller.coordinator import Coordinator
+from ina.controller.errors import SwitchError
+from ina.controller.jobs import Endpoint, Job, JobState
+from ina.controller.memory import SlotRange
+from ina.controller.plan import Group, JobPlan, plan_job
+from ina.controller.southbound import P4RuntimeSession
+from ina.controller.supervisor import Supervisor
+from ina.controller.switch_writer import SwitchWriter
+from ina.p4 import compiled
+from ina.rpc import controller_pb2 as pb2
+from ina.switch.ports import UdpPort
+from ina.switch.server import SoftSwitch
+from tests.controller.proxy import Proxy
+
+HANG_S = 60
+
+
+def drive(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(scenario, 2 * HANG_S))
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async def poll() -> None:
+        while not true():
+            await asyncio.sleep(0.01)
+
+    await asyncio.wait_for(poll(), HANG_S)
+
+
+class Bench:
+    """A controller, and a switch that can be replaced at its address."""
+
+    def __init__(self) -> None:
+        self.switch = SoftSwitch([UdpPort(1)])
+        self.switch.start()
+        self.proxy: Proxy
+        self.app: ControllerApp
+
+    @property
+    def supervisor(self) -> Supervisor:
+        assert self.app._supervisor is not None
+        return self.app._supervisor
+
+    @property
+    def coordinator(self) -> Coordinator:
+        assert self.supervisor.term is not None
+        return self.supervisor.term.coordinator
+
+    async def run_job(self, name: str, world_size: int = 2) -> Job:
+        await self.coordinator.create(name, world_size, 0, 0.0)
+        joins = [
+            self.coordinator.join(name, rank, endpoint(rank), HANG_S) for rank in range(world_size)
+        ]
+        return (await asyncio.gather(*joins))[0]
+
+    async def stop_switch(self) -> None:
+        await asyncio.to_thread(self.switch.stop)
+        await until(lambda: self.supervisor.unreachable is not None)
+
+    async def start_switch(self) -> None:
+        self.switch = SoftSwitch([UdpPort(1)], grpc_addr=self.switch.grpc_addr)
+        await asyncio.to_thread(self.switch.start)
+
+    async def until_back(self) -> None:
+        await until(lambda: self.supervisor.unreachable is None)
+
+    async def entries(self) -> list[str]:
+        return [f"{entry.table} {entry.match}" for entry in (await self.app.show()).entries]
+
+    def told(self, name: str) -> list[str]:
+        return [pb2.EventKind.Name(event.kind) for event in self.coordinator.events.history(name)]
+
+
+def endpoint(rank: int) -> Endpoint:
+    return Endpoint(IPv4Address("127.0.0.1"), 4000 + rank, 1)
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[Bench]:
+    bench = Bench()
+    try:
+        async with Proxy(bench.switch.grpc_addr) as bench.proxy:
+            settings = {"grpc_addr": bench.proxy.address, "values": 64}
+            config = make_config({"listen": "127.0.0.1:0", "switch": settings}, "test")
+            async with ControllerApp(config) as bench.app:
+                yield bench
+    finally:
+        bench.switch.stop()
+
+
+def test_a_switch_that_restarts_ends_its_jobs_and_takes_new_ones() -> None:
+    async def scenario() -> None:
+        async with running() as bench:
+            job = await bench.run_job("j")
+            with bench.coordinator.events.subscribe() as listener:
+                await bench.stop_switch()
+                assert job.state is JobState.RUNNING  # workers may yet hear of it
+                with pytest.raises(SwitchError):
+                    await bench.app.show()
+                await bench.start_switch()
+                events = {}
+                async for event in listener:
+                    events[pb2.EventKind.Name(event.kind)] = event
+                    if event.kind == pb2.JOB_ENDED:
+                        break
+                assert list(events)[:2] == ["SWITCH_UNREACHABLE", "SWITCH_LOST"]
+                assert events["SWITCH_LOST"].fatal
+                assert events["SWITCH_LOST"].reason == "the switch has lost its registers"
+            await bench.until_back()
+            assert await bench.entries() == []
+            again = await bench.run_job("j")
+            assert again.epoch == job.epoch + 1  # epochs never go back
+            assert len(await bench.entries()) == 6
+
+    drive(scenario())
+
+
+def test_a_lost_connection_alone_changes_nothing() -> None:
+    async def scenario() -> None:
+        async with running() as bench:
+            job = await bench.run_job("j")
+            before = await bench.entries()
+            bench.proxy.up = False
+            bench.proxy.cut()
+            await until(lambda: bench.supervisor.unreachable is not None)
+            bench.proxy.up = True
+            await bench.until_back()
+            assert await bench.entries() == before
+            assert job.state is JobState.RUNNING
+            assert bench.told("j")[-1] == "JOB_RUNNING"
+            await bench.coordinator.leave("j", 0, job.epoch)
+            await bench.coordinator.leave("j", 1, job.epoch)
+            assert await bench.entries() == []
+
+    drive(scenario())
+
+
+def test_a_switch_that_falls_silent_is_noticed_and_found_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(southbound, "PROBE_S", 0.1)
+    monkeypatch.setattr(p4client, "_DEFAULT_RPC_TIMEOUT", 2.0)
+
+    async def scenario() -> None:
+        async with running() as bench:
+            job = await bench.run_job("j")
+            before = await bench.entries()
+            bench.proxy.silent = True
+            await until(lambda: bench.supervisor.unreachable is not None)
+            bench.proxy.silent = False
+            await bench.until_back()
+            assert await bench.entries() == before
+            assert job.state is JobState.RUNNING
+
+    drive(scenario())
+
+
+def test_epochs_are_newer_than_those_of_foreign_jobs() -> None:
+    async def scenario() -> None:
+        async with running() as bench:
+            stranger = Job("stranger", 9, 1, SlotRange(1024, 512, 512), 0.0, epoch=77)
+            stranger.members[0] = endpoint(0)
+            assert bench.supervisor._writer is not None
+            for stage in plan_job(stranger).stages:
+                await bench.supervisor._writer.insert(stage)
+            await bench.coordinator.reconcile(fresh=False)
+            await bench.coordinator.remove_foreign()
+            assert (await bench.run_job("j")).epoch == 78
+
+    drive(scenario())
+
+
+def test_what_somebody_removed_comes_back_and_what_left_meanwhile_goes() -> None:
+    async def scenario() -> None:
+        async with running() as bench:
+            await bench.run_job("stays")
+            gone = await bench.run_job("goes")
+            before = await bench.entries()
+            writer = bench.supervisor._writer
+            assert writer is not None
+            refused = RefusingWriter(writer)
+            bench.coordinator._writer = refused
+            with pytest.raises(SwitchError, match="not now"):
+                await bench.coordinator.leave("goes", 0, gone.epoch)
+            await writer.remove(bench.coordinator.plan("stays"))
+            assert await bench.entries() != before
+            refused.refuse = False
+            await bench.coordinator.reconcile(fresh=False)
+            left = [
+                entry for entry in before if "worker=0" in entry and f"job={gone.number}" in entry
+            ]
+            expected = {entry for entry in before if entry not in left or "receivers" in entry}
+            assert set(await bench.entries()) == expected
+
+    drive(scenario())
+
+
+def test_a_job_whose_entries_the_switch_refuses_ends_alone() -> None:
+    async def scenario() -> None:
+        async with running() as bench:
+            refused, fine = await bench.run_job("refused"), await bench.run_job("fine")
+            writer = bench.supervisor._writer
+            assert writer is not None
+            (group, *_), *_ = bench.coordinator.plan("refused").stages
+            assert isinstance(group, Group)
+            await writer.delete([group])
+            bench.coordinator._plans[refused] = JobPlan(
+                (
+                    (Group(group.number, ((9999, 1),)),),  # no such port
+                    *bench.coordinator.plan("refused").stages[1:],
+                )
+            )
+            await bench.coordinator.reconcile(fresh=False)
+            await until(lambda: refused.state is JobState.GONE)
+            assert bench.told("refused")[-2:] == ["SWITCH_LOST", "JOB_ENDED"]
+            assert fine.state is JobState.RUNNING
+
+    drive(scenario())
+
+
+class RefusingWriter(SwitchWriter):
+    """Refuses to remove until told otherwise."""
+
+    def __init__(self, writer: SwitchWriter) -> None:
+        super().__init__(writer.session)
+        self.refuse = True
+
+    async def remove_entry(self, entry: Any) -> None:
+        if self.refuse:
+            raise SwitchError("not now")
+        await super().remove_entry(entry)
+
+    async def remove(self, plan: JobPlan) -> None:
+        if self.refuse:
+            raise SwitchError("not now")
+        await super().remove(plan)
+
+
+def test_a_worker_that_leaves_while_the_switch_is_away_is_removed_later() -> None:
+    async def scenario() -> None:
+        async with running() as bench:
+            job = await bench.run_job("j", world_size=1)
+            await bench.stop_switch()
+            with pytest.raises(SwitchError):
+                await bench.coordinator.leave("j", 0, job.epoch)
+            assert job.state is JobState.LEAVING
+            await bench.start_switch()
+            await until(lambda: job.state is JobState.GONE)
+            await bench.until_back()
+            assert (await bench.app.show()).slots_used == 0
+            assert (await bench.run_job("j")).state is JobState.RUNNING
+
+    drive(scenario())
+
+
+def test_a_job_cannot_start_while_the_switch_is_away_and_says_why() -> None:
+    async def scenario() -> None:
+        async with running() as bench:
+            await bench.stop_switch()
+            with pytest.raises(SwitchError, match=r"switch 127.0.0.1:\d+ device 1: "):
+                await bench.run_job("j")
+            await bench.start_switch()
+            await bench.until_back()
+            await until(lambda: len(bench.coordinator.registry) == 0)
+            await bench.run_job("j")
+
+    drive(scenario())
+
+
+def test_foreign_entries_are_kept_until_an_operator_says_so() -> None:
+    async def scenario() -> None:
+        async with running() as bench:
+            stranger = await bench.run_job("stranger")
+            plan = bench.coordinator.plan("stranger")
+            await bench.coordinator.evict("stranger", "test")
+            writer = bench.supervisor._writer
+            assert writer is not None
+            await writer.install(plan, stranger.number, stranger.epoch)
+            await bench.coordinator.reconcile(fresh=False)
+            assert len(bench.coordinator.foreign) == 6
+            assert (await bench.app.show()).slots_used == 512
+            other = await bench.run_job("other")
+            assert other.number != stranger.number
+            assert other.memory.first != stranger.memory.first
+            await bench.coordinator.remove_foreign()
+            assert bench.coordinator.foreign == []
+            assert len(await bench.entries()) == 6
+            assert (await bench.app.show()).slots_used == 512  # other's
+
+    drive(scenario())
+
+
+def test_a_switch_that_was_given_to_another_controller_meanwhile() -> None:
+    """Its mark is of epochs that we never issued: registers may be anybody's."""
+
+    async def scenario() -> None:
+        async with running() as bench:
+            job = await bench.run_job("j")
+            bench.proxy.up = False
+            await bench.stop_switch()
+            await bench.start_switch()
+            # A quick stranger sets the pipeline, starts jobs, and is gone.
+            stranger = await P4RuntimeSession.connect(bench.switch.grpc_addr, 1, election_id=99)
+            await stranger.set_pipeline(compiled(64))
+            writer = SwitchWriter(stranger)
+            mark = (await writer.read_state()).mark
+            await writer.put_mark(1000, mark)
+            await stranger.close()
+            bench.proxy.up = True
+            await until(lambda: job.state is JobState.GONE)
+            await bench.until_back()
+            assert (await bench.run_job("j")).epoch == 1001
+
+    drive(scenario())

@@ -1,0 +1,104 @@
+"""Tenants, tokens, sizes and preemption, as a configuration file sets them, through the service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import grpc
+
+from ina.controller.embedded import Embedded
+from ina.rpc import controller_pb2 as pb2
+from tests.controller.test_service import is_clean, refusal
+from tests.controller.workers import Workers, workers_of
+
+
+@contextmanager
+def controller(config: dict[str, dict[str, Any]]) -> Iterator[Workers]:
+    with (
+        Embedded(values=64, slots=4096, config=config) as embedded,
+        workers_of(embedded.controller_addr) as workers,
+    ):
+        yield workers
+
+
+TENANTS = {"tenants": {"vision": {"jobs": 1, "max_priority": 5}, "speech": {"slots": 4096}}}
+
+
+def test_tenants_and_their_quotas() -> None:
+    with controller(TENANTS) as workers:
+        workers.create("a", 1, tenant="vision", priority=9)
+        assert [(job.tenant, job.priority) for job in workers.jobs()] == [("vision", 5)]
+        with refusal(grpc.StatusCode.PERMISSION_DENIED, "'b': no tenant is called 'default'"):
+            workers.create("b", 1)
+        with refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, "tenant 'vision' may have 1 jobs"):
+            workers.create("b", 1, tenant="vision")
+        workers.create("b", 1, tenant="speech")
+        with refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, "tenant 'speech' may have 4096 slots"):
+            workers.create("c", 1, tenant="speech")
+
+
+def test_a_more_important_job_takes_the_place_of_another() -> None:
+    with controller({"jobs": {"preempt": True}}) as workers:
+        first = workers.run_job("first", 1)
+        second = workers.run_job("second", 1)
+        with refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, "all 2 ranges of 4096 slots are in use"):
+            workers.create("third", 1)
+        with workers.watch("second", 0, second.epoch) as events:
+            workers.create("urgent", 1, priority=1)
+            told = next(events)
+        assert (told.kind, told.fatal) == (pb2.JOB_EVICTED, True)
+        assert told.reason == "evicted: job 'urgent' is more important and needs its slots"
+        assert [job.name for job in workers.jobs()] == ["first", "urgent"]
+        workers.leave("first", 0, first.epoch)
+
+
+def test_without_preemption_importance_makes_no_room() -> None:
+    with controller({}) as workers:
+        workers.create("a", 1)
+        workers.create("b", 1)
+        with refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, "no slots left"):
+            workers.create("c", 1, priority=9)
+        assert [job.name for job in workers.jobs()] == ["a", "b"]
+
+
+def test_all_workers_show_the_jobs_token() -> None:
+    with controller({}) as workers:
+        workers.create("j", 2, token="open sesame")
+        other = "job 'j' was created with another join token"
+        with refusal(grpc.StatusCode.PERMISSION_DENIED, other):
+            workers.create("j", 2)
+        with refusal(grpc.StatusCode.PERMISSION_DENIED, other):
+            workers.join("j", 0, token="open barley").result()
+        joins = [workers.join("j", rank, token="open sesame") for rank in range(2)]
+        epoch = joins[0].result().epoch
+        for rank in range(2):
+            workers.leave("j", rank, epoch)
+        assert is_clean(workers)
+        with refusal(grpc.StatusCode.INVALID_ARGUMENT, "a join token of 1001 characters"):
+            workers.create("k", 1, token="x" * 1001)
+
+
+def test_jobs_get_what_they_ask_for() -> None:
+    with controller({"jobs": {"sizing": "asked", "slots": 512}}) as workers:
+        assert workers.create("big", 1, slots=7000).slots == 7000
+        assert workers.create("default", 1).slots == 512
+        with refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, "no 1000 free ones are side by side"):
+            workers.create("more", 1, slots=1000)
+        assert workers.create("rest", 1, slots=680).slots == 680
+        assert [(job.first_slot, job.window) for job in workers.jobs()] == [
+            (0, 2048),
+            (7000, 256),
+            (7512, 256),
+        ]
+
+
+def test_jobs_get_equal_shares_and_windows_that_the_switch_bears() -> None:
+    config: dict[str, dict[str, Any]] = {
+        "jobs": {"sizing": "equal", "count": 3},
+        "switch": {"max_window": 60},
+    }
+    with controller(config) as workers:
+        joined = workers.run_job("j", 1)
+        assert (joined.slots, joined.window) == (2730, 60)

@@ -1,0 +1,46 @@
+"""The controller's page shows every key of the file, with its default."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ina.controller.config import Config, HostConfig, TenantConfig, load_config
+from tests.docs.page import blocks
+from tests.docs.runner import ROOT
+
+PAGE = ROOT / "docs" / "controller.md"
+(FILE,) = (b.text for b in blocks(PAGE) if b.notes.get("file") == "controller.toml")
+KEY = re.compile(r"^(\w+) = ", re.MULTILINE)
+
+
+def tables() -> dict[str, set[str]]:
+    """Keys by table; those above the first table are in "". ``tenants.default``, ``hosts``."""
+    parts = re.split(r"^\[+([\w.]+)\]+", FILE, flags=re.MULTILINE)
+    found = {"": set(KEY.findall(parts[0]))}
+    found.update(
+        {name: set(KEY.findall(text)) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+    )
+    return found
+
+
+def test_every_key_is_shown() -> None:
+    wanted: dict[str, Any] = msgspec.to_builtins(Config())
+    keys = {name: set(value) if isinstance(value, dict) else None for name, value in wanted.items()}
+    keys["tenants.default"] = set(TenantConfig.__struct_fields__)
+    keys["hosts"] = set(HostConfig.__struct_fields__)
+    del keys["tenants"], keys["switch_tls"]  # the latter is said to be like tls
+    assert "[switch_tls]" in FILE
+    assert tables() == {
+        "": {name for name, of_table in keys.items() if of_table is None},
+        **{name: of_table for name, of_table in keys.items() if of_table is not None},
+    }
+
+
+def test_every_value_is_the_default(tmp_path: Path) -> None:
+    file = tmp_path / "controller.toml"
+    file.write_text(FILE.partition("[[hosts]]")[0])  # those are examples
+    assert load_config(file) == Config(tenants={"default": TenantConfig()})

@@ -1,0 +1,171 @@
+"""A fake controller service for the tests: the real messages, and a test that pulls the strings."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from concurrent import futures
+from typing import Any
+
+import grpc
+
+from ina.protocol.switch_model import Endpoint, Job
+from ina.rpc import controller_pb2 as pb2
+from ina.rpc import controller_pb2_grpc as rpc
+from tests.host.udp_model import UdpModel
+
+JOB, EPOCH = 3, 0x2_0001
+
+# The generated stubs are typed for grpc.aio only.
+Servicer: Any = rpc.ControllerServicer
+register: Any = rpc.add_ControllerServicer_to_server
+
+
+def key_of(rank: int) -> bytes:
+    return b"key of rank %d" % rank
+
+
+class FakeController(Servicer):  # type: ignore[misc]
+    """Programs the switch model once all workers have joined. Use it as a context manager.
+
+    What a test may set: `lease_s`, `heartbeat_s`, `window`; `standby`: every call fails as a
+    standby's does; `ended`: Heartbeat and Watch answer NOT_FOUND with this text; `end`: Watch
+    brings this event instead; `forgets`: so many Joins find no job.
+    """
+
+    def __init__(
+        self, switch: UdpModel, *, lease_s: float = 0.0, heartbeat_s: float = 0.0, window: int = 0
+    ) -> None:
+        self.switch = switch
+        self.switch_host = switch.address[0]
+        self.lease_s, self.heartbeat_s, self.window = lease_s, heartbeat_s, window
+        self.standby = False
+        self.ended: str | None = None
+        self.end: pb2.JobEvent | None = None
+        self.forgets = 0
+        self.world_size = 0
+        self.created: list[pb2.CreateJobRequest] = []
+        self.joined: dict[int, pb2.JoinRequest] = {}
+        self.left: list[tuple[int, int]] = []
+        self.progress: dict[int, list[pb2.Progress]] = {}
+        self.watching: dict[int, queue.Queue[pb2.JobEvent | None]] = {}
+        self.address = ""
+        self._port = 0
+        self._changed = threading.Condition()
+
+    def __enter__(self) -> FakeController:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Serve, after stop() on the same port again."""
+        self._pool = futures.ThreadPoolExecutor(16)
+        self._server = grpc.server(self._pool)
+        register(self, self._server)
+        self._port = self._server.add_insecure_port(f"127.0.0.1:{self._port}")
+        self.address = f"127.0.0.1:{self._port}"
+        self._server.start()
+
+    def stop(self) -> None:
+        """Be away, as after kill -9: calls break."""
+        for events in self.watching.values():
+            events.put(None)
+        self._server.stop(None).wait(10)
+        self._pool.shutdown()
+
+    def until(self, what: Any, timeout_s: float = 30.0) -> None:
+        """Wait for a condition over what the workers have said."""
+        with self._changed:
+            assert self._changed.wait_for(what, timeout_s), "the worker has not said it"
+
+    def tell(self, event: pb2.JobEvent) -> None:
+        """Send an event to all who watch."""
+        event.epoch = event.epoch or EPOCH
+        for events in self.watching.values():
+            events.put(event)
+
+    def CreateJob(self, request: pb2.CreateJobRequest, context: Any) -> pb2.CreateJobReply:  # noqa: N802
+        self._check_primary(context)
+        self.created.append(request)
+        if self.world_size not in (0, request.world_size):
+            context.abort(grpc.StatusCode.ALREADY_EXISTS, "the job has\nanother size")
+        self.world_size = request.world_size
+        return pb2.CreateJobReply(
+            job=JOB,
+            switch_host=self.switch_host,
+            switch_udp_port=self.switch.address[1],
+            values_per_packet=self.switch.values,
+            slots=request.slots or self.switch.slots,
+        )
+
+    def Join(self, request: pb2.JoinRequest, context: Any) -> pb2.JoinReply:  # noqa: N802
+        self._check_primary(context)
+        if self.forgets:
+            self.forgets -= 1
+            context.abort(grpc.StatusCode.NOT_FOUND, "no such job")
+        with self._changed:
+            self.joined[request.rank] = request
+            self._changed.notify_all()
+        if len(self.joined) == self.world_size:
+            workers = tuple(
+                Endpoint(0, 0, worker.udp_port) for _, worker in sorted(self.joined.items())
+            )
+            self.switch.model.install(Job(JOB, EPOCH, 0, self.switch.slots, workers))
+        while len(self.joined) < self.world_size:
+            if not context.is_active():
+                return pb2.JoinReply()  # to nobody
+            if context.time_remaining() < 5.0:  # the client's grace is over
+                context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "rank 1 is missing")
+            time.sleep(0.01)
+        return pb2.JoinReply(
+            job=JOB,
+            epoch=EPOCH,
+            world_size=self.world_size,
+            slots=self.switch.slots,
+            window=self.window,
+            lease_s=self.lease_s,
+            heartbeat_s=self.heartbeat_s,
+            member_key=key_of(request.rank),
+        )
+
+    def Heartbeat(self, request: pb2.HeartbeatRequest, context: Any) -> pb2.HeartbeatReply:  # noqa: N802
+        self._check_member(request, context)
+        with self._changed:
+            self.progress.setdefault(request.rank, []).append(request.progress)
+            self._changed.notify_all()
+        return pb2.HeartbeatReply(lease_s=self.lease_s)
+
+    def Watch(self, request: pb2.WatchRequest, context: Any) -> Any:  # noqa: N802
+        if self.end is not None:
+            yield self.end
+            return
+        self._check_member(request, context)
+        events: queue.Queue[pb2.JobEvent | None] = queue.Queue()
+        with self._changed:
+            self.watching[request.rank] = events
+            self._changed.notify_all()
+        context.add_callback(lambda: events.put(None))
+        while (event := events.get()) is not None:
+            yield event
+
+    def Leave(self, request: pb2.LeaveRequest, context: Any) -> pb2.LeaveReply:  # noqa: N802
+        self._check_primary(context)
+        assert request.member_key == key_of(request.rank)
+        self.left.append((request.rank, request.epoch))
+        return pb2.LeaveReply()
+
+    def _check_primary(self, context: Any) -> None:
+        if self.standby:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "standby: another controller is primary")
+
+    def _check_member(self, request: Any, context: Any) -> None:
+        self._check_primary(context)
+        if self.ended is not None:
+            context.abort(grpc.StatusCode.NOT_FOUND, self.ended)
+        known = (request.epoch, request.member_key) == (EPOCH, key_of(request.rank))
+        if not known:
+            context.abort(grpc.StatusCode.PERMISSION_DENIED, "not this member's key")

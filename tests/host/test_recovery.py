@@ -1,0 +1,314 @@
+"""Ranks that lose the switch at any moment get, together, what an undisturbed run gives."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from ina._native.host import WorkerCore
+from ina.errors import InaError
+from ina.host import RecoveryError, Ticket
+from ina.host.frozen import Frozen, export_of
+from ina.host.recovery import Export, Lane, Pending, Plan, Sum, Transfer, average, plan
+from tests.host import numerics
+from tests.host.network import EPOCH, JOB, Link, Network
+from tests.host.test_worker_core import INT32, random_parts
+
+VALUES = 8
+DTYPES = (INT32, *numerics.FLOATS)
+
+
+class FrozenCore:
+    """A WorkerCore as the transport of a Frozen; notes which operations end."""
+
+    def __init__(self, core: WorkerCore) -> None:
+        self.lane_result: Any = core.lane_result
+        self.pending: Any = core.pending
+        self.put_result: Any = core.put_result
+        self.ended: list[int] = []
+
+    def end_operation(self, operation: int, done: bool) -> None:
+        assert done
+        self.ended.append(operation)
+
+
+class Job:
+    """Operations submitted by and by over a network, until each rank freezes."""
+
+    def __init__(self, network: Network, lengths: Sequence[int], seed: int) -> None:
+        self.network = network
+        self.world_size = len(network.workers)
+        self.submitted = [0] * self.world_size
+        self.inputs: list[list[NDArray[Any]]] = []
+        self.outputs: list[list[NDArray[Any]]] = []
+        self.wanted: list[NDArray[Any]] = []
+        self.ops = [("sum", "avg")[(seed + i) % 2] for i in range(len(lengths))]
+        for i, (length, op) in enumerate(zip(lengths, self.ops, strict=True)):
+            parts = random_parts(DTYPES[(seed // 2 + i) % 4], self.world_size, length, seed + i)
+            self.wanted.append(numerics.all_reduce(parts, op, VALUES))
+            self.inputs.append(parts)
+            in_place = (seed + i) % 3 > 0
+            self.outputs.append(parts if in_place else [np.zeros_like(part) for part in parts])
+        self.results: list[dict[int, NDArray[Any]]] = [{} for _ in range(self.world_size)]
+
+    def submit(self, rank: int) -> None:
+        i = self.submitted[rank]
+        self.submitted[rank] += 1
+        array, out = self.inputs[i][rank], self.outputs[i][rank]
+        self.network.submit(rank, i + 1, array, out, self.ops[i])
+
+    def reuse_what_is_done(self) -> None:
+        """As users do: take the result, then write to the memory."""
+        for rank, done in enumerate(self.network.done):
+            for operation in done:
+                self.take(rank, operation)
+            done.clear()
+
+    def take(self, rank: int, operation: int) -> None:
+        assert operation not in self.results[rank], "it ended twice"
+        out = self.outputs[operation - 1][rank]
+        self.results[rank][operation] = out.copy()
+        for array in (out, self.inputs[operation - 1][rank]):
+            array.view(np.uint8).fill(0xA5)
+
+    def freeze(self) -> list[Frozen]:
+        frozen = []
+        for rank, core in enumerate(self.network.workers):
+            for operation in core.take_completions():
+                self.take(rank, operation)
+            results = [core.lane_result(lane) for lane in range(core.window)]
+            ticket = Ticket("t", JOB, EPOCH, rank, self.world_size, 4, VALUES, "127.0.0.1", 1)
+            submitted = core.counters.tensors_submitted
+            export = export_of(ticket, submitted, results, core.pending())
+            frozen.append(Frozen(FrozenCore(core), export, {}))
+        return frozen
+
+    def recover(self, frozen: list[Frozen]) -> Plan:
+        """What the ranks do together; the exchange is a function call."""
+        found = plan([one.export for one in reversed(frozen)])
+        for transfer in found.transfers:
+            data = frozen[transfer.supplier].lane_data(transfer)
+            for rank in transfer.receivers:
+                frozen[rank].put(transfer, data)
+        for left in found.sums:
+            for chunks in left.undone:
+                parts = [one.inputs(left.operation, chunks).copy() for one in frozen]
+                result = numerics.all_reduce(parts, self.ops[left.operation - 1], VALUES)
+                for one in frozen:
+                    one.outputs(left.operation, chunks)[:] = result
+            for rank, one in enumerate(frozen):
+                if left.operation in {p.operation for p in one.export.pending}:
+                    one.complete(left.operation)
+                    self.take(rank, left.operation)
+        self.finish_late(frozen, found.submitted)
+        return found
+
+    def finish_late(self, frozen: list[Frozen], common: int) -> None:
+        """Operations that not all have submitted: whole, in order, as ranks come to them."""
+        for operation in range(common + 1, len(self.ops) + 1):
+            parts = [part.copy() for part in self.inputs[operation - 1]]
+            result = numerics.all_reduce(parts, self.ops[operation - 1], VALUES)
+            for rank, one in enumerate(frozen):
+                if operation in self.results[rank]:
+                    continue  # an empty one
+                if operation <= self.submitted[rank]:
+                    chunks = (0, -(-result.size // VALUES))
+                    assert numerics.same_bits(one.inputs(operation, chunks), parts[rank])
+                    one.outputs(operation, chunks)[:] = result
+                    one.complete(operation)
+                else:
+                    self.outputs[operation - 1][rank][:] = result
+                self.take(rank, operation)
+
+    def check(self) -> None:
+        for rank in range(self.world_size):
+            for operation, wanted in enumerate(self.wanted, start=1):
+                got = self.results[rank][operation]
+                assert numerics.same_bits(got, wanted), (rank, operation)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    workers=st.integers(1, 4),
+    slots=st.sampled_from([2, 4, 8, 16]),
+    lengths=st.lists(st.integers(0, 90), min_size=1, max_size=5),
+    loss=st.floats(0, 0.3),
+)
+def test_ranks_frozen_at_any_moment_end_with_the_sums_of_an_undisturbed_run(
+    seed: int, workers: int, slots: int, lengths: list[int], loss: float
+) -> None:
+    """All types and operations; ranks freeze and submit at different times, by the seed."""
+    rng = random.Random(seed)
+    begin, spread = rng.randint(0, 300), rng.choice([0, 3, 30])
+    freezes = [begin + rng.randint(0, spread) for _ in range(workers)]
+    paces = [rng.choice([0, 0, 2, 15, 60]) for _ in range(workers)]  # steps from one to the next
+    link = Link(loss=loss, duplication=loss / 2, max_delay_ns=500_000, late=loss / 2)
+    network = Network(
+        workers,
+        slots=slots,
+        values=VALUES,
+        link=link,
+        seed=seed,
+        first_seq=rng.choice([0, 2**32 - slots]),
+        keep_results=True,
+    )
+    job = Job(network, lengths, seed)
+    for step in range(max(freezes)):
+        for rank in range(workers):
+            if step == freezes[rank]:
+                network.frozen.add(rank)
+            due = step >= paces[rank] * job.submitted[rank]
+            if due and rank not in network.frozen and job.submitted[rank] < len(lengths):
+                job.submit(rank)
+        network.step()
+        job.reuse_what_is_done()
+    found = job.recover(job.freeze())
+    job.check()
+    event(f"transfers: {bool(found.transfers)}")
+    event(f"partly done: {any(s.undone and s.undone[0][0] > 0 for s in found.sums)}")
+    event(f"done: {found.submitted - len(found.sums)}, left: {len(found.sums)}")
+
+
+def test_every_moment_of_one_run() -> None:
+    """Three tensors on two lanes, frozen after each step of a clean run and of a lossy one."""
+    moments, transfers = 0, 0
+    for loss in (0.0, 0.25):
+        for moment in range(400):
+            network = Network(
+                3, slots=4, values=VALUES, link=Link(loss=loss), seed=5, keep_results=True
+            )
+            job = Job(network, [30, 9, 41], seed=moment)
+            for rank in range(3):
+                for _ in range(3 - rank % 2):  # rank 1 has not submitted the last one
+                    job.submit(rank)
+            for _ in range(moment):
+                network.step()
+                job.reuse_what_is_done()
+            frozen = job.freeze()
+            over = all(not one.export.pending for one in frozen[1:2])
+            transfers += len(job.recover(frozen).transfers)
+            job.check()
+            moments += 1
+            if over:
+                break
+    assert moments > 100
+    assert transfers > 20
+
+
+def test_without_kept_results_there_is_nothing_to_hand_on() -> None:
+    network = Network(1, slots=2, values=VALUES)
+    job = Job(network, [3], seed=0)
+    job.submit(0)
+    while not job.results[0]:
+        network.step()
+        job.reuse_what_is_done()
+    (frozen,) = job.freeze()
+    lane = frozen.export.lanes[0]
+    assert lane is not None
+    with pytest.raises(RecoveryError, match="does not have the result"):
+        frozen.lane_data(Transfer(0, lane.seq, 1, 0, 0, ()))
+
+
+# The rule by itself, and what it refuses.
+
+
+def export(rank: int, lanes: Sequence[Lane | None], *pending: Pending, n: int = 2) -> Export:
+    return Export(1, 1, rank, n, 64, 2, tuple(lanes), pending)
+
+
+WHOLE = Pending(1, 300, 1, False, ((0, 5),))
+
+
+def test_the_newest_result_goes_to_those_who_lack_it() -> None:
+    newest, before = Lane(2, 1, 2, False), Lane(0, 1, 0, False)
+    other = Lane(1, 1, 1, False)
+    found = plan(
+        [
+            export(0, [before, other], replace(WHOLE, undone=((2, 5),)), n=3),
+            export(1, [newest, other], replace(WHOLE, undone=((3, 5),)), n=3),
+            export(2, [before, None], replace(WHOLE, undone=((1, 5),)), n=3),
+        ]
+    )
+    assert found == Plan(
+        transfers=(Transfer(0, 2, 1, 2, 1, (0, 2)), Transfer(1, 1, 1, 1, 0, (2,))),
+        sums=(Sum(1, 300, 1, False, ((3, 5),)),),
+        submitted=2,
+    )
+
+
+def test_an_operation_that_ended_elsewhere_needs_only_transfers() -> None:
+    last = Lane(4, 1, 4, False)
+    found = plan([export(0, [None], replace(WHOLE, undone=((4, 5),))), export(1, [last])])
+    assert found.transfers == (Transfer(0, 4, 1, 4, 1, (0,)),)
+    assert found.sums == (Sum(1, 300, 1, False, ()),)
+
+
+def test_results_without_values_are_not_handed_on() -> None:
+    found = plan([export(0, [None], WHOLE), export(1, [Lane(0, 1, 0, True)], WHOLE)])
+    assert found == Plan((), (Sum(1, 300, 1, False, ((0, 5),)),), 2)
+
+
+def test_chunks_in_the_middle_are_cut_out() -> None:
+    lanes = [Lane(2, 1, 2, False), None]
+    here = replace(WHOLE, undone=((0, 2), (3, 5)))
+    found = plan([export(0, [None, None], WHOLE), export(1, lanes, here)])
+    assert found.sums[0].undone == ((0, 2), (3, 5))
+
+
+LANE = Lane(2, 1, 2, False)
+
+
+@pytest.mark.parametrize(
+    ("exports", "why"),
+    [
+        ([], r"got those of \[\]"),
+        ([export(0, [None])], r"got those of \[0\]"),
+        ([export(0, [None]), export(0, [None])], r"got those of \[0, 0\]"),
+        ([export(0, [None]), export(1, [None, None])], "different jobs"),
+        ([export(0, [None]), replace(export(1, [None]), epoch=2)], "different jobs"),
+        ([export(0, [LANE]), export(1, [replace(LANE, seq=0)])], "lane 0: rank . has"),
+        ([export(0, [LANE]), export(1, [replace(LANE, chunk=3)])], "lane 0: rank . has"),
+        ([export(0, [None], WHOLE), export(1, [None])], "lack different chunks"),
+        (
+            [export(0, [None], WHOLE), export(1, [None], replace(WHOLE, value_type=0))],
+            "disagree on elements",
+        ),
+        (
+            [export(0, [None], replace(WHOLE, undone=((0, 2),))), export(1, [LANE])],
+            "would arrive where they are done",
+        ),
+        (
+            [
+                export(0, [None], replace(WHOLE, operation=3, undone=((1, 5),))),
+                export(1, [None]),
+            ],
+            "not all ranks submitted it",
+        ),
+    ],
+)
+def test_exports_that_do_not_fit_together(exports: list[Export], why: str) -> None:
+    with pytest.raises(RecoveryError, match=why) as refused:
+        plan(exports)
+    assert isinstance(refused.value, InaError)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_average_divides_as_the_data_path_does(dtype: np.dtype[Any]) -> None:
+    (sums,) = random_parts(dtype, 1, 500, seed=3)
+    for n in (1, 3, 7):
+        got = average(sums, n)
+        if dtype == INT32:
+            want = np.array([int(abs(int(x)) // n) * (1 if x >= 0 else -1) for x in sums], np.int32)
+        else:
+            want = (sums.astype(np.float32) * np.float32(1 / n)).astype(dtype)
+        assert numerics.same_bits(got, want)

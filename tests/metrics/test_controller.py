@@ -1,0 +1,156 @@
+"""Metrics of a controller: what its snapshot says, and a switch that is slow or away."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterable
+
+import pytest
+
+from ina.controller import metrics
+from ina.controller.errors import SwitchError
+from ina.controller.events import EventBus
+from ina.controller.metrics import ControllerCollector, Snapshot
+from ina.controller.metrics_jobs import DROPS, JOB_COUNTERS
+from ina.metrics import MetricsServer
+from ina.p4 import names
+from ina.rpc import controller_pb2 as pb2
+from tests.metrics.scrape import Scraped, scrape
+
+JOB = pb2.Job(
+    name="train", tenant="vision", state="running", world_size=3, joined=[0, 1], slots=512,
+    window=256, epoch=9, stall=pb2.Stall(missing=[2], waiting=[0, 1], since_unix_s=1000.0),
+)  # fmt: skip
+MEMBER = pb2.Member(
+    rank=1, lease_left_s=7.5, watching=True,
+    progress=pb2.Progress(operations_done=4, retransmissions=3, in_flight=2, silent_s=1.5),
+)  # fmt: skip
+SNAPSHOT = Snapshot(
+    controller=pb2.ShowControllerReply(
+        role="primary", election_id=2, switch_addr="10.0.0.9:9559", switch_state="connected",
+        store="/c.db", slots_total=8192, slots_used=512, last_epoch=9, started_unix_s=500.0,
+    ),
+    jobs=[JOB],
+    members={"train": [MEMBER]},
+    foreign_entries=6,
+)  # fmt: skip
+COUNTERS = [
+    *(
+        pb2.Counter(name=alias, index=4, job="train", packets=100 + i, bytes=1000 + i)
+        for i, alias in enumerate(JOB_COUNTERS)
+    ),
+    pb2.Counter(name=DROPS, index=1, label="unknown_member", packets=5),
+]
+
+
+async def counters() -> Iterable[pb2.Counter]:
+    return COUNTERS
+
+
+async def away() -> Iterable[pb2.Counter]:
+    raise SwitchError("switch 10.0.0.9:9559: no answer")
+
+
+async def never() -> Iterable[pb2.Counter]:
+    await asyncio.Event().wait()
+    raise AssertionError("nobody sets it")
+
+
+async def scraped(collector: ControllerCollector) -> Scraped:
+    """Scrapes from another thread while the loop runs."""
+    with MetricsServer("127.0.0.1:0", [collector]) as server:
+        found = await asyncio.to_thread(scrape, server.address)
+    await collector.close()
+    return found
+
+
+def test_every_job_counter_of_the_program_has_a_metric() -> None:
+    assert set(JOB_COUNTERS) == {name.rpartition(".")[2] for name in names.JOB_COUNTERS}
+
+
+def test_jobs_members_slots_and_counters() -> None:
+    async def run() -> Scraped:
+        return await scraped(ControllerCollector(lambda: SNAPSHOT, counters))
+
+    found = asyncio.run(run())
+    assert found.value("ina_controller_primary") == 1
+    assert found.value("ina_controller_switch_connected") == 1
+    assert found.value("ina_controller_slots_used") == 512
+    assert found.value("ina_controller_jobs", state="running") == 1
+    assert found.value("ina_controller_jobs", state="joining") == 0
+    assert found.value("ina_controller_foreign_entries") == 6
+    assert found.value("ina_controller_info", switch="10.0.0.9:9559") == 1
+    assert found.value("ina_job_stalled", job_name="train", tenant="vision") == 1
+    assert found.value("ina_job_missing_workers", job_name="train") == 1
+    assert found.value("ina_job_joined_workers", job_name="train") == 2
+    assert found.value("ina_member_lease_seconds", job_name="train", rank="1") == 7.5
+    assert found.value("ina_member_retransmissions_total", job_name="train", rank="1") == 3
+    for i, alias in enumerate(JOB_COUNTERS):
+        assert found.value(f"ina_{alias}_total", job_name="train") == 100 + i
+        assert found.value(f"ina_{alias}_bytes_total", job_name="train") == 1000 + i
+    assert found.value("ina_dataplane_dropped_packets_total", reason="unknown_member") == 5
+    assert found.value("ina_controller_scrape_errors_total", source="switch") == 0
+
+
+@pytest.mark.parametrize("read", [away, never])
+def test_a_switch_that_does_not_answer_costs_only_its_counters(
+    read: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "SWITCH_DEADLINE_S", 0.1)
+
+    async def run() -> Scraped:
+        collector = ControllerCollector(lambda: SNAPSHOT, read)  # type: ignore[arg-type]
+        return await scraped(collector)
+
+    found = asyncio.run(run())
+    assert found.value("ina_controller_slots_used") == 512
+    assert found.families["ina_job_results"].samples == []
+    assert found.value("ina_controller_scrape_errors_total", source="switch") == 1
+
+
+def test_a_loop_that_hangs_does_not_hang_the_scrape(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "SCRAPE_DEADLINE_S", 0.1)
+
+    async def run() -> Scraped:
+        collector = ControllerCollector(lambda: SNAPSHOT, counters)
+        found: list[Scraped] = []
+        with MetricsServer("127.0.0.1:0", [collector]) as server:
+            thread = threading.Thread(target=lambda: found.append(scrape(server.address)))
+            thread.start()
+            thread.join()  # and so holds the loop
+        await collector.close()
+        return found[0]
+
+    found = asyncio.run(run())
+    assert found.value("ina_controller_scrape_errors_total", source="controller") == 1
+    assert "ina_controller_slots" not in found.families
+
+
+def test_events_are_counted_by_kind() -> None:
+    async def run() -> Scraped:
+        collector = ControllerCollector(lambda: SNAPSHOT, counters)
+        former, bus = EventBus(), EventBus()
+        collector.count_events(former)
+        former.publish(pb2.JobEvent(kind=pb2.MEMBER_LOST))
+        former.close()
+        collector.count_events(bus)
+        for kind in (pb2.MEMBER_LOST, pb2.MEMBER_LOST, pb2.SWITCH_LOST):
+            bus.publish(pb2.JobEvent(kind=kind, name="train"))
+        return await scraped(collector)
+
+    found = asyncio.run(run())
+    assert found.value("ina_controller_events_total", kind="member_lost") == 3
+    assert found.value("ina_controller_events_total", kind="switch_lost") == 1
+    assert found.value("ina_controller_events_total", kind="job_evicted") == 0
+
+
+def test_closing_it_leaves_no_task() -> None:
+    async def run() -> int:
+        collector = ControllerCollector(lambda: SNAPSHOT, counters)
+        collector.count_events(EventBus())
+        await asyncio.sleep(0)  # it begins to listen
+        await collector.close()
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(run()) == 1  # its own

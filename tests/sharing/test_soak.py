@@ -1,0 +1,30 @@
+"""Twenty jobs on one switch: every sum right, every death told, no slot left behind.
+
+``INA_SOAK_S=180`` makes it three minutes, ``INA_SOAK_SEED`` replays a run's draws.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.sharing.network import network
+from tests.sharing.soak import Soak
+
+DURATION_S = float(os.environ.get("INA_SOAK_S", "20"))
+SEED = int(os.environ.get("INA_SOAK_SEED", "1"))
+JOBS = 20
+
+
+@pytest.mark.timeout(DURATION_S + 400)
+def test_jobs_that_come_go_and_die(tmp_path: Path) -> None:
+    with network(tmp_path, "[jobs]\nslots = 256") as switch:
+        tally = Soak(switch.controller, SEED, jobs=JOBS, duration_s=DURATION_S).run()
+        print(f"seed {SEED}, {DURATION_S:g} s: {tally}")
+        assert tally.problems == []
+        assert tally.ended
+        shown = switch.show_when_empty()
+        assert not shown.entries
+        assert shown.slots_used == 0

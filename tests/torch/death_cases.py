@@ -1,0 +1,104 @@
+"""What each worker does in the tests of death: a training whose every sum is known beforehand.
+
+The parameters of one rank's replica follow from the seed alone, so an undisturbed run is computed
+here, in one process, without a network: a step that is lost or counted twice shows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+
+import ina.torch
+
+Ints = NDArray[np.int32]
+
+LENGTHS = (1, 63, 64, 1000, 20_000, 333)
+"""Elements of the tensors of one step; all are in flight at once."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """Steps of several int32 all_reduces; each changes what the next ones sum."""
+
+    folder: Path
+    """Rank 0 writes its step to ``step`` in it, for whoever kills something in mid-training."""
+    seed: int
+    steps: int
+    pause_s: float = 0.0
+    """Sleep of every rank in each step: makes the run longer, not busier."""
+
+    def __call__(self, rank: int, workers: int) -> Outcome:
+        """Run it over the default group."""
+        parameters = initial()
+        for step in range(self.steps):
+            gradients = [
+                torch.from_numpy(gradient(self.seed, step, rank, parameter))
+                for parameter in parameters
+            ]
+            try:
+                works = [dist.all_reduce(one, async_op=True) for one in gradients]
+                for work in works:
+                    work.wait()
+            except Exception as error:
+                return Outcome(step, digest(parameters), f"{type(error).__name__}: {error}")
+            parameters = [
+                update(parameter, one.numpy())
+                for parameter, one in zip(parameters, gradients, strict=True)
+            ]
+            if rank == 0:
+                said = self.folder / "step.part"
+                said.write_text(str(step + 1))
+                said.rename(self.folder / "step")
+            time.sleep(self.pause_s)
+        return Outcome(self.steps, digest(parameters), None, ina.torch.stats())
+
+    def undisturbed(self, workers: int) -> str:
+        """The digest of the parameters at the end, without a network."""
+        parameters = initial()
+        for step in range(self.steps):
+            sums = [
+                sum(
+                    (gradient(self.seed, step, rank, parameter) for rank in range(workers)),
+                    np.zeros_like(parameter),
+                )
+                for parameter in parameters
+            ]
+            parameters = [update(*both) for both in zip(parameters, sums, strict=True)]
+        return digest(parameters)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a training ended on one rank."""
+
+    steps: int
+    digest: str
+    error: str | None
+    stats: ina.torch.GroupStats | None = None
+
+
+def initial() -> list[Ints]:
+    return [np.arange(length, dtype=np.int32) for length in LENGTHS]
+
+
+def gradient(seed: int, step: int, rank: int, parameter: Ints) -> Ints:
+    """Any function of all of them will do; the multiplication wraps, as the sums do."""
+    random = np.random.default_rng([seed, step, rank, len(parameter)])
+    noise = random.integers(-(2**30), 2**30, len(parameter), dtype=np.int32)
+    return np.asarray(parameter * np.int32(2 * rank + 3) + noise)
+
+
+def update(parameter: Ints, total: Ints) -> Ints:
+    return np.asarray(parameter * np.int32(5) + total)
+
+
+def digest(parameters: list[Ints]) -> str:
+    return hashlib.sha256(b"".join(one.tobytes() for one in parameters)).hexdigest()

@@ -1,0 +1,153 @@
+"""A real ``ina switch`` and ``ina controller run``, which a test kills and starts again.
+
+Both keep the addresses that they got at first, so that a restarted one is where it was. Whatever
+still runs when the context ends is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+_START_TIMEOUT_S = 60.0
+_END_TIMEOUT_S = 10.0
+
+
+class Service:
+    """One process that says on stdout, as JSON, when it is ready."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self.log = folder / f"{name}.log"  # stderr of all its lives
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *arguments: str) -> dict[str, Any]:
+        """Start it and wait until it is ready; returns what it said."""
+        assert self._process is None
+        # A test may set INA_* for its workers; a service gets its own.
+        environ = {k: v for k, v in os.environ.items() if not k.startswith("INA_") or k == "INA_CC"}
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "ina", *arguments, "--json"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=environ,
+            )
+        ready: dict[str, Any] = json.loads(self._first_line())
+        return ready
+
+    def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
+        """Send a signal and wait for the end; SIGKILL if that does not come. Idempotent."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(number)
+        try:
+            process.wait(_END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(_END_TIMEOUT_S)
+        assert process.stdout is not None
+        process.stdout.close()
+
+    def _first_line(self) -> bytes:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        descriptor, line = self._process.stdout.fileno(), b""
+        while not line.endswith(b"\n"):
+            left_s = max(0.0, deadline - time.monotonic())
+            readable, _, _ = select.select([descriptor], [], [], left_s)
+            byte = os.read(descriptor, 1) if readable else b""
+            if not byte:
+                self.kill()
+                raise AssertionError(f"{self.name} did not start: {self.log.read_text()}")
+            line += byte
+        return line
+
+
+class Services:
+    """A switch and a controller with a store; workers get :attr:`environ`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        lease_s: float = 2.0,
+        loss_s: float = 3.0,
+        slots: int = 64,
+        loss_rate: float = 0.0,
+        loss_seed: int = 0,
+    ) -> None:
+        """``slots``: of each job; ``loss_rate``: of the switch's ports, each way."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._lease_s, self._loss_s, self._slots = lease_s, loss_s, slots
+        self._loss = ("--loss-rate", str(loss_rate), "--loss-seed", str(loss_seed))
+        self.switch = Service("switch", folder)
+        self.controller = Service("controller", folder)
+        self._grpc_addr, self._data_addr, self._listen = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+
+    def __enter__(self) -> Services:
+        try:
+            self.start_switch()
+            self.start_controller()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Kill what runs."""
+        self.controller.kill()
+        self.switch.kill()
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The variables of workers that use this controller."""
+        return {"INA_CONTROLLER": self._listen}
+
+    @property
+    def controller_addr(self) -> str:
+        """``host:port`` of the controller."""
+        return self._listen
+
+    def start_switch(self) -> None:
+        """Start the switch, where it was before."""
+        ready = self.switch.start(
+            *("switch", "--port", f"1=udp:{self._data_addr}", "--grpc-addr", self._grpc_addr),
+            *self._loss,
+        )
+        self._grpc_addr = ready["grpc_addr"]
+        self._data_addr = ready["ports"]["1"].removeprefix("udp:")
+
+    def start_controller(self) -> None:
+        """Start the controller, where it was before, on the same store."""
+        host, _, port = self._data_addr.rpartition(":")
+        file = self._folder / "controller.toml"
+        file.write_text(
+            f'listen = "{self._listen}"\n'
+            f'[switch]\ngrpc_addr = "{self._grpc_addr}"\nvalues = 64\n'
+            f'data_host = "{host}"\ndata_udp_port = {port}\nloss_s = {self._loss_s}\n'
+            f"[jobs]\nslots = {self._slots}\nlease_s = {self._lease_s}\n"
+            f'[store]\npath = "{self._folder / "controller.db"}"\n'
+        )
+        ready = self.controller.start("controller", "run", str(file))
+        self._listen = ready["controller"]

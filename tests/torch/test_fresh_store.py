@@ -1,0 +1,53 @@
+"""Ranks that find an earlier attempt's store agree on a part of it that is theirs."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from torch._C._distributed_c10d import HashStore, Store
+
+from ina.torch.errors import RendezvousError
+from ina.torch.fresh_store import fresh
+
+_LIMIT = timedelta(seconds=20)
+
+
+@pytest.fixture(autouse=True)
+def torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
+
+
+def attempt(store: Store, size: int, order: list[int]) -> list[Store]:
+    """Ranks come in that order; by rank."""
+    with ThreadPoolExecutor(size) as pool:
+        ranks = {rank: pool.submit(fresh, store, rank, size, _LIMIT) for rank in order}
+        return [ranks[rank].result(30) for rank in range(size)]
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0]])
+def test_each_attempt_has_a_part_of_its_own(order: list[int]) -> None:
+    store = HashStore()
+    for number in range(3):
+        parts = attempt(store, 3, order)
+        assert not any(part.check(["address"]) for part in parts)
+        parts[1].set("address", str(number))
+        assert {part.get("address") for part in parts} == {str(number).encode()}
+
+
+def test_attempt_that_was_killed_in_the_middle_does_no_harm() -> None:
+    store = HashStore()
+    with pytest.raises(RendezvousError, match=r"ranks \[1, 2\] did not come within 0\.05 s"):
+        fresh(store, 0, 3, timedelta(seconds=0.05))
+    with pytest.raises(RendezvousError, match=r"rank 0 did not come within 0\.05 s"):
+        fresh(store, 2, 3, timedelta(seconds=0.05))
+    parts = attempt(store, 3, [1, 0, 2])
+    parts[0].set("address", "x")
+    assert all(part.check(["address"]) for part in parts)
+
+
+def test_without_torchrun_the_store_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TORCHELASTIC_USE_AGENT_STORE")
+    store = HashStore()
+    assert fresh(store, 1, 2, _LIMIT) is store
