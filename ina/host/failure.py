@@ -46,7 +46,7 @@ def _cause(ticket: Ticket, stats: TransportStats) -> str:
     where = f"{ticket.switch_host}:{ticket.switch_udp_port}"
     worker = stats.worker
     results = worker.chunks_done + worker.exponent_rounds
-    if stats.socket.refused and not worker.packets_received:
+    if stats.channel.refused and not worker.packets_received:
         return f"nothing listens at the switch's address {where}"
     if worker.mismatched:
         return (

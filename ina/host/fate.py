@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from ina._native.host import UdpTransport
+from ina._native.host import Transport
 from ina.errors import InaError
 from ina.host import failure
 from ina.host.errors import OperationTimeoutError
@@ -23,9 +23,7 @@ OnFailure = Callable[[InaError], bool]
 class Fate:
     """The first reason for which a session cannot go on. Thread-safe."""
 
-    def __init__(
-        self, ticket: Ticket, transport: UdpTransport, on_failure: OnFailure | None
-    ) -> None:
+    def __init__(self, ticket: Ticket, transport: Transport, on_failure: OnFailure | None) -> None:
         self._ticket = ticket
         self._transport = transport
         self._lock = threading.Lock()

@@ -20,7 +20,7 @@ _DTYPES = {value_type: dtype for dtype, value_type in VALUE_TYPES.items()}
 
 
 class FrozenTransport(Protocol):
-    """What this needs of a UdpTransport that was frozen."""
+    """What this needs of a Transport that was frozen."""
 
     def lane_result(self, lane: int) -> LaneResult: ...  # noqa: D102
     def pending(self) -> list[PendingTensor]: ...  # noqa: D102

@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 
-from ina._native.host import UdpTransport
+from ina._native.host import Transport
 from ina.errors import InaError
 from ina.host.client import ControllerClient, EventStream
 from ina.host.errors import (
@@ -50,7 +50,7 @@ class Keeper:
     def __init__(
         self,
         place: Place,
-        transport: UdpTransport,
+        transport: Transport,
         client: ControllerClient,
         fate: Fate,
         controller_with_rank: int | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from ina._native.host import UdpTransport
+from ina._native.host import Transport
 from ina.rpc import controller_pb2 as pb2
 
 # Packets in flight are sent again every 200 ms at least.
@@ -14,7 +14,7 @@ _REFUSAL_LASTS_S = 1.0
 class ProgressReporter:
     """Makes one report after the other of one transport."""
 
-    def __init__(self, transport: UdpTransport) -> None:
+    def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._results = -1  # at the last report
         self._refused = 0
@@ -46,10 +46,10 @@ class ProgressReporter:
             progress.lane_seqs.extend(lanes.seqs)
             progress.lanes_waiting = lanes.waiting
         now = time.monotonic()
-        if stats.socket.refused > self._refused:
+        if stats.channel.refused > self._refused:
             self._refused_at = now
         # The refusals of a switch that has come back since do not count.
         refuses = stats.refused_since_result > 0 and now - self._refused_at < _REFUSAL_LASTS_S
         progress.switch_refuses = refuses
-        self._results, self._refused = results, stats.socket.refused
+        self._results, self._refused = results, stats.channel.refused
         return progress

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Literal, overload
 
-from ina._native.host import Operation, OperationState, RtoLimits, UdpTransport, WorkerConfig
+from ina._native.host import Operation, OperationState, RtoLimits, Transport, WorkerConfig
 from ina.errors import InaError, InvalidInputError
 from ina.host import arrays, failure, metrics
 from ina.host.arrays import Array
@@ -94,7 +94,7 @@ class Session:
             keep_results=recoverable,
         )
         try:
-            self._transport = UdpTransport(
+            self._transport = Transport.udp(
                 sock.fileno(), config, _RECEIVE_BUFFER_BYTES, max_in_flight
             )
         except RuntimeError as error:

@@ -44,7 +44,7 @@ class SessionStats:
     @classmethod
     def of(cls, stats: TransportStats) -> SessionStats:
         """Return the counts of a transport."""
-        worker, socket = stats.worker, stats.socket
+        worker, channel = stats.worker, stats.channel
         return cls(
             packets_sent=worker.packets_sent,
             packets_received=worker.packets_received,
@@ -57,8 +57,8 @@ class SessionStats:
             duplicates=worker.duplicates,
             stale=worker.stale,
             refused_results=worker.malformed + worker.foreign + worker.mismatched,
-            icmp_errors=socket.refused + socket.unreachable,
-            send_drops=socket.send_drops,
+            icmp_errors=channel.refused + channel.unreachable,
+            send_drops=channel.send_drops,
             ecn_marked=worker.ecn_marked,
             exponent_rounds=worker.exponent_rounds,
             chunks_done=worker.chunks_done,

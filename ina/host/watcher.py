@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from ina._native.host import Operation, UdpTransport
+from ina._native.host import Operation, Transport
 
 _log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ _JOIN_S = 5.0
 class Watcher:
     """Runs functions when operations end, in a thread of its own."""
 
-    def __init__(self, transport: UdpTransport, name: str) -> None:
+    def __init__(self, transport: Transport, name: str) -> None:
         self._transport = transport
         self._lock = threading.Lock()
         self._functions: dict[int, list[Callable[[], object]]] = {}

@@ -1,12 +1,17 @@
-// Python bindings of native/host: the UDP transport here, the rest in bind_core.cpp.
+// Python bindings of native/host: the transport here, the rest in bind_core.cpp.
 #include "host/bind.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include "host/udp_transport.hpp"
+#include <memory>
+#include <utility>
+
+#include "host/transport.hpp"
+#include "host/udp_channel.hpp"
 
 namespace nb = nanobind;
 
@@ -29,16 +34,16 @@ void bind_transport(nb::module_ &m) {
         .def("wait", &Operation::wait, nb::arg("timeout_ns"), Unlocked())
         .def("watch", &Operation::watch, Unlocked());
 
-    nb::class_<SocketCounters>(m, "SocketCounters")
-        .def_ro("send_calls", &SocketCounters::send_calls)
-        .def_ro("receive_calls", &SocketCounters::receive_calls)
-        .def_ro("refused", &SocketCounters::refused)
-        .def_ro("unreachable", &SocketCounters::unreachable)
-        .def_ro("send_drops", &SocketCounters::send_drops);
+    nb::class_<ChannelCounters>(m, "ChannelCounters")
+        .def_ro("send_calls", &ChannelCounters::send_calls)
+        .def_ro("receive_calls", &ChannelCounters::receive_calls)
+        .def_ro("refused", &ChannelCounters::refused)
+        .def_ro("unreachable", &ChannelCounters::unreachable)
+        .def_ro("send_drops", &ChannelCounters::send_drops);
 
     nb::class_<TransportStats>(m, "TransportStats")
         .def_ro("worker", &TransportStats::worker)
-        .def_ro("socket", &TransportStats::socket)
+        .def_ro("channel", &TransportStats::channel)
         .def_ro("srtt_ns", &TransportStats::srtt_ns)
         .def_ro("rto_ns", &TransportStats::rto_ns)
         .def_ro("window", &TransportStats::window)
@@ -47,43 +52,50 @@ void bind_transport(nb::module_ &m) {
         .def_ro("receive_buffer_bytes", &TransportStats::receive_buffer_bytes)
         .def_ro("refused_since_result", &TransportStats::refused_since_result)
         .def_ro("gso", &TransportStats::gso)
-        .def_ro("gro", &TransportStats::gro);
+        .def_ro("gro", &TransportStats::gro)
+        .def_ro("kind", &TransportStats::kind);
 
-    nb::class_<UdpTransport>(m, "UdpTransport")
-        .def(nb::init<int, const WorkerConfig &, int, std::uint32_t, bool>(), nb::arg("fd"),
-             nb::arg("config"), nb::arg("receive_buffer_bytes"), nb::arg("max_in_flight") = 0,
-             nb::arg("trains") = true)
+    nb::class_<Transport>(m, "Transport")
+        .def_static(
+            "udp",
+            [](int fd, const WorkerConfig &config, int receive_buffer_bytes,
+               std::uint32_t max_in_flight, bool trains) {
+                auto channel = std::make_unique<UdpChannel>(fd, receive_buffer_bytes, trains);
+                return std::make_unique<Transport>(std::move(channel), config, max_in_flight);
+            },
+            nb::arg("fd"), nb::arg("config"), nb::arg("receive_buffer_bytes"),
+            nb::arg("max_in_flight") = 0, nb::arg("trains") = true)
         .def(
             "submit",
-            [](UdpTransport &self, std::uintptr_t in, std::uintptr_t out, std::uint64_t elems,
+            [](Transport &self, std::uintptr_t in, std::uintptr_t out, std::uint64_t elems,
                int type, bool average) {
                 return self.submit(tensor_request(0, in, out, elems, type, average));
             },
             nb::arg("address_in"), nb::arg("address_out"), nb::arg("elems"), nb::arg("value_type"),
             nb::arg("average"), Unlocked())
-        .def("stats", &UdpTransport::stats, Unlocked())
-        .def("lanes", &UdpTransport::lanes, Unlocked())
-        .def("fail", &UdpTransport::fail, Unlocked())
-        .def("failure", &UdpTransport::failure, Unlocked())
-        .def("freeze", &UdpTransport::freeze, Unlocked())
-        .def("lane_result", &UdpTransport::lane_result, nb::arg("lane"), Unlocked())
-        .def("pending", &UdpTransport::pending, Unlocked())
+        .def("stats", &Transport::stats, Unlocked())
+        .def("lanes", &Transport::lanes, Unlocked())
+        .def("fail", &Transport::fail, Unlocked())
+        .def("failure", &Transport::failure, Unlocked())
+        .def("freeze", &Transport::freeze, Unlocked())
+        .def("lane_result", &Transport::lane_result, nb::arg("lane"), Unlocked())
+        .def("pending", &Transport::pending, Unlocked())
         .def(
             "put_result",
-            [](UdpTransport &self, std::uint32_t lane, std::uint32_t seq, const nb::bytes &data) {
+            [](Transport &self, std::uint32_t lane, std::uint32_t seq, const nb::bytes &data) {
                 self.put_result(lane, seq, data.data(), data.size());
             },
             nb::arg("lane"), nb::arg("seq"), nb::arg("data"))
-        .def("end_operation", &UdpTransport::end_operation, nb::arg("operation"), nb::arg("done"),
+        .def("end_operation", &Transport::end_operation, nb::arg("operation"), nb::arg("done"),
              Unlocked())
-        .def("wait_watched", &UdpTransport::wait_watched, nb::arg("timeout_ns"), Unlocked())
-        .def("close", &UdpTransport::close, Unlocked());
+        .def("wait_watched", &Transport::wait_watched, nb::arg("timeout_ns"), Unlocked())
+        .def("close", &Transport::close, Unlocked());
 }
 
 }  // namespace
 
 void bind(nb::module_ &m) {
-    m.doc() = "WorkerCore, quantisers and UDP transport of ina.host.";
+    m.doc() = "WorkerCore, quantisers and transports of ina.host.";
     bind_core(m);
     bind_transport(m);
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ina._native.host import OperationState, RtoLimits, UdpTransport, WorkerConfig
+from ina._native.host import OperationState, RtoLimits, Transport, WorkerConfig
 from ina.host.udp import open_socket
 from tests.host.udp_model import UdpModel
 
@@ -29,7 +29,7 @@ def test_it_works_with_less(
             stall_timeout_ns=30_000_000_000,
             rto=RtoLimits(),
         )
-        transport = UdpTransport(sock.fileno(), config, buffer_bytes, max_in_flight, trains)
+        transport = Transport.udp(sock.fileno(), config, buffer_bytes, max_in_flight, trains)
         sock.close()  # the transport has its own duplicate
         try:
             data = np.arange(64 * 200, dtype=np.int32)

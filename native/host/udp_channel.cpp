@@ -1,4 +1,4 @@
-#include "host/udp_socket.hpp"
+#include "host/udp_channel.hpp"
 
 #include <netinet/in.h>
 #include <netinet/ip.h>
@@ -38,17 +38,17 @@ bool wait_writable(int fd) {
 
 }  // namespace
 
-struct UdpSocket::ReceiveArea {
+struct UdpChannel::ReceiveArea {
     std::array<std::array<std::uint8_t, kReceiveBytes>, kReceiveTrains> buffers;
     std::array<std::array<std::uint8_t, 64>, kReceiveTrains> controls;
     std::array<iovec, kReceiveTrains> vectors;
     std::array<mmsghdr, kReceiveTrains> messages;
 };
 
-UdpSocket::UdpSocket(int fd, int receive_buffer_bytes, bool trains) : fd_(::dup(fd)), gso_(trains) {
+UdpChannel::UdpChannel(int fd, int receive_buffer_bytes, bool trains)
+    : fd_(::dup(fd)), gso_(trains) {
     if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "dup of the UDP socket");
     area_ = std::make_unique<ReceiveArea>();
-    trains_.resize(kReceiveTrains);
     set_option(fd_, SOL_SOCKET, SO_RCVBUF, receive_buffer_bytes);
     set_option(fd_, SOL_SOCKET, SO_SNDBUF, receive_buffer_bytes);
     socklen_t length = sizeof receive_buffer_bytes_;
@@ -59,15 +59,15 @@ UdpSocket::UdpSocket(int fd, int receive_buffer_bytes, bool trains) : fd_(::dup(
     set_option(fd_, IPPROTO_IP, IP_RECVTOS, 1);
 }
 
-UdpSocket::~UdpSocket() { close(); }
+UdpChannel::~UdpChannel() { close(); }
 
-void UdpSocket::close() {
+void UdpChannel::close() {
     if (fd_ >= 0) ::close(fd_);
     fd_ = -1;
 }
 
 // True when the call is worth repeating: the error was an ICMP message about an earlier packet.
-bool UdpSocket::count_error(int error) {
+bool UdpChannel::count_error(int error) {
     if (error == ECONNREFUSED) {
         ++counters_.refused;
         return true;
@@ -79,7 +79,7 @@ bool UdpSocket::count_error(int error) {
     return error == EINTR;
 }
 
-void UdpSocket::send(const PacketView *packets, std::size_t count) {
+void UdpChannel::send(const PacketView *packets, std::size_t count) {
     std::size_t done = 0;
     while (done < count) {
         const std::size_t bytes = packets[done].bytes;
@@ -93,7 +93,7 @@ void UdpSocket::send(const PacketView *packets, std::size_t count) {
 }
 
 // Returns the packets dealt with; 0 after a switch to single packets.
-std::size_t UdpSocket::send_train(const PacketView *packets, std::size_t count) {
+std::size_t UdpChannel::send_train(const PacketView *packets, std::size_t count) {
     std::array<iovec, kMaxSegments> vectors;
     for (std::size_t i = 0; i < count; ++i) {
         vectors[i] = {const_cast<std::uint8_t *>(packets[i].data), packets[i].bytes};
@@ -125,7 +125,7 @@ std::size_t UdpSocket::send_train(const PacketView *packets, std::size_t count) 
     return count;
 }
 
-std::size_t UdpSocket::send_each(const PacketView *packets, std::size_t count) {
+std::size_t UdpChannel::send_each(const PacketView *packets, std::size_t count) {
     std::array<iovec, kMaxSegments> vectors;
     std::array<mmsghdr, kMaxSegments> messages{};
     for (std::size_t i = 0; i < count; ++i) {
@@ -153,7 +153,8 @@ std::size_t UdpSocket::send_each(const PacketView *packets, std::size_t count) {
     return count;
 }
 
-std::size_t UdpSocket::receive_trains() {
+bool UdpChannel::receive(std::vector<Arrival> *arrivals) {
+    arrivals->clear();
     ReceiveArea &area = *area_;
     for (std::size_t i = 0; i < kReceiveTrains; ++i) {
         area.vectors[i] = {area.buffers[i].data(), kReceiveBytes};
@@ -171,22 +172,38 @@ std::size_t UdpSocket::receive_trains() {
         if (count >= 0 || !count_error(errno)) break;
     }
     for (int i = 0; i < count; ++i) {
-        Train &train = trains_[static_cast<std::size_t>(i)];
         const auto index = static_cast<std::size_t>(i);
-        train = {area.buffers[index].data(), area.messages[index].msg_len, kReceiveBytes, false};
+        const std::size_t bytes = area.messages[index].msg_len;
+        std::size_t packet_bytes = kReceiveBytes;  // of all but the last, which may be shorter
+        bool ip_marked = false;
         msghdr &header = area.messages[index].msg_hdr;
         for (cmsghdr *entry = CMSG_FIRSTHDR(&header); entry != nullptr;
              entry = CMSG_NXTHDR(&header, entry)) {
             if (entry->cmsg_level == IPPROTO_UDP && entry->cmsg_type == kUdpGro) {
                 int segment_bytes = 0;  // the kernel passes an int
                 std::memcpy(&segment_bytes, CMSG_DATA(entry), sizeof segment_bytes);
-                if (segment_bytes > 0) train.packet_bytes = static_cast<std::size_t>(segment_bytes);
+                if (segment_bytes > 0) packet_bytes = static_cast<std::size_t>(segment_bytes);
             } else if (entry->cmsg_level == IPPROTO_IP && entry->cmsg_type == IP_TOS) {
-                train.ip_marked = (*CMSG_DATA(entry) & IPTOS_ECN_MASK) == IPTOS_ECN_CE;
+                ip_marked = (*CMSG_DATA(entry) & IPTOS_ECN_MASK) == IPTOS_ECN_CE;
             }
         }
+        std::size_t offset = 0;
+        do {  // an empty datagram is one packet, too
+            const std::size_t here = std::min(bytes - offset, packet_bytes);
+            arrivals->push_back({area.buffers[index].data() + offset, here, ip_marked});
+            offset += here;
+        } while (offset < bytes);
     }
-    return count > 0 ? static_cast<std::size_t>(count) : 0;
+    return count == static_cast<int>(kReceiveTrains);
+}
+
+// The kernel charges a datagram of b bytes up to 2 b for the memory that holds it, and some 512
+// bytes for bookkeeping. Each packet in flight brings at most one result, but for duplicates;
+// without this bound results are lost in bursts.
+std::uint32_t UdpChannel::room_packets(std::uint32_t values_per_packet) const {
+    const std::size_t charged = 2 * wire::packet_bytes(values_per_packet) + 512;
+    return static_cast<std::uint32_t>(
+        std::max<std::size_t>(static_cast<std::size_t>(receive_buffer_bytes_) / charged, 4));
 }
 
 }  // namespace ina::host

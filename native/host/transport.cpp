@@ -1,4 +1,4 @@
-#include "host/udp_transport.hpp"
+#include "host/transport.hpp"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -25,18 +25,9 @@ std::int64_t now_ns() {
         .count();
 }
 
-// Packets that fit a receive buffer: the kernel charges a datagram of b bytes up to 2 b for the
-// memory that holds it, and some 512 bytes for bookkeeping. Each packet in flight brings at most
-// one result, but for duplicates; without this bound results are lost in bursts.
-std::uint32_t packets_in(int receive_buffer_bytes, std::uint32_t values_per_packet) {
-    const std::size_t charged = 2 * wire::packet_bytes(values_per_packet) + 512;
-    return static_cast<std::uint32_t>(
-        std::max<std::size_t>(static_cast<std::size_t>(receive_buffer_bytes) / charged, 4));
-}
-
-std::uint32_t in_flight_limit(const UdpSocket &socket, const WorkerConfig &config,
+std::uint32_t in_flight_limit(const Channel &channel, const WorkerConfig &config,
                               std::uint32_t wanted) {
-    const std::uint32_t room = packets_in(socket.receive_buffer_bytes(), config.values_per_packet);
+    const std::uint32_t room = channel.room_packets(config.values_per_packet);
     return wanted == 0 ? room : std::min(room, wanted);
 }
 
@@ -63,11 +54,12 @@ void Operation::end(OperationState state) {
     if (watched_) board_->watched_done.push_back(id_);
 }
 
-UdpTransport::UdpTransport(int fd, const WorkerConfig &config, int receive_buffer_bytes,
-                           std::uint32_t max_in_flight, bool trains)
-    : socket_(fd, receive_buffer_bytes, trains),
-      core_(config, std::make_unique<FixedWindow>(in_flight_limit(socket_, config, max_in_flight))),
-      in_flight_limit_(std::min(core_.window(), in_flight_limit(socket_, config, max_in_flight))),
+Transport::Transport(std::unique_ptr<Channel> channel, const WorkerConfig &config,
+                     std::uint32_t max_in_flight)
+    : channel_(std::move(channel)),
+      core_(config,
+            std::make_unique<FixedWindow>(in_flight_limit(*channel_, config, max_in_flight))),
+      in_flight_limit_(std::min(core_.window(), in_flight_limit(*channel_, config, max_in_flight))),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), owner_pid_(::getpid()),
       board_(std::make_shared<CompletionBoard>()), batch_(kBatchPackets) {
     if (wake_fd_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
@@ -80,9 +72,9 @@ UdpTransport::UdpTransport(int fd, const WorkerConfig &config, int receive_buffe
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-UdpTransport::~UdpTransport() { close(); }
+Transport::~Transport() { close(); }
 
-std::shared_ptr<Operation> UdpTransport::submit(TensorRequest request) {
+std::shared_ptr<Operation> Transport::submit(TensorRequest request) {
     const std::lock_guard lock(mutex_);
     if (frozen_ && !failed_ && !stopping_) throw std::logic_error("the transport is frozen");
     request.id = next_id_++;
@@ -96,22 +88,22 @@ std::shared_ptr<Operation> UdpTransport::submit(TensorRequest request) {
     return operation;
 }
 
-void UdpTransport::wake() const {
+void Transport::wake() const {
     const std::uint64_t one = 1;
     (void)!::write(wake_fd_, &one, sizeof one);
 }
 
-TransportStats UdpTransport::stats() const {
+TransportStats Transport::stats() const {
     const std::lock_guard lock(mutex_);
     return stats_;
 }
 
-std::optional<StallReport> UdpTransport::failure() const {
+std::optional<StallReport> Transport::failure() const {
     const std::lock_guard lock(mutex_);
     return failure_;
 }
 
-LaneSnapshot UdpTransport::lanes() {
+LaneSnapshot Transport::lanes() {
     std::unique_lock lock(mutex_);
     const std::uint64_t taken = lanes_taken_;
     lanes_wanted_ = true;
@@ -120,7 +112,7 @@ LaneSnapshot UdpTransport::lanes() {
     return running_ ? lanes_ : core_.lanes(now_ns());
 }
 
-void UdpTransport::fail() {
+void Transport::fail() {
     const std::lock_guard lock(mutex_);
     if (failed_ || stopping_) return;
     failed_ = true;
@@ -131,7 +123,7 @@ void UdpTransport::fail() {
     }
 }
 
-bool UdpTransport::freeze() {
+bool Transport::freeze() {
     std::unique_lock lock(mutex_);
     if (failed_ || stopping_) return false;
     frozen_ = true;
@@ -140,30 +132,30 @@ bool UdpTransport::freeze() {
     return !failed_ && !stopping_;
 }
 
-void UdpTransport::check_frozen() const {
+void Transport::check_frozen() const {
     if (!frozen_ || running_ || stopping_) throw std::logic_error("the transport is not frozen");
 }
 
-LaneResult UdpTransport::lane_result(std::uint32_t lane) const {
+LaneResult Transport::lane_result(std::uint32_t lane) const {
     const std::lock_guard lock(mutex_);
     check_frozen();
     return core_.lane_result(lane);
 }
 
-std::vector<PendingTensor> UdpTransport::pending() const {
+std::vector<PendingTensor> Transport::pending() const {
     const std::lock_guard lock(mutex_);
     check_frozen();
     return core_.pending();
 }
 
-void UdpTransport::put_result(std::uint32_t lane, std::uint32_t seq, const void *data,
-                              std::size_t bytes) {
+void Transport::put_result(std::uint32_t lane, std::uint32_t seq, const void *data,
+                           std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     check_frozen();
     core_.put_result(lane, seq, data, bytes);
 }
 
-void UdpTransport::end_operation(std::uint64_t id, bool done) {
+void Transport::end_operation(std::uint64_t id, bool done) {
     const std::lock_guard lock(mutex_);
     check_frozen();
     const auto found = pending_.find(id);
@@ -176,14 +168,14 @@ void UdpTransport::end_operation(std::uint64_t id, bool done) {
     board_->changed.notify_all();
 }
 
-std::vector<std::uint64_t> UdpTransport::wait_watched(std::int64_t timeout_ns) {
+std::vector<std::uint64_t> Transport::wait_watched(std::int64_t timeout_ns) {
     std::unique_lock lock(board_->mutex);
     board_->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
                              [&] { return !board_->watched_done.empty() || board_->closed; });
     return std::exchange(board_->watched_done, {});
 }
 
-void UdpTransport::close() {
+void Transport::close() {
     if (::getpid() != owner_pid_) {
         // The locks may be held by threads that this process does not have. Its own is one of them:
         // the handle is neither joined nor detached but leaked, for pthread would look into memory
@@ -208,22 +200,23 @@ void UdpTransport::close() {
     close_descriptors();
 }
 
-void UdpTransport::close_descriptors() {
-    socket_.close();
+void Transport::close_descriptors() {
+    channel_->close();
     if (wake_fd_ >= 0) ::close(wake_fd_);
     wake_fd_ = -1;
 }
 
-void UdpTransport::run() {
+void Transport::run() {
     bool more_to_read = false;
     while (take_requests()) {
         transmit();
         if (!more_to_read) wait_for_event();
         const std::int64_t time_ns = now_ns();
-        more_to_read =
-            socket_.receive([&](const std::uint8_t *data, std::size_t bytes, bool marked) {
-                core_.on_result(data, bytes, time_ns, marked);
-            });
+        more_to_read = channel_->receive(&arrivals_);
+        for (const Arrival &arrival : arrivals_) {
+            core_.on_result(arrival.data, arrival.bytes, time_ns, arrival.ip_marked);
+        }
+        channel_->release();
         note_results();
         end_operations();
     }
@@ -231,7 +224,7 @@ void UdpTransport::run() {
 }
 
 // False when the thread is to end.
-bool UdpTransport::take_requests() {
+bool Transport::take_requests() {
     std::vector<Submission> taken;
     {
         const std::lock_guard lock(mutex_);
@@ -254,20 +247,20 @@ bool UdpTransport::take_requests() {
 }
 
 // With mutex_ held: whether the session thread has something to do before it sleeps.
-bool UdpTransport::has_requests() const {
+bool Transport::has_requests() const {
     return !inbox_.empty() || lanes_wanted_ || failed_ || frozen_ || stopping_;
 }
 
-void UdpTransport::note_results() {
+void Transport::note_results() {
     const WorkerCounters &counters = core_.counters();
     const std::uint64_t results = counters.chunks_done + counters.exponent_rounds;
     if (results == std::exchange(results_seen_, results)) return;
-    refused_at_result_ = socket_.counters().refused;
+    refused_at_result_ = channel_->counters().refused;
 }
 
 // The session thread's last act: ends what is pending, or, frozen, leaves it with all that was
 // submitted in the core.
-void UdpTransport::leave() {
+void Transport::leave() {
     const std::lock_guard lock(mutex_);
     for (Submission &submission : inbox_) {
         pending_.emplace(submission.request.id, std::move(submission.operation));
@@ -285,42 +278,44 @@ void UdpTransport::leave() {
 }
 
 // With mutex_ held.
-void UdpTransport::publish_stats() {
+void Transport::publish_stats() {
     stats_.worker = core_.counters();
-    stats_.socket = socket_.counters();
+    stats_.channel = channel_->counters();
     stats_.srtt_ns = core_.srtt_ns();
     stats_.rto_ns = core_.rto_ns();
     stats_.window = core_.window();
     stats_.in_flight_limit = in_flight_limit_;
     stats_.in_flight = core_.in_flight();
-    stats_.receive_buffer_bytes = socket_.receive_buffer_bytes();
-    stats_.refused_since_result = socket_.counters().refused - refused_at_result_;
-    stats_.gso = socket_.uses_gso();
-    stats_.gro = socket_.uses_gro();
+    stats_.receive_buffer_bytes = channel_->receive_buffer_bytes();
+    stats_.refused_since_result = channel_->counters().refused - refused_at_result_;
+    stats_.gso = channel_->uses_gso();
+    stats_.gro = channel_->uses_gro();
+    stats_.kind = channel_->kind();
 }
 
-void UdpTransport::transmit() {
+void Transport::transmit() {
     std::size_t count = 0;
     do {
         count = core_.poll_transmit(now_ns(), batch_.data(), batch_.size());
-        socket_.send(batch_.data(), count);
+        channel_->send(batch_.data(), count);
     } while (count == batch_.size());
     end_operations();  // empty tensors, or a stall
 }
 
-void UdpTransport::wait_for_event() {
+void Transport::wait_for_event() {
     {
         const std::lock_guard lock(mutex_);
         if (has_requests()) return;
         asleep_ = true;
     }
+    if (!channel_->prepare_sleep(core_.in_flight())) return;  // take_requests() clears asleep_
     const std::int64_t time_ns = now_ns();
     const std::int64_t deadline_ns = core_.next_deadline_ns(time_ns);
     const std::int64_t wait_ns = std::max<std::int64_t>(deadline_ns - time_ns, 0);
     timespec timeout{};
     timeout.tv_sec = static_cast<time_t>(wait_ns / kNanosecondsPerSecond);
     timeout.tv_nsec = static_cast<long>(wait_ns % kNanosecondsPerSecond);
-    pollfd entries[] = {{socket_.fd(), POLLIN, 0}, {wake_fd_, POLLIN, 0}};
+    pollfd entries[] = {{channel_->fd(), POLLIN, 0}, {wake_fd_, POLLIN, 0}};
     (void)::ppoll(entries, 2, deadline_ns == kNever ? nullptr : &timeout, nullptr);
     if ((entries[1].revents & POLLIN) != 0) {
         std::uint64_t ignored = 0;
@@ -328,7 +323,7 @@ void UdpTransport::wait_for_event() {
     }
 }
 
-void UdpTransport::end_operations() {
+void Transport::end_operations() {
     const std::vector<std::uint64_t> done = core_.take_completions();
     if (!done.empty() || core_.stall()) {
         // Whoever sees the operation ended also sees it counted.
@@ -342,7 +337,7 @@ void UdpTransport::end_operations() {
     end_done(done);
 }
 
-void UdpTransport::end_done(const std::vector<std::uint64_t> &ids) {
+void Transport::end_done(const std::vector<std::uint64_t> &ids) {
     if (ids.empty()) return;
     const std::lock_guard lock(board_->mutex);
     for (const std::uint64_t id : ids) {
@@ -353,7 +348,7 @@ void UdpTransport::end_done(const std::vector<std::uint64_t> &ids) {
     board_->changed.notify_all();
 }
 
-void UdpTransport::end_all(OperationState state) {
+void Transport::end_all(OperationState state) {
     const std::lock_guard lock(board_->mutex);
     for (auto &[id, operation] : pending_) operation->end(state);
     pending_.clear();

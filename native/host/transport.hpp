@@ -1,5 +1,6 @@
-// Drives one WorkerCore over one UDP socket in one thread. The thread sleeps in ppoll whenever
-// there is nothing to send or read: several workers may share a core.
+// Drives one WorkerCore over one channel in one thread: operations, completions, recovery. The
+// thread sleeps in ppoll whenever there is nothing to send or read: several workers may share a
+// core.
 #pragma once
 
 #include <atomic>
@@ -12,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "host/udp_socket.hpp"
+#include "host/channel.hpp"
 #include "host/worker_core.hpp"
 
 namespace ina::host {
@@ -37,11 +38,11 @@ class Operation {
     OperationState state() const { return state_.load(std::memory_order_acquire); }
     // Waits until the operation has ended, at most timeout_ns; true when it has.
     bool wait(std::int64_t timeout_ns) const;
-    // Asks for a report through UdpTransport::wait_watched: when it ends, or now if it has ended.
+    // Asks for a report through Transport::wait_watched: when it ends, or now if it has ended.
     void watch();
 
   private:
-    friend class UdpTransport;
+    friend class Transport;
     void end(OperationState state);  // with the board's mutex held
 
     const std::uint64_t id_;
@@ -52,29 +53,29 @@ class Operation {
 
 struct TransportStats {
     WorkerCounters worker;
-    SocketCounters socket;
+    ChannelCounters channel;
     std::int64_t srtt_ns = 0;
     std::int64_t rto_ns = 0;
     std::uint32_t window = 0;           // W, packets
-    std::uint32_t in_flight_limit = 0;  // W or what the receive buffer holds
+    std::uint32_t in_flight_limit = 0;  // W or what the channel holds
     std::uint32_t in_flight = 0;
     int receive_buffer_bytes = 0;
-    // Times that the switch's address answered "nobody listens" since the last accepted result.
+    // Times that it was plain that no switch is there, since the last accepted result.
     std::uint64_t refused_since_result = 0;
     bool gso = false;
     bool gro = false;
+    const char *kind = "";  // the channel's
 };
 
-class UdpTransport {
+class Transport {
   public:
-    // `fd`: a UDP socket connected to the switch; stays the caller's. max_in_flight 0: no limit
-    // but W and the receive buffer. trains: use GSO and GRO where the kernel has them. Throws
-    // std::system_error, std::invalid_argument.
-    UdpTransport(int fd, const WorkerConfig &config, int receive_buffer_bytes,
-                 std::uint32_t max_in_flight, bool trains = true);
-    ~UdpTransport();
-    UdpTransport(const UdpTransport &) = delete;
-    UdpTransport &operator=(const UdpTransport &) = delete;
+    // max_in_flight 0: no limit but W and the channel's room. Throws std::system_error,
+    // std::invalid_argument.
+    Transport(std::unique_ptr<Channel> channel, const WorkerConfig &config,
+              std::uint32_t max_in_flight);
+    ~Transport();
+    Transport(const Transport &) = delete;
+    Transport &operator=(const Transport &) = delete;
 
     // The request's id is set here. After a failure or close the operation has ended at once;
     // throws std::logic_error after freeze().
@@ -127,16 +128,17 @@ class UdpTransport {
     void wake() const;
     void close_descriptors();
 
-    UdpSocket socket_;
-    WorkerCore core_;  // session thread only
+    const std::unique_ptr<Channel> channel_;  // session thread only, but for close()
+    WorkerCore core_;                         // session thread only
     std::uint32_t in_flight_limit_;
     int wake_fd_;
     const int owner_pid_;
     std::shared_ptr<CompletionBoard> board_;
     std::unordered_map<std::uint64_t, std::shared_ptr<Operation>> pending_;  // session thread only
     std::vector<PacketView> batch_;
+    std::vector<Arrival> arrivals_;
     std::uint64_t results_seen_ = 0;       // session thread only, as is the next
-    std::uint64_t refused_at_result_ = 0;  // the socket's count when the last result came
+    std::uint64_t refused_at_result_ = 0;  // the channel's count when the last result came
 
     std::mutex close_mutex_;
     mutable std::mutex mutex_;  // guards what follows

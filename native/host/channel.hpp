@@ -1,0 +1,64 @@
+// How packets get from a worker to the switch and back: what a Transport needs of a UDP socket or
+// of shared memory. One thread uses a channel; only close() may come from another.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "host/worker_types.hpp"
+
+namespace ina::host {
+
+struct ChannelCounters {
+    std::uint64_t send_calls = 0;  // system calls
+    std::uint64_t receive_calls = 0;
+    std::uint64_t refused = 0;      // times that it was plain that no switch is there any more
+    std::uint64_t unreachable = 0;  // UDP: other ICMP errors
+    std::uint64_t send_drops = 0;   // packets that were not taken; retransmission repairs it
+};
+
+// One received packet.
+struct Arrival {
+    const std::uint8_t *data;
+    std::size_t bytes;
+    bool ip_marked;  // Congestion Experienced
+};
+
+class Channel {
+  public:
+    Channel() = default;
+    virtual ~Channel() = default;
+    Channel(const Channel &) = delete;
+    Channel &operator=(const Channel &) = delete;
+
+    // Sends all, in order. What cannot be taken is dropped and counted.
+    virtual void send(const PacketView *packets, std::size_t count) = 0;
+
+    // Replaces `arrivals` by what has come, a bounded number of packets; never blocks. They stay
+    // valid until release(). True when more may be waiting.
+    virtual bool receive(std::vector<Arrival> *arrivals) = 0;
+    virtual void release() {}
+
+    // Readable when packets come after prepare_sleep() returned true. That says false when packets
+    // are here already; `in_flight` are the packets that wait for their result.
+    virtual int fd() const = 0;
+    virtual bool prepare_sleep(std::uint32_t /*in_flight*/) { return true; }
+
+    // Packets with so many values that may be on their way without being lost for want of room.
+    virtual std::uint32_t room_packets(std::uint32_t values_per_packet) const = 0;
+    virtual int receive_buffer_bytes() const = 0;
+    virtual const char *kind() const = 0;  // "udp", "shm"
+    virtual bool uses_gso() const { return false; }
+    virtual bool uses_gro() const { return false; }
+
+    // Lets go of descriptors. Idempotent; nothing else may be called afterwards.
+    virtual void close() = 0;
+
+    const ChannelCounters &counters() const { return counters_; }
+
+  protected:
+    ChannelCounters counters_;
+};
+
+}  // namespace ina::host

@@ -1,0 +1,48 @@
+// A connected UDP socket with batched I/O: UDP_SEGMENT (GSO) for runs of equal packets, UDP_GRO for
+// receiving, with sendmmsg and single datagrams where the kernel or the device lacks them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "host/channel.hpp"
+
+namespace ina::host {
+
+class UdpChannel final : public Channel {
+  public:
+    // Works on its own duplicate of `fd`, a UDP socket that is connected to the switch; asks for
+    // receive_buffer_bytes. Without `trains` it uses neither GSO nor GRO. Throws std::system_error.
+    UdpChannel(int fd, int receive_buffer_bytes, bool trains = true);
+    ~UdpChannel() override;
+
+    void close() override;
+    int fd() const override { return fd_; }
+    // What the kernel granted, in its own accounting (payload and bookkeeping).
+    int receive_buffer_bytes() const override { return receive_buffer_bytes_; }
+    std::uint32_t room_packets(std::uint32_t values_per_packet) const override;
+    const char *kind() const override { return "udp"; }
+    bool uses_gso() const override { return gso_; }
+    bool uses_gro() const override { return gro_; }
+
+    void send(const PacketView *packets, std::size_t count) override;
+    // A fixed number of datagrams or GRO trains.
+    bool receive(std::vector<Arrival> *arrivals) override;
+
+  private:
+    struct ReceiveArea;
+
+    std::size_t send_train(const PacketView *packets, std::size_t count);
+    std::size_t send_each(const PacketView *packets, std::size_t count);
+    bool count_error(int error);
+
+    int fd_;
+    int receive_buffer_bytes_ = 0;
+    bool gso_;
+    bool gro_ = false;
+    std::unique_ptr<ReceiveArea> area_;
+};
+
+}  // namespace ina::host
