@@ -68,16 +68,20 @@ struct Float16 {
     // Round half even; from 65520 on Inf. Not for NaN.
     INA_ALWAYS_INLINE static Bits from_float(float value) {
         const std::uint32_t bits = bits_of_float(value);
-        const std::uint32_t magnitude = bits & 0x7fffffff;
+        const auto magnitude = static_cast<std::int32_t>(bits & 0x7fffffff);
         // Normal halves: re-bias the exponent and round away 13 fraction bits; a carry is right.
-        const std::uint32_t normal =
-            (magnitude - (112u << 23) + 0xfff + ((magnitude >> 13) & 1)) >> 13;
+        const std::int32_t normal =
+            (magnitude - (112 << 23) + 0xfff + ((magnitude >> 13) & 1)) >> 13;
         // Below 2^-14: adding 0.5 leaves the value in units of 2^-24 (the half's smallest
         // subnormal) in the fraction's low bits, rounded by the addition.
-        const std::uint32_t subnormal = bits_of_float(float_of_bits(magnitude) + 0.5f) - 0x3f000000;
-        const std::uint32_t finite = magnitude < (113u << 23) ? subnormal : normal;
-        const std::uint32_t half = magnitude >= (143u << 23) ? kInfinity : finite;
-        return static_cast<Bits>(half | ((bits >> 16) & 0x8000));
+        const float shifted = float_of_bits(static_cast<std::uint32_t>(magnitude)) + 0.5f;
+        const auto subnormal = static_cast<std::int32_t>(bits_of_float(shifted)) - 0x3f000000;
+        // Masks (-1: yes), for compilers make branches of nested conditions.
+        const std::int32_t is_small = (magnitude - (113 << 23)) >> 31;
+        const std::int32_t is_finite = (magnitude - (143 << 23)) >> 31;
+        const std::int32_t finite = (subnormal & is_small) | (normal & ~is_small);
+        const std::int32_t half = (finite & is_finite) | (kInfinity & ~is_finite);
+        return static_cast<Bits>(static_cast<std::uint32_t>(half) | ((bits >> 16) & 0x8000));
     }
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "host/float_formats.hpp"
 
@@ -40,19 +41,37 @@ std::uint8_t biased_exponent(float magnitude) {
 // The bodies below are inlined into one function for each instruction set and vectorised there.
 // They hold nothing that rounds differently between sets: no a*b+c, no reassociated sum.
 
+// The largest magnitude of all values, Inf and NaN included. Magnitudes order like integers, and
+// signed ones at that: their top bit is clear, and every instruction set has a signed maximum.
 template <class Format>
-INA_ALWAYS_INLINE BlockScan scan_body(const void *tensor, std::size_t elems) {
+INA_ALWAYS_INLINE typename Format::Bits largest_magnitude(const void *tensor, std::size_t elems) {
+    using Signed = std::make_signed_t<typename Format::Bits>;
+    Signed largest = 0;
+    for (std::size_t i = 0; i < elems; ++i) {
+        const auto bits = load<typename Format::Bits>(tensor, i);
+        const auto magnitude = static_cast<Signed>(bits & Format::kMagnitude);
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    return static_cast<typename Format::Bits>(largest);
+}
+
+// The rare case of a block with Inf or NaN; need not be fast.
+template <class Format>
+BlockScan scan_non_finite(const void *tensor, std::size_t elems) {
     using Bits = typename Format::Bits;
-    Bits largest = 0;  // of the finite magnitudes: they order like unsigned integers
-    Bits any_non_finite = 0;
+    Bits largest = 0;
     for (std::size_t i = 0; i < elems; ++i) {
         const Bits magnitude = load<Bits>(tensor, i) & Format::kMagnitude;
-        const bool finite = magnitude < Format::kInfinity;
-        const Bits counted = finite ? magnitude : Bits{0};
-        largest = counted > largest ? counted : largest;
-        any_non_finite |= finite ? Bits{0} : Bits{1};
+        if (magnitude < Format::kInfinity) largest = std::max(largest, magnitude);
     }
-    return {biased_exponent(Format::to_float(largest)), any_non_finite != 0};
+    return {biased_exponent(Format::to_float(largest)), true};
+}
+
+template <class Format>
+INA_ALWAYS_INLINE BlockScan scan_body(const void *tensor, std::size_t elems) {
+    const auto largest = largest_magnitude<Format>(tensor, elems);
+    if (largest >= Format::kInfinity) return scan_non_finite<Format>(tensor, elems);
+    return {biased_exponent(Format::to_float(largest)), false};
 }
 
 template <class Format>
