@@ -27,8 +27,9 @@ from ina.controller.errors import (
     UnknownJobError,
 )
 from ina.controller.events import EventBus, job_event
+from ina.controller.items import Item
 from ina.controller.jobs import Endpoint, Job, JobState
-from ina.controller.plan import Item, JobPlan, plan_job
+from ina.controller.plan import JobPlan, plan_job
 from ina.controller.reconcile import (
     compare,
     epochs_of,

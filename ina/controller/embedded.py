@@ -11,7 +11,7 @@ from typing import Any
 from ina.controller.app import ControllerApp
 from ina.controller.config import DEFAULT_JOB_SLOTS, make_config
 from ina.controller.errors import SwitchError
-from ina.controller.southbound import CONNECT_TIMEOUT_S, PIPELINE_TIMEOUT_S
+from ina.controller.southbound.p4runtime import CONNECT_TIMEOUT_S, PIPELINE_TIMEOUT_S
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.tls import from_environment, server_credentials
 from ina.switch.ports import UdpPort

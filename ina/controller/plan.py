@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ina.controller.items import Entry, Group, Item
 from ina.controller.jobs import Endpoint, Job
 from ina.p4 import names
 
@@ -19,27 +20,6 @@ FIRST_GROUP = 0x4000
 
 MARK_JOB = 0
 """No job has this number: its job table entry keeps the last epoch issued."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A table entry with exact matches; names are those of the P4 program."""
-
-    table: str
-    match: tuple[tuple[str, int], ...]
-    action: str
-    params: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True)
-class Group:
-    """A multicast group: copies as (egress port, replica instance)."""
-
-    number: int
-    replicas: tuple[tuple[int, int], ...]
-
-
-Item = Entry | Group
 
 
 @dataclass(frozen=True)

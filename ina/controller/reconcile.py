@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ina.controller.plan import FIRST_GROUP, Entry, Group, Item
+from ina.controller.items import Entry, Group, Item
+from ina.controller.plan import FIRST_GROUP
 from ina.p4 import names
 from ina.protocol import serial
 

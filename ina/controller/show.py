@@ -1,27 +1,26 @@
-"""Jobs and what is on the switch, for people; the latter is read over P4Runtime."""
+"""Jobs and what is on the switch, for people; the latter is read back from the switch."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from ipaddress import IPv4Address
-from typing import Any
-
-from finsy import P4MulticastGroupEntry, P4TableEntry
 
 from ina.controller.coordinator import Coordinator
 from ina.controller.failure_detector import FailureDetector
+from ina.controller.items import Group, Item, MatchValue, PortState, Row
 from ina.controller.jobs import Job
 from ina.controller.leases import Member
-from ina.controller.plan import FIRST_GROUP, MARK_JOB, Group, Item
-from ina.controller.switch_writer import GROUPS, JOB_TABLES, SwitchWriter
+from ina.controller.plan import FIRST_GROUP
+from ina.controller.switch_writer import GROUPS, JOB_TABLES, SwitchWriter, is_mark
 from ina.p4 import names
 from ina.protocol.spec import DropReason
 from ina.rpc import controller_pb2 as pb2
 
-GROUPS_TABLE = "multicast group"
-"""Stands in the ``table`` column for a multicast group."""
+GROUPS_TABLE, PORTS_TABLE = "multicast group", "port"
+"""Stand in the ``table`` column for a multicast group and for a port."""
 
-
-_OUR_TABLES = frozenset(table.rpartition(".")[2] for table in JOB_TABLES)
+_WORKER_COUNTERS = {names.MEMBERS: "member_packets", names.RECEIVERS: "receiver_results"}
+"""The direct counters' names, which not every protocol tells, by table."""
 
 
 def show_job(job: Job, detector: FailureDetector) -> pb2.Job:
@@ -83,7 +82,7 @@ async def show_switch(
     """Reads everything back. Raises :class:`SwitchError`."""
     jobs = {job.number: job for job in coordinator.jobs()}
     memory = coordinator.registry.memory
-    entries, groups = await writer.read_entries(), await writer.read_groups()
+    rows, groups = await writer.read_rows(), await writer.read_groups()
     # What began or ended while the switch was read is not foreign.
     jobs |= {job.number: job for job in coordinator.jobs()}
     counters = await pool_counters(writer, jobs) + await _worker_counters(writer, jobs)
@@ -92,7 +91,7 @@ async def show_switch(
         device_id=writer.session.device_id,
         slots_total=memory.total,
         slots_used=memory.used(),
-        entries=_entries(entries, jobs) + _groups(groups, jobs),
+        entries=_entries(rows, jobs) + _groups(groups, jobs) + _ports(await writer.read_ports()),
         counters=counters + await drop_counters(writer),
     )
 
@@ -100,11 +99,10 @@ async def show_switch(
 def show_item(item: Item) -> pb2.TableEntry:
     """What was found on the switch and is nobody's."""
     if isinstance(item, Group):
-        copies = " ".join(f"{port}#{instance}" for port, instance in item.replicas)
         return pb2.TableEntry(
             table=GROUPS_TABLE,
             match=f"group={item.number}",
-            action=f"replicate({copies})",
+            action=_copies(item),
             foreign=True,
         )
     return pb2.TableEntry(
@@ -115,79 +113,85 @@ def show_item(item: Item) -> pb2.TableEntry:
     )
 
 
-def _entries(entries: list[P4TableEntry], jobs: dict[int, Job]) -> list[pb2.TableEntry]:
-    rows = []
-    for entry in entries:
-        action: Any = entry.action
-        match = dict(entry.match or {})
-        if entry.table_id == _alias(names.JOBS) and match.get("job") == MARK_JOB:
-            continue  # the epoch mark: see ina.controller.epochs
-        args = {} if action is None else action.args
-        ours = entry.table_id in _OUR_TABLES
-        owner = jobs.get(match["job"]) if ours else None
-        rows.append(
+def _entries(rows: list[Row], jobs: dict[int, Job]) -> list[pb2.TableEntry]:
+    shown = []
+    for row in rows:
+        if is_mark(row):
+            continue
+        ours = row.table in JOB_TABLES
+        owner = jobs.get(int(row.match["job"])) if ours else None
+        shown.append(
             pb2.TableEntry(
-                table=entry.table_id,
-                match=_fields(match),
-                action="" if action is None else f"{action.name}({_fields(args, ', ')})",
+                table=_alias(row.table),
+                match=_fields(row.match),
+                action=f"{_alias(row.action)}({_fields(row.params, ', ')})" if row.action else "",
                 job=owner.name if owner else "",
                 foreign=owner is None and ours,
             )
         )
-    return rows
+    return shown
 
 
-def _groups(groups: list[P4MulticastGroupEntry], jobs: dict[int, Job]) -> list[pb2.TableEntry]:
+def _groups(groups: list[Group], jobs: dict[int, Job]) -> list[pb2.TableEntry]:
     rows = []
     for group in groups:
-        number = group.multicast_group_id
-        job = jobs.get(number - FIRST_GROUP)
+        job = jobs.get(group.number - FIRST_GROUP)
         label = f" (job {job.name})" if job else ""
         rows.append(
             pb2.TableEntry(
                 table=GROUPS_TABLE,
-                match=f"group={number}{label}",
-                action=f"replicate({group.replicas_str()})",
+                match=f"group={group.number}{label}",
+                action=_copies(group),
                 job=job.name if job else "",
-                foreign=job is None and number in GROUPS,
+                foreign=job is None and group.number in GROUPS,
             )
         )
     return rows
+
+
+def _ports(ports: list[PortState]) -> list[pb2.TableEntry]:
+    return [
+        pb2.TableEntry(
+            table=PORTS_TABLE,
+            match=f"port={port.number}" + (f" ({port.name})" if port.name else ""),
+            action=f"{port.speed}, fec {port.fec}, autoneg {port.autoneg}, loopback"
+            f" {port.loopback}, {'up' if port.up else 'down' if port.enabled else 'disabled'}",
+        )
+        for port in ports
+    ]
 
 
 async def pool_counters(writer: SwitchWriter, jobs: dict[int, Job]) -> list[pb2.Counter]:
     """What the program counts of these jobs (by number). Raises :class:`SwitchError`."""
     return [
         pb2.Counter(
-            name=counter.counter_id,
-            index=counter.index or 0,
-            label=f"job {jobs[counter.index or 0].name}",
-            job=jobs[counter.index or 0].name,
-            packets=counter.packet_count,
-            bytes=counter.byte_count,
+            name=_alias(cell.counter),
+            index=cell.index,
+            label=f"job {jobs[cell.index].name}",
+            job=jobs[cell.index].name,
+            packets=count.packets,
+            bytes=count.bytes,
         )
-        for counter in await writer.read_job_counters(list(jobs))
+        for cell, count in await writer.read_job_counters(list(jobs))
     ]
 
 
 async def _worker_counters(writer: SwitchWriter, jobs: dict[int, Job]) -> list[pb2.Counter]:
     rows = []
-    for counter in await writer.read_worker_counters():
-        entry = counter.table_entry
-        if entry is None or entry.match is None:
-            continue
-        number, rank = entry.match["job"], entry.match["worker"]
-        name = jobs[number].name if number in jobs else f"number {number}"
-        rows.append(
-            pb2.Counter(
-                name=counter.counter_id,
-                index=rank,
-                label=f"job {name} rank {rank}",
-                job=jobs[number].name if number in jobs else "",
-                packets=counter.packet_count,
-                bytes=counter.byte_count,
+    for table, counter in _WORKER_COUNTERS.items():
+        for match, count in await writer.read_worker_counters(table):
+            number, rank = int(match["job"]), int(match["worker"])
+            name = jobs[number].name if number in jobs else f"number {number}"
+            rows.append(
+                pb2.Counter(
+                    name=counter,
+                    index=rank,
+                    label=f"job {name} rank {rank}",
+                    job=jobs[number].name if number in jobs else "",
+                    packets=count.packets,
+                    bytes=count.bytes,
+                )
             )
-        )
     return rows
 
 
@@ -195,25 +199,30 @@ async def drop_counters(writer: SwitchWriter) -> list[pb2.Counter]:
     """Dropped packets by reason. Raises :class:`SwitchError`."""
     return [
         pb2.Counter(
-            name=counter.counter_id,
-            index=counter.index or 0,
-            label=DropReason(counter.index or 0).name.lower(),
-            packets=counter.packet_count,
-            bytes=counter.byte_count,
+            name=_alias(cell.counter),
+            index=cell.index,
+            label=DropReason(cell.index).name.lower(),
+            packets=count.packets,
+            bytes=count.bytes,
         )
-        for counter in await writer.read_drops()
+        for cell, count in await writer.read_drops()
     ]
+
+
+def _copies(group: Group) -> str:
+    copies = [f"{port}#{instance}" if instance else f"{port}" for port, instance in group.replicas]
+    return f"replicate({' '.join(copies)})"
 
 
 def _alias(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _fields(values: dict[str, Any], separator: str = " ") -> str:
+def _fields(values: Mapping[str, MatchValue], separator: str = " ") -> str:
     return separator.join(f"{name}={_readable(name, value)}" for name, value in values.items())
 
 
-def _readable(name: str, value: Any) -> str:
+def _readable(name: str, value: MatchValue) -> str:
     if name.endswith("_addr"):
         return str(IPv4Address(value)) if isinstance(value, int) else str(value)
     if name.endswith("_mac") and isinstance(value, int):

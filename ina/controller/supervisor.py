@@ -19,14 +19,13 @@ from typing import Any
 from ina.controller.config import Config
 from ina.controller.errors import FencedError, StoreError, SwitchError
 from ina.controller.retry import wait_for
-from ina.controller.secure import switch_tls
-from ina.controller.southbound import P4RuntimeSession
+from ina.controller.southbound.connect import connect
+from ina.controller.southbound.interface import SwitchSession
 from ina.controller.standby import Switchboard
 from ina.controller.store import Store
 from ina.controller.switch_writer import SwitchWriter
 from ina.controller.term import Term
 from ina.errors import InaError
-from ina.p4 import compiled
 from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
@@ -51,7 +50,7 @@ class Supervisor:
         """Monotonic; of use while ``unreachable``."""
         self._config = config
         self._store = store
-        self._session: P4RuntimeSession | None = None
+        self._session: SwitchSession | None = None
         self._writer: SwitchWriter | None = None
         self._started_unix_s = time.time()
         self._task: asyncio.Task[None] | None = None
@@ -141,14 +140,9 @@ class Supervisor:
     async def _connect(self) -> None:
         """Makes a session and takes the role that it comes with."""
         switch = self._config.switch
-        self._session = await P4RuntimeSession.connect(
-            switch.grpc_addr,
-            switch.device_id,
-            election_id=switch.election_id,
-            tls=switch_tls(self._config),
-            # With a store of its own, a backup would know of no job when it takes over.
-            standby=bool(self._config.store.path) or self.term is not None,
-        )
+        # With a store of its own, a backup would know of no job when it takes over.
+        standby = bool(self._config.store.path) or self.term is not None
+        self._session = await connect(self._config, standby=standby)
         if self._session.is_primary:
             await self._lead(self._session)
         else:
@@ -192,11 +186,11 @@ class Supervisor:
             return asyncio.get_running_loop().create_future()
         return asyncio.ensure_future(self.term.coordinator.until_broken())
 
-    async def _lead(self, session: P4RuntimeSession) -> None:
+    async def _lead(self, session: SwitchSession) -> None:
         if self._writer is None:
             self._writer = SwitchWriter(session)
         self._writer.session = session
-        fresh = await session.set_pipeline(compiled(self._config.switch.values))
+        fresh = await session.set_pipeline()
         if self.term is not None:
             self.term.claim.check()  # nobody else was primary while the switch was away
             await self.term.coordinator.reconcile(fresh=fresh)

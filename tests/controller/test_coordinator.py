@@ -20,9 +20,10 @@ from ina.controller.errors import (
     SwitchError,
     UnknownJobError,
 )
+from ina.controller.items import Entry, Item
 from ina.controller.jobs import Endpoint, JobState
 from ina.controller.memory import StaticPool
-from ina.controller.plan import Entry, Item, JobPlan
+from ina.controller.plan import JobPlan
 from ina.controller.reconcile import SwitchState
 from ina.controller.registry import Registry
 from ina.controller.store import IN_MEMORY, Store

@@ -13,8 +13,6 @@ from ipaddress import IPv4Address
 from typing import Any, cast
 
 import pytest
-from finsy import P4CounterEntry, P4MulticastGroupEntry, P4TableEntry
-from finsy.p4entity import P4Entity, P4Replica
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,11 +20,12 @@ from ina.controller import faults, retry
 from ina.controller.coordinator import Coordinator
 from ina.controller.epochs import EpochCounter
 from ina.controller.errors import SwitchError
+from ina.controller.items import Cell, Entry, Group, Item, Row
 from ina.controller.jobs import Endpoint, Job, JobState
 from ina.controller.memory import StaticPool
 from ina.controller.reconcile import Difference, compare
 from ina.controller.registry import Registry
-from ina.controller.southbound import P4RuntimeSession
+from ina.controller.southbound.interface import SwitchSession
 from ina.controller.store import IN_MEMORY, Store
 from ina.controller.switch_writer import SwitchWriter
 from ina.errors import InaError
@@ -41,13 +40,13 @@ class Killed(BaseException):
 
 
 class FakeSession:
-    """A switch that keeps entities, one of whose calls fails now and then."""
+    """A switch that keeps items, one of whose calls fails now and then."""
 
     def __init__(self, dice: random.Random) -> None:
         self.dice = dice
         self.trouble = 0.0
         """Probability that a write fails, after any number of its updates."""
-        self.there: dict[object, P4Entity] = {}
+        self.there: dict[object, Item] = {}
         self.lost = False
         """The connection is; only a new one helps, which begins by reconciling."""
         self.unused = False
@@ -55,32 +54,34 @@ class FakeSession:
         self.epochs: set[int] = set()
         self.gone_epochs: set[int] = set()
 
-    async def insert(self, entities: Sequence[P4Entity]) -> None:
-        for entity in await self._some(entities):
-            _refuse_if(_key(entity) in self.there, f"there is an entry {entity}")
-            self.there[_key(entity)] = _as_read(entity)
-            self._note_epoch(entity)
+    async def insert(self, items: Sequence[Item]) -> None:
+        for item in await self._some(items):
+            _refuse_if(_key(item) in self.there, f"there is an entry {item}")
+            self.there[_key(item)] = item
+            self._note_epoch(item)
 
-    async def modify(self, entities: Sequence[P4Entity]) -> None:
-        for entity in await self._some(entities):
-            if not isinstance(entity, P4CounterEntry):
-                _refuse_if(_key(entity) not in self.there, f"no entry {entity}")
-                self.there[_key(entity)] = _as_read(entity)
+    async def modify(self, items: Sequence[Item]) -> None:
+        for item in await self._some(items):
+            _refuse_if(_key(item) not in self.there, f"no entry {item}")
+            self.there[_key(item)] = item
 
-    async def delete(self, entities: Sequence[P4Entity]) -> None:
-        for entity in await self._some(entities):
-            self.there.pop(_key(entity), None)
+    async def delete(self, items: Sequence[Item]) -> None:
+        for item in await self._some(items):
+            self.there.pop(_key(item), None)
 
-    async def read(self, entities: Sequence[P4Entity]) -> list[Any]:
+    async def clear_cells(self, cells: Sequence[Cell]) -> None:
         await self._some(())
-        (wanted,) = entities
-        if isinstance(wanted, P4MulticastGroupEntry):
-            return [item for item in self.there.values() if isinstance(item, P4MulticastGroupEntry)]
-        assert isinstance(wanted, P4TableEntry)
+
+    async def read_groups(self) -> list[Group]:
+        await self._some(())
+        return [item for item in self.there.values() if isinstance(item, Group)]
+
+    async def read_rows(self, table: str) -> list[Row]:
+        await self._some(())
         return [
-            item
+            Row(item.table, dict(item.match), item.action, dict(item.params))
             for item in self.there.values()
-            if isinstance(item, P4TableEntry) and item.table_id == wanted.table_id
+            if isinstance(item, Entry) and item.table == table
         ]
 
     def restart(self) -> None:
@@ -90,21 +91,22 @@ class FakeSession:
         self.epochs.clear()
         self.lost = True
 
-    def _note_epoch(self, entity: P4Entity) -> None:
+    def _note_epoch(self, item: Item) -> None:
         """A worker may have sent something of this epoch, which is in the registers then."""
-        if isinstance(entity, P4TableEntry) and entity.table_id == names.JOBS:
-            action = cast(Any, entity.action)
-            if action.args["slots"]:  # not the mark
-                epoch = action.args["epoch"]
-                assert epoch not in self.gone_epochs, "its sums were in registers that are lost"
-                self.epochs.add(epoch)
+        if isinstance(item, Entry) and item.table == names.JOBS:
+            params = dict(item.params)
+            if params["slots"]:  # not the mark
+                assert params["epoch"] not in self.gone_epochs, (
+                    "its sums were in registers that are lost"
+                )
+                self.epochs.add(params["epoch"])
 
-    async def _some(self, entities: Sequence[P4Entity]) -> Sequence[P4Entity]:
+    async def _some(self, items: Sequence[Item]) -> Sequence[Item]:
         await asyncio.sleep(0)
         if self.unused:
             raise Killed
         if not self.lost and self.dice.random() >= self.trouble:
-            return entities
+            return items
         raise SwitchError("switch s: no answer")
 
 
@@ -115,19 +117,10 @@ def _refuse_if(wrong: bool, why: str) -> None:
         raise error
 
 
-def _as_read(entity: P4Entity) -> P4Entity:
-    if not isinstance(entity, P4MulticastGroupEntry):
-        return entity
-    copies = cast(Any, entity.replicas)
-    replicas = [P4Replica(port, instance=instance) for port, instance in copies]
-    return P4MulticastGroupEntry(entity.multicast_group_id, replicas=replicas)
-
-
-def _key(entity: P4Entity) -> object:
-    if isinstance(entity, P4MulticastGroupEntry):
-        return entity.multicast_group_id
-    assert isinstance(entity, P4TableEntry)
-    return entity.table_id, tuple(sorted((entity.match or {}).items()))
+def _key(item: Item) -> object:
+    if isinstance(item, Group):
+        return item.number
+    return item.table, tuple(sorted(item.match))
 
 
 class World:
@@ -156,7 +149,7 @@ class World:
             )
             claim = self.store.claim("chaos")
             self.killed = self.session.lost = self.session.unused = False
-            writer = SwitchWriter(cast(P4RuntimeSession, self.session))
+            writer = SwitchWriter(cast(SwitchSession, self.session))
             self.coordinator = Coordinator(registry, writer, claim)
             try:
                 self.coordinator.restore(self.store.load(0.0))
@@ -262,7 +255,8 @@ class World:
         self.newest_epoch = stored
         mark = self.session.there.get((names.JOBS, (("epoch", 0), ("job", 0))))
         if mark is not None:
-            assert cast(Any, mark).action.args["epoch"] <= stored
+            assert isinstance(mark, Entry)
+            assert dict(mark.params)["epoch"] <= stored
 
     def reach(self, point: str) -> None:
         if self.killed:
@@ -302,8 +296,8 @@ class World:
         admitted = {
             (match["job"], match["worker"])
             for item in self.session.there.values()
-            if isinstance(item, P4TableEntry) and item.table_id == names.MEMBERS
-            for match in [cast(Any, item.match)]
+            if isinstance(item, Entry) and item.table == names.MEMBERS
+            for match in [dict(item.match)]
         }
         assert admitted == {
             (job.number, rank)
@@ -358,7 +352,7 @@ def test_store_and_switch_agree_after_any_life(seed: int, trouble: float, deaths
 def test_this_switch_is_not_one_that_agrees_with_everything() -> None:
     async def scenario() -> None:
         session = FakeSession(random.Random(0))
-        group = P4MulticastGroupEntry(7, replicas=((1, 1),))
+        group = Group(7, ((1, 1),))
         await session.insert([group])
         with pytest.raises(SwitchError, match="there is an entry"):
             await session.insert([group])

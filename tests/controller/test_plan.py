@@ -6,9 +6,10 @@ from ipaddress import IPv4Address
 
 from finsy import P4Schema
 
+from ina.controller.items import Entry, Group
 from ina.controller.jobs import Endpoint, Job
 from ina.controller.memory import SlotRange
-from ina.controller.plan import Entry, Group, epoch_mark, plan_job
+from ina.controller.plan import epoch_mark, plan_job
 from ina.p4 import compiled, names
 
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ina.controller.items import Entry, Group, Item
 from ina.controller.jobs import Endpoint, Job
 from ina.controller.memory import SlotRange
-from ina.controller.plan import Entry, Group, Item, plan_job
+from ina.controller.plan import plan_job
 from ina.controller.reconcile import (
     Difference,
     SwitchState,

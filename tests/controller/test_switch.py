@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import replace
 from ipaddress import IPv4Address
 from typing import Any
 
 import pytest
-from finsy import P4TableAction, P4TableEntry, P4TableMatch
 from finsy.p4entity import P4Entity
 
 from ina.controller.app import ControllerApp
 from ina.controller.config import Config, make_config
 from ina.controller.errors import ListenError, SwitchError
+from ina.controller.items import Entry, Item
 from ina.controller.jobs import Endpoint, Job
 from ina.controller.memory import SlotRange
 from ina.controller.plan import FIRST_GROUP, plan_job
 from ina.controller.reconcile import Difference, compare
-from ina.controller.southbound import P4RuntimeSession
+from ina.controller.southbound.p4runtime import P4RuntimeSession
+from ina.controller.southbound.p4runtime_switch import P4RuntimeSwitch
 from ina.controller.switch_writer import SwitchWriter
 from ina.p4 import compiled, names
 from ina.rpc import controller_pb2 as pb2
@@ -51,42 +53,38 @@ def two_workers(epoch: int) -> Job:
 
 async def prepared(switch: SoftSwitch, election_id: int = 1) -> tuple[SwitchWriter, int | None]:
     session = await P4RuntimeSession.connect(switch.grpc_addr, 1, election_id=election_id)
-    writer = SwitchWriter(session)
-    await session.set_pipeline(compiled(64))
+    writer = SwitchWriter(P4RuntimeSwitch(session, compiled(64)))
+    await writer.session.set_pipeline()
     mark = (await writer.read_state()).mark
     await writer.put_mark(mark or 0, mark)
     return writer, mark
 
 
-class OrderKeeper:
-    """Stands before a session and notes the tables in the order of writing."""
+class OrderKeeper(P4RuntimeSwitch):
+    """Notes the tables in the order of writing."""
 
-    def __init__(self, session: P4RuntimeSession) -> None:
-        self._session = session
+    def __init__(self, switch: P4RuntimeSwitch) -> None:
+        super().__init__(switch.session, compiled(64))
         self.log: list[str] = []
 
-    def _note(self, what: str, entities: Sequence[P4Entity]) -> None:
-        for entity in entities:
-            self.log.append(f"{what} {getattr(entity, 'table_id', type(entity).__name__)}")
+    def _note(self, what: str, items: Sequence[Item]) -> None:
+        for item in items:
+            self.log.append(f"{what} {item.table if isinstance(item, Entry) else 'group'}")
 
-    async def insert(self, entities: Sequence[P4Entity]) -> None:
-        self._note("insert", entities)
-        await self._session.insert(entities)
+    async def insert(self, items: Sequence[Item]) -> None:
+        self._note("insert", items)
+        await super().insert(items)
 
-    async def modify(self, entities: Sequence[P4Entity]) -> None:
-        await self._session.modify(entities)
-
-    async def delete(self, entities: Sequence[P4Entity]) -> None:
-        self._note("delete", entities)
-        await self._session.delete(entities)
+    async def delete(self, items: Sequence[Item]) -> None:
+        self._note("delete", items)
+        await super().delete(items)
 
 
 def test_members_go_in_last_and_out_first(switch: SoftSwitch) -> None:
     async def scenario() -> None:
         writer, _ = await prepared(switch)
-        session = writer.session
-        keeper = OrderKeeper(session)
-        writer.session = keeper  # type: ignore[assignment]
+        assert isinstance(writer.session, P4RuntimeSwitch)
+        writer.session = keeper = OrderKeeper(writer.session)
         plan = plan_job(two_workers(5))
         await writer.install(plan, 7, 5)
         assert keeper.log[-2:] == [f"insert {names.MEMBERS}"] * 2
@@ -95,7 +93,7 @@ def test_members_go_in_last_and_out_first(switch: SoftSwitch) -> None:
         await writer.remove(plan)
         assert keeper.log[:2] == [f"delete {names.MEMBERS}"] * 2
         assert keeper.log[2] == f"delete {names.JOBS}"
-        await session.close()
+        await keeper.close()
 
     drive(scenario())
 
@@ -104,21 +102,13 @@ def test_a_failed_install_leaves_nothing(switch: SoftSwitch) -> None:
     async def scenario() -> None:
         writer, _ = await prepared(switch)
         plan = plan_job(two_workers(5))
-        match = dict(plan.member(1).match)
-        await writer.session.insert(
-            [
-                P4TableEntry(
-                    names.MEMBERS,
-                    match=P4TableMatch(match),
-                    action=P4TableAction(names.ADMIT_MEMBER, worker_bit=4),
-                )
-            ]
-        )
+        in_the_way = replace(plan.member(1), params=(("worker_bit", 4),))
+        await writer.session.insert([in_the_way])
         with pytest.raises(
             SwitchError, match=r"switch 127.0.0.1:\d+ device 1: .*members: there is an entry"
         ):
             await writer.install(plan, 7, 5)
-        assert [entry.table_id for entry in await writer.read_entries()] == ["jobs"]  # the mark
+        assert [row.table for row in await writer.read_rows()] == [names.JOBS]  # the mark
         assert await writer.read_groups() == []
         await writer.session.close()
 
@@ -131,9 +121,7 @@ def test_what_was_installed_is_read_back_and_what_is_not_ours_is_not(switch: Sof
         assert mark is None
         plan = plan_job(two_workers(5))
         await first.install(plan, 7, 5)
-        other = P4TableEntry(
-            names.DMAC, match=P4TableMatch(dst_mac=9), action=P4TableAction(names.FORWARD, port=1)
-        )
+        other = Entry(names.DMAC, (("dst_mac", 9),), names.FORWARD, (("port", 1),))
         await first.session.insert([other])
         await first.session.close()
         second, mark = await prepared(switch)
@@ -143,7 +131,7 @@ def test_what_was_installed_is_read_back_and_what_is_not_ours_is_not(switch: Sof
         assert nothing_to_do == Difference()
         await second.delete(compare({7: []}, state).extra)
         assert (await second.read_state()).items == ()
-        assert sorted(entry.table_id for entry in await second.read_entries()) == ["dmac", "jobs"]
+        assert sorted(row.table for row in await second.read_rows()) == [names.JOBS, names.DMAC]
         await second.session.close()
 
     drive(scenario())
@@ -166,7 +154,7 @@ def test_a_demoted_controller_stops_writing(switch: SoftSwitch) -> None:
         usurper, _ = await prepared(switch, election_id=6)
         with pytest.raises(SwitchError):
             await former.install(plan_job(two_workers(9)), 7, 9)
-        assert [entry.table_id for entry in await usurper.read_entries()] == ["jobs"]
+        assert [row.table for row in await usurper.read_rows()] == [names.JOBS]
         await former.session.close()
         await usurper.session.close()
 
@@ -215,8 +203,9 @@ def test_a_listen_address_in_use(switch: SoftSwitch) -> None:
 def test_a_pipeline_is_set_only_if_another_runs(switch: SoftSwitch) -> None:
     async def scenario() -> None:
         writer, _ = await prepared(switch)
-        assert not await writer.session.set_pipeline(compiled(64))
-        assert await writer.session.set_pipeline(compiled(256))
+        assert not await writer.session.set_pipeline()
+        assert isinstance(writer.session, P4RuntimeSwitch)
+        assert await writer.session.session.set_pipeline(compiled(256))
         await writer.session.close()
 
     drive(scenario())
@@ -237,7 +226,8 @@ def test_groups_are_deleted_before_another_pipeline_is_set(
         writer, _ = await prepared(switch)
         await writer.install(plan_job(two_workers(1)), 7, 1)
         monkeypatch.setattr(P4RuntimeSession, "delete", noted)
-        assert await writer.session.set_pipeline(compiled(256))
+        assert isinstance(writer.session, P4RuntimeSwitch)
+        assert await writer.session.session.set_pipeline(compiled(256))
         await writer.session.close()
 
     drive(scenario())

@@ -11,15 +11,17 @@ from typing import Any
 import pytest
 from finsy import p4client
 
-from ina.controller import southbound
 from ina.controller.app import ControllerApp
 from ina.controller.config import make_config
 from ina.controller.coordinator import Coordinator
 from ina.controller.errors import SwitchError
+from ina.controller.items import Group
 from ina.controller.jobs import Endpoint, Job, JobState
 from ina.controller.memory import SlotRange
-from ina.controller.plan import Group, JobPlan, plan_job
-from ina.controller.southbound import P4RuntimeSession
+from ina.controller.plan import JobPlan, plan_job
+from ina.controller.southbound import p4runtime as southbound
+from ina.controller.southbound.p4runtime import P4RuntimeSession
+from ina.controller.southbound.p4runtime_switch import P4RuntimeSwitch
 from ina.controller.supervisor import Supervisor
 from ina.controller.switch_writer import SwitchWriter
 from ina.p4 import compiled
@@ -318,7 +320,7 @@ def test_a_switch_that_was_given_to_another_controller_meanwhile() -> None:
             # A quick stranger sets the pipeline, starts jobs, and is gone.
             stranger = await P4RuntimeSession.connect(bench.switch.grpc_addr, 1, election_id=99)
             await stranger.set_pipeline(compiled(64))
-            writer = SwitchWriter(stranger)
+            writer = SwitchWriter(P4RuntimeSwitch(stranger, compiled(64)))
             mark = (await writer.read_state()).mark
             await writer.put_mark(1000, mark)
             await stranger.close()
