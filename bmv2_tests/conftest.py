@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from bmv2_tests.debian import why_no_bmv2, why_not
+
+# Before a test imports grpc: see ina/__init__.py.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 
 def pytest_report_header() -> list[str]:
