@@ -67,9 +67,12 @@ class ControllerClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connections. Idempotent."""
+        """Close the connections; no calls any more. Idempotent."""
         for _, channel in self._channels:
             channel.close()
+        # Freed now, while gRPC's thread runs and lets go of their locks (see Keeper.close).
+        self._channels.clear()
+        self._stubs.clear()
 
     @property
     def address(self) -> str:

@@ -100,6 +100,10 @@ class Keeper:
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join(_JOIN_S)
+        # Not kept until the interpreter ends: a stream takes its lock when it is freed, and by then
+        # gRPC's thread may have been stopped for good while it held that lock.
+        with self._lock:
+            self._stream = None
 
     def _beat(self) -> None:
         while not self._stop.is_set():

@@ -68,6 +68,8 @@ class P4RuntimeClient:
         self._stream.cancel()
         self._channel.close()
         self._listener.join(DEADLINE_S)
+        # Freed now: at the interpreter's end gRPC's thread may be stopped while it has their locks.
+        del self._stream, self._stub, self._channel
 
     def set_pipeline(self, program: Program) -> None:
         """Loads the program, also where it runs already: all state is as at power-on."""

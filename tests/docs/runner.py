@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -94,8 +95,12 @@ class PageRunner:
         timeout_s = float(block.notes.get("timeout", TIMEOUT_S))
         try:
             output, _ = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"{block} took longer than {timeout_s:.0f} s") from None
+        except subprocess.TimeoutExpired as late:
+            said = (late.output or b"").decode(errors="replace")
+            running = _group(process.pid)
+            raise AssertionError(
+                f"{block} took longer than {timeout_s:.0f} s; running: {running}; it said:\n{said}"
+            ) from None
         finally:
             _end(process)
         text = output.decode(errors="replace")
@@ -103,6 +108,16 @@ class PageRunner:
         assert process.returncode == wanted, f"{block} exited with {process.returncode}:\n{text}"
         if "exact" in block.notes:
             assert text.rstrip("\n") == block.shown.rstrip("\n"), str(block)
+
+
+def _group(leader: int) -> list[str]:
+    """The command lines of a process group."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has just ended
+            if os.getpgid(int(folder.name)) == leader:
+                found.append((folder / "cmdline").read_text().replace("\0", " ").strip())
+    return found
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
