@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 
+import pytest
+
 # Some tests import grpc before ina, which would have set this (see ina/__init__.py).
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
@@ -12,3 +14,10 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 # process that the tests start and interrupt: programs inherit an ignored signal.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """For .ci/run_tests.py, which sees only make's exit status: whether the run came to its end."""
+    cache = getattr(session.config, "cache", None)
+    if cache is not None and not hasattr(session.config, "workerinput"):  # no worker of xdist
+        cache.set("ina/exit_status", int(exitstatus))
