@@ -30,9 +30,13 @@ BELOW = {
     "testing": {"errors", "protocol", "rpc", "p4", "metrics", "switch", "controller"},
     "emulate": {"errors", "protocol", "rpc", "p4", "switch", "controller"},
     "torch": {"errors", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"},
+    "bench": {
+        *("errors", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
+        *("emulate", "testing", "torch"),
+    },
     "cli": {
         *("errors", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
-        *("doctor", "emulate", "pcap", "testing", "torch"),
+        *("bench", "doctor", "emulate", "pcap", "testing", "torch"),
     },
     "__main__": {"cli"},
 }

@@ -1,224 +1,205 @@
-"""``ina bench allreduce``: time through the P4 switch, Gloo beside it, and the machine's limit."""
+"""``ina bench allreduce``: time through the P4 switch, peers beside it, and the physical limit."""
 
 from __future__ import annotations
 
-import json as json_module
-import statistics
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from ina.bench import allreduce as bench
+from ina.bench import mpi, parse
+from ina.bench.report import Report, rows_of
+from ina.bench.star import BURST_BYTES
 from ina.cli import torchrun
-from ina.cli.output import emit
-from ina.cli.output import table as plain_table
+from ina.cli.bench_output import (
+    DEFAULT_TOLERANCE,
+    BaselineOption,
+    JsonOption,
+    Outputs,
+    PlotOption,
+    SaveOption,
+    ToleranceOption,
+    number,
+    steps,
+)
+from ina.cli.bench_places import LINK_HELP, LOOPBACK, check_link, place
 from ina.errors import InvalidInputError
 from ina.host.arrays import VALUE_TYPES
-from ina.protocol.spec import HEADER_BYTES, MAX_WORKERS, VALUE_BYTES, VALUES_PER_PACKET_BUILDS
+from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 
-_START_UP_S = 60.0
 _DTYPE_BYTES = {str(dtype): dtype.itemsize for dtype in VALUE_TYPES}
 _OPS = ("sum", "avg")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One size and number of workers. Times in seconds, bandwidths in Gbit/s of tensor."""
-
-    workers: int
-    mib: float
-    dtype: str
-    op: str
-    repeats: int
-    ina_s: float  # median
-    ina_spread_s: float  # between the quartiles
-    gloo_s: float
-    gloo_spread_s: float
-    algorithm_gbit_s: float  # tensor / time
-    bus_gbit_s: float  # algorithm bandwidth * 2 (n - 1) / n, as nccl-tests count
-    gloo_algorithm_gbit_s: float
-    limit_s: float  # 2 n tensors, with headers, at the loopback rate of this run
-    limit_share: float  # limit_s / ina_s
-    gloo_over_ina: float  # above 1: ina is faster
-    retransmissions: int  # of rank 0, in all repetitions
-    sums_correct: bool
+_TRANSPORTS = ("auto", "udp", "shm")
+COLUMNS = (
+    *("n", "backend", "size", "count", "type", "redop", "time ms", "±", "algbw GB/s"),
+    *("busbw GB/s", "#wrong", "limit ms", "% of limit", "Gloo/this", "CPU s/GB"),
+)
 
 
 def allreduce(
     workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "2,4,8",
-    mib: Annotated[str, typer.Option(help="Tensor sizes in MiB, comma separated.")] = "1,16,64",
+    sizes: Annotated[str, typer.Option(help="Tensor sizes, as 64K,1M.")] = "64K,1M,16M,64M",
     dtype: Annotated[str, typer.Option(help=f"One of {', '.join(_DTYPE_BYTES)}.")] = "float32",
     op: Annotated[str, typer.Option(help="sum or avg.")] = "sum",
-    values: Annotated[int, typer.Option(help="Values a packet: 64 or 256.")] = 256,
-    repeats: Annotated[int, typer.Option(help="Repetitions of each, at most.")] = 15,
-    seconds: Annotated[float, typer.Option(help="Upper bound for a size, in seconds.")] = 10.0,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    link: Annotated[str, typer.Option(help=LINK_HELP)] = LOOPBACK,
+    transport: Annotated[
+        str, typer.Option(help="Of ina: auto, udp, or shm (shared memory of one host).")
+    ] = "auto",
+    values: Annotated[int, typer.Option(help="Values a packet: a build of the P4 program.")] = 256,
+    repeats: Annotated[int, typer.Option(help="Samples of each, at most.")] = 15,
+    seconds: Annotated[float, typer.Option(help="Upper bound of a size, in seconds.")] = 10.0,
+    memory: Annotated[
+        bool, typer.Option("--memory", help="Measure peak memory above the tensor instead.")
+    ] = False,
+    spoil: Annotated[
+        int, typer.Option(min=0, help="Make so many sums wrong, to see that it is noticed.")
+    ] = 0,
+    plot: PlotOption = None,
+    save: SaveOption = None,
+    baseline: BaselineOption = None,
+    tolerance: ToleranceOption = DEFAULT_TOLERANCE,
+    json: JsonOption = False,
 ) -> None:
-    """All-reduce tensors through the P4 switch and with Gloo, in turns, on this machine.
+    """All-reduce tensors through the P4 switch and with its peers, in turns, on this machine.
 
-    The limit: every worker's tensor crosses loopback once up and once down, 4 bytes a value, at the
-    rate that UDP with GSO and GRO reaches in the same run with one sender and one receiver for each
-    two cores. Gloo has no avg: it sums and then divides.
+    Gloo takes turns with ina; Open MPI, where mpirun and mpi4py are installed, runs after them, on
+    loopback only. Gloo and MPI have no avg: they sum and then divide.
     """
-    counts, sizes = _integers("--workers", workers), _sizes(mib)
+    counts, wanted = parse.workers("--workers", workers), parse.sizes("--sizes", sizes)
+    case = _case(dtype, op, values, transport, repeats, seconds, spoil)
+    outputs = Outputs(json, save, baseline, tolerance, plot)
+    rate = check_link(link)
+    torchrun.require(["torch"], "torch")
+    settings = {
+        **{"workers": counts, "sizes_bytes": wanted, "dtype": dtype, "op": op, "link": link},
+        **{"transport": transport, "values": values, "memory": memory},
+    }
+    if memory:
+        _memory(counts, wanted, case, link, settings, outputs)
+        return
+    rows: list[bench.Row] = []
+    with_mpi = link == LOOPBACK and mpi.why_not() == ""
+    with steps("all-reduce", len(counts) * len(wanted)) as bar:
+
+        def on_rows(found: list[bench.Row]) -> None:
+            rows.extend(found)
+            ours, gloo = (row.time_s * 1e3 for row in found)
+            size = parse.size_text(found[0].size_bytes)
+            bar.done(f"{found[0].workers} workers, {size}: ina {ours:.2f} ms, Gloo {gloo:.2f} ms")
+
+        for n in counts:
+            with place(n, link, values=values, progress=bar.say) as where:
+                bench.measure(where, wanted, case, on_rows)
+            if with_mpi:
+                bar.say(f"{n} workers, Open MPI")
+                rows.extend(mpi.measure(n, wanted, case, rows))
+    order = ("ina", "gloo", "mpi")
+    rows.sort(key=lambda row: (row.workers, row.size_bytes, order.index(row.backend)))
+    plain = rows_of(rows)
+    report = Report(
+        bench="allreduce",
+        settings=settings,
+        rows=plain,
+        ratios=bench.ratios(rows, link),
+        wrong=sum(row.wrong for row in rows),
+        notes=_notes(link, rate, op),
+    )
+    outputs.finish(
+        report,
+        COLUMNS,
+        [_cells(row) for row in rows],
+        title=f"all-reduce, {link}, {dtype} {op}, {values} values a packet",
+        panels=bench.panels(plain) if plot is not None else (),
+    )
+
+
+def _case(
+    dtype: str, op: str, values: int, transport: str, repeats: int, seconds: float, spoil: int
+) -> bench.Case:
     if dtype not in _DTYPE_BYTES:
         raise InvalidInputError(f"--dtype {dtype}: the network sums {', '.join(_DTYPE_BYTES)}")
     if op not in _OPS:
         raise InvalidInputError(f"--op {op}: the network does {' and '.join(_OPS)}")
     if values not in VALUES_PER_PACKET_BUILDS:
-        raise InvalidInputError(f"--values {values}: there are builds for 64 and 256")
+        builds = " and ".join(map(str, VALUES_PER_PACKET_BUILDS))
+        raise InvalidInputError(f"--values {values}: there are builds for {builds}")
+    if transport not in _TRANSPORTS:
+        raise InvalidInputError(f"--transport {transport}: want {', '.join(_TRANSPORTS)}")
     if repeats < 3 or seconds <= 0:
         raise InvalidInputError(f"--repeats {repeats} --seconds {seconds:g}: want >= 3 and > 0")
-    torchrun.require(["torch"], "torch")
-    case = _Case(dtype, op, values, repeats, seconds)
-    rows: list[Row] = []
-    with _bars() as bars:
-        task = bars.add_task("all-reduce", total=len(counts) * len(sizes))
+    return bench.Case(dtype, _DTYPE_BYTES[dtype], op, values, repeats, seconds, transport, spoil)
 
-        def on_row(row: Row) -> None:
-            rows.append(row)
-            bars.update(task, advance=1, description=_describe(row))
-            if not sys.stderr.isatty():
-                print(_describe(row), file=sys.stderr, flush=True)
+
+def _cells(row: bench.Row) -> tuple[Any, ...]:
+    return (
+        *(row.workers, row.backend, row.size_bytes, row.count, row.type, row.redop),
+        number(1e3 * row.time_s, 3),
+        number(1e3 * (row.time_high_s - row.time_low_s), 3),
+        *(number(row.algbw_gb_s, 3), number(row.busbw_gb_s, 3), row.wrong),
+        number(None if row.limit_s is None else 1e3 * row.limit_s, 3),
+        number(None if row.limit_share is None else 100 * row.limit_share, 1),
+        number(row.gain),
+        number(row.cpu_s_per_gb),
+    )
+
+
+def _notes(link: str, rate: float | None, op: str) -> list[str]:
+    notes = ["time: median of samples, each of the slowest rank; ±: between the quartiles"]
+    if link == LOOPBACK:
+        notes.append(
+            "limit: 2 n tensors with headers, at the rate of UDP with GSO and GRO in this run;"
+            " CPU: mean of the ranks other than 0, which runs the switch"
+        )
+        if why := mpi.why_not():
+            notes.append(f"Open MPI was not measured: {why}")
+    elif rate is None:
+        notes.append(
+            "star of namespaces without shaping; ina: UDP to a soft switch on the bridge's address;"
+            " Gloo: TCP through the bridge; limit: 2 n tensors with headers at the rate of UDP with"
+            " GSO and GRO from host to host in this run"
+        )
+    else:
+        notes.append(
+            f"star of namespaces, each link {link} each way by token buckets; ina: UDP to a soft"
+            " switch on the bridge's address; Gloo: TCP through the same links and the kernel's"
+            " bridge; limit: bytes with Ethernet, IP and UDP or TCP headers on a worker's link, for"
+            f" ina once, for Gloo's ring 2 (n - 1) / n times; a link that was idle lets"
+            f" {BURST_BYTES >> 10} KiB pass at once"
+        )
+    if op == "avg":
+        notes.append("Gloo and MPI: sum, then division")
+    return notes
+
+
+def _memory(
+    counts: list[int],
+    sizes: list[int],
+    case: bench.Case,
+    link: str,
+    settings: dict[str, Any],
+    outputs: Outputs,
+) -> None:
+    rows: list[bench.MemoryRow] = []
+    with steps("memory", len(counts) * len(sizes)) as bar:
+
+        def on_rows(found: list[bench.MemoryRow]) -> None:
+            rows.extend(found)
+            bar.done(f"{found[0].workers} workers, {parse.size_text(found[0].size_bytes)}")
 
         for n in counts:
-            _measure(n, sizes, case, on_row)
-    emit({"values": values, "rows": rows}, json, _table(rows, case))
-    if not all(row.sums_correct for row in rows):
-        raise typer.Exit(1)
-
-
-@dataclass(frozen=True)
-class _Case:
-    """What is the same in every row."""
-
-    dtype: str
-    op: str
-    values: int
-    repeats: int
-    seconds: float
-
-
-def _measure(n: int, sizes: list[float], case: _Case, on_row: Callable[[Row], None]) -> None:
-    """All sizes with ``n`` workers, in one run of torchrun."""
-
-    def on_line(line: str) -> None:
-        if line.startswith('{"kind": "size"'):
-            on_row(_row(n, json_module.loads(line), case))
-
-    sizes_text = ",".join(map(str, sizes))
-    torchrun.run(
-        "ina.torch.bench_worker",
-        [
-            *(f"--mib={sizes_text}", f"--dtype={case.dtype}", f"--op={case.op}"),
-            *(f"--repeats={case.repeats}", f"--seconds={case.seconds}"),
-        ],
-        workers=n,
-        environ={"INA_VALUES": str(case.values)},
-        timeout_s=_START_UP_S + len(sizes) * (4 * case.seconds + 20),
-        on_line=on_line,
+            with place(n, link, values=case.values, progress=bar.say) as where:
+                bench.measure_memory(where, sizes, case, on_rows)
+    report = Report(
+        bench="allreduce-memory",
+        settings=settings,
+        rows=rows_of(rows),
+        ratios=[],
+        wrong=sum(row.wrong for row in rows),
+        notes=["above: peak resident memory in one all-reduce, less that before it (VmHWM)"],
     )
-
-
-def _integers(option: str, text: str) -> list[int]:
-    try:
-        numbers = [int(item) for item in text.split(",")]
-    except ValueError:
-        raise InvalidInputError(f"{option} {text}: want integers, comma separated") from None
-    for number in numbers:
-        if not 2 <= number <= MAX_WORKERS:
-            raise InvalidInputError(
-                f"{option} {number}: want 2 to {MAX_WORKERS}, the width of the workers' bitmap"
-            )
-    return numbers
-
-
-def _sizes(text: str) -> list[float]:
-    try:
-        sizes = [float(item) for item in text.split(",")]
-    except ValueError:
-        raise InvalidInputError(f"--mib {text}: want numbers, comma separated") from None
-    if not all(0 < size <= 1024 for size in sizes):
-        raise InvalidInputError(f"--mib {text}: want more than 0 and at most 1024")
-    return sizes
-
-
-def _bars() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        disable=not sys.stderr.isatty(),
-    )
-
-
-def _row(n: int, record: dict[str, Any], case: _Case) -> Row:
-    tensor_bytes = record["elems"] * _DTYPE_BYTES[case.dtype]
-    wire_bytes = record["elems"] * (VALUE_BYTES + HEADER_BYTES / case.values)
-    ina_s, gloo_s = statistics.median(record["ina_s"]), statistics.median(record["gloo_s"])
-    limit_s = 2 * n * wire_bytes / record["limit_bytes_per_s"]
-    gbit = 8e-9 * tensor_bytes
-    return Row(
-        workers=n,
-        mib=record["mib"],
-        dtype=case.dtype,
-        op=case.op,
-        repeats=len(record["ina_s"]),
-        ina_s=ina_s,
-        ina_spread_s=_spread(record["ina_s"]),
-        gloo_s=gloo_s,
-        gloo_spread_s=_spread(record["gloo_s"]),
-        algorithm_gbit_s=gbit / ina_s,
-        bus_gbit_s=gbit / ina_s * 2 * (n - 1) / n,
-        gloo_algorithm_gbit_s=gbit / gloo_s,
-        limit_s=limit_s,
-        limit_share=limit_s / ina_s,
-        gloo_over_ina=gloo_s / ina_s,
-        retransmissions=record["retransmissions"],
-        sums_correct=record["wrong_elems"] == 0,
-    )
-
-
-def _spread(seconds: list[float]) -> float:
-    first, _, third = statistics.quantiles(seconds, n=4)
-    return third - first
-
-
-def _describe(row: Row) -> str:
-    return (
-        f"{row.workers} workers, {row.mib:g} MiB: ina {1e3 * row.ina_s:.2f} ms,"
-        f" Gloo {1e3 * row.gloo_s:.2f} ms"
-    )
-
-
-def _table(rows: list[Row], case: _Case) -> Any:
-    columns = ["workers", "MiB", "ina ms", "±", "Gloo ms", "±", "Gloo/ina", "Gbit/s", "bus Gbit/s"]
-    columns += ["Gloo Gbit/s", "% of limit", "sums"]
     cells = [
-        (
-            row.workers,
-            row.mib,
-            *(round(1e3 * s, 2) for s in (row.ina_s, row.ina_spread_s)),
-            *(round(1e3 * s, 2) for s in (row.gloo_s, row.gloo_spread_s)),
-            round(row.gloo_over_ina, 2),
-            round(row.algorithm_gbit_s, 2),
-            round(row.bus_gbit_s, 2),
-            round(row.gloo_algorithm_gbit_s, 2),
-            round(100 * row.limit_share, 1),
-            "ok" if row.sums_correct else "WRONG",
-        )
+        (row.workers, row.backend, row.size_bytes, round(row.above_bytes / 2**20, 1), row.wrong)
         for row in rows
     ]
-    title = (
-        f"{case.dtype} {case.op}, {case.values} values a packet; median and quartile distance;"
-        " limit: loopback UDP with GSO/GRO, same run"
-    )
-    if case.op == "avg":
-        title += "; Gloo: sum, then division"
-    return plain_table(columns, cells, title=title)
+    columns = ("n", "backend", "size", "above MiB", "#wrong")
+    outputs.finish(report, columns, cells, title=f"memory above the tensor, {link}")

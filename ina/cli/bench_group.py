@@ -1,4 +1,4 @@
-"""``ina bench``: the benchmarks, each in its owner's file."""
+"""``ina bench``: the benchmarks, each in a file of its own."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ import typer
 from ina.cli.lazy import Member, lazy_group
 
 MEMBERS = {
-    "pipeline": Member("ina.cli.bench", "Packets a second of the compiled P4 program, one core."),
-    "allreduce": Member("ina.cli.bench_allreduce", "All-reduce through the switch beside Gloo."),
+    "pipeline": Member("ina.cli.bench_pipeline", "The compiled P4 program, packets in memory."),
+    "switch": Member("ina.cli.bench_switch", "A soft switch with packets through its UDP ports."),
+    "quantize": Member("ina.cli.bench_quantize", "The host's conversions, beside memcpy."),
+    "allreduce": Member("ina.cli.bench_allreduce", "All-reduce through the switch, beside Gloo."),
+    "ddp": Member("ina.cli.bench_ddp", "Training steps of DDP, beside Gloo."),
+    "controller": Member("ina.cli.bench_controller", "Joins, and how long admission takes."),
+    "advise": Member("ina.cli.bench_advise", "Say what limits a job, and whether ina can help."),
 }
 
 app = typer.Typer(
-    cls=lazy_group(MEMBERS), help="Measure the pipeline and all-reduce.", no_args_is_help=True
+    cls=lazy_group(MEMBERS), help="Measure ina beside its peers and limits.", no_args_is_help=True
 )
 
 
 @app.callback()
 def _bench() -> None:
-    """Measure the pipeline and all-reduce."""
+    """Measure ina beside its peers and limits."""

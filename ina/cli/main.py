@@ -31,7 +31,7 @@ NOUNS = {
     "pcap": Member("ina.cli.pcap", "Read packet captures: decode them, follow a slot."),
     "test": Member("ina.cli.test", "Hold a data plane to the conformance cases, or to another."),
     "emulate": Member("ina.cli.emulate", "Emulate a network on this machine, and run jobs in it."),
-    "bench": Member("ina.cli.bench_group", "Measure the pipeline and all-reduce."),
+    "bench": Member("ina.cli.bench_group", "Measure ina beside its peers and limits."),
     "doctor": Member("ina.cli.doctor", "Say what this machine has and what it lacks."),
 }
 

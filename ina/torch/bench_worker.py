@@ -1,4 +1,4 @@
-"""Worker of ``ina bench allreduce``; torchrun starts it. Rank 0 prints JSON lines.
+"""Worker of ``ina bench allreduce``, one process a rank. Rank 0 prints JSON lines.
 
 Each size is reduced by ina and by Gloo in turns, so that both meet the same state of the machine.
 Gloo has no AVG: it sums, then each rank divides, and the division is part of its time.
@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -18,36 +19,136 @@ import torch.distributed as dist
 
 import ina.torch
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
-from ina.torch import loopback_limit
+from ina.torch import bench_memory, loopback_limit
 from ina.torch.env import Settings
 
 _WARM_UP = 2
-MIB = 1 << 20
+_SAMPLE_S = 0.02
+"""A sample repeats a short operation until it takes about so long: a barrier ends less exactly."""
+_MAX_ITERATIONS = 64
+_SAMPLE_BYTES = 64 << 20
+"""Each repetition within a sample has a tensor of its own, as a training step does."""
 
 
-def _time_s(work: Callable[[], None], gloo: dist.ProcessGroup) -> float:
-    """Seconds of the slowest rank, all ranks starting together."""
-    dist.barrier(group=gloo)
-    started = time.perf_counter()
-    work()
-    mine = torch.tensor([time.perf_counter() - started], dtype=torch.float64)
-    dist.all_reduce(mine, dist.ReduceOp.MAX, group=gloo)
-    return float(mine.item())
+@dataclass
+class Backend:
+    """What one of the two needed."""
+
+    name: str
+    reduce: Callable[[torch.Tensor], object]
+    times_s: list[float] = field(default_factory=list)
+    """Of one operation, of the slowest rank."""
+    cpu_s: list[float] = field(default_factory=list)
+    """Of one operation: all threads of a rank, mean of the ranks that do not run the switch."""
+    iterations: int = 1
+    wrong: int = 0
+    """Values of the checked operation that were wrong, all ranks."""
+
+    def record(self) -> dict[str, Any]:
+        """Plain data."""
+        names = ("name", "times_s", "cpu_s", "iterations", "wrong")
+        return {name: getattr(self, name) for name in names}
 
 
-def _check(dtype: torch.dtype, elems: int, average: bool) -> int:
-    """Reduce small integers, whose sum ``dtype`` holds exactly; how many elements are wrong."""
-    rank, workers = dist.get_rank(), dist.get_world_size()
-    numbers = torch.arange(elems)
-    modulus = _exact_integers(dtype) // workers
-    tensor = ((numbers + rank) % modulus).to(dtype)
-    dist.all_reduce(tensor, dist.ReduceOp.AVG if average else dist.ReduceOp.SUM)
-    wanted = sum(((numbers + peer) % modulus for peer in range(workers)), torch.zeros(1))
-    if average and dtype.is_floating_point:
-        wanted = wanted * torch.tensor(1 / workers)  # in float32, as documented
-    elif average:
-        wanted = wanted // workers  # no number here is negative
-    return int((tensor != wanted.to(dtype)).sum())
+class Turns:
+    """Measures both backends on one size and dtype."""
+
+    def __init__(self, elems: int, dtype: torch.dtype, average: bool, gloo: Any) -> None:
+        self._gloo, self._average = gloo, average
+        self._workers = dist.get_world_size()
+        generator = torch.Generator().manual_seed(dist.get_rank())
+        if dtype.is_floating_point:
+            self._values = torch.randn(elems, generator=generator).to(dtype)
+        else:
+            self._values = torch.randint(-1000, 1000, (elems,), generator=generator).to(dtype)
+        self._tensors = [self._values.clone()]
+        self.backends = [Backend("ina", self._through_ina), Backend("gloo", self._with_gloo)]
+
+    def measure(self, repeats: int, seconds: float, spoil: int) -> list[dict[str, Any]]:
+        """Samples in turns until there are ``repeats``, or ``seconds`` are over and there are 3."""
+        for backend in self.backends:
+            self._check(backend, spoil if backend.name == "ina" else 0)
+            for _ in range(_WARM_UP):
+                self._sample(backend)
+            self._settle(backend)
+        begun = time.perf_counter()
+        for _ in range(repeats):
+            for backend in self.backends:
+                self._sample(backend)
+            done = len(self.backends[0].times_s)
+            if self._any(time.perf_counter() - begun > seconds and done >= 3):
+                break
+        return [backend.record() for backend in self.backends]
+
+    def _through_ina(self, tensor: torch.Tensor) -> None:
+        dist.all_reduce(tensor, dist.ReduceOp.AVG if self._average else dist.ReduceOp.SUM)
+
+    def _with_gloo(self, tensor: torch.Tensor) -> None:
+        dist.all_reduce(tensor, group=self._gloo)
+        if self._average:
+            rounding = None if tensor.is_floating_point() else "trunc"
+            tensor.div_(self._workers, rounding_mode=rounding)
+
+    def _sample(self, backend: Backend) -> None:
+        while len(self._tensors) < backend.iterations:
+            self._tensors.append(self._values.clone())
+        tensors = self._tensors[: backend.iterations]
+        for tensor in tensors:
+            tensor.copy_(self._values)
+        dist.barrier(group=self._gloo)
+        cpu, started = time.process_time(), time.perf_counter()
+        for tensor in tensors:
+            backend.reduce(tensor)
+        mine = torch.tensor([time.perf_counter() - started], dtype=torch.float64)
+        spent = torch.tensor([time.process_time() - cpu, 1.0], dtype=torch.float64)
+        if ina.torch.stats().switch is not None:  # this process runs the switch, too
+            spent.zero_()
+        dist.all_reduce(mine, dist.ReduceOp.MAX, group=self._gloo)
+        dist.all_reduce(spent, group=self._gloo)
+        backend.times_s.append(mine.item() / len(tensors))
+        if spent[1] > 0:
+            backend.cpu_s.append((spent[0] / spent[1]).item() / len(tensors))
+
+    def _settle(self, backend: Backend) -> None:
+        """Chooses how often a sample repeats the operation, and forgets the warm-up."""
+        count = round(_SAMPLE_S / max(backend.times_s[-1], 1e-9))
+        nbytes = self._values.numel() * self._values.element_size()
+        count = max(1, min(count, _MAX_ITERATIONS, _SAMPLE_BYTES // max(1, nbytes)))
+        agreed = torch.tensor([count])
+        dist.broadcast(agreed, 0, group=self._gloo)
+        backend.iterations = int(agreed.item())
+        backend.times_s.clear()
+        backend.cpu_s.clear()
+
+    def _check(self, backend: Backend, spoil: int) -> None:
+        """Reduces small integers, whose sum the dtype holds exactly, and counts what is wrong."""
+        dtype, elems = self._values.dtype, self._values.numel()
+        numbers = torch.arange(elems, dtype=torch.int32)
+        modulus = _exact_integers(dtype) // self._workers
+        tensor = ((numbers + dist.get_rank()) % modulus).to(dtype)
+        backend.reduce(tensor)
+        tensor[:spoil] += 1
+        wanted = torch.zeros(elems)
+        for peer in range(self._workers):
+            wanted += (numbers + peer) % modulus
+        if self._average and dtype.is_floating_point:
+            wanted *= torch.tensor(1 / self._workers)  # in float32, as documented
+        elif self._average:
+            wanted = wanted // self._workers  # no number here is negative
+        differ = (tensor != wanted.to(dtype)).sum().reshape(1)
+        if backend.name == "gloo" and self._average and dtype.is_floating_point:
+            # It divides in the tensor's own type: one rounding more.
+            exact = wanted.to(dtype).float()
+            differ = (~torch.isclose(tensor.float(), exact, rtol=torch.finfo(dtype).eps)).sum()
+            differ = differ.reshape(1)
+        dist.all_reduce(differ, group=self._gloo)
+        backend.wrong = int(differ.item())
+
+    def _any(self, here: bool) -> bool:
+        """Rank 0's answer."""
+        said = torch.tensor([int(here)])
+        dist.broadcast(said, 0, group=self._gloo)
+        return bool(said.item())
 
 
 def _exact_integers(dtype: torch.dtype) -> int:
@@ -55,57 +156,18 @@ def _exact_integers(dtype: torch.dtype) -> int:
     return round(2 / torch.finfo(dtype).eps) if dtype.is_floating_point else 1 << 24
 
 
-def measure(
-    tensor: torch.Tensor, average: bool, repeats: int, seconds: float, gloo: dist.ProcessGroup
-) -> dict[str, Any]:
-    """Times of one size and type, in seconds, of both backends; stops after ``seconds``."""
-    workers = dist.get_world_size()
-    wrong = torch.tensor([_check(tensor.dtype, tensor.numel(), average)])
-    dist.all_reduce(wrong, group=gloo)
-
-    def through_ina() -> None:
-        dist.all_reduce(tensor, dist.ReduceOp.AVG if average else dist.ReduceOp.SUM)
-
-    def with_gloo() -> None:
-        dist.all_reduce(tensor, group=gloo)
-        if average:
-            rounding = None if tensor.is_floating_point() else "trunc"
-            tensor.div_(workers, rounding_mode=rounding)
-
-    tensor.fill_(1)
-    resent_before = ina.torch.stats().session["retransmissions"]
-    ina_s: list[float] = []
-    gloo_s: list[float] = []
-    begun = time.perf_counter()
-    for turn in range(_WARM_UP + repeats):
-        ina_time = _time_s(through_ina, gloo)
-        tensor.fill_(1)
-        gloo_time = _time_s(with_gloo, gloo)
-        tensor.fill_(1)
-        if turn >= _WARM_UP:
-            ina_s.append(ina_time)
-            gloo_s.append(gloo_time)
-        late = torch.tensor([int(time.perf_counter() - begun > seconds and len(ina_s) >= 3)])
-        dist.broadcast(late, 0, group=gloo)
-        if late.item():
-            break
-    return {
-        "elems": tensor.numel(),
-        "ina_s": ina_s,
-        "gloo_s": gloo_s,
-        "wrong_elems": int(wrong.item()),
-        "retransmissions": ina.torch.stats().session["retransmissions"] - resent_before,
-    }
-
-
 def main() -> None:
     """Measure every size, and the limit around it; one JSON line each."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--mib", required=True, help="sizes, comma separated")
+    parser.add_argument("--sizes", required=True, help="of the tensor in bytes, comma separated")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--op", choices=("sum", "avg"), default="sum")
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=10.0, help="upper bound a size")
+    parser.add_argument("--values", type=int, default=256, help="values a packet")
+    parser.add_argument("--limit", action="store_true", help="measure what UDP reaches here")
+    parser.add_argument("--memory", action="store_true", help="peak memory above the tensor")
+    parser.add_argument("--spoil", type=int, default=0, help="make so many sums wrong")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group("ina")
@@ -116,16 +178,31 @@ def main() -> None:
         if rank == 0:
             print(json.dumps(record), flush=True)
 
-    packet_bytes = HEADER_BYTES + VALUE_BYTES * Settings.from_environ().values
+    host = Settings.from_environ().host or "127.0.0.1"
+    packet_bytes = HEADER_BYTES + VALUE_BYTES * arguments.values
     dtype = getattr(torch, arguments.dtype)
     pairs = max(1, (os.cpu_count() or 2) // 2)
-    for mib in arguments.mib.split(","):
-        # Before and after: the machine's better moment is nearer to what it can do.
-        before = loopback_limit.measure(gloo, pairs, packet_bytes)
-        tensor = torch.zeros(int(float(mib) * MIB) // dtype.itemsize, dtype=dtype)
-        record = measure(tensor, arguments.op == "avg", arguments.repeats, arguments.seconds, gloo)
-        limit = max(before, loopback_limit.measure(gloo, pairs, packet_bytes))
-        say({"kind": "size", "mib": float(mib), "limit_bytes_per_s": limit, **record})
+
+    def limit() -> float:
+        if not arguments.limit:
+            return 0.0
+        return loopback_limit.measure(gloo, pairs, packet_bytes, host)
+
+    for size in map(int, arguments.sizes.split(",")):
+        elems = max(1, size // dtype.itemsize)
+        record: dict[str, Any] = {"kind": "size", "size_bytes": size, "elems": elems}
+        if arguments.memory:
+            record |= bench_memory.measure(elems, dtype, gloo)
+        else:
+            # Before and after: the machine's better moment is nearer to what it can do.
+            before = limit()
+            resent = ina.torch.stats().session["retransmissions"]
+            turns = Turns(elems, dtype, arguments.op == "avg", gloo)
+            backends = turns.measure(arguments.repeats, arguments.seconds, arguments.spoil)
+            resent = ina.torch.stats().session["retransmissions"] - resent
+            record |= {"backends": backends, "retransmissions": resent}
+            record["limit_bytes_per_s"] = max(before, limit())
+        say(record)
     dist.destroy_process_group()
 
 

@@ -12,6 +12,7 @@ import socket
 import struct
 import threading
 import time
+from ipaddress import IPv4Address
 
 import torch
 import torch.distributed as dist
@@ -23,10 +24,12 @@ _SECONDS = 0.4
 _BUFFER_BYTES = 4 << 20
 
 
-def measure(group: dist.ProcessGroup, pairs: int, packet_bytes: int) -> float:
+def measure(
+    group: dist.ProcessGroup, pairs: int, packet_bytes: int, host: str = "127.0.0.1"
+) -> float:
     """Bytes of UDP payload a second, over ``pairs`` of ranks at once (fewer if there are fewer).
 
-    ``packet_bytes`` is the UDP payload of each packet.
+    ``packet_bytes`` is the UDP payload of each packet, ``host`` this rank's own IPv4 address.
     Collective over ``group``, a Gloo group; every rank gets the same number.
     """
     rank, size = dist.get_rank(group), dist.get_world_size(group)
@@ -36,19 +39,21 @@ def measure(group: dist.ProcessGroup, pairs: int, packet_bytes: int) -> float:
         receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER_BYTES)
         with contextlib.suppress(OSError):
             receiver.setsockopt(socket.IPPROTO_UDP, _UDP_GRO, 1)
-        receiver.bind(("127.0.0.1", 0))
+        receiver.bind((host, 0))
         receiver.settimeout(0.2)
-        ports = [torch.zeros(1, dtype=torch.int64) for _ in range(size)]
-        dist.all_gather(ports, torch.tensor([receiver.getsockname()[1]]), group=group)
+        own = torch.tensor([int(IPv4Address(host)), receiver.getsockname()[1]])
+        places = [torch.zeros(2, dtype=torch.int64) for _ in range(size)]
+        dist.all_gather(places, own, group=group)
+        ends = [(str(IPv4Address(int(place[0]))), int(place[1])) for place in places]
         dist.barrier(group=group)
         rate = torch.zeros(1, dtype=torch.float64)
         if size == 1:
-            sender = threading.Thread(target=_send, args=(int(ports[0].item()), packet_bytes))
+            sender = threading.Thread(target=_send, args=(ends[0], packet_bytes))
             sender.start()
             rate[0] = _receive(receiver)
             sender.join()
         elif rank < 2 * pairs and rank % 2 == 0:
-            _send(int(ports[rank + 1].item()), packet_bytes)
+            _send(ends[rank + 1], packet_bytes)
         elif rank < 2 * pairs:
             rate[0] = _receive(receiver)
         dist.all_reduce(rate, group=group)
@@ -57,9 +62,9 @@ def measure(group: dist.ProcessGroup, pairs: int, packet_bytes: int) -> float:
     return float(rate.item())
 
 
-def _send(port: int, packet_bytes: int) -> None:
+def _send(end: tuple[str, int], packet_bytes: int) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.connect(("127.0.0.1", port))
+        sock.connect(end)
         packets = min(_MAX_TRAIN_PACKETS, _MAX_TRAIN_BYTES // packet_bytes)
         train = [bytes(packet_bytes * packets)]
         segment = [(socket.IPPROTO_UDP, _UDP_SEGMENT, struct.pack("=H", packet_bytes))]

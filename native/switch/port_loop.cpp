@@ -1,6 +1,7 @@
 #include "switch/port_loop.hpp"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -61,6 +62,7 @@ void PortLoop::start() {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     thread_ = std::thread([this] { run(); });
+    pthread_setname_np(thread_.native_handle(), "ina-port-loop");  // for top, and ina bench switch
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

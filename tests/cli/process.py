@@ -37,10 +37,10 @@ def run(command: list[str], env: dict[str, str] | None = None) -> Outcome:
         command, env={**os.environ, **(env or {}), name: value}, stdin=subprocess.DEVNULL,
         capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
     )  # fmt: skip
-    return Outcome(result.returncode, result.stdout, result.stderr, _left(mark))
+    return Outcome(result.returncode, result.stdout, result.stderr, left(mark))
 
 
-def _left(mark: str) -> list[str]:
+def left(mark: str) -> list[str]:
     deadline = time.monotonic() + SETTLE_S
     while (found := _marked(mark)) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -1,0 +1,1 @@
+"""Benchmarks: what is measured, against which peer and which limit. ``ina bench`` prints it."""

@@ -1,0 +1,278 @@
+"""All-reduce through the switch and with its peers: what the workers measured, as rows."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ina.bench import limits
+from ina.bench.parse import size_text
+from ina.bench.place import Place
+from ina.bench.plot import Panel, curves
+from ina.bench.report import Ratio
+from ina.bench.spread import Spread, spread
+from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
+
+_START_UP_S = 120.0
+_WORKER = "ina.torch.bench_worker"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is the same in every row."""
+
+    dtype: str
+    dtype_bytes: int
+    op: str
+    values: int
+    repeats: int
+    seconds: float
+    transport: str = "auto"
+    spoil: int = 0
+    """So many checked sums are made wrong on each rank, to see that they are noticed."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One backend, size and number of workers. nccl-tests' columns in seconds, bytes and GB/s."""
+
+    workers: int
+    backend: str
+    """ina, gloo or mpi."""
+    size_bytes: int
+    count: int
+    type: str
+    redop: str
+    time_s: float
+    """Median of the samples; each is of the slowest rank."""
+    time_low_s: float
+    """First quartile."""
+    time_high_s: float
+    samples: int
+    algbw_gb_s: float
+    """size / time."""
+    busbw_gb_s: float
+    """algbw * 2 (n - 1) / n, as nccl-tests count for an all-reduce, whatever the algorithm."""
+    wrong: int
+    """Values that were wrong in a checked operation, of all ranks."""
+    limit_s: float | None
+    """The least that this backend's bytes take on the links, or on this machine's loopback."""
+    limit_share: float | None
+    """limit_s / time_s."""
+    gain: float | None
+    """Gloo's time / this one's."""
+    cpu_s_per_gb: float | None
+    """CPU seconds of a worker (all its threads) for 1e9 bytes of tensor; median."""
+    retransmissions: int | None
+    """Of rank 0, in all samples of this size; ina only."""
+
+
+@dataclass(frozen=True)
+class MemoryRow:
+    """Peak memory of a worker above the tensor itself, in one all_reduce."""
+
+    workers: int
+    backend: str
+    size_bytes: int
+    above_bytes: int
+    wrong: int
+
+
+def measure(
+    place: Place, sizes: Sequence[int], case: Case, on_rows: Callable[[list[Row]], None]
+) -> None:
+    """All sizes at one place, in one run of the workers; ``on_rows`` gets each size's."""
+    loopback = place.rate_bit_s is None
+
+    def on_record(record: dict[str, Any]) -> None:
+        on_rows(_rows(place, record, case))
+
+    arguments = [
+        *(f"--dtype={case.dtype}", f"--op={case.op}", f"--repeats={case.repeats}"),
+        *(f"--seconds={case.seconds}", f"--spoil={case.spoil}"),
+        *(["--limit"] if loopback else []),
+    ]
+    budget_s = len(sizes) * (6 * case.seconds + 30)
+    _run(place, sizes, case, arguments, budget_s, on_record)
+
+
+def measure_memory(
+    place: Place, sizes: Sequence[int], case: Case, on_rows: Callable[[list[MemoryRow]], None]
+) -> None:
+    """Peak memory of one operation of each size, with both backends."""
+
+    def on_record(record: dict[str, Any]) -> None:
+        on_rows(
+            [
+                MemoryRow(
+                    workers=place.workers,
+                    backend=name,
+                    size_bytes=record["size_bytes"],
+                    above_bytes=record[f"{name}_above_bytes"],
+                    wrong=record[f"wrong_{name}"],
+                )
+                for name in ("ina", "gloo")
+            ]
+        )
+
+    arguments = [f"--dtype={case.dtype}", "--memory"]
+    _run(place, sizes, case, arguments, 300.0 * len(sizes), on_record)
+
+
+def _run(
+    place: Place,
+    sizes: Sequence[int],
+    case: Case,
+    arguments: list[str],
+    budget_s: float,
+    on_record: Callable[[dict[str, Any]], None],
+) -> None:
+    def on_line(line: str) -> None:
+        if line.startswith('{"kind": "size"'):
+            on_record(json.loads(line))
+
+    # In a star the controller, which has the switch, was told of the values.
+    environ = {"INA_VALUES": str(case.values)} if place.link == "loopback" else {}
+    if case.transport != "auto":
+        environ["INA_TRANSPORT"] = case.transport
+    listed = ",".join(map(str, sizes))
+    place.run(
+        _WORKER,
+        [f"--sizes={listed}", f"--values={case.values}", *arguments],
+        environ=environ,
+        timeout_s=_START_UP_S + budget_s,
+        on_line=on_line,
+    )
+
+
+def _rows(place: Place, record: dict[str, Any], case: Case) -> list[Row]:
+    times = {item["name"]: spread(item["times_s"]).median for item in record["backends"]}
+    return [_row(place, record, item, times.get("gloo"), case) for item in record["backends"]]
+
+
+def _row(
+    place: Place, record: dict[str, Any], item: dict[str, Any], gloo_s: float | None, case: Case
+) -> Row:
+    elems = record["elems"]
+    limit_s = _limit_s(place, item["name"], elems, record, case)
+    cpu = spread(item["cpu_s"]).median if item["cpu_s"] else None
+    return make_row(
+        workers=place.workers,
+        backend=item["name"],
+        count=elems,
+        times=spread(item["times_s"]),
+        wrong=item["wrong"],
+        limit_s=limit_s,
+        gloo_s=gloo_s,
+        cpu_s=cpu,
+        retransmissions=record["retransmissions"] if item["name"] == "ina" else None,
+        case=case,
+    )
+
+
+def make_row(
+    *,
+    workers: int,
+    backend: str,
+    count: int,
+    times: Spread,
+    wrong: int,
+    limit_s: float | None,
+    gloo_s: float | None,
+    cpu_s: float | None,
+    retransmissions: int | None,
+    case: Case,
+) -> Row:
+    """What follows from the measured numbers."""
+    size = count * case.dtype_bytes
+    algbw = size / times.median / 1e9
+    return Row(
+        workers=workers,
+        backend=backend,
+        size_bytes=size,
+        count=count,
+        type=case.dtype,
+        redop=case.op,
+        time_s=times.median,
+        time_low_s=times.low,
+        time_high_s=times.high,
+        samples=times.count,
+        algbw_gb_s=algbw,
+        busbw_gb_s=algbw * 2 * (workers - 1) / workers,
+        wrong=wrong,
+        limit_s=limit_s,
+        limit_share=limit_s / times.median if limit_s is not None else None,
+        gain=gloo_s / times.median if gloo_s is not None else None,
+        cpu_s_per_gb=cpu_s / size * 1e9 if cpu_s is not None else None,
+        retransmissions=retransmissions,
+    )
+
+
+def _limit_s(
+    place: Place, backend: str, elems: int, record: dict[str, Any], case: Case
+) -> float | None:
+    if place.rate_bit_s is None:
+        if backend != "ina" or not record.get("limit_bytes_per_s"):
+            return None
+        # Each worker's packets cross this machine's UDP once up and once down. Headers here are
+        # those that the measured rate counts: UDP payload.
+        payload = elems * VALUE_BYTES + math.ceil(elems / case.values) * HEADER_BYTES
+        return float(2 * place.workers * payload / record["limit_bytes_per_s"])
+    if backend == "ina":
+        return limits.link_s(limits.ina_wire_bytes(elems, case.values), place.rate_bit_s)
+    ring = limits.ring_wire_bytes(elems * case.dtype_bytes, place.workers)
+    return limits.link_s(ring, place.rate_bit_s)
+
+
+def ratios(rows: Sequence[Row], link: str) -> list[Ratio]:
+    """Gloo's time over ina's, the limit's over ina's, Gloo's CPU time over ina's."""
+    found = []
+    by_case = {(row.workers, row.size_bytes): row for row in rows if row.backend == "gloo"}
+    for row in rows:
+        if row.backend != "ina":
+            continue
+        name = f"{link} n={row.workers} {size_text(row.size_bytes)}"
+        if row.gain is not None:
+            found.append(Ratio(f"{name} ina/gloo", row.gain))
+        if row.limit_share is not None:
+            found.append(Ratio(f"{name} ina/limit", row.limit_share))
+        gloo = by_case.get((row.workers, row.size_bytes))
+        if gloo is not None and gloo.cpu_s_per_gb and row.cpu_s_per_gb:
+            found.append(Ratio(f"{name} cpu ina/gloo", gloo.cpu_s_per_gb / row.cpu_s_per_gb))
+    return found
+
+
+def panels(rows: Sequence[dict[str, Any]]) -> list[Panel]:
+    """Time and bandwidth against size, gain against the number of workers."""
+    limit_rows = [row for row in rows if row["backend"] == "ina" and row["limit_s"]]
+
+    def peer(row: dict[str, Any]) -> bool:
+        return bool(row["backend"] != "ina")
+
+    def label(row: dict[str, Any]) -> str:
+        return f"{row['backend']}, {row['workers']} workers"
+
+    def gain_label(row: dict[str, Any]) -> str:
+        return size_text(row["size_bytes"])
+
+    times = curves(rows, label, lambda row: (row["size_bytes"], 1e3 * row["time_s"]), peer)
+    times += curves(
+        limit_rows,
+        lambda row: f"limit, {row['workers']} workers",
+        lambda row: (row["size_bytes"], 1e3 * row["limit_s"]),
+        lambda row: True,
+    )
+    rates = curves(rows, label, lambda row: (row["size_bytes"], row["algbw_gb_s"]), peer)
+    gains = curves(
+        [row for row in rows if row["backend"] == "ina" and row["gain"]],
+        gain_label,
+        lambda row: (row["workers"], row["gain"]),
+    )
+    return [
+        Panel("Time", "tensor, bytes", "ms", times, log_x=True, log_y=True),
+        Panel("Algorithm bandwidth", "tensor, bytes", "GB/s", rates, log_x=True),
+        Panel("Gain", "workers", "Gloo's time / ina's", gains, level=1.0),
+    ]

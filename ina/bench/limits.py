@@ -1,0 +1,39 @@
+"""What no software can beat: bytes on the wire, with all headers, over the link's rate.
+
+Ethernet frames count 14 bytes of header, no FCS, preamble or gap: that is what Linux' token bucket
+counts, which stands for the wire in a star of namespaces.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
+
+FRAME_HEADER_BYTES = 14 + 20 + 8
+"""Ethernet, IPv4, UDP."""
+_TCP_HEADER_BYTES = 14 + 20 + 32
+"""Ethernet, IPv4, TCP with timestamps."""
+_MTU_BYTES = 1500
+_TCP_SEGMENT_BYTES = _MTU_BYTES - 20 - 32
+
+
+def ina_wire_bytes(elems: int, values: int) -> int:
+    """On one worker's link in each direction: the tensor once, ``values`` a packet.
+
+    The first packets of a float tensor, which agree on exponents and carry no values, are not
+    counted: they are the protocol's, not the wire's.
+    """
+    packets = math.ceil(elems / values)
+    return elems * VALUE_BYTES + packets * (HEADER_BYTES + FRAME_HEADER_BYTES)
+
+
+def ring_wire_bytes(tensor_bytes: int, workers: int) -> float:
+    """On one worker's link in each direction for a ring over TCP: 2 (n - 1) / n of the tensor."""
+    payload = 2 * (workers - 1) / workers * tensor_bytes
+    return payload * (1 + _TCP_HEADER_BYTES / _TCP_SEGMENT_BYTES)
+
+
+def link_s(wire_bytes: float, rate_bit_s: float) -> float:
+    """Seconds on a link of so many bits a second."""
+    return wire_bytes * 8 / rate_bit_s

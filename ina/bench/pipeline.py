@@ -1,0 +1,211 @@
+"""How fast the compiled pool program sums: packets in memory, one core, no sockets.
+
+Times are the thread's CPU time, so that other processes on the machine do not count; what they take
+of caches and memory bandwidth still does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import statistics
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ina.bench.report import Ratio
+from ina.errors import InvalidInputError
+from ina.p4 import compiled, names
+from ina.protocol.codec import Header, encode
+from ina.protocol.spec import FIELDS, HEADER_BYTES, UDP_PORT
+from ina.switch import native_abi as abi
+from ina.switch.pipeline import Exact, Pipeline
+
+JOB, EPOCH, GROUP, FIRST_SLOT = 1, 1, 1, 0
+FRAME_HEADER_BYTES = 14 + 20 + 8  # Ethernet, IPv4, UDP
+CHUNKS = 128
+"""Chunks in flight: the job's slots, and results of one batch."""
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One build, measured in CPU time of one core; GB/s count the int32 values that came in."""
+
+    values: int
+    workers: int
+    packets_per_second: float
+    slowest_packets_per_second: float
+    fastest_packets_per_second: float
+    ns_per_packet: float
+    gradient_gb_per_second: float
+    limit_gb_per_second: float
+    fraction_of_limit: float
+    sums_checked: int
+    wrong: int
+
+
+class Batch:
+    """``workers`` contributions to each of CHUNKS chunks, packed as frames in one array."""
+
+    def __init__(self, values: int, workers: int, rng: np.random.Generator) -> None:
+        self.values, self.workers = values, workers
+        self.frame_bytes = FRAME_HEADER_BYTES + HEADER_BYTES + 4 * values
+        self.count = CHUNKS * workers
+        bound = (2**31 - 1) // workers
+        self.gradients = rng.integers(-bound, bound, (CHUNKS, workers, values), dtype=np.int32)
+        self.frames: Bytes = np.zeros((CHUNKS, workers, self.frame_bytes), np.uint8)
+        for worker in range(workers):
+            self.frames[:, worker, : -4 * values] = np.frombuffer(self._head(worker), np.uint8)
+        slots = np.arange(CHUNKS, dtype=">u2")
+        self._field("slot", 2)[:] = slots[:, None].view(np.uint8).reshape(CHUNKS, 1, 2)
+        wire = self.gradients.astype(">i4").view(np.uint8)
+        self.frames[:, :, -4 * values :] = wire.reshape(CHUNKS, workers, 4 * values)
+        self.packets = (abi.PacketIn * self.count)()
+        base = self.frames.ctypes.data
+        for number, packet in enumerate(self.packets):
+            packet.data, packet.length = base + number * self.frame_bytes, self.frame_bytes
+            packet.port, packet.now_ns = number % workers + 1, 0
+
+    def _field(self, name: str, size: int) -> Bytes:
+        bits = 0
+        for field in FIELDS:
+            if field.name == name:
+                break
+            bits += field.bits
+        first = FRAME_HEADER_BYTES + bits // 8
+        return self.frames[:, :, first : first + size]
+
+    def _head(self, worker: int) -> bytes:
+        header = Header(job=JOB, epoch=EPOCH, worker=worker, value_count=self.values)
+        payload = encode(header, np.zeros(self.values, np.int32))
+        total = 20 + 8 + len(payload)
+        ethernet = bytes.fromhex("0200000000ff") + _mac(worker).to_bytes(6, "big") + b"\x08\x00"
+        ip = bytearray.fromhex("4502000000004000401100000000000000000000")
+        ip[2:4] = total.to_bytes(2, "big")
+        ip[12:16], ip[16:20] = _addr(worker).to_bytes(4, "big"), _addr(254).to_bytes(4, "big")
+        words = sum(int.from_bytes(ip[i : i + 2], "big") for i in range(0, 20, 2))
+        words = (words & 0xFFFF) + (words >> 16)
+        ip[10:12] = (0xFFFF - ((words & 0xFFFF) + (words >> 16))).to_bytes(2, "big")
+        udp = b"".join(n.to_bytes(2, "big") for n in (4000 + worker, UDP_PORT, 8 + len(payload), 0))
+        return (ethernet + bytes(ip) + udp + payload)[: -4 * self.values]
+
+    def set_round(self, number: int) -> None:
+        """Sequence numbers of the next round."""
+        seqs = (number * CHUNKS + np.arange(CHUNKS)).astype(">u4")
+        self._field("seq", 4)[:] = seqs[:, None].view(np.uint8).reshape(CHUNKS, 1, 4)
+
+
+def _addr(worker: int) -> int:
+    return 0x0A000001 + worker
+
+
+def _mac(worker: int) -> int:
+    return 0x020000000001 + worker
+
+
+def install(pipeline: Pipeline, workers: int) -> None:
+    """One job of ``workers`` workers on ports 1..workers."""
+    full = (1 << workers) - 1
+    pipeline.insert(
+        names.JOBS, [Exact(JOB), Exact(EPOCH)], names.ADMIT_JOB,
+        [EPOCH, FIRST_SLOT, CHUNKS, full, GROUP, 0],
+    )  # fmt: skip
+    for worker in range(workers):
+        key = [worker + 1, _addr(worker), 4000 + worker, JOB, EPOCH, worker]
+        pipeline.insert(names.MEMBERS, [Exact(k) for k in key], names.ADMIT_MEMBER, [1 << worker])
+        pipeline.insert(
+            names.RECEIVERS, [Exact(JOB), Exact(worker)], names.ADDRESS,
+            [_mac(worker), _addr(worker), 4000 + worker],
+        )  # fmt: skip
+    pipeline.set_multicast(GROUP, [(worker + 1, worker + 1) for worker in range(workers)])
+
+
+def measure(values: int, workers: int, *, rounds: int = 60, repeats: int = 9) -> Result:
+    """Sum ``rounds`` batches ``repeats`` times; the median repeat counts."""
+    if not 1 <= workers <= 32:
+        raise InvalidInputError(f"{workers} workers: 1 to 32 fit the bitmap of one level")
+    rng = np.random.default_rng(1)
+    batch = Batch(values, workers, rng)
+    with Pipeline.load(compiled(values).bmv2_json) as pipeline:
+        install(pipeline, workers)
+        output = abi.OutputBuffer(
+            (batch.count + workers) * (batch.frame_bytes + 256), batch.count + workers
+        )
+        address, state = pipeline.native
+        table = ctypes.cast(address, ctypes.POINTER(abi.PipelineStruct)).contents
+        number, rates, checked, wrong = 1, [], 0, 0
+        for repeat in range(repeats + 1):
+            elapsed = 0
+            for _ in range(rounds):
+                batch.set_round(number)
+                number += 1
+                output.clear()
+                output.reset_depth()
+                elapsed += _timed(table, state, batch, output)
+                if output.struct.count != batch.count:
+                    raise InvalidInputError(
+                        f"{batch.count} contributions gave {output.struct.count} results"
+                    )
+            compared, differ = check(batch, output)
+            checked, wrong = checked + compared, wrong + differ
+            if repeat:  # the first one warms up
+                rates.append(rounds * batch.count / (elapsed * 1e-9))
+    limit = limit_gb_per_second(batch, rounds)
+    median = statistics.median(rates)
+    gradients = median * 4 * values / 1e9
+    return Result(
+        values, workers, median, min(rates), max(rates), 1e9 / median, gradients, limit,
+        gradients / limit, checked, wrong,
+    )  # fmt: skip
+
+
+def _timed(table: Any, state: int, batch: Batch, output: abi.OutputBuffer) -> int:
+    """Nanoseconds of CPU time for one batch."""
+    process, struct = table.process, ctypes.byref(output.struct)
+    start = time.thread_time_ns()
+    done = process(state, batch.packets, batch.count, struct)
+    elapsed = time.thread_time_ns() - start
+    if done != batch.count:
+        raise InvalidInputError(f"the pipeline took {done} of {batch.count} packets")
+    return elapsed
+
+
+def check(batch: Batch, output: abi.OutputBuffer) -> tuple[int, int]:
+    """Compare every result with the sums; how many values were compared, and how many differ."""
+    frames = np.frombuffer(output.arena_used(), np.uint8)
+    frames = frames.reshape(CHUNKS, batch.workers, batch.frame_bytes)
+    got = np.ascontiguousarray(frames[:, :, -4 * batch.values :]).view(">i4")
+    want = batch.gradients.sum(axis=1, dtype=np.int32)
+    return int(got.size), int((got != want[:, None, :]).sum())
+
+
+def ratios(results: list[Result]) -> list[Ratio]:
+    """The pipeline's speed over that of plain vector loops on the same bytes."""
+    return [
+        Ratio(
+            f"{result.values} values, n={result.workers} pipeline/memory", result.fraction_of_limit
+        )
+        for result in results
+    ]
+
+
+def limit_gb_per_second(batch: Batch, rounds: int) -> float:
+    """The least that any summing has to do with these bytes, by NumPy's vector loops in this run.
+
+    Every contribution is added once to an int32 accumulator, every result frame is copied once.
+    """
+    grads = np.ascontiguousarray(batch.gradients.transpose(1, 0, 2))
+    sums = np.zeros((CHUNKS, batch.values), np.int32)
+    out = np.empty_like(batch.frames)
+    times = []
+    for _ in range(rounds):
+        start = time.thread_time_ns()
+        for grad in grads:
+            np.add(sums, grad, out=sums)
+        np.copyto(out, batch.frames)
+        times.append(time.thread_time_ns() - start)
+    return grads.nbytes / statistics.median(times)

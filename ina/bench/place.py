@@ -1,0 +1,40 @@
+"""Where workers run: on this host over loopback, or in a star of namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+
+class Place(Protocol):
+    """Starts one process a rank."""
+
+    @property
+    def workers(self) -> int:
+        """How many processes."""
+        ...
+
+    @property
+    def link(self) -> str:
+        """``loopback``, ``unshaped``, or the rate of the links as it was written, ``1gbit``."""
+        ...
+
+    @property
+    def rate_bit_s(self) -> float | None:
+        """Of each worker's link, each way; None: as fast as the machine."""
+        ...
+
+    def run(
+        self,
+        module: str,
+        arguments: Sequence[str],
+        *,
+        environ: Mapping[str, str],
+        timeout_s: float,
+        on_line: Callable[[str], None],
+    ) -> None:
+        """Runs ``python -m module``; ``on_line`` gets rank 0's lines. Leaves no process behind.
+
+        Raises :class:`~ina.errors.InaError`: a rank failed; the deadline passed.
+        """
+        ...

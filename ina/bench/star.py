@@ -1,0 +1,184 @@
+"""A star of network namespaces whose links have a rate: a bridge, and the soft switch on it.
+
+Each worker is a host of its own, behind one veth pair. Both ends of the pair are shaped by a token
+bucket, so each direction of each link has its own rate. The bridge in the middle forwards frames
+between hosts in the kernel: that is the network that Gloo uses. The soft switch listens on a UDP
+port of the bridge's own address, so its packets cross the same links and the bridge, and what
+the bridge does not have to do is forward them. The links are not those of ``ina emulate``: there
+offloads are off, so that P4 switches see frames as on a wire, and a soft switch on packet sockets
+would be slower than the links; here super-packets (GSO) pass whole, for TCP and for UDP alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ina.controller.config import make_config
+from ina.emulate import job, namespaces, nodes, remains
+from ina.emulate.namespaces import command, inside, namespace
+from ina.emulate.processes import Logged, environment
+
+_BRIDGE = "br0"
+_CENTRE = "10.77.0.254"
+_CONTROLLER = f"{_CENTRE}:17700"
+BURST_BYTES = 80 << 10
+"""What a link that was idle lets pass at once. A super-packet (64 KiB and its headers) must fit, or
+the kernel cuts it up."""
+QUEUE_BYTES = 1 << 20
+"""At each end of a link; what finds it full is dropped."""
+_READY_TIMEOUT_S = 180.0
+"""A soft switch may have to compile the program, on a busy machine."""
+
+
+@dataclass(frozen=True)
+class Star:
+    """A star that is up; see :class:`ina.bench.place.Place`."""
+
+    workers: int
+    link: str
+    rate_bit_s: float | None
+    state: remains.State
+    centre: Logged
+    """The process of the controller and the soft switch."""
+
+    def run(
+        self,
+        module: str,
+        arguments: Sequence[str],
+        *,
+        environ: Mapping[str, str],
+        timeout_s: float,
+        on_line: Callable[[str], None],
+    ) -> None:
+        """One rank a host. Raises EmulationError, JobFailedError, DeadlineError."""
+
+        def on_text(text: str) -> None:
+            for line in text.splitlines():
+                on_line(line)
+
+        pairs = [f"{name}={value}" for name, value in environ.items()]
+        job.run_job(
+            self.state,
+            self.state.hosts,
+            ["env", *pairs, sys.executable, "-m", module, *arguments],
+            timeout_s=timeout_s,
+            on_text=on_text,
+            check=self.centre.check,
+        )
+
+
+@contextlib.contextmanager
+def star(
+    workers: int,
+    link: str,
+    rate_bit_s: float | None,
+    *,
+    values: int,
+    progress: Callable[[str], None] = lambda step: None,
+) -> Iterator[Star]:
+    """A star with a controller and a soft switch, until the block ends; then nothing is left.
+
+    ``rate_bit_s``: of each link, each way; None: unshaped. ``values``: a packet. Raises
+    MissingToolError (needs root, ip and tc), EmulationError, UnavailableError, DeadlineError.
+    """
+    namespaces.require_privileges()
+    name = f"bench-{os.getpid()}"
+    hosts = [
+        remains.HostState(f"h{rank}", f"10.77.0.{rank}", namespace(name, f"h{rank}"))
+        for rank in range(1, workers + 1)
+    ]
+    net = namespace(name, "net")
+    spaces = [net, *(host.namespace for host in hosts)]
+    with tempfile.TemporaryDirectory(prefix="ina-bench-") as folder, remains.claimed(name):
+        centre: Logged | None = None
+        try:
+            progress(f"star of {workers} namespaces, links {link}")
+            _build(net, hosts, rate_bit_s)
+            centre = _start(net, Path(folder), values)
+            state = remains.State(
+                name=name,
+                pid=os.getpid(),
+                folder=folder,
+                hosts=hosts,
+                switches={"s1": "soft"},
+                controller=_CONTROLLER,
+                net=net,
+            )
+            yield Star(workers, link, rate_bit_s, state, centre)
+        finally:
+            with namespaces.signals_later():  # half of a star must not stay
+                if centre is not None:
+                    centre.stop()
+                namespaces.remove(spaces)
+
+
+def _build(net: str, hosts: Sequence[remains.HostState], rate_bit_s: float | None) -> None:
+    addresses = [(host.address, host.name) for host in hosts]
+    _namespace(net, addresses)
+    _ip(net, "link", "add", _BRIDGE, "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
+    _ip(net, "addr", "add", f"{_CENTRE}/24", "dev", _BRIDGE)
+    _ip(net, "link", "set", _BRIDGE, "up")
+    for host in hosts:
+        _namespace(host.namespace, addresses)
+        port = f"p-{host.name}"
+        _ip(net, "link", "add", "dev", port, "type", "veth",
+            "peer", "name", "eth0", "netns", host.namespace)  # fmt: skip
+        _ip(net, "link", "set", port, "master", _BRIDGE, "up")
+        _ip(host.namespace, "addr", "add", f"{host.address}/24", "dev", "eth0")
+        _ip(host.namespace, "link", "set", "eth0", "up")
+        if rate_bit_s is not None:
+            _shape(net, port, rate_bit_s)
+            _shape(host.namespace, "eth0", rate_bit_s)
+
+
+def _namespace(name: str, addresses: Sequence[tuple[str, str]]) -> None:
+    with namespaces.signals_later():
+        command("ip", "netns", "add", name)
+    namespaces.give_names(name, addresses)
+    with inside(name):
+        for scope in ("all", "default"):  # no neighbour discovery on the links
+            key = Path(f"/proc/sys/net/ipv6/conf/{scope}/disable_ipv6")
+            if key.exists():
+                key.write_text("1")
+    _ip(name, "link", "set", "lo", "up")
+
+
+def _shape(space: str, interface: str, rate_bit_s: float) -> None:
+    # Half a millisecond of the rate at least: a busy machine's timers are late by so much.
+    burst = max(BURST_BYTES, round(rate_bit_s / 8 * 0.0005))
+    command("tc", "-n", space, "qdisc", "add", "dev", interface, "root", "tbf",
+            "rate", f"{round(rate_bit_s)}bit", "burst", str(burst),
+            "limit", str(QUEUE_BYTES))  # fmt: skip
+
+
+def _start(net: str, folder: Path, values: int) -> Logged:
+    config = {
+        "listen": _CONTROLLER,
+        "switch": {"data_host": _CENTRE, "values": values},
+    }
+    make_config(config, "ina bench")  # a mistake here is told before a process starts
+    file = folder / "controller.toml"
+    file.write_text(nodes.controller_toml(config))
+    process = Logged(
+        "controller and soft switch",
+        net,
+        [sys.executable, "-m", "ina", "controller", "run", str(file), "--embedded-switch"],
+        folder / "controller.log",
+        environment(),
+    )
+    try:
+        process.await_line("ready: ", _READY_TIMEOUT_S)
+    except BaseException:
+        process.stop()
+        raise
+    return process
+
+
+def _ip(space: str, *arguments: str) -> None:
+    command("ip", "-n", space, *arguments)

@@ -1,0 +1,241 @@
+"""How fast a soft switch moves packets: through a real UDP port, the P4 program between.
+
+Workers are processes of their own and sum arrays of int32, without end, by the real protocol. The
+switch's cost is the CPU time of its one thread that moves packets, over the packets that came in;
+results that leave are part of that cost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Interface
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ina.bench.report import Ratio
+from ina.bench.spread import spread
+from ina.controller.embedded import Embedded
+from ina.emulate import job
+from ina.emulate.assemble import Draft, assemble
+from ina.emulate.emulation import emulate
+from ina.emulate.topology import Host, Switch, derived_mac
+from ina.errors import DeadlineError, InaError
+from ina.testing.bmv2_device import cannot_run_bmv2
+
+_ELEMS = 1 << 20
+_BMV2_ELEMS = 1 << 14
+_WARM_UP_S = 0.5
+_START_S = 120.0
+_STOP_S = 120.0
+_THREAD = "ina-port-loop"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One switch, build and number of workers."""
+
+    switch: str
+    """soft-udp, or bmv2: ``simple_switch_grpc`` on veth pairs."""
+    values: int
+    workers: int
+    packets_per_second: float
+    """That came in; median of the samples."""
+    low_packets_per_second: float
+    high_packets_per_second: float
+    samples: int
+    cpu_ns_per_packet: float | None
+    """CPU time of the thread that moves packets, kernel included, by packet that came in."""
+    cores_busy: float | None
+    """Share of a core that this thread had."""
+    gradient_gb_per_second: float
+    """int32 values that came in."""
+    wrong: int
+
+
+def measure(values: int, workers: int, seconds: float, samples: int) -> Row:
+    """A soft switch with one UDP port on loopback. Raises InaError, DeadlineError."""
+    with Embedded(values=values) as embedded:
+        switch = embedded.switch
+        total_s = _WARM_UP_S + seconds * samples + 0.5
+        with _workers(embedded.controller_addr, workers, _ELEMS, total_s) as processes:
+            _await_packets(switch, processes, workers)
+            time.sleep(_WARM_UP_S)
+            thread = _thread(_THREAD)
+            rates, costs, shares = [], [], []
+            for _ in range(samples):
+                before = switch.stats().rx_packets, _cpu_ns(thread), time.perf_counter()
+                time.sleep(seconds)
+                packets = switch.stats().rx_packets - before[0]
+                cpu_ns, passed = _cpu_ns(thread) - before[1], time.perf_counter() - before[2]
+                if packets == 0:
+                    raise InaError(f"bench switch: no packet came in {seconds:g} s")
+                rates.append(packets / passed)
+                costs.append(cpu_ns / packets)
+                shares.append(cpu_ns / passed / 1e9)
+            result = _finish(processes)
+    found = spread(rates)
+    return Row(
+        switch="soft-udp",
+        values=values,
+        workers=workers,
+        packets_per_second=found.median,
+        low_packets_per_second=found.low,
+        high_packets_per_second=found.high,
+        samples=samples,
+        cpu_ns_per_packet=spread(costs).median,
+        cores_busy=spread(shares).median,
+        gradient_gb_per_second=found.median * 4 * values / 1e9,
+        wrong=result["wrong"],
+    )
+
+
+def why_not_bmv2() -> str:
+    """Why BMv2 cannot be measured here; empty: it can."""
+    return cannot_run_bmv2()
+
+
+def measure_bmv2(values: int, workers: int, seconds: float) -> Row:
+    """The same program on BMv2, in a star of namespaces without shaping. Needs root."""
+    hosts = []
+    for number in range(1, workers + 1):
+        address = IPv4Interface(f"10.78.0.{number}/24")
+        hosts.append(Host(f"h{number}", address, derived_mac(address.ip)))
+    topology = assemble(
+        Draft(
+            source=Path("ina-bench"),
+            name=f"bench-{os.getpid()}",
+            hosts=hosts,
+            switches=[Switch("s1", "bmv2")],
+            links=[((host.name, "s1"), {}) for host in hosts],
+            aggregator=None,
+            aggregator_address=None,
+            controller={"switch": {"values": values}},
+        )
+    )
+    lines: list[str] = []
+    with (
+        TemporaryDirectory(prefix="ina-bench-") as folder,
+        emulate(topology, Path(folder), lambda step: None) as emulation,
+    ):
+        job.run_job(
+            emulation.state,
+            emulation.state.hosts,
+            [sys.executable, "-m", "ina.bench.host_worker", str(_BMV2_ELEMS), str(seconds)],
+            timeout_s=_START_S + seconds + _STOP_S,
+            on_text=lines.append,
+            check=emulation.check,
+        )
+    record = _record("".join(lines))
+    rate = workers * record["packets"] / record["seconds"]
+    return Row(
+        switch="bmv2",
+        values=values,
+        workers=workers,
+        packets_per_second=rate,
+        low_packets_per_second=rate,
+        high_packets_per_second=rate,
+        samples=1,
+        cpu_ns_per_packet=None,
+        cores_busy=None,
+        gradient_gb_per_second=rate * 4 * values / 1e9,
+        wrong=record["wrong"],
+    )
+
+
+def ratios(rows: list[Row]) -> list[Ratio]:
+    """The soft switch's packets a second over BMv2's."""
+    bmv2 = {row.values: row for row in rows if row.switch == "bmv2"}
+    return [
+        Ratio(
+            f"{row.values} values n={row.workers} soft/bmv2",
+            row.packets_per_second / bmv2[row.values].packets_per_second,
+        )
+        for row in rows
+        if row.switch != "bmv2" and row.values in bmv2
+    ]
+
+
+@contextlib.contextmanager
+def _workers(
+    controller: str, workers: int, elems: int, seconds: float
+) -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes that keep the switch busy; none is left."""
+    processes: list[subprocess.Popen[str]] = []
+    try:
+        for rank in range(workers):
+            own = {"RANK": str(rank), "WORLD_SIZE": str(workers), "INA_CONTROLLER": controller}
+            others = {k: v for k, v in os.environ.items() if not k.startswith("INA_")}
+            processes.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", "ina.bench.host_worker", str(elems), str(seconds)],
+                    env={**others, **own, "INA_TRANSPORT": "udp"},
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    start_new_session=True,  # Ctrl-C reaches this process, which ends them
+                )
+            )
+        yield processes
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+            process.communicate()
+
+
+def _await_packets(switch: Any, processes: list[subprocess.Popen[str]], workers: int) -> None:
+    deadline = time.monotonic() + _START_S
+    while switch.stats().rx_packets < 1000 * workers:
+        for process in processes:
+            if process.poll() is not None:
+                raise InaError(f"bench switch: a worker ended: {_said(process)}")
+        if time.monotonic() >= deadline:
+            raise DeadlineError(f"bench switch: no packets after {_START_S:g} s")
+        time.sleep(0.02)
+
+
+def _finish(processes: list[subprocess.Popen[str]]) -> dict[str, Any]:
+    try:
+        out = [process.communicate(timeout=_STOP_S)[0] for process in processes]
+    except subprocess.TimeoutExpired:
+        raise DeadlineError(f"bench switch: the workers did not end in {_STOP_S:g} s") from None
+    for process in processes:
+        if process.returncode:
+            raise InaError(f"bench switch: a worker ended with exit code {process.returncode}")
+    return _record(out[0])
+
+
+def _record(text: str) -> dict[str, Any]:
+    for line in text.splitlines():
+        if line.startswith('{"packets"'):
+            record: dict[str, Any] = json.loads(line)
+            return record
+    raise InaError("bench switch: rank 0 said nothing")
+
+
+def _said(process: subprocess.Popen[str]) -> str:
+    lines = (process.communicate()[1] or "").strip().splitlines()
+    return lines[-1] if lines else f"exit code {process.returncode}"
+
+
+def _thread(name: str) -> int:
+    """Id of this process's thread of that name."""
+    for entry in Path("/proc/self/task").iterdir():
+        if (entry / "comm").read_text().strip() == name:
+            return int(entry.name)
+    raise InaError(f"bench switch: this process has no thread {name}")
+
+
+def _cpu_ns(thread: int) -> int:
+    """CPU time of a thread of this process, as the scheduler counts it."""
+    return int(Path(f"/proc/self/task/{thread}/schedstat").read_text().split()[0])

@@ -1,0 +1,69 @@
+"""Where ``ina bench`` runs workers: this host's loopback, by torchrun, or a star of namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ina.bench import parse
+from ina.bench.place import Place
+from ina.cli import torchrun
+
+LOOPBACK, UNSHAPED = "loopback", "unshaped"
+LINK_HELP = (
+    "loopback; or a star of namespaces, which needs root: unshaped, or a rate as 1gbit, 200mbit."
+)
+
+
+@dataclass(frozen=True)
+class Loopback:
+    """Processes on this host; see :class:`ina.bench.place.Place`."""
+
+    workers: int
+    link: str = LOOPBACK
+    rate_bit_s: float | None = None
+
+    def run(
+        self,
+        module: str,
+        arguments: Sequence[str],
+        *,
+        environ: Mapping[str, str],
+        timeout_s: float,
+        on_line: Callable[[str], None],
+    ) -> None:
+        """Raises WorkersFailedError, DeadlineError."""
+        torchrun.run(
+            module,
+            arguments,
+            workers=self.workers,
+            environ=environ,
+            timeout_s=timeout_s,
+            on_line=on_line,
+        )
+
+
+def check_link(link: str) -> float | None:
+    """The rate in bits a second; None: none. Raises InvalidInputError, MissingToolError."""
+    rate = None if link in (LOOPBACK, UNSHAPED) else parse.rate_bit_s("--link", link)
+    if link != LOOPBACK:
+        from ina.emulate.namespaces import require_privileges
+
+        require_privileges()
+    return rate
+
+
+@contextmanager
+def place(
+    workers: int, link: str, *, values: int, progress: Callable[[str], None]
+) -> Iterator[Place]:
+    """Workers' place until the block ends; then nothing of it is left."""
+    rate = check_link(link)
+    if link == LOOPBACK:
+        yield Loopback(workers)
+        return
+    from ina.bench.star import star
+
+    with star(workers, link, rate, values=values, progress=progress) as made:
+        yield made

@@ -1,0 +1,100 @@
+"""``ina bench allreduce`` on a few small tensors, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.bench.command import bench
+from tests.emulate.networks import need
+
+SMALL = ("--repeats=3", "--seconds=1")
+FIELDS = {
+    *("workers", "backend", "size_bytes", "count", "type", "redop", "time_s", "time_low_s"),
+    *("time_high_s", "samples", "algbw_gb_s", "busbw_gb_s", "wrong", "limit_s", "limit_share"),
+    *("gain", "cpu_s_per_gb", "retransmissions"),
+}
+
+
+def check_rows(document: dict[str, Any], workers: int, size: int) -> dict[str, dict[str, Any]]:
+    rows = {row["backend"]: row for row in document["rows"]}
+    assert {"ina", "gloo"} <= set(rows) <= {"ina", "gloo", "mpi"}
+    for row in rows.values():
+        assert set(row) == FIELDS
+        assert (row["workers"], row["size_bytes"], row["wrong"]) == (workers, size, 0)
+        assert row["algbw_gb_s"] == pytest.approx(1e-9 * size / row["time_s"])
+        share = 2 * (workers - 1) / workers
+        assert row["busbw_gb_s"] == pytest.approx(share * row["algbw_gb_s"])
+    ina, gloo = rows["ina"], rows["gloo"]
+    assert ina["gain"] == pytest.approx(gloo["time_s"] / ina["time_s"])
+    assert ina["limit_share"] == pytest.approx(ina["limit_s"] / ina["time_s"])
+    assert document["wrong"] == 0
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("workers", "dtype", "op"), [(2, "float32", "sum"), (3, "bfloat16", "avg"), (3, "int32", "avg")]
+)
+def test_on_loopback(workers: int, dtype: str, op: str) -> None:
+    case = (f"--workers={workers}", f"--dtype={dtype}", f"--op={op}", "--sizes=256K")
+    ran = bench("allreduce", *case, *SMALL, "--json")
+    assert ran.code == 0, ran.err
+    rows = check_rows(json.loads(ran.out), workers, 1 << 18)
+    assert (rows["ina"]["type"], rows["ina"]["redop"]) == (dtype, op)
+    assert rows["ina"]["cpu_s_per_gb"] > 0
+    assert ran.left == []
+
+
+def test_a_spoilt_sum_is_counted_and_plots_and_reports_are_written(tmp_path: Path) -> None:
+    files = (f"--plot={tmp_path}/p.png", f"--save={tmp_path}/r.json")
+    ran = bench("allreduce", "--workers=2", "--sizes=64K", *SMALL, "--spoil=3", *files)
+    assert ran.code == 1, ran.err
+    assert "WRONG: 6 values" in ran.out  # three on each of two ranks
+    for column in ("size", "count", "type", "redop", "time ms", "algbw", "busbw", "#wrong"):
+        assert column in ran.out
+    saved = json.loads((tmp_path / "r.json").read_text())
+    assert [row["wrong"] for row in saved["rows"] if row["backend"] == "ina"] == [6]
+    assert (tmp_path / "p.png").stat().st_size > 1000
+
+
+def test_memory_above_the_tensor() -> None:
+    ran = bench("allreduce", "--memory", "--workers=2", "--sizes=8M", "--json")
+    assert ran.code == 0, ran.err
+    rows = json.loads(ran.out)["rows"]
+    assert [(row["backend"], row["wrong"]) for row in rows] == [("ina", 0), ("gloo", 0)]
+    assert all(0 <= row["above_bytes"] < 1 << 30 for row in rows)
+
+
+def test_in_a_star_of_namespaces() -> None:
+    need("soft")
+    case = ("--workers=2", "--sizes=64K", "--link=100mbit", *SMALL)
+    ran = bench("allreduce", *case, "--json")
+    assert ran.code == 0, ran.err
+    document = json.loads(ran.out)
+    rows = check_rows(document, 2, 1 << 16)
+    # 64 packets with 66 bytes of headers each.
+    assert rows["ina"]["limit_s"] == pytest.approx((65536 + 64 * 66) * 8 / 1e8)
+    assert ran.left == []
+    assert ran.namespaces == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--workers", "2,33"), "error: --workers 33: want integers from 2 to 32"),
+        (("--sizes", "x"), "error: --sizes x: want sizes"),
+        (("--dtype", "x"), "error: --dtype x: the network sums int32, float"),
+        (("--op", "max"), "error: --op max: the network does sum and avg"),
+        (("--link", "fast"), "error: --link fast: want a rate"),
+        (("--transport", "x"), "error: --transport x: want auto, udp, shm"),
+        (("--baseline", "absent.json"), "error: absent.json: No such file"),
+    ],
+)
+def test_wrong_input_is_one_line(arguments: tuple[str, ...], message: str) -> None:
+    ran = bench("allreduce", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert len(ran.err.splitlines()) == 1
+    assert ran.err.startswith(message)

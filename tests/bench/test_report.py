@@ -1,0 +1,143 @@
+"""The JSON form, saved reports, baselines and plots; no measurement."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from ina.bench import allreduce, baseline, report
+from ina.bench.plot import check_plot_path, draw
+from ina.bench.report import Ratio, Report, rows_of
+from ina.bench.spread import spread
+from ina.cli.bench_output import Outputs
+from ina.errors import InvalidInputError
+
+
+def a_report(*ratios: tuple[str, float], wrong: int = 0) -> Report:
+    return Report(
+        bench="allreduce",
+        settings={"link": "1gbit"},
+        rows=[{"workers": 2}],
+        ratios=[Ratio(*pair) for pair in ratios],
+        wrong=wrong,
+    )
+
+
+def finish(found: Report, **files: Any) -> None:
+    Outputs(json=True, **files).finish(found, ["n"], [[2]], title="t")
+
+
+def test_the_json_form_is_stable(capsys: pytest.CaptureFixture[str]) -> None:
+    finish(a_report(("x", 2.0)))
+    document = json.loads(capsys.readouterr().out)
+    assert set(document) == {
+        *("bench", "settings", "rows", "ratios", "wrong", "notes", "schema", "ina", "machine"),
+    }
+    assert document["schema"] == "ina-bench/1"
+    assert document["ratios"] == [{"name": "x", "value": 2.0}]
+    assert set(document["machine"]) == {"cpu", "cores", "kernel", "load", "date"}
+
+
+def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+    found = a_report(("x", 2.0))
+    report.save(found, tmp_path / "r.json")
+    assert report.load(tmp_path / "r.json") == found
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"bench": 1}'])
+def test_a_file_that_is_no_report_is_told(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "r.json"
+    path.write_text(text)
+    with pytest.raises(InvalidInputError, match=r"r\.json"):
+        report.load(path)
+    with pytest.raises(InvalidInputError, match=r"absent\.json"):
+        report.load(tmp_path / "absent.json")
+
+
+def test_another_form_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    report.save(a_report(), path)
+    path.write_text(path.read_text().replace("ina-bench/1", "ina-bench/9"))
+    with pytest.raises(InvalidInputError, match="ina-bench/9"):
+        report.load(path)
+
+
+def test_a_baseline_flags_what_became_worse() -> None:
+    before = a_report(("a", 2.0), ("b", 2.0), ("gone", 1.0), ("zero", 0.0))
+    now = a_report(("a", 1.5), ("b", 1.7), ("new", 1.0), ("zero", 1.0))
+    first, second = baseline.compare(before, now, 0.2)
+    assert (first.name, first.change, first.regressed) == ("a", 0.75, True)
+    assert (second.name, second.change, second.regressed) == ("b", 0.85, False)
+
+
+def test_reports_that_cannot_be_compared() -> None:
+    other = Report(bench="ddp", settings={}, rows=[], ratios=[], wrong=0)
+    with pytest.raises(InvalidInputError, match="bench ddp"):
+        baseline.compare(other, a_report(("a", 1.0)), 0.2)
+    with pytest.raises(InvalidInputError, match="no ratio"):
+        baseline.compare(a_report(("a", 1.0)), a_report(("b", 1.0)), 0.2)
+    with pytest.raises(InvalidInputError, match="tolerance"):
+        baseline.compare(a_report(("a", 1.0)), a_report(("a", 1.0)), 1.0)
+
+
+def test_a_regression_and_a_wrong_sum_exit_with_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "r.json"
+    report.save(a_report(("a", 2.0)), path)
+    finish(a_report(("a", 1.9)), baseline=path)
+    for spoilt in (a_report(("a", 1.0)), a_report(("a", 2.0), wrong=1)):
+        with pytest.raises(typer.Exit) as ended:
+            finish(spoilt, baseline=path)
+        assert ended.value.exit_code == 1
+    (change,) = json.loads(capsys.readouterr().out.splitlines()[1])["baseline"]
+    assert (change["before"], change["now"], change["regressed"]) == (2.0, 1.0, True)
+
+
+def rows() -> list[dict[str, Any]]:
+    case = allreduce.Case("float32", 4, "sum", 256, 3, 1.0)
+    made = [
+        allreduce.make_row(
+            workers=workers,
+            backend=backend,
+            count=size // 4,
+            times=spread([size * factor * 1e-9]),
+            wrong=0,
+            limit_s=size * 1e-9,
+            gloo_s=size * 2e-9,
+            cpu_s=None,
+            retransmissions=None,
+            case=case,
+        )
+        for workers in (2, 4)
+        for size in (1 << 16, 1 << 20)
+        for backend, factor in (("ina", 1), ("gloo", 2))
+    ]
+    assert made[0].gain == pytest.approx(2.0)
+    assert made[0].busbw_gb_s == pytest.approx(1.0)  # 2 workers: as algbw
+    assert made[4].busbw_gb_s == pytest.approx(1.5)
+    assert [ratio.name for ratio in allreduce.ratios(made, "1gbit")][:2] == [
+        *("1gbit n=2 64K ina/gloo", "1gbit n=2 64K ina/limit"),
+    ]
+    return rows_of(made)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_plots_are_written(tmp_path: Path, suffix: str) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / f"out{suffix}"
+    check_plot_path(path)
+    draw(allreduce.panels(rows()), "title", path)
+    head = path.read_bytes()[:8]
+    assert head == b"\x89PNG\r\n\x1a\n" if suffix == ".png" else head.startswith(b"<?xml")
+
+
+def test_a_plot_nobody_can_write_is_told_first(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"\.png"):
+        Outputs(json=False, plot=tmp_path / "x.gif")
+    with pytest.raises(InvalidInputError, match="no folder"):
+        Outputs(json=False, plot=tmp_path / "absent" / "x.png")
