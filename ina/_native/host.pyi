@@ -6,6 +6,9 @@ def quantize(kernels: str, value_type: int, tensor: int, elems: int, scale: floa
 def dequantize(
     kernels: str, value_type: int, wire: bytes, inverse_scale: float, divisor: int, tensor: int
 ) -> None: ...
+def convert_blocks(
+    what: str, value_type: int, tensor: int, wire: int, elems: int, block_elems: int
+) -> int: ...
 def block_scale(exponent: int, workers: int) -> float: ...
 
 class RtoLimits:

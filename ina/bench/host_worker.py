@@ -40,9 +40,7 @@ def main() -> None:
         going = True
         while going:
             array[0] = _GO_ON if rank == 0 and time.perf_counter() - started < seconds else 0
-            handles = [
-                session.all_reduce(array, out=result, async_op=True) for result in results
-            ]
+            handles = [session.all_reduce(array, out=result, async_op=True) for result in results]
             for handle in handles:
                 handle.wait()
             rounds += 1

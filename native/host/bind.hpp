@@ -9,6 +9,7 @@
 
 namespace ina::host {
 
+void bind_blocks(nanobind::module_ &m);
 void bind_core(nanobind::module_ &m);
 void bind_recovery(nanobind::module_ &m);
 

@@ -1,0 +1,88 @@
+"""The other ``ina bench`` commands with tiny sizes: columns, JSON form, checks, nothing left."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ina.bench import quantize
+from ina.errors import InvalidInputError
+from ina.host.arrays import VALUE_TYPES
+from ina.host.blocks import Conversion, convert
+from tests.bench.command import bench
+
+
+def run(*arguments: str) -> dict[str, Any]:
+    ran = bench(*arguments, "--json")
+    assert ran.code == 0, ran.err
+    assert ran.left == []
+    assert ran.namespaces == []
+    document: dict[str, Any] = json.loads(ran.out)
+    assert (document["schema"], document["bench"]) == ("ina-bench/1", arguments[0])
+    assert document["wrong"] == 0
+    return document
+
+
+def test_switch() -> None:
+    small = ("--values=64", "--workers=2", "--seconds=0.2", "--repeats=2", "--no-bmv2")
+    (row,) = run("switch", *small)["rows"]
+    assert (row["switch"], row["values"], row["workers"]) == ("soft-udp", 64, 2)
+    assert row["packets_per_second"] > 0
+    assert row["cpu_ns_per_packet"] > 0
+    assert row["gradient_gb_per_second"] == pytest.approx(row["packets_per_second"] * 256e-9)
+
+
+def test_quantize() -> None:
+    document = run("quantize", "--dtype=float32,int32", "--repeats=2")
+    found = [(row["what"], row["type"], row["place"]) for row in document["rows"]]
+    assert found == [
+        *(("scan", "float32", "cache"), ("quantize", "float32", "cache")),
+        *(("dequantize", "float32", "cache"), ("scan", "float32", "DRAM")),
+        *(("quantize", "float32", "DRAM"), ("dequantize", "float32", "DRAM")),
+        *(("quantize", "int32", "cache"), ("dequantize", "int32", "cache")),
+        *(("quantize", "int32", "DRAM"), ("dequantize", "int32", "DRAM")),
+    ]
+    for row in document["rows"]:
+        assert row["of_memcpy"] == pytest.approx(row["gb_per_second"] / row["memcpy_gb_per_second"])
+    assert len(document["ratios"]) == len(found)
+
+
+def test_a_wrong_conversion_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def spoilt(what: Conversion, array: Any, wire: Any, block_elems: int) -> None:
+        convert(what, array, wire, block_elems)
+        if what == "dequantize":
+            array[7] += 1
+
+    monkeypatch.setattr(quantize, "convert", spoilt)
+    assert [row.wrong for row in quantize.measure("float32", "cache", 256, 1)] == [0, 0, 1]
+
+
+def test_conversions_by_block_are_those_of_the_wire() -> None:
+    for dtype in VALUE_TYPES:
+        array = np.arange(-700, 700).astype(dtype)
+        wire = np.zeros(4 * array.size, np.uint8)
+        convert("quantize", array, wire, 256)  # the last block is shorter
+        assert np.array_equal(wire.view(">i4"), array.astype(np.int32))
+        back = np.zeros_like(array)
+        convert("dequantize", back, wire, 256)
+        assert np.array_equal(back, array)
+    with pytest.raises(InvalidInputError, match="want 4 for each"):
+        convert("scan", np.zeros(4, np.float32), np.zeros(8, np.uint8), 4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("switch", "--values", "x"), "error: --values x: want integers"),
+        (("switch", "--workers", "33"), "error: --workers 33: want integers from 1 to 32"),
+        (("switch", "--seconds", "0"), "error: --seconds 0: want more than 0"),
+        (("quantize", "--dtype", "float64"), "error: --dtype float64: the network sums int32"),
+    ],
+)
+def test_wrong_input_is_one_line(arguments: tuple[str, ...], message: str) -> None:
+    ran = bench(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.splitlines()[-1].startswith(message)
