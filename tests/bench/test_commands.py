@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ina.bench import quantize
+from ina.bench import controller, quantize
 from ina.errors import InvalidInputError
 from ina.host.arrays import VALUE_TYPES
 from ina.host.blocks import Conversion, convert
+from ina.rpc import controller_pb2 as pb2
 from tests.bench.command import bench
 
 
@@ -33,6 +35,50 @@ def test_switch() -> None:
     assert row["packets_per_second"] > 0
     assert row["cpu_ns_per_packet"] > 0
     assert row["gradient_gb_per_second"] == pytest.approx(row["packets_per_second"] * 256e-9)
+
+
+def test_controller() -> None:
+    document = run("controller", "--jobs=0,3", "--admissions=8", "--workers=3")
+    assert [row["jobs"] for row in document["rows"]] == [0, 3]
+    for row in document["rows"]:
+        assert 0 < row["p50_s"] <= row["p99_s"]
+        assert row["joins_per_second"] > 0
+    assert len(document["ratios"]) == 1
+
+
+def test_a_wrong_answer_of_the_controller_is_counted() -> None:
+    reply = pb2.JoinReply(job=5, world_size=2, slots=64)
+    assert not controller._is_wrong(reply, 2, {4})
+    assert controller._is_wrong(reply, 2, {5})  # a job number that another job has
+    assert controller._is_wrong(reply, 3, {4})
+    assert controller._is_wrong(pb2.JoinReply(job=5, world_size=2, slots=62), 2, {4})
+
+
+def test_ddp() -> None:
+    document = run("ddp", "--model=tiny,digits", "--workers=2", "--repeats=3", "--seconds=1")
+    rows = {(row["model"], row["backend"]): row for row in document["rows"]}
+    assert list(rows) == [
+        *(("tiny", "ina"), ("tiny", "gloo"), ("digits", "ina"), ("digits", "gloo")),
+    ]
+    for (model, _), row in rows.items():
+        items = {"tiny": 512, "digits": 32}[model]
+        assert row["items_per_second"] == pytest.approx(2 * items / row["step_s"])
+        assert row["gain"] == pytest.approx(rows[model, "gloo"]["step_s"] / row["step_s"])
+        assert row["gradient_bytes"] == 4 * row["parameters"]
+        assert row["buckets"] >= 2
+    assert rows["digits", "ina"]["parameters"] == 151_306
+
+
+def test_the_large_models_have_the_parameters_of_their_papers() -> None:
+    pytest.importorskip("torch")
+    from ina.torch.bench_models import gpt2_shapes, resnet50_shapes
+
+    def count(shapes: list[list[tuple[int, ...]]]) -> int:
+        return sum(math.prod(shape) for layer in shapes for shape in layer)
+
+    assert count(resnet50_shapes()) == 25_557_032
+    assert count(gpt2_shapes()) == 124_439_808
+    assert len(resnet50_shapes()) == 54  # 53 convolutions and a linear layer
 
 
 def test_quantize() -> None:
@@ -79,6 +125,9 @@ def test_conversions_by_block_are_those_of_the_wire() -> None:
         (("switch", "--values", "x"), "error: --values x: want integers"),
         (("switch", "--workers", "33"), "error: --workers 33: want integers from 1 to 32"),
         (("switch", "--seconds", "0"), "error: --seconds 0: want more than 0"),
+        (("controller", "--jobs", "500"), "error: --jobs 500: want integers from 0 to 112"),
+        (("ddp", "--model", "x"), "error: --model x: want one of digits, resnet50, gpt2"),
+        (("ddp", "--link", "x"), "error: --link x: want a rate"),
         (("quantize", "--dtype", "float64"), "error: --dtype float64: the network sums int32"),
     ],
 )

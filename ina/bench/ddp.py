@@ -1,0 +1,142 @@
+"""Training steps of DDP with ina and with Gloo: what the workers measured, as rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ina.bench import limits
+from ina.bench.place import Place
+from ina.bench.plot import Panel, curves
+from ina.bench.report import Ratio
+from ina.bench.spread import spread
+from ina.errors import InaError
+
+MODELS = ("digits", "resnet50", "gpt2", "tiny")
+_WORKER = "ina.torch.bench_ddp"
+_START_UP_S = 180.0
+_VALUE_BYTES = 4  # float32 gradients
+
+
+@dataclass(frozen=True)
+class Row:
+    """One backend, model and number of workers."""
+
+    model: str
+    workers: int
+    backend: str
+    parameters: int
+    gradient_bytes: int
+    buckets: int
+    """Of DDP, in one step."""
+    step_s: float
+    """Median of the samples; each is of the slowest rank."""
+    step_low_s: float
+    """First quartile."""
+    step_high_s: float
+    samples: int
+    compute_s: float
+    """Of a step without communication, on the same machine."""
+    items_per_second: float
+    """All workers'."""
+    unit: str
+    """images or tokens."""
+    cpu_s: float
+    """CPU seconds of a worker a step; mean of those that do not run the switch."""
+    limit_s: float | None
+    """The least that the gradients take on the links; None: they have no rate."""
+    limit_share: float | None
+    """limit_s / step_s. Below 1 also because of what is computed."""
+    gain: float
+    """Gloo's step_s / this one's."""
+    wrong: int
+    """Gradients of a checked step that were not the mean of the ranks', all ranks."""
+
+
+def measure(
+    place: Place, model: str, *, values: int, repeats: int, seconds: float, compute_ms: float
+) -> list[Row]:
+    """One model at one place: a row of ina, a row of Gloo. Raises InaError."""
+    records: list[dict[str, Any]] = []
+
+    def on_line(line: str) -> None:
+        if line.startswith('{"kind": "ddp"'):
+            records.append(json.loads(line))
+
+    place.run(
+        _WORKER,
+        [
+            *(f"--model={model}", f"--repeats={repeats}", f"--seconds={seconds}"),
+            f"--compute-ms={compute_ms}",
+        ],
+        environ={"INA_VALUES": str(values)} if place.link == "loopback" else {},
+        timeout_s=_START_UP_S + 8 * seconds,
+        on_line=on_line,
+    )
+    if not records:
+        raise InaError(f"bench ddp: rank 0 of {place.workers} said nothing")
+    return [_row(place, model, values, records[0], backend) for backend in ("ina", "gloo")]
+
+
+def _row(place: Place, model: str, values: int, record: dict[str, Any], backend: str) -> Row:
+    times = spread(record["times_s"][backend])
+    gloo_s = spread(record["times_s"]["gloo"]).median
+    nbytes = record["elems"] * _VALUE_BYTES
+    limit_s = None
+    if place.rate_bit_s is not None:
+        wire = (
+            limits.ina_wire_bytes(record["elems"], values)
+            if backend == "ina"
+            else limits.ring_wire_bytes(nbytes, place.workers)
+        )
+        limit_s = limits.link_s(wire, place.rate_bit_s)
+    return Row(
+        model=model,
+        workers=place.workers,
+        backend=backend,
+        parameters=record["elems"],
+        gradient_bytes=nbytes,
+        buckets=record["buckets"],
+        step_s=times.median,
+        step_low_s=times.low,
+        step_high_s=times.high,
+        samples=times.count,
+        compute_s=record["compute_s"],
+        items_per_second=place.workers * record["items"] / times.median,
+        unit=record["unit"],
+        cpu_s=spread(record["cpu_s"][backend]).median,
+        limit_s=limit_s,
+        limit_share=limit_s / times.median if limit_s is not None else None,
+        gain=gloo_s / times.median,
+        wrong=record["wrong"][backend],
+    )
+
+
+def ratios(rows: Sequence[Row], link: str) -> list[Ratio]:
+    """Gloo's step over ina's."""
+    return [
+        Ratio(f"{link} {row.model} n={row.workers} ina/gloo", row.gain)
+        for row in rows
+        if row.backend == "ina"
+    ]
+
+
+def panels(rows: Sequence[dict[str, Any]]) -> list[Panel]:
+    """Step time and gain against the number of workers."""
+    steps = curves(
+        rows,
+        lambda row: f"{row['backend']}, {row['model']}",
+        lambda row: (row["workers"], row["step_s"]),
+        lambda row: bool(row["backend"] != "ina"),
+    )
+    gains = curves(
+        [row for row in rows if row["backend"] == "ina"],
+        lambda row: str(row["model"]),
+        lambda row: (row["workers"], row["gain"]),
+    )
+    return [
+        Panel("Step", "workers", "s", steps, log_y=True),
+        Panel("Gain", "workers", "Gloo's time / ina's", gains, level=1.0),
+    ]
