@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import tempfile
@@ -31,6 +32,8 @@ FLAGS = (
 # packing a few scalars into vectors costs more than it saves (measured: 15 % together), and so does
 # keeping values to compute nothing twice (-ftree-pre: up to 10 %).
 GCC_FLAGS = ("-fno-tree-slp-vectorize", "-fira-region=one", "-fno-tree-pre")
+# With movbe, GCC swaps a value that is in a register by way of memory (measured: 6 %).
+X86_FLAGS = ("-mno-movbe",)
 COMPILE_TIMEOUT_S = 300.0
 
 
@@ -81,8 +84,9 @@ def _cpu_flags() -> str:
 
 def flags_for(compiler_version: str) -> tuple[str, ...]:
     """FLAGS, and those that only GCC knows."""
-    is_gcc = "Free Software Foundation" in compiler_version
-    return FLAGS + GCC_FLAGS if is_gcc else FLAGS
+    if "Free Software Foundation" not in compiler_version:
+        return FLAGS
+    return FLAGS + GCC_FLAGS + (X86_FLAGS if platform.machine() == "x86_64" else ())
 
 
 def digest_of(program: bytes, generator: str, compiler_version: str) -> str:

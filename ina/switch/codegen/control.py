@@ -68,9 +68,11 @@ def _emit_pack(info: TableLayout, out: Writer) -> None:
                     out.line(f"if (value > mask || mask > {full}) return false;")
                 else:
                     out.line(f"if (value & ~mask || mask & ~{full}) return false;")
-                out.line(f"words[{part.word}] |= value << {part.shift};")
-                if info.kind != "INA_EXACT":
-                    out.line(f"words[{info.key_words + part.word}] |= mask << {part.shift};")
+                for name, word in (("value", part.word), ("mask", info.key_words + part.word)):
+                    if name == "value" or info.kind != "INA_EXACT":
+                        swapped = part.swapped_bytes
+                        code = f"ina_reverse({name}, {swapped})" if swapped else name
+                        out.line(f"words[{word}] |= {code} << {part.shift};")
         out.line("(void)e;")
         out.line("return true;")
     out.line()

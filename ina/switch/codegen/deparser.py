@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ina.switch.codegen.hashes import emit_csum16, emit_wire_csum16
+from ina.switch.codegen.hashes import emit_csum16, wire_csum16
 from ina.switch.codegen.headers import reads_wire
 from ina.switch.codegen.layout import Layout, TypeLayout, load_field
 from ina.switch.codegen.main_path import MainPath
@@ -15,20 +15,29 @@ from ina.switch.ir.program import Checksum
 def emit_checksums(layout: Layout, to: Statements, out: Writer) -> None:
     """``verify_checksums`` (true: one was wrong) and ``update_checksums``."""
     checksums = layout.program.checksums
-    with out.block("INA_INLINE bool verify_checksums(packet *const p)"):
-        out.line("bool wrong = false;")
-        for checksum in checksums:
-            if checksum.verify:
-                _verify(layout, to, out, checksum)
-        out.line("(void)p;")
-        out.line("return wrong;")
-    out.line()
-    with out.block("INA_INLINE void update_checksums(packet *const p)"):
-        for checksum in checksums:
+    for main in (False, True) if layout.main_path is not None else (False,):
+        layout.on_main = main
+        name = "verify_checksums_main" if main else "verify_checksums"
+        with out.block(f"INA_INLINE bool {name}(packet *const p)"):
+            out.line("bool wrong = false;")
+            for checksum in checksums:
+                if checksum.verify:
+                    _verify(layout, to, out, checksum)
+            out.line("(void)p;")
+            out.line("return wrong;")
+        out.line()
+    layout.on_main = False
+    parameters = "".join(f", const uint64_t wire_{number}" for number, _ in _wire_updates(layout))
+    with out.block(f"INA_INLINE void update_checksums(packet *const p{parameters})"):
+        for number, checksum in enumerate(checksums):
             if checksum.update:
                 with out.block(_if(layout, to, checksum), source=checksum.source):
-                    header_type = layout.program.headers[checksum.target.header].type
-                    _emit_sum(layout, to, checksum, layout.uses[header_type.name].written)
+                    if reads_wire(layout.program, checksum):
+                        changed, _ = wire_csum16(layout, checksum, _written(layout, checksum))
+                        total = f"{changed} + wire_{number}"
+                        out.line(f"const uint16_t csum = ina_csum16_finish({total});")
+                    else:
+                        emit_csum16(to, checksum.inputs, "csum")
                     width = checksum.target.width_bits
                     cut = "" if width >= 16 else f" & INA_MASK({width})"
                     out.line(f"{layout.field(checksum.target)} = csum{cut};")
@@ -47,16 +56,36 @@ def _if(layout: Layout, to: Statements, checksum: Checksum) -> str:
 
 def _verify(layout: Layout, to: Statements, out: Writer, checksum: Checksum) -> None:
     with out.block(_if(layout, to, checksum), source=checksum.source):
-        _emit_sum(layout, to, checksum, set())
+        if reads_wire(layout.program, checksum):
+            _, wire = wire_csum16(layout, checksum, set())
+            out.line(f"const uint16_t csum = (uint16_t)~{wire};")
+        else:
+            emit_csum16(to, checksum.inputs, "csum")
         out.line(f"wrong |= csum != {layout.field(checksum.target)};")
 
 
-def _emit_sum(layout: Layout, to: Statements, checksum: Checksum, written: set[str]) -> None:
-    """``csum``; fields not in ``written`` still stand in the packet."""
-    if reads_wire(layout.program, checksum):
-        emit_wire_csum16(to, checksum, written, "csum")
-    else:
-        emit_csum16(to, checksum.inputs, "csum")
+def _written(layout: Layout, checksum: Checksum) -> set[str]:
+    return layout.uses[layout.program.headers[checksum.target.header].type.name].written
+
+
+def _wire_updates(layout: Layout) -> list[tuple[int, Checksum]]:
+    """Checksums to update that are partly over bytes of the packet, with their numbers."""
+    return [
+        (number, checksum)
+        for number, checksum in enumerate(layout.program.checksums)
+        if checksum.update and reads_wire(layout.program, checksum)
+    ]
+
+
+def emit_wire_sums(layout: Layout, out: Writer) -> str:
+    """What all copies' checksums have in common; returns the arguments for update_checksums."""
+    arguments = ""
+    for number, checksum in _wire_updates(layout):
+        _, wire = wire_csum16(layout, checksum, _written(layout, checksum))
+        valid = layout.valid(checksum.target.header)
+        out.line(f"const uint64_t wire_{number} = {valid} ? {wire} : 0;")
+        arguments += f", wire_{number}"
+    return arguments
 
 
 def emit_deparser(layout: Layout, out: Writer) -> int:
@@ -93,7 +122,7 @@ def _emit_deparse(layout: Layout, out: Writer, function: str, runs: list[list[st
         out.line("uint8_t *at = to;")
         for run in runs:
             if len(run) == 1:
-                _emit_header(layout, out, run[0])
+                _emit_header(layout, out, run[0], late=function == "deparse_main")
                 continue
             with out.block(f"if ({' && '.join(layout.valid(name) for name in run)})"):
                 sizes = [layout.program.headers[name].type.width_bits // 8 for name in run]
@@ -111,7 +140,7 @@ def _emit_deparse(layout: Layout, out: Writer, function: str, runs: list[list[st
     out.line()
 
 
-def _emit_header(layout: Layout, out: Writer, name: str) -> None:
+def _emit_header(layout: Layout, out: Writer, name: str, *, late: bool = False) -> None:
     header_type = layout.program.headers[name].type
     type_layout = layout.types[header_type.name]
     with out.block(f"if ({layout.valid(name)})"):
@@ -122,11 +151,27 @@ def _emit_header(layout: Layout, out: Writer, name: str) -> None:
             always = name not in layout.created
             with out.block("" if always else f"if ({wire})"):
                 _copy_unwritten(type_layout, wire, written, out)
-                _store_written(layout, out, name)
+                if late and name in layout.late_arrays:
+                    written = written - _store_late_array(layout, out, name)
+                emit_store(type_layout, layout.header(name), out, written, wire)
             if not always:
                 with out.block("else"):
                     emit_store(type_layout, layout.header(name), out)
         out.line(f"at += {header_type.width_bits // 8};")
+
+
+def _store_late_array(layout: Layout, out: Writer, name: str) -> set[str]:
+    """The values, from where ingress left them; returns the fields that this was."""
+    array = layout.late_arrays[name].array
+    fields = layout.program.headers[name].type.fields[array.first : array.first + array.count]
+    written = layout.uses[layout.program.headers[name].type.name].written
+    if any(f.name in written for f in fields):
+        at, kept_in = fields[0].offset_bits // 8, layout.kept_in(name)
+        store = f"ina_store_array_{array.width_bits}(at + {at}, {kept_in}, {array.count})"
+        size = array.count * array.width_bits // 8
+        out.line(f"if ({kept_in}) {store};")
+        out.line(f"else memcpy(at + {at}, {layout.wire(name)} + {at}, {size});")
+    return {f.name for f in fields}
 
 
 def _store_written(layout: Layout, out: Writer, name: str) -> None:

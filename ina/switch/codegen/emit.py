@@ -12,8 +12,9 @@ from ina.switch.codegen.tables import TableEmitter
 from ina.switch.codegen.writer import Writer
 from ina.switch.ir.program import Program
 from ina.switch.ir.reroll import reroll_program
+from ina.switch.ir.stmt import Block
 
-VERSION = "1"
+VERSION = "2"
 """Part of the cache key: change it when the generated code changes for the same program."""
 
 
@@ -30,17 +31,25 @@ def emit_c(program: Program, digest: str) -> str:
     _emit_state(layout, tables, out)
     tables.specs()
     emit_parser(layout, out)
-    for name, block in (("ingress", program.ingress), ("egress", program.egress)):
-        with out.block(f"INA_INLINE void {name}(state *const S, packet *const p)"):
-            out.line("(void)S;")
-            out.line("(void)p;")
-            tables.to.block(block)
-        out.line()
+    _emit_block("ingress", program.ingress, tables, out)
+    if layout.main_path is not None:
+        layout.on_main = True
+        _emit_block("ingress_main", layout.main_ingress, tables, out)
+        layout.on_main = False
+    _emit_block("egress", program.egress, tables, out)
     emit_checksums(layout, Statements(layout, out, tables.apply), out)
     most_header_bytes = emit_deparser(layout, out)
     emit_process(layout, out, most_header_bytes)
     emit_control(layout, tables, out, digest)
     return out.text()
+
+
+def _emit_block(name: str, block: Block, tables: TableEmitter, out: Writer) -> None:
+    with out.block(f"INA_INLINE void {name}(state *const S, packet *const p)"):
+        out.line("(void)S;")
+        out.line("(void)p;")
+        tables.to.block(block)
+    out.line()
 
 
 def _emit_struct(layout: TypeLayout, out: Writer) -> None:
@@ -96,6 +105,9 @@ def _emit_types(layout: Layout, out: Writer) -> None:
                     out.line(f"{layout.types[header.type.name].c_name} {c_name};")
                 out.line(f"uint8_t {c_name}_valid;")
                 out.line(f"const uint8_t *{c_name}_wire; // its bytes in the packet, or NULL")
+                if name in layout.late_arrays:
+                    width = layout.late_arrays[name].array.width_bits
+                    out.line(f"const uint{width}_t *{c_name}_kept_in; // its values, or NULL")
     out.line()
 
 

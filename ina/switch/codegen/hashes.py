@@ -13,6 +13,7 @@ from ina.switch.ir.ranges import range_of
 from ina.switch.ir.stmt import Hash, HashInput
 
 if TYPE_CHECKING:
+    from ina.switch.codegen.layout import Layout
     from ina.switch.codegen.statements import Statements
 
 MAX_INPUT_BITS = 2048 * 8
@@ -94,47 +95,39 @@ def emit_csum16(to: Statements, inputs: tuple[HashInput, ...], name: str) -> Non
     to.out.line(f"const uint16_t {name} = ina_csum16_finish({name}_sum);")
 
 
-def emit_wire_csum16(to: Statements, checksum: Checksum, written: set[str], name: str) -> None:
-    """A header's checksum: words with a written field from the struct, the rest from the packet.
+def wire_csum16(layout: Layout, checksum: Checksum, written: set[str]) -> tuple[str, str]:
+    """A header's checksum as two sums: of ``written`` fields, and of the rest in wire order.
 
-    The caller has made sure (``reads_wire``) that the inputs lie as on the wire. The field that the
-    sum is kept in is not among them, so those words are never read.
+    The caller has made sure (``reads_wire``) that the inputs lie as on the wire. The second sum is
+    of the packet's own bytes, so that it is the same for all copies; a sum of 16-bit words does not
+    care for their byte order, if its result is swapped (RFC 1071, section 2 (B)).
     """
     header = checksum.target.header
-    wire = to.layout.wire(header)
-    refs = [item.value for item in checksum.inputs if isinstance(item.value, FieldRef)]
-    by_name = to.layout.program.headers[header].type.by_name
-    fields = [by_name[ref.field] for ref in refs]
-    covered: Counter[int] = Counter()
-    for field in fields:
-        covered.update(bit // 16 for bit in range(field.offset_bits, _end(field)))
-    own = {word for word, bits in covered.items() if bits < 16}  # words summed field by field
-    own.update(word for field in fields if field.name in written for word in _words(field))
-    while True:
-        more = {word for field in fields if own & _words(field) for word in _words(field)}
-        if more <= own:
-            break
-        own |= more
+    wire = layout.wire(header)
+    by_name = layout.program.headers[header].type.by_name
     terms = []
-    for ref, field in zip(refs, fields, strict=True):
-        if own & _words(field):
-            value = f"(uint64_t){to.layout.field_or_wire(ref)}"
-            shift = -_end(field) % 16
+    kept: Counter[int] = Counter()  # by 16-bit word: the bits that stand in the packet
+    for item in checksum.inputs:
+        assert isinstance(item.value, FieldRef)
+        field = by_name[item.value.field]
+        if field.name in written:
+            value, shift = f"(uint64_t){layout.field(item.value)}", -_end(field) % 16
             terms.append(f"({value} << {shift})" if shift else value)
-    words = sorted(set(covered) - own)
+            continue
+        for bit in range(field.offset_bits, _end(field)):
+            kept[bit // 16] |= 0x8000 >> bit % 16
+    loads = []
+    words = sorted(kept)
     while words:
         at = words.pop(0)
-        pair = bool(words) and words[0] == at + 1
-        if pair:
+        if words and words[0] == at + 1 and kept[at] == kept[at + 1] == 0xFFFF:
             words.pop(0)
-        terms.append(f"ina_load({wire} + {2 * at}, {4 if pair else 2})")
-    to.out.line(f"const uint16_t {name} = ina_csum16_finish({' + '.join(terms) or 0});")
+            loads.append(f"ina_load_raw({wire} + {2 * at}, 4)")
+            continue
+        mask = "" if kept[at] == 0xFFFF else f" & {kept[at] >> 8 | (kept[at] & 0xFF) << 8:#x}"
+        loads.append(f"(ina_load_raw({wire} + {2 * at}, 2){mask})")
+    return " + ".join(terms) or "0", f"ina_csum16_wire({' + '.join(loads) or '0'})"
 
 
 def _end(field: Field) -> int:
     return field.offset_bits + field.width_bits
-
-
-def _words(field: Field) -> set[int]:
-    """The 16-bit words of the header that the field lies in."""
-    return set(range(field.offset_bits // 16, (_end(field) - 1) // 16 + 1))

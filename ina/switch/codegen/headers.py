@@ -54,6 +54,9 @@ def reads_wire(program: Program, checksum: Checksum) -> bool:
     }
     if name in in_parser:
         return False
+    names = [item.value.field for item in checksum.inputs if isinstance(item.value, FieldRef)]
+    if len(names) != len(set(names)):
+        return False
     position = 0  # of the checksum's input, modulo 16 that of the wire
     for item in checksum.inputs:
         if not isinstance(item.value, FieldRef) or item.value.header != name:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from ina.switch.codegen.fusion import RegisterGroup, fuse
 from ina.switch.codegen.headers import created_headers, header_uses, in_place_fields
-from ina.switch.codegen.main_path import find_main_path
+from ina.switch.codegen.late import Late, late_fields
+from ina.switch.codegen.late_arrays import find_late_arrays
+from ina.switch.codegen.main_path import find_main_path, main_ingress
 from ina.switch.ir.data import Field, FieldArray, HeaderType, field_arrays
 from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
 from ina.switch.ir.program import Program
@@ -59,7 +61,15 @@ _KEYWORDS = frozenset(
 _RESERVED = frozenset(
     {"most_replicas", "data", "length", "offset", "truncate", "arrays", "mutex", "groups", "unused"}
 )
-_SUFFIXES = ("_valid", "_wire", "_next", "_memory", "_array", "_slot")  # made here from other names
+_SUFFIXES = (
+    "_valid",
+    "_wire",
+    "_next",
+    "_memory",
+    "_array",
+    "_slot",
+    "_kept_in",
+)  # made here from other names
 STANDARD = "standard_metadata"
 
 
@@ -147,6 +157,13 @@ class Layout:
                 self.types[header.type.name] = self._layout(
                     header.type.name, header.type, fields, True
                 )
+        self.main_ingress = main_ingress(program, self.main_path) if self.main_path else ()
+        self.late: Late = late_fields(self)
+        self.late_arrays = find_late_arrays(self)
+        self.element_names: dict[str, str] = {}
+        """In a loop over a late array, by header: the variable that holds its element."""
+        self.on_main = False
+        """Whether what is emitted now runs on the main path before its late fields are unpacked."""
         self.groups: list[RegisterGroup] = fuse(program, self.names)
         self.registers = {
             name: (group, member) for group in self.groups for name, member in group.members.items()
@@ -214,6 +231,10 @@ class Layout:
         """Where the header stood in the packet; else NULL, or zeros where fields are read."""
         return f"p->{self.names.get('header', name)}_wire"
 
+    def kept_in(self, header: str) -> str:
+        """Where the values of a late array are, host order; NULL: as they came, in the packet."""
+        return f"p->{self.names.get('header', header)}_kept_in"
+
     def wire_before(self, name: str) -> str:
         """What :meth:`wire` is before the header was extracted: fields read in place are 0."""
         in_place = self.in_place[self.program.headers[name].type.name]
@@ -230,22 +251,17 @@ class Layout:
 
     def field(self, ref: FieldRef) -> str:
         """The member of a field, or a load from the packet for one that is read in place."""
-        header_type = self.program.headers[ref.header].type
-        if ref.field in self.in_place.get(header_type.name, ()):
-            field = header_type.by_name[ref.field]
+        if self.stands_in_packet(ref):
+            field = self.program.headers[ref.header].type.by_name[ref.field]
             load = load_field(field, self.wire(ref.header))
             return f"(({container(field.width_bits)})({load}))"
         return f"{self.header(ref.header)}.{self.type_of(ref.header).members[ref.field]}"
 
-    def field_or_wire(self, ref: FieldRef) -> str:
-        """The field of an extracted header, from the packet's bytes if it was never unpacked."""
-        header_type = self.program.headers[ref.header].type
-        if ref.field in self.type_of(ref.header).members or ref.field in self.in_place.get(
-            header_type.name, ()
-        ):
-            return self.field(ref)
-        field = self.program.headers[ref.header].type.by_name[ref.field]
-        return f"({load_field(field, self.wire(ref.header))})"
+    def stands_in_packet(self, ref: FieldRef) -> bool:
+        """Whether the field is read from the packet's bytes, here and now."""
+        header = self.program.headers[ref.header]
+        late = self.on_main and (ref.header, ref.field) in self.late
+        return late or ref.field in self.in_place.get(header.type.name, ())
 
     def stack_member(self, ref: StackFieldRef) -> str:
         """The member of a field within an element of a stack."""
@@ -253,6 +269,8 @@ class Layout:
 
     def array_field(self, ref: ArrayFieldRef, counter: str) -> str:
         """Element ``counter`` of the array that starts at or before field ``ref.first``."""
+        if ref.header in self.element_names:
+            return self.element_names[ref.header]
         layout = self.type_of(ref.header)
         for array in layout.arrays:
             if array.first <= ref.first < array.first + array.count:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ina.switch.codegen.late_arrays import LateArray
 from ina.switch.codegen.layout import container
 from ina.switch.ir.expr import ArrayFieldRef, Expr, FieldRef, LocalRef, LValue, StackFieldRef
 from ina.switch.ir.stmt import Block, If, Loop, RegisterRead, RegisterRef, RegisterWrite
@@ -47,27 +48,63 @@ class LoopEmitter:
             locals_ = sorted(
                 {n for n in walk(loop.body) if isinstance(n, LocalRef)}, key=lambda n: n.name
             )
+            late = [
+                array
+                for array in self._to.layout.late_arrays.values()
+                if self._to.layout.on_main and any(array.holds(node) for node in walk(loop.body))
+            ]
             if guards:
                 with out.block(f"if ({' && '.join(guards)})"):
-                    self._loop(loop, locals_)
+                    self._loop(loop, locals_, late, id(loop))
                 rest = _without_registers(loop.body)
                 if rest:
                     self.skip_registers = True
                     with out.block("else"):
-                        self._loop(Loop(loop.count, rest), locals_)
+                        self._loop(Loop(loop.count, rest), locals_, late)
                     self.skip_registers = False
             else:
-                self._loop(loop, locals_)
+                self._loop(loop, locals_, late)
         self._pointers.clear()
         self._conditions.clear()
 
-    def _loop(self, loop: Loop, locals_: list[LocalRef]) -> None:
-        out = self._to.out
+    def _loop(
+        self, loop: Loop, locals_: list[LocalRef], late: list[LateArray], number: int = 0
+    ) -> None:
+        """``number``: the loop's in :attr:`LateArray.same_as`, where its registers are reached."""
+        out, layout = self._to.out, self._to.layout
         out.line("#pragma GCC ivdep")
         with out.block(f"for (size_t k = 0; k < {loop.count}; k++)"):
             for local in locals_:
                 out.line(f"{container(local.width_bits)} {local.name} = 0;")
+            for array in late:
+                bits, first = array.array.width_bits, array.array.first
+                at = layout.program.headers[array.header].type.fields[first].offset_bits // 8
+                name = layout.element_names[array.header] = f"element_{len(layout.element_names)}"
+                wire = f"{layout.wire(array.header)} + {at}"
+                out.line(f"uint{bits}_t {name} = ina_element_{bits}({wire}, k);")
+                out.line(f"(void){name};")
             self._to.block(loop.body)
+            kept = {array.header: self._kept(loop, array, number) for array in late}
+            for array in late:
+                own = f"{layout.header(array.header)}.{array.array.name}"
+                if kept[array.header] == own:
+                    out.line(f"{own}[k] = {layout.element_names[array.header]};")
+        layout.element_names.clear()
+        for array in late:
+            if kept[array.header]:
+                out.line(f"{layout.kept_in(array.header)} = {kept[array.header]};")
+
+    def _kept(self, loop: Loop, late: LateArray, number: int) -> str:
+        """Where the late array's values are after the loop; "": where they were before."""
+        if not any(late.holds(target) for target in targets(loop.body)):
+            return ""
+        registers = late.same_as.get(number)
+        if registers is not None:
+            group, _ = self._to.layout.registers[registers.name]
+            for (name, _), pointer in self._pointers.items():
+                if name == group.name:
+                    return f"{pointer}->{group.array_names[registers.array]}"
+        return f"{self._to.layout.header(late.header)}.{late.array.name}"
 
     def _invariant(self, expr: Expr, changed: set[LValue]) -> bool:
         for node in walk(expr):

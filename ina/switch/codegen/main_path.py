@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ina.switch.ir.expr import FieldRef
 from ina.switch.ir.program import Case, ParserState, Program
-from ina.switch.ir.stmt import Assign, Extract
+from ina.switch.ir.specialise import Facts, specialise
+from ina.switch.ir.stmt import Assign, Block, CopyHeader, Extract, SetValid
+from ina.switch.ir.walk import pipeline_parts, targets, walk
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,40 @@ def _is_plain(program: Program, state: ParserState) -> bool:
         )
         for stmt in state.body
     )
+
+
+def main_ingress(program: Program, path: MainPath) -> Block:
+    """Ingress without what packets of the main path never do."""
+    code = (
+        *(state.body for state in program.states.values()),
+        *pipeline_parts(program, program.ingress),
+    )
+    changed = {(t.header, t.field) for t in targets(code) if isinstance(t, FieldRef)}
+    remade: set[str] = set()  # headers whose validity ingress can change
+    for node in walk(code):
+        if isinstance(node, SetValid):
+            remade.add(node.header.name)
+        elif isinstance(node, CopyHeader):
+            remade.add(node.target.name)
+    valid = {
+        name: name in path.offsets_bytes
+        for name, header in program.headers.items()
+        if not header.metadata and not header.stack and name not in remade
+    }
+    fields: dict[tuple[str, str], int] = {}
+    for state, case in path.steps:
+        if case is None:
+            continue
+        for key, width, (value, mask) in zip(
+            state.keys, state.key_widths, case.values, strict=False
+        ):
+            whole = isinstance(key, FieldRef) and mask == (1 << width) - 1 == (
+                (1 << key.width_bits) - 1
+            )
+            if whole and isinstance(key, FieldRef) and key.header in path.offsets_bytes:
+                fields[key.header, key.field] = value
+    known = {place: value for place, value in fields.items() if place not in changed}
+    return specialise(program.ingress, Facts(valid, known))
 
 
 def _bits(program: Program, steps: Steps) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from ina.switch.codegen.deparser import emit_wire_sums
 from ina.switch.codegen.layout import Layout
 from ina.switch.codegen.writer import Writer
 from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
@@ -27,9 +28,11 @@ def emit_process(layout: Layout, out: Writer, most_header_bytes: int) -> None:
         out.line("state *const S = opaque;")
         out.line("size_t done = 0;")
         out.line("pthread_mutex_lock(&S->mutex);")
+        out.line("ina_room room = {SIZE_MAX, 0};")
         with out.block("for (; done < count; done++)"):
-            out.line("const size_t most = (size_t)in[done].length + INA_MOST_HEADER_BYTES;")
-            out.line("if (!ina_has_room(out, S->most_replicas, most)) break;")
+            with out.block("if (!ina_room_known(&room, out, in[done].length))"):
+                out.line("ina_room_measure(&room, out, S->most_replicas, INA_MOST_HEADER_BYTES);")
+                out.line("if (!ina_room_known(&room, out, in[done].length)) break;")
             out.line("if (done + INA_PREFETCH < count) ina_prefetch(in[done + INA_PREFETCH].data);")
             on_main = "" if layout.main_path is None else "if (!process_main(S, &in[done], out)) "
             out.line(f"{on_main}process_one(S, &in[done], out);")
@@ -46,8 +49,11 @@ def _packet_function(layout: Layout, out: Writer, *, main: bool) -> None:
     parameters = "state *const S, const ina_packet_in *const in, ina_output *const out"
     with out.block(f"{head}({parameters})"):
         _receive(layout, out, main=main)
-        out.line("ingress(S, p);")
+        out.line(f"{'ingress_main' if main else 'ingress'}(S, p);")
         _replicas(layout, out, "return true;" if main else "return;")
+        if main:
+            _unpack_late(layout, out)
+        sums = emit_wire_sums(layout, out)
         saved = _saved(layout)
         arrays = [path for path in saved if _is_stack_array(path)]
         for number, path in enumerate(saved):
@@ -62,10 +68,20 @@ def _packet_function(layout: Layout, out: Writer, *, main: bool) -> None:
                     for number, path in enumerate(saved):
                         if path in arrays:
                             _restore(out, path, number)
-            _send(layout, out, "deparse_main" if main else "deparse")
+            _send(layout, out, "deparse_main" if main else "deparse", sums)
         if main:
             out.line("return true;")
     out.line()
+
+
+def _unpack_late(layout: Layout, out: Writer) -> None:
+    """From here on the main path's fields are where those of other paths are."""
+    for header, field in sorted(layout.late):
+        ref = FieldRef(header, field, layout.program.headers[header].type.by_name[field].width_bits)
+        layout.on_main = True
+        value = layout.field(ref)
+        layout.on_main = False
+        out.line(f"{layout.field(ref)} = {value};")
 
 
 def _set(layout: Layout, out: Writer, field: str, value: str, width_bits: int) -> None:
@@ -134,7 +150,8 @@ def _receive(layout: Layout, out: Writer, *, main: bool) -> None:
             path = layout.header(name)
             out.line(f"if (!{layout.valid(name)}) memset(&{path}, 0, sizeof {path});")
     if any(checksum.verify for checksum in program.checksums):
-        out.line("const bool checksum_error = verify_checksums(p);")
+        verify = "verify_checksums_main" if main else "verify_checksums"
+        out.line(f"const bool checksum_error = {verify}(p);")
         out.line("(void)checksum_error;")
         _set(layout, out, "checksum_error", "checksum_error", 1)
 
@@ -206,7 +223,7 @@ def _read_fields(parts: list[Any]) -> set[FieldRef]:
     return {ref for ref, uses in refs.items() if uses > 0}
 
 
-def _send(layout: Layout, out: Writer, deparse: str) -> None:
+def _send(layout: Layout, out: Writer, deparse: str, sums: str) -> None:
     out.line("const uint32_t port = replicas[i].egress_port & (INA_MAX_PORTS - 1);")
     _set(layout, out, "egress_port", "port", 9)
     _set(layout, out, "egress_rid", "replicas[i].rid", 16)
@@ -220,7 +237,7 @@ def _send(layout: Layout, out: Writer, deparse: str) -> None:
     out.line(f"{spec} = 0;")
     out.line("egress(S, p);")
     out.line(f"if ({spec} == INA_DROP_PORT) continue;")
-    out.line("update_checksums(p);")
+    out.line(f"update_checksums(p{sums});")
     out.line("uint8_t *const to = out->arena + out->arena_used;")
     out.line(f"const uint32_t length = {deparse}(p, to);")
     out.line("out->arena_used += length;")

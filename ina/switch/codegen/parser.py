@@ -62,7 +62,7 @@ class _ParserEmitter:
     def emit_main(self, path: MainPath) -> None:
         """``parse_main``: the main path without a branch but those that leave it."""
         out = self._out
-        self._on_main = True
+        self._on_main = self._layout.on_main = True
         out.line("/* The path that takes the most bytes; false if the packet goes another way. */")
         with out.block("INA_INLINE bool parse_main(packet *const p)"):
             out.line(f"if (INA_UNLIKELY(p->length < {path.size_bytes})) return false;")
@@ -79,7 +79,7 @@ class _ParserEmitter:
             out.line("p->offset = (uint32_t)(cursor - p->data);")
             out.line("return true;")
         out.line()
-        self._on_main = False
+        self._on_main = self._layout.on_main = False
 
     def _stay(self, state: ParserState, taken: Case) -> None:
         """Leave the main path unless ``taken`` is the first case that matches."""
@@ -190,13 +190,23 @@ class _ParserEmitter:
                 self._need(header_type.width_bits)
             out.line("const uint8_t *const at = cursor;")
             out.line("(void)at;")
-            emit_load(self._layout.types[header_type.name], header, out)
+            late = self._late(stmt.name) if self._on_main else set()
+            if self._on_main and stmt.name in self._layout.late_arrays:
+                out.line(f"{self._layout.kept_in(stmt.name)} = NULL;")
+            emit_load(self._layout.types[header_type.name], header, out, late)
             out.line(f"{valid} = 1;")
             if not stmt.stack and not self._program.headers[stmt.name].stack:
                 out.line(f"{self._layout.wire(stmt.name)} = at;")
             if stmt.stack:
                 out.line(f"{name}_next++;")
             out.line(f"cursor += {size};")
+
+    def _late(self, header: str) -> set[str]:
+        fields = {field for name, field in self._layout.late if name == header}
+        if header in self._layout.late_arrays:
+            first = self._layout.late_arrays[header].array.first
+            fields.add(self._program.headers[header].type.fields[first].name)
+        return fields
 
     def _transitions(self, state: ParserState) -> None:
         out = self._out
@@ -249,19 +259,23 @@ class _ParserEmitter:
         return f"goto {self._labels[name]};" if name is not None else "goto done;"
 
 
-def emit_load(layout: TypeLayout, header: str, out: Writer) -> None:
-    """All fields of a header at ``at`` into the struct."""
+def emit_load(layout: TypeLayout, header: str, out: Writer, late: set[str]) -> None:
+    """The fields of a header at ``at`` into the struct, but for late ones.
+
+    A late array is named by its first field.
+    """
     header_type: HeaderType = layout.type
     in_array: set[int] = set()
     for array in layout.arrays:
         first = header_type.fields[array.first]
-        out.line(
-            f"ina_load_array_{array.width_bits}({header}.{array.name}, "
-            f"at + {first.offset_bits // 8}, {array.count});"
-        )
+        if first.name not in late:
+            out.line(
+                f"ina_load_array_{array.width_bits}({header}.{array.name}, "
+                f"at + {first.offset_bits // 8}, {array.count});"
+            )
         in_array.update(range(array.first, array.first + array.count))
     for number, field in enumerate(header_type.fields):
-        if number not in in_array and field.name in layout.members:
+        if number not in in_array and field.name in layout.members and field.name not in late:
             member = layout.members[field.name]
             value = load_field(field, "at")
             out.line(f"{header}.{member} = {_cast(field)}({value});")

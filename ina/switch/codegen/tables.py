@@ -30,12 +30,14 @@ class Part:
     field_word: int
     word: int
     shift: int
+    swapped_bytes: int = 0
+    """Whole bytes kept in wire order (the first lowest), so that they load as they stand; 0: no."""
 
 
 class TableLayout:
     """How a table's key is packed: fields share words where they fit, ranges stand alone."""
 
-    def __init__(self, table: Table, c_name: str) -> None:
+    def __init__(self, table: Table, c_name: str, layout: Layout) -> None:
         self.table = table
         self.c_name = c_name
         self.parts: list[Part] = []
@@ -47,7 +49,8 @@ class TableLayout:
                 alone = key.kind is MatchKind.RANGE
                 if alone or used + bits > 64:
                     word, used = word + 1, 0
-                self.parts.append(Part(number, field_word, word, used))
+                swapped = 0 if alone else _wire_bytes(layout, key.value)
+                self.parts.append(Part(number, field_word, word, used, swapped))
                 used = 64 if alone else used + bits
                 if alone:
                     self.range_words |= 1 << word
@@ -78,6 +81,18 @@ class TableLayout:
         return self.table.max_size
 
 
+def _wire_bytes(layout: Layout, value: Expr) -> int:
+    """Bytes of a key that is one field of whole bytes of a header; else 0."""
+    if not isinstance(value, FieldRef) or value.signed or value.width_bits > 64:
+        return 0
+    header = layout.program.headers[value.header]
+    if header.metadata:
+        return 0
+    field = header.type.by_name[value.field]
+    whole = field.offset_bits % 8 == 0 and field.width_bits % 8 == 0
+    return field.width_bits // 8 if whole else 0
+
+
 def param_offsets(action: Action) -> tuple[int, ...]:
     """Where each parameter's words begin."""
     offsets, at = [], 0
@@ -95,7 +110,7 @@ class TableEmitter:
         self._out = out
         self.to = Statements(layout, out, self.apply)
         self.tables = {
-            table.name: TableLayout(table, layout.names.get("state", table.name))
+            table.name: TableLayout(table, layout.names.get("state", table.name), layout)
             for table in layout.program.tables
         }
 
@@ -122,11 +137,10 @@ class TableEmitter:
                 + ", ".join(f"{key.name} ({key.kind.value})" for key in table.keys)
             )
             words: list[list[str]] = [[] for _ in range(info.key_words)]
-            for part in info.parts:
-                code = self._key(
-                    table.keys[part.field].value, part, table.keys[part.field].width_bits
-                )
-                words[part.word].append(f"{code} << {part.shift}" if part.shift else code)
+            for run in self._runs(info):
+                code = self._raw(info, run) if run[0].swapped_bytes else self._key_part(info, *run)
+                shift = run[0].shift
+                words[run[0].word].append(f"{code} << {shift}" if shift else code)
             if words:
                 values = ", ".join(" | ".join(terms) for terms in words)
                 out.line(f"const uint64_t key[{info.key_words}] = {{{values}}};")
@@ -177,8 +191,54 @@ class TableEmitter:
                         out.line("break;")
             out.line("default: break;")
 
-    def _key(self, value: Expr, part: Part, width_bits: int) -> str:
+    def _runs(self, info: TableLayout) -> list[list[Part]]:
+        """The parts, those together that lie one behind the other in the packet and in a word."""
+        runs: list[list[Part]] = []
+        for part in info.parts:
+            last = runs[-1][-1] if runs else part
+            if runs and self._follows(info, last, part):
+                runs[-1].append(part)
+            else:
+                runs.append([part])
+        return runs
+
+    def _follows(self, info: TableLayout, last: Part, part: Part) -> bool:
+        a, b = info.table.keys[last.field].value, info.table.keys[part.field].value
+        if not (last.swapped_bytes and part.swapped_bytes and last.word == part.word):
+            return False
+        assert isinstance(a, FieldRef)
+        assert isinstance(b, FieldRef)
+        by_name = self._layout.program.headers[a.header].type.by_name
+        return (
+            a.header == b.header
+            and self._layout.stands_in_packet(a)
+            and self._layout.stands_in_packet(b)
+            and by_name[a.field].offset_bits + a.width_bits == by_name[b.field].offset_bits
+        )
+
+    def _raw(self, info: TableLayout, run: list[Part]) -> str:
+        """Neighbouring fields in wire order; those of an invalid header are 0."""
+        ref = info.table.keys[run[0].field].value
+        assert isinstance(ref, FieldRef)
+        valid = self._layout.valid(ref.header)
+        size = sum(part.swapped_bytes for part in run)
+        if not self._layout.stands_in_packet(ref):
+            return f"({valid} ? ina_reverse({self._layout.field(ref)}, {size}) : 0)"
+        header_type = self._layout.program.headers[ref.header].type
+        first = header_type.by_name[ref.field].offset_bits // 8
+        at = f"{self._layout.wire(ref.header)} + {first}"
+        if size in (1, 2, 4, 8):
+            load = f"ina_load_raw({at}, {size})"
+        elif first + 8 <= header_type.width_bits // 8:
+            load = f"(ina_load_raw({at}, 8) & INA_MASK({8 * size}))"
+        else:
+            load = f"ina_reverse(ina_load({at}, {size}), {size})"
+        return f"({valid} ? {load} : 0)"
+
+    def _key_part(self, info: TableLayout, part: Part) -> str:
         """One word of a key field; a field of an invalid header is 0."""
+        value = info.table.keys[part.field].value
+        width_bits = info.table.keys[part.field].width_bits
         code = self.to.expr.exact(value, max(64, 128 if width_bits > 64 else 64))
         if width_bits > 64:
             code = f"(uint64_t)({code} >> 64)" if part.field_word else f"(uint64_t){code}"

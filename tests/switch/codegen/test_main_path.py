@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
+
+import numpy as np
 import pytest
 
+from ina.bench.pipeline import Batch, install
+from ina.p4 import compiled
 from ina.switch.pipeline import Pipeline
 from tests.switch.codegen.conftest import Load
 
@@ -48,3 +54,54 @@ def test_copies_start_from_what_ingress_left(load: Load) -> None:
         f"ba040001abc2{5 + rid:06x}07" for rid in (1, 2, 4)
     ]
     assert sent(pipeline, "aa04 01f0 00ff 99") == ["ba0401f0ff0099"] * 3
+
+
+def test_main_path_and_general_path_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pool program with and without a main path: same packets, counters and registers."""
+    from ina.switch.codegen import layout
+
+    workers = 4
+    build = compiled(64).bmv2_json
+    fast = Pipeline.load(build, cache_dir=tmp_path / "fast")
+    monkeypatch.setattr(layout, "find_main_path", lambda program: None)
+    plain = Pipeline.load(build, cache_dir=tmp_path / "plain")
+    assert fast.c_source is not None
+    assert plain.c_source is not None
+    assert "ingress_main" in fast.c_source.read_text()
+    assert "ingress_main" not in plain.c_source.read_text()
+    frames = mixed_frames(4000, workers)
+    try:
+        for pipeline in (fast, plain):
+            install(pipeline, workers)
+        for start in range(0, len(frames), 100):
+            some = frames[start : start + 100]
+            assert fast.process_batch(some) == plain.process_batch(some), f"from frame {start}"
+        for register in fast.program.registers:
+            for index in range(8):
+                got = fast.register(register.name, index)
+                assert got == plain.register(register.name, index), (register.name, index)
+        for counter in fast.program.counters:
+            got, want = (p.counter(counter.name, 0) for p in (fast, plain))
+            assert got == want, counter.name
+    finally:
+        fast.close()
+        plain.close()
+
+
+def mixed_frames(count: int, workers: int) -> list[tuple[int, bytes]]:
+    """Contributions in any order, repeated, stale, without values, damaged, cut, and other."""
+    rng = random.Random(3)
+    batch = Batch(64, workers, np.random.default_rng(3))
+    frames = []
+    for number in range(count):
+        if number % 50 == 0:
+            batch.set_round(rng.choice([number // 50, max(number // 50 - 1, 0)]))
+        worker = rng.randrange(workers)
+        frame = bytearray(batch.frames[rng.randrange(8), worker].tobytes())
+        if rng.random() < 0.2:
+            for _ in range(rng.randrange(1, 4)):
+                frame[rng.randrange(66)] = rng.randrange(256)
+        if rng.random() < 0.1:
+            frame = frame[: rng.randrange(len(frame) + 1)]
+        frames.append((worker + 1, bytes(frame)))
+    return frames

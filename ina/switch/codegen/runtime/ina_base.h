@@ -59,6 +59,21 @@ INA_INLINE uint64_t ina_load(const uint8_t *from, size_t n) {
     return value;
 }
 
+/* The same bytes unswapped: the first is the lowest. n is 1, 2, 4 or 8. */
+INA_INLINE uint64_t ina_load_raw(const uint8_t *from, size_t n) {
+    uint64_t value = 0;
+    memcpy(&value, from, n); /* little-endian hosts only, as all of this */
+    return value;
+}
+
+/* The low n bytes in reverse order; what is above them must be 0. */
+INA_INLINE uint64_t ina_reverse(uint64_t value, size_t n) {
+    if (n == 1) return value;
+    if (n == 2) return __builtin_bswap16((uint16_t)value);
+    if (n == 4) return __builtin_bswap32((uint32_t)value);
+    return __builtin_bswap64(value) >> 8 * (8 - n);
+}
+
 /* Writes the low n <= 8 bytes of value, network byte order. */
 INA_INLINE void ina_store(uint8_t *to, size_t n, uint64_t value) {
     if (n == 8) {
@@ -96,6 +111,9 @@ INA_INLINE void ina_store_bits(uint8_t *to, size_t first_bit, size_t width, ina_
                                           const uint8_t *restrict from, size_t count) {            \
         const ina_wire_##bits *const wire = (const ina_wire_##bits *)from;                         \
         for (size_t i = 0; i < count; i++) to[i] = swap(wire[i]);                                  \
+    }                                                                                              \
+    INA_INLINE uint##bits##_t ina_element_##bits(const uint8_t *from, size_t at) {                   \
+        return swap(((const ina_wire_##bits *)from)[at]);                                          \
     }                                                                                              \
     INA_INLINE void ina_store_array_##bits(uint8_t *restrict to,                                   \
                                            const uint##bits##_t *restrict from, size_t count) {    \

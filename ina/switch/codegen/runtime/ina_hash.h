@@ -27,6 +27,11 @@ INA_INLINE uint16_t ina_csum16_finish(uint64_t sum) {
     return (uint16_t)~((upper + (upper << 16 | upper >> 16)) >> 16);
 }
 
+/* The folded sum of words that were loaded as they stood in the packet, in host order. */
+INA_INLINE uint64_t ina_csum16_wire(uint64_t sum) {
+    return __builtin_bswap16((uint16_t)~ina_csum16_finish(sum));
+}
+
 static inline uint64_t ina_hash_csum16(const ina_bits *in) {
     uint64_t sum = 0;
     const size_t length = (in->bits + 7) / 8;

@@ -24,10 +24,23 @@ typedef struct {
     uint32_t count;
 } ina_group;
 
-/* Room for the copies of one packet: every copy has its own place in the arena. */
-INA_INLINE bool ina_has_room(const ina_output *out, size_t copies, size_t bytes_each) {
-    return out->capacity - out->count >= copies &&
-           out->arena_bytes - out->arena_used >= copies * bytes_each;
+/* Room for the copies of one packet: every copy has its own place in the arena. What was measured
+ * stays true until a packet has left, so that packets that are absorbed pay two comparisons. */
+typedef struct {
+    size_t count;  /* out->count when it was measured; SIZE_MAX: never */
+    size_t length; /* packets shorter than this fit, bytes */
+} ina_room;
+
+INA_INLINE bool ina_room_known(const ina_room *room, const ina_output *out, size_t length) {
+    return INA_LIKELY(room->count == out->count && length < room->length);
+}
+
+static inline void ina_room_measure(ina_room *room, const ina_output *out, size_t copies,
+                                    size_t header_bytes) {
+    const size_t each = (out->arena_bytes - out->arena_used) / copies;
+    const bool fits = out->capacity - out->count >= copies && each >= header_bytes;
+    room->count = out->count;
+    room->length = fits ? each - header_bytes + 1 : 0;
 }
 
 /* Packets ahead to fetch into the cache. */

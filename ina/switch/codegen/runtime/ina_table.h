@@ -42,7 +42,7 @@ typedef struct {
     uint8_t *slots; /* capacity + 1: the last one is the default entry */
     size_t slot_bytes;
     uint32_t count, free_head;
-    uint32_t *index; /* exact, lpm: position + 1, 0 is empty */
+    uint32_t *index; /* exact, lpm: (position + 1) * slot_bytes, 0 is empty */
     uint32_t index_mask;
     uint32_t *order; /* scan: positions, best first */
     ina_prefix *prefixes;
@@ -83,16 +83,16 @@ INA_INLINE bool ina_key_equal(const uint64_t *a, const uint64_t *b, uint32_t key
     return difference == 0;
 }
 
-/* Position of the exact key, or -1. LPM entries also compare their prefix length. */
-INA_INLINE int64_t ina_find(const ina_table *table, uint32_t kind, uint32_t key_words,
-                            size_t slot_bytes, const uint64_t *key, int32_t prefix) {
+/* The entry of the exact key, or NULL. LPM entries also compare their prefix length. */
+INA_INLINE ina_slot *ina_find(const ina_table *table, uint32_t kind, uint32_t key_words,
+                              size_t slot_bytes, const uint64_t *key, int32_t prefix) {
     for (uint32_t at = ina_key_hash(key, key_words) + (uint32_t)prefix;; at++) {
-        const uint32_t position = table->index[at & table->index_mask];
-        if (position == 0) return -1;
-        const ina_slot *slot = ina_slot_at(table, slot_bytes, position - 1);
+        const uint32_t offset = table->index[at & table->index_mask];
+        if (offset == 0) return NULL;
+        ina_slot *slot = (ina_slot *)(table->slots - slot_bytes + offset);
         if (ina_key_equal(slot->words, key, key_words) &&
             (kind != INA_LPM || slot->priority == prefix))
-            return position - 1;
+            return slot;
     }
 }
 
@@ -114,29 +114,26 @@ INA_INLINE ina_slot *ina_lookup(const ina_table *table, uint32_t kind, uint32_t 
                                 uint32_t param_words, uint32_t capacity, uint64_t range_words,
                                 const uint64_t *key, bool *hit) {
     const size_t slot_bytes = ina_slot_bytes(kind, key_words, param_words);
-    int64_t found = -1;
+    ina_slot *found = NULL;
     if (key_words == 0) {
-        found = -1; /* a table without a key runs its default action */
+        found = NULL; /* a table without a key runs its default action */
     } else if (kind == INA_EXACT) {
         found = ina_find(table, kind, key_words, slot_bytes, key, 0);
     } else if (kind == INA_LPM) {
-        for (uint32_t i = 0; i < table->prefix_count && found < 0; i++) {
+        for (uint32_t i = 0; i < table->prefix_count && !found; i++) {
             uint64_t masked[key_words ? key_words : 1];
             for (uint32_t w = 0; w < key_words; w++)
                 masked[w] = key[w] & table->prefixes[i].mask[w];
             found = ina_find(table, kind, key_words, slot_bytes, masked, table->prefixes[i].prefix);
         }
     } else {
-        for (uint32_t i = 0; i < table->count; i++) {
-            if (ina_slot_matches(ina_slot_at(table, slot_bytes, table->order[i]), key, key_words,
-                                 range_words)) {
-                found = table->order[i];
-                break;
-            }
+        for (uint32_t i = 0; i < table->count && !found; i++) {
+            ina_slot *const slot = ina_slot_at(table, slot_bytes, table->order[i]);
+            if (ina_slot_matches(slot, key, key_words, range_words)) found = slot;
         }
     }
-    *hit = found >= 0;
-    return ina_slot_at(table, slot_bytes, found >= 0 ? (uint32_t)found : capacity);
+    *hit = found != NULL;
+    return found ? found : ina_slot_at(table, slot_bytes, capacity);
 }
 
 #include "ina_table_control.h"

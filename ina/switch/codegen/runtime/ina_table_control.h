@@ -15,6 +15,7 @@ static inline int ina_table_create(ina_table *table, const ina_table_spec *spec)
     else
         table->index = calloc(room, sizeof *table->index);
     if (!table->slots || !(table->order || table->index)) return -1;
+    if ((uint64_t)spec->capacity * table->slot_bytes > UINT32_MAX) return -1; /* of the index */
     for (uint32_t i = 0; i < spec->capacity; i++)
         ina_slot_at(table, table->slot_bytes, i)->next_free = i + 2 <= spec->capacity ? i + 2 : 0;
     table->free_head = 1;
@@ -41,11 +42,16 @@ INA_INLINE uint64_t *ina_slot_mask(const ina_table *table, ina_slot *slot) {
     return slot->words + table->spec->key_words;
 }
 
+/* What the index says of a position. */
+INA_INLINE uint32_t ina_index_entry(const ina_table *table, uint32_t position) {
+    return (uint32_t)((position + 1) * table->slot_bytes);
+}
+
 static inline void ina_index_put(ina_table *table, uint32_t position, int32_t prefix) {
     const ina_slot *slot = ina_slot_at(table, table->slot_bytes, position);
     uint32_t at = ina_key_hash(slot->words, table->spec->key_words) + (uint32_t)prefix;
     while (table->index[at & table->index_mask]) at++;
-    table->index[at & table->index_mask] = position + 1;
+    table->index[at & table->index_mask] = ina_index_entry(table, position);
 }
 
 static inline uint32_t ina_index_home(const ina_table *table, uint32_t position) {
@@ -59,9 +65,9 @@ static inline uint32_t ina_index_home(const ina_table *table, uint32_t position)
 static inline void ina_index_remove(ina_table *table, uint32_t position) {
     const uint32_t mask = table->index_mask;
     uint32_t hole = ina_index_home(table, position);
-    while (table->index[hole] != position + 1) hole = (hole + 1) & mask;
+    while (table->index[hole] != ina_index_entry(table, position)) hole = (hole + 1) & mask;
     for (uint32_t at = (hole + 1) & mask; table->index[at]; at = (at + 1) & mask) {
-        const uint32_t home = ina_index_home(table, table->index[at] - 1);
+        const uint32_t home = ina_index_home(table, (uint32_t)(table->index[at] / table->slot_bytes - 1));
         if (((at - home) & mask) >= ((at - hole) & mask)) {
             table->index[hole] = table->index[at];
             hole = at;
@@ -125,7 +131,7 @@ static inline int64_t ina_table_insert(ina_table *table, const uint64_t *words, 
     if (spec->key_words == 0) return INA_INVALID;
     if (spec->kind == INA_SCAN ? ina_scan_has(table, words, priority)
                                : ina_find(table, spec->kind, spec->key_words, table->slot_bytes,
-                                          words, spec->kind == INA_LPM ? priority : 0) >= 0)
+                                          words, spec->kind == INA_LPM ? priority : 0) != NULL)
         return INA_EXISTS;
     if (table->free_head == 0) return INA_FULL;
     const uint32_t position = table->free_head - 1;
