@@ -74,11 +74,36 @@ def nodes(node: Any) -> Iterator[dict[str, Any]]:
         yield from nodes(child)
 
 
-def stale_joins(program: dict[str, Any]) -> None:
-    """ACCESS_STALE (5) becomes ACCESS_JOIN (2)."""
-    for node in nodes(action(program, "slots.stale")):
-        if node.get("type") == "hexstr":
-            node["value"] = "0x02"
+def stale_takes(program: dict[str, Any]) -> None:
+    """Any other sequence number begins a round: newer or older."""
+    for node in nodes(action(program, "slots.enter_round")):
+        if node.get("op") == "<":
+            node["op"] = "!="
+            node["right"] = {"type": "hexstr", "value": "0x00"}
+
+
+def never_complete(program: dict[str, Any]) -> None:
+    """What is missing is taken for what is there."""
+    for node in nodes(action(program, "contribution.compare_full")):
+        if node.get("op") == "^":
+            node["op"] = "&"
+
+
+def least_exponent(program: dict[str, Any]) -> None:
+    """The slot keeps the minimum."""
+    for node in nodes(action(program, "contribution.next_exponent_join")):
+        if node.get("op") == ">":
+            node["op"] = "<"
+
+
+def swap_first_values(program: dict[str, Any]) -> None:
+    """The first packet of a round leaves values 0 and 1 in the registers of each other."""
+    other = {"v0": "v1", "v1": "v0"}
+    for node in nodes(action(program, "accumulate.take_values")):
+        if node.get("type") == "field":
+            header, name = node["value"]
+            if header == "values" and name in other:
+                node["value"] = [header, other[name]]
 
 
 def swap_exponents(program: dict[str, Any]) -> None:
@@ -93,7 +118,7 @@ def swap_exponents(program: dict[str, Any]) -> None:
 
 def forget_worker_1(program: dict[str, Any]) -> None:
     """The bitmap is OR-ed with the worker's bit, unless it is that of worker 1."""
-    for node in nodes(action(program, "contribution.bitmap_join")):
+    for node in nodes(action(program, "slots.enter_round")):
         if node.get("op") == "|":
             mask = {"type": "hexstr", "value": "0xfffffffd"}
             operation = {"op": "&", "left": node["right"], "right": mask}
@@ -105,10 +130,45 @@ MUTANTS = (
     Mutant(
         "no-tag-check",
         "shared/slots.p4",
-        "RUN_BY_AGE(decide, meta.age, take, join, stale)",
-        "RUN_BY_AGE(decide, meta.age, take, join, join)",
-        stale_joins,
+        "} else if (NOT_OLDER(hdr.ina.seq, value.seq)) {",
+        "} else {",
+        stale_takes,
         "takeover/stale-1",
+    ),
+    Mutant(
+        "bitmap-forgets-worker-1",
+        "shared/slots.p4",
+        "value.bitmap = value.bitmap | meta.worker_bit;",
+        "value.bitmap = value.bitmap | (meta.worker_bit & 0xFFFFFFFD);",
+        forget_worker_1,
+        "completion/order-012",
+    ),
+    Mutant(
+        "never-complete",
+        "shared/contribution.p4",
+        "meta.missing = meta.bitmap ^ meta.full_bitmap;",
+        "meta.missing = meta.bitmap & meta.full_bitmap;",
+        never_complete,
+        "completion/order-012",
+    ),
+    Mutant(
+        "least-exponent",
+        "shared/contribution.p4",
+        "if (hdr.ina.next_exponent > value)",
+        "if (hdr.ina.next_exponent < value)",
+        least_exponent,
+        "exponent/maximum-3-200-7",
+    ),
+    Mutant(
+        "values-0-and-1-swapped",
+        "shared/accumulate.p4",
+        "    apply {\n",
+        "    apply {\n"
+        "        bit<32> swapped = hdr.values.v0;\n"
+        "        hdr.values.v0 = hdr.values.v1;\n"
+        "        hdr.values.v1 = swapped;\n",
+        swap_first_values,
+        "completion/order-012",
     ),
     Mutant(
         "exponents-swapped",
@@ -118,13 +178,5 @@ MUTANTS = (
         "hdr.ina.exponent = hdr.ina.next_exponent; hdr.ina.next_exponent = swapped;",
         swap_exponents,
         "exponent/maximum-3-200-7",
-    ),
-    Mutant(
-        "bitmap-forgets-worker-1",
-        "shared/contribution.p4",
-        "value = value | meta.worker_bit;)",
-        "value = value | (meta.worker_bit & 0xFFFFFFFD);)",
-        forget_worker_1,
-        "completion/order-012",
     ),
 )

@@ -1,4 +1,4 @@
-"""Three bugs in the P4 program: the conformance cases must notice each, on every data plane."""
+"""Bugs in the P4 program: the conformance cases must notice each, on every data plane."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from ina.p4 import compiled, names
 def test_info_lists_what_the_control_plane_can_address(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["p4", "info", "--values", "64"]) == 0
     text = capsys.readouterr().out
-    for expected in (names.JOBS, names.ADMIT_JOB, names.DROPS, "slot_bitmap", "value_63"):
+    for expected in (names.JOBS, names.ADMIT_JOB, names.DROPS, "slot_round_bitmap", "value_63"):
         assert expected in text
     assert "value_12 " not in text  # the values' registers are one line
 

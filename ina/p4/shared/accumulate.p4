@@ -1,8 +1,8 @@
-// Accumulate: the values, one register each (on Tofino two to a register pair).
+// Accumulate: the values, one register each (on Tofino two to a register).
 //
-// The first packet of a round overwrites, the others add, a repeated one reads the finished sum. The
-// packet carries away what the register then holds. Sums wrap modulo 2^32, as int32 does; for floats
-// the hosts scale so that they cannot.
+// The first packet of a round overwrites, the others add, a repeated one reads the sum. The packet
+// carries away what the register then holds. Sums wrap modulo 2^32, as int32 does; for floats the
+// hosts scale so that they cannot.
 //
 // A round that begins without values begins at 0: what an earlier round or another job has left in the
 // registers must not come out, should a later packet of the round ask for values.
@@ -10,29 +10,23 @@
 #ifndef INA_ACCUMULATE_P4
 #define INA_ACCUMULATE_P4
 
-#define VALUE_STATE(i, ...) STATE(bit<32>, value_##i, SLOTS_TOTAL)
-
 // The three bodies: `operand` is the packet's value, `value` the register, `rv` what goes out.
-#define TAKE_VALUE(operand) value = operand; rv = value;
-#define JOIN_VALUE(operand) value = value + operand; rv = value;
-#define READ_VALUE(operand) rv = value;
+#define TAKE_VALUE(value, rv, operand) value = operand; rv = value;
+#define JOIN_VALUE(value, rv, operand) value = value + operand; rv = value;
+#define READ_VALUE(value, rv, operand) rv = value;
 
 control Accumulate(inout headers_t hdr, inout ina_metadata_t meta) {
-    REPEAT(VALUE_STATE)
+    VALUES_STATE(SLOTS_TOTAL)
 
     VALUES_ACTION(take_values, TAKE_VALUE)
     VALUES_ACTION(join_values, JOIN_VALUE)
     VALUES_ACTION(read_values, READ_VALUE)
     CLEAR_VALUES_ACTION(clear_values)
 
-    BY_ACCESS_VALUES(touch_values, meta.access, take_values, join_values, read_values)
+    BY_ACCESS_VALUES(touch_values, take_values, join_values, read_values)
 
     apply {
-        if (hdr.values.isValid()) {
-            RUN_BY_ACCESS_VALUES(touch_values, meta.access, take_values, join_values, read_values)
-        } else if (meta.access == ACCESS_TAKE) {
-            clear_values();
-        }
+        RUN_BY_ACCESS_VALUES(touch_values, take_values, join_values, read_values, clear_values)
     }
 }
 

@@ -13,20 +13,24 @@
 #define SLOTS_TOTAL 8192
 #endif
 
+// Width of a slot's index; Tofino adds 16 bits where it would need a whole 32-bit container.
+#ifndef SLOT_INDEX_BITS
+#define SLOT_INDEX_BITS 32
+#endif
+
 // Jobs that may be admitted at one time; also the length of the per-job counters.
 #define JOBS_TOTAL 256
 // A job has at most 32 workers (INA_MAX_WORKERS); the pool of members is shared by all jobs.
 #define MEMBERS_TOTAL 4096
 
-// What this packet does to its slot. Slots and Contribution decide it, Accumulate and Distribute
+// What this packet does to its slot. Admission and Contribution decide it, Accumulate and Distribute
 // act on it.
 typedef bit<8> access_t;
-const access_t ACCESS_REFUSED = 0;   // nothing: not admitted; drop_reason says why
-const access_t ACCESS_TAKE = 1;      // newer than the owner: overwrite
-const access_t ACCESS_JOIN = 2;      // first contribution of this worker to the owner's round: add
-const access_t ACCESS_READ = 3;      // repeated, and the sum is complete: read it out again
-const access_t ACCESS_DUPLICATE = 4; // repeated, and the sum is not complete: nothing
-const access_t ACCESS_STALE = 5;     // older than the owner: nothing
+const access_t ACCESS_REFUSED = 0; // nothing: not admitted; drop_reason says why
+const access_t ACCESS_TAKE = 1;    // newer than the owner: overwrite
+const access_t ACCESS_JOIN = 2;    // first contribution of this worker to the owner's round: add
+const access_t ACCESS_READ = 3;    // repeated: read out; a finished sum goes back to its sender
+const access_t ACCESS_STALE = 4;   // older than the owner: nothing. Admitted packets start with it
 
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<8> IP_PROTOCOL_UDP = 17;

@@ -1,4 +1,4 @@
-// Contribution: who is in the sum already, and what the packets of a round say besides their values.
+// Contribution: what a packet does to the sum, and what the packets of a round say besides their values.
 
 #ifndef INA_CONTRIBUTION_P4
 #define INA_CONTRIBUTION_P4
@@ -7,17 +7,8 @@
 #define STICKY_FLAGS (INA_FLAG_ECN | INA_FLAG_OVERFLOW | INA_FLAG_NON_FINITE)
 
 control Contribution(inout headers_t hdr, inout ina_metadata_t meta) {
-    STATE(bit<32>, slot_bitmap, SLOTS_TOTAL)
     STATE(bit<8>, slot_next_exponent, SLOTS_TOTAL)
     STATE(bit<8>, slot_flags, SLOTS_TOTAL)
-
-    // meta.bitmap: who was in the sum before this packet.
-    STATE_ACTION(bit<32>, slot_bitmap, bitmap_take, meta.bitmap,
-        rv = 0;
-        value = meta.worker_bit;)
-    STATE_ACTION(bit<32>, slot_bitmap, bitmap_join, meta.bitmap,
-        rv = value;
-        value = value | meta.worker_bit;)
 
     STATE_ACTION(bit<8>, slot_next_exponent, next_exponent_take, hdr.ina.next_exponent,
         value = hdr.ina.next_exponent;
@@ -37,21 +28,19 @@ control Contribution(inout headers_t hdr, inout ina_metadata_t meta) {
     STATE_ACTION(bit<8>, slot_flags, flags_read, meta.flags,
         rv = value;)
 
-    action compare_bitmap() {
-        meta.repeated = meta.bitmap & meta.worker_bit;
-        meta.bitmap = meta.bitmap | meta.worker_bit;
-    }
-    action compare_full() { meta.missing = meta.bitmap ^ meta.full_bitmap; }
+    action take() { meta.access = ACCESS_TAKE; }
+    action join() { meta.access = ACCESS_JOIN; }
     action read() { meta.access = ACCESS_READ; }
-    action duplicate() { meta.access = ACCESS_DUPLICATE; }
+
+    action compare_full() { meta.missing = meta.bitmap ^ meta.full_bitmap; }
 
     // Sticky flags of this packet. A mark that a queue on the way left in the IP header counts too.
     action own_flags() { meta.flags = hdr.ina.flags & STICKY_FLAGS; }
     action own_flags_marked() { meta.flags = (hdr.ina.flags & STICKY_FLAGS) | INA_FLAG_ECN; }
 
-    BY_ACCESS_2(touch_bitmap, meta.access, bitmap_take, bitmap_join)
-    BY_ACCESS(touch_next_exponent, meta.access, next_exponent_take, next_exponent_join, next_exponent_read)
-    BY_ACCESS(touch_flags, meta.access, flags_take, flags_join, flags_read)
+    BY_ROUND(decide, take, join, read)
+    BY_ROUND(touch_next_exponent, next_exponent_take, next_exponent_join, next_exponent_read)
+    BY_ROUND(touch_flags, flags_take, flags_join, flags_read)
 
     apply {
         if (hdr.ipv4.ecn == ECN_CE) {
@@ -60,19 +49,10 @@ control Contribution(inout headers_t hdr, inout ina_metadata_t meta) {
             own_flags();
         }
 
-        RUN_BY_ACCESS_2(touch_bitmap, meta.access, bitmap_take, bitmap_join)
-        compare_bitmap();
         compare_full();
-        if (meta.repeated != 0) {
-            if (meta.missing == 0) {
-                read();
-            } else {
-                duplicate();
-            }
-        }
-
-        RUN_BY_ACCESS(touch_next_exponent, meta.access, next_exponent_take, next_exponent_join, next_exponent_read)
-        RUN_BY_ACCESS(touch_flags, meta.access, flags_take, flags_join, flags_read)
+        RUN_BY_ROUND(decide, take, join, read)
+        RUN_BY_ROUND(touch_next_exponent, next_exponent_take, next_exponent_join, next_exponent_read)
+        RUN_BY_ROUND(touch_flags, flags_take, flags_join, flags_read)
     }
 }
 

@@ -7,6 +7,19 @@
 #include "ina_header.p4"
 #include "repeat.p4"
 
+// Between the switch and its controller's CPU.
+@controller_header("packet_out")
+header packet_out_h {
+    bit<9> egress_port;
+    bit<7> padding;
+}
+
+@controller_header("packet_in")
+header packet_in_h {
+    bit<9> ingress_port;
+    bit<7> padding;
+}
+
 header ethernet_h {
     bit<48> dst_mac;
     bit<48> src_mac;

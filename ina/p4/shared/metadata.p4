@@ -5,13 +5,23 @@
 
 #include "constants.p4"
 
+#ifndef TARGET_METADATA
+#define TARGET_METADATA
+#endif
+
+// What a slot knows of the round that owns it, besides the epoch: two words of one register.
+struct round_t {
+    bit<32> seq;
+    bit<32> bitmap;
+}
+
 struct ina_metadata_t {
     access_t access;      // what the packet does to its slot
-    bit<8>  drop_reason;  // why not (INA_DROP_*), where access is refused, duplicate or stale
+    bit<8>  drop_reason;  // why not (INA_DROP_*), where nothing leaves the switch
 
     // From the job table and the member table (Admission).
     bit<32> epoch;        // the job's whole incarnation number; the header carries the low 16 bits
-    bit<32> slot_index;   // physical: the job's first slot + the header's slot
+    bit<SLOT_INDEX_BITS> slot_index; // physical: the job's first slot + the header's slot
     bit<16> job_slots;    // length of the job's range
     bit<32> full_bitmap;  // a bit for every worker of the job
     bit<16> group;        // multicast group of the job's workers
@@ -19,13 +29,13 @@ struct ina_metadata_t {
     bit<32> worker_bit;   // the sender's bit, 1 << worker
 
     // The slot, as this packet found it and leaves it (Slots, Contribution).
-    bit<32> owner_epoch;  // before this packet
-    bit<32> owner_seq;    // before this packet
-    bit<32> age;          // this tag - owner's tag: 0 the same, below 2^31 newer, else older
-    bit<32> bitmap;       // before this packet, then with this packet
-    bit<32> repeated;     // the sender's bit, if the slot had it already; else 0
+    bit<32> age;          // this epoch - owner's: 0 the same, below 2^31 newer, else older
+    bit<32> before;       // workers in this packet's round before it; 0: it begins the round
+    bit<32> bitmap;       // workers in this packet's round now; 0: the packet is stale
     bit<32> missing;      // workers that the sum still lacks; 0: complete
     bit<8>  flags;        // this packet's sticky flags, then the slot's
+
+    TARGET_METADATA       // what one target's parser and shim add
 }
 
 #endif // INA_METADATA_P4

@@ -1,6 +1,9 @@
 // Repetition for the preprocessor: REPEAT(M, ...) is M(0, ...) M(1, ...) ... M(VALUES_PER_PACKET-1, ...).
 // P4 has no loops; a packet's values are spelled one by one, and this file is the only one that
 // knows how. A sixteen below is a row of M with a common prefix: ROW_3(M) is M(48) ... M(63).
+//
+// REPEAT_PAIRS(M, ...) is M(0, 1, ...) M(2, 3, ...) ...: neighbours, for registers of two words.
+// REPEAT_WORKERS(M, ...) is M(0, ...) ... M(31, ...).
 
 #ifndef INA_REPEAT_P4
 #define INA_REPEAT_P4
@@ -86,9 +89,45 @@
     M(248, __VA_ARGS__) M(249, __VA_ARGS__) M(250, __VA_ARGS__) M(251, __VA_ARGS__) \
     M(252, __VA_ARGS__) M(253, __VA_ARGS__) M(254, __VA_ARGS__) M(255, __VA_ARGS__)
 
+#define REPEAT_PAIR_ROW_0(M, ...) \
+    M(0, 1, __VA_ARGS__) M(2, 3, __VA_ARGS__) M(4, 5, __VA_ARGS__) \
+    M(6, 7, __VA_ARGS__) M(8, 9, __VA_ARGS__) M(10, 11, __VA_ARGS__) \
+    M(12, 13, __VA_ARGS__) M(14, 15, __VA_ARGS__) M(16, 17, __VA_ARGS__) \
+    M(18, 19, __VA_ARGS__) M(20, 21, __VA_ARGS__) M(22, 23, __VA_ARGS__) \
+    M(24, 25, __VA_ARGS__) M(26, 27, __VA_ARGS__) M(28, 29, __VA_ARGS__) \
+    M(30, 31, __VA_ARGS__)
+#define REPEAT_PAIR_ROW_1(M, ...) \
+    M(32, 33, __VA_ARGS__) M(34, 35, __VA_ARGS__) M(36, 37, __VA_ARGS__) \
+    M(38, 39, __VA_ARGS__) M(40, 41, __VA_ARGS__) M(42, 43, __VA_ARGS__) \
+    M(44, 45, __VA_ARGS__) M(46, 47, __VA_ARGS__) M(48, 49, __VA_ARGS__) \
+    M(50, 51, __VA_ARGS__) M(52, 53, __VA_ARGS__) M(54, 55, __VA_ARGS__) \
+    M(56, 57, __VA_ARGS__) M(58, 59, __VA_ARGS__) M(60, 61, __VA_ARGS__) \
+    M(62, 63, __VA_ARGS__)
+#define REPEAT_PAIR_ROW_2(M, ...) \
+    M(64, 65, __VA_ARGS__) M(66, 67, __VA_ARGS__) M(68, 69, __VA_ARGS__) \
+    M(70, 71, __VA_ARGS__) M(72, 73, __VA_ARGS__) M(74, 75, __VA_ARGS__) \
+    M(76, 77, __VA_ARGS__) M(78, 79, __VA_ARGS__) M(80, 81, __VA_ARGS__) \
+    M(82, 83, __VA_ARGS__) M(84, 85, __VA_ARGS__) M(86, 87, __VA_ARGS__) \
+    M(88, 89, __VA_ARGS__) M(90, 91, __VA_ARGS__) M(92, 93, __VA_ARGS__) \
+    M(94, 95, __VA_ARGS__)
+#define REPEAT_PAIR_ROW_3(M, ...) \
+    M(96, 97, __VA_ARGS__) M(98, 99, __VA_ARGS__) M(100, 101, __VA_ARGS__) \
+    M(102, 103, __VA_ARGS__) M(104, 105, __VA_ARGS__) M(106, 107, __VA_ARGS__) \
+    M(108, 109, __VA_ARGS__) M(110, 111, __VA_ARGS__) M(112, 113, __VA_ARGS__) \
+    M(114, 115, __VA_ARGS__) M(116, 117, __VA_ARGS__) M(118, 119, __VA_ARGS__) \
+    M(120, 121, __VA_ARGS__) M(122, 123, __VA_ARGS__) M(124, 125, __VA_ARGS__) \
+    M(126, 127, __VA_ARGS__)
+
+#define REPEAT_WORKERS(M, ...) REPEAT_ROW_0(M, __VA_ARGS__) REPEAT_ROW_1(M, __VA_ARGS__)
+
 #define REPEAT_64(M, ...) \
     REPEAT_ROW_0(M, __VA_ARGS__) REPEAT_ROW_1(M, __VA_ARGS__) REPEAT_ROW_2(M, __VA_ARGS__) \
     REPEAT_ROW_3(M, __VA_ARGS__)
+
+#define REPEAT_128(M, ...) \
+    REPEAT_64(M, __VA_ARGS__) \
+    REPEAT_ROW_4(M, __VA_ARGS__) REPEAT_ROW_5(M, __VA_ARGS__) REPEAT_ROW_6(M, __VA_ARGS__) \
+    REPEAT_ROW_7(M, __VA_ARGS__)
 
 #define REPEAT_256(M, ...) \
     REPEAT_ROW_0(M, __VA_ARGS__) REPEAT_ROW_1(M, __VA_ARGS__) REPEAT_ROW_2(M, __VA_ARGS__) \
@@ -100,10 +139,16 @@
 
 #if VALUES_PER_PACKET == 64
 #define REPEAT(M, ...) REPEAT_64(M, __VA_ARGS__)
+#define REPEAT_PAIRS(M, ...) REPEAT_PAIR_ROW_0(M, __VA_ARGS__) REPEAT_PAIR_ROW_1(M, __VA_ARGS__)
+#elif VALUES_PER_PACKET == 128
+#define REPEAT(M, ...) REPEAT_128(M, __VA_ARGS__)
+#define REPEAT_PAIRS(M, ...) \
+    REPEAT_PAIR_ROW_0(M, __VA_ARGS__) REPEAT_PAIR_ROW_1(M, __VA_ARGS__) \
+    REPEAT_PAIR_ROW_2(M, __VA_ARGS__) REPEAT_PAIR_ROW_3(M, __VA_ARGS__)
 #elif VALUES_PER_PACKET == 256
 #define REPEAT(M, ...) REPEAT_256(M, __VA_ARGS__)
 #else
-#error "VALUES_PER_PACKET must be 64 or 256"
+#error "VALUES_PER_PACKET must be 64, 128 or 256"
 #endif
 
 #endif // INA_REPEAT_P4

@@ -29,7 +29,7 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
 
     action admit_member(bit<32> worker_bit) {
         meta.worker_bit = worker_bit;
-        meta.access = ACCESS_TAKE; // not refused; Slots says what
+        meta.access = ACCESS_STALE; // until Contribution finds that it is not
     }
     action unknown_member() { refuse(INA_DROP_MEMBER); }
 

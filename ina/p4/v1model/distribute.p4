@@ -36,12 +36,12 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
             } else {
                 drop(); // absorbed: its values are in the slot
             }
-        } else if (meta.access == ACCESS_READ) {
+        } else if (meta.access == ACCESS_READ && meta.missing == 0) {
             job_replays.count((bit<32>)meta.job_index);
             make_result();
             to_sender();
         } else {
-            if (meta.access == ACCESS_DUPLICATE) {
+            if (meta.access == ACCESS_READ) {
                 job_duplicates.count((bit<32>)meta.job_index);
                 meta.drop_reason = INA_DROP_DUPLICATE;
             } else if (meta.access == ACCESS_STALE) {

@@ -8,18 +8,6 @@
 
 #define CPU_PORT 510 // packet-in and packet-out
 
-@controller_header("packet_out")
-header packet_out_h {
-    bit<9> egress_port;
-    bit<7> padding;
-}
-
-@controller_header("packet_in")
-header packet_in_h {
-    bit<9> ingress_port;
-    bit<7> padding;
-}
-
 struct headers_t {
     packet_out_h packet_out;
     packet_in_h  packet_in;

@@ -31,7 +31,7 @@ control PoolIngress(inout headers_t hdr, inout ina_metadata_t meta,
             admission.apply(hdr, meta, standard_metadata);
             if (meta.access != ACCESS_REFUSED) {
                 slots.apply(hdr, meta);
-                if (meta.access != ACCESS_STALE) {
+                if (meta.bitmap != 0) { // not stale
                     contribution.apply(hdr, meta);
                     accumulate.apply(hdr, meta);
                 }

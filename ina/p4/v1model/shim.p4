@@ -1,17 +1,24 @@
 // How v1model (BMv2, the soft switch) spells the stateful parts of the shared controls. The Tofino
 // twin has a shim with the same macros: a RegisterAction for STATE_ACTION, a table with constant entries
-// for BY_AGE and BY_ACCESS.
+// for BY_AGE, BY_ROUND and BY_ACCESS_VALUES.
 //
 // STATE(T, name, size)                    a register
 // STATE_ACTION(T, state, name, out, body) action `name`: one access to `state` at meta.slot_index. `body`
 //                                         reads and writes `value` and sets `rv`, which goes to `out`.
-//                                         At most two conditions and two updates, as a Tofino stateful
-//                                         ALU has. The body may hold commas.
+//                                         At most two conditions and two updates of a word, as a Tofino
+//                                         stateful ALU has. The body may hold commas.
+// STATE_PAIR(T, name, lo, hi, size)       a register of two words, the members `lo` and `hi` of struct T
+// STATE_PAIR_ACTION(T, state, lo, hi, name, out_1, out_2, body)
+//                                         the same, with `value.lo`, `value.hi` and two outputs `rv_1`,
+//                                         `rv_2`
 // NOT_OLDER(a, b)                         serial-number arithmetic (RFC 1982) on 32 bits: `a` is `b` or newer.
 //                                         Numbers exactly 2^31 apart count as older, so that what cannot
 //                                         be told is never summed.
-// BY_AGE, BY_ACCESS, ..._VALUES           declare which of a register's actions runs when (nothing to
-//                                         declare here), and RUN_BY_... runs it.
+// BY_AGE(choice, age, newer, same, older) declares which of a register's actions runs when (nothing to
+// BY_ROUND(choice, take, join, read)      declare here), and RUN_BY_... runs it: by an epoch's age; by who
+//                                         is in the round already; by meta.access.
+// RUN(action)                             runs an action that is not a choice
+// VALUES_STATE(size)                      the registers of the values
 // VALUES_ACTION(name, BODY)               the same action on every value of the packet, in index order
 // CLEAR_VALUES_ACTION(name)               0 into every value register of the slot
 
@@ -19,6 +26,10 @@
 #define INA_SHIM_P4
 
 #define STATE(T, name, size) register<T>(size) name;
+
+#define STATE_PAIR(T, name, lo, hi, size) \
+    register<bit<32>>(size) name##_##lo;  \
+    register<bit<32>>(size) name##_##hi;
 
 #define NOT_OLDER(a, b) ((a) - (b) < 0x80000000)
 
@@ -32,6 +43,22 @@
         out_field = rv;                              \
     }
 
+#define STATE_PAIR_ACTION(T, state, lo, hi, name, out_1, out_2, ...) \
+    action name() {                                                  \
+        T value;                                                     \
+        bit<32> rv_1;                                                \
+        bit<32> rv_2;                                                \
+        state##_##lo.read(value.lo, meta.slot_index);                \
+        state##_##hi.read(value.hi, meta.slot_index);                \
+        __VA_ARGS__                                                  \
+        state##_##lo.write(meta.slot_index, value.lo);               \
+        state##_##hi.write(meta.slot_index, value.hi);               \
+        out_1 = rv_1;                                                \
+        out_2 = rv_2;                                                \
+    }
+
+#define RUN(action) action();
+
 #define BY_AGE(choice, age, newer, same, older)
 #define RUN_BY_AGE(choice, age, newer, same, older) \
     if ((age) == 0) {                               \
@@ -42,32 +69,23 @@
         older();                                    \
     }
 
-#define BY_ACCESS(choice, access, take, join, read)
-#define RUN_BY_ACCESS(choice, access, take, join, read) \
-    if ((access) == ACCESS_JOIN) {                      \
-        join();                                         \
-    } else if ((access) == ACCESS_TAKE) {               \
-        take();                                         \
-    } else if ((access) == ACCESS_READ) {               \
-        read();                                         \
+#define BY_ROUND(choice, take, join, read)
+#define RUN_BY_ROUND(choice, take, join, read)             \
+    if (meta.before == 0) {                                \
+        take();                                            \
+    } else if ((meta.before & meta.worker_bit) == 0) {     \
+        join();                                            \
+    } else {                                               \
+        read();                                            \
     }
-
-#define BY_ACCESS_2(choice, access, take, join)
-#define RUN_BY_ACCESS_2(choice, access, take, join) \
-    if ((access) == ACCESS_JOIN) {                  \
-        join();                                     \
-    } else if ((access) == ACCESS_TAKE) {           \
-        take();                                     \
-    }
-
-#define BY_ACCESS_VALUES(choice, access, take, join, read)
-#define RUN_BY_ACCESS_VALUES(choice, access, take, join, read) \
-    RUN_BY_ACCESS(choice, access, take, join, read)
 
 // One action for all values: cheap on BMv2, and the soft switch rolls the equal steps up into a loop.
+#define VALUE_STATE(i, size) STATE(bit<32>, value_##i, size)
+#define VALUES_STATE(size) REPEAT(VALUE_STATE, size)
+
 #define VALUE_STEP(i, BODY)                    \
     value_##i.read(value, meta.slot_index);    \
-    BODY(hdr.values.v##i)                      \
+    BODY(value, rv, hdr.values.v##i)           \
     value_##i.write(meta.slot_index, value);   \
     hdr.values.v##i = rv;
 #define VALUES_ACTION(name, BODY)  \
@@ -81,6 +99,20 @@
 #define CLEAR_VALUES_ACTION(name) \
     action name() {               \
         REPEAT(CLEAR_STEP)        \
+    }
+
+#define BY_ACCESS_VALUES(choice, take, join, read)
+#define RUN_BY_ACCESS_VALUES(choice, take, join, read, clear) \
+    if (hdr.values.isValid()) {                               \
+        if (meta.access == ACCESS_JOIN) {                     \
+            join();                                           \
+        } else if (meta.access == ACCESS_TAKE) {              \
+            take();                                           \
+        } else {                                              \
+            read();                                           \
+        }                                                     \
+    } else if (meta.access == ACCESS_TAKE) {                  \
+        clear();                                              \
     }
 
 #endif // INA_SHIM_P4
