@@ -68,7 +68,13 @@ def tapped_sessions(
 
         def join(rank: int) -> Session:
             return Session.join(
-                embedded.controller_addr, name, rank, count, slots=slots, timeout_s=DEADLINE_S
+                embedded.controller_addr,
+                name,
+                rank,
+                count,
+                slots=slots,
+                timeout_s=DEADLINE_S,
+                op_timeout_s=DEADLINE_S,
             )
 
         with mock.patch("ina.host.join.open_socket", open_tapped):

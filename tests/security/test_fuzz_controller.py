@@ -116,7 +116,12 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 
 def embedded_with_token(token_file: Path) -> Embedded:
-    return Embedded(values=64, slots=64, config={"operators": {"token_file": str(token_file)}})
+    # The fuzzing is in this process too, and may keep the job's heartbeats waiting for a while.
+    config: dict[str, dict[str, Any]] = {
+        "operators": {"token_file": str(token_file)},
+        "jobs": {"lease_s": 600},
+    }
+    return Embedded(values=64, slots=64, config=config)
 
 
 def send(
