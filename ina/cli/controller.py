@@ -27,6 +27,7 @@ from ina.cli.switch_show import show_switch
 from ina.controller.app import ControllerApp
 from ina.controller.config import DEFAULT_LISTEN, Config, TlsConfig, load_config, make_config
 from ina.controller.secure import check_files
+from ina.controller.southbound.connect import check_program
 from ina.errors import InvalidInputError, UnavailableError
 
 app = typer.Typer(help="Run and inspect the controller.", no_args_is_help=True)
@@ -75,6 +76,7 @@ def check(file: Path, json: JsonOption = False) -> None:
     """Check a configuration file; exit with 2 and say where if it is wrong."""
     config = load_config(file)
     check_files(config)
+    check_program(config)
     emit({"file": file, "config": config}, json, f"{file}: ok")
 
 
@@ -136,6 +138,8 @@ def _start_switch(config: Config, stack: ExitStack) -> Config:
     switch = config.switch
     if config.switch_tls != TlsConfig():
         raise InvalidInputError("--embedded-switch: switch_tls is for a switch of its own")
+    if switch.is_tofino or isinstance(switch.data_port, str):
+        raise InvalidInputError(f"--embedded-switch: a soft switch is no {switch.target}")
     port = UdpPort(switch.data_port, switch.data_host, switch.data_udp_port)
     running = stack.enter_context(
         SoftSwitch([port], grpc_addr="127.0.0.1:0", device_id=switch.device_id)

@@ -14,6 +14,7 @@ from ina.controller.errors import (
     FormerJobError,
     JobAbortedError,
     JobConflictError,
+    JobPipesError,
     JobRequestError,
     JobTokenError,
     JoinTimeoutError,
@@ -32,6 +33,7 @@ _log = logging.getLogger(__name__)
 
 STATUS_CODES: dict[type[InaError], grpc.StatusCode] = {
     JobRequestError: grpc.StatusCode.INVALID_ARGUMENT,
+    JobPipesError: grpc.StatusCode.INVALID_ARGUMENT,
     JobConflictError: grpc.StatusCode.ALREADY_EXISTS,
     UnknownJobError: grpc.StatusCode.NOT_FOUND,
     NoRoomError: grpc.StatusCode.RESOURCE_EXHAUSTED,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,6 +13,18 @@ import msgspec
 from msgspec import Meta
 
 from ina.controller.errors import ConfigError
+from ina.controller.tofino_config import (
+    MAX_DEVICE_PORT,
+    TARGET_VALUES,
+    MirrorConfig,
+    PipesConfig,
+    PortConfig,
+    PortRef,
+    host_place_problems,
+    place_problems,
+    port_problems,
+    program_problem,
+)
 from ina.p4 import names
 from ina.protocol.spec import UDP_PORT, VALUES_PER_PACKET_BUILDS
 
@@ -22,37 +35,64 @@ else:
 
 DEFAULT_LISTEN = "127.0.0.1:17700"
 DEFAULT_SWITCH = "127.0.0.1:9559"
+DEFAULT_BFRT = "127.0.0.1:50052"
+"""Where bf_switchd serves BFRuntime."""
 DEFAULT_JOB_SLOTS = 512
 DEFAULT_LEASE_S = 10.0
 
-TARGET_WINDOWS = {"soft": 0, "bmv2": 16}
+TARGET_WINDOWS = {"soft": 0, "bmv2": 16, "tofino": 0, "tofino2": 0}
 """By target, as ``SwitchConfig.window_limit``. BMv2's egress queues hold 64 packets a port."""
+TOFINOS = ("tofino", "tofino2")
+MAX_PORT = 510
+"""Of the switches that are not Tofinos; 511 is v1model's drop port."""
 
 UdpPortNumber = Annotated[int, Meta(ge=1, le=0xFFFF)]
-SwitchPortNumber = Annotated[int, Meta(ge=1, le=510)]
+SwitchPort = Annotated[int, Meta(ge=0, le=MAX_DEVICE_PORT)] | str
+"""A switch's number of a port; of a Tofino behind BFRuntime also a name on its front panel."""
 
 
 class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The switch that this controller programs."""
 
+    target: Literal["soft", "bmv2", "tofino", "tofino2"] = "soft"
+    """What kind of switch it is: it decides the default of ``values``, how many packets in flight
+    its queues bear, and what its ports can be."""
+    southbound: Literal["p4runtime", "bfrt"] = "p4runtime"
+    """How it is driven. ``bfrt``: BFRuntime, with the SDE's own client (``SDE_INSTALL``)."""
     grpc_addr: str = DEFAULT_SWITCH
-    """host:port of its P4Runtime server; 9559 is P4Runtime's registered port."""
-    device_id: Annotated[int, Meta(ge=1)] = 1
+    """host:port of its P4Runtime server (9559 is registered) or BFRuntime server (50052)."""
+    device_id: Annotated[int, Meta(ge=0)] = 1
+    """The server's number of the device; of a BFRuntime server 0 unless given."""
     election_id: Annotated[int, Meta(ge=1)] = 1
-    """The controller with the highest one is primary."""
+    """P4Runtime: the controller with the highest one is primary. BFRuntime: its client id."""
     values: int = 256
-    """Values a packet of the P4 build to set: 64 or 256."""
+    """Values a packet of the P4 build to set: 64 or 256; of a Tofino 64, of a Tofino 2 128."""
+    program: str = ""
+    """BFRuntime: the program's name in the SDE; empty: what the switch runs."""
+    p4info: str = ""
+    """P4Runtime on a Tofino: the compiled program's P4Info file, in text form."""
+    pipeline: str = ""
+    """And its device configuration: the file that the server's own tool made of the binary."""
     data_host: str = "127.0.0.1"
     """IPv4 address that workers send to."""
     data_udp_port: UdpPortNumber = UDP_PORT
-    data_port: SwitchPortNumber = 1
-    """Port number that workers are behind which ``hosts`` does not list."""
-    target: Literal["soft", "bmv2"] = "soft"
-    """What kind of switch it is: it decides how many packets in flight its queues bear."""
+    data_port: SwitchPort = 1
+    """The port that workers are behind which ``hosts`` does not list."""
     max_window: Annotated[int, Meta(ge=0)] = 0
     """Packets in flight, a worker, instead of what suits ``target``."""
     loss_s: Annotated[float, Meta(gt=0)] = 10.0
     """The switch is lost when the controller and a worker have heard nothing of it for so long."""
+    pipes: PipesConfig = msgspec.field(default_factory=PipesConfig)
+    """Of a Tofino."""
+    port: tuple[PortConfig, ...] = ()
+    """Ports to set up through BFRuntime; others are left as they are."""
+    mirror: tuple[MirrorConfig, ...] = ()
+    """Mirror sessions to set up through BFRuntime; others are left as they are."""
+
+    @property
+    def is_tofino(self) -> bool:
+        """Whether it has pipes."""
+        return self.target in TOFINOS
 
     @property
     def window_limit(self) -> int:
@@ -115,7 +155,7 @@ class HostConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     address: str
     """IPv4."""
-    port: SwitchPortNumber
+    port: SwitchPort
     mac: str = ""
     """02:00:0a:00:00:01; empty: derived from the address, as behind a UDP port."""
 
@@ -140,7 +180,7 @@ class Config(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     operators: OperatorsConfig = msgspec.field(default_factory=OperatorsConfig)
     hosts: tuple[HostConfig, ...] = ()
 
-    def endpoints(self) -> dict[IPv4Address, tuple[int, int | None]]:
+    def endpoints(self) -> dict[IPv4Address, tuple[PortRef, int | None]]:
         """By host address: its switch port and MAC address (None: derived)."""
         return {
             IPv4Address(host.address): (
@@ -165,12 +205,25 @@ def load_config(path: Path) -> Config:
 def make_config(document: dict[str, Any], source: str) -> Config:
     """Checks a document; ``source`` is named in errors. Raises :class:`ConfigError`."""
     try:
-        config = msgspec.convert(document, Config)
+        config = msgspec.convert(_with_defaults(document), Config)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{source}: {_explain(_name_tenant(str(error), document))}") from None
     for key, problem in _problems(config):
         raise ConfigError(f"{source}: {key}: {problem}")
     return config
+
+
+def _with_defaults(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with what ``switch.target`` and ``switch.southbound`` imply."""
+    switch = document.get("switch")
+    if not isinstance(switch, dict):
+        return document
+    implied: dict[str, Any] = {}
+    if switch.get("target") in TOFINOS:
+        implied["values"] = TARGET_VALUES[switch["target"]][0]
+    if switch.get("southbound") == "bfrt":
+        implied |= {"grpc_addr": DEFAULT_BFRT, "device_id": 0}
+    return {**document, "switch": {**implied, **switch}}
 
 
 def _problems(config: Config) -> list[tuple[str, str]]:
@@ -184,9 +237,10 @@ def _problems(config: Config) -> list[tuple[str, str]]:
         )
         if not _is_host_port(address)
     ]
-    if config.switch.values not in VALUES_PER_PACKET_BUILDS:
-        builds = " or ".join(map(str, VALUES_PER_PACKET_BUILDS))
-        found.append(("switch.values", f"{config.switch.values} is not {builds}"))
+    builds = TARGET_VALUES.get(config.switch.target, VALUES_PER_PACKET_BUILDS)
+    if config.switch.values not in builds:
+        known = " or ".join(map(str, builds))
+        found.append(("switch.values", f"{config.switch.values} is not {known}"))
     if not _is_ipv4(config.switch.data_host):
         found.append(("switch.data_host", f"{config.switch.data_host!r} is not an IPv4 address"))
     for key, tls in (("tls", config.tls), ("switch_tls", config.switch_tls)):
@@ -197,7 +251,64 @@ def _problems(config: Config) -> list[tuple[str, str]]:
     for name in config.tenants:
         if not name or not name.isprintable():
             found.append(("tenants", f"{name!r} is not a name"))
-    return found + _host_problems(config.hosts)
+    tofino = _tofino_problems if config.switch.is_tofino else _other_switch_problems
+    return [*found, *_host_problems(config.hosts), *tofino(config)]
+
+
+def _places(config: Config) -> Iterator[tuple[str, PortRef]]:
+    """Where workers are behind, with the keys that say so."""
+    yield "switch.data_port", config.switch.data_port
+    for index, host in enumerate(config.hosts):
+        yield f"hosts[{index}].port", host.port
+
+
+def _other_switch_problems(config: Config) -> Iterator[tuple[str, str]]:
+    """What only a Tofino has, and what only it may have."""
+    switch = config.switch
+    if switch.southbound == "bfrt":
+        yield "switch.southbound", f"bfrt is for {' and '.join(TOFINOS)}, not for {switch.target}"
+    for key in ("program", "p4info", "pipeline", "port", "mirror"):
+        if getattr(switch, key):
+            yield f"switch.{key}", f"only a Tofino has it, switch.target is {switch.target!r}"
+    if switch.device_id == 0:
+        yield "switch.device_id", "0: P4Runtime's devices begin at 1"
+    for key, place in _places(config):
+        if isinstance(place, str):
+            yield key, f"{place!r}: only a Tofino behind BFRuntime has names of ports"
+        elif not 1 <= place <= MAX_PORT:
+            yield key, f"{place} is not 1 to {MAX_PORT}"
+
+
+def _tofino_problems(config: Config) -> Iterator[tuple[str, str]]:
+    switch = config.switch
+    for key, place in _places(config):
+        yield from place_problems(key, place, switch.target, switch.pipes)
+        if isinstance(place, str) and switch.southbound != "bfrt":
+            yield key, f"{place!r}: P4Runtime has no names of the front panel: give its number"
+    yield from port_problems(switch.target, switch.pipes, switch.port, switch.mirror)
+    for index, host in enumerate(config.hosts):
+        yield from host_place_problems(f"hosts[{index}].port", host.port, switch.port)
+    if switch.southbound == "bfrt":
+        yield from _bfrt_problems(config)
+        return
+    if not (switch.p4info and switch.pipeline):
+        key = "pipeline" if switch.p4info else "p4info"
+        yield f"switch.{key}", "P4Runtime sets the program: name its P4Info and its device file"
+    for key in ("port", "mirror", "program"):
+        if getattr(switch, key):
+            yield f"switch.{key}", "P4Runtime cannot set it; southbound = 'bfrt' can"
+
+
+def _bfrt_problems(config: Config) -> Iterator[tuple[str, str]]:
+    switch = config.switch
+    problem = program_problem(switch.program)
+    if problem:
+        yield "switch.program", problem
+    for key in ("p4info", "pipeline"):
+        if getattr(switch, key):
+            yield f"switch.{key}", "the SDE loads the program; BFRuntime only finds it there"
+    if config.switch_tls != TlsConfig():
+        yield "switch_tls", "the SDE's BFRuntime client has no TLS"
 
 
 def _host_problems(hosts: tuple[HostConfig, ...]) -> list[tuple[str, str]]:

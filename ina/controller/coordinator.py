@@ -20,6 +20,7 @@ from ina.controller import faults
 from ina.controller.errors import (
     JobAbortedError,
     JobConflictError,
+    JobPipesError,
     JoinTimeoutError,
     StandbyError,
     StoreError,
@@ -124,11 +125,17 @@ class Coordinator:
 
         When one worker's time is over, the start has failed for all: each gets the same error.
 
+        Where one sits in another pipe than the others, all get :class:`JobPipesError`.
+
         Raises what :meth:`Registry.join` raises, and :class:`JoinTimeoutError`,
         :class:`JobAbortedError`, :class:`SwitchError`.
         """
         self._expire()
-        job = self.registry.join(name, rank, endpoint, token=token)
+        try:
+            job = self.registry.join(name, rank, endpoint, token=token)
+        except JobPipesError as error:  # all of them must hear it: none can ever run
+            self._abandon(self.registry.get(name), error)
+            raise
         if job.state is JobState.STARTING:
             epoch = job.epoch
             self._commit("start", lambda: self._claim.save(job, last_epoch=epoch))

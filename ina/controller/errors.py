@@ -13,6 +13,10 @@ class JobRequestError(InvalidInputError):
     """A request's own fields are wrong: world size, rank, address, name."""
 
 
+class JobPipesError(JobRequestError):
+    """A job's workers are behind ports of different pipes, whose registers are their own."""
+
+
 class JobConflictError(InaError):
     """The request contradicts what other workers of the job have said, or its present state."""
 

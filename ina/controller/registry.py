@@ -21,6 +21,7 @@ from ina.controller.errors import (
 )
 from ina.controller.jobs import Endpoint, Job, JobEvent, JobState
 from ina.controller.memory import MemoryPolicy, SlotRange
+from ina.controller.pipes import PipeOf, check_same_pipe, one_pipe
 from ina.protocol.spec import MAX_WORKERS
 
 MAX_NAME_CHARS = 200
@@ -38,6 +39,7 @@ class Registry:
         unjoined_s: float = 60.0,
         admission: Admission | None = None,
         max_window: int = 0,
+        pipe_of: PipeOf = one_pipe,
         unix_clock: Callable[[], float] = time.time,
     ) -> None:
         self.memory = memory
@@ -48,6 +50,7 @@ class Registry:
         self._jobs: dict[str, Job] = {}
         self._unjoined_s = unjoined_s
         self._max_window = max_window
+        self._pipe_of = pipe_of
         self._unix_clock = unix_clock
 
     def __iter__(self) -> Iterator[Job]:
@@ -154,7 +157,8 @@ class Registry:
         """Adds a worker. The last one moves the job to STARTING and gives it its epoch.
 
         Raises :class:`UnknownJobError`, :class:`JobTokenError`, :class:`JobRequestError` (rank),
-        :class:`JobConflictError` (rank or address taken, job runs already).
+        :class:`JobConflictError` (rank or address taken, job runs already),
+        :class:`JobPipesError` (nobody can join the job any more: end it).
         """
         job = self.get(name)
         _check_token(job, token)
@@ -171,6 +175,7 @@ class Registry:
                 raise JobConflictError(
                     f"job {name!r}: rank {rank} has the address of rank {other}, {member}"
                 )
+        check_same_pipe(job, rank, endpoint, self._pipe_of)
         job.members[rank] = endpoint
         if not job.missing():
             job.on(JobEvent.COMPLETE)

@@ -13,10 +13,13 @@ from ina.controller.epochs import EpochCounter
 from ina.controller.failure_detector import FailureDetector
 from ina.controller.memory import memory_policy
 from ina.controller.operator_service import OperatorService
+from ina.controller.pipes import one_pipe
 from ina.controller.plan import MARK_JOB
 from ina.controller.registry import Registry
+from ina.controller.southbound.interface import SwitchSession
 from ina.controller.store import Claim
 from ina.controller.switch_writer import SwitchWriter
+from ina.controller.tofino_config import PortRef, pipe_of
 from ina.controller.worker_service import DataPath, WorkerService
 from ina.p4 import names
 
@@ -31,7 +34,7 @@ class Term:
         writer: SwitchWriter,
         unreachable_s: Callable[[], float],
     ) -> None:
-        """Takes over the jobs in the store. Raises :class:`StoreError`.
+        """Takes over the jobs in the store. Raises :class:`StoreError`, :class:`SwitchError`.
 
         ``unreachable_s``: for how long the switch could not be reached; 0: it can.
         """
@@ -45,6 +48,7 @@ class Term:
             unjoined_s=config.jobs.unjoined_s,
             admission=Admission(config.tenants, preempt=config.jobs.preempt),
             max_window=config.switch.window_limit,
+            pipe_of=pipe_of if config.switch.is_tofino else one_pipe,
         )
         self.coordinator = Coordinator(self.registry, writer, claim)
         self.detector = FailureDetector(
@@ -53,7 +57,9 @@ class Term:
             loss_s=config.switch.loss_s,
             unreachable_s=unreachable_s,
         )
-        self.controller = WorkerService(self.coordinator, self.detector, _data_path(config))
+        self.controller = WorkerService(
+            self.coordinator, self.detector, _data_path(config, writer.session)
+        )
         self.operator = OperatorService(self.coordinator, self.detector, writer, program_of(config))
         self._undo = contextlib.AsyncExitStack()
 
@@ -78,12 +84,17 @@ def program_of(config: Config) -> str:
     return f"{names.PROGRAM}, {config.switch.values} values a packet"
 
 
-def _data_path(config: Config) -> DataPath:
+def _data_path(config: Config, session: SwitchSession) -> DataPath:
+    """Raises :class:`SwitchError`: the switch has no port of a configured name."""
     switch = config.switch
+
+    def number(port: PortRef) -> int:
+        return port if isinstance(port, int) else session.port_number(port)
+
     return DataPath(
         switch.data_host,
         switch.data_udp_port,
         switch.values,
-        switch.data_port,
-        config.endpoints(),
+        number(switch.data_port),
+        {address: (number(port), mac) for address, (port, mac) in config.endpoints().items()},
     )

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from ina.controller.southbound.bfrt.sde import load_client
 from ina.doctor.kernel import can_load_xdp, can_make_veth
+from ina.errors import MissingToolError
 
 WANTED_RECEIVE_BUFFER_BYTES = 8 << 20
 """What a worker asks the kernel for; a smaller grant limits its packets in flight."""
@@ -36,8 +38,9 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """Looks around. Imports nothing heavy; with root it makes a veth pair in a namespace of its own
-    and asks the kernel to check a two-instruction XDP program, and leaves neither behind."""
+    """Looks around. Imports nothing heavy but, where there is one, an SDE's client; with root it
+    makes a veth pair in a namespace of its own and asks the kernel to check a two-instruction XDP
+    program, and leaves neither behind."""
     return [*_core(), *_p4(), *_network(), *_training()]
 
 
@@ -64,7 +67,10 @@ def _p4() -> Iterator[Finding]:
     yield Finding("BMv2", bmv2, "the P4 reference switch", f"{p4lang} (PI, behavioral-model)")
     tofino = _tool("bf-p4c", "p4c-barefoot")
     yield Finding("Tofino compiler", tofino, "Tofino builds", f"{p4lang} (p4c, ENABLE_TOFINO)")
+    yield Finding("Tofino assembler", _tool("bfas"), "loading Tofino builds", f"{p4lang} (p4c's)")
     yield Finding("Tofino SDE", _sde(), "a Tofino switch or model", "set SDE_INSTALL to your SDE")
+    client, why = _bfrt_client()
+    yield Finding("BFRuntime client", client, 'southbound = "bfrt"', why)
     shell = _package("p4runtime_sh", "p4runtime-shell")
     yield Finding("p4runtime-shell", shell, "P4Runtime by hand", "pip, in a venv of its own")
 
@@ -113,6 +119,14 @@ def _tool(*names: str) -> str:
 def _sde() -> str:
     folder = os.environ.get("SDE_INSTALL", "")
     return folder if folder and Path(folder).is_dir() else ""
+
+
+def _bfrt_client() -> tuple[str, str]:
+    """Where it is, after importing it as the controller does; or why it cannot be used."""
+    try:
+        return str(load_client().__file__), ""
+    except MissingToolError as error:
+        return "", str(error)
 
 
 def _receive_buffer() -> str:

@@ -14,6 +14,7 @@ import grpc
 from finsy import p4entity
 from finsy.proto import U128, p4r, p4r_grpc, rpc_code, rpc_status
 
+from ina.controller.southbound.p4runtime_switch import in_pipe
 from ina.testing.device import Program
 from ina.testing.errors import DeviceError
 from ina.testing.state import (
@@ -97,7 +98,7 @@ class P4RuntimeClient:
         counts: list[Count] = []
         for start in range(0, len(refs), _BATCH):
             wanted = refs[start : start + _BATCH]
-            found = self._read([_counter_entity(ref) for ref in wanted])
+            found = self._read([self._counter_entity(ref) for ref in wanted])
             if len(found) != len(wanted):
                 raise DeviceError(f"{self._name}: {len(wanted)} counters asked, {len(found)} given")
             counts += [(entity.packet_count, entity.byte_count) for entity in found]
@@ -156,7 +157,7 @@ class P4RuntimeClient:
         for kind, item in wanted:
             if isinstance(item, DefaultAction):
                 kind = p4r.Update.MODIFY  # a default action is always there
-            for entity in p4entity.encode_entities([_entity(item)], self._schema):
+            for entity in p4entity.encode_entities([self._entity(item)], self._schema):
                 updates.append(p4r.Update(type=kind, entity=entity))
         for start in range(0, len(updates), _BATCH):
             request = p4r.WriteRequest(
@@ -179,6 +180,37 @@ class P4RuntimeClient:
             ]
         except grpc.RpcError as error:
             raise DeviceError(f"{self._name}: read: {_reason(error)}") from None
+
+    def _entity(self, item: Item) -> p4entity.P4Entity:
+        tables, actions = self._schema.tables, self._schema.actions
+        match item:
+            case Entry(table, match, action, params, priority):
+                return p4entity.P4TableEntry(
+                    in_pipe(tables, table),
+                    match=p4entity.P4TableMatch(match),
+                    action=p4entity.P4TableAction(in_pipe(actions, action), **dict(params)),
+                    priority=priority,
+                )
+            case DefaultAction(table, action, params):
+                chosen = (
+                    p4entity.P4TableAction(in_pipe(actions, action), **dict(params))
+                    if action
+                    else None
+                )
+                return p4entity.P4TableEntry(
+                    in_pipe(tables, table), action=chosen, is_default_action=True
+                )
+            case MulticastGroup(number, replicas):
+                return p4entity.P4MulticastGroupEntry(number, replicas=replicas)
+
+    def _counter_entity(self, ref: CounterRef) -> p4entity.P4Entity:
+        if isinstance(ref, Counter):
+            return p4entity.P4CounterEntry(
+                in_pipe(self._schema.counters, ref.name), index=ref.index
+            )
+        table = in_pipe(self._schema.tables, ref.table)
+        entry = p4entity.P4TableEntry(table, match=p4entity.P4TableMatch(ref.match))
+        return p4entity.P4DirectCounterEntry(table_entry=entry)
 
     def _call(self, method: Any, request: Any, deadline_s: float) -> None:
         try:
@@ -206,28 +238,5 @@ def _reason(error: Any) -> str:
     return "; ".join(said)
 
 
-def _entity(item: Item) -> p4entity.P4Entity:
-    match item:
-        case Entry(table, match, action, params, priority):
-            return p4entity.P4TableEntry(
-                table,
-                match=p4entity.P4TableMatch(match),
-                action=p4entity.P4TableAction(action, **dict(params)),
-                priority=priority,
-            )
-        case DefaultAction(table, action, params):
-            chosen = p4entity.P4TableAction(action, **dict(params)) if action else None
-            return p4entity.P4TableEntry(table, action=chosen, is_default_action=True)
-        case MulticastGroup(number, replicas):
-            return p4entity.P4MulticastGroupEntry(number, replicas=replicas)
-
-
 def _without_action(item: Item) -> Item:
     return DefaultAction(item.table, "") if isinstance(item, DefaultAction) else item
-
-
-def _counter_entity(ref: CounterRef) -> p4entity.P4Entity:
-    if isinstance(ref, Counter):
-        return p4entity.P4CounterEntry(ref.name, index=ref.index)
-    entry = p4entity.P4TableEntry(ref.table, match=p4entity.P4TableMatch(ref.match))
-    return p4entity.P4DirectCounterEntry(table_entry=entry)

@@ -16,6 +16,7 @@ import queue
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
+from typing import Protocol
 
 from ina.p4 import names
 from ina.testing.device import Ability, Program, pool_program
@@ -24,6 +25,37 @@ from ina.testing.frames import PortFrame
 from ina.testing.p4runtime_client import P4RuntimeClient
 from ina.testing.state import Count, CounterRef, Entry, Item, MulticastGroup, forward
 from ina.testing.wire import Wire
+
+
+class ControlPlane(Protocol):
+    """How a device's state is written and read: :class:`P4RuntimeClient`, or another protocol's."""
+
+    packet_ins: queue.SimpleQueue[bytes]
+
+    def set_pipeline(self, program: Program) -> None:
+        """Everything is as at power-on, with this program."""
+        ...
+
+    def insert(self, items: Sequence[Item]) -> None:
+        """Writes items."""
+        ...
+
+    def delete(self, items: Sequence[Item]) -> None:
+        """Takes them off."""
+        ...
+
+    def counts(self, refs: Sequence[CounterRef]) -> list[Count]:
+        """Reads counters."""
+        ...
+
+    def packet_out(self, packet: bytes, egress_port: int) -> None:
+        """Sends a frame out of a port."""
+        ...
+
+    def close(self) -> None:
+        """Ends it."""
+        ...
+
 
 FENCE_GROUP = 0x7FF0
 _FENCE_MACS = 0x02_FE_00_00_00_00
@@ -59,12 +91,12 @@ class P4RuntimeDevice:
         self._address, self._device_id = address, device_id
         self._wire = wire
         self._patience_s = patience_s
-        self._client: P4RuntimeClient | None = None
+        self._client: ControlPlane | None = None
         self._serial = 0
         self._arrived: list[PortFrame] = []
 
     def __enter__(self) -> P4RuntimeDevice:
-        self._client = P4RuntimeClient(self._address, self._device_id)
+        self._client = self._connect()
         return self
 
     def __exit__(
@@ -76,6 +108,9 @@ class P4RuntimeDevice:
         if self._client is not None:
             self._client.close()
             self._client = None
+
+    def _connect(self) -> ControlPlane:
+        return P4RuntimeClient(self._address, self._device_id)
 
     def reset(self, values: int) -> None:
         """Loads the pool program anew, and the fences' entries."""
@@ -142,8 +177,8 @@ class P4RuntimeDevice:
         return arrived
 
     @property
-    def client(self) -> P4RuntimeClient:
-        """The P4Runtime client; raises DeviceError before the device is entered."""
+    def client(self) -> ControlPlane:
+        """The control plane; raises DeviceError before the device is entered."""
         if self._client is None:
             raise DeviceError(f"{self.name} is not started")
         return self._client

@@ -9,21 +9,23 @@ from typing import Any
 import msgspec
 
 from ina.controller.config import Config, HostConfig, TenantConfig, load_config
+from ina.controller.tofino_config import MirrorConfig, PipesConfig, PortConfig
 from tests.docs.page import blocks
 from tests.docs.runner import ROOT
 
 PAGE = ROOT / "docs" / "controller.md"
+TOFINO_PAGE = ROOT / "docs" / "tofino.md"
 (FILE,) = (b.text for b in blocks(PAGE) if b.notes.get("file") == "controller.toml")
+(TOFINO_FILE,) = (b.text for b in blocks(TOFINO_PAGE) if b.notes.get("file") == "tofino.toml")
 KEY = re.compile(r"^(\w+) = ", re.MULTILINE)
 
 
-def tables() -> dict[str, set[str]]:
+def tables(text: str = FILE) -> dict[str, set[str]]:
     """Keys by table; those above the first table are in "". ``tenants.default``, ``hosts``."""
-    parts = re.split(r"^\[+([\w.]+)\]+", FILE, flags=re.MULTILINE)
+    parts = re.split(r"^\[+([\w.]+)\]+", text, flags=re.MULTILINE)
     found = {"": set(KEY.findall(parts[0]))}
-    found.update(
-        {name: set(KEY.findall(text)) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
-    )
+    for name, keys in zip(parts[1::2], parts[2::2], strict=True):
+        found.setdefault(name, set()).update(KEY.findall(keys))
     return found
 
 
@@ -33,6 +35,9 @@ def test_every_key_is_shown() -> None:
     keys["tenants.default"] = set(TenantConfig.__struct_fields__)
     keys["hosts"] = set(HostConfig.__struct_fields__)
     del keys["tenants"], keys["switch_tls"]  # the latter is said to be like tls
+    assert keys["switch"] is not None
+    keys["switch"] -= {"pipes", "port", "mirror"}  # tables; the last two are a Tofino's
+    keys["switch.pipes"] = set(PipesConfig.__struct_fields__)
     assert "[switch_tls]" in FILE
     assert tables() == {
         "": {name for name, of_table in keys.items() if of_table is None},
@@ -44,3 +49,10 @@ def test_every_value_is_the_default(tmp_path: Path) -> None:
     file = tmp_path / "controller.toml"
     file.write_text(FILE.partition("[[hosts]]")[0])  # those are examples
     assert load_config(file) == Config(tenants={"default": TenantConfig()})
+
+
+def test_every_key_of_a_tofino_is_shown() -> None:
+    shown = tables(TOFINO_FILE)
+    assert shown["switch.port"] == set(PortConfig.__struct_fields__)
+    assert shown["switch.mirror"] == set(MirrorConfig.__struct_fields__)
+    assert shown["switch.pipes"] == set(PipesConfig.__struct_fields__)

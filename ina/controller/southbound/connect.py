@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ina.controller.config import Config
+from ina.controller.errors import ConfigError
 from ina.controller.secure import switch_tls
 from ina.controller.southbound.interface import SwitchSession
 from ina.controller.southbound.p4runtime import P4RuntimeSession
 from ina.controller.southbound.p4runtime_switch import P4RuntimeSwitch
-from ina.p4 import compiled
+from ina.p4 import CompiledProgram, compiled
 
 
 async def connect(config: Config, *, standby: bool) -> SwitchSession:
@@ -15,9 +18,14 @@ async def connect(config: Config, *, standby: bool) -> SwitchSession:
 
     ``standby``: where another controller is primary, go on as a backup; otherwise that is an error.
 
-    Raises :class:`~ina.controller.errors.SwitchError`, :class:`~ina.rpc.tls.TlsError`.
+    Raises :class:`~ina.controller.errors.SwitchError`, :class:`~ina.rpc.tls.TlsError`,
+    :class:`~ina.errors.MissingToolError` (BFRuntime without the SDE's client).
     """
     switch = config.switch
+    if switch.southbound == "bfrt":
+        from ina.controller.southbound.bfrt.session import BfrtSwitch
+
+        return await BfrtSwitch.connect(config, standby=standby)
     session = await P4RuntimeSession.connect(
         switch.grpc_addr,
         switch.device_id,
@@ -25,4 +33,21 @@ async def connect(config: Config, *, standby: bool) -> SwitchSession:
         tls=switch_tls(config),
         standby=standby,
     )
-    return P4RuntimeSwitch(session, compiled(switch.values))
+    return P4RuntimeSwitch(session, _program(config))
+
+
+def check_program(config: Config) -> None:
+    """Looks for the files that ``config.switch`` names. Raises :class:`ConfigError`."""
+    for key in ("p4info", "pipeline"):
+        path = getattr(config.switch, key)
+        if path and not Path(path).is_file():
+            raise ConfigError(f"switch.{key}: {path}: no such file")
+
+
+def _program(config: Config) -> CompiledProgram:
+    """What P4Runtime sets; on a Tofino its device file stands where BMv2's JSON does."""
+    switch = config.switch
+    if not switch.is_tofino:
+        return compiled(switch.values)
+    check_program(config)
+    return CompiledProgram(Path(switch.p4info), Path(switch.pipeline), "")

@@ -20,6 +20,7 @@ from finsy import (
     P4TableMatch,
 )
 from finsy.p4entity import P4Entity
+from finsy.p4schema import P4EntityMap
 
 from ina.controller.errors import SwitchError
 from ina.controller.items import Cell, Count, Entry, Group, Item, MatchValue, PortState, Row
@@ -171,16 +172,22 @@ class P4RuntimeSwitch:
         )
 
     def _table(self, name: str) -> str:
-        return name if self._schema.tables.get(name) else PIPE + name
+        return in_pipe(self._schema.tables, name)
 
     def _action(self, name: str) -> str:
-        return name if self._schema.actions.get(name) else PIPE + name
+        return in_pipe(self._schema.actions, name)
 
     def _counter(self, name: str) -> str:
-        return name if self._schema.counters.get(name) else PIPE + name
+        return in_pipe(self._schema.counters, name)
 
     def _full_counter(self, alias: str) -> str:
         return _bare(self._schema.counters[alias].name)
+
+
+def in_pipe(known: P4EntityMap[Any], name: str) -> str:
+    """The name as ``known`` (a schema's tables, actions, counters) has it: as it is, or with the
+    pipe's in front."""
+    return PIPE + name if known.get(name) is None and known.get(PIPE + name) is not None else name
 
 
 def _bare(name: str) -> str:

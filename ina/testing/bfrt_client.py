@@ -1,0 +1,169 @@
+"""A small synchronous BFRuntime client: what a conformance test writes and reads on a Tofino."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar, cast
+
+from ina.controller import items
+from ina.controller.errors import SwitchError
+from ina.controller.southbound.bfrt.entries import HARDWARE, Entries
+from ina.controller.southbound.bfrt.multicast import Multicast
+from ina.controller.southbound.bfrt.program import PIPE, Program
+from ina.controller.southbound.bfrt.refusals import Refusals
+from ina.controller.southbound.bfrt.sde import load_client
+from ina.testing.device import Program as CompiledProgram
+from ina.testing.errors import DeviceError
+from ina.testing.p4runtime_device import ControlPlane, P4RuntimeDevice
+from ina.testing.state import (
+    Count,
+    Counter,
+    CounterRef,
+    DefaultAction,
+    Entry,
+    Item,
+    MulticastGroup,
+)
+from ina.testing.wire import Wire
+
+CLIENT_ID = 99
+"""Unlike a controller's, which are small."""
+ALL_PIPES = 0xFFFF
+_SUBSCRIBE_S, _SUBSCRIBE_TRIES = 2.0, 5
+_STATE_TABLES = ("Counter", "Register")
+
+_T = TypeVar("_T")
+
+
+class BfrtClient:
+    """Has one program of one device. From construction to :meth:`close`."""
+
+    def __init__(self, address: str, device_id: int, program: str = "") -> None:
+        """``program``: its name in the SDE; empty: the one that runs. Raises DeviceError."""
+        self.packet_ins: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        """Always empty: BFRuntime has no packets."""
+        gc = self._gc = load_client()
+        self._refusals = Refusals(gc, f"BFRuntime device {device_id} at {address}")
+        self._target = gc.Target(device_id=device_id, pipe_id=ALL_PIPES)
+        self._interface = self._try("connect", lambda: self._open(address, device_id))
+        self._try("bind", lambda: self._learn(program))
+
+    def close(self) -> None:
+        """Lets the program go; the device keeps its state."""
+        self._interface.tear_down_stream()
+        self._interface.channel.close()
+
+    def set_pipeline(self, program: CompiledProgram) -> None:
+        """Empties every table, group, counter and register. The SDE has loaded the program."""
+        self._try("reset", self._reset)
+
+    def insert(self, wanted: Sequence[Item]) -> None:
+        """Writes entries and groups, and sets default actions. Raises DeviceError."""
+        self._try("insert", lambda: self._each(wanted, self._entries.insert, self._set_default))
+
+    def delete(self, wanted: Sequence[Item]) -> None:
+        """Takes them off; default actions go back to the program's own. Raises DeviceError."""
+        self._try("delete", lambda: self._each(wanted, self._entries.delete, self._reset_default))
+
+    def counts(self, refs: Sequence[CounterRef]) -> list[Count]:
+        """Reads counters, of all pipes together."""
+        return self._try("counters", lambda: [self._count(ref) for ref in refs])
+
+    def packet_out(self, packet: bytes, egress_port: int) -> None:
+        """BFRuntime has none."""
+        raise DeviceError("BFRuntime sends no packets: the CPU port is an interface of the board")
+
+    def _open(self, address: str, device_id: int) -> Any:
+        return self._gc.ClientInterface(
+            address,
+            client_id=CLIENT_ID,
+            device_id=device_id,
+            notifications=self._gc.Notifications(False, False, False),
+            timeout=_SUBSCRIBE_S,
+            num_tries=_SUBSCRIBE_TRIES,
+        )
+
+    def _learn(self, program: str) -> None:
+        info = self._interface.bfrt_info_get(program or None)
+        self._program = Program(self._gc, info, self._refusals)
+        self._interface.bind_pipeline_config(self._program.name)
+        self._multicast = Multicast(self._gc, info, self._target, self._refusals)
+        self._entries = Entries(
+            self._gc, self._target, self._program, self._multicast, self._refusals
+        )
+        self._state = [
+            full.removeprefix(PIPE)
+            for full, table in info.parsed_info.table_info_dict_get().items()
+            if full.startswith(PIPE) and table.table_type in _STATE_TABLES
+        ]
+
+    def _reset(self) -> None:
+        for group in self._multicast.read():
+            self._multicast.delete(group.number)
+        for name in self._program.tables():
+            table = self._program.table(name)
+            if table.info.key_field_name_list_get():
+                table.entry_del(self._target, [])
+            if not table.info.has_const_default_action_get():
+                table.default_entry_reset(self._target)
+        for name in self._state:
+            self._program.table(name).entry_del(self._target, [])
+
+    def _each(
+        self,
+        wanted: Iterable[Item],
+        write: Callable[[Iterable[items.Item]], None],
+        default: Callable[[DefaultAction], None],
+    ) -> None:
+        for item in wanted:
+            match item:
+                case DefaultAction():
+                    default(item)
+                case Entry(table, match, action, params):
+                    pairs = cast("tuple[tuple[str, int], ...]", match)  # prefixes are text
+                    write([items.Entry(table, pairs, action, params)])
+                case MulticastGroup(number, replicas):
+                    write([items.Group(number, replicas)])
+
+    def _set_default(self, item: DefaultAction) -> None:
+        data = self._program.data(item.table, item.action, item.params)
+        self._program.table(item.table).default_entry_set(self._target, data)
+
+    def _reset_default(self, item: DefaultAction) -> None:
+        self._program.table(item.table).default_entry_reset(self._target)
+
+    def _count(self, ref: CounterRef) -> Count:
+        if isinstance(ref, Counter):
+            table = self._program.table(ref.name)
+            key = self._program.cell_key(ref.name, ref.index)
+        else:
+            table = self._program.table(ref.table)
+            key = self._program.key(ref.table, ref.match)
+        for data, _ in table.entry_get(self._target, [key], HARDWARE):
+            count = self._program.count(data)
+            return count.packets, count.bytes
+        raise DeviceError(f"no counter {ref}")
+
+    def _try(self, doing: str, function: Callable[[], _T]) -> _T:
+        try:
+            return function()
+        except SwitchError as error:
+            raise DeviceError(str(error)) from None
+        except self._refusals.known as error:
+            raise DeviceError(str(self._refusals.translate(error, doing))) from None
+
+
+class BfrtDevice(P4RuntimeDevice):
+    """A Tofino, or its model, whose program the SDE has loaded. See
+    :class:`ina.testing.device.Device`."""
+
+    def __init__(
+        self, name: str, address: str, device_id: int, wire: Wire, program: str = ""
+    ) -> None:
+        """``wire`` is open already and stays its owner's."""
+        super().__init__(name, address, device_id, wire, cpu_port=False)
+        self._program_name = program
+
+    def _connect(self) -> ControlPlane:
+        return BfrtClient(self._address, self._device_id, self._program_name)

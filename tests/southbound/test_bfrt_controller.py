@@ -1,0 +1,271 @@
+"""A whole controller over BFRuntime: jobs, restarts, foreign entries, a lost switch, a standby."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from ina.controller.app import ControllerApp
+from ina.controller.coordinator import Coordinator
+from ina.controller.errors import JobPipesError, StandbyError, SwitchError
+from ina.controller.jobs import Endpoint, Job, JobState
+from ina.controller.plan import plan_job
+from ina.controller.southbound.bfrt import session as session_module
+from ina.controller.supervisor import Supervisor
+from ina.errors import MissingToolError
+from ina.p4 import names
+from ina.rpc import controller_pb2 as pb2
+from tests.controller.workers import workers_of
+from tests.southbound.bench import HANG_S, config_for, drive, two_workers, until
+from tests.southbound.fake_server import FakeTofino
+
+HOSTS = [
+    {"address": "10.0.0.1", "port": 4},
+    {"address": "10.0.0.2", "port": "3/0"},  # device port 8
+    {"address": "10.0.0.3", "port": 132},  # pipe 1
+]
+
+
+@pytest.fixture(autouse=True)
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "PROBE_S", 0.05)
+    monkeypatch.setattr(session_module, "BIND_PAUSE_S", 0.05)
+
+
+def supervisor(app: ControllerApp) -> Supervisor:
+    assert app._supervisor is not None
+    return app._supervisor
+
+
+def coordinator(app: ControllerApp) -> Coordinator:
+    term = supervisor(app).term
+    assert term is not None
+    return term.coordinator
+
+
+async def run_job(app: ControllerApp, name: str, ports: tuple[int, int] = (4, 8)) -> Job:
+    at = coordinator(app)
+    await at.create(name, 2, 0, 0.0)
+    where = two_workers(0, ports).members
+    return (await asyncio.gather(*(at.join(name, r, where[r], HANG_S) for r in range(2))))[0]
+
+
+@asynccontextmanager
+async def controller(tofino: FakeTofino, **others: Any) -> AsyncIterator[ControllerApp]:
+    async with ControllerApp(config_for(tofino, **others)) as app:
+        yield app
+
+
+async def entries(app: ControllerApp) -> list[str]:
+    return [f"{entry.table} {entry.match}" for entry in (await app.show()).entries]
+
+
+def test_workers_join_leave_and_are_shown(tofino: FakeTofino) -> None:
+    def life(address: str) -> pb2.ShowSwitchReply:
+        with workers_of(address) as workers:
+            created = workers.create("j", 2)
+            assert created.values_per_packet == 64
+            joins = [workers.join("j", r, host=f"10.0.0.{r + 1}") for r in range(2)]
+            reply = joins[0].result()
+            joins[1].result()
+            shown = workers.show()
+            for rank in range(2):
+                workers.leave("j", rank, reply.epoch)
+            assert [entry.table for entry in workers.show().entries] == ["port"]
+            return shown
+
+    async def scenario() -> None:
+        switch = {"port": [{"port": "3/0", "speed": "100G", "fec": "rs"}]}
+        async with controller(tofino, switch=switch, hosts=HOSTS) as app:
+            shown = await asyncio.to_thread(life, app.listen_addr)
+        assert sorted(entry.table for entry in shown.entries) == [
+            "jobs", "members", "members", "multicast group", "port", "receivers", "receivers",
+        ]  # fmt: skip
+        (group,) = [entry.action for entry in shown.entries if entry.table == "multicast group"]
+        assert group == "replicate(4#1 8#2)"
+        (port,) = [entry for entry in shown.entries if entry.table == "port"]
+        assert (port.match, port.action) == (
+            "port=8 (3/0)",
+            "100G, fec reed-solomon, autoneg default, loopback none, up",
+        )
+        assert {counter.name for counter in shown.counters} >= {"job_results", "member_packets"}
+        assert tofino.owner is None  # the session is closed
+
+    drive(scenario())
+
+
+def test_workers_in_different_pipes_are_refused_and_all_hear_why(tofino: FakeTofino) -> None:
+    says = (
+        "job 'j': its workers are in different pipes of the switch: rank 0 behind port 4 (pipe 0),"
+        " rank 1 behind port 132 (pipe 1); a sum is in one pipe's registers, so all must be behind"
+        " ports of the same pipe"
+    )
+
+    def attempt(address: str) -> None:
+        with workers_of(address) as workers:
+            workers.create("j", 2)
+            joins = [workers.join("j", 0, host="10.0.0.1"), workers.join("j", 1, host="10.0.0.3")]
+            for join in joins:
+                with pytest.raises(grpc.RpcError) as caught:
+                    join.result()
+                assert isinstance(caught.value, grpc.Call)
+                assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+                assert caught.value.details() == says
+            assert workers.jobs() == []
+
+    async def scenario() -> None:
+        async with controller(tofino, hosts=HOSTS) as app:
+            await asyncio.to_thread(attempt, app.listen_addr)
+            with pytest.raises(JobPipesError, match=r"port 8 \(pipe 0\), rank 1 behind port 200"):
+                await run_job(app, "k", (8, 200))
+            assert (await run_job(app, "k", (200, 131))).state is JobState.RUNNING  # both in pipe 1
+
+    drive(scenario())
+
+
+def test_a_restarted_controller_goes_on_and_reports_what_is_foreign(
+    tofino: FakeTofino, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = {"path": str(tmp_path / "s.db")}
+
+    async def scenario() -> None:
+        async with controller(tofino, store=store) as app:
+            job = await run_job(app, "j")
+            before = await entries(app)
+            assert len(before) == 6
+        stranger = two_workers(job.epoch + 1000)
+        writes = [call for call in tofino.calls if call.startswith("insert")]
+        async with controller(tofino, store=store) as app:
+            assert await entries(app) == before
+            assert [call for call in tofino.calls if call.startswith("insert")] == writes
+            (same,) = coordinator(app).jobs()
+            assert (same.state, same.epoch) == (JobState.RUNNING, job.epoch)
+            writer = supervisor(app)._writer
+            assert writer is not None
+            for stage in plan_job(stranger).stages:
+                await writer.insert(stage)
+            await writer.remove_entry(coordinator(app).plan("j").member(1))
+            await coordinator(app).reconcile(fresh=False)
+            assert len(coordinator(app).foreign) == 6
+            assert len(await entries(app)) == 12  # rank 1's member is back
+            await coordinator(app).remove_foreign()
+            assert sorted(await entries(app)) == sorted(before)
+            assert (await run_job(app, "k")).epoch == stranger.epoch + 1
+
+    drive(scenario())
+    assert "6 entries that no job in the store owns (job numbers 7)" in caplog.text
+
+
+def test_a_switch_that_restarts_ends_its_jobs_and_takes_new_ones(tofino: FakeTofino) -> None:
+    async def scenario() -> None:
+        async with controller(tofino) as app:
+            job = await run_job(app, "j")
+            with coordinator(app).events.subscribe() as listener:
+                tofino.stop()
+                await until(lambda: supervisor(app).unreachable is not None)
+                assert job.state is JobState.RUNNING
+                with pytest.raises(SwitchError):
+                    await app.show()
+                tofino.start()
+                told = []
+                async for event in listener:
+                    told.append((pb2.EventKind.Name(event.kind), event.reason))
+                    if event.kind == pb2.JOB_ENDED:
+                        break
+            assert [kind for kind, _ in told[:2]] == ["SWITCH_UNREACHABLE", "SWITCH_LOST"]
+            assert told[1][1] == "the switch has lost its registers"
+            await until(lambda: supervisor(app).unreachable is None)
+            assert (await run_job(app, "j")).epoch > job.epoch
+
+    drive(scenario())
+
+
+def test_a_lost_connection_alone_changes_nothing(tofino: FakeTofino) -> None:
+    async def scenario() -> None:
+        async with controller(tofino) as app:
+            job = await run_job(app, "j")
+            before = await entries(app)
+            with coordinator(app).events.subscribe() as listener:
+                tofino.cut()
+                async for event in listener:
+                    if event.kind == pb2.SWITCH_BACK:
+                        break
+            assert await entries(app) == before
+            assert job.state is JobState.RUNNING
+
+    drive(scenario())
+
+
+def test_a_job_whose_entries_the_switch_refuses_does_not_start(tofino: FakeTofino) -> None:
+    async def scenario() -> None:
+        async with controller(tofino) as app:
+            tofino.tables[f"pipe.{names.MEMBERS}"].size = 1
+            with pytest.raises(SwitchError, match="insert: RESOURCE_EXHAUSTED Not enough space"):
+                await run_job(app, "j")
+            await until(lambda: not coordinator(app).jobs())
+            assert await entries(app) == []
+            tofino.tables[f"pipe.{names.MEMBERS}"].size = 4096
+            await run_job(app, "j")
+
+    drive(scenario())
+
+
+def test_the_standby_takes_over_when_the_primary_has_gone(
+    tofino: FakeTofino, tmp_path: Path
+) -> None:
+    store = {"path": str(tmp_path / "s.db")}
+
+    async def scenario() -> None:
+        async with (
+            controller(tofino, store=store, switch={"election_id": 5}) as first,
+            controller(tofino, store=store, switch={"election_id": 6}) as second,
+        ):
+            assert (first.role, second.role) == ("primary", "standby")
+            with pytest.raises(StandbyError):
+                await second.show()
+            why = supervisor(second)._why_standby()
+            assert why.startswith("another controller is primary (Client ID 6 trying to bind")
+            job = await run_job(first, "j")
+            before = await entries(first)
+            await first.__aexit__(None, None, None)
+            await until(lambda: second.role == "primary")
+            assert await entries(second) == before
+            assert (await run_job(second, "k")).epoch == job.epoch + 1
+
+    drive(scenario())
+
+
+def test_a_name_that_the_switch_does_not_have_stops_the_start(tofino: FakeTofino) -> None:
+    async def scenario() -> None:
+        hosts = [{"address": "10.0.0.1", "port": "80/0"}]
+        with pytest.raises(SwitchError, match="port 80/0: the switch has no such front-panel port"):
+            async with controller(tofino, hosts=hosts):
+                pass
+
+    drive(scenario())
+
+
+def test_without_an_sde_the_controller_does_not_start(
+    tofino: FakeTofino, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SDE_INSTALL")
+
+    async def scenario() -> None:
+        with pytest.raises(MissingToolError, match="set SDE_INSTALL"):
+            async with controller(tofino):
+                pass
+
+    drive(scenario())
+
+
+def test_switches_without_pipes_take_workers_anywhere() -> None:
+    from ina.controller.pipes import check_same_pipe, one_pipe
+
+    job = two_workers(1, (1, 500))
+    check_same_pipe(job, 2, Endpoint(job.members[0].address, 1, 300), one_pipe)

@@ -1,0 +1,113 @@
+"""The PTF tests for a Tofino, under PTF itself, with the soft switch behind the cables."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ina.protocol.emit import ROOT
+from tests.p4tools.conftest import PTF, _index_answers
+from tests.p4tools.switches import GRPC_ADDR, Lab, lab
+
+TESTS = ROOT / "tofino" / "ptf"
+PORTS = 4
+
+
+@pytest.fixture(scope="session")
+def with_ptf(pytestconfig: pytest.Config) -> Path:
+    """A folder for PYTHONPATH that has PTF and nothing else: the rest is in our environment."""
+    home = pytestconfig.rootpath / ".pytest_cache" / "d" / f"{PTF.replace('==', '-')}-alone"
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (home / "ptf" / "__init__.py").exists():
+            pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(home)]
+            done = subprocess.run(
+                [*pip, PTF], capture_output=True, text=True, timeout=300, check=False
+            )
+            if done.returncode:
+                if _index_answers():
+                    raise AssertionError(done.stderr)
+                pytest.skip(f"PyPI cannot be reached: {done.stderr.splitlines()[-1:]}")
+    return home
+
+
+def run_ptf(
+    network: Lab, with_ptf: Path, log: Path, tests: tuple[str, ...], parameters: str = "",
+    environment: dict[str, str] | None = None, cables: int = PORTS, crossed: bool = False,
+) -> tuple[int, str]:  # fmt: skip
+    """Exit status, and what PTF printed. ``crossed``: it takes each port for another."""
+    ports = network.ports[:cables]
+    ends = reversed(ports) if crossed else ports
+    pairs = zip(ports, ends, strict=True)
+    interfaces = [word for port, end in pairs for word in ("--interface", f"{port}@eth{end}")]
+    done = subprocess.run(
+        [
+            *("ip", "netns", "exec", network.namespace, sys.executable, str(with_ptf / "bin/ptf")),
+            *("--test-dir", str(TESTS), *interfaces, "--log-file", str(log), "--qlen", "1000"),
+            *(["--test-params", parameters] if parameters else []),
+            *tests,
+        ],
+        capture_output=True, text=True, timeout=500, check=False,
+        env={**os.environ, "PYTHONPATH": str(with_ptf), **(environment or {})},
+    )  # fmt: skip
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_cases_run_over_the_soft_switch(with_ptf: Path, tmp_path: Path) -> None:
+    log = tmp_path / "ptf.log"
+    with lab("soft", PORTS) as network:
+        status, said = run_ptf(
+            network, with_ptf, log, ("conformance.Counters", "conformance.Merging"),
+            f"southbound='p4runtime';grpc='{GRPC_ADDR}';only='c*'",
+        )  # fmt: skip
+        assert status == 0, said
+        assert "Counters: 2 cases green, 0 differences, 0 not run" in said
+        assert re.search(r"Merging: [1-9]\d* cases green, 0 differences, 0 not run", said)
+        assert "Ran 2 tests" in said
+        # The same by the environment; a case that needs more ports than there are is named.
+        environment = {
+            "INA_SOUTHBOUND": "p4runtime", "INA_GRPC": GRPC_ADDR, "INA_ONLY": "multicast/[23]-*",
+        }  # fmt: skip
+        status, said = run_ptf(
+            network, with_ptf, log, ("conformance.Multicast",), environment=environment, cables=2
+        )
+        assert status == 0, said
+        assert "Multicast: 1 cases green, 0 differences, 2 not run" in said
+        assert "multicast/3-ports not run: software has no port 3" in said
+
+
+def test_cables_that_are_crossed_fail_the_test_and_say_so(with_ptf: Path, tmp_path: Path) -> None:
+    with lab("soft", 2) as network:
+        parameters = f"southbound='p4runtime';grpc='{GRPC_ADDR}';only='l2/unknown'"
+        status, said = run_ptf(
+            network, with_ptf, tmp_path / "ptf.log", ("conformance.Forwarding",), parameters,
+            crossed=True,
+        )  # fmt: skip
+    assert status != 0
+    assert "Forwarding: 0 cases green, 1 differences, 0 not run" in said
+    assert "l2/unknown: software: no fence from port" in said
+    assert "its ports are not wired as the port map says" in said
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ("southbound='thrift'", "southbound 'thrift': expected bfrt or p4runtime"),
+        ("southbound='bfrt'", "set SDE_INSTALL to the SDE's install folder"),
+        ("southbound='p4runtime';grpc='127.0.0.1:1'", "127.0.0.1:1: no answer within"),
+    ],
+)
+def test_what_is_wrong_is_said(with_ptf: Path, tmp_path: Path, parameters: str, says: str) -> None:
+    with lab("soft", 1) as network:
+        status, said = run_ptf(
+            network, with_ptf, tmp_path / "ptf.log", ("conformance.Counters",), parameters
+        )
+    assert status != 0
+    assert says in said
