@@ -15,9 +15,9 @@ from tests.docs.network import PrivateNetwork
 from tests.docs.page import Block
 
 ROOT = Path(__file__).parent.parent.parent
-TIMEOUT_S = 60.0
+TIMEOUT_S = 120.0
 # Printed by a server before it serves; later blocks may talk to it then.
-READY_TIMEOUT_S = 60.0
+READY_TIMEOUT_S = 120.0
 
 
 class PageRunner:
