@@ -228,6 +228,15 @@ class Transport:
         max_in_flight: int = 0,
         trains: bool = True,
     ) -> Transport: ...
+    @staticmethod
+    def shm(
+        fd: int,
+        memory_fd: int,
+        cells: int,
+        payload_bytes: int,
+        config: WorkerConfig,
+        max_in_flight: int = 0,
+    ) -> Transport: ...
     def submit(
         self, address_in: int, address_out: int, elems: int, value_type: int, average: bool
     ) -> Operation: ...

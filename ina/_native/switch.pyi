@@ -31,6 +31,18 @@ class AfPacketPort(Port):
         self, number: int, interface: str, loss_probability: float, loss_seed: int
     ) -> None: ...
 
+class ShmPort(Port):
+    """Raises OSError when the abstract Unix address ``name`` is taken or too long."""
+
+    def __init__(
+        self,
+        number: int,
+        name: str,
+        frame_udp_port: int,
+        loss_probability: float,
+        loss_seed: int,
+    ) -> None: ...
+
 class PcapPort(Port):
     """Raises OSError when a file cannot be opened, ValueError when ``read`` is not whole.
 

@@ -16,7 +16,7 @@ from ina.controller.config import DEFAULT_LISTEN
 from ina.errors import InvalidInputError
 from ina.rpc.tls import TlsFiles
 from ina.switch.p4runtime.config import config_from_files
-from ina.switch.ports import AfPacketPort, PcapPort, Port, UdpPort, parse_port
+from ina.switch.ports import AfPacketPort, PcapPort, Port, ShmPort, UdpPort, parse_port
 from ina.switch.server import SoftSwitch
 
 _FOREVER_S = 3600.0
@@ -32,8 +32,8 @@ def switch(
         typer.Option(
             "--port",
             metavar="SPEC",
-            help="NUMBER=udp:ADDRESS:PORT, NUMBER=afpacket:INTERFACE or NUMBER=pcap:IN,OUT; "
-            "repeatable. Default: 1=udp:127.0.0.1:17760.",
+            help="NUMBER=udp:ADDRESS:PORT, NUMBER=shm:@NAME, NUMBER=afpacket:INTERFACE or "
+            "NUMBER=pcap:IN,OUT; repeatable. Default: 1=udp:127.0.0.1:17760.",
         ),
     ] = None,
     grpc_addr: Annotated[
@@ -178,6 +178,8 @@ def _place(soft_switch: SoftSwitch, port: Port) -> str:
         case UdpPort(number):
             host, udp_port = soft_switch.udp_address(number)
             return f"udp:{host}:{udp_port}"
+        case ShmPort(number):
+            return f"shm:{soft_switch.shm_address(number)}"
         case AfPacketPort(_, interface):
             return f"afpacket:{interface}"
         case PcapPort(_, read, write):

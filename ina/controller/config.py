@@ -78,6 +78,8 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     data_udp_port: UdpPortNumber = UDP_PORT
     data_port: SwitchPort = 1
     """The port that workers are behind which ``hosts`` does not list."""
+    data_shm: str = ""
+    """Address of the switch's shared-memory port ("@..."), for workers on its host; empty: none."""
     max_window: Annotated[int, Meta(ge=0)] = 0
     """Packets in flight, a worker, instead of what suits ``target``."""
     loss_s: Annotated[float, Meta(gt=0)] = 10.0

@@ -14,10 +14,11 @@ from ina.controller.errors import SwitchError
 from ina.controller.southbound.p4runtime import CONNECT_TIMEOUT_S, PIPELINE_TIMEOUT_S
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.tls import from_environment, server_credentials
-from ina.switch.ports import UdpPort
+from ina.switch.ports import Port, ShmPort, UdpPort
 from ina.switch.server import SoftSwitch
 
 DATA_PORT = 1
+SHM_PORT = 2
 _START_TIMEOUT_S = CONNECT_TIMEOUT_S + PIPELINE_TIMEOUT_S
 _STOP_TIMEOUT_S = 10.0
 _SHOW_TIMEOUT_S = 30.0
@@ -39,6 +40,7 @@ class Embedded:
         loss_rate: float = 0.0,
         loss_seed: int = 0,
         config: Mapping[str, Mapping[str, Any]] | None = None,
+        shm: bool = False,
     ) -> None:
         """What to run.
 
@@ -46,16 +48,21 @@ class Embedded:
             values: int32 values a packet, 64 or 256.
             slots: slots of each job, both versions; even.
             host: IPv4 address of this machine that the workers can reach.
-            loss_rate: probability in 0..1 that a packet is dropped at the switch's port, in each
+            loss_rate: probability in 0..1 that a packet is dropped at the switch's ports, in each
                 direction; drawn from a generator seeded with ``loss_seed``.
             config: more of the controller's configuration, as in its file: keys by table.
+            shm: whether workers on this host, of this user, may use shared memory instead of UDP.
         """
         self._config = config or {}
         self._slots = slots
         self._values = values
         self._host = host
+        self._shm = shm
+        ports: list[Port] = [UdpPort(DATA_PORT, host)]
+        if shm:
+            ports.append(ShmPort(SHM_PORT))
         self.switch = SoftSwitch(
-            [UdpPort(DATA_PORT, host)],
+            ports,
             grpc_addr="127.0.0.1:0",
             loss_rate=loss_rate,
             loss_seed=loss_seed,
@@ -119,6 +126,7 @@ class Embedded:
                 "data_host": host,
                 "data_udp_port": udp_port,
                 "data_port": DATA_PORT,
+                "data_shm": self.switch.shm_address(SHM_PORT) if self._shm else "",
             },
             "jobs": {"slots": self._slots},
         }

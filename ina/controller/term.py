@@ -97,4 +97,5 @@ def _data_path(config: Config, session: SwitchSession) -> DataPath:
         switch.values,
         number(switch.data_port),
         {address: (number(port), mac) for address, (port, mac) in config.endpoints().items()},
+        switch.data_shm,
     )

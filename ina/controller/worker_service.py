@@ -49,6 +49,8 @@ class DataPath:
     """The switch's port number of workers that neither say theirs nor are configured."""
     endpoints: dict[IPv4Address, tuple[int, int | None]]
     """By worker's address: the switch's port number and the worker's MAC (None: derived)."""
+    shm: str = ""
+    """Where workers on the switch's host can attach to shared memory; empty: nowhere."""
 
 
 class WorkerService(rpc.ControllerServicer):
@@ -75,6 +77,7 @@ class WorkerService(rpc.ControllerServicer):
             switch_udp_port=self._data.udp_port,
             values_per_packet=self._data.values_per_packet,
             slots=job.memory.slots,
+            switch_shm=self._data.shm,
         )
 
     async def Join(  # noqa: N802

@@ -34,7 +34,11 @@ class SessionClosedError(UnavailableError):
 
 
 class TransportError(UnavailableError):
-    """A socket towards the switch could not be opened."""
+    """A way to the switch, a socket or shared memory, could not be opened."""
+
+
+class NoSwitchHereError(TransportError):
+    """No switch of this host is at the shared-memory address."""
 
 
 class ControllerError(InaError):

@@ -43,10 +43,13 @@ def _progress(stats: TransportStats) -> str:
 
 
 def _cause(ticket: Ticket, stats: TransportStats) -> str:
-    where = f"{ticket.switch_host}:{ticket.switch_udp_port}"
+    is_shm = stats.kind == "shm"
+    where = "shared memory" if is_shm else f"{ticket.switch_host}:{ticket.switch_udp_port}"
     worker = stats.worker
     results = worker.chunks_done + worker.exponent_rounds
     if stats.channel.refused and not worker.packets_received:
+        if is_shm:
+            return "the switch has closed the shared memory"
         return f"nothing listens at the switch's address {where}"
     if worker.mismatched:
         return (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import socket
 import time
 from dataclasses import dataclass
 
@@ -15,8 +14,9 @@ from ina.host.errors import (
     ControllerUnavailableError,
     MembershipEndedError,
 )
+from ina.host.link import Link, TransportName, open_link
 from ina.host.ticket import Ticket
-from ina.host.udp import open_socket
+from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.tls_probe import tls_trouble
 
@@ -39,6 +39,7 @@ class Wish:
     token: str = ""
     tenant: str = ""  # empty: "default"
     priority: int = 0
+    transport: TransportName = "auto"
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Place:
     """What it got."""
 
     ticket: Ticket
-    sock: socket.socket  # connected to the switch, as the controller knows it
+    link: Link  # to the switch, as the controller knows it
     member: Member
     window: int  # packets in flight that this worker may have; 0: no limit but W
     lease_s: float  # silent for so long, a worker is dead
@@ -91,32 +92,41 @@ def _try_once(client: ControllerClient, wish: Wish, deadline: float) -> Place:
         ),
         _left_s(deadline),
     )
-    sock = open_socket(created.switch_host, created.switch_udp_port, wish.host)
+    link = open_link(
+        f"job {wish.job!r} rank {wish.rank}",
+        wish.transport,
+        (created.switch_host, created.switch_udp_port),
+        created.switch_shm,
+        wish.host,
+        max(created.slots // 2, 1),
+        HEADER_BYTES + VALUE_BYTES * created.values_per_packet,
+    )
     joined: pb2.JoinReply | None = None
     try:
-        own_host, own_port = sock.getsockname()
+        own_host, own_port = link.address
         joined = client.join(
             pb2.JoinRequest(
                 name=wish.job,
                 rank=wish.rank,
                 host=own_host,
                 udp_port=own_port,
+                switch_port=link.switch_port,
                 timeout_s=_left_s(deadline),
                 token=wish.token,
             )
         )
-        return _place(wish, created, joined, sock)
+        return _place(wish, created, joined, link)
     except BaseException:
         if joined is not None:
             _leave(client, _member(wish, joined))
-        sock.close()
+        link.close()
         raise
 
 
 def leave(client: ControllerClient, place: Place) -> None:
     """Give a place back, which could not be used after all."""
     _leave(client, place.member)
-    place.sock.close()
+    place.link.close()
 
 
 def _leave(client: ControllerClient, member: Member) -> None:
@@ -125,9 +135,7 @@ def _leave(client: ControllerClient, member: Member) -> None:
         client.leave(member)
 
 
-def _place(
-    wish: Wish, created: pb2.CreateJobReply, joined: pb2.JoinReply, sock: socket.socket
-) -> Place:
+def _place(wish: Wish, created: pb2.CreateJobReply, joined: pb2.JoinReply, link: Link) -> Place:
     ticket = Ticket(
         job_name=wish.job,
         job=joined.job,
@@ -140,7 +148,7 @@ def _place(
         switch_udp_port=created.switch_udp_port,
     )
     return Place(
-        ticket, sock, _member(wish, joined), joined.window, joined.lease_s, joined.heartbeat_s
+        ticket, link, _member(wish, joined), joined.window, joined.lease_s, joined.heartbeat_s
     )
 
 

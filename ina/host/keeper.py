@@ -173,10 +173,12 @@ class Keeper:
         if refused_s < self._lease_s or (self._away and self._host_rank is not None):
             return
         ticket = self._place.ticket
+        how = f"nothing has listened at {ticket.switch_host}:{ticket.switch_udp_port}"
+        if self._transport.stats().kind == "shm":
+            how = "it has closed the shared memory, and not answered"
         self._end(
             SwitchLostError(
-                f"{self._who()}: the switch is gone: nothing has listened at "
-                f"{ticket.switch_host}:{ticket.switch_udp_port} for {refused_s:.0f} s "
+                f"{self._who()}: the switch is gone: {how} for {refused_s:.0f} s "
                 f"({self._last_seq()})"
             )
         )

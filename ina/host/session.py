@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Literal, overload
 
-from ina._native.host import Operation, OperationState, RtoLimits, Transport, WorkerConfig
+from ina._native.host import Operation, OperationState, RtoLimits, WorkerConfig
 from ina.errors import InaError, InvalidInputError
 from ina.host import arrays, failure, metrics
 from ina.host.arrays import Array
@@ -31,9 +31,10 @@ from ina.host.frozen import Frozen, export_of
 from ina.host.handle import Handle
 from ina.host.join import Place, Wish, join, leave
 from ina.host.keeper import Keeper
+from ina.host.link import Link, TransportName, check_transport
 from ina.host.stats import SessionStats
 from ina.host.ticket import Ticket, check_world
-from ina.host.udp import open_socket
+from ina.host.udp import UdpLink
 from ina.host.watcher import Watcher
 from ina.protocol.spec import ValueType
 
@@ -41,8 +42,6 @@ _log = logging.getLogger(__name__)
 
 DEFAULT_OP_TIMEOUT_S = 30.0
 MAX_OP_TIMEOUT_S = 1e9  # 31 years; int64 nanoseconds on top of a clock end at nine times that
-# The kernel grants at most net.core.rmem_max; the packets in flight are limited to what it grants.
-_RECEIVE_BUFFER_BYTES = 8 << 20
 _FIRST_SWEEP = 16  # operations whose memory may stay alive after their end
 
 
@@ -56,20 +55,20 @@ class Session:
     def __init__(
         self,
         ticket: Ticket,
-        sock: socket.socket,
+        link: Link,
         *,
         op_timeout_s: float = DEFAULT_OP_TIMEOUT_S,
         max_in_flight: int = 0,
         recoverable: bool = False,
         on_failure: OnFailure | None = None,
     ) -> None:
-        """Take over `sock`, a UDP socket connected to the switch. Prefer join() or direct().
+        """Take over `link`, the way to the switch. Prefer join() or direct().
 
-        `max_in_flight`: packets; 0: no limit but W and the receive buffer. The others: see join().
+        `max_in_flight`: packets; 0: no limit but W and the link's room. The others: see join().
         """
         self._closed = True  # for __del__, should the following fail
         self.ticket = ticket
-        self._socket = sock
+        self._link = link
         self._pid = os.getpid()
         self._client: ControllerClient | None = None
         self._member: Member | None = None
@@ -94,9 +93,7 @@ class Session:
             keep_results=recoverable,
         )
         try:
-            self._transport = Transport.udp(
-                sock.fileno(), config, _RECEIVE_BUFFER_BYTES, max_in_flight
-            )
+            self._transport = link.transport(config, max_in_flight)
         except RuntimeError as error:
             raise TransportError(f"job {ticket.job_name!r} rank {ticket.rank}: {error}") from None
         self._fate = Fate(ticket, self._transport, on_failure)
@@ -126,7 +123,10 @@ class Session:
         `sock` is a UDP socket connected to the switch, which the session then owns; by default a
         new one. Raises TransportError.
         """
-        own = sock or open_socket(ticket.switch_host, ticket.switch_udp_port)
+        if sock is not None:
+            own = UdpLink(sock)
+        else:
+            own = UdpLink.open(ticket.switch_host, ticket.switch_udp_port)
         try:
             return cls(
                 ticket,
@@ -154,6 +154,7 @@ class Session:
         token: str = "",
         tenant: str = "",
         priority: int = 0,
+        transport: TransportName = "auto",
         op_timeout_s: float = DEFAULT_OP_TIMEOUT_S,
         controller_with_rank: int | None = None,
         recoverable: bool = False,
@@ -166,7 +167,9 @@ class Session:
         to ask for, both versions; 0: the controller's default. `host`: this worker's IPv4 address
         towards the switch, by default the one the routing table gives. `token`: the job's join
         token; the first worker's is asked of all others. `tenant`, `priority`: whose job it is and
-        how important (higher wins), as the controller's configuration allows.
+        how important (higher wins), as the controller's configuration allows. `transport`: "udp";
+        "shm", shared memory with a switch on this host; or "auto", shared memory where the switch
+        offers it, else UDP. Workers of one job may differ in it.
 
         `op_timeout_s`: a reduction fails when no chunk of it completes for so long.
         `controller_with_rank`: the controller lives in that rank's process, so when it has been
@@ -183,6 +186,7 @@ class Session:
         """
         check_world(rank, world_size)
         _check_op_timeout(op_timeout_s)
+        check_transport("transport", transport)
         metrics.start_from_environ()
         wish = Wish(
             job=job,
@@ -194,6 +198,7 @@ class Session:
             token=token,
             tenant=tenant,
             priority=priority,
+            transport=transport,
         )
         client = ControllerClient(controller)
         place: Place | None = None
@@ -201,7 +206,7 @@ class Session:
             place = join(client, wish)
             session = cls(
                 place.ticket,
-                place.sock,
+                place.link,
                 op_timeout_s=op_timeout_s,
                 max_in_flight=place.window,
                 recoverable=recoverable,
@@ -212,6 +217,7 @@ class Session:
                 leave(client, place)
             client.close()
             raise
+        _log.info("%s reaches the switch over %s", failure.who(place.ticket), place.link.name)
         session._client, session._member = client, place.member
         if place.heartbeat_s > 0:
             session._keeper = Keeper(
@@ -304,6 +310,11 @@ class Session:
         self._check_process()
         return SessionStats.of(self._transport.stats())
 
+    @property
+    def path(self) -> str:
+        """How the switch is reached: "shared memory" or "UDP host:port"."""
+        return self._link.name
+
     def fail(self, error: InaError) -> None:
         """End all pending and later operations with `error`, unless they have failed before."""
         self._check_process()
@@ -345,16 +356,16 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Stop, leave the job and close the socket. Pending operations end with SessionClosedError.
+        """Stop, leave the job and close the link. Pending operations end with SessionClosedError.
 
-        Idempotent. In a forked child it closes only the child's copy of the socket.
+        Idempotent. In a forked child it closes only the child's copy of the link.
         """
         if self._closed and os.getpid() == self._pid:
             return
         if os.getpid() != self._pid:
             self._closed = True
             self._transport.close()
-            self._socket.close()
+            self._link.close()
             return
         with self._lock:
             if self._closed:
@@ -369,7 +380,7 @@ class Session:
             self._watcher.close()
         self._inflight.clear()
         self._leave()
-        self._socket.close()
+        self._link.close()
 
     def _leave(self) -> None:
         if self._client is None or self._member is None:

@@ -24,8 +24,8 @@ class SessionStats:
     duplicates: int  # results that had arrived before
     stale: int  # results of older chunks
     refused_results: int  # malformed, of another job or worker, or not what was waited for
-    icmp_errors: int  # "port unreachable" and the like from the switch's address
-    send_drops: int  # packets that this host's kernel did not take
+    icmp_errors: int  # "port unreachable" and the like; shared memory: the switch is gone
+    send_drops: int  # packets that the kernel, or the ring, did not take
     ecn_marked: int  # results that met a long queue
     exponent_rounds: int  # packets without values that agree on a first exponent
     chunks_done: int
@@ -37,9 +37,10 @@ class SessionStats:
     in_flight_limit: int  # W, or fewer where the receive buffer is small
     srtt_ns: int  # smoothed time from a packet to its result; waits for late workers count
     rto_ns: int  # the retransmission timeout now
-    receive_buffer_bytes: int  # as granted by the kernel
+    receive_buffer_bytes: int  # as granted by the kernel; shared memory: the ring's
     gso: bool  # sends in trains (UDP_SEGMENT)
     gro: bool  # receives in trains (UDP_GRO)
+    transport: str = "udp"  # or "shm": shared memory
 
     @classmethod
     def of(cls, stats: TransportStats) -> SessionStats:
@@ -73,4 +74,5 @@ class SessionStats:
             receive_buffer_bytes=stats.receive_buffer_bytes,
             gso=stats.gso,
             gro=stats.gro,
+            transport=stats.kind,
         )

@@ -4,7 +4,37 @@ from __future__ import annotations
 
 import socket
 
+from ina._native.host import Transport, WorkerConfig
 from ina.host.errors import TransportError
+
+# The kernel grants at most net.core.rmem_max; the packets in flight are limited to what it grants.
+_RECEIVE_BUFFER_BYTES = 8 << 20
+
+
+class UdpLink:
+    """A UDP socket that is connected to the switch."""
+
+    switch_port = 0
+
+    def __init__(self, sock: socket.socket) -> None:
+        """Take over `sock`."""
+        self._socket = sock
+        host, port = sock.getpeername()
+        self.name = f"UDP {host}:{port}"
+        self.address: tuple[str, int] = sock.getsockname()
+
+    @classmethod
+    def open(cls, switch_host: str, switch_udp_port: int, own_host: str | None = None) -> UdpLink:
+        """Open a socket as open_socket() does."""
+        return cls(open_socket(switch_host, switch_udp_port, own_host))
+
+    def transport(self, config: WorkerConfig, max_in_flight: int) -> Transport:
+        """Start to work over it. Raises RuntimeError."""
+        return Transport.udp(self._socket.fileno(), config, _RECEIVE_BUFFER_BYTES, max_in_flight)
+
+    def close(self) -> None:
+        """Close the socket. Idempotent."""
+        self._socket.close()
 
 
 def open_socket(

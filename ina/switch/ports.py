@@ -13,6 +13,9 @@ from ina.protocol.spec import UDP_PORT
 MAX_PORT_NUMBER = 510
 """v1model's ports have 9 bits, and 511 means drop."""
 
+MAX_SHM_ADDRESS_BYTES = 108
+"""Of ``@NAME``: what a Unix socket address holds."""
+
 
 class InvalidPortError(InvalidInputError):
     """A port description that cannot be: the message quotes it and says why."""
@@ -44,6 +47,22 @@ class AfPacketPort:
 
 
 @dataclass(frozen=True)
+class ShmPort:
+    """Shared memory with workers on this host, of this user, in this network namespace.
+
+    Each worker that attaches gets an address of its own in 127.64.0.0/10, from which the P4 program
+    sees its packets come; see docs/soft_switch.md.
+    """
+
+    number: int
+    address: str = ""
+    """``@NAME``, an abstract Unix address; empty: a random one, see :meth:`SoftSwitch.shm_address`.
+    """
+    frame_udp_port: int = UDP_PORT
+    """As :class:`UdpPort` has it."""
+
+
+@dataclass(frozen=True)
 class PcapPort:
     """Packets come from one classic pcap file and go to another; either may be left out."""
 
@@ -52,13 +71,14 @@ class PcapPort:
     write: Path | None = None
 
 
-Port: TypeAlias = UdpPort | AfPacketPort | PcapPort
+Port: TypeAlias = UdpPort | ShmPort | AfPacketPort | PcapPort
 
 
 def parse_port(text: str) -> Port:
-    """Read ``1=udp:127.0.0.1:17760``, ``2=afpacket:veth0`` or ``3=pcap:in.pcap,out.pcap``.
+    """Read ``1=udp:127.0.0.1:17760``, ``2=shm:@name``, ``3=afpacket:veth0`` or ``4=pcap:in,out``.
 
-    ``udp:`` alone binds a free port of 127.0.0.1; either file of ``pcap:`` may be empty.
+    ``udp:`` alone binds a free port of 127.0.0.1, ``shm:`` alone a random address; either file of
+    ``pcap:`` may be empty.
     Raises :class:`InvalidPortError`.
     """
     number_text, equals, rest = text.partition("=")
@@ -71,13 +91,17 @@ def parse_port(text: str) -> Port:
     match kind:
         case "udp":
             port: Port = _udp(text, number, place)
+        case "shm":
+            port = ShmPort(number, place)
         case "afpacket":
             port = AfPacketPort(number, place)
         case "pcap":
             read, _, write = place.partition(",")
             port = PcapPort(number, Path(read) if read else None, Path(write) if write else None)
         case _:
-            raise InvalidPortError(f"port {text!r}: unknown kind {kind!r}; udp, afpacket or pcap")
+            raise InvalidPortError(
+                f"port {text!r}: unknown kind {kind!r}; udp, shm, afpacket or pcap"
+            )
     check_port(port)
     return port
 
@@ -108,6 +132,14 @@ def check_port(port: Port) -> None:
                     raise InvalidPortError(
                         f"port {port.number}: UDP port {udp_port} is not in {least}..65535"
                     )
+        case ShmPort():
+            longest = MAX_SHM_ADDRESS_BYTES
+            name = port.address.encode()
+            if name and (name[:1] != b"@" or not 1 < len(name) <= longest):
+                raise InvalidPortError(
+                    f"port {port.number}: shared memory address {port.address!r}: expected @NAME,"
+                    f" at most {longest} bytes"
+                )
         case AfPacketPort():
             if not port.interface or len(port.interface) > 15:
                 raise InvalidPortError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import ipaddress
 import logging
+import secrets
 import socket
 import threading
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,15 @@ from ina.switch.p4runtime import Device, P4RuntimeService
 from ina.switch.p4runtime.handlers import method_handlers
 from ina.switch.p4runtime.streams import MAX_STREAMS
 from ina.switch.pipeline import Pipeline
-from ina.switch.ports import AfPacketPort, InvalidPortError, PcapPort, Port, UdpPort, check_ports
+from ina.switch.ports import (
+    AfPacketPort,
+    InvalidPortError,
+    PcapPort,
+    Port,
+    ShmPort,
+    UdpPort,
+    check_ports,
+)
 from ina.switch.stats import SwitchStats, collect
 
 _log = logging.getLogger(__name__)
@@ -82,6 +91,7 @@ class SoftSwitch:
         self._cpu_port = cpu_port
         self._loss_rate, self._loss_seed = loss_rate, loss_seed % (1 << 64)
         self._ports: dict[int, native.Port] = {}
+        self._shm_addresses: dict[int, str] = {}
         self._loop: native.PortLoop | None = None
         self._server: grpc.Server | None = None
         self._service: P4RuntimeService | None = None
@@ -171,6 +181,12 @@ class SoftSwitch:
         address, udp_port = port.bound
         return str(ipaddress.IPv4Address(address)), udp_port
 
+    def shm_address(self, number: int) -> str:
+        """Where workers attach to shared-memory port ``number``. Raises InvalidPortError."""
+        if number not in self._shm_addresses:
+            raise InvalidPortError(f"port {number} is not an open shared-memory port")
+        return self._shm_addresses[number]
+
     def stats(self) -> SwitchStats:
         """Counters of all ports since start(); after stop(), the last ones."""
         with self._stats_lock:
@@ -200,6 +216,12 @@ class SoftSwitch:
                     where = f"udp {host}:{udp_port}"
                     address = int(ipaddress.IPv4Address(host))
                     return native.UdpPort(number, address, udp_port, frame_udp_port, *loss)
+                case ShmPort(number, shm, frame_udp_port):
+                    shm = shm or f"@ina-{secrets.token_hex(8)}"
+                    where = f"shared memory {shm}"
+                    opened = native.ShmPort(number, shm.removeprefix("@"), frame_udp_port, *loss)
+                    self._shm_addresses[number] = shm
+                    return opened
                 case AfPacketPort(number, interface):
                     where = f"interface {interface}"
                     return native.AfPacketPort(number, interface, *loss)

@@ -31,7 +31,7 @@ class PortStats:
     undeliverable_packets: int = 0
     """Leaving: not what this kind of port can carry (UDP: not IPv4/UDP), or addressed to itself."""
     blocked_packets: int = 0
-    """Leaving: the socket stayed full for 5 ms."""
+    """Leaving: the socket stayed full for 5 ms; shared memory: the worker's ring was full."""
     failed_packets: int = 0
     """Leaving: the kernel refused."""
     kernel_drop_packets: int = 0
@@ -44,6 +44,12 @@ class PortStats:
     """UDP: super-datagrams are received."""
     gso: bool = False
     """UDP: super-datagrams are sent."""
+    attached: int = 0
+    """Shared memory: workers that are attached now."""
+    refused_attachments: int = 0
+    """Shared memory: another user's process, another version, no room."""
+    broken_rings: int = 0
+    """Shared memory: workers dropped because what they wrote in it cannot be."""
     finished: bool = False
     """pcap: the whole file has been read."""
 

@@ -43,14 +43,16 @@ class _Host:
                     host=settings.host or "127.0.0.1",
                     loss_rate=settings.loss_rate,
                     loss_seed=settings.loss_seed,
+                    shm=settings.transport != "udp",
                 )
                 embedded.__enter__()
                 self._embedded = embedded
                 _log.warning(
                     "ina: INA_CONTROLLER is not set: rank 0 runs an embedded controller at %s and"
-                    " a soft switch with %d values a packet",
+                    " a soft switch with %d values a packet; workers on its host reach it over %s",
                     embedded.controller_addr,
                     settings.values,
+                    "UDP" if settings.transport == "udp" else "shared memory",
                 )
             self._users += 1
             return self._embedded.controller_addr

@@ -17,6 +17,9 @@ INA_TLS_KEY
 INA_HOST               IPv4 address that this worker sends from, and that rank 0's embedded switch
                        listens on. Default 127.0.0.1 with the embedded switch, else the address
                        that routes to the switch.
+INA_TRANSPORT          how this worker reaches the switch: ``auto`` (default), shared memory where
+                       the switch offers it and is on this host, as the embedded one does, else
+                       UDP; ``udp``; ``shm``. See docs/host.md.
 INA_VALUES             values a packet of the embedded switch's P4 build: 64 or 256 (default).
 INA_LOSS_RATE          share of packets that the embedded switch drops at its ports, in each
                        direction: 0 (default) to below 1. For tests and demonstrations.
@@ -40,7 +43,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast, get_args
 
+from ina.host.link import TransportName
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 from ina.torch.errors import SettingError
 
@@ -50,7 +55,14 @@ _EMBEDDED_ONLY = ("INA_VALUES", "INA_LOSS_RATE", "INA_LOSS_SEED")
 _ALWAYS = (
     *("INA_CONTROLLER", "INA_JOB", "INA_JOB_TOKEN", "INA_TENANT", "INA_PRIORITY"),
     *("INA_TLS_CA", "INA_TLS_CERT", "INA_TLS_KEY"),
-    *("INA_ON_SWITCH_LOSS", "INA_HOST", "INA_STATS_DIR", "INA_LEAVE_TIMEOUT_S", "INA_METRICS"),
+    *(
+        "INA_ON_SWITCH_LOSS",
+        "INA_HOST",
+        "INA_TRANSPORT",
+        "INA_STATS_DIR",
+        "INA_LEAVE_TIMEOUT_S",
+        "INA_METRICS",
+    ),
 )
 _OF_OTHERS = frozenset(  # read by the soft switch, `ina p4` and ina.rpc
     ("INA_CC", "INA_P4C", "INA_OPERATOR_TOKEN")
@@ -70,6 +82,7 @@ class Settings:
     priority: int = 0
     on_switch_loss: str = "error"
     host: str | None = None
+    transport: TransportName = "auto"
     values: int = 256
     loss_rate: float = 0.0
     loss_seed: int = 0
@@ -100,6 +113,10 @@ class Settings:
             raise SettingError(f"INA_LOSS_RATE={loss_rate:g}: want 0 <= rate < 1")
         on_switch_loss = environ.get("INA_ON_SWITCH_LOSS") or "error"
         check_on_switch_loss("INA_ON_SWITCH_LOSS", on_switch_loss)
+        transport = environ.get("INA_TRANSPORT") or "auto"
+        if transport not in get_args(TransportName):
+            names = " or ".join(get_args(TransportName))
+            raise SettingError(f"INA_TRANSPORT={transport}: want {names}")
         leave_timeout_s = _number(environ, "INA_LEAVE_TIMEOUT_S", 30.0)
         if not 0.0 <= leave_timeout_s <= 3600.0:
             raise SettingError(f"INA_LEAVE_TIMEOUT_S={leave_timeout_s:g}: want 0 to 3600 seconds")
@@ -111,6 +128,7 @@ class Settings:
             priority=_integer(environ, "INA_PRIORITY", 0),
             on_switch_loss=on_switch_loss,
             host=environ.get("INA_HOST") or None,
+            transport=cast(TransportName, transport),
             values=values,
             loss_rate=loss_rate,
             loss_seed=_integer(environ, "INA_LOSS_SEED", 0),

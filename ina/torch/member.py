@@ -87,6 +87,7 @@ class Member:
                 token=settings.token,
                 tenant=settings.tenant,
                 priority=settings.priority,
+                transport=settings.transport,
                 op_timeout_s=timeout.total_seconds(),
                 controller_with_rank=ranks.index(host) if host in ranks else None,
                 recoverable=self._fallback is not None,
@@ -131,6 +132,11 @@ class Member:
     def values_per_packet(self) -> int:
         """Elements of a block: those that share an exponent."""
         return self._session.ticket.values_per_packet
+
+    @property
+    def path(self) -> str:
+        """How this worker reaches the switch: "shared memory" or "UDP host:port"."""
+        return self._session.path
 
     def stats(self) -> SessionStats:
         """What the session counted."""

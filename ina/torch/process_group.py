@@ -93,11 +93,12 @@ class ProcessGroupIna(ReduceScatter):
         if rank == 0:
             _log.info(
                 "ina: group %s: all_reduce goes through the network (job %s, controller %s,"
-                " %d workers), other collectives through Gloo",
+                " %d workers; rank 0 over %s), other collectives through Gloo",
                 group_id,
                 self._member.meeting.job,
                 self._member.meeting.controller,
                 size,
+                self._member.path,
             )
 
     def getBackendName(self) -> str:  # noqa: N802 - torch's trampoline looks for this name

@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include "host/shm_channel.hpp"
 #include "host/transport.hpp"
 #include "host/udp_channel.hpp"
 
@@ -65,6 +66,16 @@ void bind_transport(nb::module_ &m) {
             },
             nb::arg("fd"), nb::arg("config"), nb::arg("receive_buffer_bytes"),
             nb::arg("max_in_flight") = 0, nb::arg("trains") = true)
+        .def_static(
+            "shm",
+            [](int fd, int memory_fd, std::uint32_t cells, std::uint32_t payload_bytes,
+               const WorkerConfig &config, std::uint32_t max_in_flight) {
+                auto channel =
+                    std::make_unique<ShmChannel>(fd, memory_fd, shm::Shape{cells, payload_bytes});
+                return std::make_unique<Transport>(std::move(channel), config, max_in_flight);
+            },
+            nb::arg("fd"), nb::arg("memory_fd"), nb::arg("cells"), nb::arg("payload_bytes"),
+            nb::arg("config"), nb::arg("max_in_flight") = 0)
         .def(
             "submit",
             [](Transport &self, std::uintptr_t in, std::uintptr_t out, std::uint64_t elems,

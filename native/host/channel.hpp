@@ -32,6 +32,9 @@ class Channel {
     Channel(const Channel &) = delete;
     Channel &operator=(const Channel &) = delete;
 
+    // So many packets at a time are best handed to send().
+    virtual std::size_t burst_packets() const { return 256; }
+
     // Sends all, in order. What cannot be taken is dropped and counted.
     virtual void send(const PacketView *packets, std::size_t count) = 0;
 

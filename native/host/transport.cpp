@@ -16,7 +16,6 @@
 namespace ina::host {
 namespace {
 
-constexpr std::size_t kBatchPackets = 256;
 constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 
 std::int64_t now_ns() {
@@ -61,7 +60,7 @@ Transport::Transport(std::unique_ptr<Channel> channel, const WorkerConfig &confi
             std::make_unique<FixedWindow>(in_flight_limit(*channel_, config, max_in_flight))),
       in_flight_limit_(std::min(core_.window(), in_flight_limit(*channel_, config, max_in_flight))),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), owner_pid_(::getpid()),
-      board_(std::make_shared<CompletionBoard>()), batch_(kBatchPackets) {
+      board_(std::make_shared<CompletionBoard>()), batch_(channel_->burst_packets()) {
     if (wake_fd_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
     // Signals belong to the interpreter's threads.
     sigset_t all;

@@ -9,6 +9,7 @@
 #include "switch/afpacket_port.hpp"
 #include "switch/pcap_port.hpp"
 #include "switch/port_loop.hpp"
+#include "switch/shm_port.hpp"
 #include "switch/udp_port.hpp"
 
 namespace nb = nanobind;
@@ -79,6 +80,9 @@ void bind(nb::module_ &m) {
     nb::class_<AfPacketPort, Port>(m, "AfPacketPort")
         .def(nb::init<uint32_t, const std::string &, double, uint64_t>(), "number"_a, "interface"_a,
              "loss_probability"_a, "loss_seed"_a);
+    nb::class_<ShmPort, Port>(m, "ShmPort")
+        .def(nb::init<uint32_t, const std::string &, uint16_t, double, uint64_t>(), "number"_a,
+             "name"_a, "frame_udp_port"_a, "loss_probability"_a, "loss_seed"_a);
     nb::class_<PcapPort, Port>(m, "PcapPort")
         .def(nb::init<uint32_t, const std::string &, const std::string &, double, uint64_t>(),
              "number"_a, "read"_a, "write"_a, "loss_probability"_a, "loss_seed"_a);

@@ -51,6 +51,8 @@ class Port {
     // To wait on for reading; -1 when the port is always ready until it is finished().
     virtual int fd() const = 0;
     virtual bool finished() const { return false; }
+    // Called before the loop waits for fd(); false: receive() has something to do already.
+    virtual bool prepare_sleep() { return true; }
     // Appends what is waiting and survives injected loss, until the batch is full; never blocks.
     virtual void receive(FrameBatch *batch) = 0;
     // Sends frames of the pipeline, in order for each destination, less injected loss.
@@ -61,10 +63,10 @@ class Port {
     virtual void extra_stats(std::vector<std::pair<std::string, uint64_t>> *) const {}
 
     PortCounters &mutable_counters() { return counters_; }
+    bool loses_arrival();  // injected loss: draws and counts
 
   protected:
     virtual void transmit(const std::vector<ina_packet_out> &packets) = 0;
-    bool loses_arrival();  // draws and counts
     void count_sent(size_t packets, size_t bytes) {
         counters_.tx_packets.add(packets);
         counters_.tx_bytes.add(bytes);

@@ -132,9 +132,13 @@ bool PortLoop::always_ready() const {
 
 void PortLoop::run() {
     std::array<epoll_event, 64> events;
+    std::vector<Port *> polled;  // those with packets that their descriptor does not tell of
     while (!stopping_) {
+        polled.clear();
+        for (const auto &port : ports_)
+            if (!port->prepare_sleep()) polled.push_back(port.get());
         const int count = epoll_wait(epoll_fd_, events.data(), static_cast<int>(events.size()),
-                                     always_ready() ? 0 : -1);
+                                     always_ready() || !polled.empty() ? 0 : -1);
         batch_.now_ns = monotonic_ns();
         for (int i = 0; i < count; ++i) {
             if (auto *port = static_cast<Port *>(events[static_cast<size_t>(i)].data.ptr)) {
@@ -145,6 +149,10 @@ void PortLoop::run() {
                 [[maybe_unused]] const ssize_t bytes = read(wake_fd_, &ignored, sizeof ignored);
                 collect_injected();
             }
+        }
+        for (Port *const port : polled) {
+            if (!batch_.has_room()) process();
+            port->receive(&batch_);
         }
         if (always_ready()) {
             for (const auto &port : ports_) {

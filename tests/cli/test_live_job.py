@@ -59,7 +59,7 @@ def test_who_is_missing_is_told_live(controller: str, watching: Iterator[dict[st
         stall = next(line["stall"] for line in watching if "stall" in line)
         assert (stall["name"], stall["missing"], stall["waiting"]) == ("train", [1], [0])
         shown = ina("job", "show", "train", "--controller", controller).stdout
-        address, port = second._socket.getsockname()
+        address, port = second._link.address
         assert f"rank 1 ({address}:{port}) has not sent it: slot {stall['slot']}" in shown
         assert f"sequence number {stall['seq']}" in shown
         second.all_reduce(np.ones(64, np.int32))

@@ -77,7 +77,7 @@ def tapped_sessions(
                 op_timeout_s=DEADLINE_S,
             )
 
-        with mock.patch("ina.host.join.open_socket", open_tapped):
+        with mock.patch("ina.host.udp.open_socket", open_tapped):
             sessions = list(pool.map(join, range(count)))
         for session in sessions:
             stack.callback(session.close)

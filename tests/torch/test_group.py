@@ -177,6 +177,7 @@ def test_dead_worker_is_an_error_not_a_hang(tmp_path: Path) -> None:
         ("INA_ON_SWITCH_LOSS", "x", "INA_ON_SWITCH_LOSS=x: want error or fallback"),
         ("INA_PRIORITY", "high", "INA_PRIORITY=high: want an integer"),
         ("INA_STATS_DIR", "/no/such", "INA_STATS_DIR=/no/such: there is no such folder"),
+        ("INA_TRANSPORT", "tcp", "INA_TRANSPORT=tcp: want auto or udp or shm"),
     ],
 )
 def test_wrong_settings_are_named(name: str, value: str, message: str) -> None:

@@ -1,0 +1,76 @@
+"""A worker's way to the switch: UDP, or shared memory where both are on one host."""
+
+from __future__ import annotations
+
+import logging
+from typing import Literal, Protocol, get_args
+
+from ina._native.host import Transport, WorkerConfig
+from ina.errors import InvalidInputError
+from ina.host.errors import NoSwitchHereError, TransportError
+from ina.host.shm import ShmLink
+from ina.host.udp import UdpLink
+
+_log = logging.getLogger(__name__)
+
+TransportName = Literal["auto", "udp", "shm"]
+"""``auto``: shared memory where the switch offers it and is on this host, else UDP."""
+
+
+class Link(Protocol):
+    """Open towards the switch; what a session sends over."""
+
+    @property
+    def name(self) -> str:
+        """For people: "shared memory" or "UDP host:port"."""
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """IPv4 address and UDP port that the switch sees as this worker's."""
+
+    @property
+    def switch_port(self) -> int:
+        """Number of the switch's port; 0: the controller knows."""
+
+    def transport(self, config: WorkerConfig, max_in_flight: int) -> Transport:
+        """Start to work over it. Raises RuntimeError."""
+
+    def close(self) -> None:
+        """Let go of the descriptors, not of the transport's. Idempotent."""
+
+
+def check_transport(name: str, value: str) -> None:
+    """Raise InvalidInputError unless the value, of what is called `name`, is a TransportName."""
+    if value not in get_args(TransportName):
+        raise InvalidInputError(f"{name} {value!r}: want {', '.join(get_args(TransportName))}")
+
+
+def open_link(
+    who: str,
+    transport: TransportName,
+    switch: tuple[str, int],
+    switch_shm: str,
+    own_host: str | None,
+    packets: int,
+    packet_bytes: int,
+) -> Link:
+    """Open the way to the switch that `transport` asks for.
+
+    `who`: for messages. `switch`: its IPv4 address and UDP port; `switch_shm`: the address of its
+    shared-memory port, or empty. `packets` of at most `packet_bytes` may be in flight.
+    Raises TransportError.
+    """
+    if transport == "shm" and not switch_shm:
+        raise TransportError(f"{who}: the switch offers no shared memory")
+    if transport != "udp" and switch_shm:
+        try:
+            return ShmLink.attach(switch_shm, packets, packet_bytes)
+        except NoSwitchHereError as error:
+            if transport == "shm":
+                raise
+            _log.info("%s: %s", who, error)
+        except TransportError as error:
+            if transport == "shm":
+                raise
+            _log.warning("%s: UDP instead of shared memory: %s", who, error)
+    return UdpLink.open(*switch, own_host)

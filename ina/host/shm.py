@@ -1,0 +1,108 @@
+"""Shared memory with a switch on this host: how a worker attaches to the switch's port.
+
+Must agree with native/common/shm_ring.hpp; the descriptor of the memory comes with the answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import ipaddress
+import os
+import socket
+import struct
+
+from ina._native.host import Transport, WorkerConfig
+from ina.host.errors import NoSwitchHereError, TransportError
+
+_MAGIC, _VERSION = 0x696E6173, 1
+_HELLO = struct.Struct("=IIII")  # magic, version, cells, payload bytes
+_WELCOME = struct.Struct("=IIIIII")  # magic, version, status, switch port, address, UDP port
+_UCRED = struct.Struct("=iII")  # pid, uid, gid
+_MIN_CELLS = 16
+_TIMEVAL = struct.Struct("@ll")  # seconds, microseconds
+_TIMEOUT_S = 5
+_REFUSALS = {
+    1: "it is of another version of ina",
+    2: "this process belongs to another user",
+    3: "it has too many workers",
+    4: "it has not enough memory",
+}
+
+
+class ShmLink:
+    """The connection to a switch's shared-memory port, and the memory."""
+
+    name = "shared memory"
+
+    def __init__(self, sock: socket.socket, memory_fd: int, welcome: tuple[int, ...]) -> None:
+        self._socket = sock
+        self._memory_fd = memory_fd
+        self._cells, self._packet_bytes, self.switch_port, address, udp_port = welcome
+        self.address = (str(ipaddress.IPv4Address(address)), udp_port)
+
+    @classmethod
+    def attach(cls, address: str, packets: int, packet_bytes: int) -> ShmLink:
+        """Attach to the port at abstract Unix `address` ("@..."), for so many packets in flight.
+
+        Raises NoSwitchHereError: nobody is at that address on this host (in this network
+        namespace); TransportError: the switch refuses, or does not answer in 5 s.
+        """
+        where = f"shared memory of the switch at {address}"
+        cells = max(1 << (packets - 1).bit_length(), _MIN_CELLS)
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        fds: list[int] = []
+        try:
+            # Not settimeout(): with it, connect() fails at once where others are just connecting.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIMEVAL.pack(_TIMEOUT_S, 0))
+            sock.connect("\0" + address.removeprefix("@"))
+            sock.settimeout(_TIMEOUT_S)
+            _check_peer(sock, where)
+            sock.sendall(_HELLO.pack(_MAGIC, _VERSION, cells, packet_bytes))
+            data, fds, _, _ = socket.recv_fds(sock, _WELCOME.size, 1)
+            if len(data) != _WELCOME.size:
+                raise TransportError(f"{where}: it closed the connection")
+            magic, version, status, *rest = _WELCOME.unpack(data)
+            if (magic, version) != (_MAGIC, _VERSION):
+                raise TransportError(f"{where}: {_REFUSALS[1]}")
+            if status or not fds:
+                why = _REFUSALS.get(status, f"status {status}")
+                raise TransportError(f"{where}: refused: {why}")
+            sock.settimeout(None)
+            return cls(sock, fds[0], (cells, packet_bytes, *rest))
+        except BaseException as error:
+            sock.close()
+            for fd in fds:
+                os.close(fd)
+            if isinstance(error, OSError):
+                if error.errno == errno.ECONNREFUSED:
+                    raise NoSwitchHereError(f"{where}: nobody is there on this host") from None
+                raise TransportError(f"{where}: {error}") from None
+            raise
+
+    def transport(self, config: WorkerConfig, max_in_flight: int) -> Transport:
+        """Start to work over it. Raises RuntimeError."""
+        return Transport.shm(
+            self._socket.fileno(),
+            self._memory_fd,
+            self._cells,
+            self._packet_bytes,
+            config,
+            max_in_flight,
+        )
+
+    def close(self) -> None:
+        """Close the connection and the memory's descriptor. Idempotent."""
+        self._socket.close()
+        memory_fd, self._memory_fd = self._memory_fd, -1
+        if memory_fd >= 0:
+            with contextlib.suppress(OSError):
+                os.close(memory_fd)
+
+
+def _check_peer(sock: socket.socket, where: str) -> None:
+    """Any user may take an abstract address: trust only this process's user, and root."""
+    credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+    _, uid, _ = _UCRED.unpack(credentials)
+    if uid not in (os.geteuid(), 0):
+        raise TransportError(f"{where}: it belongs to another user (uid {uid})")

@@ -1,0 +1,220 @@
+// Packets between one worker and the switch, in memory that both have mapped: two rings of cells of
+// fixed size, each with one producer and one consumer. Numbers are in the machine's byte order.
+//
+// Neither side believes what it reads there. Each keeps its own position to itself, and takes the
+// other's only if it lies in the window that the other may be in. Lengths are read once and
+// checked. Cells are the producer's until it publishes them; a hostile worker may write to them
+// afterwards, so the switch copies a packet before it looks at it.
+//
+//   segment:  Control (to switch) | Control (to worker) | cells to switch | cells to worker
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "common/ina_wire.hpp"
+
+namespace ina::shm {
+
+inline constexpr std::uint32_t kMagic = 0x696e6173;  // "inas"
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::size_t kLineBytes = 64;
+inline constexpr std::uint32_t kMinCells = 16;
+inline constexpr std::uint32_t kMaxCells = 32768;  // the largest window
+inline constexpr std::uint32_t kMaxPayloadBytes =
+    static_cast<std::uint32_t>(wire::packet_bytes(4095));
+
+// The worker says Hello on a new connection, the switch answers Welcome, with the segment's
+// descriptor if status is kAttached. From then on, a byte on the connection wakes who sleeps, and
+// its end is the end of the rings.
+struct Hello {
+    std::uint32_t magic = kMagic;
+    std::uint32_t version = kVersion;
+    std::uint32_t cells = 0;          // of each ring; a power of two
+    std::uint32_t payload_bytes = 0;  // of the largest packet
+};
+
+enum class Status : std::uint32_t {
+    kAttached = 0,
+    kBadHello = 1,    // another version, or numbers out of range
+    kNotAllowed = 2,  // another user's process
+    kFull = 3,        // too many workers
+    kNoMemory = 4,
+};
+
+struct Welcome {
+    std::uint32_t magic = kMagic;
+    std::uint32_t version = kVersion;
+    Status status = Status::kAttached;
+    std::uint32_t switch_port = 0;  // the port's number in the P4 program
+    std::uint32_t address = 0;      // IPv4, what the program sees as this worker's
+    std::uint32_t udp_port = 0;     // and its UDP port
+};
+
+struct Shape {
+    std::uint32_t cells = 0;
+    std::uint32_t payload_bytes = 0;
+
+    bool is_valid() const {
+        return cells >= kMinCells && cells <= kMaxCells && (cells & (cells - 1)) == 0 &&
+               payload_bytes >= wire::kHeaderBytes && payload_bytes <= kMaxPayloadBytes;
+    }
+    std::size_t cell_bytes() const;
+    std::size_t ring_bytes() const { return cell_bytes() * cells; }
+    std::size_t segment_bytes() const;
+};
+
+// The values behind the INA header begin on a cache line: they are what vector code reads.
+inline constexpr std::size_t kPayloadOffset = kLineBytes - wire::kHeaderBytes;
+
+struct CellHead {
+    std::uint32_t bytes;   // of the payload
+    std::uint32_t marked;  // not 0: the IP header had Congestion Experienced
+};
+static_assert(sizeof(CellHead) <= kPayloadOffset);
+
+inline std::size_t Shape::cell_bytes() const {
+    return (kPayloadOffset + payload_bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+}
+
+// Of one direction. Positions count cells, modulo 2^32; the difference is what lies between.
+struct Control {
+    alignas(kLineBytes) std::atomic<std::uint32_t> published;  // the producer's position
+    alignas(kLineBytes) std::atomic<std::uint32_t> released;   // the consumer's position
+    // Not 0: the consumer sleeps, and wants to be woken once so many cells are there (a promise:
+    // fewer wake it before the producer itself sleeps). Who wakes it sets it to 0.
+    alignas(kLineBytes) std::atomic<std::uint32_t> wanted;
+};
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
+inline std::size_t Shape::segment_bytes() const { return 2 * sizeof(Control) + 2 * ring_bytes(); }
+
+// One direction of a mapped segment.
+struct Ring {
+    Control *control = nullptr;
+    std::uint8_t *cells = nullptr;
+    std::size_t cell_bytes = 0;
+    std::uint32_t mask = 0;
+    std::uint32_t payload_bytes = 0;
+
+    std::uint8_t *cell(std::uint32_t position) const {
+        return cells + cell_bytes * (position & mask);
+    }
+};
+
+inline Ring ring_to_switch(void *segment, const Shape &shape) {
+    auto *const bytes = static_cast<std::uint8_t *>(segment);
+    return {reinterpret_cast<Control *>(bytes), bytes + 2 * sizeof(Control), shape.cell_bytes(),
+            shape.cells - 1, shape.payload_bytes};
+}
+
+inline Ring ring_to_worker(void *segment, const Shape &shape) {
+    auto *const bytes = static_cast<std::uint8_t *>(segment);
+    return {reinterpret_cast<Control *>(bytes) + 1,
+            bytes + 2 * sizeof(Control) + shape.ring_bytes(), shape.cell_bytes(), shape.cells - 1,
+            shape.payload_bytes};
+}
+
+class Producer {
+  public:
+    Producer() = default;
+    explicit Producer(const Ring &ring) : ring_(ring) {}
+
+    // A copy of the payload into the next cell, seen by the consumer after publish(). False: the
+    // ring is full, or the packet too long, or the consumer's position is impossible.
+    bool put(const std::uint8_t *payload, std::size_t bytes, bool marked) {
+        if (bytes > ring_.payload_bytes || !has_room()) return false;
+        std::uint8_t *const cell = ring_.cell(next_++);
+        const CellHead head{static_cast<std::uint32_t>(bytes), marked};
+        std::memcpy(cell, &head, sizeof head);
+        std::memcpy(cell + kPayloadOffset, payload, bytes);
+        return true;
+    }
+
+    void publish() { ring_.control->published.store(next_, std::memory_order_release); }
+
+    // Whether the consumer sleeps and is to be woken now: then that is the caller's to do. After
+    // publish(). `patient`: only if as many cells are there as it wants.
+    bool must_wake(bool patient) {
+        std::atomic_thread_fence(std::memory_order_seq_cst);  // published before wanted is read
+        const std::uint32_t wanted = ring_.control->wanted.load(std::memory_order_relaxed);
+        if (wanted == 0) return false;
+        const std::uint32_t waiting =
+            next_ - ring_.control->released.load(std::memory_order_relaxed);
+        if (waiting == 0 || (patient && waiting < wanted)) return false;
+        return ring_.control->wanted.exchange(0, std::memory_order_relaxed) != 0;
+    }
+
+  private:
+    bool has_room() {
+        if (next_ - released_ <= ring_.mask) return true;
+        const std::uint32_t released = ring_.control->released.load(std::memory_order_acquire);
+        if (next_ - released > ring_.mask + 1) return false;  // nonsense: ahead of us, or behind
+        released_ = released;
+        return next_ - released_ <= ring_.mask;
+    }
+
+    Ring ring_;
+    std::uint32_t next_ = 0;
+    std::uint32_t released_ = 0;  // the consumer's position, as last seen
+};
+
+class Consumer {
+  public:
+    struct Packet {
+        const std::uint8_t *payload = nullptr;  // null: a length that cannot be
+        std::size_t bytes = 0;
+        bool marked = false;
+    };
+
+    Consumer() = default;
+    explicit Consumer(const Ring &ring) : ring_(ring) {}
+
+    // Cells that are there to take; UINT32_MAX: the producer's position is impossible.
+    std::uint32_t waiting() {
+        if (published_ != next_) return published_ - next_;
+        const std::uint32_t published = ring_.control->published.load(std::memory_order_acquire);
+        // Behind us, or into cells that we have not released.
+        if (published - next_ > ring_.mask + 1 - (next_ - released_)) return UINT32_MAX;
+        published_ = published;
+        return published_ - next_;
+    }
+
+    // The next of the cells that are waiting(). It stays until release(), but who produced it may
+    // still change it.
+    Packet take() {
+        const std::uint8_t *const cell = ring_.cell(next_++);
+        const auto *const head = reinterpret_cast<const CellHead *>(cell);
+        // Atomic, so that what is checked is what is used: the compiler may not read it again.
+        const std::uint32_t bytes = __atomic_load_n(&head->bytes, __ATOMIC_RELAXED);
+        const std::uint32_t marked = __atomic_load_n(&head->marked, __ATOMIC_RELAXED);
+        if (bytes > ring_.payload_bytes) return {};
+        return {cell + kPayloadOffset, bytes, marked != 0};
+    }
+
+    // Gives all cells taken so far back to the producer.
+    void release() {
+        released_ = next_;
+        ring_.control->released.store(next_, std::memory_order_release);
+    }
+
+    // Announces sleep. False: something is there (or nonsense), do not sleep.
+    bool prepare_sleep(std::uint32_t wanted) {
+        ring_.control->wanted.store(wanted, std::memory_order_relaxed);
+        std::atomic_thread_fence(std::memory_order_seq_cst);  // wanted before published is read
+        if (waiting() == 0) return true;
+        wake_up();
+        return false;
+    }
+    void wake_up() { ring_.control->wanted.store(0, std::memory_order_relaxed); }
+
+  private:
+    Ring ring_;
+    std::uint32_t next_ = 0;
+    std::uint32_t released_ = 0;
+    std::uint32_t published_ = 0;  // the producer's position, as last seen
+};
+
+}  // namespace ina::shm

@@ -1,0 +1,42 @@
+// A mapped segment of shared memory; see shm_ring.hpp for what is in it.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <system_error>
+#include <utility>
+
+namespace ina::shm {
+
+class Segment {
+  public:
+    Segment() = default;
+    // Maps `bytes` of `fd`, which stays the caller's. Throws std::system_error.
+    Segment(int fd, std::size_t bytes) : bytes_(bytes) {
+        memory_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+        if (memory_ == MAP_FAILED) {
+            throw std::system_error(errno, std::generic_category(), "mmap of shared memory");
+        }
+    }
+    ~Segment() {
+        if (memory_ != MAP_FAILED) ::munmap(memory_, bytes_);
+    }
+    Segment(Segment &&other) noexcept
+        : memory_(std::exchange(other.memory_, MAP_FAILED)), bytes_(other.bytes_) {}
+    Segment &operator=(Segment &&other) noexcept {
+        std::swap(memory_, other.memory_);
+        std::swap(bytes_, other.bytes_);
+        return *this;
+    }
+
+    void *data() const { return memory_; }
+    explicit operator bool() const { return memory_ != MAP_FAILED; }
+
+  private:
+    void *memory_ = MAP_FAILED;
+    std::size_t bytes_ = 0;
+};
+
+}  // namespace ina::shm

@@ -1,0 +1,145 @@
+#include "switch/shm_peer.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+
+namespace ina::sw {
+
+namespace {
+constexpr uint8_t kEct0 = 2;  // ECN-capable, as a worker's UDP socket says
+constexpr uint8_t kEcnMask = 3;
+
+// Each cell ends up in a frame, so that one that is malformed in itself is the program's to judge.
+bool is_right(const shm::Hello &hello) {
+    return hello.magic == shm::kMagic && hello.version == shm::kVersion &&
+           shm::Shape{hello.cells, hello.payload_bytes}.is_valid();
+}
+}  // namespace
+
+ShmPeer::~ShmPeer() {
+    ::close(fd_);
+    if (memory_fd_ >= 0) ::close(memory_fd_);
+}
+
+ShmPeer::Heard ShmPeer::hear() {
+    // MSG_DONTWAIT each time: the connection's flags are partly the worker's to change, too.
+    uint8_t bytes[256];
+    if (is_attached()) {
+        const ssize_t got = recv(fd_, bytes, sizeof bytes, MSG_DONTWAIT);
+        const bool goes_on = got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+        return goes_on ? Heard::kNothing : Heard::kEnd;
+    }
+    auto *const hello = reinterpret_cast<uint8_t *>(&hello_);
+    const ssize_t got = recv(fd_, hello + heard_bytes_, sizeof hello_ - heard_bytes_, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Heard::kNothing;
+    if (got <= 0) return Heard::kEnd;
+    heard_bytes_ += static_cast<size_t>(got);
+    return heard_bytes_ == sizeof hello_ ? Heard::kHello : Heard::kNothing;
+}
+
+shm::Status ShmPeer::attach(uint32_t port, Endpoint source, Endpoint switch_end) {
+    source_ = source;
+    switch_end_ = switch_end;
+    const shm::Status status = is_right(hello_) ? make_rings() : shm::Status::kBadHello;
+    if (!say(status, port, memory_fd_)) segment_ = {};
+    if (memory_fd_ >= 0) ::close(memory_fd_);
+    memory_fd_ = -1;
+    return status;
+}
+
+void ShmPeer::refuse(shm::Status status) { say(status, 0, -1); }
+
+shm::Status ShmPeer::make_rings() {
+    const shm::Shape shape{hello_.cells, hello_.payload_bytes};
+    memory_fd_ = memfd_create("ina-shm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    // Sealed: a worker that cut it short would have the switch end with SIGBUS.
+    if (memory_fd_ < 0 || ftruncate(memory_fd_, static_cast<off_t>(shape.segment_bytes())) < 0 ||
+        fcntl(memory_fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        return shm::Status::kNoMemory;
+    try {
+        segment_ = shm::Segment(memory_fd_, shape.segment_bytes());
+    } catch (const std::system_error &) {
+        return shm::Status::kNoMemory;
+    }
+    from_worker_ = shm::Consumer(shm::ring_to_switch(segment_.data(), shape));
+    to_worker_ = shm::Producer(shm::ring_to_worker(segment_.data(), shape));
+    return shm::Status::kAttached;
+}
+
+bool ShmPeer::say(shm::Status status, uint32_t port, int memory_fd) {
+    shm::Welcome welcome;
+    welcome.status = status;
+    welcome.switch_port = port;
+    welcome.address = source_.address;
+    welcome.udp_port = source_.port;
+    iovec part{&welcome, sizeof welcome};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    alignas(cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))] = {};
+    if (status == shm::Status::kAttached) {
+        message.msg_control = control;
+        message.msg_controllen = sizeof control;
+        cmsghdr *const entry = CMSG_FIRSTHDR(&message);
+        entry->cmsg_level = SOL_SOCKET;
+        entry->cmsg_type = SCM_RIGHTS;
+        entry->cmsg_len = CMSG_LEN(sizeof(int));
+        std::memcpy(CMSG_DATA(entry), &memory_fd, sizeof memory_fd);
+    }
+    return sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof welcome;
+}
+
+bool ShmPeer::receive(FrameBatch *batch, Port *port, uint32_t limit) {
+    const uint32_t waiting = from_worker_.waiting();
+    if (waiting == UINT32_MAX) return false;
+    PortCounters &counters = port->mutable_counters();
+    uint32_t taken = 0;
+    size_t rx_bytes = 0;
+    for (; taken < waiting && taken < limit && batch->has_room(); ++taken) {
+        const shm::Consumer::Packet packet = from_worker_.take();
+        rx_bytes += kFrameHeaderBytes + packet.bytes;
+        if (!packet.payload) {
+            counters.malformed_packets.add(1);
+            continue;
+        }
+        if (port->loses_arrival()) continue;
+        uint8_t *frame = batch->reserve(kFrameHeaderBytes + packet.bytes);
+        if (!frame) continue;  // cannot be: has_room()
+        if (packet.bytes != header_for_bytes_) {
+            write_frame_header(header_, source_, switch_end_, kEct0, packet.bytes);
+            header_for_bytes_ = packet.bytes;
+        }
+        std::memcpy(frame, header_, kFrameHeaderBytes);
+        std::memcpy(frame + kFrameHeaderBytes, packet.payload, packet.bytes);
+        batch->commit(kFrameHeaderBytes + packet.bytes, port->number(), batch->now_ns);
+    }
+    if (taken == 0) return true;
+    from_worker_.release();
+    counters.rx_packets.add(taken);
+    counters.rx_bytes.add(rx_bytes);
+    return true;
+}
+
+bool ShmPeer::send(const Datagram &datagram) {
+    return to_worker_.put(datagram.payload, datagram.payload_bytes,
+                          (datagram.tos & kEcnMask) == kEcnMask);
+}
+
+void ShmPeer::publish() {
+    to_worker_.publish();
+    wake(false);
+}
+
+void ShmPeer::wake(bool all) {
+    if (!to_worker_.must_wake(!all)) return;
+    const uint8_t byte = 0;
+    // EAGAIN: the worker has not read earlier ones, so it is awake. Anything else: hear() says.
+    [[maybe_unused]] const ssize_t sent = ::send(fd_, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+}  // namespace ina::sw

@@ -1,0 +1,123 @@
+"""A worker of a shared-memory port that does as the test says, also what it should not.
+
+Written from the comments of native/common/shm_ring.hpp, apart from the product's own code.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import socket
+import struct
+import time
+from dataclasses import dataclass
+
+MAGIC, VERSION = 0x696E6173, 1
+CONTROL_BYTES, LINE_BYTES, HEADER_BYTES = 192, 64, 24
+PAYLOAD_OFFSET = LINE_BYTES - HEADER_BYTES
+DEADLINE_S = 30.0
+
+
+@dataclass(frozen=True)
+class Welcome:
+    status: int
+    switch_port: int
+    address: int
+    udp_port: int
+    memory_fd: int  # -1: none came
+
+
+def connect(name: str) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.connect("\0" + name)
+    sock.settimeout(DEADLINE_S)
+    return sock
+
+
+def say_hello(
+    sock: socket.socket, cells: int, payload_bytes: int, *, version: int = VERSION
+) -> Welcome:
+    sock.sendall(struct.pack("=IIII", MAGIC, version, cells, payload_bytes))
+    data, fds, _, _ = socket.recv_fds(sock, 24, 1)
+    magic, said, status, switch_port, address, udp_port = struct.unpack("=IIIIII", data)
+    assert (magic, said) == (MAGIC, VERSION)
+    return Welcome(status, switch_port, address, udp_port, fds[0] if fds else -1)
+
+
+class ShmWorker:
+    """One side of the rings, in plain sight."""
+
+    def __init__(self, name: str, cells: int = 64, payload_bytes: int = 256) -> None:
+        self.sock = connect(name)
+        self.welcome = say_hello(self.sock, cells, payload_bytes)
+        assert self.welcome.status == 0
+        self.cells = cells
+        self.cell_bytes = -(-(PAYLOAD_OFFSET + payload_bytes) // LINE_BYTES) * LINE_BYTES
+        self.memory_fd = self.welcome.memory_fd
+        self.memory = mmap.mmap(self.memory_fd, 0)
+        assert len(self.memory) == 2 * CONTROL_BYTES + 2 * cells * self.cell_bytes
+        self.sent = self.received = 0
+
+    def close(self) -> None:
+        self.sock.close()
+        self.memory.close()
+        os.close(self.memory_fd)
+
+    def control(self, ring: int, line: int) -> int:
+        """Ring 0: to the switch, 1: to the worker. Line 0: published, 1: released, 2: wanted."""
+        at = ring * CONTROL_BYTES + line * LINE_BYTES
+        return int(struct.unpack_from("=I", self.memory, at)[0])
+
+    def set_control(self, ring: int, line: int, value: int) -> None:
+        at = ring * CONTROL_BYTES + line * LINE_BYTES
+        struct.pack_into("=I", self.memory, at, value & 0xFFFFFFFF)
+
+    def cell(self, ring: int, position: int) -> int:
+        ring_bytes = self.cells * self.cell_bytes
+        return 2 * CONTROL_BYTES + ring * ring_bytes + position % self.cells * self.cell_bytes
+
+    def write(self, payload: bytes, *, bytes_said: int | None = None) -> None:
+        """Into the next cell, not yet published."""
+        at = self.cell(0, self.sent)
+        length = len(payload) if bytes_said is None else bytes_said
+        struct.pack_into("=II", self.memory, at, length, 0)
+        self.memory[at + PAYLOAD_OFFSET : at + PAYLOAD_OFFSET + len(payload)] = payload
+        self.sent += 1
+
+    def publish(self) -> None:
+        self.set_control(0, 0, self.sent)
+        self.wake()
+
+    def wake(self) -> None:
+        """Always: a worker need not look whether the switch sleeps."""
+        self.sock.send(b"\0")
+
+    def send(self, *payloads: bytes) -> None:
+        for payload in payloads:
+            self.write(payload)
+        self.publish()
+
+    def take(self) -> tuple[bytes, bool]:
+        """The next packet from the switch, and whether it is marked."""
+        end = time.monotonic() + DEADLINE_S
+        while self.control(1, 0) == self.received & 0xFFFFFFFF:
+            assert time.monotonic() < end, "nothing came from the switch"
+            time.sleep(0.0005)
+        at = self.cell(1, self.received)
+        length, marked = struct.unpack_from("=II", self.memory, at)
+        payload = bytes(self.memory[at + PAYLOAD_OFFSET : at + PAYLOAD_OFFSET + length])
+        self.received += 1
+        self.set_control(1, 1, self.received)
+        return payload, bool(marked)
+
+    def is_dropped(self) -> bool:
+        """Whether the switch has closed the connection; bytes that wake are read and ignored."""
+        self.sock.setblocking(False)
+        try:
+            return self.sock.recv(4096) == b""
+        except BlockingIOError:
+            return False
+        except ConnectionError:
+            return True
+        finally:
+            self.sock.settimeout(DEADLINE_S)
