@@ -1,7 +1,7 @@
 # `make demo` and `make test` are each enough on a fresh machine with Python 3.10+, cc and make.
 # Everything lands in $(VENV); stamps there make a second run start at once.
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-bmv2 lint python-lint native-lint generated types format constraints \
+.PHONY: help venv demo test test-bmv2 bench-guard lint python-lint native-lint generated types format constraints \
 	clean distclean
 .DELETE_ON_ERROR:
 
@@ -45,6 +45,9 @@ test: $(VENV)/.built  ## run every test this machine can run (ARGS="-k name")
 test-bmv2: $(VENV)/.built  ## as root: network tests in Mininet, on BMv2 and on the soft switch
 	@tools/machine.sh bmv2
 	@$(VENV)/bin/pytest bmv2_tests --durations=10 $(ARGS)
+
+bench-guard: $(VENV)/.built  ## compare ratios with benchmarks/baseline.json (ARGS="--update": write it)
+	@$(py) -m benchmarks.guard $(ARGS)
 
 lint: python-lint native-lint generated types  ## ruff, clang-format, generated files, mypy
 

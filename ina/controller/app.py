@@ -9,6 +9,7 @@ import socket
 from types import TracebackType
 
 from ina.controller import secure
+from ina.controller.build import with_build
 from ina.controller.config import Config
 from ina.controller.errors import ListenError, StandbyError
 from ina.controller.metrics_endpoint import serve_metrics
@@ -25,7 +26,8 @@ class ControllerApp:
     """A running controller; an async context manager."""
 
     def __init__(self, config: Config) -> None:
-        self.config = config
+        """Raises :class:`ConfigError`: ``switch.values`` is 0 and no build fits the path."""
+        self.config = with_build(config)
         self.listen_addr = ""
         """host:port that the service listens on, once started."""
         self.metrics_addr = ""

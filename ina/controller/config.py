@@ -66,7 +66,10 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     election_id: Annotated[int, Meta(ge=1)] = 1
     """P4Runtime: the controller with the highest one is primary. BFRuntime: its client id."""
     values: int = 256
-    """Values a packet of the P4 build to set: 64 or 256; of a Tofino 64, of a Tofino 2 128."""
+    """Values a packet of the P4 build to set: 64 or 256; of a Tofino 64, of a Tofino 2 128.
+
+    0: the largest whose packets pass the path to ``data_host`` whole.
+    """
     program: str = ""
     """BFRuntime: the program's name in the SDE; empty: what the switch runs."""
     p4info: str = ""
@@ -228,6 +231,11 @@ def _with_defaults(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "switch": {**implied, **switch}}
 
 
+def builds_of(target: str) -> tuple[int, ...]:
+    """Values a packet of the builds that a target has."""
+    return TARGET_VALUES.get(target, VALUES_PER_PACKET_BUILDS)
+
+
 def _problems(config: Config) -> list[tuple[str, str]]:
     """What types alone cannot say, as (key, problem)."""
     found = [
@@ -239,8 +247,8 @@ def _problems(config: Config) -> list[tuple[str, str]]:
         )
         if not _is_host_port(address)
     ]
-    builds = TARGET_VALUES.get(config.switch.target, VALUES_PER_PACKET_BUILDS)
-    if config.switch.values not in builds:
+    builds = builds_of(config.switch.target)
+    if config.switch.values not in (0, *builds):
         known = " or ".join(map(str, builds))
         found.append(("switch.values", f"{config.switch.values} is not {known}"))
     if not _is_ipv4(config.switch.data_host):

@@ -7,6 +7,7 @@ import shutil
 import sys
 from typing import Any
 
+from ina.controller.build import with_build
 from ina.controller.config import Config, make_config
 from ina.emulate.errors import TopologyError
 from ina.emulate.programming import ELECTION_ID, grpc_address
@@ -18,6 +19,8 @@ from ina.p4.names import CPU_PORT
 BMV2 = "simple_switch_grpc"
 CONTROLLER = f"{CONTROLLER_ADDRESS}:17700"
 _FIRST_THRIFT_PORT = 9090
+LINK_MTU_BYTES = 1500
+"""Of veth pairs, as the kernel makes them."""
 
 
 def require_switches(topology: Topology) -> None:
@@ -103,7 +106,7 @@ def controller_config(topology: Topology) -> Config:
         for host in topology.hosts
     ]
     document = {**given, **own, "switch": {**switch, **given_switch}, "hosts": hosts}
-    return make_config(document, where)
+    return with_build(make_config(document, where), LINK_MTU_BYTES)
 
 
 def controller_toml(config: dict[str, Any]) -> str:

@@ -1,0 +1,1 @@
+"""The regression guard of the benchmarks."""

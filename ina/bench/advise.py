@@ -1,0 +1,196 @@
+"""What limits a job, and what ina can change about it: a model of one training step.
+
+A step computes forward and backward. Backward (two thirds of it) overlaps with the reduction of
+the buckets that are ready; the last bucket has nothing left to hide behind. A reduction takes as
+long as the slower of wire and CPU, and a latency for each bucket:
+
+- ina sends the tensor once, with its headers: B / L;
+- Gloo's ring sends 2 (n - 1) / n of it, with TCP's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ina.bench import limits
+from ina.bench.report import Report
+from ina.errors import InvalidInputError
+from ina.p4.builds import largest_build
+
+Bound = Literal["compute", "network", "latency", "cpu"]
+
+BACKWARD_SHARE = 2 / 3
+"""Of a step's computing: backward makes two products where forward makes one."""
+NEGLIGIBLE = 0.05
+"""A share of the step that is not worth a switch."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What was measured of a job, or is known of it."""
+
+    workers: int
+    compute_s: float
+    """Of a step, without communication."""
+    gradient_bytes: int
+    """Of a step, float32."""
+    buckets: int
+    """All-reduces of a step."""
+    link_bit_s: float
+    """Of each worker, each way."""
+    mtu_bytes: int
+    """Of the path to the switch: IP packets that pass whole."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What each of the two needs on this machine, for one all-reduce."""
+
+    ina_latency_s: float
+    """Of a small tensor."""
+    gloo_latency_s: float
+    ina_cpu_s_per_gb: float
+    """CPU seconds of a worker for 1e9 bytes of tensor."""
+    gloo_cpu_s_per_gb: float
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What limits the job."""
+
+    bound: Bound
+    """What takes the time that the reduction adds; compute: it adds next to none."""
+    gain: float
+    """Expected: Gloo's step / ina's."""
+    gain_at_most: float
+    """2 (n - 1) / n: where nothing but the wire took time."""
+    ina_step_s: float
+    gloo_step_s: float
+    ina_exposed_s: float
+    """What ina's reduction adds to the computing."""
+    gloo_exposed_s: float
+    wire_s: float
+    """Of ina's reduction alone."""
+    cpu_s: float
+    """Of a worker, for ina's reduction."""
+    latency_s: float
+    """Of all buckets together, ina's."""
+    values: int
+    """A packet: the largest build that the path's MTU lets pass."""
+    text: str
+    """One sentence."""
+
+
+def costs_of(report: Report) -> Costs:
+    """From a report of ``bench allreduce``: latency of its smallest tensor, CPU of its largest.
+
+    Raises :class:`InvalidInputError`: it has no such rows.
+    """
+    found: dict[str, list[dict[str, Any]]] = {"ina": [], "gloo": []}
+    if report.bench == "allreduce":
+        for row in report.rows:
+            if row["backend"] in found:
+                found[row["backend"]].append(row)
+    if not all(found.values()):
+        raise InvalidInputError(f"a report of bench {report.bench}: want one of bench allreduce")
+
+    def latency_s(backend: str) -> float:
+        return float(min(found[backend], key=lambda row: row["size_bytes"])["time_s"])
+
+    def cpu_s_per_gb(backend: str) -> float:
+        largest = max(found[backend], key=lambda row: row["size_bytes"])
+        return float(largest["cpu_s_per_gb"] or 0.0)
+
+    return Costs(
+        ina_latency_s=latency_s("ina"),
+        gloo_latency_s=latency_s("gloo"),
+        ina_cpu_s_per_gb=cpu_s_per_gb("ina"),
+        gloo_cpu_s_per_gb=cpu_s_per_gb("gloo"),
+    )
+
+
+def loopback_bit_s(report: Report, workers: int) -> float:
+    """What one of so many workers on one host has of its loopback, each way, as a link's rate.
+
+    Raises :class:`InvalidInputError`: the report has no limit of loopback.
+    """
+    for row in sorted(report.rows, key=lambda row: -int(row["size_bytes"])):
+        if row["backend"] == "ina" and row["limit_s"]:
+            link = row["size_bytes"] * 8 / row["limit_s"]
+            return float(link * row["workers"] / workers)
+    raise InvalidInputError("the report has no limit of loopback: give --link a rate")
+
+
+def advise(job: Job, costs: Costs) -> Advice:
+    """Raises :class:`InvalidInputError`: no job is like this, or no build fits the MTU."""
+    if job.workers < 2 or job.buckets < 1 or job.gradient_bytes < 4 or job.compute_s < 0:
+        raise InvalidInputError(f"no job has {job}")
+    values = largest_build(job.mtu_bytes)
+    wire_s = limits.link_s(
+        limits.ina_wire_bytes(math.ceil(job.gradient_bytes / 4), values), job.link_bit_s
+    )
+    ring_s = limits.link_s(limits.ring_wire_bytes(job.gradient_bytes, job.workers), job.link_bit_s)
+    gb = job.gradient_bytes / 1e9
+    cpu_s, latency_s = costs.ina_cpu_s_per_gb * gb, costs.ina_latency_s * job.buckets
+    ina_exposed = _exposed_s(job, max(wire_s, cpu_s) + latency_s)
+    gloo_exposed = _exposed_s(
+        job, max(ring_s, costs.gloo_cpu_s_per_gb * gb) + costs.gloo_latency_s * job.buckets
+    )
+    ina_step, gloo_step = job.compute_s + ina_exposed, job.compute_s + gloo_exposed
+    bound = _bound(gloo_exposed / gloo_step, wire_s, cpu_s, latency_s)
+    return Advice(
+        bound=bound,
+        gain=gloo_step / ina_step,
+        gain_at_most=2 * (job.workers - 1) / job.workers,
+        ina_step_s=ina_step,
+        gloo_step_s=gloo_step,
+        ina_exposed_s=ina_exposed,
+        gloo_exposed_s=gloo_exposed,
+        wire_s=wire_s,
+        cpu_s=cpu_s,
+        latency_s=latency_s,
+        values=values,
+        text=_text(bound, job, gloo_step / ina_step, gloo_exposed / gloo_step),
+    )
+
+
+def _exposed_s(job: Job, reduce_s: float) -> float:
+    """What of a reduction backward does not hide."""
+    last_s = reduce_s / job.buckets
+    hidden_s = job.compute_s * BACKWARD_SHARE * (1 - 1 / job.buckets)
+    return max(last_s, reduce_s - hidden_s)
+
+
+def _bound(exposed_share: float, wire_s: float, cpu_s: float, latency_s: float) -> Bound:
+    if exposed_share < NEGLIGIBLE:
+        return "compute"
+    if latency_s > max(wire_s, cpu_s):
+        return "latency"
+    return "cpu" if cpu_s > wire_s else "network"
+
+
+def _text(bound: Bound, job: Job, gain: float, exposed_share: float) -> str:
+    most = 2 * (job.workers - 1) / job.workers
+    match bound:
+        case "compute":
+            return (
+                f"compute-bound: with Gloo, {100 * exposed_share:.1f} % of a step waits for"
+                " gradients; in-network aggregation cannot help this job"
+            )
+        case "network":
+            return (
+                f"network-bound: the links take the time; expected gain over Gloo {gain:.2f},"
+                f" at most {most:.2f} = 2 (n - 1) / n for what is on the wire"
+            )
+        case "latency":
+            return (
+                f"latency-bound: {job.buckets} small all-reduces a step wait for round trips;"
+                f" expected gain over Gloo {gain:.2f}; fewer, larger buckets help both"
+            )
+        case "cpu":
+            return (
+                "CPU-bound: the workers' CPUs take longer than the links; expected gain over Gloo"
+                f" {gain:.2f}; a faster network changes nothing, more or faster cores do"
+            )

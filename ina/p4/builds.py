@@ -1,0 +1,30 @@
+"""Which of the compiled builds a path bears."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ina.errors import InvalidInputError
+from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VALUES_PER_PACKET_BUILDS
+
+IP_UDP_HEADER_BYTES = 20 + 8
+
+
+def packet_bytes(values: int) -> int:
+    """Of an IP packet with so many values: what a path's MTU has to be at least."""
+    return IP_UDP_HEADER_BYTES + HEADER_BYTES + VALUE_BYTES * values
+
+
+def largest_build(mtu_bytes: int, builds: Sequence[int] = VALUES_PER_PACKET_BUILDS) -> int:
+    """Values a packet of the largest of a target's builds whose packets pass whole.
+
+    Raises :class:`~ina.errors.InvalidInputError`: none does.
+    """
+    fitting = [build for build in builds if packet_bytes(build) <= mtu_bytes]
+    if not fitting:
+        least = min(builds)
+        raise InvalidInputError(
+            f"MTU {mtu_bytes}: packets of the smallest build, {least} values, have"
+            f" {packet_bytes(least)} bytes"
+        )
+    return max(fitting)

@@ -1,0 +1,143 @@
+"""The model behind ``ina bench advise``, by hand; the build that suits an MTU; the command."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ina.bench import report
+from ina.bench.advise import Costs, Job, advise, costs_of, loopback_bit_s
+from ina.bench.report import Report
+from ina.controller.build import path_mtu, with_build
+from ina.controller.config import Config, SwitchConfig, make_config
+from ina.controller.errors import ConfigError
+from ina.errors import InvalidInputError
+from ina.p4.builds import largest_build, packet_bytes
+from tests.bench.command import bench
+
+# 100 MB of gradients in 4 buckets, 4 workers, 1 Gbit/s.
+JOB = Job(4, 0.1, 100_000_000, 4, 1e9, 1500)
+FREE = Costs(0.0, 0.0, 0.0, 0.0)
+
+
+def test_a_job_whose_links_take_the_time() -> None:
+    found = advise(JOB, FREE)
+    assert found.bound == "network"
+    # 25,000,000 values: 97,657 packets with 66 bytes of headers; all but the last quarter of
+    # two thirds of the computing hides behind backward.
+    assert found.wire_s == pytest.approx((100_000_000 + 97_657 * 66) * 8e-9)
+    assert found.ina_exposed_s == pytest.approx(found.wire_s - 0.05)
+    assert found.gloo_exposed_s == pytest.approx(1.5 * 0.8 * 1514 / 1448 - 0.05)
+    assert found.gain_at_most == 1.5
+    assert 1.3 < found.gain < 1.5
+    assert "1.50 = 2 (n - 1) / n" in found.text
+
+
+def test_a_job_that_computes_cannot_be_helped() -> None:
+    found = advise(replace(JOB, compute_s=60.0), FREE)
+    assert found.bound == "compute"
+    assert found.gain == pytest.approx(1.0, abs=0.01)
+    assert "cannot help" in found.text
+
+
+def test_a_job_of_small_all_reduces_waits_for_round_trips() -> None:
+    small = replace(JOB, gradient_bytes=100_000, buckets=20, compute_s=0.001)
+    found = advise(small, Costs(0.001, 0.003, 1.0, 1.0))
+    assert found.bound == "latency"
+    assert found.latency_s == pytest.approx(0.02)
+    assert found.gain > 2
+
+
+def test_a_job_on_fast_links_waits_for_its_cpus() -> None:
+    found = advise(replace(JOB, link_bit_s=1e11), Costs(0.0, 0.0, 2.0, 3.0))
+    assert found.bound == "cpu"
+    assert found.cpu_s == pytest.approx(0.2)
+    assert "faster network changes nothing" in found.text
+
+
+@pytest.mark.parametrize("wrong", [{"workers": 1}, {"buckets": 0}, {"gradient_bytes": 0}])
+def test_no_such_job(wrong: dict[str, int]) -> None:
+    with pytest.raises(InvalidInputError):
+        advise(replace(JOB, **wrong), FREE)
+
+
+def costs_report() -> Report:
+    rows = [
+        {
+            **{"backend": backend, "workers": 2, "size_bytes": size, "time_s": size * 1e-9},
+            **{"cpu_s_per_gb": 2.0 if backend == "ina" else 3.0},
+            "limit_s": size * 8e-9 if backend == "ina" else None,
+        }
+        for size in (1_000_000, 2_000_000)
+        for backend in ("ina", "gloo")
+    ]
+    return Report(bench="allreduce", settings={}, rows=rows, ratios=[], wrong=0)
+
+
+def test_costs_come_from_a_report() -> None:
+    assert costs_of(costs_report()) == Costs(0.001, 0.001, 2.0, 3.0)
+    assert loopback_bit_s(costs_report(), 4) == pytest.approx(0.5e9)
+    with pytest.raises(InvalidInputError, match="want one of bench allreduce"):
+        costs_of(Report(bench="ddp", settings={}, rows=[], ratios=[], wrong=0))
+
+
+def test_the_command(tmp_path: Path) -> None:
+    path = tmp_path / "costs.json"
+    report.save(costs_report(), path)
+    job = ("--compute-ms=100", "--gradient-mb=100", "--workers=4", "--link=1gbit")
+    ran = bench("advise", *job, f"--costs={path}", "--json")
+    assert ran.code == 0, ran.err
+    document = json.loads(ran.out)
+    (row,) = document["rows"]
+    assert (row["bound"], row["values"]) == ("network", 256)
+    assert document["settings"]["buckets"] == 4
+    assert row["text"] == document["notes"][0]
+    narrow = bench("advise", *job, f"--costs={path}", "--mtu=600", "--json")
+    assert json.loads(narrow.out)["rows"][0]["values"] == 64
+
+
+def test_the_command_measures_what_it_is_not_told() -> None:
+    ran = bench("advise", "--model=tiny", "--workers=2", "--json")
+    assert ran.code == 0, ran.err
+    (row,) = json.loads(ran.out)["rows"]
+    assert row["costs"]["ina_latency_s"] > 0
+    assert row["bound"] in ("compute", "network", "latency", "cpu")
+    assert ran.left == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "error: want --compute-ms and --gradient-mb, or --model"),
+        (("--model=x",), "error: --model x: want one of"),
+        (("--model=gpt2", "--workers=1"), "error: --workers 1: want integers from 2 to 32"),
+        (("--model=gpt2", "--link=x"), "error: --link x: want a rate"),
+    ],
+)
+def test_wrong_input_is_one_line(arguments: tuple[str, ...], message: str) -> None:
+    ran = bench("advise", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(message)
+
+
+def test_the_largest_build_that_fits() -> None:
+    assert packet_bytes(256) == 20 + 8 + 24 + 1024
+    assert largest_build(packet_bytes(256)) == 256
+    assert largest_build(packet_bytes(256) - 1) == 64
+    with pytest.raises(InvalidInputError, match="MTU 300"):
+        largest_build(300)
+
+
+def test_a_controller_that_may_choose_takes_the_largest_build() -> None:
+    config = make_config({"switch": {"values": 0}}, "test")
+    assert with_build(config).switch.values == 256  # loopback has an MTU of 65536
+    assert with_build(config, 1000).switch.values == 64
+    assert with_build(Config(switch=SwitchConfig(values=64)), 9000).switch.values == 64
+    tofino = Config(switch=SwitchConfig(target="tofino2", values=0))
+    assert with_build(tofino, 1500).switch.values == 128
+    with pytest.raises(ConfigError, match=r"switch\.values: MTU 100"):
+        with_build(config, 100)
+    assert path_mtu("127.0.0.1", 9) >= 1500
