@@ -12,32 +12,34 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 MAX_AGAIN = 5
+_CACHE = Path(".pytest_cache/v")
+_STATUS, _FAILED = "ina/exit_status", "cache/lastfailed"
 _SOME_FAILED = 1  # pytest's exit status; others: it was interrupted, or is broken itself
 
 
 def main(flaky: Path) -> int:
     """The exit status for the step."""
     python = os.environ.get("PYTHON_OF_TESTS", ".venv/bin/python")
-    with tempfile.TemporaryDirectory(prefix="ina-ci-") as cache:
-        keep = f"-o cache_dir={cache}"
-        status = subprocess.run(["make", "--no-print-directory", "test", f"ARGS={keep}"]).returncode
-        if status == 0:
-            return 0
-        failed = failures(Path(cache))
-        if failed is None:
-            print("not run again: the run did not come to its end")
-            return status
-        if len(failed) > MAX_AGAIN:
-            print(f"not run again: {len(failed)} tests failed, more than {MAX_AGAIN}")
-            return status
-        print(f"=== again, alone: {len(failed)} tests that failed", flush=True)
-        again = [python, "-m", "pytest", "-n", "0", "-ra", *keep.split(), "--lf", "--lfnf=none"]
-        status = subprocess.run(again).returncode
-        left = failures(Path(cache))
+    # Not a cache of its own, which ARGS would name: make hands that on to each make in a test.
+    for name in (_STATUS, _FAILED):
+        (_CACHE / name).unlink(missing_ok=True)
+    status = subprocess.run(["make", "--no-print-directory", "test"]).returncode
+    if status == 0:
+        return 0
+    failed = failures()
+    if failed is None:
+        print("not run again: the run did not come to its end")
+        return status
+    if len(failed) > MAX_AGAIN:
+        print(f"not run again: {len(failed)} tests failed, more than {MAX_AGAIN}")
+        return status
+    print(f"=== again, alone: {len(failed)} tests that failed", flush=True)
+    again = [python, "-m", "pytest", "-n", "0", "-ra", "--lf", "--lfnf=none"]
+    status = subprocess.run(again).returncode
+    left = failures()
     if status or left:
         return status or 1
     said = f"FLAKY: {', '.join(failed)} failed in the full run and passed alone"
@@ -46,16 +48,16 @@ def main(flaky: Path) -> int:
     return 0
 
 
-def failures(cache: Path) -> list[str] | None:
+def failures() -> list[str] | None:
     """The tests that failed in the last run, by pytest's cache; None: it did not end as it should.
 
     The exit status is written by tests/conftest.py.
     """
     try:
-        status = json.loads((cache / "v/ina/exit_status").read_text())
+        status = json.loads((_CACHE / _STATUS).read_text())
         if status == 0:
             return []
-        failed: dict[str, bool] = json.loads((cache / "v/cache/lastfailed").read_text())
+        failed: dict[str, bool] = json.loads((_CACHE / _FAILED).read_text())
     except FileNotFoundError:
         return None
     return sorted(failed) if status == _SOME_FAILED and failed else None

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-# Stands for `make test`; its last argument is ARGS=...
+# Stands for `make test`.
 _MAKE = """#!/bin/sh
-for last; do :; done
-FULL_RUN=1 {python} -m pytest -n {workers} -q ${{last#ARGS=}} || exit 2
+FULL_RUN=1 {python} -m pytest -n {workers} -q || exit 2
 """
 _TESTS = """
 import os, pytest
