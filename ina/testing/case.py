@@ -65,11 +65,13 @@ class Case:
         for ability in sorted(self.needs - device.abilities, key=lambda need: need.name):
             return f"{device.name} does not have {ability.value}"
         for step in self.steps:
-            if isinstance(step, Arrival) and step.port != names.CPU_PORT:
-                if step.port not in device.ports:
-                    return f"{device.name} has no port {step.port}"
-                if len(step.frame) not in device.frame_bytes:
-                    return f"{device.name} carries no frame of {len(step.frame)} bytes"
+            if not isinstance(step, Arrival):
+                continue
+            for port in (step.port, *(port for port, _ in step.out)):
+                if port != names.CPU_PORT and port not in device.ports:
+                    return f"{device.name} has no port {port}"
+            if step.port != names.CPU_PORT and len(step.frame) not in device.frame_bytes:
+                return f"{device.name} carries no frame of {len(step.frame)} bytes"
         return ""
 
 

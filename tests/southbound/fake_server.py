@@ -175,7 +175,8 @@ class FakeTofino:
             if not keys:
                 if table.table_type in ("PortHdlInfo",):
                     raise _of_all(grpc.StatusCode.UNIMPLEMENTED, "Get all is not supported")
-                return iter(list(self.entries[name].items()))
+                there = [(key, self._find(table, key)) for key in self.entries[name]]
+                return iter([(key, values) for key, values in there if values is not None])
             found = []
             for key in keys:
                 values = self._find(table, key)

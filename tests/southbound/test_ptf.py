@@ -14,6 +14,8 @@ import pytest
 from ina.protocol.emit import ROOT
 from tests.p4tools.conftest import PTF, _index_answers
 from tests.p4tools.switches import GRPC_ADDR, Lab, lab
+from tests.southbound.bridge import VARIABLE
+from tests.southbound.conftest import make_sde
 
 TESTS = ROOT / "tofino" / "ptf"
 PORTS = 4
@@ -81,6 +83,34 @@ def test_cases_run_over_the_soft_switch(with_ptf: Path, tmp_path: Path) -> None:
         assert status == 0, said
         assert "Multicast: 1 cases green, 0 differences, 2 not run" in said
         assert "multicast/3-ports not run: software has no port 3" in said
+
+
+def test_cases_run_over_bfruntime(with_ptf: Path, tmp_path: Path) -> None:
+    """The SDE is a fake, whose switch keeps what a switch keeps; the soft switch forwards by it."""
+    client = (
+        "from tests.southbound.fake_client import *\n"
+        "from tests.southbound.bridge import start_from_environment\n"
+        "start_from_environment()\n"
+    )
+    environment = {
+        "SDE_INSTALL": str(make_sde(tmp_path / "sde", client)),
+        "PYTHONPATH": f"{with_ptf}:{ROOT}",
+        VARIABLE: GRPC_ADDR,
+    }
+    asked = {"Counters": "*", "Forwarding": "*", "Malformed": "*-behind*", "SlotRows": "t*"}
+    with lab("soft", 8) as network:
+        for topic, only in asked.items():
+            parameters = f"southbound='bfrt';values='64';only='{only}'"
+            status, said = run_ptf(
+                network, with_ptf, tmp_path / "ptf.log", (f"conformance.{topic}",), parameters,
+                environment, cables=8,
+            )  # fmt: skip
+            assert status == 0, said
+            green = re.search(rf"{topic}: (\d+) cases green, 0 differences, \d+ not run", said)
+            assert green is not None, said
+            assert int(green[1]) >= 2, said
+            # What Tofino cannot know is not asked: bytes behind the IP packet.
+            assert ("behind" in said) == (topic == "Malformed" and "-behind-within-ip" in said)
 
 
 def test_cables_that_are_crossed_fail_the_test_and_say_so(with_ptf: Path, tmp_path: Path) -> None:
