@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 _WARM_UP = 2
-_SAMPLE_S, _MAX_ITERATIONS = 0.02, 64
+_SAMPLE_S, _MAX_ITERATIONS = 0.25, 64
 
 
 def _sample(comm: Any, mpi: Any, array: Any, average: bool, count: int) -> tuple[float, float]:

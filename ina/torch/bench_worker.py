@@ -23,7 +23,7 @@ from ina.torch import bench_memory, loopback_limit
 from ina.torch.env import Settings
 
 _WARM_UP = 2
-_SAMPLE_S = 0.02
+_SAMPLE_S = 0.25
 """A sample repeats a short operation until it takes about so long: a barrier ends less exactly."""
 _MAX_ITERATIONS = 64
 _SAMPLE_BYTES = 64 << 20
