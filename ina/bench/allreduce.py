@@ -68,6 +68,8 @@ class Row:
     """CPU seconds of a worker (all its threads) for 1e9 bytes of tensor; median."""
     retransmissions: int | None
     """Of rank 0, in all samples of this size; ina only."""
+    transport: str
+    """udp, shm; tcp (Gloo); mpi: what Open MPI chooses."""
 
 
 @dataclass(frozen=True)
@@ -135,9 +137,10 @@ def _run(
             on_record(json.loads(line))
 
     # In a star the controller, which has the switch, was told of the values.
-    environ = {"INA_VALUES": str(case.values)} if place.link == "loopback" else {}
-    if case.transport != "auto":
-        environ["INA_TRANSPORT"] = case.transport
+    if place.link == "loopback":
+        environ = {"INA_VALUES": str(case.values), "INA_TRANSPORT": case.transport}
+    else:
+        environ = {"INA_TRANSPORT": "udp"}  # namespaces share the memory of one kernel
     listed = ",".join(map(str, sizes))
     place.run(
         _WORKER,
@@ -169,6 +172,7 @@ def _row(
         gloo_s=gloo_s,
         cpu_s=cpu,
         retransmissions=record["retransmissions"] if item["name"] == "ina" else None,
+        transport=record["transport"] if item["name"] == "ina" else "tcp",
         case=case,
     )
 
@@ -184,6 +188,7 @@ def make_row(
     gloo_s: float | None,
     cpu_s: float | None,
     retransmissions: int | None,
+    transport: str,
     case: Case,
 ) -> Row:
     """What follows from the measured numbers."""
@@ -208,6 +213,7 @@ def make_row(
         gain=gloo_s / times.median if gloo_s is not None else None,
         cpu_s_per_gb=cpu_s / size * 1e9 if cpu_s is not None else None,
         retransmissions=retransmissions,
+        transport=transport,
     )
 
 
@@ -215,7 +221,7 @@ def _limit_s(
     place: Place, backend: str, elems: int, record: dict[str, Any], case: Case
 ) -> float | None:
     if place.rate_bit_s is None:
-        if backend != "ina" or not record.get("limit_bytes_per_s"):
+        if backend != "ina" or record["transport"] != "udp" or not record["limit_bytes_per_s"]:
             return None
         # Each worker's packets cross this machine's UDP once up and once down. Headers here are
         # those that the measured rate counts: UDP payload.
@@ -234,7 +240,7 @@ def ratios(rows: Sequence[Row], link: str) -> list[Ratio]:
     for row in rows:
         if row.backend != "ina":
             continue
-        name = f"{link} n={row.workers} {size_text(row.size_bytes)}"
+        name = f"{link} {row.transport} n={row.workers} {size_text(row.size_bytes)}"
         if row.gain is not None:
             found.append(Ratio(f"{name} ina/gloo", row.gain))
         if row.limit_share is not None:

@@ -30,6 +30,7 @@ def main() -> None:
         timeout_s=120.0,
         host=os.environ.get("INA_HOST"),
         op_timeout_s=120.0,
+        transport="udp",
     ) as session:
         numbers = np.arange(elems, dtype=np.int32) % 1000
         array, results = numbers + rank, [np.empty(elems, np.int32) for _ in range(_IN_FLIGHT)]

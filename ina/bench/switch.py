@@ -177,7 +177,7 @@ def _workers(
             processes.append(
                 subprocess.Popen(
                     [sys.executable, "-m", "ina.bench.host_worker", str(elems), str(seconds)],
-                    env={**others, **own, "INA_TRANSPORT": "udp"},
+                    env={**others, **own},
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,

@@ -31,7 +31,7 @@ _DTYPE_BYTES = {str(dtype): dtype.itemsize for dtype in VALUE_TYPES}
 _OPS = ("sum", "avg")
 _TRANSPORTS = ("auto", "udp", "shm")
 COLUMNS = (
-    *("n", "backend", "size", "count", "type", "redop", "time ms", "±", "algbw GB/s"),
+    *("n", "backend", "over", "size", "count", "type", "redop", "time ms", "±", "algbw GB/s"),
     *("busbw GB/s", "#wrong", "limit ms", "% of limit", "Gloo/this", "CPU s/GB"),
 )
 
@@ -69,6 +69,8 @@ def allreduce(
     case = _case(dtype, op, values, transport, repeats, seconds, spoil)
     outputs = Outputs(json, save, baseline, tolerance, plot)
     rate = check_link(link)
+    if link != LOOPBACK and transport == "shm":
+        raise InvalidInputError(f"--transport shm --link {link}: hosts share no memory")
     torchrun.require(["torch"], "torch")
     settings = {
         **{"workers": counts, "sizes_bytes": wanted, "dtype": dtype, "op": op, "link": link},
@@ -132,7 +134,7 @@ def _case(
 
 def _cells(row: bench.Row) -> tuple[Any, ...]:
     return (
-        *(row.workers, row.backend, row.size_bytes, row.count, row.type, row.redop),
+        *(row.workers, row.backend, row.transport, row.size_bytes, row.count, row.type, row.redop),
         number(1e3 * row.time_s, 3),
         number(1e3 * (row.time_high_s - row.time_low_s), 3),
         *(number(row.algbw_gb_s, 3), number(row.busbw_gb_s, 3), row.wrong),
@@ -148,7 +150,8 @@ def _notes(link: str, rate: float | None, op: str) -> list[str]:
     if link == LOOPBACK:
         notes.append(
             "limit: 2 n tensors with headers, at the rate of UDP with GSO and GRO in this run;"
-            " CPU: mean of the ranks other than 0, which runs the switch"
+            " none is given for shared memory; CPU: mean of the ranks other than 0, which runs the"
+            " switch"
         )
         if why := mpi.why_not():
             notes.append(f"Open MPI was not measured: {why}")

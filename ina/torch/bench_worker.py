@@ -200,7 +200,8 @@ def main() -> None:
             turns = Turns(elems, dtype, arguments.op == "avg", gloo)
             backends = turns.measure(arguments.repeats, arguments.seconds, arguments.spoil)
             resent = ina.torch.stats().session["retransmissions"] - resent
-            record |= {"backends": backends, "retransmissions": resent}
+            transport = ina.torch.stats().session["transport"]
+            record |= {"backends": backends, "retransmissions": resent, "transport": transport}
             record["limit_bytes_per_s"] = max(before, limit())
         say(record)
     dist.destroy_process_group()

@@ -15,7 +15,7 @@ SMALL = ("--repeats=3", "--seconds=1")
 FIELDS = {
     *("workers", "backend", "size_bytes", "count", "type", "redop", "time_s", "time_low_s"),
     *("time_high_s", "samples", "algbw_gb_s", "busbw_gb_s", "wrong", "limit_s", "limit_share"),
-    *("gain", "cpu_s_per_gb", "retransmissions"),
+    *("gain", "cpu_s_per_gb", "retransmissions", "transport"),
 }
 
 
@@ -30,7 +30,6 @@ def check_rows(document: dict[str, Any], workers: int, size: int) -> dict[str, d
         assert row["busbw_gb_s"] == pytest.approx(share * row["algbw_gb_s"])
     ina, gloo = rows["ina"], rows["gloo"]
     assert ina["gain"] == pytest.approx(gloo["time_s"] / ina["time_s"])
-    assert ina["limit_share"] == pytest.approx(ina["limit_s"] / ina["time_s"])
     assert document["wrong"] == 0
     return rows
 
@@ -39,13 +38,25 @@ def check_rows(document: dict[str, Any], workers: int, size: int) -> dict[str, d
     ("workers", "dtype", "op"), [(2, "float32", "sum"), (3, "bfloat16", "avg"), (3, "int32", "avg")]
 )
 def test_on_loopback(workers: int, dtype: str, op: str) -> None:
-    case = (f"--workers={workers}", f"--dtype={dtype}", f"--op={op}", "--sizes=256K")
-    ran = bench("allreduce", *case, *SMALL, "--json")
+    case = (f"--workers={workers}", f"--dtype={dtype}", f"--op={op}", "--transport=udp")
+    ran = bench("allreduce", *case, "--sizes=256K", *SMALL, "--json")
     assert ran.code == 0, ran.err
     rows = check_rows(json.loads(ran.out), workers, 1 << 18)
     assert (rows["ina"]["type"], rows["ina"]["redop"]) == (dtype, op)
     assert rows["ina"]["cpu_s_per_gb"] > 0
+    assert rows["ina"]["limit_share"] == pytest.approx(
+        rows["ina"]["limit_s"] / rows["ina"]["time_s"]
+    )
+    assert (rows["ina"]["transport"], rows["gloo"]["transport"]) == ("udp", "tcp")
     assert ran.left == []
+
+
+def test_through_shared_memory() -> None:
+    ran = bench("allreduce", "--workers=2", "--sizes=64K", "--transport=shm", *SMALL, "--json")
+    assert ran.code == 0, ran.err
+    rows = check_rows(json.loads(ran.out), 2, 1 << 16)
+    assert rows["ina"]["transport"] == "shm"
+    assert rows["ina"]["limit_s"] is None
 
 
 def test_a_spoilt_sum_is_counted_and_plots_and_reports_are_written(tmp_path: Path) -> None:
@@ -76,6 +87,7 @@ def test_in_a_star_of_namespaces() -> None:
     document = json.loads(ran.out)
     rows = check_rows(document, 2, 1 << 16)
     # 64 packets with 66 bytes of headers each.
+    assert rows["ina"]["transport"] == "udp"
     assert rows["ina"]["limit_s"] == pytest.approx((65536 + 64 * 66) * 8 / 1e8)
     assert ran.left == []
     assert ran.namespaces == []
@@ -90,6 +102,7 @@ def test_in_a_star_of_namespaces() -> None:
         (("--op", "max"), "error: --op max: the network does sum and avg"),
         (("--link", "fast"), "error: --link fast: want a rate"),
         (("--transport", "x"), "error: --transport x: want auto, udp, shm"),
+        (("--memory", "--sizes", "9G"), "error: --sizes 9G: want sizes"),
         (("--baseline", "absent.json"), "error: absent.json: No such file"),
     ],
 )

@@ -111,6 +111,7 @@ def rows() -> list[dict[str, Any]]:
             gloo_s=size * 2e-9,
             cpu_s=None,
             retransmissions=None,
+            transport="udp",
             case=case,
         )
         for workers in (2, 4)
@@ -121,7 +122,7 @@ def rows() -> list[dict[str, Any]]:
     assert made[0].busbw_gb_s == pytest.approx(1.0)  # 2 workers: as algbw
     assert made[4].busbw_gb_s == pytest.approx(1.5)
     assert [ratio.name for ratio in allreduce.ratios(made, "1gbit")][:2] == [
-        *("1gbit n=2 64K ina/gloo", "1gbit n=2 64K ina/limit"),
+        *("1gbit udp n=2 64K ina/gloo", "1gbit udp n=2 64K ina/limit"),
     ]
     return rows_of(made)
 
