@@ -27,7 +27,8 @@ class SessionStats:
     icmp_errors: int  # "port unreachable" and the like; shared memory: the switch is gone
     send_drops: int  # packets that the kernel, or the ring, did not take
     ecn_marked: int  # results that met a long queue
-    exponent_rounds: int  # packets without values that agree on a first exponent
+    exponent_rounds: int  # that only agreed on exponents: without values, or guessed wrong
+    guessed_chunks: int  # summed by an exponent that was guessed, right
     chunks_done: int
     bytes_done: int  # of the caller's arrays: what was reduced, without headers and repetitions
     operations_done: int
@@ -62,6 +63,7 @@ class SessionStats:
             send_drops=channel.send_drops,
             ecn_marked=worker.ecn_marked,
             exponent_rounds=worker.exponent_rounds,
+            guessed_chunks=worker.guessed_chunks,
             chunks_done=worker.chunks_done,
             bytes_done=worker.bytes_done,
             operations_done=worker.tensors_done,

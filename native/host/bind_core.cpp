@@ -154,6 +154,8 @@ void bind_core(nb::module_ &m) {
         .def_ro("mismatched", &WorkerCounters::mismatched)
         .def_ro("ecn_marked", &WorkerCounters::ecn_marked)
         .def_ro("exponent_rounds", &WorkerCounters::exponent_rounds)
+        .def_ro("guessed_chunks", &WorkerCounters::guessed_chunks)
+        .def_ro("missed_guesses", &WorkerCounters::missed_guesses)
         .def_ro("chunks_done", &WorkerCounters::chunks_done)
         .def_ro("bytes_done", &WorkerCounters::bytes_done)
         .def_ro("tensors_submitted", &WorkerCounters::tensors_submitted)

@@ -69,16 +69,27 @@ void WorkerCore::submit(const TensorRequest &request, std::int64_t now_ns) {
     if (tensors_.empty()) last_progress_ns_ = now_ns;
     const std::uint64_t values = config_.values_per_packet;
     const std::uint64_t chunks = (request.elems + values - 1) / values;
-    const auto [found, is_new] = tensors_.try_emplace(request.id, Tensor{request, chunks, chunks});
+    const auto [found, is_new] =
+        tensors_.try_emplace(request.id, Tensor{request, chunks, chunks, nullptr, 0});
     if (!is_new) throw std::invalid_argument("tensor id is in use: " + std::to_string(request.id));
     Tensor &tensor = found->second;
+    std::uint32_t first_lane = first_lane_;
+    std::uint64_t lanes_taken = chunks;
+    if (is_float(request.type) && chunks <= window_) {
+        const auto [history, is_new] = histories_.find(
+            request.type, request.elems, static_cast<std::uint32_t>(chunks), window_, first_lane_);
+        tensor.history = history;
+        tensor.first_block = history->take_turn();
+        first_lane = history->lane_of(tensor.first_block);
+        lanes_taken = is_new ? history->lanes() : 0;
+    }
     const std::uint64_t lanes_used = std::min<std::uint64_t>(chunks, window_);
     for (std::uint64_t i = 0; i < lanes_used; ++i) {
-        Lane &lane = lanes_[(first_lane_ + i) & (window_ - 1)];
+        Lane &lane = lanes_[(first_lane + i) & (window_ - 1)];
         lane.queue.push_back({&tensor, i});
         if (lane.state == LaneState::kIdle) start_next_assignment(lane, now_ns);
     }
-    first_lane_ = static_cast<std::uint32_t>((first_lane_ + chunks) & (window_ - 1));
+    first_lane_ = static_cast<std::uint32_t>((first_lane_ + lanes_taken) & (window_ - 1));
 }
 
 void WorkerCore::start_next_assignment(Lane &lane, std::int64_t now_ns) {
@@ -91,9 +102,19 @@ void WorkerCore::start_next_assignment(Lane &lane, std::int64_t now_ns) {
     lane.queue.pop_front();
     lane.tensor = next.tensor;
     lane.chunk = next.first_chunk;
-    lane.exponent = 0;
+    lane.exponent = std::exchange(lane.next_tensor_exponent, kUnknownExponent);
+    const Tensor &tensor = *lane.tensor;
+    if (!is_float(tensor.request.type)) {
+        lane.round = Round::kValues;
+        lane.exponent = 0;
+    } else if (lane.exponent != kUnknownExponent) {
+        lane.round = Round::kValues;  // and announce_next has told whether it is finite
+        return make_ready(lane, now_ns);
+    } else {
+        lane.exponent = tensor.history ? tensor.history->guess(block(tensor, lane.chunk)) : 0;
+        lane.round = lane.exponent != 0 ? Round::kGuess : Round::kExponent;
+    }
     lane.non_finite = false;
-    lane.exponent_round = is_float(next.tensor->request.type);
     make_ready(lane, now_ns);
 }
 
@@ -154,14 +175,23 @@ void WorkerCore::build_packet(Lane &lane) {
     header.seq = lane.seq;
     header.contributors = std::uint32_t{1} << config_.rank;
     header.exponent = lane.exponent;
+    bool summed = true;
+    if (lane.round == Round::kGuess) {
+        const BlockScan own = scan(tensor, lane.chunk);
+        header.next_exponent = own.exponent;
+        lane.non_finite = own.non_finite;
+        summed = own.exponent <= lane.exponent;
+        if (!summed) header.flags |= wire::kFlagOverflow;
+    }
     std::uint8_t *const bytes = packet(lane);
-    if (!lane.exponent_round) {
+    if (lane.round != Round::kExponent) {
         header.value_count = static_cast<std::uint16_t>(values);
-        if (lane.non_finite) header.flags = wire::kFlagNonFinite;
+        if (lane.non_finite) header.flags |= wire::kFlagNonFinite;
         std::uint8_t *const wire_values = bytes + wire::kHeaderBytes;
         std::size_t filled = 0;
-        // Values that cannot change the result stay 0: the chunk is all zero, or turns into NaN.
-        const bool summed = !is_float(type) || (lane.exponent != 0 && !lane.non_finite);
+        // Values that cannot change the result stay 0: the chunk is all zero, turns into NaN, or
+        // will be sent once more.
+        if (is_float(type)) summed = summed && lane.exponent != 0 && !lane.non_finite;
         if (summed) {
             filled = chunk_elems(tensor, lane.chunk);
             const float scale =
@@ -172,16 +202,34 @@ void WorkerCore::build_packet(Lane &lane) {
         std::memset(wire_values + filled * wire::kValueBytes, 0,
                     (values - filled) * wire::kValueBytes);
     }
-    const std::uint64_t next_chunk = lane.exponent_round ? lane.chunk : lane.chunk + window_;
-    if (is_float(type) && next_chunk < tensor.chunks) {
-        const BlockScan scan =
-            kernels_.scan(type, at(tensor.request.in, chunk_offset_bytes(tensor, next_chunk)),
-                          chunk_elems(tensor, next_chunk));
-        header.next_exponent = scan.exponent;
-        lane.non_finite = scan.non_finite;
-    }
+    if (lane.round != Round::kGuess) announce_next(lane, header);
     wire::store_header(bytes, header);
     lane.packet_bytes = wire::packet_bytes(header.value_count);
+}
+
+// Puts the exponent of what the lane sends next into the header.
+void WorkerCore::announce_next(Lane &lane, wire::Header &header) {
+    const Tensor *tensor = lane.tensor;
+    std::uint64_t chunk = lane.round == Round::kExponent ? lane.chunk : lane.chunk + window_;
+    lane.non_finite = false;
+    if (chunk >= tensor->chunks) {
+        if (lane.queue.empty()) {
+            header.next_exponent = kUnknownExponent;
+            return;
+        }
+        tensor = lane.queue.front().tensor;
+        chunk = lane.queue.front().first_chunk;
+    }
+    if (!is_float(tensor->request.type)) return;
+    const BlockScan own = scan(*tensor, chunk);
+    header.next_exponent = own.exponent;
+    lane.non_finite = own.non_finite;
+}
+
+BlockScan WorkerCore::scan(const Tensor &tensor, std::uint64_t chunk) const {
+    return kernels_.scan(tensor.request.type,
+                         at(tensor.request.in, chunk_offset_bytes(tensor, chunk)),
+                         chunk_elems(tensor, chunk));
 }
 
 std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
@@ -264,21 +312,32 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     heard_ns_ = now_ns;
     last_progress_ns_ = now_ns;
     counters_.last_seq = header.seq;
-    if (lane.exponent_round) {
-        ++counters_.exponent_rounds;
-    } else {
+    const bool is_guess = lane.round == Round::kGuess;
+    const bool has_sums = is_guess ? guess_holds(lane, header) : lane.round == Round::kValues;
+    if (has_sums) {
         ++counters_.chunks_done;
+        counters_.guessed_chunks += is_guess;
         counters_.bytes_done += chunk_bytes(*lane.tensor, lane.chunk);
         write_result(lane, header, payload + wire::kHeaderBytes);
+    } else {
+        ++counters_.exponent_rounds;
+        counters_.missed_guesses += is_guess;
     }
-    advance(lane, header.next_exponent, now_ns);
+    advance(lane, has_sums, header.next_exponent, now_ns);
+}
+
+// Whether the sums of a guess are what they would be had the exponent been known: it was right, or
+// the result depends on no value.
+bool WorkerCore::guess_holds(const Lane &lane, const wire::Header &header) {
+    return header.next_exponent == lane.exponent || header.next_exponent == 0 ||
+           (header.flags & wire::kFlagNonFinite) != 0;
 }
 
 bool WorkerCore::fits(const Lane &lane, const wire::Header &header) {
     const ValueType type = lane.tensor->request.type;
-    const std::uint32_t values = lane.exponent_round ? 0 : config_.values_per_packet;
-    const bool next_is_valid = !is_float(type) || header.next_exponent == wire::kExponentAllZero ||
-                               header.next_exponent >= kMinBlockExponent;
+    const std::uint32_t values = lane.round == Round::kExponent ? 0 : config_.values_per_packet;
+    const bool next_is_valid =
+        header.next_exponent == wire::kExponentAllZero || header.next_exponent >= kMinBlockExponent;
     return header.slot == (lane.seq & (2 * window_ - 1)) && header.contributors == full_bitmap_ &&
            header.value_type == static_cast<std::uint8_t>(type) && header.value_count == values &&
            header.exponent == lane.exponent && next_is_valid;
@@ -302,10 +361,10 @@ void WorkerCore::write_result(const Lane &lane, const wire::Header &header,
     kernels_.dequantize(request.type, values, elems, how, out);
 }
 
-void WorkerCore::remember(Lane &lane) {
+void WorkerCore::remember(Lane &lane, bool has_sums) {
     const Tensor &tensor = *lane.tensor;
     lane.accepted = {tensor.request.id, lane.chunk, 0, false};
-    if (lane.exponent_round) return;
+    if (!has_sums) return;
     const std::size_t bytes = chunk_bytes(tensor, lane.chunk);
     lane.accepted.bytes = static_cast<std::uint32_t>(bytes);
     // While the lane has more chunks of it, the tensor stays and its memory is the caller's
@@ -316,25 +375,31 @@ void WorkerCore::remember(Lane &lane) {
                 at(tensor.request.out, chunk_offset_bytes(tensor, lane.chunk)), bytes);
 }
 
-void WorkerCore::advance(Lane &lane, std::uint8_t next_exponent, std::int64_t now_ns) {
-    remember(lane);
+void WorkerCore::advance(Lane &lane, bool has_sums, std::uint8_t next_exponent,
+                         std::int64_t now_ns) {
+    remember(lane, has_sums);
     unlink(lane);
     --in_flight_;
     if (in_flight_ == 0) scan_at_ns_ = kNever;
     lane.seq += window_;
     lane.has_history = true;
-    lane.exponent = is_float(lane.tensor->request.type) ? next_exponent : 0;
+    const bool was_guess = lane.round == Round::kGuess;
+    const std::uint8_t agreed = was_guess ? next_exponent : lane.exponent;
+    lane.round = Round::kValues;
     Tensor &tensor = *lane.tensor;
-    if (lane.exponent_round) {
-        lane.exponent_round = false;
+    if (!has_sums) {
+        lane.exponent = next_exponent;
         return make_ready(lane, now_ns);
     }
+    if (tensor.history) tensor.history->observe(block(tensor, lane.chunk), agreed);
     const bool tensor_done = --tensor.chunks_left == 0;
     const bool more_chunks = lane.chunk + window_ < tensor.chunks;
     if (more_chunks) {
         lane.chunk += window_;
+        lane.exponent = is_float(tensor.request.type) ? next_exponent : 0;
         make_ready(lane, now_ns);
     } else {
+        lane.next_tensor_exponent = was_guess ? kUnknownExponent : next_exponent;
         start_next_assignment(lane, now_ns);
     }
     if (tensor_done) {

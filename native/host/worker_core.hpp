@@ -9,12 +9,17 @@
 // number.
 //
 // Chunk i of a tensor runs on lane (first_lane + i) mod W, and the next tensor's first lane follows
-// the last chunk's. Tensors queue up in each lane by themselves: a lane that is done with one goes
-// on to the next while others still wait. The numbering depends on the sizes and types of the
-// tensors in the order of submission only, never on timing, so all workers number alike.
+// the last chunk's, but for small float tensors (exponent_history.hpp). Tensors queue up in each
+// lane by themselves: a lane that is done with one goes on to the next while others still wait.
+// Which chunk a lane sends next depends on the sizes and types of the tensors in the order of
+// submission, and on the lane's results, which all workers have alike; never on timing.
 //
-// A lane's part of a float tensor begins with an exponent-only round, in which the workers agree on
-// the exponent of its first chunk; each data packet carries the exponent of the lane's next chunk.
+// Workers must have agreed on a float chunk's exponent to sum it. Each packet with values carries
+// the exponent of the lane's next chunk, also of the next tensor's first one; a worker to which
+// that tensor has not been submitted yet says so (kUnknownExponent), and then all know that it is
+// not known. If so, the lane guesses, for a small tensor, or the workers agree in a round without
+// values. A packet with a guess carries the chunk's own exponent; if the maximum is not the guess,
+// the same chunk is sent once more, with what is now agreed.
 //
 // Not thread-safe.
 #pragma once
@@ -28,11 +33,16 @@
 #include <vector>
 
 #include "host/congestion_window.hpp"
+#include "host/exponent_history.hpp"
 #include "host/worker_types.hpp"
 
 namespace ina::host {
 
 inline constexpr std::int64_t kNever = INT64_MAX;
+
+// As the exponent of a tensor's first chunk on a lane: some worker does not know it. A block of
+// values from 2^127 on has the same exponent, and just takes a round of its own.
+inline constexpr std::uint8_t kUnknownExponent = 255;
 
 class WorkerCore {
   public:
@@ -83,6 +93,8 @@ class WorkerCore {
         TensorRequest request;
         std::uint64_t chunks;
         std::uint64_t chunks_left;
+        std::shared_ptr<ExponentHistory> history;  // null: it takes no guesses
+        std::uint32_t first_block = 0;             // in the history
     };
     struct Assignment {  // a lane's part of a tensor: chunks first_chunk, + W, + 2W ...
         Tensor *tensor;
@@ -91,17 +103,24 @@ class WorkerCore {
     struct Accepted {  // a lane's last result
         std::uint64_t tensor = 0;
         std::uint64_t chunk = 0;
-        std::uint32_t bytes = 0;  // in the tensor; 0: an exponent-only round
+        std::uint32_t bytes = 0;  // in the tensor; 0: the round brought no sums
         bool kept = false;        // its values are in kept_memory_, not only in the tensor
     };
     static constexpr std::uint32_t kNoLane = UINT32_MAX;
     enum class LaneState : std::uint8_t { kIdle, kReady, kWaiting };
+    enum class Round : std::uint8_t {
+        kValues,
+        kExponent,  // no values
+        kGuess,     // values, by an exponent that is not agreed
+    };
     struct Lane {
         std::uint32_t seq = 0;  // of the packet being prepared or in flight
         LaneState state = LaneState::kIdle;
-        bool exponent_round = false;
+        Round round = Round::kValues;
         bool non_finite = false;    // the chunk to send holds Inf or NaN
-        std::uint8_t exponent = 0;  // agreed for the chunk to send
+        std::uint8_t exponent = 0;  // agreed, or guessed, for the chunk to send
+        // Agreed for the next tensor's first chunk.
+        std::uint8_t next_tensor_exponent = kUnknownExponent;
         std::uint8_t retries = 0;   // times that the packet in flight was sent again
         std::uint8_t timeouts = 0;  // so many of them because its timer ran out
         bool has_history = false;   // at least one result was accepted on this lane
@@ -120,16 +139,23 @@ class WorkerCore {
     std::size_t lane_index(const Lane &lane) const { return lane.seq & (window_ - 1); }
     std::uint8_t *packet(const Lane &lane);
     std::uint8_t *kept(std::size_t lane);
+    // Of a chunk, in its tensor's history.
+    static std::uint32_t block(const Tensor &tensor, std::uint64_t chunk) {
+        return tensor.first_block + static_cast<std::uint32_t>(chunk);
+    }
     std::size_t chunk_elems(const Tensor &tensor, std::uint64_t chunk) const;
     std::size_t chunk_bytes(const Tensor &tensor, std::uint64_t chunk) const;
     std::size_t chunk_offset_bytes(const Tensor &tensor, std::uint64_t chunk) const;
     void start_next_assignment(Lane &lane, std::int64_t now_ns);
     void make_ready(Lane &lane, std::int64_t now_ns);
     void build_packet(Lane &lane);
+    void announce_next(Lane &lane, wire::Header &header);
+    BlockScan scan(const Tensor &tensor, std::uint64_t chunk) const;
+    static bool guess_holds(const Lane &lane, const wire::Header &header);
     bool fits(const Lane &lane, const wire::Header &header);
     void write_result(const Lane &lane, const wire::Header &header, const std::uint8_t *values);
-    void remember(Lane &lane);
-    void advance(Lane &lane, std::uint8_t next_exponent, std::int64_t now_ns);
+    void remember(Lane &lane, bool has_sums);
+    void advance(Lane &lane, bool has_sums, std::uint8_t next_exponent, std::int64_t now_ns);
     bool may_send_next(std::int64_t now_ns) const;
     void link_newest(Lane &lane);
     void unlink(Lane &lane);
@@ -155,7 +181,8 @@ class WorkerCore {
     RttEstimator rtt_;
 
     std::vector<Lane> lanes_;
-    std::uint32_t first_lane_ = 0;                       // of the next tensor
+    std::uint32_t first_lane_ = 0;  // of the next tensor
+    ExponentHistories histories_;
     std::unordered_map<std::uint64_t, Tensor> tensors_;  // by id; pointers to elements stay valid
     std::deque<std::uint32_t> ready_;  // lanes in state kReady, in the order to send
     std::uint32_t in_flight_ = 0;      // lanes in state kWaiting, linked from oldest_ to newest_

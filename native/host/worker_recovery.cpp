@@ -79,7 +79,7 @@ void WorkerCore::put_result(std::uint32_t index, std::uint32_t seq, const void *
         "lane " + std::to_string(index) + ", sequence number " + std::to_string(seq) + ": ";
     if (index >= window_) throw std::invalid_argument(what + "there is no such lane");
     Lane &lane = lanes_[index];
-    if (lane.state != LaneState::kWaiting || lane.seq != seq || lane.exponent_round) {
+    if (lane.state != LaneState::kWaiting || lane.seq != seq || lane.round == Round::kExponent) {
         throw std::invalid_argument(what + "the lane does not wait for values");
     }
     const Tensor &tensor = *lane.tensor;
@@ -93,7 +93,7 @@ void WorkerCore::put_result(std::uint32_t index, std::uint32_t seq, const void *
                 data, bytes);
     ++counters_.chunks_done;
     counters_.bytes_done += bytes;
-    advance(lane, 0, last_progress_ns_);
+    advance(lane, true, 0, last_progress_ns_);
 }
 
 }  // namespace ina::host

@@ -59,7 +59,9 @@ struct WorkerCounters {
     std::uint64_t foreign = 0;     // another job, epoch or worker
     std::uint64_t mismatched = 0;  // ours, but not what this worker waits for: type, size, slot ...
     std::uint64_t ecn_marked = 0;  // accepted results with the ECN flag or IP mark
-    std::uint64_t exponent_rounds = 0;
+    std::uint64_t exponent_rounds = 0;  // that brought no sums: without values, or guessed wrong
+    std::uint64_t guessed_chunks = 0;   // done in their first round, by a guess that was right
+    std::uint64_t missed_guesses = 0;   // of the exponent rounds
     std::uint64_t chunks_done = 0;
     std::uint64_t bytes_done = 0;  // of those chunks, as the caller's type
     std::uint64_t tensors_submitted = 0;

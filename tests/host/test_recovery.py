@@ -43,7 +43,13 @@ class FrozenCore:
 class Job:
     """Operations submitted by and by over a network, until each rank freezes."""
 
-    def __init__(self, network: Network, lengths: Sequence[int], seed: int) -> None:
+    def __init__(
+        self,
+        network: Network,
+        lengths: Sequence[int],
+        seed: int,
+        dtypes: Sequence[np.dtype[Any]] = DTYPES,
+    ) -> None:
         self.network = network
         self.world_size = len(network.workers)
         self.submitted = [0] * self.world_size
@@ -52,7 +58,9 @@ class Job:
         self.wanted: list[NDArray[Any]] = []
         self.ops = [("sum", "avg")[(seed + i) % 2] for i in range(len(lengths))]
         for i, (length, op) in enumerate(zip(lengths, self.ops, strict=True)):
-            parts = random_parts(DTYPES[(seed // 2 + i) % 4], self.world_size, length, seed + i)
+            parts = random_parts(
+                dtypes[(seed // 2 + i) % len(dtypes)], self.world_size, length, seed + i
+            )
             self.wanted.append(numerics.all_reduce(parts, op, VALUES))
             self.inputs.append(parts)
             in_place = (seed + i) % 3 > 0
@@ -140,7 +148,10 @@ class Job:
     seed=st.integers(0, 2**32),
     workers=st.integers(1, 4),
     slots=st.sampled_from([2, 4, 8, 16]),
-    lengths=st.lists(st.integers(0, 90), min_size=1, max_size=5),
+    lengths=st.one_of(
+        st.lists(st.integers(0, 90), min_size=1, max_size=5),
+        st.lists(st.sampled_from([5, 5, 9]), min_size=9, max_size=30),  # of which some are guessed
+    ),
     loss=st.floats(0, 0.3),
 )
 def test_ranks_frozen_at_any_moment_end_with_the_sums_of_an_undisturbed_run(
@@ -174,6 +185,8 @@ def test_ranks_frozen_at_any_moment_end_with_the_sums_of_an_undisturbed_run(
     found = job.recover(job.freeze())
     job.check()
     event(f"transfers: {bool(found.transfers)}")
+    event(f"guessed: {any(core.counters.guessed_chunks for core in network.workers)}")
+    event(f"missed: {any(core.counters.missed_guesses for core in network.workers)}")
     event(f"partly done: {any(s.undone and s.undone[0][0] > 0 for s in found.sums)}")
     event(f"done: {found.submitted - len(found.sums)}, left: {len(found.sums)}")
 
@@ -201,6 +214,35 @@ def test_every_moment_of_one_run() -> None:
             if over:
                 break
     assert moments > 100
+    assert transfers > 20
+
+
+def test_every_moment_of_a_run_with_guesses() -> None:
+    """Operations alike, one after the other: their exponents are guessed, right and wrong."""
+    right, wrong, transfers = 0, 0, 0
+    for loss in (0.0, 0.25):
+        for moment in range(400):
+            network = Network(
+                3, slots=4, values=VALUES, link=Link(loss=loss), seed=5, keep_results=True
+            )
+            job = Job(network, [9] * 9, 0, numerics.FLOATS[:1])
+            for _ in range(moment):
+                done = [len(results) for results in job.results]
+                for rank in range(3):
+                    if job.submitted[rank] == done[rank] and done[rank] < 9:
+                        job.submit(rank)
+                network.step()
+                job.reuse_what_is_done()
+            frozen = job.freeze()
+            over = all(len(results) == 9 for results in job.results)
+            transfers += len(job.recover(frozen).transfers)
+            job.check()
+            if over:
+                break
+        right += network.workers[0].counters.guessed_chunks
+        wrong += network.workers[0].counters.missed_guesses
+    assert right > 2
+    assert wrong > 0
     assert transfers > 20
 
 
