@@ -18,6 +18,8 @@ from tests.southbound.schema import fixed_tables
 SERVERS: dict[str, FakeTofino] = {}
 """By address: what a client's ``ClientInterface`` connects to."""
 
+PROGRAM_TABLES = ("MatchAction_Direct", "Counter", "Register")
+"""Of a compiler's schema; it has others, as snapshots, which nobody here uses."""
 _PORTS_A_PIPE = 64
 _ports = itertools.count(50052)
 
@@ -96,7 +98,8 @@ class FakeTofino:
     def __init__(self, schema: Mapping[str, Any], program: str = "ina_pool_64") -> None:
         self.program = program
         self.address = f"127.0.0.1:{next(_ports)}"
-        documents = [*schema["tables"], *fixed_tables()]
+        documents = [t for t in schema["tables"] if t["table_type"] in PROGRAM_TABLES]
+        documents += fixed_tables()
         self.tables = {document["name"]: TableInfo(document) for document in documents}
         self.entries: dict[str, dict[Key, Values]] = {name: {} for name in self.tables}
         self.defaults: dict[str, Values] = {}

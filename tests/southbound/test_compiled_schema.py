@@ -1,0 +1,140 @@
+"""The Tofino compiler's own schema has what the controller writes, as the v1model twin has it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ina.controller.plan import plan_job
+from ina.controller.reconcile import Difference, compare
+from ina.controller.southbound.bfrt.session import BfrtSwitch
+from ina.controller.switch_writer import SwitchWriter
+from ina.p4 import compiled, names
+from ina.protocol.emit import ROOT
+from ina.testing.bfrt_client import BfrtClient
+from ina.testing.device import pool_program
+from ina.testing.state import DefaultAction, Entry, forward
+from tests.southbound.bench import config_for, drive, two_workers
+from tests.southbound.fake_server import FakeTofino
+from tests.southbound.schema import PIPE, from_p4info
+
+DATA = Path(__file__).parent / "data" / "bf-rt.tofino.json"
+SOURCE = ROOT / "tofino" / "pool.p4"
+WRITTEN = (
+    *(names.JOBS, names.MEMBERS, names.RECEIVERS),
+    *(names.DMAC, names.IPV4_LPM, names.ROUTER_MACS, names.ECN_THRESHOLD),
+)
+COMPILE_S = 1200
+
+
+@pytest.fixture
+def schema() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(DATA.read_text())
+    return found
+
+
+@pytest.fixture
+def compiled_tofino(sde: Path, schema: dict[str, Any]) -> Iterator[FakeTofino]:
+    server = FakeTofino(schema)
+    yield server
+    server.close()
+
+
+def shape(schema: dict[str, Any]) -> dict[str, Any]:
+    """What a controller sees of the tables that it writes, and of the counters that it reads."""
+    seen: dict[str, Any] = {}
+    for table in schema["tables"]:
+        name = table["name"].removeprefix(PIPE)
+        if name in WRITTEN:
+            keys = {(k["name"], k["match_type"], k["type"]["width"]) for k in table["key"]}
+            actions = {
+                (action["name"], action["action_scope"] != "DefaultOnly"): {
+                    (field["name"], field["type"]["width"]) for field in action["data"]
+                }
+                for action in table["action_specs"]
+            }
+            seen[name] = (keys, actions, table["size"])
+        elif name in (*names.JOB_COUNTERS, names.DROPS):
+            fields = {field["singleton"]["name"] for field in table["data"]}
+            seen[name] = (table["table_type"], table["size"], fields)
+    return seen
+
+
+def test_both_twins_have_what_the_controller_writes(schema: dict[str, Any]) -> None:
+    ours = shape(from_p4info(compiled(64).p4info))
+    assert set(ours) == {*WRITTEN, *names.JOB_COUNTERS, names.DROPS}
+    assert shape(schema) == ours
+
+
+def test_a_key_renamed_in_one_twin_shows(schema: dict[str, Any]) -> None:
+    (jobs,) = [table for table in schema["tables"] if table["name"] == PIPE + names.JOBS]
+    jobs["key"][0]["name"] = "job_number"
+    assert shape(schema) != shape(from_p4info(compiled(64).p4info))
+
+
+def test_a_job_is_installed_by_the_compilers_schema(compiled_tofino: FakeTofino) -> None:
+    async def scenario() -> None:
+        session = await BfrtSwitch.connect(config_for(compiled_tofino))
+        await session.set_pipeline()
+        writer = SwitchWriter(session)
+        await writer.put_mark(0, None)
+        plan = plan_job(two_workers(5))
+        await writer.install(plan, 7, 5)
+        state = await writer.read_state()
+        items = [item for stage in plan.stages for item in stage]
+        assert compare({7: items}, state) == Difference()
+        tables = {row.table for row in await writer.read_rows()}  # none of those that are constant
+        assert tables == {names.JOBS, names.MEMBERS, names.RECEIVERS}
+        assert len(await writer.read_drops()) == 8
+        assert len(await writer.read_worker_counters(names.RECEIVERS)) == 2
+        await writer.remove(plan)
+        assert (await writer.read_state()).items == ()
+        await session.close()
+
+    drive(scenario())
+
+
+def test_the_conformance_device_writes_and_empties_it(compiled_tofino: FakeTofino) -> None:
+    client = BfrtClient(compiled_tofino.address, 0)
+    client.set_pipeline(pool_program(64))
+    route = (("port", 3), ("src_mac", 1), ("dst_mac", 2))
+    client.insert(
+        [
+            forward(9, 1),
+            Entry(names.IPV4_LPM, (("dst_addr", "10.0.0.0/8"),), names.ROUTE, route),
+            Entry(names.ROUTER_MACS, (("dst_mac", 1),), names.NO_ACTION),
+            DefaultAction(names.ECN_THRESHOLD, names.MARK_ABOVE, (("packets", 9),)),
+        ]
+    )
+    assert len(compiled_tofino.defaults) == 1
+    client.set_pipeline(pool_program(64))
+    assert compiled_tofino.defaults == {}
+    assert compiled_tofino.rows(names.IPV4_LPM) == compiled_tofino.rows(names.DMAC) == []
+    client.close()
+
+
+@pytest.mark.timeout(COMPILE_S + 60)
+def test_what_is_checked_in_is_what_the_compiler_says(
+    schema: dict[str, Any], tmp_path: Path
+) -> None:
+    compiler = os.environ.get("INA_P4C_TOFINO") or shutil.which("p4c-barefoot")
+    if compiler is None or not SOURCE.exists():
+        pytest.skip("needs p4c-barefoot on PATH (p4c, ENABLE_TOFINO) and tofino/pool.p4")
+    made = tmp_path / "bf-rt.json"
+    done = subprocess.run(
+        [
+            *(compiler, "--target", "tofino", "--arch", "tna", "--std", "p4-16"),
+            *("-DVALUES_PER_PACKET=64", "-o", str(tmp_path), "--bf-rt-schema", str(made)),
+            str(SOURCE),
+        ],
+        capture_output=True, text=True, timeout=COMPILE_S, check=False,
+    )  # fmt: skip
+    assert made.exists(), done.stderr[-2000:]
+    assert shape(json.loads(made.read_text())) == shape(schema)

@@ -1,0 +1,40 @@
+"""``ina doctor`` on Tofino's parts: what is there, and why the client cannot be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ina.doctor.machine import Finding, examine
+
+
+def finding(name: str) -> Finding:
+    (found,) = [found for found in examine() if found.name == name]
+    return found
+
+
+def test_an_sde_whose_client_works(sde: Path) -> None:
+    found = finding("BFRuntime client")
+    assert found.verdict == "ok"
+    assert found.found.endswith("tofino/bfrt_grpc/client.py")
+    assert finding("Tofino SDE").found == str(sde)
+
+
+def test_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SDE_INSTALL", raising=False)
+    found = finding("BFRuntime client")
+    assert (found.verdict, found.found) == ("absent", "")
+    assert "set SDE_INSTALL to the SDE's install folder" in found.get
+    monkeypatch.setenv("SDE_INSTALL", str(tmp_path))
+    assert "is that an SDE" in finding("BFRuntime client").get
+
+
+def test_compiler_and_assembler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("p4c-barefoot", "bfas"):
+        tool = tmp_path / name
+        tool.write_text("#!/bin/sh\n")
+        tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert finding("Tofino compiler").found == str(tmp_path / "p4c-barefoot")
+    assert finding("Tofino assembler").found == str(tmp_path / "bfas")
