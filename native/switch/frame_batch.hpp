@@ -1,6 +1,7 @@
 // Frames on their way into the pipeline: one arena, filled by ports, emptied whole.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -11,13 +12,19 @@ namespace ina::sw {
 
 class FrameBatch {
   public:
-    static constexpr size_t kMaxPackets = 512;
+    // Two super-datagrams: these, what they sum into and what leaves for it stay in a core's cache.
+    static constexpr size_t kMaxPackets = 192;
     static constexpr size_t kMaxFrameBytes = 65536 + 64;
     // One receive call yields at most this: a GRO super-datagram, or one large frame.
-    static constexpr size_t kReceiveBytes = 65536 + 128 * 64;
+    static constexpr size_t kReceiveBytes = 65536 + 128 * 2 * 64;
     static constexpr size_t kReceivePackets = 128;
 
-    FrameBatch() : arena_(new uint8_t[kArenaBytes]) { packets_.reserve(kMaxPackets); }
+    FrameBatch() : memory_(new uint8_t[kArenaBytes + kLineBytes]) {
+        // What follows Ethernet, IPv4, UDP and INA's header then begins with a cache line.
+        const size_t misplaced = (reinterpret_cast<uintptr_t>(memory_.get()) + 66) % kLineBytes;
+        arena_ = memory_.get() + (kLineBytes - misplaced) % kLineBytes;
+        packets_.reserve(kMaxPackets);
+    }
 
     bool has_room() const {
         return packets_.size() + kReceivePackets <= kMaxPackets &&
@@ -25,12 +32,24 @@ class FrameBatch {
     }
     // Space for one frame, or nullptr; taken by the commit() that follows.
     uint8_t *reserve(size_t bytes) {
-        if (packets_.size() == kMaxPackets || used_ + bytes > kArenaBytes) return nullptr;
-        return arena_.get() + used_;
+        if (packets_.size() == kMaxPackets || used_ + stride(bytes) > kArenaBytes) return nullptr;
+        return arena_ + used_;
     }
     void commit(size_t bytes, uint32_t port, uint64_t now_ns) {
-        packets_.push_back({arena_.get() + used_, static_cast<uint32_t>(bytes), port, now_ns});
-        used_ += bytes;
+        packets_.push_back({arena_ + used_, static_cast<uint32_t>(bytes), port, now_ns});
+        skip(bytes);
+    }
+    // Leaves out a place of this size; a commit() that follows a reserve() of as much does so, too.
+    void skip(size_t bytes) { used_ += stride(bytes); }
+    // From one frame to the next.
+    static size_t stride(size_t bytes) {
+        return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+    }
+    // Places for so many frames of this size; fewer if there is no room for all.
+    size_t room_for(size_t bytes, size_t most) const {
+        const size_t frames = kMaxPackets - packets_.size();
+        const size_t fit = (kArenaBytes - used_) / stride(bytes);
+        return std::min({most, frames, fit});
     }
     void clear() {
         packets_.clear();
@@ -42,8 +61,10 @@ class FrameBatch {
     const std::vector<ina_packet_in> &packets() const { return packets_; }
 
   private:
+    static constexpr size_t kLineBytes = 64;
     static constexpr size_t kArenaBytes = 512 * 1024;
-    std::unique_ptr<uint8_t[]> arena_;
+    std::unique_ptr<uint8_t[]> memory_;
+    uint8_t *arena_;
     size_t used_ = 0;
     std::vector<ina_packet_in> packets_;
 };

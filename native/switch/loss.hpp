@@ -14,6 +14,8 @@ class Loss {
             threshold_ = static_cast<uint64_t>(probability * 18446744073709551616.0);
     }
 
+    bool never() const { return threshold_ == 0 && !always_; }
+
     bool strikes() {
         if (threshold_ == 0) return always_;
         return next() < threshold_;

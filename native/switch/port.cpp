@@ -14,6 +14,10 @@ Port::Port(uint32_t number, double loss_probability, uint64_t loss_seed)
       loss_out_(loss_probability, (loss_seed * 2654435761u + number * 2ull + 1) ^ (1ull << 63)) {}
 
 void Port::send(std::vector<ina_packet_out> *packets) {
+    if (loss_out_.never()) {
+        if (!packets->empty()) transmit(*packets);
+        return;
+    }
     const auto kept = std::remove_if(packets->begin(), packets->end(),
                                      [&](const ina_packet_out &) { return loss_out_.strikes(); });
     counters_.loss_out_packets.add(static_cast<uint64_t>(packets->end() - kept));
