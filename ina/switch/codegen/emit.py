@@ -48,6 +48,9 @@ def _emit_block(name: str, block: Block, tables: TableEmitter, out: Writer) -> N
     with out.block(f"INA_INLINE void {name}(state *const S, packet *const p)"):
         out.line("(void)S;")
         out.line("(void)p;")
+        for group in tables.layout.groups:
+            out.line(f"{group.name}_slot *const {group.name} = S->{group.name};")
+            out.line(f"(void){group.name};")
         tables.to.block(block)
     out.line()
 

@@ -26,18 +26,19 @@ def emit_process(layout: Layout, out: Writer, most_header_bytes: int) -> None:
         "                      ina_output *const out)"
     ):
         out.line("state *const S = opaque;")
-        out.line("size_t done = 0;")
+        out.line("const ina_packet_in *at = in;")
+        out.line("const ina_packet_in *const end = in + count;")
         out.line("pthread_mutex_lock(&S->mutex);")
         out.line("ina_room room = {SIZE_MAX, 0};")
-        with out.block("for (; done < count; done++)"):
-            with out.block("if (!ina_room_known(&room, out, in[done].length))"):
+        with out.block("for (; at != end; at++)"):
+            with out.block("if (!ina_room_known(&room, out, at->length))"):
                 out.line("ina_room_measure(&room, out, S->most_replicas, INA_MOST_HEADER_BYTES);")
-                out.line("if (!ina_room_known(&room, out, in[done].length)) break;")
-            out.line("if (done + INA_PREFETCH < count) ina_prefetch(in[done + INA_PREFETCH].data);")
-            on_main = "" if layout.main_path is None else "if (!process_main(S, &in[done], out)) "
-            out.line(f"{on_main}process_one(S, &in[done], out);")
+                out.line("if (!ina_room_known(&room, out, at->length)) break;")
+            out.line("if (end - at > INA_PREFETCH) ina_prefetch(at[INA_PREFETCH].data);")
+            on_main = "" if layout.main_path is None else "if (!process_main(S, at, out)) "
+            out.line(f"{on_main}process_one(S, at, out);")
         out.line("pthread_mutex_unlock(&S->mutex);")
-        out.line("return done;")
+        out.line("return (size_t)(at - in);")
     out.line()
 
 

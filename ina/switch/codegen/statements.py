@@ -168,7 +168,7 @@ class Statements:
         group, member = self.layout.registers[register.name]
         if register.array:
             member = f"{group.array_names[register.array]}[k]"
-        return f"S->{group.name}[{index}].{member}"
+        return f"{group.name}[{index}].{member}"
 
     def size_of(self, register: RegisterRef) -> int:
         """Number of elements."""

@@ -106,7 +106,7 @@ class TableEmitter:
     """Emits table code; :meth:`apply` is what :class:`Statements` calls for an Apply."""
 
     def __init__(self, layout: Layout, out: Writer) -> None:
-        self._layout = layout
+        self.layout = self._layout = layout
         self._out = out
         self.to = Statements(layout, out, self.apply)
         self.tables = {

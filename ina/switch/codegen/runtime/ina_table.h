@@ -78,9 +78,9 @@ INA_INLINE uint32_t ina_key_hash(const uint64_t *key, uint32_t key_words) {
 }
 
 INA_INLINE bool ina_key_equal(const uint64_t *a, const uint64_t *b, uint32_t key_words) {
-    uint64_t difference = 0;
-    for (uint32_t i = 0; i < key_words; i++) difference |= a[i] ^ b[i];
-    return difference == 0;
+    for (uint32_t i = 0; i < key_words; i++)
+        if (a[i] != b[i]) return false;
+    return true;
 }
 
 /* The entry of the exact key, or NULL. LPM entries also compare their prefix length. */
