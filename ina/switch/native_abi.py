@@ -29,7 +29,13 @@ class PacketIn(ctypes.Structure):
 class PacketOut(ctypes.Structure):
     """ina_packet_out."""
 
-    _fields_ = (("data", c_void_p), ("length", c_uint32), ("port", c_uint32))
+    _fields_ = (
+        ("data", c_void_p),
+        ("length", c_uint32),
+        ("port", c_uint32),
+        ("tail", c_void_p),
+        ("tail_length", c_uint32),
+    )
 
 
 class Output(ctypes.Structure):
@@ -43,6 +49,7 @@ class Output(ctypes.Structure):
         ("capacity", c_size_t),
         ("count", c_size_t),
         ("depth_pkts", POINTER(c_uint32)),
+        ("share_tails", c_uint32),
     )
 
 
@@ -86,10 +93,17 @@ class PipelineStruct(ctypes.Structure):
     )
 
 
+def _tail(packet: PacketOut) -> bytes:
+    return ctypes.string_at(packet.tail, packet.tail_length) if packet.tail else b""
+
+
 class OutputBuffer:
     """An ``ina_output`` with the memory behind it."""
 
-    def __init__(self, arena_bytes: int = 1 << 20, capacity: int = 1024) -> None:
+    def __init__(
+        self, arena_bytes: int = 1 << 20, capacity: int = 1024, *, share_tails: bool = False
+    ) -> None:
+        self._share_tails = int(share_tails)
         self._depth = (c_uint32 * MAX_PORTS)()
         self._allocate(arena_bytes, capacity)
 
@@ -97,8 +111,9 @@ class OutputBuffer:
         self._arena = ctypes.create_string_buffer(arena_bytes)
         self._packets = (PacketOut * capacity)()
         self.struct = Output(
-            ctypes.addressof(self._arena), arena_bytes, 0, self._packets, capacity, 0, self._depth
-        )
+            ctypes.addressof(self._arena), arena_bytes, 0, self._packets, capacity, 0, self._depth,
+            self._share_tails,
+        )  # fmt: skip
 
     def grow(self) -> None:
         """Twice the room."""
@@ -112,13 +127,9 @@ class OutputBuffer:
         """All queues are empty."""
         ctypes.memset(self._depth, 0, ctypes.sizeof(self._depth))
 
-    def arena_used(self) -> bytes:
-        """The bytes of all packets, one after another."""
-        return ctypes.string_at(self._arena, self.struct.arena_used)
-
     def packets(self) -> list[tuple[int, bytes]]:
         """(port, bytes) of what the last call left."""
         return [
-            (packet.port, ctypes.string_at(packet.data, packet.length))
+            (packet.port, ctypes.string_at(packet.data, packet.length) + _tail(packet))
             for packet in self._packets[: self.struct.count]
         ]

@@ -50,14 +50,17 @@ void write_frame_header(uint8_t *frame, Endpoint source, Endpoint destination, u
     store_be16(udp + 6, 0);
 }
 
-bool parse_udp_frame(const uint8_t *frame, size_t length, Datagram *datagram) {
+bool parse_udp_frame(const uint8_t *frame, size_t length, Datagram *datagram, const uint8_t *tail,
+                     size_t tail_bytes) {
     if (length < kFrameHeaderBytes || load_be16(frame + 12) != kEtherTypeIpv4) return false;
     const uint8_t *ip = frame + kEthernetBytes;
     const size_t ip_header_bytes = static_cast<size_t>(ip[0] & 0x0f) * 4;
     const size_t ip_total_bytes = load_be16(ip + 2);
     if (ip[0] >> 4 != 4 || ip_header_bytes < kIpv4Bytes || ip[9] != kProtocolUdp ||
         (load_be16(ip + 6) & 0x3fff) != 0 ||  // MF or an offset: a fragment
-        ip_total_bytes < ip_header_bytes + kUdpBytes || ip_total_bytes > length - kEthernetBytes)
+        ip_total_bytes < ip_header_bytes + kUdpBytes ||
+        ip_total_bytes > length - kEthernetBytes + tail_bytes ||
+        ip_header_bytes + kUdpBytes > length - kEthernetBytes)
         return false;
     const uint8_t *udp = ip + ip_header_bytes;
     const size_t udp_bytes = load_be16(udp + 4);
@@ -66,7 +69,11 @@ bool parse_udp_frame(const uint8_t *frame, size_t length, Datagram *datagram) {
     datagram->destination = {load_be32(ip + 16), load_be16(udp + 2)};
     datagram->tos = ip[1];
     datagram->payload = udp + kUdpBytes;
-    datagram->payload_bytes = udp_bytes - kUdpBytes;
+    const size_t payload_bytes = udp_bytes - kUdpBytes;
+    const size_t here = length - kEthernetBytes - ip_header_bytes - kUdpBytes;
+    datagram->payload_bytes = payload_bytes < here ? payload_bytes : here;
+    datagram->tail = tail;
+    datagram->tail_bytes = payload_bytes - datagram->payload_bytes;
     return true;
 }
 

@@ -41,6 +41,9 @@ struct Datagram {
     uint8_t tos = 0;
     const uint8_t *payload = nullptr;
     size_t payload_bytes = 0;
+    // The rest of the payload, where a frame comes in two parts.
+    const uint8_t *tail = nullptr;
+    size_t tail_bytes = 0;
 };
 
 // One's complement sum (RFC 1071), continued from `sum`; fold_checksum() ends it.
@@ -54,7 +57,8 @@ void write_frame_header(uint8_t *frame, Endpoint source, Endpoint destination, u
                         size_t payload_bytes);
 
 // False for anything but one whole, unfragmented IPv4/UDP datagram. Never reads past frame +
-// length.
-bool parse_udp_frame(const uint8_t *frame, size_t length, Datagram *datagram);
+// length. The frame goes on with tail_bytes at tail, which are not looked at; headers lie before.
+bool parse_udp_frame(const uint8_t *frame, size_t length, Datagram *datagram,
+                     const uint8_t *tail = nullptr, size_t tail_bytes = 0);
 
 }  // namespace ina::sw

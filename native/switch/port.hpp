@@ -57,6 +57,8 @@ class Port {
     virtual void receive(FrameBatch *batch) = 0;
     // Sends frames of the pipeline, in order for each destination, less injected loss.
     void send(std::vector<ina_packet_out> *packets);
+    // Whether frames may come in two parts (ina_packet_out.tail).
+    virtual bool takes_tails() const { return false; }
     // Releases what the port holds open, once no loop uses it; may be called again.
     virtual void close() = 0;
     // What only this kind of port knows (socket buffers granted, kernel drops), appended by name.

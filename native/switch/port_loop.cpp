@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <system_error>
@@ -51,6 +52,8 @@ void PortLoop::start() {
     event.events = EPOLLIN;
     event.data.ptr = nullptr;
     epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, wake_fd_, &event);
+    output_.share_tails = std::all_of(ports_.begin(), ports_.end(),
+                                      [](const auto &port) { return port->takes_tails(); });
     for (const auto &port : ports_) {
         if (port->fd() < 0) continue;
         event.data.ptr = port.get();
@@ -223,7 +226,8 @@ void PortLoop::distribute() {
                 if (to_cpu_.size() == kQueuePackets)
                     cpu_dropped_.add(1);
                 else
-                    to_cpu_.emplace_back(reinterpret_cast<char *>(packet.data), packet.length);
+                    to_cpu_.emplace_back(reinterpret_cast<const char *>(packet.data), packet.length)
+                        .append(reinterpret_cast<const char *>(packet.tail), packet.tail_length);
             }
             cpu_ready_.notify_one();
         } else if (Port *port = by_number_[number]) {

@@ -25,6 +25,7 @@ namespace {
 constexpr uint64_t kEnoughBytes = 8 << 20;
 constexpr size_t kMaxSockets = 24;
 constexpr size_t kScratchBytes = 65536;
+constexpr size_t kFewerInARow = 32;  // super-datagrams, before room is made for fewer segments
 constexpr size_t kMaxPlaces = 64;    // segments of a super-datagram that are received in place
 constexpr size_t kMeminfoDrops = 8;  // SK_MEMINFO_DROPS of linux/sock_diag.h
 constexpr size_t kMeminfoWords = 9;
@@ -194,9 +195,12 @@ void UdpPort::accept(const msghdr &message, size_t bytes, FrameBatch *batch) {
     if (!in_place) gather(bytes);
     if (bytes > guessed_bytes_)
         guessed_bytes_ = segment_bytes;  // a short one alone teaches nothing
-    guessed_segments_ = 1;
-    while (guessed_segments_ < kMaxPlaces && guessed_segments_ * segment_bytes < bytes)
-        guessed_segments_ *= 2;
+    size_t segments = 1;
+    while (segments < kMaxPlaces && segments * segment_bytes < bytes) segments *= 2;
+    if (segments >= guessed_segments_ || ++fewer_in_a_row_ == kFewerInARow) {
+        guessed_segments_ = segments;
+        fewer_in_a_row_ = 0;
+    }
     uint8_t header[kFrameHeaderBytes];
     size_t header_for_bytes = SIZE_MAX;
     size_t offset = 0;

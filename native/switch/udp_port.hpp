@@ -28,6 +28,7 @@ class UdpPort final : public Port {
     Endpoint bound() const { return bound_; }
     int fd() const override { return epoll_fd_ >= 0 ? epoll_fd_ : sockets_.front(); }
     void close() override;
+    bool takes_tails() const override { return true; }
     void receive(FrameBatch *batch) override;
     void extra_stats(std::vector<std::pair<std::string, uint64_t>> *stats) const override;
 
@@ -53,7 +54,7 @@ class UdpPort final : public Port {
     // A datagram is received with its segments where their frames will be, as long as they are
     // guessed_bytes_ long like those before; what is beyond that, or all if the guess was wrong,
     // goes to scratch_.
-    size_t guessed_bytes_ = 0, guessed_segments_ = 1;
+    size_t guessed_bytes_ = 0, guessed_segments_ = 1, fewer_in_a_row_ = 0;
     std::vector<iovec> parts_;
     std::unique_ptr<uint8_t[]> scratch_, gathered_;  // one super-datagram each
     std::unique_ptr<UdpSender> sender_;

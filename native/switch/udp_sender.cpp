@@ -47,7 +47,8 @@ UdpSender::UdpSender(int fd, Endpoint bound, PortCounters *counters)
 void UdpSender::send(const std::vector<ina_packet_out> &packets) {
     for (const ina_packet_out &packet : packets) {
         Datagram datagram;
-        if (!parse_udp_frame(packet.data, packet.length, &datagram) ||
+        if (!parse_udp_frame(packet.data, packet.length, &datagram, packet.tail,
+                             packet.tail_length) ||
             datagram.destination.port == 0 || is_own(datagram)) {
             counters_->undeliverable_packets.add(1);
             continue;
@@ -76,13 +77,16 @@ UdpSender::Run *UdpSender::open_run(const Datagram &datagram) {
 
 void UdpSender::add(const Datagram &datagram) {
     const iovec part{const_cast<uint8_t *>(datagram.payload), datagram.payload_bytes};
+    const iovec tail{const_cast<uint8_t *>(datagram.tail), datagram.tail_bytes};
+    const size_t bytes = datagram.payload_bytes + datagram.tail_bytes;
     Run *run = open_run(datagram);
-    if (run && gso_ && run->parts.size() < kMaxSegments &&
-        run->bytes == run->segment_bytes * run->parts.size() &&  // no short one so far
-        datagram.payload_bytes > 0 && datagram.payload_bytes <= run->segment_bytes &&
-        run->bytes + datagram.payload_bytes <= kMaxPayloadBytes) {
+    if (run && gso_ && run->segments < kMaxSegments &&
+        run->bytes == run->segment_bytes * run->segments &&  // no short one so far
+        bytes > 0 && bytes <= run->segment_bytes && run->bytes + bytes <= kMaxPayloadBytes) {
         run->parts.push_back(part);
-        run->bytes += datagram.payload_bytes;
+        if (tail.iov_len) run->parts.push_back(tail);
+        run->bytes += bytes;
+        ++run->segments;
         return;
     }
     if (run_count_ == runs_.size()) {
@@ -93,8 +97,10 @@ void UdpSender::add(const Datagram &datagram) {
     fresh.source = datagram.source;
     fresh.destination = datagram.destination;
     fresh.tos = datagram.tos;
-    fresh.segment_bytes = fresh.bytes = datagram.payload_bytes;
+    fresh.segment_bytes = fresh.bytes = bytes;
+    fresh.segments = 1;
     fresh.parts.assign(1, part);
+    if (tail.iov_len) fresh.parts.push_back(tail);
     if (!run) {
         open_.push_back(index);
         return;
@@ -133,13 +139,13 @@ void UdpSender::flush() {
             message.msg_iov = run.parts.data();
             message.msg_iovlen = run.parts.size();
             message.msg_control = controls[i];
-            message.msg_controllen = fill_control(run, run.parts.size() > 1, controls[i]);
+            message.msg_controllen = fill_control(run, run.segments > 1, controls[i]);
         }
         const int done = sendmmsg(fd_, messages, static_cast<unsigned>(count), MSG_DONTWAIT);
         for (int i = 0; i < done; ++i) {
             const Run &run = runs_[sent + static_cast<size_t>(i)];
-            counters_->tx_packets.add(run.parts.size());
-            counters_->tx_bytes.add(run.bytes + run.parts.size() * kFrameHeaderBytes);
+            counters_->tx_packets.add(run.segments);
+            counters_->tx_bytes.add(run.bytes + run.segments * kFrameHeaderBytes);
         }
         if (done > 0) {
             sent += static_cast<size_t>(done);
@@ -150,8 +156,8 @@ void UdpSender::flush() {
         if (errno == EAGAIN || errno == ENOBUFS) {
             blocked = blocked || !wait_writable(fd_, deadline_ns);
             if (!blocked) continue;
-            counters_->blocked_packets.add(first.parts.size());
-        } else if (first.parts.size() > 1) {
+            counters_->blocked_packets.add(first.segments);
+        } else if (first.segments > 1) {
             // The route cannot segment (EIO: no checksum offload; EINVAL, EMSGSIZE: over the MTU).
             if (errno == EIO) gso_ = false;
             send_singly(first, deadline_ns);
@@ -167,12 +173,17 @@ void UdpSender::flush() {
 void UdpSender::send_singly(const Run &run, uint64_t deadline_ns) {
     sockaddr_in address = socket_address(run.destination);
     alignas(cmsghdr) uint8_t control[kControlBytes];
-    for (iovec part : run.parts) {
+    for (size_t at = 0, bytes; at < run.parts.size();) {
+        // A segment's one or two parts; all segments but the last are segment_bytes long.
+        const size_t first = at;
+        for (bytes = 0; at < run.parts.size() && bytes < run.segment_bytes; ++at)
+            bytes += run.parts[at].iov_len;
+        if (at == first) ++at;  // an empty datagram
         msghdr message{};
         message.msg_name = &address;
         message.msg_namelen = sizeof address;
-        message.msg_iov = &part;
-        message.msg_iovlen = 1;
+        message.msg_iov = const_cast<iovec *>(&run.parts[first]);
+        message.msg_iovlen = at - first;
         message.msg_control = control;
         message.msg_controllen = fill_control(run, false, control);
         ssize_t done;
@@ -182,7 +193,7 @@ void UdpSender::send_singly(const Run &run, uint64_t deadline_ns) {
                                                  wait_writable(fd_, deadline_ns))));
         if (done >= 0) {
             counters_->tx_packets.add(1);
-            counters_->tx_bytes.add(part.iov_len + kFrameHeaderBytes);
+            counters_->tx_bytes.add(bytes + kFrameHeaderBytes);
         } else {
             const bool full = errno == EAGAIN || errno == ENOBUFS;
             (full ? counters_->blocked_packets : counters_->failed_packets).add(1);

@@ -32,7 +32,8 @@ class UdpSender {
         uint8_t tos;
         size_t segment_bytes;  // of all but the last, which may be shorter
         size_t bytes;
-        std::vector<iovec> parts;
+        size_t segments;
+        std::vector<iovec> parts;  // one or two a segment
     };
 
     void add(const Datagram &datagram);

@@ -117,12 +117,18 @@ def _runs(layout: Layout, path: MainPath) -> list[list[str]]:
 
 
 def _emit_deparse(layout: Layout, out: Writer, function: str, runs: list[list[str]]) -> None:
-    out.line("/* Writes valid headers and the payload; returns the length of the packet. */")
-    with out.block(f"INA_INLINE uint32_t {function}(const packet *const p, uint8_t *const to)"):
+    main = function == "deparse_main"
+    shared = ", ina_tail *const shared" if main else ""
+    out.line("/* Writes valid headers and the payload; returns how much it wrote. */")
+    head = f"INA_INLINE uint32_t {function}(const packet *const p, uint8_t *const to{shared})"
+    with out.block(head):
         out.line("uint8_t *at = to;")
+        if main:
+            out.line("const uint8_t *tail = NULL; // what no copy changes, to the packet's end")
+            out.line("shared->used = false;")
         for run in runs:
             if len(run) == 1:
-                _emit_header(layout, out, run[0], late=function == "deparse_main")
+                _emit_header(layout, out, run[0], late=main)
                 continue
             with out.block(f"if ({' && '.join(layout.valid(name) for name in run)})"):
                 sizes = [layout.program.headers[name].type.width_bits // 8 for name in run]
@@ -136,6 +142,12 @@ def _emit_deparse(layout: Layout, out: Writer, function: str, runs: list[list[st
         out.line("const uint32_t payload = p->length - p->offset;")
         out.line("if (payload) memcpy(at, p->data + p->offset, payload);")
         out.line("const uint32_t length = (uint32_t)(at - to) + payload;")
+        if main:
+            with out.block("if (tail && shared->wanted && p->truncate == UINT32_MAX)"):
+                out.line(
+                    "*shared = (ina_tail){tail, length - (uint32_t)(tail - to), false, false};"
+                )
+            out.line("(void)tail;")
         out.line("return length < p->truncate ? length : p->truncate;")
     out.line()
 
@@ -151,17 +163,19 @@ def _emit_header(layout: Layout, out: Writer, name: str, *, late: bool = False) 
             always = name not in layout.created
             with out.block("" if always else f"if ({wire})"):
                 _copy_unwritten(type_layout, wire, written, out)
-                if late and name in layout.late_arrays:
-                    written = written - _store_late_array(layout, out, name)
-                emit_store(type_layout, layout.header(name), out, written, wire)
+                late_array = layout.late_arrays.get(name) if late else None
+                rest = written - late_array.fields(header_type) if late_array else written
+                emit_store(type_layout, layout.header(name), out, rest, wire)
+                if late_array:
+                    _store_late_array(layout, out, name)
             if not always:
                 with out.block("else"):
                     emit_store(type_layout, layout.header(name), out)
         out.line(f"at += {header_type.width_bits // 8};")
 
 
-def _store_late_array(layout: Layout, out: Writer, name: str) -> set[str]:
-    """The values, from where ingress left them; returns the fields that this was."""
+def _store_late_array(layout: Layout, out: Writer, name: str) -> None:
+    """The values, from where ingress left them, unless an earlier copy has them."""
     array = layout.late_arrays[name].array
     fields = layout.program.headers[name].type.fields[array.first : array.first + array.count]
     written = layout.uses[layout.program.headers[name].type.name].written
@@ -169,9 +183,14 @@ def _store_late_array(layout: Layout, out: Writer, name: str) -> set[str]:
         at, kept_in = fields[0].offset_bits // 8, layout.kept_in(name)
         store = f"ina_store_array_{array.width_bits}(at + {at}, {kept_in}, {array.count})"
         size = array.count * array.width_bits // 8
+        last = layout.program.deparse[-1] == name
+        if last and array.first + array.count == len(layout.program.headers[name].type.fields):
+            with out.block("if (shared->data && p->truncate == UINT32_MAX)"):
+                out.line("shared->used = true;")
+                out.line(f"return (uint32_t)(at - to) + {at};")
+            out.line(f"tail = at + {at};")
         out.line(f"if ({kept_in}) {store};")
         out.line(f"else memcpy(at + {at}, {layout.wire(name)} + {at}, {size});")
-    return {f.name for f in fields}
 
 
 def _store_written(layout: Layout, out: Writer, name: str) -> None:

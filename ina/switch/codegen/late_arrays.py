@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ina.switch.ir.data import HeaderType
 from ina.switch.ir.expr import ArrayFieldRef, FieldRef, LocalRef
 from ina.switch.ir.stmt import (
     Apply,
@@ -41,6 +42,11 @@ class LateArray:
     array: NamedArray
     same_as: dict[int, RegisterRef] = field(default_factory=dict)
     """By ``id`` of a loop: the registers that hold the same values when it is done."""
+
+    def fields(self, header_type: HeaderType) -> set[str]:
+        """Their names."""
+        first = self.array.first
+        return {f.name for f in header_type.fields[first : first + self.array.count]}
 
     def holds(self, ref: object) -> bool:
         """Whether ``ref`` is an element."""

@@ -59,6 +59,8 @@ def _packet_function(layout: Layout, out: Writer, *, main: bool) -> None:
         arrays = [path for path in saved if _is_stack_array(path)]
         for number, path in enumerate(saved):
             _save(out, path, number)
+        if main:
+            out.line("ina_tail shared = {NULL, 0, out->share_tails && copies > 1, false};")
         with out.block("for (uint32_t i = 0; i < copies; i++)"):
             # Scalars even before the first copy: so nothing is carried from one copy to the next.
             for number, path in enumerate(saved):
@@ -69,7 +71,7 @@ def _packet_function(layout: Layout, out: Writer, *, main: bool) -> None:
                     for number, path in enumerate(saved):
                         if path in arrays:
                             _restore(out, path, number)
-            _send(layout, out, "deparse_main" if main else "deparse", sums)
+            _send(layout, out, sums, main=main)
         if main:
             out.line("return true;")
     out.line()
@@ -224,7 +226,7 @@ def _read_fields(parts: list[Any]) -> set[FieldRef]:
     return {ref for ref, uses in refs.items() if uses > 0}
 
 
-def _send(layout: Layout, out: Writer, deparse: str, sums: str) -> None:
+def _send(layout: Layout, out: Writer, sums: str, *, main: bool) -> None:
     out.line("const uint32_t port = replicas[i].egress_port & (INA_MAX_PORTS - 1);")
     _set(layout, out, "egress_port", "port", 9)
     _set(layout, out, "egress_rid", "replicas[i].rid", 16)
@@ -240,7 +242,13 @@ def _send(layout: Layout, out: Writer, deparse: str, sums: str) -> None:
     out.line(f"if ({spec} == INA_DROP_PORT) continue;")
     out.line(f"update_checksums(p{sums});")
     out.line("uint8_t *const to = out->arena + out->arena_used;")
-    out.line(f"const uint32_t length = {deparse}(p, to);")
+    call = "deparse_main(p, to, &shared)" if main else "deparse(p, to)"
+    out.line(f"const uint32_t length = {call};")
     out.line("out->arena_used += length;")
-    out.line("out->packets[out->count++] = (ina_packet_out){to, length, port};")
+    out.line("out->packets[out->count] = (ina_packet_out){to, length, port, NULL, 0};")
+    if main:
+        with out.block("if (shared.used)"):
+            out.line("out->packets[out->count].tail = shared.data;")
+            out.line("out->packets[out->count].tail_length = shared.length;")
+    out.line("out->count++;")
     out.line("out->depth_pkts[port]++;")

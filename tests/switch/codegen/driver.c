@@ -51,7 +51,8 @@ int main(void) {
                       calloc(capacity, sizeof(ina_packet_out)),
                       capacity,
                       0,
-                      depth};
+                      depth,
+                      1};
     uint32_t head[2];
     size_t in_count = 0, out_count = 0;
     while (fread(head, sizeof head, 1, stdin) == 1) {
@@ -62,6 +63,11 @@ int main(void) {
         if (pipeline->process(state, &in, 1, &out) != 1) return 4;
         in_count++;
         out_count += out.count;
+        for (size_t i = 0; i < out.count; i++) /* a tail lies in what was written */
+            if (out.packets[i].tail &&
+                (out.packets[i].tail < out.arena ||
+                 out.packets[i].tail + out.packets[i].tail_length > out.arena + out.arena_used))
+                return 5;
         free(data);
     }
     printf("%zu packets in, %zu out\n", in_count, out_count);

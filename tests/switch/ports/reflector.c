@@ -5,12 +5,12 @@
 #include "switch/pipeline_abi.h"
 
 typedef struct {
-    int answer;          /* swap source and destination: MAC, IPv4, UDP */
-    uint32_t to_port;    /* egress port; INA_MAX_PORTS: the ingress port; one more: 1 <-> 2 */
-    uint32_t copies;     /* of each packet */
-    uint16_t udp_port;   /* if not 0: UDP destination of the first copy, counting up */
-    int tos;             /* if not -1: written to the copies */
-    uint32_t max_depth;  /* largest depth_pkts seen on entry */
+    int answer;         /* swap source and destination: MAC, IPv4, UDP */
+    uint32_t to_port;   /* egress port; INA_MAX_PORTS: the ingress port; one more: 1 <-> 2 */
+    uint32_t copies;    /* of each packet */
+    uint16_t udp_port;  /* if not 0: UDP destination of the first copy, counting up */
+    int tos;            /* if not -1: written to the copies */
+    uint32_t max_depth; /* largest depth_pkts seen on entry */
 } reflector;
 
 static void swap(uint8_t *a, uint8_t *b, size_t bytes) {
@@ -44,9 +44,7 @@ static size_t process(void *state, const ina_packet_in *in, size_t count, ina_ou
                 }
                 if (r->tos >= 0) frame[15] = (uint8_t)r->tos;
             }
-            out->packets[out->count].data = frame;
-            out->packets[out->count].length = in[i].length;
-            out->packets[out->count].port = port;
+            out->packets[out->count] = (ina_packet_out){frame, in[i].length, port, NULL, 0};
             out->count++;
             out->arena_used += in[i].length;
             if (out->depth_pkts[port] > r->max_depth) r->max_depth = out->depth_pkts[port];

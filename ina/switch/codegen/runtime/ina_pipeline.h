@@ -43,6 +43,14 @@ static inline void ina_room_measure(ina_room *room, const ina_output *out, size_
     room->length = fits ? each - header_bytes + 1 : 0;
 }
 
+/* What the copies of one packet end with alike: written by the first of them. */
+typedef struct {
+    const uint8_t *data; /* NULL: none yet */
+    uint32_t length;
+    bool wanted;
+    bool used; /* by the copy that was written last */
+} ina_tail;
+
 /* Packets ahead to fetch into the cache. */
 #define INA_PREFETCH 3
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define INA_PIPELINE_ABI 1u
+#define INA_PIPELINE_ABI 2u
 #define INA_MAX_PORTS 512u /* egress ports 0..511, as bmv2's 9-bit port; 511 is v1model's drop */
 
 #ifdef __cplusplus
@@ -28,6 +28,9 @@ typedef struct {
     uint8_t *data; /* points into ina_output.arena */
     uint32_t length;
     uint32_t port; /* egress port */
+    /* The frame goes on here, in bytes of an earlier packet of the same call; NULL: it does not. */
+    const uint8_t *tail;
+    uint32_t tail_length;
 } ina_packet_out;
 
 /* Where process() leaves its packets. The caller owns it all and resets count and arena_used. */
@@ -41,6 +44,8 @@ typedef struct {
     /* Packets waiting at each egress port, INA_MAX_PORTS long: read as enq_qdepth/deq_qdepth,
      * incremented by process() for every packet it emits, reset by the caller when it has sent. */
     uint32_t *depth_pkts;
+    /* Not 0: the caller reads tails, so copies of a packet may share what they have in common. */
+    uint32_t share_tails;
 } ina_output;
 
 /* One table entry, in words: every key field and every action parameter takes
