@@ -190,8 +190,9 @@ void UdpPort::accept(const msghdr &message, size_t bytes, FrameBatch *batch) {
     const Endpoint destination{address, frame_udp_port_};
     // Segments that lie where their frames will be need only their headers.
     const size_t places = parts_.size() - 1;
-    const bool in_place = places > 0 && bytes <= places * guessed_bytes_ &&
-                          (segment_bytes == guessed_bytes_ || bytes <= guessed_bytes_);
+    const bool in_place =
+        places > 0 && bytes <= places * guessed_bytes_ &&
+        (segment_bytes == guessed_bytes_ || (bytes <= segment_bytes && bytes <= guessed_bytes_));
     if (!in_place) gather(bytes);
     if (bytes > guessed_bytes_)
         guessed_bytes_ = segment_bytes;  // a short one alone teaches nothing

@@ -26,6 +26,7 @@ static size_t process(void *state, const ina_packet_in *in, size_t count, ina_ou
         if (out->count + r->copies > out->capacity ||
             out->arena_used + (size_t)r->copies * in[i].length > out->arena_bytes)
             return i;
+        const uint8_t *first = NULL;
         for (uint32_t copy = 0; copy < r->copies; ++copy) {
             uint8_t *frame = out->arena + out->arena_used;
             uint32_t port = r->to_port;
@@ -44,7 +45,15 @@ static size_t process(void *state, const ina_packet_in *in, size_t count, ina_ou
                 }
                 if (r->tos >= 0) frame[15] = (uint8_t)r->tos;
             }
-            out->packets[out->count] = (ina_packet_out){frame, in[i].length, port, NULL, 0};
+            const uint32_t head = 50; /* of a copy that goes on in the first one */
+            if (copy == 0) first = frame;
+            if (out->share_tails && copy > 0 && in[i].length > head) {
+                out->packets[out->count] =
+                    (ina_packet_out){frame, head, port, first + head, in[i].length - head};
+                memset(frame + head, 0xdd, in[i].length - head); /* nobody may read it */
+            } else {
+                out->packets[out->count] = (ina_packet_out){frame, in[i].length, port, NULL, 0};
+            }
             out->count++;
             out->arena_used += in[i].length;
             if (out->depth_pkts[port] > r->max_depth) r->max_depth = out->depth_pkts[port];

@@ -105,6 +105,38 @@ def test_a_super_datagram_is_many_packets(
         assert IP(bytes(ip)).chksum == stated
 
 
+def test_super_datagrams_of_changing_sizes(
+    reflector: Make, run_loop: Run, host: socket.socket
+) -> None:
+    """The port guesses where segments will lie: right, wrong, too many, too few, and alone."""
+    port = udp_port()
+    loop = run_loop([port], reflector(to_port=510))
+    rng = random.Random(8)
+    sizes = [1048, 1048, 1048, 24, 1048, 280, 280, 1, 1472, 700, 700]
+    counts = [40, 40, 3, 1, 40, 40, 40, 40, 40, 1, 20]
+    for size, count in [
+        *zip(sizes, counts, strict=True),
+        (0, 1),
+        (1048, 1),
+        (24, 20),
+        (64, 60),
+        (1048, 40),
+    ]:
+        segments = [rng.randbytes(size) for _ in range(count)]
+        if count > 3:
+            segments.append(rng.randbytes(rng.randrange(1, size + 1)))
+        control = [(socket.IPPROTO_UDP, UDP_SEGMENT, struct.pack("=H", size))] if count > 1 else []
+        try:
+            host.sendmsg([b"".join(segments)], control, 0, address_of(port))
+        except OSError:
+            pytest.skip("this kernel has no UDP_SEGMENT")
+        frames = [loop.next_cpu_packet(5_000_000_000) for _ in segments]
+        assert [frame and frame[42:] for frame in frames] == segments, (size, count)
+        for frame in frames:
+            assert frame is not None
+            assert Ether(frame)[IP].len == len(frame) - 14
+
+
 def test_copies_are_coalesced_for_each_receiver(
     reflector: Make, run_loop: Run, host: socket.socket
 ) -> None:
