@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Literal, Protocol, get_args
 
-from ina._native.host import Transport, WorkerConfig
+from ina._native.host import RtoLimits, Transport, WorkerConfig
 from ina.errors import InvalidInputError
 from ina.host.errors import NoSwitchHereError, TransportError
 from ina.host.shm import ShmLink
@@ -31,6 +31,10 @@ class Link(Protocol):
     @property
     def switch_port(self) -> int:
         """Number of the switch's port; 0: the controller knows."""
+
+    @property
+    def rto(self) -> RtoLimits:
+        """How soon packets are sent again."""
 
     def transport(self, config: WorkerConfig, max_in_flight: int) -> Transport:
         """Start to work over it. Raises RuntimeError."""

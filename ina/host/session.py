@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Literal, overload
 
-from ina._native.host import Operation, OperationState, RtoLimits, WorkerConfig
+from ina._native.host import Operation, OperationState, WorkerConfig
 from ina.errors import InaError, InvalidInputError
 from ina.host import arrays, failure, metrics
 from ina.host.arrays import Array
@@ -89,7 +89,7 @@ class Session:
             slots=ticket.slots,
             values_per_packet=ticket.values_per_packet,
             stall_timeout_ns=int(op_timeout_s * 1e9),
-            rto=RtoLimits(),
+            rto=link.rto,
             keep_results=recoverable,
         )
         try:

@@ -12,7 +12,7 @@ import os
 import socket
 import struct
 
-from ina._native.host import Transport, WorkerConfig
+from ina._native.host import RtoLimits, Transport, WorkerConfig
 from ina.host.errors import NoSwitchHereError, TransportError
 
 _MAGIC, _VERSION = 0x696E6173, 1
@@ -34,6 +34,8 @@ class ShmLink:
     """The connection to a switch's shared-memory port, and the memory."""
 
     name = "shared memory"
+    # Nothing is lost there, unless a test wants it: what is late waits for a processor.
+    rto = RtoLimits(initial_ns=20_000_000, min_ns=10_000_000)
 
     def __init__(self, sock: socket.socket, memory_fd: int, welcome: tuple[int, ...]) -> None:
         self._socket = sock
@@ -49,7 +51,8 @@ class ShmLink:
         namespace); TransportError: the switch refuses, or does not answer in 5 s.
         """
         where = f"shared memory of the switch at {address}"
-        cells = max(1 << (packets - 1).bit_length(), _MIN_CELLS)
+        # Each packet and a copy of it: copies, sent because something was late, push nothing out.
+        cells = max(1 << (2 * packets - 1).bit_length(), _MIN_CELLS)
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         fds: list[int] = []
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from ina._native.host import Transport, WorkerConfig
+from ina._native.host import RtoLimits, Transport, WorkerConfig
 from ina.host.errors import TransportError
 
 # The kernel grants at most net.core.rmem_max; the packets in flight are limited to what it grants.
@@ -15,6 +15,7 @@ class UdpLink:
     """A UDP socket that is connected to the switch."""
 
     switch_port = 0
+    rto = RtoLimits()
 
     def __init__(self, sock: socket.socket) -> None:
         """Take over `sock`."""

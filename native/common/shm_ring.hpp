@@ -22,7 +22,7 @@ inline constexpr std::uint32_t kMagic = 0x696e6173;  // "inas"
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::size_t kLineBytes = 64;
 inline constexpr std::uint32_t kMinCells = 16;
-inline constexpr std::uint32_t kMaxCells = 32768;  // the largest window
+inline constexpr std::uint32_t kMaxCells = 65536;  // twice the largest window
 inline constexpr std::uint32_t kMaxPayloadBytes =
     static_cast<std::uint32_t>(wire::packet_bytes(4095));
 

@@ -89,7 +89,7 @@ bool ShmChannel::prepare_sleep(std::uint32_t in_flight) {
     has_slept_ = true;
     // Woken for a quarter of the window: fewer wakes, more to do after each. The switch wakes for
     // less before it goes to sleep itself, so nobody waits for packets that are here.
-    const std::uint32_t wanted = std::clamp<std::uint32_t>(in_flight, 1, shape_.cells / 4);
+    const std::uint32_t wanted = std::clamp<std::uint32_t>(in_flight, 1, shape_.cells / 8);
     if (from_switch_.prepare_sleep(wanted)) return true;
     has_slept_ = false;
     return false;

@@ -37,6 +37,7 @@ from tests.switch.ports.shm_worker import ShmWorker
 
 SHM_NAME = "shared memory"
 LEASE = {"jobs": {"lease_s": 1}}
+PATIENT = {"jobs": {"lease_s": 120}}  # 32 workers in one process, on a busy machine
 
 
 @contextmanager
@@ -59,7 +60,9 @@ def test_sums_are_exact(count: int, loss: float) -> None:
     values = 64 if count == 32 else 256
     dtypes: tuple[np.dtype[Any], ...] = (np.dtype(np.int32), *numerics.FLOATS)
     with (
-        Embedded(values=values, loss_rate=loss, loss_seed=count, shm=True) as embedded,
+        Embedded(
+            values=values, loss_rate=loss, loss_seed=count, config=PATIENT, shm=True
+        ) as embedded,
         sessions_of(embedded, ["auto"] * count) as sessions,
     ):
         assert {session.path for session in sessions} == {SHM_NAME}
@@ -80,7 +83,7 @@ def test_sums_are_exact(count: int, loss: float) -> None:
 @pytest.mark.parametrize("loss", [0.0, 0.02])
 def test_a_million_values(loss: float) -> None:
     with (
-        Embedded(loss_rate=loss, loss_seed=1, shm=True) as embedded,
+        Embedded(loss_rate=loss, loss_seed=1, config=PATIENT, shm=True) as embedded,
         sessions_of(embedded, ["shm"] * 3) as sessions,
     ):
         for dtype in (np.dtype(np.int32), np.dtype(np.float32)):

@@ -97,7 +97,7 @@ def test_marks_come_through(
 @pytest.mark.parametrize(
     ("cells", "payload_bytes", "version"),
     [
-        (0, 256, VERSION), (8, 256, VERSION), (65, 256, VERSION), (1 << 16, 256, VERSION),
+        (0, 256, VERSION), (8, 256, VERSION), (65, 256, VERSION), (1 << 17, 256, VERSION),
         (0xFFFFFFFF, 256, VERSION), (64, 0, VERSION), (64, 23, VERSION), (64, 1 << 20, VERSION),
         (64, 0xFFFFFFFF, VERSION), (64, 256, VERSION + 1),
     ],
