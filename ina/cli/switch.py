@@ -105,7 +105,7 @@ def show(
     controller: ControllerOption = DEFAULT_LISTEN,
     json: JsonOption = False,
 ) -> None:
-    """Show what the switch has, by job, read back over P4Runtime: entries, groups, counters."""
+    """Show what the switch has, by job, read back from it: entries, groups, counters."""
     switch_show.show_switch(controller, job, json)
 
 

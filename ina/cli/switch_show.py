@@ -17,7 +17,7 @@ _COUNTER_COLUMNS = ["counter", "index", "of", "packets", "bytes"]
 
 
 def show_switch(controllers: str, job: str, json: bool) -> None:
-    """Prints what the switch has, read back over P4Runtime; of ``job`` alone if it is not empty.
+    """Prints what the switch has, read back from it; of ``job`` alone if it is not empty.
 
     Raises what :func:`~ina.cli.rpc_client.ask` raises.
     """

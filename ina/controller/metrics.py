@@ -1,7 +1,7 @@
 """A controller as Prometheus metrics: jobs, members, slots, and the switch's counters by job.
 
 A scrape comes in a thread of the endpoint; what it needs is gathered in the controller's event
-loop, and the switch's counters are read there, asynchronously, over P4Runtime. A switch that does
+loop, and the switch's counters are read there, asynchronously. A switch that does
 not answer in time costs its counters, not the rest.
 """
 

@@ -159,10 +159,17 @@ class BfrtDevice(P4RuntimeDevice):
     :class:`ina.testing.device.Device`."""
 
     def __init__(
-        self, name: str, address: str, device_id: int, wire: Wire, program: str = ""
+        self,
+        name: str,
+        address: str,
+        device_id: int,
+        wire: Wire,
+        program: str = "",
+        *,
+        patience_s: float = 10.0,
     ) -> None:
         """``wire`` is open already and stays its owner's."""
-        super().__init__(name, address, device_id, wire, cpu_port=False)
+        super().__init__(name, address, device_id, wire, cpu_port=False, patience_s=patience_s)
         self._program_name = program
 
     def _connect(self) -> ControlPlane:

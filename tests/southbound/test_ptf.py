@@ -18,6 +18,7 @@ from tests.southbound.bridge import VARIABLE
 from tests.southbound.conftest import make_sde
 
 TESTS = ROOT / "tofino" / "ptf"
+pytestmark = pytest.mark.timeout(1200)  # PTF in processes of its own, on a busy machine
 PORTS = 4
 
 
@@ -56,7 +57,7 @@ def run_ptf(
             *(["--test-params", parameters] if parameters else []),
             *tests,
         ],
-        capture_output=True, text=True, timeout=500, check=False,
+        capture_output=True, text=True, timeout=1000, check=False,
         env={**os.environ, "PYTHONPATH": str(with_ptf), **(environment or {})},
     )  # fmt: skip
     return done.returncode, done.stdout + done.stderr
@@ -115,7 +116,7 @@ def test_cases_run_over_bfruntime(with_ptf: Path, tmp_path: Path) -> None:
 
 def test_cables_that_are_crossed_fail_the_test_and_say_so(with_ptf: Path, tmp_path: Path) -> None:
     with lab("soft", 2) as network:
-        parameters = f"southbound='p4runtime';grpc='{GRPC_ADDR}';only='l2/unknown'"
+        parameters = f"southbound='p4runtime';grpc='{GRPC_ADDR}';only='l2/unknown';patience='3'"
         status, said = run_ptf(
             network, with_ptf, tmp_path / "ptf.log", ("conformance.Forwarding",), parameters,
             crossed=True,

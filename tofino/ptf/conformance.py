@@ -4,7 +4,8 @@ docs/tofino.md shows how to run them. One test for each topic of ina.testing.cas
 differs is named, with what is missing and what is too much. PTF has the ports, ina has the cases.
 
 Parameters (``--test-params``, or the environment in capitals with INA_ before): southbound
-('bfrt' or 'p4runtime'), grpc ('HOST:PORT'), device, values, program, p4info, pipeline, only.
+('bfrt' or 'p4runtime'), grpc ('HOST:PORT'), device, values, program, p4info, pipeline, only,
+patience (seconds).
 """
 
 # mypy: ignore-errors
@@ -33,6 +34,8 @@ DEFAULTS = {
 NOT_ON_TOFINO = ("malformed/*-bytes-behind",)
 """Tofino's ingress does not know a frame's length: see tofino/admission.p4."""
 LONGEST_FRAME = 9000
+PATIENCE_S = 60.0
+"""How long a frame may take: the model forwards a few thousand a second at best."""
 _DRAIN_S = 0.001
 
 
@@ -80,16 +83,31 @@ def make_device(wire):
         raise ValueError(f"southbound {southbound!r}: expected bfrt or p4runtime")
     address = parameter("grpc", DEFAULTS[southbound]["grpc"])
     number = parameter("device", DEFAULTS[southbound]["device"])
+    patience_s = parameter("patience", PATIENCE_S)
     if southbound == "bfrt":
-        return BfrtDevice("tofino", address, number, wire, parameter("program", ""))
+        return BfrtDevice(
+            "tofino", address, number, wire, parameter("program", ""), patience_s=patience_s
+        )
     p4info, pipeline = parameter("p4info", ""), parameter("pipeline", "")
     if not pipeline:  # run_p4_tests.sh always names a P4Info
         return P4RuntimeDevice(
-            "software", address, number, wire, cpu_port=False, program_of=pool_program
+            "software",
+            address,
+            number,
+            wire,
+            cpu_port=False,
+            program_of=pool_program,
+            patience_s=patience_s,
         )
     program = SimpleNamespace(p4info=Path(p4info), bmv2_json=Path(pipeline))
     return P4RuntimeDevice(
-        "tofino", address, number, wire, cpu_port=False, program_of=lambda values: program
+        "tofino",
+        address,
+        number,
+        wire,
+        cpu_port=False,
+        program_of=lambda values: program,
+        patience_s=patience_s,
     )
 
 
