@@ -9,6 +9,8 @@ import typer
 from rich.console import Group
 
 from ina.cli.output import emit, table
+from ina.cli.p4_tofino import Target, compile_for_tofino
+from ina.errors import InvalidInputError
 from ina.p4.compile import compile_all, compile_pool, compile_program
 from ina.p4.errors import P4InfoError
 from ina.p4.info import ProgramInfo, read_p4info
@@ -30,7 +32,7 @@ def _p4() -> None:
 @app.command("compile")
 def compile_(
     source: Annotated[
-        Path | None, typer.Argument(help="A v1model program (default: the pool program of ina).")
+        Path | None, typer.Argument(help="A P4 program (default: the pool program of ina).")
     ] = None,
     values: Annotated[
         int | None, typer.Option(help="Values a packet: 64 or 256 (default: both).")
@@ -38,12 +40,25 @@ def compile_(
     out: Annotated[
         Path | None, typer.Option(help="Directory for the results (default: here).")
     ] = None,
+    target: Annotated[
+        Target, typer.Option(help="bmv2: a v1model program; tofino, tofino2: a TNA program.")
+    ] = Target.BMV2,
+    report: Annotated[
+        Path | None, typer.Option(help="Tofino: write what it uses of the chip, as Markdown.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Compile to BMv2 JSON and P4Info, with p4c-bm2-ss on PATH or INA_P4C.
+    """Compile with p4c: to BMv2 JSON and P4Info, or for a Tofino.
 
     With no argument: renews both checked-in builds of the pool program and their manifest.
+    p4c-bm2-ss is looked for on PATH or as INA_P4C; for a Tofino p4c-barefoot and bfas, or
+    INA_P4C_TOFINO and INA_BFAS.
     """
+    if target is not Target.BMV2:
+        compile_for_tofino(source, target.value, values, out or Path(), report, json)
+        return
+    if report is not None:
+        raise InvalidInputError("--report needs --target tofino or tofino2")
     written: tuple[Path, ...]
     if source is not None:
         defines = build_defines(values) if values is not None else {}

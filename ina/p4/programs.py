@@ -58,6 +58,16 @@ def source_sha256(defines: Mapping[str, str]) -> str:
     return digest.hexdigest()
 
 
+def tree_sha256(directory: Path) -> str:
+    """Return the hash, in hex, of the P4 files in `directory` and in ``shared/``."""
+    digest = hashlib.sha256()
+    for path in sorted([*directory.glob("*.p4"), *P4_DIR.glob("shared/*.p4")]):
+        content = path.read_bytes()
+        digest.update(f"{path.parent.name}/{path.name}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
 def compiled(values: int) -> CompiledProgram:
     """Return the checked-in build of the pool program with `values` int32 values a packet.
 
