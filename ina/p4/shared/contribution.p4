@@ -3,9 +3,6 @@
 #ifndef INA_CONTRIBUTION_P4
 #define INA_CONTRIBUTION_P4
 
-// The flags that a slot gathers; the others belong to one packet.
-#define STICKY_FLAGS (INA_FLAG_ECN | INA_FLAG_OVERFLOW | INA_FLAG_NON_FINITE)
-
 control Contribution(inout headers_t hdr, inout ina_metadata_t meta) {
     STATE(bit<8>, slot_next_exponent, SLOTS_TOTAL)
     STATE(bit<8>, slot_flags, SLOTS_TOTAL)
@@ -34,21 +31,11 @@ control Contribution(inout headers_t hdr, inout ina_metadata_t meta) {
 
     action compare_full() { meta.missing = meta.bitmap ^ meta.full_bitmap; }
 
-    // Sticky flags of this packet. A mark that a queue on the way left in the IP header counts too.
-    action own_flags() { meta.flags = hdr.ina.flags & STICKY_FLAGS; }
-    action own_flags_marked() { meta.flags = (hdr.ina.flags & STICKY_FLAGS) | INA_FLAG_ECN; }
-
     BY_ROUND(decide, take, join, read)
     BY_ROUND(touch_next_exponent, next_exponent_take, next_exponent_join, next_exponent_read)
     BY_ROUND(touch_flags, flags_take, flags_join, flags_read)
 
     apply {
-        if (hdr.ipv4.ecn == ECN_CE) {
-            own_flags_marked();
-        } else {
-            own_flags();
-        }
-
         compare_full();
         RUN_BY_ROUND(decide, take, join, read)
         RUN_BY_ROUND(touch_next_exponent, next_exponent_take, next_exponent_join, next_exponent_read)

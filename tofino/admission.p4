@@ -1,0 +1,135 @@
+// Admission: a packet counts only if it is whole, and from where the controller said.
+//
+// Everything that a packet is asked is looked up in the first stage; Slots starts in the second. So the
+// verdict is split: ADMITTED(meta) tells Slots, `verdict` finds the reason (INA_DROP_*, the first that
+// fails) meanwhile. Tofino's ingress does not know a frame's length: bytes behind the IP packet are not
+// refused here as on v1model. No receiver looks at them.
+
+#ifndef INA_TOFINO_ADMISSION_P4
+#define INA_TOFINO_ADMISSION_P4
+
+#define ADMITTED(meta) ((meta).admitted == 1 && (meta).slot_room != 0)
+
+// UDP and IP lengths of the two kinds of contributions.
+#define EMPTY_UDP_BYTES (UDP_BYTES + INA_HEADER_BYTES)
+#define EMPTY_IP_BYTES (IPV4_BYTES + EMPTY_UDP_BYTES)
+#define FULL_UDP_BYTES (EMPTY_UDP_BYTES + (bit<16>)VALUES_PER_PACKET * INA_VALUE_BYTES)
+#define FULL_IP_BYTES (IPV4_BYTES + FULL_UDP_BYTES)
+
+control Admission(inout headers_t hdr, inout ina_metadata_t meta,
+                  in ingress_intrinsic_metadata_t ig_intr_md,
+                  in ingress_intrinsic_metadata_from_parser_t ig_prsr_md) {
+    DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) member_packets;
+
+    action well_formed() { meta.formed = 1; }
+    action ill_formed(bit<8> reason) { meta.drop_reason = reason; }
+
+    table form {
+        key = {
+            meta.harvest: ternary @name("harvest");
+            hdr.values.isValid(): ternary @name("values");
+            hdr.ina.isValid(): ternary @name("ina");
+            hdr.ipv4.more_fragments: ternary @name("more_fragments");
+            hdr.ipv4.total_bytes: ternary @name("total_bytes");
+            hdr.udp.length_bytes: ternary @name("length_bytes");
+            hdr.ina.value_count: ternary @name("value_count");
+            meta.checksum_error: ternary @name("checksum_error");
+            hdr.ina.version: ternary @name("version");
+            hdr.ina.kind: ternary @name("kind");
+        }
+        actions = { well_formed; ill_formed; }
+        const entries = {
+            (1, _, _, _, _, _, _, _, _, _): well_formed(); // was, when it came first
+            (0, true, true, 0, FULL_IP_BYTES, FULL_UDP_BYTES, VALUES_PER_PACKET, false, INA_VERSION, INA_KIND_CONTRIBUTION): well_formed();
+            (0, _, true, 0, EMPTY_IP_BYTES, EMPTY_UDP_BYTES, 0, false, INA_VERSION, INA_KIND_CONTRIBUTION): well_formed();
+            (0, true, true, 0, FULL_IP_BYTES, FULL_UDP_BYTES, VALUES_PER_PACKET, false, INA_VERSION, _): ill_formed(INA_DROP_KIND);
+            (0, _, true, 0, EMPTY_IP_BYTES, EMPTY_UDP_BYTES, 0, false, INA_VERSION, _): ill_formed(INA_DROP_KIND);
+            (0, true, true, 0, FULL_IP_BYTES, FULL_UDP_BYTES, VALUES_PER_PACKET, false, _, _): ill_formed(INA_DROP_VERSION);
+            (0, _, true, 0, EMPTY_IP_BYTES, EMPTY_UDP_BYTES, 0, false, _, _): ill_formed(INA_DROP_VERSION);
+        }
+        size = 7;
+        const default_action = ill_formed(INA_DROP_MALFORMED);
+    }
+
+    // first_slot + slots must not exceed SLOTS_TOTAL; epochs are never used twice on one switch.
+    action admit_job(bit<32> epoch, bit<32> first_slot, bit<16> slots, bit<32> full_bitmap,
+                     bit<16> group, bit<16> job_index) {
+        meta.known = 1;
+        meta.epoch = epoch;
+        meta.slot_index = first_slot[SLOT_INDEX_BITS - 1:0] + hdr.ina.slot;
+        meta.slot_room = slots |-| hdr.ina.slot;
+        meta.full_bitmap = full_bitmap;
+        meta.group = group;
+        hdr.bridge.job_index = job_index;
+    }
+    action unknown_job() {}
+
+    table jobs {
+        key = {
+            hdr.ina.job: exact @name("job");
+            hdr.ina.epoch: exact @name("epoch");
+        }
+        size = JOBS_TOTAL;
+        actions = { admit_job; @defaultonly unknown_job; }
+        const default_action = unknown_job();
+    }
+
+    action admit_member(bit<32> worker_bit) {
+        member_packets.count();
+        meta.admitted = 1;
+        meta.worker_bit = worker_bit;
+    }
+    action unknown_member() {}
+
+    table members {
+        key = {
+            ig_intr_md.ingress_port: exact @name("ingress_port");
+            hdr.ipv4.src_addr: exact @name("src_addr");
+            hdr.udp.src_port: exact @name("src_port");
+            hdr.ina.worker: exact @name("worker");
+            hdr.ina.job: exact @name("job");
+            hdr.ina.epoch: exact @name("epoch");
+        }
+        size = MEMBERS_TOTAL;
+        counters = member_packets;
+        actions = { admit_member; @defaultonly unknown_member; }
+        const default_action = unknown_member();
+    }
+
+    action admit() { meta.access = ACCESS_STALE; } // until Contribution finds that it is not
+    action keep_reason() {}
+    action refuse(bit<8> reason) { meta.drop_reason = reason; }
+
+    table verdict {
+        key = {
+            meta.formed: ternary @name("formed");
+            meta.known: ternary @name("known");
+            meta.admitted: ternary @name("admitted");
+            meta.slot_room: ternary @name("slot_room");
+        }
+        actions = { admit; refuse; keep_reason; }
+        const entries = {
+            (0, _, _, _): keep_reason(); // of `form`
+            (1, 0, _, _): refuse(INA_DROP_JOB);
+            (1, 1, 0, _): refuse(INA_DROP_MEMBER);
+            (1, 1, 1, 0): refuse(INA_DROP_SLOT);
+        }
+        size = 4;
+        const default_action = admit();
+    }
+
+    apply {
+        switch (form.apply().action_run) {
+            well_formed: {
+                if (jobs.apply().hit) {
+                    if (meta.harvest == 0) {
+                        members.apply(); // the second pass is admitted by its bridge header
+                    }
+                }
+            }
+        }
+        verdict.apply();
+    }
+}
+
+#endif // INA_TOFINO_ADMISSION_P4

@@ -1,0 +1,197 @@
+// Distribute: what becomes of the packet. In: the result to all, the stored result to one, or nothing
+// (Distribute). Out: each copy gets its receiver's addresses (Address).
+//
+// On Tofino 1 a packet that leaves with values does so in its second pass: the first has given it the
+// first word of each register pair, and sends it to the recirculation port; the second goes the same way
+// as a repeated contribution of that worker would, so that Slots looks again whose slot it is. A slot
+// that a newer round has taken meanwhile gives nothing.
+
+#ifndef INA_TOFINO_DISTRIBUTE_P4
+#define INA_TOFINO_DISTRIBUTE_P4
+
+typedef bit<8> outcome_t;
+const outcome_t OUTCOME_REFUSED = 0;
+const outcome_t OUTCOME_ABSORBED = 1;  // its values are in the slot
+const outcome_t OUTCOME_COMPLETED = 2; // and they were the last
+const outcome_t OUTCOME_REPLAYED = 3;
+const outcome_t OUTCOME_DUPLICATE = 4;
+const outcome_t OUTCOME_STALE = 5;
+const outcome_t OUTCOME_HARVESTED = 6; // second pass, whole now
+const outcome_t OUTCOME_LOST = 7;      // second pass, but the slot is another round's
+
+#define JOB_COUNTER(name) Counter<bit<64>, bit<16>>(JOBS_TOTAL, CounterType_t.PACKETS_AND_BYTES) name;
+
+control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
+                   in ingress_intrinsic_metadata_t ig_intr_md,
+                   inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+                   inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    // By job: every admitted packet is counted in exactly one of contributions, duplicates, replays and
+    // stale; a contribution that completes a sum also in results. Second passes count in none.
+    JOB_COUNTER(job_contributions)
+    JOB_COUNTER(job_results)
+    JOB_COUNTER(job_replays)
+    JOB_COUNTER(job_duplicates)
+    JOB_COUNTER(job_stale)
+    // By INA_DROP_*: why packets to the switch were dropped, of all jobs and of none.
+    Counter<bit<64>, bit<8>>(INA_DROP_REASONS, CounterType_t.PACKETS_AND_BYTES) drops;
+
+    action come_out(outcome_t outcome) { meta.outcome = outcome; }
+    action come_out_dropped(outcome_t outcome, bit<8> reason) {
+        meta.outcome = outcome;
+        meta.drop_reason = reason;
+    }
+
+    table outcomes {
+        key = {
+            meta.harvest: ternary @name("harvest");
+            meta.access: ternary @name("access");
+            meta.missing: ternary @name("missing");
+        }
+        actions = { come_out; come_out_dropped; }
+        const entries = {
+            (1, ACCESS_READ, 0): come_out(OUTCOME_HARVESTED);
+            (1, _, _): come_out_dropped(OUTCOME_LOST, INA_DROP_STALE);
+            (0, ACCESS_TAKE, 0): come_out(OUTCOME_COMPLETED);
+            (0, ACCESS_JOIN, 0): come_out(OUTCOME_COMPLETED);
+            (0, ACCESS_TAKE, _): come_out(OUTCOME_ABSORBED);
+            (0, ACCESS_JOIN, _): come_out(OUTCOME_ABSORBED);
+            (0, ACCESS_READ, 0): come_out(OUTCOME_REPLAYED);
+            (0, ACCESS_READ, _): come_out_dropped(OUTCOME_DUPLICATE, INA_DROP_DUPLICATE);
+            (0, ACCESS_STALE, _): come_out_dropped(OUTCOME_STALE, INA_DROP_STALE);
+        }
+        size = 9;
+        const default_action = come_out(OUTCOME_REFUSED);
+    }
+
+    action count_contribution() { job_contributions.count(hdr.bridge.job_index); }
+    action count_result() { job_results.count(hdr.bridge.job_index); }
+    action count_replay() { job_replays.count(hdr.bridge.job_index); }
+    action count_duplicate() { job_duplicates.count(hdr.bridge.job_index); }
+    action count_stale() { job_stale.count(hdr.bridge.job_index); }
+    action count_drop() { drops.count(meta.drop_reason); }
+
+    action drop() { ig_dprsr_md.drop_ctl = 1; }
+    action make_result() {
+        hdr.ina.kind = INA_KIND_RESULT;
+        hdr.ina.flags = meta.flags; // the slot's; RESEND and others of this packet end here
+        hdr.ina.contributors = meta.bitmap;
+    }
+    action to_all() {
+        hdr.bridge.pass = PASS_RESULT;
+        ig_tm_md.mcast_grp_a = meta.group;
+    }
+    action to_sender() {
+        hdr.bridge.pass = PASS_RESULT;
+        ig_tm_md.ucast_egress_port = hdr.bridge.ingress_port;
+    }
+#if __TARGET_TOFINO__ == 1
+    action again_for_all() {
+        hdr.bridge.pass = PASS_HARVEST_ALL;
+        ig_tm_md.ucast_egress_port = PIPE_OF(ig_intr_md.ingress_port) ++ (bit<7>)RECIRCULATION_PORT;
+    }
+    action again_for_sender() {
+        hdr.bridge.pass = PASS_HARVEST_ONE;
+        ig_tm_md.ucast_egress_port = PIPE_OF(ig_intr_md.ingress_port) ++ (bit<7>)RECIRCULATION_PORT;
+    }
+#endif
+
+    table ways {
+        key = {
+            meta.outcome: ternary @name("outcome");
+            hdr.bridge.pass: ternary @name("pass");
+            hdr.ina.value_count: ternary @name("value_count");
+        }
+#if __TARGET_TOFINO__ == 1
+        actions = { to_all; to_sender; again_for_all; again_for_sender; drop; }
+        const entries = {
+            (OUTCOME_HARVESTED, PASS_HARVEST_ALL, _): to_all();
+            (OUTCOME_HARVESTED, _, _): to_sender();
+            (OUTCOME_COMPLETED, _, 0): to_all();
+            (OUTCOME_COMPLETED, _, _): again_for_all();
+            (OUTCOME_REPLAYED, _, 0): to_sender();
+            (OUTCOME_REPLAYED, _, _): again_for_sender();
+        }
+        size = 6;
+#else
+        actions = { to_all; to_sender; drop; }
+        const entries = {
+            (OUTCOME_COMPLETED, _, _): to_all();
+            (OUTCOME_REPLAYED, _, _): to_sender();
+        }
+        size = 2;
+#endif
+        const default_action = drop();
+    }
+
+    apply {
+        outcomes.apply();
+        make_result();
+        ways.apply();
+        if (meta.outcome == OUTCOME_ABSORBED || meta.outcome == OUTCOME_COMPLETED) {
+            count_contribution();
+        }
+        if (meta.outcome == OUTCOME_COMPLETED) {
+            count_result();
+        } else if (meta.outcome == OUTCOME_REPLAYED) {
+            count_replay();
+        } else if (meta.outcome == OUTCOME_DUPLICATE) {
+            count_duplicate();
+        } else if (meta.outcome == OUTCOME_STALE) {
+            count_stale();
+        }
+        if (meta.outcome == OUTCOME_DUPLICATE || meta.outcome == OUTCOME_STALE
+            || meta.outcome == OUTCOME_REFUSED || meta.outcome == OUTCOME_LOST) {
+            count_drop();
+        }
+    }
+}
+
+control Address(inout headers_t hdr, in egress_intrinsic_metadata_t eg_intr_md,
+                inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
+    DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) receiver_results;
+    JOB_COUNTER(job_unaddressed)
+
+    // See v1model/distribute.p4 for why the addresses turn round and the UDP checksum ends.
+    action address(bit<48> dst_mac, bit<32> dst_addr, bit<16> dst_port) {
+        receiver_results.count();
+        hdr.ethernet.src_mac = hdr.ethernet.dst_mac;
+        hdr.ethernet.dst_mac = dst_mac;
+        hdr.ipv4.src_addr = hdr.ipv4.dst_addr;
+        hdr.ipv4.dst_addr = dst_addr;
+        hdr.udp.dst_port = dst_port;
+        hdr.ipv4.ttl = 64;
+        hdr.udp.src_port = INA_UDP_PORT;
+        hdr.udp.checksum = 0;
+    }
+    action unaddressed() {
+        eg_dprsr_md.drop_ctl = 1;
+    }
+    action count_unaddressed() { job_unaddressed.count(hdr.bridge.job_index); }
+
+    // Copy number r of a multicast group is for worker r - 1; a replay (0) for its sender.
+    action number_copy() { hdr.ina.worker = eg_intr_md.egress_rid[7:0]; }
+    action from_zero() { hdr.ina.worker = hdr.ina.worker - 1; }
+
+    table receivers {
+        key = {
+            hdr.ina.job: exact @name("job");
+            hdr.ina.worker: exact @name("worker");
+        }
+        size = MEMBERS_TOTAL;
+        counters = receiver_results;
+        actions = { address; @defaultonly unaddressed; }
+        const default_action = unaddressed();
+    }
+
+    apply {
+        if (eg_intr_md.egress_rid != 0) {
+            number_copy();
+            from_zero();
+        }
+        if (!receivers.apply().hit) {
+            count_unaddressed();
+        }
+    }
+}
+
+#endif // INA_TOFINO_DISTRIBUTE_P4

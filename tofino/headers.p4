@@ -1,0 +1,58 @@
+// The header stack and the metadata of the Tofino program.
+
+#ifndef INA_TOFINO_HEADERS_P4
+#define INA_TOFINO_HEADERS_P4
+
+#include "ports.p4"
+
+#define SLOT_INDEX_BITS 16
+
+#define TARGET_METADATA                                                       \
+    bit<1>  formed;       /* whole, of this version, a contribution */        \
+    bit<1>  known;        /* its job is in the table */                       \
+    bit<1>  admitted;     /* its member is */                                 \
+    bit<1>  harvest;      /* second pass: read the other half of the sums */  \
+    bit<1>  blank;        /* came without values: 0s stand for them */        \
+    bool    checksum_error;                                                   \
+    bit<16> slot_room;    /* slots - slot; 0: beyond the job's range */       \
+    bit<8>  outcome;      /* OUTCOME_*, what Distribute made of it */
+
+#include "../ina/p4/shared/headers.p4"
+#include "../ina/p4/shared/metadata.p4"
+
+// Why a packet crosses from ingress to egress.
+typedef bit<8> pass_t;
+const pass_t PASS_ORDINARY = 0;  // not INA: as it is, but not back to where it came from
+const pass_t PASS_RESULT = 1;    // a result: Address writes its receiver
+const pass_t PASS_HARVEST_ALL = 2; // to the recirculation port, for a result to all
+const pass_t PASS_HARVEST_ONE = 3; // the same, for a replay to its sender
+
+// In front of a packet between ingress and egress, and on its way to the second pass.
+header bridge_h {
+    pass_t  pass;
+    bit<7>  padding;
+    bit<9>  ingress_port; // by which it came first
+    bit<16> job_index;
+    bit<32> worker_bit;
+}
+
+struct headers_t {
+    bridge_h     bridge;
+    packet_in_h  packet_in;
+    packet_out_h packet_out;
+    ethernet_h   ethernet;
+    ipv4_h       ipv4;
+    udp_h        udp;
+
+    ina_h        ina;
+    values_h     values; // not parsed in egress
+}
+
+struct egress_metadata_t {
+    bit<32> queue_cells; // when the packet came to the queue
+    bit<32> threshold;   // in cells, too
+    bit<32> excess;      // cells above the threshold
+    bit<9>  way_back;    // ingress port ^ egress port: 0 is the way back
+}
+
+#endif // INA_TOFINO_HEADERS_P4
