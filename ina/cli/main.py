@@ -1,12 +1,16 @@
 """``ina``: mounts one noun a file and turns every error into one line and an exit code.
 
 Exit codes: 0 done; 1 the command ran and its answer is "no" (a check failed); 2 wrong input or a
-missing tool, said in one line on stderr; 130 interrupted; 143 told to stop (SIGTERM).
+missing tool, said in one line on stderr; 130 interrupted; 143 told to stop (SIGTERM). A command
+whose reader goes away (``ina ... | head -1``) ends at once and silently, with 0: the reader had
+enough. One that had its answer by then exits with that.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import signal
 import sys
 from collections.abc import Sequence
@@ -34,6 +38,8 @@ NOUNS = {
     "bench": Member("ina.cli.bench_group", "Measure ina beside its peers and limits."),
     "doctor": Member("ina.cli.doctor", "Say what this machine has and what it lacks."),
 }
+
+_STANDARD_OUTPUTS = (1, 2)
 
 # typer re-exports only this leaf; its base is what every complaint about a command line is.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
@@ -77,22 +83,50 @@ def run(args: Sequence[str]) -> int:
             args=list(args), prog_name="ina", standalone_mode=False
         )
     except InaError as error:
-        print(error_line(error), file=sys.stderr)
+        _complain(error_line(error))
         return 2
     except _UsageError as error:
         return _usage(error)
     except (KeyboardInterrupt, typer.Abort):
         return 130
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader went away (`ina ... | head`); nothing is left to say
+    except SystemExit as error:
+        broken = error.__context__
+        if not isinstance(broken, BrokenPipeError):
+            raise
+        if not _drop_unread_output():
+            raise broken from None  # of something else; typer hides it in an exit with 1
         return 0
     except OSError as error:
+        if isinstance(error, BrokenPipeError) and _drop_unread_output():
+            return 0
         if error.filename is None:
             raise
         # A path from the command line that cannot be read or written.
-        print(error_line(f"{error.filename}: {error.strerror}"), file=sys.stderr)
+        _complain(error_line(f"{error.filename}: {error.strerror}"))
         return 2
     return code if isinstance(code, int) else 0
+
+
+def _complain(line: str) -> None:
+    with contextlib.suppress(BrokenPipeError):  # nobody listens; the exit code still says it
+        print(line, file=sys.stderr)
+
+
+def _drop_unread_output() -> bool:
+    """True if stdout or stderr is a pipe without a reader.
+
+    What is left in their buffers then goes nowhere: the interpreter flushes them when it ends. A
+    pipe to another process, or a socket, may break too: that is an error, and False here.
+    """
+    found = select.poll()
+    for fd in _STANDARD_OUTPUTS:
+        found.register(fd, 0)  # asks for nothing but errors
+    unread = [fd for fd, event in found.poll(0) if event & (select.POLLERR | select.POLLHUP)]
+    for fd in unread:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, fd)
+        os.close(nowhere)
+    return bool(unread)
 
 
 def _usage(error: Exception) -> int:
@@ -102,7 +136,7 @@ def _usage(error: Exception) -> int:
     message = error.format_message()  # type: ignore[attr-defined]
     ctx = getattr(error, "ctx", None)
     hint = f" (see: {ctx.command_path} --help)" if ctx is not None else ""
-    print(error_line(message + hint), file=sys.stderr)
+    _complain(error_line(message + hint))
     return 2
 
 
@@ -111,4 +145,10 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _stop)
     # gRPC's notes on failed handshakes would stand beside the one line that explains them.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()  # short output is still in the buffer, and its reader may have gone
+        except BrokenPipeError:
+            _drop_unread_output()
+    sys.exit(code)

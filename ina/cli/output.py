@@ -16,6 +16,14 @@ from rich.text import Text
 _PIPE_WIDTH = 240
 
 
+def _raise(self: Console) -> None:
+    """Leaves a broken pipe to ``ina.cli.main``; rich's own way is to exit with 1."""
+    raise  # rich calls this where it handles the BrokenPipeError
+
+
+Console.on_broken_pipe = _raise  # type: ignore[method-assign]  # of typer's consoles too
+
+
 def console(*, stderr: bool = False) -> Console:
     """A rich console on stdout or stderr: no colour, no folding when it is not a terminal.
 
