@@ -110,7 +110,7 @@ def _assemble(assembly: Path, target: TofinoTarget, source: Path) -> Path | None
         return None
     binary = assembly.parent / f"{target.name}.bin"
     binary.unlink(missing_ok=True)
-    command = [str(bfas), f"--target={target.name}", "-o", str(assembly.parent), str(assembly)]
+    command = [str(bfas), "--target", target.name, "-o", str(assembly.parent), str(assembly)]
     _run(command, source, _BFAS_DEADLINE_S)
     if not binary.is_file():
         raise P4CompileError(f"{source}: {BFAS} made no binary: it does not fit {target.name}")
