@@ -25,7 +25,7 @@ PortRef = int | str
 Problem = tuple[str, str]
 """Key, and what is wrong with it."""
 
-TARGET_VALUES: Mapping[str, tuple[int, ...]] = {"tofino": (64,), "tofino2": (128,)}
+TARGET_VALUES: Mapping[str, tuple[int, ...]] = {"tofino": (64,), "tofino2": (64,)}
 """Values a packet of the builds for each chip; the first is the default."""
 
 _SPEEDS: Mapping[str, tuple[str, ...]] = {

@@ -67,7 +67,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
 
 def test_a_target_has_its_own_defaults(tmp_path: Path) -> None:
     two = load_config(write(tmp_path, BFRT.replace("tofino", "tofino2"))).switch
-    assert (two.values, two.window_limit) == (128, 0)
+    assert (two.values, two.window_limit) == (64, 0)
     given = load_config(write(tmp_path, BFRT + 'grpc_addr = "10.0.0.7:1"\ndevice_id = 2')).switch
     assert (given.grpc_addr, given.device_id) == ("10.0.0.7:1", 2)
     stratum = load_config(write(tmp_path, TOFINO + FILES)).switch
@@ -97,7 +97,7 @@ MIRROR = "[[switch.mirror]]\nsession = 1\nport = {}\n"
         (HOST.format(0), r"hosts\[0\].port: 0 is not 1 to 510"),
         ("[switch]\ndata_port = 511", r"switch.data_port: 511 is not 1 to 510"),
         (TOFINO + "values = 256\n" + FILES, r"switch.values: 256 is not 64"),
-        (BFRT.replace("tofino", "tofino2") + "values = 64", r"switch.values: 64 is not 128"),
+        (BFRT.replace("tofino", "tofino2") + "values = 128", r"switch.values: 128 is not 64"),
         (TOFINO, r"switch.p4info: P4Runtime sets the program: name its P4Info and its device file"),
         (TOFINO + "p4info = 'x'", r"switch.pipeline: P4Runtime sets the program"),
         (TOFINO + FILES + PORT.format(1), r"switch.port: P4Runtime cannot set it; southbound = "),
