@@ -55,6 +55,7 @@ class ManualSession:
     ops: list[tuple[int, str]] = field(default_factory=list)
     closed: bool = False
     fail_at: int | None = None
+    path: str = "by hand"
 
     def all_reduce_raw(
         self,

@@ -112,7 +112,7 @@ INA_INLINE void ina_store_bits(uint8_t *to, size_t first_bit, size_t width, ina_
         const ina_wire_##bits *const wire = (const ina_wire_##bits *)from;                         \
         for (size_t i = 0; i < count; i++) to[i] = swap(wire[i]);                                  \
     }                                                                                              \
-    INA_INLINE uint##bits##_t ina_element_##bits(const uint8_t *from, size_t at) {                   \
+    INA_INLINE uint##bits##_t ina_element_##bits(const uint8_t *from, size_t at) {                 \
         return swap(((const ina_wire_##bits *)from)[at]);                                          \
     }                                                                                              \
     INA_INLINE void ina_store_array_##bits(uint8_t *restrict to,                                   \

@@ -67,7 +67,8 @@ static inline void ina_index_remove(ina_table *table, uint32_t position) {
     uint32_t hole = ina_index_home(table, position);
     while (table->index[hole] != ina_index_entry(table, position)) hole = (hole + 1) & mask;
     for (uint32_t at = (hole + 1) & mask; table->index[at]; at = (at + 1) & mask) {
-        const uint32_t home = ina_index_home(table, (uint32_t)(table->index[at] / table->slot_bytes - 1));
+        const uint32_t home =
+            ina_index_home(table, (uint32_t)(table->index[at] / table->slot_bytes - 1));
         if (((at - home) & mask) >= ((at - hole) & mask)) {
             table->index[hole] = table->index[at];
             hole = at;
