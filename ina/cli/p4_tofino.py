@@ -11,7 +11,7 @@ from typing import Any
 from ina.cli.output import console, emit, table
 from ina.errors import InvalidInputError
 from ina.p4.errors import P4CompileError
-from ina.p4.programs import tree_sha256
+from ina.p4.programs import build_defines, tree_sha256
 from ina.p4.tofino import TARGETS, TOFINO_SOURCE, TofinoBuild, compile_tofino
 from ina.p4.tofino_page import page
 from ina.p4.tofino_report import KINDS, TofinoReport, read_report
@@ -36,9 +36,9 @@ def compile_for_tofino(
     """Compiles, prints the report; raises P4CompileError where a budget is exceeded."""
     target = TARGETS[target_name]
     program = source or TOFINO_SOURCE
-    defines = {"VALUES_PER_PACKET": str(values or target.values)} if source is None else {}
-    if source is not None and values is not None:
-        defines = {"VALUES_PER_PACKET": str(values)}
+    if source is None and values is None:
+        values = target.values
+    defines = build_defines(values) if values is not None else {}
     began_s = time.monotonic()
     with console(stderr=True).status(f"compiling {program} for {target.name} (may take minutes)"):
         build = compile_tofino(program, target, out_dir, defines)

@@ -205,6 +205,35 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, 
         compile_tofino(source, TARGETS["tofino"], tmp_path / "out")
 
 
+@pytest.mark.parametrize(
+    ("own_source", "options", "define"),
+    [
+        (False, [], "-DVALUES_PER_PACKET=64"),
+        (False, ["--values", "32"], "-DVALUES_PER_PACKET=32"),
+        (True, [], ""),
+        (True, ["--values", "32"], "-DVALUES_PER_PACKET=32"),
+    ],
+)
+def test_values_reach_the_compiler(
+    own_source: bool,
+    options: list[str],
+    define: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    echo = fake_compiler(
+        tmp_path, 'for word; do case $word in -D*) echo "$word"; esac; done; exit 1'
+    )
+    monkeypatch.setenv("INA_P4C_TOFINO", str(echo))
+    source = tmp_path / "adder.p4"
+    source.write_text(PROGRAM)
+    command = ["p4", "compile", *([str(source)] if own_source else []), *options]
+    done = CliRunner().invoke(app, [*command, "--target", "tofino", "--out", str(tmp_path)])
+    assert isinstance(done.exception, P4CompileError)
+    said = str(done.exception).rpartition("p4c-barefoot: ")[2]
+    assert said == (define or "exit status 1")
+
+
 @needs_compiler
 @pytest.mark.parametrize("target", sorted(TARGETS))
 def test_compiles(tmp_path: Path, target: str) -> None:
