@@ -7,6 +7,8 @@ import signal
 
 import pytest
 
+from tests.tofino.builds import TofinoBuilds
+
 # Some tests import grpc before ina, which would have set this (see ina/__init__.py).
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
@@ -21,3 +23,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     cache = getattr(session.config, "cache", None)
     if cache is not None and not hasattr(session.config, "workerinput"):  # no worker of xdist
         cache.set("ina/exit_status", int(exitstatus))
+
+
+@pytest.fixture(scope="session")
+def tofino_builds(tmp_path_factory: pytest.TempPathFactory) -> TofinoBuilds:
+    """The Tofino twin, compiled when a test first asks for it."""
+    return TofinoBuilds.of_session(tmp_path_factory.getbasetemp())

@@ -57,7 +57,7 @@ class TofinoBuild:
     p4info: Path  # text protobuf
     bfrt_schema: Path  # JSON, for BFRuntime
     assembly: Path
-    binary: Path | None  # None: no assembler here, so that it fits has not been shown
+    binary: Path | None  # None: not assembled, so that it fits has not been shown
     logs: Path
 
 
@@ -68,11 +68,17 @@ def find_tool(name: str, variable: str) -> Path | None:
 
 
 def compile_tofino(
-    source: Path, target: TofinoTarget, out_dir: Path, defines: Mapping[str, str] | None = None
+    source: Path,
+    target: TofinoTarget,
+    out_dir: Path,
+    defines: Mapping[str, str] | None = None,
+    *,
+    assemble: bool = True,
 ) -> TofinoBuild:
     """Compile `source` for `target` into `out_dir`, with logs.
 
-    Without ``bfas`` (on PATH or INA_BFAS) the build has no binary.
+    Without ``bfas`` (on PATH or INA_BFAS), or where it shall not `assemble`, the build has no
+    binary.
 
     Raises:
         P4cMissingError: no ``p4c-barefoot`` (on PATH or INA_P4C_TOFINO).
@@ -105,10 +111,9 @@ def compile_tofino(
     pipes = sorted(out_dir.glob(f"*/{stem}.bfa"))
     if len(pipes) != 1:
         raise P4CompileError(f"{source}: {P4C_TOFINO} wrote no assembly into {out_dir}")
-    return TofinoBuild(
-        target, out_dir, p4info, schema, pipes[0], _assemble(pipes[0], target, source),
-        pipes[0].parent / "logs",
-    )  # fmt: skip
+    binary = _assemble(pipes[0], target, source) if assemble else None
+    logs = pipes[0].parent / "logs"
+    return TofinoBuild(target, out_dir, p4info, schema, pipes[0], binary, logs)
 
 
 def _assemble(assembly: Path, target: TofinoTarget, source: Path) -> Path | None:

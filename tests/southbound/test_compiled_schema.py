@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,21 +14,19 @@ from ina.controller.reconcile import Difference, compare
 from ina.controller.southbound.bfrt.session import BfrtSwitch
 from ina.controller.switch_writer import SwitchWriter
 from ina.p4 import compiled, names
-from ina.protocol.emit import ROOT
 from ina.testing.bfrt_client import BfrtClient
 from ina.testing.device import pool_program
 from ina.testing.state import DefaultAction, Entry, forward
 from tests.southbound.bench import config_for, drive, two_workers
 from tests.southbound.fake_server import FakeTofino
 from tests.southbound.schema import PIPE, from_p4info
+from tests.tofino.builds import BUILD_DEADLINE_S, TofinoBuilds
 
 DATA = Path(__file__).parent / "data" / "bf-rt.tofino.json"
-SOURCE = ROOT / "tofino" / "pool.p4"
 WRITTEN = (
     *(names.JOBS, names.MEMBERS, names.RECEIVERS),
     *(names.DMAC, names.IPV4_LPM, names.ROUTER_MACS, names.ECN_THRESHOLD),
 )
-COMPILE_S = 1200
 
 
 @pytest.fixture
@@ -120,21 +115,9 @@ def test_the_conformance_device_writes_and_empties_it(compiled_tofino: FakeTofin
     client.close()
 
 
-@pytest.mark.timeout(COMPILE_S + 60)
+@pytest.mark.timeout(BUILD_DEADLINE_S)
 def test_what_is_checked_in_is_what_the_compiler_says(
-    schema: dict[str, Any], tmp_path: Path
+    schema: dict[str, Any], tofino_builds: TofinoBuilds
 ) -> None:
-    compiler = os.environ.get("INA_P4C_TOFINO") or shutil.which("p4c-barefoot")
-    if compiler is None or not SOURCE.exists():
-        pytest.skip("needs p4c-barefoot on PATH (p4c, ENABLE_TOFINO) and tofino/pool.p4")
-    made = tmp_path / "bf-rt.json"
-    done = subprocess.run(
-        [
-            *(compiler, "--target", "tofino", "--arch", "tna", "--std", "p4-16"),
-            *("-DVALUES_PER_PACKET=64", "-o", str(tmp_path), "--bf-rt-schema", str(made)),
-            str(SOURCE),
-        ],
-        capture_output=True, text=True, timeout=COMPILE_S, check=False,
-    )  # fmt: skip
-    assert made.exists(), done.stderr[-2000:]
-    assert shape(json.loads(made.read_text())) == shape(schema)
+    made = json.loads(tofino_builds.of("tofino").bfrt_schema.read_text())
+    assert shape(made) == shape(schema)
