@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "host/float_formats.hpp"
+#include "host/half_vectors.hpp"
 
 namespace ina::host {
 namespace {
@@ -145,6 +146,8 @@ INA_ALWAYS_INLINE void dequantize_any(ValueType type, const std::uint8_t *wire, 
     }
 }
 
+// One instruction set's kernels. float16 goes by its conversion instructions where it has any
+// (half_vectors.hpp), and by the body above for the values that fill no vector.
 #define INA_KERNELS(NAME, LABEL, ATTRIBUTE)                                                        \
     namespace NAME {                                                                               \
     ATTRIBUTE BlockScan scan(ValueType type, const void *tensor, std::size_t elems) {              \
@@ -152,31 +155,44 @@ INA_ALWAYS_INLINE void dequantize_any(ValueType type, const std::uint8_t *wire, 
     }                                                                                              \
     ATTRIBUTE void quantize(ValueType type, const void *tensor, std::size_t elems, float scale,    \
                             std::uint8_t *wire) {                                                  \
-        quantize_any(type, tensor, elems, scale, wire);                                            \
+        const auto *from = static_cast<const std::uint8_t *>(tensor);                              \
+        std::size_t done = 0;                                                                      \
+        if (type == ValueType::kFloat16) {                                                         \
+            done = ina::host::NAME::quantize_halves(from, elems, scale, wire);                     \
+            if (done == elems) return;                                                             \
+        }                                                                                          \
+        quantize_any(type, from + done * 2, elems - done, scale, wire + done * wire::kValueBytes); \
     }                                                                                              \
     ATTRIBUTE void dequantize(ValueType type, const std::uint8_t *wire, std::size_t elems,         \
                               Dequantization how, void *tensor) {                                  \
-        dequantize_any(type, wire, elems, how, tensor);                                            \
+        auto *to = static_cast<std::uint8_t *>(tensor);                                            \
+        std::size_t done = 0;                                                                      \
+        if (type == ValueType::kFloat16) {                                                         \
+            done = ina::host::NAME::dequantize_halves(wire, elems, how.inverse_scale,              \
+                                                      1.0f / static_cast<float>(how.divisor), to); \
+            if (done == elems) return;                                                             \
+        }                                                                                          \
+        dequantize_any(type, wire + done * wire::kValueBytes, elems - done, how, to + done * 2);   \
     }                                                                                              \
     constexpr Kernels kKernels{LABEL, scan, quantize, dequantize};                                 \
     }
 
 INA_KERNELS(generic, "generic", )
-#if defined(__x86_64__) && defined(__GNUC__)
-#define INA_X86_KERNELS 1
-INA_KERNELS(avx2, "avx2", __attribute__((target("avx2"))))
-INA_KERNELS(avx512, "avx512",
-            __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512"))))
+#if defined(INA_X86_KERNELS)
+INA_KERNELS(avx2, "avx2", INA_AVX2)
+INA_KERNELS(avx512, "avx512", INA_AVX512)
+#elif defined(INA_NEON_KERNELS)
+// NEON is part of the baseline: the bodies are the generic set's.
+INA_KERNELS(neon, "neon", )
 #endif
 
 std::vector<const Kernels *> find_kernels() {
     std::vector<const Kernels *> found{&generic::kKernels};
 #if defined(INA_X86_KERNELS)
-    if (__builtin_cpu_supports("avx2")) found.push_back(&avx2::kKernels);
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
-        found.push_back(&avx512::kKernels);
-    }
+    if (has_avx2()) found.push_back(&avx2::kKernels);
+    if (has_avx512()) found.push_back(&avx512::kKernels);
+#elif defined(INA_NEON_KERNELS)
+    found.push_back(&neon::kKernels);
 #endif
     return found;
 }

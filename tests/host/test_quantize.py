@@ -141,6 +141,53 @@ def test_every_half_converts_exactly_and_back(kernels: str) -> None:
     assert (back == large).all()
 
 
+@pytest.mark.parametrize("length", [*range(40), 255, 256, 257])
+def test_halves_of_any_number_convert_and_nothing_beyond_is_written(length: int) -> None:
+    """Conversion instructions take whole vectors; the rest goes another way."""
+    halves = np.linspace(-3, 3, length, dtype=np.float16)
+    for kernels in KERNELS:
+        integers = quantise(kernels, halves, 2.0**24)
+        assert integers.tolist() == (halves.astype(np.float64) * 2.0**24).tolist()
+        out = np.full(length + 32, 9, np.float16)
+        wire = integers.astype(">i4").tobytes()
+        type_code = VALUE_TYPES[out.dtype]
+        native.dequantize(kernels, type_code, wire, 2.0**-24, 1, out.ctypes.data)
+        assert (out[:length] == halves).all()
+        assert (out[length:] == 9).all()
+
+
+def test_every_half_is_quantised_alike_at_every_scale() -> None:
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    halves = halves[np.isfinite(halves)]
+    for power in range(-8, 55):
+        scale = np.float32(2.0**power)
+        fits = np.abs(halves.astype(np.float64)) * 2.0**power < 2**31
+        want = np.rint(halves[fits].astype(np.float32) * scale).astype(np.int32)
+        for kernels in KERNELS:
+            assert (quantise(kernels, halves[fits], float(scale)) == want).all(), (kernels, power)
+
+
+def test_results_round_to_halves_as_numpy_does_at_every_boundary() -> None:
+    """Every half, the middle between it and the next, and the float32 on either side of that."""
+    halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
+    middles = halves + np.diff(halves, append=np.float32(65536)) / 2
+    below = np.nextafter(middles, np.float32(0))
+    above = np.nextafter(middles, np.float32(np.inf))
+    values = np.concatenate([halves, middles, below, above, np.float32(65536) * halves])
+    fraction, power = np.frexp(values)
+    sums = (fraction * np.float32(2**24)).astype(np.int32)  # exact: a float32 has 24 bits
+    for exponent in np.unique(power):
+        chosen = power == exponent
+        both = np.concatenate([sums[chosen], -sums[chosen]])
+        with np.errstate(over="ignore"):
+            want = np.concatenate([values[chosen], -values[chosen]]).astype(np.float16)
+        inverse = float(2.0 ** (exponent - 24.0))
+        for kernels in KERNELS:
+            got = dequantise(kernels, both, want.dtype, inverse, 1)
+            # -0 has no sum of its own: sum 0 is +0.
+            assert numerics.same_bits(got, np.where(both == 0, np.float16(0), want)), kernels
+
+
 @pytest.mark.parametrize("kernels", KERNELS)
 def test_int32_is_only_byte_swapped(kernels: str) -> None:
     block = np.array([0, 1, -1, 2**31 - 1, -(2**31), 0x01020304] * 7, np.int32)
