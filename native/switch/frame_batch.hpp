@@ -37,19 +37,7 @@ class FrameBatch {
     }
     void commit(size_t bytes, uint32_t port, uint64_t now_ns) {
         packets_.push_back({arena_ + used_, static_cast<uint32_t>(bytes), port, now_ns});
-        skip(bytes);
-    }
-    // Leaves out a place of this size; a commit() that follows a reserve() of as much does so, too.
-    void skip(size_t bytes) { used_ += stride(bytes); }
-    // From one frame to the next.
-    static size_t stride(size_t bytes) {
-        return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
-    }
-    // Places for so many frames of this size; fewer if there is no room for all.
-    size_t room_for(size_t bytes, size_t most) const {
-        const size_t frames = kMaxPackets - packets_.size();
-        const size_t fit = (kArenaBytes - used_) / stride(bytes);
-        return std::min({most, frames, fit});
+        used_ += stride(bytes);
     }
     void clear() {
         packets_.clear();
@@ -61,6 +49,11 @@ class FrameBatch {
     const std::vector<ina_packet_in> &packets() const { return packets_; }
 
   private:
+    // From one frame to the next.
+    static size_t stride(size_t bytes) {
+        return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+    }
+
     static constexpr size_t kLineBytes = 64;
     static constexpr size_t kArenaBytes = 512 * 1024;
     std::unique_ptr<uint8_t[]> memory_;

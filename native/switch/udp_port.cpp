@@ -5,6 +5,7 @@
 #include <netinet/udp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -24,9 +25,7 @@ namespace {
 // round.
 constexpr uint64_t kEnoughBytes = 8 << 20;
 constexpr size_t kMaxSockets = 24;
-constexpr size_t kScratchBytes = 65536;
-constexpr size_t kFewerInARow = 32;  // super-datagrams, before room is made for fewer segments
-constexpr size_t kMaxPlaces = 64;    // segments of a super-datagram that are received in place
+constexpr size_t kSuperDatagramBytes = 65536;
 constexpr size_t kMeminfoDrops = 8;  // SK_MEMINFO_DROPS of linux/sock_diag.h
 constexpr size_t kMeminfoWords = 9;
 
@@ -47,8 +46,7 @@ int open_socket() { return socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLO
 UdpPort::UdpPort(uint32_t number, uint32_t address, uint16_t udp_port, uint16_t frame_udp_port,
                  double loss_probability, uint64_t loss_seed, int socket_buffer_bytes)
     : Port(number, loss_probability, loss_seed), frame_udp_port_(frame_udp_port),
-      socket_buffer_bytes_(socket_buffer_bytes), scratch_(new uint8_t[kScratchBytes]),
-      gathered_(new uint8_t[2 * kScratchBytes]) {
+      socket_buffer_bytes_(socket_buffer_bytes), received_(new uint8_t[kSuperDatagramBytes]) {
     const int fd = open_socket();
     if (fd < 0) throw std::system_error(errno, std::generic_category(), "socket");
     sockaddr_in local = socket_address({address, udp_port});
@@ -129,20 +127,16 @@ void UdpPort::receive(FrameBatch *batch) {
 
 void UdpPort::receive_from(int fd, FrameBatch *batch) {
     while (batch->has_room()) {
-        const size_t frame_bytes = kFrameHeaderBytes + guessed_bytes_;
-        const size_t places = guessed_bytes_ ? batch->room_for(frame_bytes, guessed_segments_) : 0;
-        parts_.clear();
-        uint8_t *frame = batch->reserve(0);
-        for (size_t i = 0; i < places; ++i, frame += FrameBatch::stride(frame_bytes))
-            parts_.push_back({frame + kFrameHeaderBytes, guessed_bytes_});
-        parts_.push_back({scratch_.get(), kScratchBytes});
+        // One piece, and a copy of each segment: the kernel takes longer to fill a piece for each
+        // segment, where its frame will be, than the copies take from the cache.
+        iovec whole{received_.get(), kSuperDatagramBytes};
         sockaddr_in from;
         alignas(cmsghdr) uint8_t control[256];
         msghdr message{};
         message.msg_name = &from;
         message.msg_namelen = sizeof from;
-        message.msg_iov = parts_.data();
-        message.msg_iovlen = parts_.size();
+        message.msg_iov = &whole;
+        message.msg_iovlen = 1;
         message.msg_control = control;
         message.msg_controllen = sizeof control;
         const ssize_t bytes = recvmsg(fd, &message, 0);
@@ -151,15 +145,6 @@ void UdpPort::receive_from(int fd, FrameBatch *batch) {
             return;  // EAGAIN: drained; anything else is about a datagram sent earlier
         }
         accept(message, static_cast<size_t>(bytes), batch);
-    }
-}
-
-void UdpPort::gather(size_t bytes) {
-    size_t done = 0;
-    for (const iovec &part : parts_) {
-        const size_t count = std::min(part.iov_len, bytes - done);
-        std::memcpy(gathered_.get() + done, part.iov_base, count);
-        done += count;
     }
 }
 
@@ -188,34 +173,17 @@ void UdpPort::accept(const msghdr &message, size_t bytes, FrameBatch *batch) {
     }
     const Endpoint source{ntohl(from->sin_addr.s_addr), ntohs(from->sin_port)};
     const Endpoint destination{address, frame_udp_port_};
-    // Segments that lie where their frames will be need only their headers.
-    const size_t places = parts_.size() - 1;
-    const bool in_place =
-        places > 0 && bytes <= places * guessed_bytes_ &&
-        (segment_bytes == guessed_bytes_ || (bytes <= segment_bytes && bytes <= guessed_bytes_));
-    if (!in_place) gather(bytes);
-    if (bytes > guessed_bytes_)
-        guessed_bytes_ = segment_bytes;  // a short one alone teaches nothing
-    size_t segments = 1;
-    while (segments < kMaxPlaces && segments * segment_bytes < bytes) segments *= 2;
-    if (segments >= guessed_segments_ || ++fewer_in_a_row_ == kFewerInARow) {
-        guessed_segments_ = segments;
-        fewer_in_a_row_ = 0;
-    }
     uint8_t header[kFrameHeaderBytes];
     size_t header_for_bytes = SIZE_MAX;
     size_t offset = 0;
     size_t packets = 0;
     do {  // once for an empty datagram, too
         const size_t payload_bytes = std::min(segment_bytes, bytes - offset);
-        const uint8_t *payload = gathered_.get() + offset;
+        const uint8_t *payload = received_.get() + offset;
         offset += payload_bytes;
         ++packets;
+        if (loses_arrival()) continue;
         uint8_t *frame = batch->reserve(kFrameHeaderBytes + payload_bytes);
-        if (loses_arrival()) {
-            if (in_place) batch->skip(kFrameHeaderBytes + payload_bytes);
-            continue;
-        }
         if (!frame) {  // only if the kernel made more segments than it may
             counters_.malformed_packets.add(1);
             continue;
@@ -225,7 +193,7 @@ void UdpPort::accept(const msghdr &message, size_t bytes, FrameBatch *batch) {
             header_for_bytes = payload_bytes;
         }
         std::memcpy(frame, header, kFrameHeaderBytes);
-        if (!in_place) std::memcpy(frame + kFrameHeaderBytes, payload, payload_bytes);
+        std::memcpy(frame + kFrameHeaderBytes, payload, payload_bytes);
         batch->commit(kFrameHeaderBytes + payload_bytes, number(), batch->now_ns);
     } while (offset < bytes);
     counters_.rx_packets.add(packets);

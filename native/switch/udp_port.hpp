@@ -5,7 +5,6 @@
 #pragma once
 
 #include <netinet/in.h>
-#include <sys/uio.h>
 
 #include <memory>
 #include <vector>
@@ -40,7 +39,6 @@ class UdpPort final : public Port {
     void share();
     void receive_from(int fd, FrameBatch *batch);
     void accept(const msghdr &message, size_t bytes, FrameBatch *batch);
-    void gather(size_t bytes);
 
     // One socket; or, where the kernel grants a plain user only small receive buffers, several
     // bound to the same address: it deals the senders out among them (SO_REUSEPORT).
@@ -51,12 +49,7 @@ class UdpPort final : public Port {
     int socket_buffer_bytes_;  // asked for, each way
     bool gro_ = false;
     uint64_t receive_buffer_bytes_ = 0, send_buffer_bytes_ = 0;  // of all, of the one that sends
-    // A datagram is received with its segments where their frames will be, as long as they are
-    // guessed_bytes_ long like those before; what is beyond that, or all if the guess was wrong,
-    // goes to scratch_.
-    size_t guessed_bytes_ = 0, guessed_segments_ = 1, fewer_in_a_row_ = 0;
-    std::vector<iovec> parts_;
-    std::unique_ptr<uint8_t[]> scratch_, gathered_;  // one super-datagram each
+    std::unique_ptr<uint8_t[]> received_;                        // one super-datagram
     std::unique_ptr<UdpSender> sender_;
 };
 

@@ -15,6 +15,9 @@ namespace ina::sw {
 namespace {
 constexpr size_t kMaxSegments = 64;  // UDP_MAX_SEGMENTS of kernels before 6.9
 constexpr size_t kMaxMessages = 64;  // a sendmmsg
+// Room for the runs of one sendmmsg, in one piece each: what is copied there is still in a core's
+// cache when the kernel copies it once more.
+constexpr size_t kStageBytes = 4 * 65536;
 constexpr size_t kControlBytes =
     CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(in_pktinfo));
 
@@ -38,7 +41,7 @@ sockaddr_in socket_address(Endpoint endpoint) {
 }
 
 UdpSender::UdpSender(int fd, Endpoint bound, PortCounters *counters)
-    : fd_(fd), bound_(bound), counters_(counters) {
+    : fd_(fd), bound_(bound), counters_(counters), stage_(new uint8_t[kStageBytes]) {
     int segment_bytes = 0;
     socklen_t bytes = sizeof segment_bytes;
     gso_ = getsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &segment_bytes, &bytes) == 0;
@@ -121,6 +124,26 @@ size_t UdpSender::fill_control(const Run &run, bool segment, uint8_t *control) c
     return static_cast<size_t>(end - control);
 }
 
+// Puts runs from `first` on into one piece each, for the kernel takes longer to collect two pieces
+// a segment than the copy takes. Returns for how many runs there was room, at least 1.
+size_t UdpSender::stage(size_t first) {
+    size_t used = 0, index = first;
+    for (; index < run_count_ && index - first < kMaxMessages; ++index) {
+        Run &run = runs_[index];
+        run.whole = run.parts.front();
+        if (run.parts.size() == 1) continue;
+        if (used + run.bytes > kStageBytes) break;
+        uint8_t *at = stage_.get() + used;
+        run.whole = {at, run.bytes};
+        for (const iovec &part : run.parts) {
+            std::memcpy(at, part.iov_base, part.iov_len);
+            at += part.iov_len;
+        }
+        used += run.bytes;
+    }
+    return index - first;
+}
+
 void UdpSender::flush() {
     const uint64_t deadline_ns = monotonic_ns() + kSendPatienceNs;
     bool blocked = false;
@@ -129,15 +152,15 @@ void UdpSender::flush() {
         mmsghdr messages[kMaxMessages] = {};
         sockaddr_in addresses[kMaxMessages];
         alignas(cmsghdr) uint8_t controls[kMaxMessages][kControlBytes];
-        const size_t count = std::min(run_count_ - sent, kMaxMessages);
+        const size_t count = stage(sent);
         for (size_t i = 0; i < count; ++i) {
             Run &run = runs_[sent + i];
             addresses[i] = socket_address(run.destination);
             msghdr &message = messages[i].msg_hdr;
             message.msg_name = &addresses[i];
             message.msg_namelen = sizeof addresses[i];
-            message.msg_iov = run.parts.data();
-            message.msg_iovlen = run.parts.size();
+            message.msg_iov = &run.whole;
+            message.msg_iovlen = 1;
             message.msg_control = controls[i];
             message.msg_controllen = fill_control(run, run.segments > 1, controls[i]);
         }
@@ -173,17 +196,15 @@ void UdpSender::flush() {
 void UdpSender::send_singly(const Run &run, uint64_t deadline_ns) {
     sockaddr_in address = socket_address(run.destination);
     alignas(cmsghdr) uint8_t control[kControlBytes];
-    for (size_t at = 0, bytes; at < run.parts.size();) {
-        // A segment's one or two parts; all segments but the last are segment_bytes long.
-        const size_t first = at;
-        for (bytes = 0; at < run.parts.size() && bytes < run.segment_bytes; ++at)
-            bytes += run.parts[at].iov_len;
-        if (at == first) ++at;  // an empty datagram
+    auto *const begin = static_cast<uint8_t *>(run.whole.iov_base);
+    for (size_t offset = 0; offset < run.bytes; offset += run.segment_bytes) {
+        const size_t bytes = std::min(run.segment_bytes, run.bytes - offset);
+        iovec segment{begin + offset, bytes};
         msghdr message{};
         message.msg_name = &address;
         message.msg_namelen = sizeof address;
-        message.msg_iov = const_cast<iovec *>(&run.parts[first]);
-        message.msg_iovlen = at - first;
+        message.msg_iov = &segment;
+        message.msg_iovlen = 1;
         message.msg_control = control;
         message.msg_controllen = fill_control(run, false, control);
         ssize_t done;

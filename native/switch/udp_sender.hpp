@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 
 #include <atomic>
+#include <memory>
 #include <vector>
 
 #include "switch/frame.hpp"
@@ -34,12 +35,14 @@ class UdpSender {
         size_t bytes;
         size_t segments;
         std::vector<iovec> parts;  // one or two a segment
+        iovec whole;               // all of them in one piece, once staged
     };
 
     void add(const Datagram &datagram);
     bool is_own(const Datagram &datagram) const;  // would come straight back to this port
     Run *open_run(const Datagram &datagram);
     void flush();
+    size_t stage(size_t first);
     void send_singly(const Run &run, uint64_t deadline_ns);
     size_t fill_control(const Run &run, bool segment, uint8_t *control) const;
 
@@ -47,6 +50,7 @@ class UdpSender {
     Endpoint bound_;
     PortCounters *counters_;
     std::atomic<bool> gso_;
+    std::unique_ptr<uint8_t[]> stage_;
     std::vector<Run> runs_;  // reused: the first run_count_ are in use
     size_t run_count_ = 0;
     std::vector<size_t> open_;  // the last run of each flow in this batch
