@@ -236,6 +236,7 @@ class Transport:
     def shm(
         fd: int,
         memory_fd: int,
+        results_fd: int,
         cells: int,
         payload_bytes: int,
         config: WorkerConfig,

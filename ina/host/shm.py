@@ -1,6 +1,7 @@
 """Shared memory with a switch on this host: how a worker attaches to the switch's port.
 
-Must agree with native/common/shm_ring.hpp; the descriptor of the memory comes with the answer.
+Must agree with native/common/shm_ring.hpp; the descriptors of the memory, this worker's and that of
+all results, come with the answer.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import struct
 from ina._native.host import RtoLimits, Transport, WorkerConfig
 from ina.host.errors import NoSwitchHereError, TransportError
 
-_MAGIC, _VERSION = 0x696E6173, 1
+_MAGIC, _VERSION = 0x696E6173, 2
 _HELLO = struct.Struct("=IIII")  # magic, version, cells, payload bytes
 _WELCOME = struct.Struct("=IIIIII")  # magic, version, status, switch port, address, UDP port
 _UCRED = struct.Struct("=iII")  # pid, uid, gid
@@ -31,15 +32,17 @@ _REFUSALS = {
 
 
 class ShmLink:
-    """The connection to a switch's shared-memory port, and the memory."""
+    """The connection to a switch's shared-memory port, and the memory: its own, and all results'."""
 
     name = "shared memory"
     # Nothing is lost there, unless a test wants it: what is late waits for a processor.
     rto = RtoLimits(initial_ns=20_000_000, min_ns=10_000_000)
 
-    def __init__(self, sock: socket.socket, memory_fd: int, welcome: tuple[int, ...]) -> None:
+    def __init__(
+        self, sock: socket.socket, fds: tuple[int, int], welcome: tuple[int, ...]
+    ) -> None:
         self._socket = sock
-        self._memory_fd = memory_fd
+        self._fds = fds
         self._cells, self._packet_bytes, self.switch_port, address, udp_port = welcome
         self.address = (str(ipaddress.IPv4Address(address)), udp_port)
 
@@ -62,17 +65,17 @@ class ShmLink:
             sock.settimeout(_TIMEOUT_S)
             _check_peer(sock, where)
             sock.sendall(_HELLO.pack(_MAGIC, _VERSION, cells, packet_bytes))
-            data, fds, _, _ = socket.recv_fds(sock, _WELCOME.size, 1)
+            data, fds, _, _ = socket.recv_fds(sock, _WELCOME.size, 2)
             if len(data) != _WELCOME.size:
                 raise TransportError(f"{where}: it closed the connection")
             magic, version, status, *rest = _WELCOME.unpack(data)
             if (magic, version) != (_MAGIC, _VERSION):
                 raise TransportError(f"{where}: {_REFUSALS[1]}")
-            if status or not fds:
+            if status or len(fds) != 2:
                 why = _REFUSALS.get(status, f"status {status}")
                 raise TransportError(f"{where}: refused: {why}")
             sock.settimeout(None)
-            return cls(sock, fds[0], (cells, packet_bytes, *rest))
+            return cls(sock, (fds[0], fds[1]), (cells, packet_bytes, *rest))
         except BaseException as error:
             sock.close()
             for fd in fds:
@@ -87,7 +90,7 @@ class ShmLink:
         """Start to work over it. Raises RuntimeError."""
         return Transport.shm(
             self._socket.fileno(),
-            self._memory_fd,
+            *self._fds,
             self._cells,
             self._packet_bytes,
             config,
@@ -95,12 +98,13 @@ class ShmLink:
         )
 
     def close(self) -> None:
-        """Close the connection and the memory's descriptor. Idempotent."""
+        """Close the connection and the memory's descriptors. Idempotent."""
         self._socket.close()
-        memory_fd, self._memory_fd = self._memory_fd, -1
-        if memory_fd >= 0:
-            with contextlib.suppress(OSError):
-                os.close(memory_fd)
+        fds, self._fds = self._fds, (-1, -1)
+        for fd in fds:
+            if fd >= 0:
+                with contextlib.suppress(OSError):
+                    os.close(fd)
 
 
 def _check_peer(sock: socket.socket, where: str) -> None:

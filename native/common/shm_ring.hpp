@@ -1,12 +1,22 @@
 // Packets between one worker and the switch, in memory that both have mapped: two rings of cells of
 // fixed size, each with one producer and one consumer. Numbers are in the machine's byte order.
 //
+// A cell holds a packet's header, and says where the values are, in an area of memory that the
+// producer fills and does not touch until the packet is done with:
+//
+// - The worker's, in its own segment: a frame for each sequence number mod 2W. What is sent again
+//   is a second cell for the same frame. By the time that the frame's turn comes again, both have
+//   been taken: the result of the number W later, which was announced after them, is here.
+// - The switch's, one for all workers, which can only read it: the result that a group of workers
+//   gets is there once (native/switch/shm_results.hpp). Where it has no room, values follow in the
+//   cell.
+//
 // Neither side believes what it reads there. Each keeps its own position to itself, and takes the
-// other's only if it lies in the window that the other may be in. Lengths are read once and
-// checked. Cells are the producer's until it publishes them; a hostile worker may write to them
+// other's only if it lies in the window that the other may be in. Lengths and places are read once
+// and checked. Cells are the producer's until it publishes them; a hostile worker may write to them
 // afterwards, so the switch copies a packet before it looks at it.
 //
-//   segment:  Control (to switch) | Control (to worker) | cells to switch | cells to worker
+//   segment:  Control (to switch) | Control (to worker) | cells to switch | cells to worker | frames
 #pragma once
 
 #include <atomic>
@@ -19,15 +29,15 @@
 namespace ina::shm {
 
 inline constexpr std::uint32_t kMagic = 0x696e6173;  // "inas"
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 inline constexpr std::size_t kLineBytes = 64;
 inline constexpr std::uint32_t kMinCells = 16;
 inline constexpr std::uint32_t kMaxCells = 65536;  // twice the largest window
 inline constexpr std::uint32_t kMaxPayloadBytes =
     static_cast<std::uint32_t>(wire::packet_bytes(4095));
 
-// The worker says Hello on a new connection, the switch answers Welcome, with the segment's
-// descriptor if status is kAttached. From then on, a byte on the connection wakes who sleeps, and
+// The worker says Hello on a new connection, the switch answers Welcome, with the descriptors of the
+// segment and of the results' area if status is kAttached. From then on, a byte on the connection wakes who sleeps, and
 // its end is the end of the rings.
 struct Hello {
     std::uint32_t magic = kMagic;
@@ -53,6 +63,19 @@ struct Welcome {
     std::uint32_t udp_port = 0;     // and its UDP port
 };
 
+struct CellHead {
+    std::uint32_t bytes;   // of the payload
+    std::uint32_t marked;  // not 0: the IP header had Congestion Experienced
+    // Where the payload goes on behind its first kHeadBytes: bytes from the area's beginning.
+    std::uint32_t rest_at;
+};
+
+// A cell's first line: CellHead, and at its end the payload's first bytes.
+inline constexpr std::size_t kHeadBytes = wire::kHeaderBytes;
+inline constexpr std::size_t kPayloadOffset = kLineBytes - kHeadBytes;
+inline constexpr std::uint32_t kInCell = UINT32_MAX;  // rest_at: in the cell's next lines
+static_assert(sizeof(CellHead) <= kPayloadOffset);
+
 struct Shape {
     std::uint32_t cells = 0;
     std::uint32_t payload_bytes = 0;
@@ -61,23 +84,14 @@ struct Shape {
         return cells >= kMinCells && cells <= kMaxCells && (cells & (cells - 1)) == 0 &&
                payload_bytes >= wire::kHeaderBytes && payload_bytes <= kMaxPayloadBytes;
     }
-    std::size_t cell_bytes() const;
-    std::size_t ring_bytes() const { return cell_bytes() * cells; }
+    // Of a frame, and of a cell to the worker; those to the switch are a line. Values begin on a
+    // cache line: they are what vector code reads.
+    std::size_t frame_bytes() const {
+        return (kPayloadOffset + payload_bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+    }
+    std::size_t frames_bytes() const { return frame_bytes() * cells; }
     std::size_t segment_bytes() const;
 };
-
-// The values behind the INA header begin on a cache line: they are what vector code reads.
-inline constexpr std::size_t kPayloadOffset = kLineBytes - wire::kHeaderBytes;
-
-struct CellHead {
-    std::uint32_t bytes;   // of the payload
-    std::uint32_t marked;  // not 0: the IP header had Congestion Experienced
-};
-static_assert(sizeof(CellHead) <= kPayloadOffset);
-
-inline std::size_t Shape::cell_bytes() const {
-    return (kPayloadOffset + payload_bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
-}
 
 // Of one direction. Positions count cells, modulo 2^32; the difference is what lies between.
 struct Control {
@@ -89,7 +103,9 @@ struct Control {
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-inline std::size_t Shape::segment_bytes() const { return 2 * sizeof(Control) + 2 * ring_bytes(); }
+inline std::size_t Shape::segment_bytes() const {
+    return 2 * sizeof(Control) + kLineBytes * cells + 2 * frames_bytes();
+}
 
 // One direction of a mapped segment.
 struct Ring {
@@ -98,23 +114,40 @@ struct Ring {
     std::size_t cell_bytes = 0;
     std::uint32_t mask = 0;
     std::uint32_t payload_bytes = 0;
+    const std::uint8_t *area = nullptr;
+    std::size_t area_bytes = 0;
 
     std::uint8_t *cell(std::uint32_t position) const {
         return cells + cell_bytes * (position & mask);
     }
 };
 
-inline Ring ring_to_switch(void *segment, const Shape &shape) {
-    auto *const bytes = static_cast<std::uint8_t *>(segment);
-    return {reinterpret_cast<Control *>(bytes), bytes + 2 * sizeof(Control), shape.cell_bytes(),
-            shape.cells - 1, shape.payload_bytes};
+inline std::uint8_t *frames(void *segment, const Shape &shape) {
+    return static_cast<std::uint8_t *>(segment) + 2 * sizeof(Control) + kLineBytes * shape.cells +
+           shape.frames_bytes();
 }
 
-inline Ring ring_to_worker(void *segment, const Shape &shape) {
+inline Ring ring_to_switch(void *segment, const Shape &shape) {
+    auto *const bytes = static_cast<std::uint8_t *>(segment);
+    return {reinterpret_cast<Control *>(bytes),
+            bytes + 2 * sizeof(Control),
+            kLineBytes,
+            shape.cells - 1,
+            shape.payload_bytes,
+            frames(segment, shape),
+            shape.frames_bytes()};
+}
+
+inline Ring ring_to_worker(void *segment, const Shape &shape, const void *results,
+                           std::size_t results_bytes) {
     auto *const bytes = static_cast<std::uint8_t *>(segment);
     return {reinterpret_cast<Control *>(bytes) + 1,
-            bytes + 2 * sizeof(Control) + shape.ring_bytes(), shape.cell_bytes(), shape.cells - 1,
-            shape.payload_bytes};
+            bytes + 2 * sizeof(Control) + kLineBytes * shape.cells,
+            shape.frame_bytes(),
+            shape.cells - 1,
+            shape.payload_bytes,
+            static_cast<const std::uint8_t *>(results),
+            results_bytes};
 }
 
 class Producer {
@@ -122,15 +155,31 @@ class Producer {
     Producer() = default;
     explicit Producer(const Ring &ring) : ring_(ring) {}
 
-    // A copy of the payload into the next cell, seen by the consumer after publish(). False: the
-    // ring is full, or the packet too long, or the consumer's position is impossible.
-    bool put(const std::uint8_t *payload, std::size_t bytes, bool marked) {
+    // A packet for the next cell, seen by the consumer after publish(). What follows its first
+    // kHeadBytes is at `rest_at` of the area, or is copied from `rest` if that is kInCell. False:
+    // the ring is full, or the packet too long, or the consumer's position is impossible.
+    bool put(const std::uint8_t *head, std::size_t bytes, std::uint32_t rest_at,
+             const std::uint8_t *rest, bool marked) {
         if (bytes > ring_.payload_bytes || !has_room()) return false;
         std::uint8_t *const cell = ring_.cell(next_++);
-        const CellHead head{static_cast<std::uint32_t>(bytes), marked};
-        std::memcpy(cell, &head, sizeof head);
-        std::memcpy(cell + kPayloadOffset, payload, bytes);
+        const CellHead line{static_cast<std::uint32_t>(bytes), marked, rest_at};
+        std::memcpy(cell, &line, sizeof line);
+        if (bytes <= kHeadBytes) {
+            std::memcpy(cell + kPayloadOffset, head, bytes);
+            return true;
+        }
+        std::memcpy(cell + kPayloadOffset, head, kHeadBytes);
+        if (rest_at == kInCell) std::memcpy(cell + kLineBytes, rest, bytes - kHeadBytes);
         return true;
+    }
+    // The number of the cell that put() fills next.
+    std::uint32_t next() const { return next_; }
+    std::uint32_t cell_index(std::uint32_t position) const { return position & ring_.mask; }
+    // The consumer's position: what lies before it is done with. As last seen if it is impossible.
+    std::uint32_t released() {
+        const std::uint32_t released = ring_.control->released.load(std::memory_order_acquire);
+        if (next_ - released <= next_ - released_) released_ = released;
+        return released_;
     }
 
     void publish() { ring_.control->published.store(next_, std::memory_order_release); }
@@ -148,13 +197,7 @@ class Producer {
     }
 
   private:
-    bool has_room() {
-        if (next_ - released_ <= ring_.mask) return true;
-        const std::uint32_t released = ring_.control->released.load(std::memory_order_acquire);
-        if (next_ - released > ring_.mask + 1) return false;  // nonsense: ahead of us, or behind
-        released_ = released;
-        return next_ - released_ <= ring_.mask;
-    }
+    bool has_room() { return next_ - released_ <= ring_.mask || next_ - released() <= ring_.mask; }
 
     Ring ring_;
     std::uint32_t next_ = 0;
@@ -164,8 +207,9 @@ class Producer {
 class Consumer {
   public:
     struct Packet {
-        const std::uint8_t *payload = nullptr;  // null: a length that cannot be
-        std::size_t bytes = 0;
+        const std::uint8_t *head = nullptr;  // null: a length or a place that cannot be
+        const std::uint8_t *rest = nullptr;  // what follows the first kHeadBytes
+        std::size_t bytes = 0;               // of both
         bool marked = false;
     };
 
@@ -186,12 +230,21 @@ class Consumer {
     // still change it.
     Packet take() {
         const std::uint8_t *const cell = ring_.cell(next_++);
-        const auto *const head = reinterpret_cast<const CellHead *>(cell);
+        const auto *const line = reinterpret_cast<const CellHead *>(cell);
         // Atomic, so that what is checked is what is used: the compiler may not read it again.
-        const std::uint32_t bytes = __atomic_load_n(&head->bytes, __ATOMIC_RELAXED);
-        const std::uint32_t marked = __atomic_load_n(&head->marked, __ATOMIC_RELAXED);
+        const std::uint32_t bytes = __atomic_load_n(&line->bytes, __ATOMIC_RELAXED);
+        const std::uint32_t marked = __atomic_load_n(&line->marked, __ATOMIC_RELAXED);
+        const std::uint32_t rest_at = __atomic_load_n(&line->rest_at, __ATOMIC_RELAXED);
         if (bytes > ring_.payload_bytes) return {};
-        return {cell + kPayloadOffset, bytes, marked != 0};
+        const std::uint8_t *const head = cell + kPayloadOffset;
+        if (bytes <= kHeadBytes) return {head, head + bytes, bytes, marked != 0};
+        const std::size_t rest_bytes = bytes - kHeadBytes;
+        if (rest_at == kInCell) {
+            if (rest_bytes > ring_.cell_bytes - kLineBytes) return {};
+            return {head, cell + kLineBytes, bytes, marked != 0};
+        }
+        if (rest_at > ring_.area_bytes || rest_bytes > ring_.area_bytes - rest_at) return {};
+        return {head, ring_.area + rest_at, bytes, marked != 0};
     }
 
     // Gives all cells taken so far back to the producer.

@@ -68,13 +68,15 @@ void bind_transport(nb::module_ &m) {
             nb::arg("max_in_flight") = 0, nb::arg("trains") = true)
         .def_static(
             "shm",
-            [](int fd, int memory_fd, std::uint32_t cells, std::uint32_t payload_bytes,
-               const WorkerConfig &config, std::uint32_t max_in_flight) {
-                auto channel =
-                    std::make_unique<ShmChannel>(fd, memory_fd, shm::Shape{cells, payload_bytes});
+            [](int fd, int memory_fd, int results_fd, std::uint32_t cells,
+               std::uint32_t payload_bytes, const WorkerConfig &config,
+               std::uint32_t max_in_flight) {
+                auto channel = std::make_unique<ShmChannel>(fd, memory_fd, results_fd,
+                                                            shm::Shape{cells, payload_bytes});
                 return std::make_unique<Transport>(std::move(channel), config, max_in_flight);
             },
-            nb::arg("fd"), nb::arg("memory_fd"), nb::arg("cells"), nb::arg("payload_bytes"),
+            nb::arg("fd"), nb::arg("memory_fd"), nb::arg("results_fd"), nb::arg("cells"),
+            nb::arg("payload_bytes"),
             nb::arg("config"), nb::arg("max_in_flight") = 0)
         .def(
             "submit",

@@ -18,11 +18,12 @@ struct ChannelCounters {
     std::uint64_t send_drops = 0;   // packets that were not taken; retransmission repairs it
 };
 
-// One received packet.
+// One received packet; what follows INA's header may lie elsewhere.
 struct Arrival {
     const std::uint8_t *data;
-    std::size_t bytes;
-    bool ip_marked;  // Congestion Experienced
+    std::size_t bytes;                     // of all
+    bool ip_marked;                        // Congestion Experienced
+    const std::uint8_t *values = nullptr;  // null: they follow the header
 };
 
 class Channel {
@@ -34,6 +35,10 @@ class Channel {
 
     // So many packets at a time are best handed to send().
     virtual std::size_t burst_packets() const { return 256; }
+
+    // Where packets are to be built, if it matters; nothing: anywhere. Packets built elsewhere are
+    // dropped.
+    virtual PacketMemory packet_memory() { return {}; }
 
     // Sends all, in order. What cannot be taken is dropped and counted.
     virtual void send(const PacketView *packets, std::size_t count) = 0;

@@ -19,25 +19,36 @@ namespace {
 // the first-level cache.
 constexpr std::size_t kBurstPackets = 32;
 
+std::size_t size_of(int fd) {
+    struct stat found{};
+    if (::fstat(fd, &found) != 0) {
+        throw std::system_error(errno, std::generic_category(), "fstat of shared memory");
+    }
+    return static_cast<std::size_t>(found.st_size);
+}
+
 }  // namespace
 
-ShmChannel::ShmChannel(int fd, int memory_fd, const shm::Shape &shape)
+ShmChannel::ShmChannel(int fd, int memory_fd, int results_fd, const shm::Shape &shape)
     : fd_(::fcntl(fd, F_DUPFD_CLOEXEC, 0)), shape_(shape) {
     if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "dup of the connection");
+    std::size_t results_bytes = 0;
     try {
-        struct stat found{};
-        if (!shape.is_valid() || ::fstat(memory_fd, &found) != 0 ||
-            static_cast<std::size_t>(found.st_size) != shape.segment_bytes()) {
-            throw std::invalid_argument("shared memory of " + std::to_string(found.st_size) +
+        const std::size_t bytes = size_of(memory_fd);
+        if (!shape.is_valid() || bytes != shape.segment_bytes()) {
+            throw std::invalid_argument("shared memory of " + std::to_string(bytes) +
                                         " bytes, not of the size that was asked for");
         }
-        segment_ = shm::Segment(memory_fd, shape.segment_bytes());
+        segment_ = shm::Segment(memory_fd, bytes, shm::Access::kWrite, shm::Fill::kNow);
+        results_bytes = size_of(results_fd);
+        results_ = shm::Segment(results_fd, results_bytes, shm::Access::kRead, shm::Fill::kLater);
     } catch (...) {
         close();
         throw;
     }
     to_switch_ = shm::Producer(shm::ring_to_switch(segment_.data(), shape));
-    from_switch_ = shm::Consumer(shm::ring_to_worker(segment_.data(), shape));
+    from_switch_ = shm::Consumer(
+        shm::ring_to_worker(segment_.data(), shape, results_.data(), results_bytes));
 }
 
 ShmChannel::~ShmChannel() { close(); }
@@ -49,14 +60,27 @@ void ShmChannel::close() {
 
 std::size_t ShmChannel::burst_packets() const { return kBurstPackets; }
 
+PacketMemory ShmChannel::packet_memory() {
+    return {shm::frames(segment_.data(), shape_), shape_.frame_bytes(), shape_.cells};
+}
+
 void ShmChannel::send(const PacketView *packets, std::size_t count) {
     if (is_gone_) {
         ++counters_.refused;
         counters_.send_drops += count;
         return;
     }
+    const std::uint8_t *const frames = shm::frames(segment_.data(), shape_);
     for (std::size_t i = 0; i < count; ++i) {
-        if (!to_switch_.put(packets[i].data, packets[i].bytes, false)) ++counters_.send_drops;
+        const PacketView &packet = packets[i];
+        const std::uint8_t *const values = packet.data + shm::kHeadBytes;
+        const auto at = static_cast<std::size_t>(values - frames);
+        // A packet from elsewhere is refused: `at` is then beyond the frames.
+        if (at > shape_.frames_bytes() || !to_switch_.put(packet.data, packet.bytes,
+                                                          static_cast<std::uint32_t>(at), nullptr,
+                                                          false)) {
+            ++counters_.send_drops;
+        }
     }
     to_switch_.publish();
     wake_switch(true);
@@ -77,8 +101,9 @@ bool ShmChannel::receive(std::vector<Arrival> *arrivals) {
     const std::size_t count = std::min<std::size_t>(waiting, kBurstPackets);
     for (std::size_t i = 0; i < count; ++i) {
         const shm::Consumer::Packet packet = from_switch_.take();
-        if (packet.payload == nullptr) continue;
-        arrivals->push_back({packet.payload, packet.bytes, packet.marked});
+        if (packet.head == nullptr) continue;
+        __builtin_prefetch(packet.rest);
+        arrivals->push_back({packet.head, packet.bytes, packet.marked, packet.rest});
     }
     return waiting > count;
 }

@@ -13,19 +13,20 @@ namespace ina::host {
 
 class ShmChannel final : public Channel {
   public:
-    // Works on its own duplicate of `fd`, the connection, and maps `memory_fd`, the segment that
-    // came over it for a Hello of these numbers. Throws std::system_error, std::invalid_argument:
-    // the segment has another size.
-    ShmChannel(int fd, int memory_fd, const shm::Shape &shape);
+    // Works on its own duplicate of `fd`, the connection, and maps `memory_fd` and `results_fd`, the
+    // segment and the results' area that came over it for a Hello of these numbers. Throws
+    // std::system_error, std::invalid_argument: the segment has another size.
+    ShmChannel(int fd, int memory_fd, int results_fd, const shm::Shape &shape);
     ~ShmChannel() override;
 
     void close() override;
     int fd() const override { return is_gone_ ? -1 : fd_; }
     std::uint32_t room_packets(std::uint32_t) const override { return shape_.cells; }
-    int receive_buffer_bytes() const override { return static_cast<int>(shape_.ring_bytes()); }
+    int receive_buffer_bytes() const override { return static_cast<int>(shape_.frames_bytes()); }
     const char *kind() const override { return "shm"; }
     std::size_t burst_packets() const override;
 
+    PacketMemory packet_memory() override;
     void send(const PacketView *packets, std::size_t count) override;
     bool receive(std::vector<Arrival> *arrivals) override;
     void release() override { from_switch_.release(); }
@@ -39,6 +40,7 @@ class ShmChannel final : public Channel {
     int fd_;
     shm::Shape shape_;
     shm::Segment segment_;
+    shm::Segment results_;
     shm::Producer to_switch_;
     shm::Consumer from_switch_;
     bool has_slept_ = false;

@@ -57,7 +57,8 @@ Transport::Transport(std::unique_ptr<Channel> channel, const WorkerConfig &confi
                      std::uint32_t max_in_flight)
     : channel_(std::move(channel)),
       core_(config,
-            std::make_unique<FixedWindow>(in_flight_limit(*channel_, config, max_in_flight))),
+            std::make_unique<FixedWindow>(in_flight_limit(*channel_, config, max_in_flight)),
+            channel_->packet_memory()),
       in_flight_limit_(std::min(core_.window(), in_flight_limit(*channel_, config, max_in_flight))),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), owner_pid_(::getpid()),
       board_(std::make_shared<CompletionBoard>()), batch_(channel_->burst_packets()) {
@@ -213,7 +214,8 @@ void Transport::run() {
         const std::int64_t time_ns = now_ns();
         more_to_read = channel_->receive(&arrivals_);
         for (const Arrival &arrival : arrivals_) {
-            core_.on_result(arrival.data, arrival.bytes, time_ns, arrival.ip_marked);
+            core_.on_result(arrival.data, arrival.bytes, time_ns, arrival.ip_marked,
+                            arrival.values);
         }
         channel_->release();
         note_results();

@@ -46,16 +46,26 @@ std::size_t round_up(std::size_t value, std::size_t multiple) {
 
 }  // namespace
 
-WorkerCore::WorkerCore(const WorkerConfig &config, std::unique_ptr<CongestionWindow> congestion)
+WorkerCore::WorkerCore(const WorkerConfig &config, std::unique_ptr<CongestionWindow> congestion,
+                       const PacketMemory &memory)
     : config_(config), window_(window_of(config)),
       full_bitmap_(static_cast<std::uint32_t>((std::uint64_t{1} << config.world_size) - 1)),
-      packet_stride_bytes_(round_up(wire::packet_bytes(config.values_per_packet), kCacheLineBytes) +
-                           kCacheLineBytes),
+      values_bytes_(wire::kValueBytes * config.values_per_packet), memory_(memory),
+      frame_mask_((memory.base != nullptr ? 2 * window_ : window_) - 1),
       kernels_(best_kernels()), congestion_(std::move(congestion)), rtt_(config.rto),
       lanes_(window_) {
     check(config);
-    packet_memory_.resize(packet_stride_bytes_ * window_ + kCacheLineBytes);
-    if (config.keep_results) kept_memory_.resize(packet_stride_bytes_ * window_);
+    if (memory_.base == nullptr) {
+        memory_.stride_bytes = round_up(values_bytes_, kCacheLineBytes) + kCacheLineBytes;
+        memory_.frames = window_;
+        own_memory_.resize(memory_.stride_bytes * window_ + kCacheLineBytes);
+        const auto base = reinterpret_cast<std::uintptr_t>(own_memory_.data());
+        memory_.base = own_memory_.data() + (round_up(base, kCacheLineBytes) - base);
+    }
+    if (memory_.frames <= frame_mask_ || memory_.stride_bytes < kCacheLineBytes + values_bytes_) {
+        throw std::invalid_argument("no memory for packets of that size and number");
+    }
+    if (config.keep_results) kept_memory_.resize(values_bytes_ * window_);
     for (std::uint32_t i = 0; i < window_; ++i) lanes_[i].seq = config.first_seq + i;
 }
 
@@ -126,14 +136,12 @@ void WorkerCore::make_ready(Lane &lane, std::int64_t now_ns) {
 
 std::uint8_t *WorkerCore::packet(const Lane &lane) {
     // The values, not the header, begin on a cache line: they are what vector code writes.
-    const auto base = reinterpret_cast<std::uintptr_t>(packet_memory_.data());
-    const std::size_t first = round_up(base, kCacheLineBytes) - base;
-    return packet_memory_.data() + first + packet_stride_bytes_ * lane_index(lane) +
+    return memory_.base + memory_.stride_bytes * (lane.seq & frame_mask_) +
            (kCacheLineBytes - wire::kHeaderBytes);
 }
 
 std::uint8_t *WorkerCore::kept(std::size_t lane) {
-    return kept_memory_.data() + packet_stride_bytes_ * lane;
+    return kept_memory_.data() + values_bytes_ * lane;
 }
 
 std::size_t WorkerCore::chunk_elems(const Tensor &tensor, std::uint64_t chunk) const {
@@ -264,7 +272,7 @@ PacketView WorkerCore::emit(Lane &lane, std::int64_t now_ns) {
 }
 
 void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::int64_t now_ns,
-                           bool ip_marked) {
+                           bool ip_marked, const std::uint8_t *values) {
     ++counters_.packets_received;
     counters_.payload_bytes_received += bytes;
     wire::Header header;
@@ -318,7 +326,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
         ++counters_.chunks_done;
         counters_.guessed_chunks += is_guess;
         counters_.bytes_done += chunk_bytes(*lane.tensor, lane.chunk);
-        write_result(lane, header, payload + wire::kHeaderBytes);
+        write_result(lane, header, values != nullptr ? values : payload + wire::kHeaderBytes);
     } else {
         ++counters_.exponent_rounds;
         counters_.missed_guesses += is_guess;

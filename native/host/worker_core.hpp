@@ -47,7 +47,10 @@ inline constexpr std::uint8_t kUnknownExponent = 255;
 class WorkerCore {
   public:
     // Throws std::invalid_argument when a number is out of range.
-    WorkerCore(const WorkerConfig &config, std::unique_ptr<CongestionWindow> congestion);
+    // `memory`: at least 2W frames, for packets that another process reads from there; by default
+    // its own memory.
+    WorkerCore(const WorkerConfig &config, std::unique_ptr<CongestionWindow> congestion,
+               const PacketMemory &memory = {});
 
     // Appends a tensor to the job's sequence. An empty one completes at once. All workers must
     // submit tensors of the same sizes, types and operations in the same order.
@@ -58,9 +61,10 @@ class WorkerCore {
     std::size_t poll_transmit(std::int64_t now_ns, PacketView *batch, std::size_t capacity);
 
     // One received UDP payload. Whatever is not the result that a lane waits for is counted and
-    // ignored. `ip_marked`: the IP header had Congestion Experienced.
+    // ignored. `ip_marked`: the IP header had Congestion Experienced. `values`: where the payload
+    // goes on behind the header, if not there.
     void on_result(const std::uint8_t *payload, std::size_t bytes, std::int64_t now_ns,
-                   bool ip_marked = false);
+                   bool ip_marked = false, const std::uint8_t *values = nullptr);
 
     // When to call poll_transmit next if nothing arrives; in the past when packets are ready;
     // kNever when idle.
@@ -173,9 +177,11 @@ class WorkerCore {
     WorkerConfig config_;
     std::uint32_t window_;
     std::uint32_t full_bitmap_;
-    std::size_t packet_stride_bytes_;
-    std::vector<std::uint8_t> packet_memory_;  // one packet a lane, kept for retransmission
-    std::vector<std::uint8_t> kept_memory_;    // one result a lane, where they are to be kept
+    std::size_t values_bytes_;  // of a packet
+    std::vector<std::uint8_t> own_memory_;
+    PacketMemory memory_;  // a packet stays in its frame for retransmission
+    std::uint32_t frame_mask_;
+    std::vector<std::uint8_t> kept_memory_;  // one result a lane, where they are to be kept
     const Kernels &kernels_;
     std::unique_ptr<CongestionWindow> congestion_;
     RttEstimator rtt_;

@@ -32,7 +32,7 @@ LaneResult WorkerCore::lane_result(std::uint32_t index) const {
     if (result.exponent_only) return result;
     const std::uint8_t *values = nullptr;
     if (lane.accepted.kept) {
-        values = kept_memory_.data() + packet_stride_bytes_ * index;
+        values = kept_memory_.data() + values_bytes_ * index;
     } else if (const auto found = tensors_.find(result.tensor); found != tensors_.end()) {
         values = static_cast<const std::uint8_t *>(found->second.request.out) +
                  chunk_offset_bytes(found->second, result.chunk);

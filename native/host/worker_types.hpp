@@ -40,6 +40,15 @@ struct TensorRequest {
     ReduceOp op = ReduceOp::kSum;
 };
 
+// Frames to build packets in, so that their values begin on a cache line (64 bytes) if `base` does.
+// With twice as many as the window, a frame is not written to again before the result of the lane's
+// next packet is here.
+struct PacketMemory {
+    std::uint8_t *base = nullptr;
+    std::size_t stride_bytes = 0;
+    std::uint32_t frames = 0;
+};
+
 struct PacketView {
     const std::uint8_t *data;
     std::size_t bytes;  // UDP payload

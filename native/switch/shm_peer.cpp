@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace ina::sw {
@@ -13,6 +15,7 @@ namespace ina::sw {
 namespace {
 constexpr uint8_t kEct0 = 2;  // ECN-capable, as a worker's UDP socket says
 constexpr uint8_t kEcnMask = 3;
+constexpr size_t kMaxTaken = 64;  // packets at a time
 
 // Each cell ends up in a frame, so that one that is malformed in itself is the program's to judge.
 bool is_right(const shm::Hello &hello) {
@@ -22,6 +25,7 @@ bool is_right(const shm::Hello &hello) {
 }  // namespace
 
 ShmPeer::~ShmPeer() {
+    let_go_until(to_worker_.next());
     ::close(fd_);
     if (memory_fd_ >= 0) ::close(memory_fd_);
 }
@@ -62,12 +66,14 @@ shm::Status ShmPeer::make_rings() {
         fcntl(memory_fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
         return shm::Status::kNoMemory;
     try {
-        segment_ = shm::Segment(memory_fd_, shape.segment_bytes());
+        segment_ = shm::Segment(memory_fd_, shape.segment_bytes(), shm::Access::kWrite,
+                                shm::Fill::kNow);
     } catch (const std::system_error &) {
         return shm::Status::kNoMemory;
     }
     from_worker_ = shm::Consumer(shm::ring_to_switch(segment_.data(), shape));
-    to_worker_ = shm::Producer(shm::ring_to_worker(segment_.data(), shape));
+    to_worker_ = shm::Producer(shm::ring_to_worker(segment_.data(), shape, nullptr, 0));
+    blocks_.assign(shape.cells, ShmResults::kNoBlock);
     return shm::Status::kAttached;
 }
 
@@ -81,15 +87,16 @@ bool ShmPeer::say(shm::Status status, uint32_t port, int memory_fd) {
     msghdr message{};
     message.msg_iov = &part;
     message.msg_iovlen = 1;
-    alignas(cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))] = {};
+    const int fds[] = {memory_fd, results_->fd()};
+    alignas(cmsghdr) uint8_t control[CMSG_SPACE(sizeof fds)] = {};
     if (status == shm::Status::kAttached) {
         message.msg_control = control;
         message.msg_controllen = sizeof control;
         cmsghdr *const entry = CMSG_FIRSTHDR(&message);
         entry->cmsg_level = SOL_SOCKET;
         entry->cmsg_type = SCM_RIGHTS;
-        entry->cmsg_len = CMSG_LEN(sizeof(int));
-        std::memcpy(CMSG_DATA(entry), &memory_fd, sizeof memory_fd);
+        entry->cmsg_len = CMSG_LEN(sizeof fds);
+        std::memcpy(CMSG_DATA(entry), fds, sizeof fds);
     }
     return sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof welcome;
 }
@@ -98,36 +105,82 @@ bool ShmPeer::receive(FrameBatch *batch, Port *port, uint32_t limit) {
     const uint32_t waiting = from_worker_.waiting();
     if (waiting == UINT32_MAX) return false;
     PortCounters &counters = port->mutable_counters();
-    uint32_t taken = 0;
+    const size_t count = batch->room_for(kFrameHeaderBytes + hello_.payload_bytes,
+                                         std::min<size_t>({waiting, limit, kMaxTaken}));
+    if (count == 0) return true;
+    // All heads first: they lie in another core's cache, and are on their way at the same time.
+    std::array<shm::Consumer::Packet, kMaxTaken> packets;
+    for (size_t i = 0; i < count; ++i) {
+        packets[i] = from_worker_.take();
+        __builtin_prefetch(packets[i].rest);
+    }
     size_t rx_bytes = 0;
-    for (; taken < waiting && taken < limit && batch->has_room(); ++taken) {
-        const shm::Consumer::Packet packet = from_worker_.take();
+    for (size_t i = 0; i < count; ++i) {
+        const shm::Consumer::Packet &packet = packets[i];
         rx_bytes += kFrameHeaderBytes + packet.bytes;
-        if (!packet.payload) {
+        if (!packet.head) {
             counters.malformed_packets.add(1);
             continue;
         }
         if (port->loses_arrival()) continue;
-        uint8_t *frame = batch->reserve(kFrameHeaderBytes + packet.bytes);
-        if (!frame) continue;  // cannot be: has_room()
-        if (packet.bytes != header_for_bytes_) {
-            write_frame_header(header_, source_, switch_end_, kEct0, packet.bytes);
-            header_for_bytes_ = packet.bytes;
-        }
-        std::memcpy(frame, header_, kFrameHeaderBytes);
-        std::memcpy(frame + kFrameHeaderBytes, packet.payload, packet.bytes);
-        batch->commit(kFrameHeaderBytes + packet.bytes, port->number(), batch->now_ns);
+        append(packet, batch, port->number());
     }
-    if (taken == 0) return true;
     from_worker_.release();
-    counters.rx_packets.add(taken);
+    counters.rx_packets.add(count);
     counters.rx_bytes.add(rx_bytes);
     return true;
 }
 
+void ShmPeer::append(const shm::Consumer::Packet &packet, FrameBatch *batch, uint32_t port) {
+    uint8_t *const frame = batch->reserve(kFrameHeaderBytes + packet.bytes);
+    if (!frame) return;  // cannot be: there was room for all
+    if (packet.bytes != header_for_bytes_) {
+        write_frame_header(header_, source_, switch_end_, kEct0, packet.bytes);
+        header_for_bytes_ = packet.bytes;
+    }
+    const size_t head_bytes = std::min(packet.bytes, shm::kHeadBytes);
+    std::memcpy(frame, header_, kFrameHeaderBytes);
+    std::memcpy(frame + kFrameHeaderBytes, packet.head, head_bytes);
+    std::memcpy(frame + kFrameHeaderBytes + head_bytes, packet.rest, packet.bytes - head_bytes);
+    batch->commit(kFrameHeaderBytes + packet.bytes, port, batch->now_ns);
+}
+
 bool ShmPeer::send(const Datagram &datagram) {
-    return to_worker_.put(datagram.payload, datagram.payload_bytes,
-                          (datagram.tos & kEcnMask) == kEcnMask);
+    const bool marked = (datagram.tos & kEcnMask) == kEcnMask;
+    const size_t bytes = datagram.payload_bytes + datagram.tail_bytes;
+    uint32_t &block = blocks_[to_worker_.cell_index(to_worker_.next())];
+    if (block != ShmResults::kNoBlock) reclaim();  // what the cell had before
+    if (bytes <= shm::kHeadBytes && datagram.tail_bytes == 0)
+        return to_worker_.put(datagram.payload, bytes, shm::kInCell, nullptr, marked);
+    // A program may share a tail that begins elsewhere than behind the header; ina's own does not.
+    if (datagram.tail_bytes != 0 && datagram.payload_bytes != shm::kHeadBytes)
+        return send_gathered(datagram, marked);
+    const uint8_t *const rest =
+        datagram.tail_bytes != 0 ? datagram.tail : datagram.payload + shm::kHeadBytes;
+    const ShmResults::Place place = results_->put(rest, bytes - shm::kHeadBytes);
+    const bool in_area = place.block != ShmResults::kNoBlock;
+    if (!to_worker_.put(datagram.payload, bytes, in_area ? place.at : shm::kInCell, rest, marked))
+        return false;
+    block = place.block;
+    if (in_area) results_->hold(block);
+    return true;
+}
+
+bool ShmPeer::send_gathered(const Datagram &datagram, bool marked) {
+    std::vector<uint8_t> whole(datagram.payload, datagram.payload + datagram.payload_bytes);
+    whole.insert(whole.end(), datagram.tail, datagram.tail + datagram.tail_bytes);
+    const uint8_t *const rest = whole.data() + std::min(whole.size(), shm::kHeadBytes);
+    return to_worker_.put(whole.data(), whole.size(), shm::kInCell, rest, marked);
+}
+
+void ShmPeer::reclaim() { let_go_until(to_worker_.released()); }
+
+void ShmPeer::let_go_until(uint32_t position) {
+    for (; reclaimed_ != position; ++reclaimed_) {
+        uint32_t &block = blocks_[to_worker_.cell_index(reclaimed_)];
+        if (block != ShmResults::kNoBlock) results_->let_go(block);
+        block = ShmResults::kNoBlock;
+    }
 }
 
 void ShmPeer::publish() {

@@ -10,13 +10,14 @@
 #include "switch/frame.hpp"
 #include "switch/frame_batch.hpp"
 #include "switch/port.hpp"
+#include "switch/shm_results.hpp"
 
 namespace ina::sw {
 
 class ShmPeer {
   public:
-    // Takes over `fd`, a connection from the worker.
-    explicit ShmPeer(int fd) : fd_(fd) {}
+    // Takes over `fd`, a connection from the worker. `results` must outlive this.
+    ShmPeer(int fd, ShmResults *results) : fd_(fd), results_(results) {}
     ~ShmPeer();
     ShmPeer(const ShmPeer &) = delete;
     ShmPeer &operator=(const ShmPeer &) = delete;
@@ -40,6 +41,8 @@ class ShmPeer {
     bool receive(FrameBatch *batch, Port *port, uint32_t limit);
     // Into the worker's ring, seen after publish(); false: it is full.
     bool send(const Datagram &datagram);
+    // Lets go of the results that the worker is done with.
+    void reclaim();
     // Wakes the worker if it sleeps and enough is there; `all`: if anything is.
     void publish();
     void wake(bool all);
@@ -51,15 +54,21 @@ class ShmPeer {
 
   private:
     shm::Status make_rings();
+    void append(const shm::Consumer::Packet &packet, FrameBatch *batch, uint32_t port);
+    bool send_gathered(const Datagram &datagram, bool marked);
+    void let_go_until(uint32_t position);
     bool say(shm::Status status, uint32_t port, int memory_fd);
 
     int fd_;
+    ShmResults *const results_;
     size_t heard_bytes_ = 0;  // of hello_
     shm::Hello hello_;
     shm::Segment segment_;
     shm::Consumer from_worker_;
     shm::Producer to_worker_;
     int memory_fd_ = -1;  // until it has been sent
+    std::vector<uint32_t> blocks_;  // of the results, by cell to the worker
+    uint32_t reclaimed_ = 0;        // of that ring's positions
     Endpoint source_, switch_end_;
     uint8_t header_[kFrameHeaderBytes] = {};
     size_t header_for_bytes_ = SIZE_MAX;  // payload bytes that header_ is for

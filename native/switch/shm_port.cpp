@@ -55,6 +55,7 @@ ShmPort::ShmPort(uint32_t number, const std::string &name, uint16_t frame_udp_po
             listen(listener_, SOMAXCONN) < 0)
             throw std::system_error(errno, std::generic_category(), "shared memory address");
         watch(epoll_fd_, listener_, nullptr);
+        results_.open();
     } catch (...) {
         ShmPort::close();
         throw;
@@ -66,6 +67,7 @@ ShmPort::~ShmPort() { ShmPort::close(); }
 void ShmPort::close() {
     attached_.clear();
     silent_.clear();
+    results_.close();
     if (listener_ >= 0) ::close(listener_);
     if (epoll_fd_ >= 0) ::close(epoll_fd_);
     listener_ = epoll_fd_ = -1;
@@ -123,7 +125,7 @@ void ShmPort::accept_all() {
     for (;;) {
         const int fd = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) return;  // none, or gone again
-        auto peer = std::make_unique<ShmPeer>(fd);
+        auto peer = std::make_unique<ShmPeer>(fd, &results_);
         if (!is_own_user(fd)) {
             peer->refuse(shm::Status::kNotAllowed);
             refused_.add(1);
@@ -176,10 +178,12 @@ ShmPeer *ShmPort::find(Endpoint destination) {
 
 void ShmPort::transmit(const std::vector<ina_packet_out> &packets) {
     size_t bytes = 0, sent = 0;
+    results_.forget();
+    for (const auto &peer : attached_) peer->reclaim();
     for (const ina_packet_out &packet : packets) {
         Datagram datagram;
         ShmPeer *peer = nullptr;
-        if (parse_udp_frame(packet.data, packet.length, &datagram))
+        if (parse_udp_frame(packet.data, packet.length, &datagram, packet.tail, packet.tail_length))
             peer = find(datagram.destination);
         if (!peer) {
             counters_.undeliverable_packets.add(1);
@@ -187,7 +191,7 @@ void ShmPort::transmit(const std::vector<ina_packet_out> &packets) {
             counters_.blocked_packets.add(1);
         } else {
             ++sent;
-            bytes += kFrameHeaderBytes + datagram.payload_bytes;
+            bytes += kFrameHeaderBytes + datagram.payload_bytes + datagram.tail_bytes;
         }
     }
     count_sent(sent, bytes);

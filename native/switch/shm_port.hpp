@@ -25,6 +25,7 @@ class ShmPort final : public Port {
     int fd() const override { return epoll_fd_; }
     bool prepare_sleep() override;
     void receive(FrameBatch *batch) override;
+    bool takes_tails() const override { return true; }
     void extra_stats(std::vector<std::pair<std::string, uint64_t>> *stats) const override;
     void close() override;
 
@@ -41,6 +42,7 @@ class ShmPort final : public Port {
     int listener_ = -1, epoll_fd_ = -1;
     const Endpoint switch_end_;
     uint64_t next_source_ = 0;
+    ShmResults results_;  // the peers hold parts of it
     std::vector<std::unique_ptr<ShmPeer>> attached_;
     std::vector<std::unique_ptr<ShmPeer>> silent_;  // connected, no whole Hello yet; oldest first
     size_t first_ = 0;                              // of attached_, to be served next
