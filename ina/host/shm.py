@@ -32,15 +32,13 @@ _REFUSALS = {
 
 
 class ShmLink:
-    """The connection to a switch's shared-memory port, and the memory: its own, and all results'."""
+    """The connection to a switch's shared-memory port, its memory and that of all results."""
 
     name = "shared memory"
     # Nothing is lost there, unless a test wants it: what is late waits for a processor.
     rto = RtoLimits(initial_ns=20_000_000, min_ns=10_000_000)
 
-    def __init__(
-        self, sock: socket.socket, fds: tuple[int, int], welcome: tuple[int, ...]
-    ) -> None:
+    def __init__(self, sock: socket.socket, fds: tuple[int, int], welcome: tuple[int, ...]) -> None:
         self._socket = sock
         self._fds = fds
         self._cells, self._packet_bytes, self.switch_port, address, udp_port = welcome

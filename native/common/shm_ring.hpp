@@ -1,5 +1,5 @@
 // Packets between one worker and the switch, in memory that both have mapped: two rings of cells of
-// fixed size, each with one producer and one consumer. Numbers are in the machine's byte order.
+// a cache line, each with one producer and one consumer. Numbers are in the machine's byte order.
 //
 // A cell holds a packet's header, and says where the values are, in an area of memory that the
 // producer fills and does not touch until the packet is done with:
@@ -8,15 +8,16 @@
 //   is a second cell for the same frame. By the time that the frame's turn comes again, both have
 //   been taken: the result of the number W later, which was announced after them, is here.
 // - The switch's, one for all workers, which can only read it: the result that a group of workers
-//   gets is there once (native/switch/shm_results.hpp). Where it has no room, values follow in the
-//   cell.
+//   gets is there once (native/switch/shm_results.hpp). Where it has no room, values go into a
+//   frame that belongs to the cell.
 //
 // Neither side believes what it reads there. Each keeps its own position to itself, and takes the
 // other's only if it lies in the window that the other may be in. Lengths and places are read once
 // and checked. Cells are the producer's until it publishes them; a hostile worker may write to them
 // afterwards, so the switch copies a packet before it looks at it.
 //
-//   segment:  Control (to switch) | Control (to worker) | cells to switch | cells to worker | frames
+//   segment:  Control to switch | Control to worker | cells to switch | cells to worker
+//             | the worker's frames | frames of the cells to the worker
 #pragma once
 
 #include <atomic>
@@ -36,9 +37,9 @@ inline constexpr std::uint32_t kMaxCells = 65536;  // twice the largest window
 inline constexpr std::uint32_t kMaxPayloadBytes =
     static_cast<std::uint32_t>(wire::packet_bytes(4095));
 
-// The worker says Hello on a new connection, the switch answers Welcome, with the descriptors of the
-// segment and of the results' area if status is kAttached. From then on, a byte on the connection wakes who sleeps, and
-// its end is the end of the rings.
+// The worker says Hello on a new connection, the switch answers Welcome, with the descriptors of
+// the segment and of the results' area if status is kAttached. From then on, a byte on the
+// connection wakes who sleeps, and its end is the end of the rings.
 struct Hello {
     std::uint32_t magic = kMagic;
     std::uint32_t version = kVersion;
@@ -70,10 +71,10 @@ struct CellHead {
     std::uint32_t rest_at;
 };
 
-// A cell's first line: CellHead, and at its end the payload's first bytes.
+// A cell: CellHead, and at its end the payload's first bytes.
 inline constexpr std::size_t kHeadBytes = wire::kHeaderBytes;
 inline constexpr std::size_t kPayloadOffset = kLineBytes - kHeadBytes;
-inline constexpr std::uint32_t kInCell = UINT32_MAX;  // rest_at: in the cell's next lines
+inline constexpr std::uint32_t kInOwnFrame = UINT32_MAX;  // rest_at: the cell's
 static_assert(sizeof(CellHead) <= kPayloadOffset);
 
 struct Shape {
@@ -84,8 +85,7 @@ struct Shape {
         return cells >= kMinCells && cells <= kMaxCells && (cells & (cells - 1)) == 0 &&
                payload_bytes >= wire::kHeaderBytes && payload_bytes <= kMaxPayloadBytes;
     }
-    // Of a frame, and of a cell to the worker; those to the switch are a line. Values begin on a
-    // cache line: they are what vector code reads.
+    // Values begin on a cache line: they are what vector code reads.
     std::size_t frame_bytes() const {
         return (kPayloadOffset + payload_bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
     }
@@ -104,38 +104,45 @@ struct Control {
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
 inline std::size_t Shape::segment_bytes() const {
-    return 2 * sizeof(Control) + kLineBytes * cells + 2 * frames_bytes();
+    return 2 * sizeof(Control) + 2 * kLineBytes * cells + 2 * frames_bytes();
 }
 
 // One direction of a mapped segment.
 struct Ring {
     Control *control = nullptr;
     std::uint8_t *cells = nullptr;
-    std::size_t cell_bytes = 0;
     std::uint32_t mask = 0;
     std::uint32_t payload_bytes = 0;
     const std::uint8_t *area = nullptr;
     std::size_t area_bytes = 0;
+    std::uint8_t *own_frames = nullptr;  // of the cells; null: they have none
+    std::size_t frame_bytes = 0;
 
     std::uint8_t *cell(std::uint32_t position) const {
-        return cells + cell_bytes * (position & mask);
+        return cells + kLineBytes * (position & mask);
+    }
+    // What follows the payload's head, if it is in the cell's own frame.
+    std::uint8_t *own_rest(std::uint32_t position) const {
+        return own_frames + frame_bytes * (position & mask) + kLineBytes;
     }
 };
 
+// Where the worker builds its packets.
 inline std::uint8_t *frames(void *segment, const Shape &shape) {
-    return static_cast<std::uint8_t *>(segment) + 2 * sizeof(Control) + kLineBytes * shape.cells +
-           shape.frames_bytes();
+    return static_cast<std::uint8_t *>(segment) + 2 * sizeof(Control) +
+           2 * kLineBytes * shape.cells;
 }
 
 inline Ring ring_to_switch(void *segment, const Shape &shape) {
     auto *const bytes = static_cast<std::uint8_t *>(segment);
     return {reinterpret_cast<Control *>(bytes),
             bytes + 2 * sizeof(Control),
-            kLineBytes,
             shape.cells - 1,
             shape.payload_bytes,
             frames(segment, shape),
-            shape.frames_bytes()};
+            shape.frames_bytes(),
+            nullptr,
+            0};
 }
 
 inline Ring ring_to_worker(void *segment, const Shape &shape, const void *results,
@@ -143,11 +150,12 @@ inline Ring ring_to_worker(void *segment, const Shape &shape, const void *result
     auto *const bytes = static_cast<std::uint8_t *>(segment);
     return {reinterpret_cast<Control *>(bytes) + 1,
             bytes + 2 * sizeof(Control) + kLineBytes * shape.cells,
-            shape.frame_bytes(),
             shape.cells - 1,
             shape.payload_bytes,
             static_cast<const std::uint8_t *>(results),
-            results_bytes};
+            results_bytes,
+            frames(segment, shape) + shape.frames_bytes(),
+            shape.frame_bytes()};
 }
 
 class Producer {
@@ -156,12 +164,14 @@ class Producer {
     explicit Producer(const Ring &ring) : ring_(ring) {}
 
     // A packet for the next cell, seen by the consumer after publish(). What follows its first
-    // kHeadBytes is at `rest_at` of the area, or is copied from `rest` if that is kInCell. False:
-    // the ring is full, or the packet too long, or the consumer's position is impossible.
+    // kHeadBytes is at `rest_at` of the area, or is copied from `rest` if that is kInOwnFrame.
+    // False: the ring is full, or the packet too long, or the consumer's position is impossible.
     bool put(const std::uint8_t *head, std::size_t bytes, std::uint32_t rest_at,
              const std::uint8_t *rest, bool marked) {
         if (bytes > ring_.payload_bytes || !has_room()) return false;
-        std::uint8_t *const cell = ring_.cell(next_++);
+        const std::uint32_t position = next_++;
+        std::uint8_t *const cell = ring_.cell(position);
+        __builtin_prefetch(ring_.cell(next_), 1);  // the consumer's core has it
         const CellHead line{static_cast<std::uint32_t>(bytes), marked, rest_at};
         std::memcpy(cell, &line, sizeof line);
         if (bytes <= kHeadBytes) {
@@ -169,7 +179,7 @@ class Producer {
             return true;
         }
         std::memcpy(cell + kPayloadOffset, head, kHeadBytes);
-        if (rest_at == kInCell) std::memcpy(cell + kLineBytes, rest, bytes - kHeadBytes);
+        if (rest_at == kInOwnFrame) std::memcpy(ring_.own_rest(position), rest, bytes - kHeadBytes);
         return true;
     }
     // The number of the cell that put() fills next.
@@ -229,7 +239,8 @@ class Consumer {
     // The next of the cells that are waiting(). It stays until release(), but who produced it may
     // still change it.
     Packet take() {
-        const std::uint8_t *const cell = ring_.cell(next_++);
+        const std::uint32_t position = next_++;
+        const std::uint8_t *const cell = ring_.cell(position);
         const auto *const line = reinterpret_cast<const CellHead *>(cell);
         // Atomic, so that what is checked is what is used: the compiler may not read it again.
         const std::uint32_t bytes = __atomic_load_n(&line->bytes, __ATOMIC_RELAXED);
@@ -239,9 +250,9 @@ class Consumer {
         const std::uint8_t *const head = cell + kPayloadOffset;
         if (bytes <= kHeadBytes) return {head, head + bytes, bytes, marked != 0};
         const std::size_t rest_bytes = bytes - kHeadBytes;
-        if (rest_at == kInCell) {
-            if (rest_bytes > ring_.cell_bytes - kLineBytes) return {};
-            return {head, cell + kLineBytes, bytes, marked != 0};
+        if (rest_at == kInOwnFrame) {
+            if (ring_.own_frames == nullptr) return {};
+            return {head, ring_.own_rest(position), bytes, marked != 0};
         }
         if (rest_at > ring_.area_bytes || rest_bytes > ring_.area_bytes - rest_at) return {};
         return {head, ring_.area + rest_at, bytes, marked != 0};

@@ -18,9 +18,9 @@ class Segment {
     Segment() = default;
     // Maps `bytes` of `fd`, which stays the caller's. Throws std::system_error.
     Segment(int fd, std::size_t bytes, Access access, Fill fill) : bytes_(bytes) {
-        memory_ = ::mmap(nullptr, bytes,
-                         access == Access::kWrite ? PROT_READ | PROT_WRITE : PROT_READ,
-                         MAP_SHARED | (fill == Fill::kNow ? MAP_POPULATE : 0), fd, 0);
+        memory_ =
+            ::mmap(nullptr, bytes, access == Access::kWrite ? PROT_READ | PROT_WRITE : PROT_READ,
+                   MAP_SHARED | (fill == Fill::kNow ? MAP_POPULATE : 0), fd, 0);
         if (memory_ == MAP_FAILED) {
             throw std::system_error(errno, std::generic_category(), "mmap of shared memory");
         }

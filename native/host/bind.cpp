@@ -76,8 +76,7 @@ void bind_transport(nb::module_ &m) {
                 return std::make_unique<Transport>(std::move(channel), config, max_in_flight);
             },
             nb::arg("fd"), nb::arg("memory_fd"), nb::arg("results_fd"), nb::arg("cells"),
-            nb::arg("payload_bytes"),
-            nb::arg("config"), nb::arg("max_in_flight") = 0)
+            nb::arg("payload_bytes"), nb::arg("config"), nb::arg("max_in_flight") = 0)
         .def(
             "submit",
             [](Transport &self, std::uintptr_t in, std::uintptr_t out, std::uint64_t elems,

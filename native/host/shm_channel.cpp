@@ -47,8 +47,8 @@ ShmChannel::ShmChannel(int fd, int memory_fd, int results_fd, const shm::Shape &
         throw;
     }
     to_switch_ = shm::Producer(shm::ring_to_switch(segment_.data(), shape));
-    from_switch_ = shm::Consumer(
-        shm::ring_to_worker(segment_.data(), shape, results_.data(), results_bytes));
+    from_switch_ =
+        shm::Consumer(shm::ring_to_worker(segment_.data(), shape, results_.data(), results_bytes));
 }
 
 ShmChannel::~ShmChannel() { close(); }
@@ -76,9 +76,9 @@ void ShmChannel::send(const PacketView *packets, std::size_t count) {
         const std::uint8_t *const values = packet.data + shm::kHeadBytes;
         const auto at = static_cast<std::size_t>(values - frames);
         // A packet from elsewhere is refused: `at` is then beyond the frames.
-        if (at > shape_.frames_bytes() || !to_switch_.put(packet.data, packet.bytes,
-                                                          static_cast<std::uint32_t>(at), nullptr,
-                                                          false)) {
+        if (at > shape_.frames_bytes() ||
+            !to_switch_.put(packet.data, packet.bytes, static_cast<std::uint32_t>(at), nullptr,
+                            false)) {
             ++counters_.send_drops;
         }
     }
@@ -112,9 +112,9 @@ bool ShmChannel::prepare_sleep(std::uint32_t in_flight) {
     if (is_gone_) return from_switch_.waiting() - 1 >= shape_.cells;  // nothing, or nonsense
     wake_switch(false);
     has_slept_ = true;
-    // Woken for a quarter of the window: fewer wakes, more to do after each. The switch wakes for
-    // less before it goes to sleep itself, so nobody waits for packets that are here.
-    const std::uint32_t wanted = std::clamp<std::uint32_t>(in_flight, 1, shape_.cells / 8);
+    // Woken for half of the window: a wake costs as much as some tens of packets. The switch wakes
+    // for less before it goes to sleep itself, so nobody waits for packets that are here.
+    const std::uint32_t wanted = std::clamp<std::uint32_t>(in_flight, 1, shape_.cells / 4);
     if (from_switch_.prepare_sleep(wanted)) return true;
     has_slept_ = false;
     return false;

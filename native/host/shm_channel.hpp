@@ -13,8 +13,8 @@ namespace ina::host {
 
 class ShmChannel final : public Channel {
   public:
-    // Works on its own duplicate of `fd`, the connection, and maps `memory_fd` and `results_fd`, the
-    // segment and the results' area that came over it for a Hello of these numbers. Throws
+    // Works on its own duplicate of `fd`, the connection, and maps `memory_fd` and `results_fd`,
+    // the segment and the results' area that came over it for a Hello of these numbers. Throws
     // std::system_error, std::invalid_argument: the segment has another size.
     ShmChannel(int fd, int memory_fd, int results_fd, const shm::Shape &shape);
     ~ShmChannel() override;

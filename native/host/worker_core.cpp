@@ -51,9 +51,8 @@ WorkerCore::WorkerCore(const WorkerConfig &config, std::unique_ptr<CongestionWin
     : config_(config), window_(window_of(config)),
       full_bitmap_(static_cast<std::uint32_t>((std::uint64_t{1} << config.world_size) - 1)),
       values_bytes_(wire::kValueBytes * config.values_per_packet), memory_(memory),
-      frame_mask_((memory.base != nullptr ? 2 * window_ : window_) - 1),
-      kernels_(best_kernels()), congestion_(std::move(congestion)), rtt_(config.rto),
-      lanes_(window_) {
+      frame_mask_((memory.base != nullptr ? 2 * window_ : window_) - 1), kernels_(best_kernels()),
+      congestion_(std::move(congestion)), rtt_(config.rto), lanes_(window_) {
     check(config);
     if (memory_.base == nullptr) {
         memory_.stride_bytes = round_up(values_bytes_, kCacheLineBytes) + kCacheLineBytes;

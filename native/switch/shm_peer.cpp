@@ -66,8 +66,8 @@ shm::Status ShmPeer::make_rings() {
         fcntl(memory_fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
         return shm::Status::kNoMemory;
     try {
-        segment_ = shm::Segment(memory_fd_, shape.segment_bytes(), shm::Access::kWrite,
-                                shm::Fill::kNow);
+        segment_ =
+            shm::Segment(memory_fd_, shape.segment_bytes(), shm::Access::kWrite, shm::Fill::kNow);
     } catch (const std::system_error &) {
         return shm::Status::kNoMemory;
     }
@@ -151,7 +151,7 @@ bool ShmPeer::send(const Datagram &datagram) {
     uint32_t &block = blocks_[to_worker_.cell_index(to_worker_.next())];
     if (block != ShmResults::kNoBlock) reclaim();  // what the cell had before
     if (bytes <= shm::kHeadBytes && datagram.tail_bytes == 0)
-        return to_worker_.put(datagram.payload, bytes, shm::kInCell, nullptr, marked);
+        return to_worker_.put(datagram.payload, bytes, shm::kInOwnFrame, nullptr, marked);
     // A program may share a tail that begins elsewhere than behind the header; ina's own does not.
     if (datagram.tail_bytes != 0 && datagram.payload_bytes != shm::kHeadBytes)
         return send_gathered(datagram, marked);
@@ -159,7 +159,8 @@ bool ShmPeer::send(const Datagram &datagram) {
         datagram.tail_bytes != 0 ? datagram.tail : datagram.payload + shm::kHeadBytes;
     const ShmResults::Place place = results_->put(rest, bytes - shm::kHeadBytes);
     const bool in_area = place.block != ShmResults::kNoBlock;
-    if (!to_worker_.put(datagram.payload, bytes, in_area ? place.at : shm::kInCell, rest, marked))
+    if (!to_worker_.put(datagram.payload, bytes, in_area ? place.at : shm::kInOwnFrame, rest,
+                        marked))
         return false;
     block = place.block;
     if (in_area) results_->hold(block);
@@ -170,7 +171,7 @@ bool ShmPeer::send_gathered(const Datagram &datagram, bool marked) {
     std::vector<uint8_t> whole(datagram.payload, datagram.payload + datagram.payload_bytes);
     whole.insert(whole.end(), datagram.tail, datagram.tail + datagram.tail_bytes);
     const uint8_t *const rest = whole.data() + std::min(whole.size(), shm::kHeadBytes);
-    return to_worker_.put(whole.data(), whole.size(), shm::kInCell, rest, marked);
+    return to_worker_.put(whole.data(), whole.size(), shm::kInOwnFrame, rest, marked);
 }
 
 void ShmPeer::reclaim() { let_go_until(to_worker_.released()); }

@@ -66,7 +66,7 @@ class ShmPeer {
     shm::Segment segment_;
     shm::Consumer from_worker_;
     shm::Producer to_worker_;
-    int memory_fd_ = -1;  // until it has been sent
+    int memory_fd_ = -1;            // until it has been sent
     std::vector<uint32_t> blocks_;  // of the results, by cell to the worker
     uint32_t reclaimed_ = 0;        // of that ring's positions
     Endpoint source_, switch_end_;

@@ -18,7 +18,7 @@ namespace {
 constexpr uint32_t kFirstAddress = 0x7f400000;
 constexpr uint64_t kPorts = 65535;
 constexpr size_t kMaxAttached = 256;
-constexpr size_t kMaxSilent = 16;
+constexpr size_t kMaxSilent = 128;  // more than join at once on one host
 constexpr int kEvents = 64;
 constexpr uint32_t kTurnPackets = 32;  // of one worker, before it is the next one's turn
 constexpr uint32_t kBusyRounds = 16;   // without sleep, before connections are looked at

@@ -27,8 +27,8 @@ void ShmResults::open() {
         throw std::system_error(errno, std::generic_category(), "shared memory for results");
     segment_ = shm::Segment(fd_, kBytes, shm::Access::kWrite, shm::Fill::kLater);
     // This mapping stays writable, no other can be made so.
-    if (fcntl(fd_, F_ADD_SEALS,
-              F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0)
+    if (fcntl(fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) <
+        0)
         throw std::system_error(errno, std::generic_category(),
                                 "shared memory for results that workers cannot write to");
 }

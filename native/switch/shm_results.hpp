@@ -4,7 +4,7 @@
 // It is cut into blocks. A block fills up with values; each cell that refers to them holds it, and
 // lets go when its worker has released the cell. Blocks that nobody holds are used again, the
 // lowest first, so that few are in use and stay in the cache. A worker that stops keeps what it
-// holds; when all blocks are held, values go into the cells themselves instead.
+// holds; when all blocks are held, values go into frames of the cells instead.
 #pragma once
 
 #include <array>

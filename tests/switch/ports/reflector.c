@@ -45,7 +45,9 @@ static size_t process(void *state, const ina_packet_in *in, size_t count, ina_ou
                 }
                 if (r->tos >= 0) frame[15] = (uint8_t)r->tos;
             }
-            const uint32_t head = 50; /* of a copy that goes on in the first one */
+            /* Of a copy that goes on in the first one: behind an INA header, as ina's program has
+             * it, and elsewhere. */
+            const uint32_t head = in[i].length > 200 ? 66 : 50;
             if (copy == 0) first = frame;
             if (out->share_tails && copy > 0 && in[i].length > head) {
                 out->packets[out->count] =

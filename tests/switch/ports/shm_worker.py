@@ -12,9 +12,10 @@ import struct
 import time
 from dataclasses import dataclass
 
-MAGIC, VERSION = 0x696E6173, 1
+MAGIC, VERSION = 0x696E6173, 2
 CONTROL_BYTES, LINE_BYTES, HEADER_BYTES = 192, 64, 24
 PAYLOAD_OFFSET = LINE_BYTES - HEADER_BYTES
+IN_OWN_FRAME = 0xFFFFFFFF
 DEADLINE_S = 30.0
 
 
@@ -25,6 +26,7 @@ class Welcome:
     address: int
     udp_port: int
     memory_fd: int  # -1: none came
+    results_fd: int
 
 
 def connect(name: str) -> socket.socket:
@@ -38,10 +40,11 @@ def say_hello(
     sock: socket.socket, cells: int, payload_bytes: int, *, version: int = VERSION
 ) -> Welcome:
     sock.sendall(struct.pack("=IIII", MAGIC, version, cells, payload_bytes))
-    data, fds, _, _ = socket.recv_fds(sock, 24, 1)
+    data, fds, _, _ = socket.recv_fds(sock, 24, 2)
     magic, said, status, switch_port, address, udp_port = struct.unpack("=IIIIII", data)
     assert (magic, said) == (MAGIC, VERSION)
-    return Welcome(status, switch_port, address, udp_port, fds[0] if fds else -1)
+    memory_fd, results_fd = fds or (-1, -1)
+    return Welcome(status, switch_port, address, udp_port, memory_fd, results_fd)
 
 
 class ShmWorker:
@@ -52,16 +55,22 @@ class ShmWorker:
         self.welcome = say_hello(self.sock, cells, payload_bytes)
         assert self.welcome.status == 0
         self.cells = cells
-        self.cell_bytes = -(-(PAYLOAD_OFFSET + payload_bytes) // LINE_BYTES) * LINE_BYTES
+        self.frame_bytes = -(-(PAYLOAD_OFFSET + payload_bytes) // LINE_BYTES) * LINE_BYTES
         self.memory_fd = self.welcome.memory_fd
         self.memory = mmap.mmap(self.memory_fd, 0)
-        assert len(self.memory) == 2 * CONTROL_BYTES + 2 * cells * self.cell_bytes
+        self.frames_at = 2 * CONTROL_BYTES + 2 * cells * LINE_BYTES
+        assert len(self.memory) == self.frames_at + 2 * cells * self.frame_bytes
+        self.results = mmap.mmap(self.welcome.results_fd, 0, prot=mmap.PROT_READ)
+        self.shared = 0
+        """Packets taken whose values were in the results' area."""
         self.sent = self.received = 0
 
     def close(self) -> None:
         self.sock.close()
         self.memory.close()
+        self.results.close()
         os.close(self.memory_fd)
+        os.close(self.welcome.results_fd)
 
     def control(self, ring: int, line: int) -> int:
         """Ring 0: to the switch, 1: to the worker. Line 0: published, 1: released, 2: wanted."""
@@ -73,15 +82,25 @@ class ShmWorker:
         struct.pack_into("=I", self.memory, at, value & 0xFFFFFFFF)
 
     def cell(self, ring: int, position: int) -> int:
-        ring_bytes = self.cells * self.cell_bytes
-        return 2 * CONTROL_BYTES + ring * ring_bytes + position % self.cells * self.cell_bytes
+        index = position % self.cells
+        return 2 * CONTROL_BYTES + (ring * self.cells + index) * LINE_BYTES
 
-    def write(self, payload: bytes, *, bytes_said: int | None = None) -> None:
+    def frame(self, ring: int, position: int) -> int:
+        """Ring 0: where the worker may build that packet. Ring 1: the cell's own frame."""
+        index = position % self.cells
+        return self.frames_at + (ring * self.cells + index) * self.frame_bytes
+
+    def write(
+        self, payload: bytes, *, bytes_said: int | None = None, rest_at: int | None = None
+    ) -> None:
         """Into the next cell, not yet published."""
-        at = self.cell(0, self.sent)
+        cell, rest = self.cell(0, self.sent), self.frame(0, self.sent) + LINE_BYTES
         length = len(payload) if bytes_said is None else bytes_said
-        struct.pack_into("=II", self.memory, at, length, 0)
-        self.memory[at + PAYLOAD_OFFSET : at + PAYLOAD_OFFSET + len(payload)] = payload
+        at = rest - self.frames_at if rest_at is None else rest_at
+        struct.pack_into("=III", self.memory, cell, length, 0, at)
+        head, tail = payload[:HEADER_BYTES], payload[HEADER_BYTES:]
+        self.memory[cell + PAYLOAD_OFFSET : cell + PAYLOAD_OFFSET + len(head)] = head
+        self.memory[rest : rest + len(tail)] = tail
         self.sent += 1
 
     def publish(self) -> None:
@@ -103,9 +122,17 @@ class ShmWorker:
         while self.control(1, 0) == self.received & 0xFFFFFFFF:
             assert time.monotonic() < end, "nothing came from the switch"
             time.sleep(0.0005)
-        at = self.cell(1, self.received)
-        length, marked = struct.unpack_from("=II", self.memory, at)
-        payload = bytes(self.memory[at + PAYLOAD_OFFSET : at + PAYLOAD_OFFSET + length])
+        cell = self.cell(1, self.received)
+        length, marked, rest_at = struct.unpack_from("=III", self.memory, cell)
+        head = self.memory[cell + PAYLOAD_OFFSET : cell + PAYLOAD_OFFSET + min(length, 24)]
+        tail_bytes = max(length - HEADER_BYTES, 0)
+        if rest_at == IN_OWN_FRAME:
+            rest = self.frame(1, self.received) + LINE_BYTES
+            tail = self.memory[rest : rest + tail_bytes]
+        else:
+            tail = self.results[rest_at : rest_at + tail_bytes]
+            self.shared += 1
+        payload = bytes(head) + bytes(tail)
         self.received += 1
         self.set_control(1, 1, self.received)
         return payload, bool(marked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import random
 import secrets
@@ -14,7 +15,14 @@ import pytest
 
 from ina._native import switch as native
 from tests.switch.ports.conftest import OTHER_PORT, Reflector, wait_until
-from tests.switch.ports.shm_worker import VERSION, ShmWorker, connect, say_hello
+from tests.switch.ports.shm_worker import (
+    HEADER_BYTES,
+    IN_OWN_FRAME,
+    VERSION,
+    ShmWorker,
+    connect,
+    say_hello,
+)
 from tests.switch.ports.test_pcap import frames_of
 
 FRAME_HEADER_BYTES = 42
@@ -139,7 +147,7 @@ def test_silent_connections_do_not_keep_others_out(
     name: str, reflector: Reflect, run_loop: RunLoop, workers: list[ShmWorker]
 ) -> None:
     run_loop([shm_port(name)], reflector(answer=True))
-    silent = [connect(name) for _ in range(100)]
+    silent = [connect(name) for _ in range(200)]
     silent[-1].send(b"half a hel")
     workers.append(ShmWorker(name))
     workers[0].send(b"here")
@@ -249,6 +257,69 @@ def test_a_length_that_cannot_be_is_malformed(
     assert port.stats()["malformed_packets"] == 3
 
 
+def test_a_place_that_cannot_be_is_malformed(
+    name: str, reflector: Reflect, run_loop: RunLoop, workers: list[ShmWorker]
+) -> None:
+    port = shm_port(name)
+    run_loop([port], reflector(answer=True))
+    workers.append(ShmWorker(name, cells=64, payload_bytes=256))
+    frames_bytes = 64 * workers[0].frame_bytes
+    last = frames_bytes - (256 - HEADER_BYTES)  # the last at which the values fit
+    for rest_at in (last + 1, frames_bytes, frames_bytes + 1, 1 << 31, IN_OWN_FRAME):
+        workers[0].write(bytes(256), rest_at=rest_at)
+    workers[0].send(b"right")
+    assert workers[0].take()[0] == b"right"
+    assert port.stats()["malformed_packets"] == 5
+    workers[0].write(bytes(range(256)), rest_at=last)
+    workers[0].publish()
+    assert workers[0].take()[0][:HEADER_BYTES] == bytes(range(HEADER_BYTES))
+
+
+def test_a_result_for_many_is_there_once_and_nobody_else_can_write_it(
+    name: str, reflector: Reflect, run_loop: RunLoop, workers: list[ShmWorker]
+) -> None:
+    run_loop([shm_port(name)], reflector(answer=True, copies=3, udp_port=1))
+    workers += [ShmWorker(name) for _ in range(3)]
+    for turn in range(300):
+        payload = bytes([turn % 256]) * 256
+        workers[turn % 3].send(payload)
+        assert all(worker.take() == (payload, False) for worker in workers)
+        places = {struct.unpack_from("=I", w.memory, w.cell(1, turn) + 8)[0] for w in workers}
+        assert len(places) == 1
+        assert IN_OWN_FRAME not in places
+    results_fd = workers[0].welcome.results_fd
+    with pytest.raises(PermissionError):
+        mmap.mmap(results_fd, 0)
+    with pytest.raises(PermissionError):
+        os.pwrite(results_fd, b"x", 0)
+    with pytest.raises(PermissionError):
+        os.ftruncate(results_fd, 0)
+
+
+def test_who_keeps_all_results_takes_nothing_from_others(
+    name: str, reflector: Reflect, run_loop: RunLoop, workers: list[ShmWorker]
+) -> None:
+    """One that takes nothing holds the whole area: others' values then come in their own frames."""
+    port = shm_port(name)
+    run_loop([port], reflector(answer=True))
+    holder = ShmWorker(name, cells=32768, payload_bytes=HEADER_BYTES + 1024)
+    workers += [holder, ShmWorker(name)]
+    for turn in range(16):  # 16 MiB
+        holder.send(*[bytes(HEADER_BYTES + 1024)] * 1024)
+        wait_until(lambda: port.stats()["tx_packets"] == 1024 * (turn + 1), "answered")  # noqa: B023
+    for turn in range(100):
+        payload = bytes([turn]) * 256
+        workers[1].send(payload)
+        assert workers[1].take()[0] == payload
+    assert workers[1].shared == 0
+    workers.remove(holder)
+    holder.close()
+    wait_until(lambda: port.stats()["attached"] == 1, "dropped")
+    workers[0].send(bytes(256))
+    assert workers[0].take()[0] == bytes(256)
+    assert workers[0].shared == 1
+
+
 def test_a_released_position_that_cannot_be_harms_only_its_worker(
     name: str, reflector: Reflect, run_loop: RunLoop, workers: list[ShmWorker]
 ) -> None:
@@ -286,7 +357,12 @@ def test_noise_in_one_workers_memory_disturbs_nobody(
                     hostile.set_control(ring, line, _odd(dice, hostile.sent))
                     at = 4 * dice.randrange(len(hostile.memory) // 4)
                     struct.pack_into("=I", hostile.memory, at, _odd(dice, hostile.sent))
-                    hostile.write(dice.randbytes(dice.randrange(257)), bytes_said=_odd(dice, 0))
+                    payload, said, rest_at = (
+                        dice.randbytes(dice.randrange(257)),
+                        _odd(dice, 0),
+                        _odd(dice, 16384),
+                    )
+                    hostile.write(payload, bytes_said=said, rest_at=rest_at)
                 try:
                     hostile.wake()
                 except OSError:
