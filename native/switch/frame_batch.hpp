@@ -39,6 +39,12 @@ class FrameBatch {
         packets_.push_back({arena_ + used_, static_cast<uint32_t>(bytes), port, now_ns});
         used_ += stride(bytes);
     }
+    // Places for so many frames of this size; fewer if there is no room for all.
+    size_t room_for(size_t bytes, size_t most) const {
+        const size_t frames = kMaxPackets - packets_.size();
+        const size_t fit = (kArenaBytes - used_) / stride(bytes);
+        return std::min({most, frames, fit});
+    }
     void clear() {
         packets_.clear();
         used_ = 0;
