@@ -1,7 +1,6 @@
 #include "host/quantize.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -31,12 +30,12 @@ INA_ALWAYS_INLINE std::uint32_t big_endian(std::uint32_t value) {
 #endif
 }
 
+// 2^e is the next power of two above x: one more than x's exponent field. Subnormals are clamped.
 std::uint8_t biased_exponent(float magnitude) {
-    if (magnitude == 0.0f) return 0;
-    int exponent = 0;
-    std::frexp(magnitude, &exponent);  // magnitude < 2^exponent
-    const int biased = exponent + wire::kExponentBias;
-    return static_cast<std::uint8_t>(std::max<int>(biased, kMinBlockExponent));
+    static_assert(wire::kExponentBias == 127, "a float32's own bias");
+    const std::uint32_t bits = bits_of_float(magnitude);
+    if (bits == 0) return 0;
+    return static_cast<std::uint8_t>(std::max<std::uint32_t>((bits >> 23) + 1, kMinBlockExponent));
 }
 
 // The bodies below are inlined into one function for each instruction set and vectorised there.

@@ -64,6 +64,18 @@ const Kernels &best_kernels();
 // Every set that this processor runs, slowest first; for tests and benchmarks.
 const std::vector<const Kernels *> &available_kernels();
 
+// Asks for a scan's input to be brought into the second-level cache, `kScanAheadBytes` before it is
+// read. Blocks are scanned in order but between other work, and each page's beginning has to be
+// asked for by software. Reads nothing: memory behind the tensor need not exist.
+inline constexpr std::size_t kScanAheadBytes = 2048;
+inline void prefetch_scan(const void *block, std::size_t bytes) {
+    constexpr std::size_t kCacheLineBytes = 64;
+    const auto first = reinterpret_cast<std::uintptr_t>(block) + kScanAheadBytes;
+    for (std::size_t i = 0; i < bytes; i += kCacheLineBytes) {
+        __builtin_prefetch(reinterpret_cast<const void *>(first + i), 0, 2);
+    }
+}
+
 // Sets every value to the type's quiet NaN.
 void fill_nan(ValueType type, void *tensor, std::size_t elems);
 

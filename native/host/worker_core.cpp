@@ -234,9 +234,9 @@ void WorkerCore::announce_next(Lane &lane, wire::Header &header) {
 }
 
 BlockScan WorkerCore::scan(const Tensor &tensor, std::uint64_t chunk) const {
-    return kernels_.scan(tensor.request.type,
-                         at(tensor.request.in, chunk_offset_bytes(tensor, chunk)),
-                         chunk_elems(tensor, chunk));
+    const std::uint8_t *const values = at(tensor.request.in, chunk_offset_bytes(tensor, chunk));
+    prefetch_scan(values, chunk_bytes(tensor, chunk));
+    return kernels_.scan(tensor.request.type, values, chunk_elems(tensor, chunk));
 }
 
 std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,

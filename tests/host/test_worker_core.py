@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 from typing import Any
 
 import numpy as np
@@ -55,6 +57,31 @@ def test_floats_keep_the_bound_and_agree_on_all_ranks(
         assert numerics.same_bits(results[0], numerics.all_reduce(parts, op, 64))
         error = np.abs(results[0].astype(np.float64) - numerics.exact_result(parts, op))
         assert (error <= numerics.error_bound(parts, op, 64)).all()
+
+
+@pytest.mark.parametrize("dtype", [INT32, *numerics.FLOATS], ids=str)
+def test_memory_behind_a_tensor_is_not_touched(dtype: np.dtype[Any]) -> None:
+    """What is asked for ahead of a scan lies partly where there is no memory."""
+    length = 40 * 64 + 3
+    page = mmap.PAGESIZE
+    held = -(-length * dtype.itemsize // page) * page
+    with mmap.mmap(-1, held + page) as memory:
+        address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        libc = ctypes.CDLL(None, use_errno=True)
+        behind = ctypes.c_void_p(address + held)
+        assert libc.mprotect(behind, ctypes.c_size_t(page), 0) == 0, ctypes.get_errno()
+        try:
+            offset = held - length * dtype.itemsize
+            part = np.frombuffer(memory, dtype, length, offset)
+            part[:] = random_parts(dtype, 1, length, seed=7)[0]
+            network = Network(1)
+            network.submit(0, 1, part, part)
+            expected = numerics.all_reduce([part.copy()], "sum", 64)
+            network.run(1)
+            assert numerics.same_bits(part, expected)
+            del part
+        finally:
+            libc.mprotect(behind, ctypes.c_size_t(page), mmap.PROT_READ | mmap.PROT_WRITE)
 
 
 def test_int32_average_truncates_toward_zero() -> None:
