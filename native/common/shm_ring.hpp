@@ -20,6 +20,7 @@
 //             | the worker's frames | frames of the cells to the worker
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -164,22 +165,23 @@ class Producer {
     explicit Producer(const Ring &ring) : ring_(ring) {}
 
     // A packet for the next cell, seen by the consumer after publish(). What follows its first
-    // kHeadBytes is at `rest_at` of the area, or is copied from `rest` if that is kInOwnFrame.
-    // False: the ring is full, or the packet too long, or the consumer's position is impossible.
-    bool put(const std::uint8_t *head, std::size_t bytes, std::uint32_t rest_at,
-             const std::uint8_t *rest, bool marked) {
+    // kHeadBytes is at `rest_at` of the area. False: the ring is full, or the packet too long, or
+    // the consumer's position is impossible.
+    bool put(const std::uint8_t *head, std::size_t bytes, std::uint32_t rest_at, bool marked) {
         if (bytes > ring_.payload_bytes || !has_room()) return false;
-        const std::uint32_t position = next_++;
-        std::uint8_t *const cell = ring_.cell(position);
+        std::uint8_t *const cell = ring_.cell(next_++);
         __builtin_prefetch(ring_.cell(next_), 1);  // the consumer's core has it
         const CellHead line{static_cast<std::uint32_t>(bytes), marked, rest_at};
         std::memcpy(cell, &line, sizeof line);
-        if (bytes <= kHeadBytes) {
-            std::memcpy(cell + kPayloadOffset, head, bytes);
-            return true;
-        }
-        std::memcpy(cell + kPayloadOffset, head, kHeadBytes);
-        if (rest_at == kInOwnFrame) std::memcpy(ring_.own_rest(position), rest, bytes - kHeadBytes);
+        std::memcpy(cell + kPayloadOffset, head, std::min(bytes, kHeadBytes));
+        return true;
+    }
+    // The same, with the rest copied into the cell's own frame.
+    bool put_copy(const std::uint8_t *head, std::size_t bytes, const std::uint8_t *rest,
+                  bool marked) {
+        const std::uint32_t position = next_;
+        if (!put(head, bytes, kInOwnFrame, marked)) return false;
+        if (bytes > kHeadBytes) std::memcpy(ring_.own_rest(position), rest, bytes - kHeadBytes);
         return true;
     }
     // The number of the cell that put() fills next.

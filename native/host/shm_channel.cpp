@@ -77,8 +77,7 @@ void ShmChannel::send(const PacketView *packets, std::size_t count) {
         const auto at = static_cast<std::size_t>(values - frames);
         // A packet from elsewhere is refused: `at` is then beyond the frames.
         if (at > shape_.frames_bytes() ||
-            !to_switch_.put(packet.data, packet.bytes, static_cast<std::uint32_t>(at), nullptr,
-                            false)) {
+            !to_switch_.put(packet.data, packet.bytes, static_cast<std::uint32_t>(at), false)) {
             ++counters_.send_drops;
         }
     }

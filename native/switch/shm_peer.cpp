@@ -151,19 +151,18 @@ bool ShmPeer::send(const Datagram &datagram) {
     uint32_t &block = blocks_[to_worker_.cell_index(to_worker_.next())];
     if (block != ShmResults::kNoBlock) reclaim();  // what the cell had before
     if (bytes <= shm::kHeadBytes && datagram.tail_bytes == 0)
-        return to_worker_.put(datagram.payload, bytes, shm::kInOwnFrame, nullptr, marked);
+        return to_worker_.put_copy(datagram.payload, bytes, nullptr, marked);
     // A program may share a tail that begins elsewhere than behind the header; ina's own does not.
     if (datagram.tail_bytes != 0 && datagram.payload_bytes != shm::kHeadBytes)
         return send_gathered(datagram, marked);
     const uint8_t *const rest =
         datagram.tail_bytes != 0 ? datagram.tail : datagram.payload + shm::kHeadBytes;
     const ShmResults::Place place = results_->put(rest, bytes - shm::kHeadBytes);
-    const bool in_area = place.block != ShmResults::kNoBlock;
-    if (!to_worker_.put(datagram.payload, bytes, in_area ? place.at : shm::kInOwnFrame, rest,
-                        marked))
-        return false;
+    if (place.block == ShmResults::kNoBlock)
+        return to_worker_.put_copy(datagram.payload, bytes, rest, marked);
+    if (!to_worker_.put(datagram.payload, bytes, place.at, marked)) return false;
     block = place.block;
-    if (in_area) results_->hold(block);
+    results_->hold(block);
     return true;
 }
 
@@ -171,7 +170,7 @@ bool ShmPeer::send_gathered(const Datagram &datagram, bool marked) {
     std::vector<uint8_t> whole(datagram.payload, datagram.payload + datagram.payload_bytes);
     whole.insert(whole.end(), datagram.tail, datagram.tail + datagram.tail_bytes);
     const uint8_t *const rest = whole.data() + std::min(whole.size(), shm::kHeadBytes);
-    return to_worker_.put(whole.data(), whole.size(), shm::kInOwnFrame, rest, marked);
+    return to_worker_.put_copy(whole.data(), whole.size(), rest, marked);
 }
 
 void ShmPeer::reclaim() { let_go_until(to_worker_.released()); }
