@@ -35,7 +35,7 @@ class SessionStats:
     last_seq: int  # sequence number of the last result
     in_flight: int
     window: int  # W, in packets
-    in_flight_limit: int  # W, or fewer where the receive buffer is small
+    in_flight_limit: int  # now: W, or fewer where the receive buffer or a queue is small
     srtt_ns: int  # smoothed time from a packet to its result; waits for late workers count
     rto_ns: int  # the retransmission timeout now
     receive_buffer_bytes: int  # as granted by the kernel; shared memory: the ring's

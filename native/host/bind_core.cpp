@@ -9,7 +9,9 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
+#include "host/adaptive_window.hpp"
 #include "host/bind.hpp"
 #include "host/worker_core.hpp"
 
@@ -167,11 +169,14 @@ void bind_core(nb::module_ &m) {
     nb::class_<WorkerCore>(m, "WorkerCore")
         .def(
             "__init__",
-            [](WorkerCore *self, const WorkerConfig &config, std::uint32_t max_in_flight) {
-                new (self) WorkerCore(config, std::make_unique<FixedWindow>(
-                                                  max_in_flight == 0 ? UINT32_MAX : max_in_flight));
+            [](WorkerCore *self, const WorkerConfig &config, std::uint32_t max_in_flight,
+               bool adaptive) {
+                const std::uint32_t limit = max_in_flight == 0 ? config.slots / 2 : max_in_flight;
+                std::unique_ptr<CongestionWindow> window = std::make_unique<FixedWindow>(limit);
+                if (adaptive) window = std::make_unique<AdaptiveWindow>(limit);
+                new (self) WorkerCore(config, std::move(window));
             },
-            nb::arg("config"), nb::arg("max_in_flight") = 0)
+            nb::arg("config"), nb::arg("max_in_flight") = 0, nb::arg("adaptive") = false)
         .def(
             "submit",
             [](WorkerCore &self, std::uint64_t id, std::uintptr_t in, std::uintptr_t out,
@@ -204,7 +209,8 @@ void bind_core(nb::module_ &m) {
         .def_prop_ro("srtt_ns", &WorkerCore::srtt_ns)
         .def_prop_ro("rto_ns", &WorkerCore::rto_ns)
         .def_prop_ro("window", &WorkerCore::window)
-        .def_prop_ro("in_flight", &WorkerCore::in_flight);
+        .def_prop_ro("in_flight", &WorkerCore::in_flight)
+        .def_prop_ro("in_flight_limit", &WorkerCore::in_flight_limit);
 }
 
 }  // namespace ina::host

@@ -11,6 +11,8 @@ class CongestionWindow {
     virtual ~CongestionWindow() = default;
     // A result arrived; rtt_ns is 0 when its packet was sent more than once.
     virtual void on_result(std::int64_t now_ns, std::int64_t rtt_ns, bool ecn_marked) = 0;
+    // The results of packets sent later came before this one's: it, or its result, was lost.
+    virtual void on_loss(std::int64_t now_ns) = 0;
     virtual void on_timeout(std::int64_t now_ns) = 0;
     // At least 1. A value beyond the job's window W has no effect.
     virtual std::uint32_t packets() const = 0;
@@ -20,6 +22,7 @@ class FixedWindow final : public CongestionWindow {
   public:
     explicit FixedWindow(std::uint32_t packets) : packets_(packets) {}
     void on_result(std::int64_t, std::int64_t, bool) override {}
+    void on_loss(std::int64_t) override {}
     void on_timeout(std::int64_t) override {}
     std::uint32_t packets() const override { return packets_; }
 

@@ -13,6 +13,8 @@
 #include <system_error>
 #include <utility>
 
+#include "host/adaptive_window.hpp"
+
 namespace ina::host {
 namespace {
 
@@ -26,7 +28,8 @@ std::int64_t now_ns() {
 
 std::uint32_t in_flight_limit(const Channel &channel, const WorkerConfig &config,
                               std::uint32_t wanted) {
-    const std::uint32_t room = channel.room_packets(config.values_per_packet);
+    const std::uint32_t room =
+        std::min(channel.room_packets(config.values_per_packet), std::max(config.slots / 2, 1u));
     return wanted == 0 ? room : std::min(room, wanted);
 }
 
@@ -57,9 +60,8 @@ Transport::Transport(std::unique_ptr<Channel> channel, const WorkerConfig &confi
                      std::uint32_t max_in_flight)
     : channel_(std::move(channel)),
       core_(config,
-            std::make_unique<FixedWindow>(in_flight_limit(*channel_, config, max_in_flight)),
+            std::make_unique<AdaptiveWindow>(in_flight_limit(*channel_, config, max_in_flight)),
             channel_->packet_memory()),
-      in_flight_limit_(std::min(core_.window(), in_flight_limit(*channel_, config, max_in_flight))),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), owner_pid_(::getpid()),
       board_(std::make_shared<CompletionBoard>()), batch_(channel_->burst_packets()) {
     if (wake_fd_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
@@ -285,7 +287,7 @@ void Transport::publish_stats() {
     stats_.srtt_ns = core_.srtt_ns();
     stats_.rto_ns = core_.rto_ns();
     stats_.window = core_.window();
-    stats_.in_flight_limit = in_flight_limit_;
+    stats_.in_flight_limit = core_.in_flight_limit();
     stats_.in_flight = core_.in_flight();
     stats_.receive_buffer_bytes = channel_->receive_buffer_bytes();
     stats_.refused_since_result = channel_->counters().refused - refused_at_result_;

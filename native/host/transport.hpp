@@ -57,7 +57,7 @@ struct TransportStats {
     std::int64_t srtt_ns = 0;
     std::int64_t rto_ns = 0;
     std::uint32_t window = 0;           // W, packets
-    std::uint32_t in_flight_limit = 0;  // W or what the channel holds
+    std::uint32_t in_flight_limit = 0;  // now: W, what the channel holds, or what the path holds
     std::uint32_t in_flight = 0;
     int receive_buffer_bytes = 0;
     // Times that it was plain that no switch is there, since the last accepted result.
@@ -130,7 +130,6 @@ class Transport {
 
     const std::unique_ptr<Channel> channel_;  // session thread only, but for close()
     WorkerCore core_;                         // session thread only
-    std::uint32_t in_flight_limit_;
     int wake_fd_;
     const int owner_pid_;
     std::shared_ptr<CompletionBoard> board_;

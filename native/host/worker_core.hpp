@@ -24,6 +24,7 @@
 // Not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -90,6 +91,8 @@ class WorkerCore {
     std::int64_t rto_ns() const { return rtt_.timeout_ns(0); }
     std::uint32_t window() const { return window_; }
     std::uint32_t in_flight() const { return in_flight_; }
+    // Of the congestion window, and W.
+    std::uint32_t in_flight_limit() const { return std::min(window_, congestion_->packets()); }
     std::uint64_t tensors_pending() const { return tensors_.size(); }
 
   private:

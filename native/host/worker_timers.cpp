@@ -78,6 +78,7 @@ std::size_t WorkerCore::resend_overtaken(std::int64_t now_ns, PacketView *batch,
         ++counters_.overtaken;
         batch[count++] = resend(lane, now_ns);
     }
+    if (count > 0) congestion_->on_loss(now_ns);
     overtaken_moved_ = count == capacity;
     return count;
 }
