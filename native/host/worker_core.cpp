@@ -55,13 +55,16 @@ WorkerCore::WorkerCore(const WorkerConfig &config, std::unique_ptr<CongestionWin
       congestion_(std::move(congestion)), rtt_(config.rto), lanes_(window_) {
     check(config);
     if (memory_.base == nullptr) {
-        memory_.stride_bytes = round_up(values_bytes_, kCacheLineBytes) + kCacheLineBytes;
+        // One packet right behind the other, for lanes that follow each other are sent together: of
+        // a whole train the kernel then copies one piece.
+        memory_.stride_bytes = wire::kHeaderBytes + values_bytes_;
         memory_.frames = window_;
-        own_memory_.resize(memory_.stride_bytes * window_ + kCacheLineBytes);
+        own_memory_.resize(memory_.stride_bytes * window_ + 2 * kCacheLineBytes);
         const auto base = reinterpret_cast<std::uintptr_t>(own_memory_.data());
         memory_.base = own_memory_.data() + (round_up(base, kCacheLineBytes) - base);
     }
-    if (memory_.frames <= frame_mask_ || memory_.stride_bytes < kCacheLineBytes + values_bytes_) {
+    if (memory_.frames <= frame_mask_ ||
+        memory_.stride_bytes < wire::kHeaderBytes + values_bytes_) {
         throw std::invalid_argument("no memory for packets of that size and number");
     }
     if (config.keep_results) kept_memory_.resize(values_bytes_ * window_);
@@ -134,7 +137,7 @@ void WorkerCore::make_ready(Lane &lane, std::int64_t now_ns) {
 }
 
 std::uint8_t *WorkerCore::packet(const Lane &lane) {
-    // The values, not the header, begin on a cache line: they are what vector code writes.
+    // In memory that has room for it the values, not the header, begin on a cache line.
     return memory_.base + memory_.stride_bytes * (lane.seq & frame_mask_) +
            (kCacheLineBytes - wire::kHeaderBytes);
 }
