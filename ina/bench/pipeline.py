@@ -25,6 +25,7 @@ from ina.switch.pipeline import Exact, Pipeline
 
 JOB, EPOCH, GROUP, FIRST_SLOT = 1, 1, 1, 0
 FRAME_HEADER_BYTES = 14 + 20 + 8  # Ethernet, IPv4, UDP
+_LINE_BYTES = 64
 CHUNKS = 128
 """Chunks in flight: the job's slots, and results of one batch."""
 
@@ -57,7 +58,7 @@ class Batch:
         self.count = CHUNKS * workers
         bound = (2**31 - 1) // workers
         self.gradients = rng.integers(-bound, bound, (CHUNKS, workers, values), dtype=np.int32)
-        self.frames: Bytes = np.zeros((CHUNKS, workers, self.frame_bytes), np.uint8)
+        self.frames = _frames(workers, self.frame_bytes)
         for worker in range(workers):
             self.frames[:, worker, : -4 * values] = np.frombuffer(self._head(worker), np.uint8)
         slots = np.arange(CHUNKS, dtype=">u2")
@@ -67,7 +68,8 @@ class Batch:
         self.packets = (abi.PacketIn * self.count)()
         base = self.frames.ctypes.data
         for number, packet in enumerate(self.packets):
-            packet.data, packet.length = base + number * self.frame_bytes, self.frame_bytes
+            packet.data = base + number * self.frames.strides[1]
+            packet.length = self.frame_bytes
             packet.port, packet.now_ns = number % workers + 1, 0
 
     def _field(self, name: str, size: int) -> Bytes:
@@ -97,6 +99,15 @@ class Batch:
         """Sequence numbers of the next round."""
         seqs = (number * CHUNKS + np.arange(CHUNKS)).astype(">u4")
         self._field("seq", 4)[:] = seqs[:, None].view(np.uint8).reshape(CHUNKS, 1, 4)
+
+
+def _frames(workers: int, frame_bytes: int) -> Bytes:
+    """Memory for CHUNKS times ``workers`` frames, as the ports lay them: values on a cache line."""
+    stride = -(-frame_bytes // _LINE_BYTES) * _LINE_BYTES
+    memory = np.zeros(CHUNKS * workers * stride + _LINE_BYTES, np.uint8)
+    first = -(memory.ctypes.data + FRAME_HEADER_BYTES + HEADER_BYTES) % _LINE_BYTES
+    frames = memory[first : first + CHUNKS * workers * stride].reshape(CHUNKS, workers, stride)
+    return frames[:, :, :frame_bytes]
 
 
 def _addr(worker: int) -> int:
