@@ -33,7 +33,9 @@ READMIT_EVERY = 2000  # packets
 ORDINARY_PORT = 77
 
 
-@pytest.mark.parametrize(("values", "packets", "seed"), [(64, 100_000, 1), (256, 10_000, 2)])
+@pytest.mark.parametrize(
+    ("values", "packets", "seed"), [(64, 100_000, 1), (256, 10_000, 2), (360, 10_000, 3)]
+)
 def test_random_packets(values: int, packets: int, seed: int) -> None:
     rng = random.Random(seed)
     jobs = make_jobs(rng, SIZES, SLOTS)

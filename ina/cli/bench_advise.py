@@ -14,7 +14,7 @@ from ina.cli import torchrun
 from ina.cli.bench_output import JsonOption, Outputs, SaveOption, number, steps
 from ina.cli.bench_places import LOOPBACK, Loopback
 from ina.errors import InvalidInputError
-from ina.protocol.spec import MAX_WORKERS
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, MAX_WORKERS
 
 _BUCKET_BYTES = 25 << 20  # DDP's default
 _COST_SIZES = (64 << 10, 16 << 20)
@@ -111,7 +111,7 @@ def _measure_costs() -> Report:
     """A short all-reduce of a small and of a large tensor on loopback."""
     torchrun.require(["torch"], "torch")
     rows: list[allreduce.Row] = []
-    case = allreduce.Case("float32", 4, "sum", 256, 5, 2.0, "udp")
+    case = allreduce.Case("float32", 4, "sum", DEFAULT_VALUES_PER_PACKET, 5, 2.0, "udp")
     allreduce.measure(Loopback(_COST_WORKERS), _COST_SIZES, case, rows.extend)
     return Report(
         bench="allreduce",
@@ -127,7 +127,7 @@ def _measure_model(model: str, compute_ms: float | None) -> ddp.Row:
     return ddp.measure(
         Loopback(_COST_WORKERS),
         model,
-        values=256,
+        values=DEFAULT_VALUES_PER_PACKET,
         repeats=3,
         seconds=5.0,
         compute_ms=compute_ms or 0.0,

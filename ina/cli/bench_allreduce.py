@@ -25,7 +25,8 @@ from ina.cli.bench_output import (
 from ina.cli.bench_places import LINK_HELP, LOOPBACK, check_link, place
 from ina.errors import InvalidInputError
 from ina.host.arrays import VALUE_TYPES
-from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
+from ina.p4.builds import require_build
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET
 
 _DTYPE_BYTES = {str(dtype): dtype.itemsize for dtype in VALUE_TYPES}
 _OPS = ("sum", "avg")
@@ -45,7 +46,9 @@ def allreduce(
     transport: Annotated[
         str, typer.Option(help="Of ina: auto, udp, or shm (shared memory of one host).")
     ] = "auto",
-    values: Annotated[int, typer.Option(help="Values a packet: a build of the P4 program.")] = 256,
+    values: Annotated[
+        int, typer.Option(help="Values a packet: a build of the P4 program.")
+    ] = DEFAULT_VALUES_PER_PACKET,
     repeats: Annotated[int, typer.Option(help="Samples of each, at most.")] = 15,
     seconds: Annotated[float, typer.Option(help="Upper bound of a size, in seconds.")] = 10.0,
     memory: Annotated[
@@ -122,9 +125,7 @@ def _case(
         raise InvalidInputError(f"--dtype {dtype}: the network sums {', '.join(_DTYPE_BYTES)}")
     if op not in _OPS:
         raise InvalidInputError(f"--op {op}: the network does {' and '.join(_OPS)}")
-    if values not in VALUES_PER_PACKET_BUILDS:
-        builds = " and ".join(map(str, VALUES_PER_PACKET_BUILDS))
-        raise InvalidInputError(f"--values {values}: there are builds for {builds}")
+    require_build("--values", values)
     if transport not in _TRANSPORTS:
         raise InvalidInputError(f"--transport {transport}: want {', '.join(_TRANSPORTS)}")
     if repeats < 3 or seconds <= 0:

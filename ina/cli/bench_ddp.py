@@ -23,7 +23,8 @@ from ina.cli.bench_output import (
 )
 from ina.cli.bench_places import LINK_HELP, LOOPBACK, check_link, place
 from ina.errors import InvalidInputError
-from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
+from ina.p4.builds import require_build
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET
 
 COLUMNS = (
     *("model", "n", "backend", "gradients MB", "buckets", "step ms", "±", "compute ms"),
@@ -37,7 +38,9 @@ def ddp(
     ] = "digits",
     workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "4",
     link: Annotated[str, typer.Option(help=LINK_HELP)] = LOOPBACK,
-    values: Annotated[int, typer.Option(help="Values a packet: a build of the P4 program.")] = 256,
+    values: Annotated[
+        int, typer.Option(help="Values a packet: a build of the P4 program.")
+    ] = DEFAULT_VALUES_PER_PACKET,
     repeats: Annotated[int, typer.Option(help="Steps of each, at most.")] = 10,
     seconds: Annotated[float, typer.Option(help="Upper bound of a model, in seconds.")] = 60.0,
     compute_ms: Annotated[
@@ -60,9 +63,7 @@ def ddp(
     for name in names:
         if name not in bench.MODELS:
             raise InvalidInputError(f"--model {name}: want one of {', '.join(bench.MODELS)}")
-    if values not in VALUES_PER_PACKET_BUILDS:
-        builds = " and ".join(map(str, VALUES_PER_PACKET_BUILDS))
-        raise InvalidInputError(f"--values {values}: there are builds for {builds}")
+    require_build("--values", values)
     if repeats < 3 or seconds <= 0:
         raise InvalidInputError(f"--repeats {repeats} --seconds {seconds:g}: want >= 3 and > 0")
     outputs = Outputs(json, save, baseline, tolerance, plot)

@@ -18,7 +18,9 @@ from ina.cli.bench_output import (
     number,
     steps,
 )
-from ina.protocol.spec import MAX_WORKERS
+from ina.protocol.spec import MAX_WORKERS, VALUES_PER_PACKET_BUILDS
+
+_ALL_BUILDS = ",".join(map(str, VALUES_PER_PACKET_BUILDS))
 
 COLUMNS = (
     *("values", "n", "M packets/s", "spread", "ns/packet", "GB/s in", "limit GB/s", "% of limit"),
@@ -27,7 +29,9 @@ COLUMNS = (
 
 
 def pipeline(
-    values: Annotated[str, typer.Option(help="Builds to measure, by values a packet.")] = "64,256",
+    values: Annotated[
+        str, typer.Option(help="Builds to measure, by values a packet.")
+    ] = _ALL_BUILDS,
     workers: Annotated[int, typer.Option(help="Workers of the job, 1 to 32.")] = 8,
     repeats: Annotated[int, typer.Option(min=1, help="Repeats; the median counts.")] = 9,
     save: SaveOption = None,

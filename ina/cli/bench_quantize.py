@@ -19,7 +19,7 @@ from ina.cli.bench_output import (
     steps,
 )
 from ina.host.arrays import VALUE_TYPES
-from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET
 
 _ALL = ",".join(map(str, VALUE_TYPES))
 COLUMNS = (
@@ -30,9 +30,9 @@ COLUMNS = (
 
 def quantize(
     dtype: Annotated[str, typer.Option(help="Which, comma separated.")] = _ALL,
-    values: Annotated[int, typer.Option(help="Values of a block, that is, of a packet.")] = max(
-        VALUES_PER_PACKET_BUILDS
-    ),
+    values: Annotated[
+        int, typer.Option(help="Values of a block, that is, of a packet.")
+    ] = DEFAULT_VALUES_PER_PACKET,
     repeats: Annotated[int, typer.Option(min=1, help="Samples; the median counts.")] = 9,
     save: SaveOption = None,
     baseline: BaselineOption = None,

@@ -29,6 +29,7 @@ from ina.controller.config import DEFAULT_LISTEN, Config, TlsConfig, load_config
 from ina.controller.secure import check_files
 from ina.controller.southbound.connect import check_program
 from ina.errors import InvalidInputError, UnavailableError
+from ina.p4.builds import listed
 
 app = typer.Typer(help="Run and inspect the controller.", no_args_is_help=True)
 
@@ -47,7 +48,9 @@ def run(
     switch: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="P4Runtime server of the switch.")
     ] = None,
-    values: Annotated[int | None, typer.Option(help="Values a packet: 64 or 256.")] = None,
+    values: Annotated[
+        int | None, typer.Option(help=f"Values a packet: {listed('or')}; 0: by the path's MTU.")
+    ] = None,
     metrics: Annotated[
         str | None,
         typer.Option(metavar="HOST:PORT", help="Prometheus endpoint; port 0 takes a free one."),

@@ -16,13 +16,16 @@ from ina.cli.demo_progress import Progress
 from ina.cli.demo_run import Training, train
 from ina.cli.output import emit
 from ina.errors import InvalidInputError, MissingToolError
-from ina.protocol.spec import MAX_WORKERS, VALUES_PER_PACKET_BUILDS
+from ina.p4.builds import listed, require_build
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, MAX_WORKERS
 
 
 def demo(
     workers: Annotated[int, typer.Option(help="Processes that train together, 1 to 32.")] = 4,
     epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 15,
-    values: Annotated[int, typer.Option(help="Values a packet: 64 or 256.")] = 256,
+    values: Annotated[
+        int, typer.Option(help=f"Values a packet: {listed('or')}.")
+    ] = DEFAULT_VALUES_PER_PACKET,
     loss_rate: Annotated[
         float, typer.Option(help="Share of packets dropped at the switch's ports, each way.")
     ] = 0.0,
@@ -74,8 +77,7 @@ def _check(workers: int, epochs: int, values: int, loss_rate: float) -> None:
         raise InvalidInputError(f"--workers {workers}: one switch sums 1 to {MAX_WORKERS} workers")
     if epochs < 1:
         raise InvalidInputError(f"--epochs {epochs}: want at least 1")
-    if values not in VALUES_PER_PACKET_BUILDS:
-        raise InvalidInputError(f"--values {values}: there are builds for 64 and 256")
+    require_build("--values", values)
     if not 0.0 <= loss_rate < 1.0:
         raise InvalidInputError(f"--loss-rate {loss_rate:g}: want 0 <= rate < 1")
 

@@ -11,16 +11,18 @@ from rich.console import Group
 from ina.cli.output import emit, table
 from ina.cli.p4_tofino import Target, compile_for_tofino
 from ina.errors import InvalidInputError
+from ina.p4.builds import listed
 from ina.p4.compile import compile_all, compile_pool, compile_program
 from ina.p4.errors import P4InfoError
 from ina.p4.info import ProgramInfo, read_p4info
 from ina.p4.programs import COMPILED_DIR, build_defines, compiled
-from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUES_PER_PACKET_BUILDS
 from ina.switch.graph import draw_program
 from ina.switch.ir import load_program
 
 app = typer.Typer(help="Compile, describe and draw the P4 programs.", no_args_is_help=True)
 
+Build = Annotated[int, typer.Option(help=f"Which of ina's builds: {listed('or')}.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
@@ -35,7 +37,7 @@ def compile_(
         Path | None, typer.Argument(help="A P4 program (default: the pool program of ina).")
     ] = None,
     values: Annotated[
-        int | None, typer.Option(help="Values a packet: 64 or 256 (default: both).")
+        int | None, typer.Option(help=f"Values a packet: {listed('or')} (default: all of them).")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Directory for the results (default: here).")
@@ -50,7 +52,7 @@ def compile_(
 ) -> None:
     """Compile with p4c: to BMv2 JSON and P4Info, or for a Tofino.
 
-    With no argument: renews both checked-in builds of the pool program and their manifest.
+    With no argument: renews all checked-in builds of the pool program and their manifest.
     p4c-bm2-ss is looked for on PATH or as INA_P4C; for a Tofino p4c-barefoot and bfas, or
     INA_P4C_TOFINO and INA_BFAS.
     """
@@ -80,7 +82,7 @@ def info(
     file: Annotated[
         Path | None, typer.Argument(help="A P4Info file, text form (default: the one of ina).")
     ] = None,
-    values: Annotated[int, typer.Option(help="Which of ina's builds: 64 or 256.")] = 256,
+    values: Build = DEFAULT_VALUES_PER_PACKET,
     json: Json = False,
 ) -> None:
     """List a program's tables, actions, counters and registers."""
@@ -96,7 +98,7 @@ def graph(
     program: Annotated[
         Path | None, typer.Option(help="A program's BMv2 JSON (default: the one of ina).")
     ] = None,
-    values: Annotated[int, typer.Option(help="Which of ina's builds: 64 or 256.")] = 256,
+    values: Build = DEFAULT_VALUES_PER_PACKET,
     json: Json = False,
 ) -> None:
     """Draw the pipeline as SVG: parser, controls, tables, registers and who touches them."""

@@ -14,6 +14,8 @@ from ina.cli.output import emit
 from ina.cli.rpc_client import ControllerOption, JsonOption
 from ina.controller.config import DEFAULT_LISTEN
 from ina.errors import InvalidInputError
+from ina.p4.builds import listed
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET
 from ina.rpc.tls import TlsFiles
 from ina.switch.p4runtime.config import config_from_files
 from ina.switch.ports import AfPacketPort, PcapPort, Port, ShmPort, UdpPort, parse_port
@@ -132,8 +134,9 @@ def shell(
     ] = "127.0.0.1:9559",
     device_id: Annotated[int, typer.Option(help="P4Runtime device id.")] = 1,
     values: Annotated[
-        int, typer.Option(help="Which of ina's builds a switch without a program gets: 64 or 256.")
-    ] = 256,
+        int,
+        typer.Option(help=f"Which build a switch without a program gets: {listed('or')}."),
+    ] = DEFAULT_VALUES_PER_PACKET,
     take_over: Annotated[
         bool, typer.Option("--take-over", help="Be primary even where a controller is.")
     ] = False,

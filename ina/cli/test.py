@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ina.cli.output import console, emit, table
 from ina.errors import InvalidInputError
+from ina.p4.builds import listed, require_build
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 from ina.testing.case import Case, Verdict, run_case
 from ina.testing.case_file import load_case, save_finding
@@ -36,7 +37,7 @@ PORT_MAP = typer.Option(
     envvar="INA_PORT_MAP",
     help="For HOST:PORT: which interface of this machine is cabled to which port, as PTF has it.",
 )
-VALUES = typer.Option(help="int32 values a packet (64 or 256); 0: every build.")
+VALUES = typer.Option(help=f"int32 values a packet ({listed('or')}); 0: every build.")
 
 
 @app.callback()
@@ -157,9 +158,7 @@ def builds(values: int) -> Sequence[int]:
     """The builds that ``--values`` means. Raises InvalidInputError."""
     if values == 0:
         return VALUES_PER_PACKET_BUILDS
-    if values not in VALUES_PER_PACKET_BUILDS:
-        known = ", ".join(map(str, VALUES_PER_PACKET_BUILDS))
-        raise InvalidInputError(f"--values {values}: there are builds with {known} values a packet")
+    require_build("--values", values)
     return (values,)
 
 

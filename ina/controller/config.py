@@ -26,7 +26,8 @@ from ina.controller.tofino_config import (
     program_problem,
 )
 from ina.p4 import names
-from ina.protocol.spec import UDP_PORT, VALUES_PER_PACKET_BUILDS
+from ina.p4.builds import listed
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, UDP_PORT, VALUES_PER_PACKET_BUILDS
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -65,8 +66,8 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The server's number of the device; of a BFRuntime server 0 unless given."""
     election_id: Annotated[int, Meta(ge=1)] = 1
     """P4Runtime: the controller with the highest one is primary. BFRuntime: its client id."""
-    values: int = 256
-    """Values a packet of the P4 build to set: 64 or 256; of a Tofino 64, of a Tofino 2 128.
+    values: int = DEFAULT_VALUES_PER_PACKET
+    """Values a packet of the P4 build to set: 64, 256 or 360; of a Tofino 64.
 
     0: the largest whose packets pass the path to ``data_host`` whole.
     """
@@ -249,8 +250,7 @@ def _problems(config: Config) -> list[tuple[str, str]]:
     ]
     builds = builds_of(config.switch.target)
     if config.switch.values not in (0, *builds):
-        known = " or ".join(map(str, builds))
-        found.append(("switch.values", f"{config.switch.values} is not {known}"))
+        found.append(("switch.values", f"{config.switch.values} is not {listed('or', builds)}"))
     if not _is_ipv4(config.switch.data_host):
         found.append(("switch.data_host", f"{config.switch.data_host!r} is not an IPv4 address"))
     for key, tls in (("tls", config.tls), ("switch_tls", config.switch_tls)):

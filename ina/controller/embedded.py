@@ -12,6 +12,7 @@ from ina.controller.app import ControllerApp
 from ina.controller.config import DEFAULT_JOB_SLOTS, make_config
 from ina.controller.errors import SwitchError
 from ina.controller.southbound.p4runtime import CONNECT_TIMEOUT_S, PIPELINE_TIMEOUT_S
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.tls import from_environment, server_credentials
 from ina.switch.ports import Port, ShmPort, UdpPort
@@ -34,7 +35,7 @@ class Embedded:
 
     def __init__(
         self,
-        values: int = 256,
+        values: int = DEFAULT_VALUES_PER_PACKET,
         slots: int = DEFAULT_JOB_SLOTS,
         host: str = "127.0.0.1",
         loss_rate: float = 0.0,
@@ -45,7 +46,7 @@ class Embedded:
         """What to run.
 
         Args:
-            values: int32 values a packet, 64 or 256.
+            values: int32 values a packet, of a build (``VALUES_PER_PACKET_BUILDS``).
             slots: slots of each job, both versions; even.
             host: IPv4 address of this machine that the workers can reach.
             loss_rate: probability in 0..1 that a packet is dropped at the switch's ports, in each

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ina.doctor.evidence import Evidence
-from ina.doctor.probe import IP_UDP_BYTES, Echo
-from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VALUES_PER_PACKET_BUILDS
+from ina.doctor.probe import Echo
+from ina.p4.builds import packet_bytes
+from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 
 ETHERNET_MTU_BYTES = 1500
 
@@ -142,8 +143,7 @@ def _smaller_build(echo: Echo, mtu_bytes: int) -> str:
     fitting = [
         values
         for values in VALUES_PER_PACKET_BUILDS
-        if values < echo.value_count
-        and IP_UDP_BYTES + HEADER_BYTES + VALUE_BYTES * values <= (mtu_bytes or ETHERNET_MTU_BYTES)
+        if values < echo.value_count and packet_bytes(values) <= (mtu_bytes or ETHERNET_MTU_BYTES)
     ]
     raise_it = f"raise the MTU to {echo.packet_bytes} or more on every link between"
     if not fitting:

@@ -18,7 +18,7 @@ NETWORK_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,23}")
 MAC = re.compile(r"([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}")
 
 DEFAULT_QUEUE_KIB = 512
-"""Of a link with a bandwidth. A worker's window of 256 packets of 1 KiB fits in."""
+"""Of a link with a bandwidth. A worker's window of 256 packets of 1.5 KiB fits in."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Which of the compiled builds a path bears."""
+"""The compiled builds: which there are, and which of them a path bears."""
 
 from __future__ import annotations
 
@@ -8,6 +8,18 @@ from ina.errors import InvalidInputError
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VALUES_PER_PACKET_BUILDS
 
 IP_UDP_HEADER_BYTES = 20 + 8
+
+
+def listed(word: str, builds: Sequence[int] = VALUES_PER_PACKET_BUILDS) -> str:
+    """``64, 256 or 360``: for messages. ``word`` comes before the last."""
+    *others, last = map(str, builds)
+    return f"{', '.join(others)} {word} {last}" if others else last
+
+
+def require_build(option: str, values: int) -> None:
+    """Raises :class:`~ina.errors.InvalidInputError`: no build has so many values a packet."""
+    if values not in VALUES_PER_PACKET_BUILDS:
+        raise InvalidInputError(f"{option} {values}: there are builds for {listed('and')}")
 
 
 def packet_bytes(values: int) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ina.p4.builds import listed
 from ina.p4.errors import UnknownBuildError
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 
@@ -75,8 +76,9 @@ def compiled(values: int) -> CompiledProgram:
         UnknownBuildError: there is no such build.
     """
     if values not in VALUES_PER_PACKET_BUILDS:
-        known = ", ".join(str(build) for build in VALUES_PER_PACKET_BUILDS)
-        raise UnknownBuildError(f"no compiled program with {values} values a packet: have {known}")
+        raise UnknownBuildError(
+            f"no compiled program with {values} values a packet: have {listed('and')}"
+        )
     name = build_name(values)
     manifest = json.loads(MANIFEST.read_text())
     return CompiledProgram(

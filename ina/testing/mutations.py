@@ -8,6 +8,7 @@ from typing import Any
 
 from ina.protocol import serial
 from ina.protocol.codec import Header
+from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 from ina.testing.frames import IPV4, PAYLOAD_OFFSET, PortFrame, ipv4_checksum
 
 Mutation = Callable[[random.Random, int, bytes], PortFrame]
@@ -27,7 +28,7 @@ def mutate_header(rng: random.Random, header: Header, values: int) -> dict[str, 
         {"slot": rng.getrandbits(16)},
         {"version": rng.choice((0, 2, 15))},
         {"kind": rng.choice((0, 2, 3, 4, 5, 6, 15))},
-        {"value_count": rng.choice((1, values - 1, values + 1, 64, 256, 4095))},
+        {"value_count": rng.choice((1, values - 1, values + 1, *VALUES_PER_PACKET_BUILDS, 4095))},
         {"value_count": values - header.value_count},  # the other of the two lengths
         {"level": rng.getrandbits(4), "next_block": rng.getrandbits(16)},
         {"contributors": rng.getrandbits(32)},

@@ -164,7 +164,7 @@ def main() -> None:
     parser.add_argument("--op", choices=("sum", "avg"), default="sum")
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=10.0, help="upper bound a size")
-    parser.add_argument("--values", type=int, default=256, help="values a packet")
+    parser.add_argument("--values", type=int, required=True, help="values a packet")
     parser.add_argument("--limit", action="store_true", help="measure what UDP reaches here")
     parser.add_argument("--memory", action="store_true", help="peak memory above the tensor")
     parser.add_argument("--spoil", type=int, default=0, help="make so many sums wrong")

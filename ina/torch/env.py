@@ -20,7 +20,8 @@ INA_HOST               IPv4 address that this worker sends from, and that rank 0
 INA_TRANSPORT          how this worker reaches the switch: ``auto`` (default), shared memory where
                        the switch offers it and is on this host, as the embedded one does, else
                        UDP; ``udp``; ``shm``. See docs/host.md.
-INA_VALUES             values a packet of the embedded switch's P4 build: 64 or 256 (default).
+INA_VALUES             values a packet of the embedded switch's P4 build: 64, 256 (default) or 360
+                       (needs an MTU of 1492).
 INA_LOSS_RATE          share of packets that the embedded switch drops at its ports, in each
                        direction: 0 (default) to below 1. For tests and demonstrations.
 INA_LOSS_SEED          seed of those drops, default 0.
@@ -46,7 +47,8 @@ from pathlib import Path
 from typing import cast, get_args
 
 from ina.host.link import TransportName
-from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
+from ina.p4.builds import listed
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUES_PER_PACKET_BUILDS
 from ina.torch.errors import SettingError
 
 _log = logging.getLogger("ina.torch")
@@ -83,7 +85,7 @@ class Settings:
     on_switch_loss: str = "error"
     host: str | None = None
     transport: TransportName = "auto"
-    values: int = 256
+    values: int = DEFAULT_VALUES_PER_PACKET
     loss_rate: float = 0.0
     loss_seed: int = 0
     stats_dir: Path | None = None
@@ -104,10 +106,9 @@ class Settings:
                         f"{name} is for the embedded switch, but INA_CONTROLLER={controller} names"
                         " a running controller: unset one of them"
                     )
-        values = _integer(environ, "INA_VALUES", 256)
+        values = _integer(environ, "INA_VALUES", DEFAULT_VALUES_PER_PACKET)
         if values not in VALUES_PER_PACKET_BUILDS:
-            builds = " or ".join(map(str, VALUES_PER_PACKET_BUILDS))
-            raise SettingError(f"INA_VALUES={values}: there are builds for {builds} values")
+            raise SettingError(f"INA_VALUES={values}: there are builds for {listed('or')} values")
         loss_rate = _number(environ, "INA_LOSS_RATE", 0.0)
         if not 0.0 <= loss_rate < 1.0:
             raise SettingError(f"INA_LOSS_RATE={loss_rate:g}: want 0 <= rate < 1")

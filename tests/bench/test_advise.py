@@ -26,9 +26,9 @@ FREE = Costs(0.0, 0.0, 0.0, 0.0)
 def test_a_job_whose_links_take_the_time() -> None:
     found = advise(JOB, FREE)
     assert found.bound == "network"
-    # 25,000,000 values: 97,657 packets with 66 bytes of headers; all but the last quarter of
+    # 25,000,000 values: 69,445 packets with 66 bytes of headers; all but the last quarter of
     # two thirds of the computing hides behind backward.
-    assert found.wire_s == pytest.approx((100_000_000 + 97_657 * 66) * 8e-9)
+    assert found.wire_s == pytest.approx((100_000_000 + 69_445 * 66) * 8e-9)
     assert found.ina_exposed_s == pytest.approx(found.wire_s - 0.05)
     assert found.gloo_exposed_s == pytest.approx(1.5 * 0.8 * 1514 / 1448 - 0.05)
     assert found.gain_at_most == 1.5
@@ -92,7 +92,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert ran.code == 0, ran.err
     document = json.loads(ran.out)
     (row,) = document["rows"]
-    assert (row["bound"], row["values"]) == ("network", 256)
+    assert (row["bound"], row["values"]) == ("network", 360)
     assert document["settings"]["buckets"] == 4
     assert row["text"] == document["notes"][0]
     narrow = bench("advise", *job, f"--costs={path}", "--mtu=600", "--json")
@@ -125,7 +125,9 @@ def test_wrong_input_is_one_line(arguments: tuple[str, ...], message: str) -> No
 
 def test_the_largest_build_that_fits() -> None:
     assert packet_bytes(256) == 20 + 8 + 24 + 1024
-    assert largest_build(packet_bytes(256)) == 256
+    assert packet_bytes(360) <= 1500 < packet_bytes(368)  # the most that a multiple of 8 fits
+    assert largest_build(1500) == largest_build(packet_bytes(360)) == 360
+    assert largest_build(packet_bytes(360) - 1) == largest_build(packet_bytes(256)) == 256
     assert largest_build(packet_bytes(256) - 1) == 64
     with pytest.raises(InvalidInputError, match="MTU 300"):
         largest_build(300)
@@ -133,11 +135,15 @@ def test_the_largest_build_that_fits() -> None:
 
 def test_a_controller_that_may_choose_takes_the_largest_build() -> None:
     config = make_config({"switch": {"values": 0}}, "test")
-    assert with_build(config).switch.values == 256  # loopback has an MTU of 65536
+    assert with_build(config).switch.values == 360  # loopback has an MTU of 65536
+    assert with_build(config, 1500).switch.values == 360
+    assert with_build(config, 1400).switch.values == 256
     assert with_build(config, 1000).switch.values == 64
     assert with_build(Config(switch=SwitchConfig(values=64)), 9000).switch.values == 64
+    bmv2 = Config(switch=SwitchConfig(target="bmv2", values=0))
+    assert with_build(bmv2, 1500).switch.values == 360
     tofino = Config(switch=SwitchConfig(target="tofino2", values=0))
-    assert with_build(tofino, 1500).switch.values == 64  # 256 would fit the path, not the chip
+    assert with_build(tofino, 1500).switch.values == 64  # 360 would fit the path, not the chip
     with pytest.raises(ConfigError, match=r"switch\.values: MTU 100"):
         with_build(config, 100)
     assert path_mtu("127.0.0.1", 9) >= 1500

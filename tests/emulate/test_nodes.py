@@ -14,7 +14,7 @@ from ina.emulate.errors import TopologyError
 from ina.emulate.load import load_topology
 from ina.emulate.nodes import controller_config, controller_toml, require_switches, switch_command
 from ina.emulate.programming import FORWARD_DIR, plan_switches
-from ina.emulate.topology import Topology, with_kind
+from ina.emulate.topology import SwitchKind, Topology, with_kind
 from ina.errors import MissingToolError
 from ina.p4.compile import P4C, compile_program
 
@@ -87,6 +87,13 @@ def test_bmv2_gets_a_small_window_unless_the_file_says_otherwise(tmp_path: Path)
     chosen = load(tmp_path, text + "[controller.switch]\nmax_window = 64\nvalues = 64\n")
     config = controller_config(with_kind(chosen, "bmv2"))
     assert (config.switch.window_limit, config.switch.values) == (64, 64)
+
+
+@pytest.mark.parametrize("kind", ["soft", "bmv2"])
+def test_a_link_bears_the_largest_build(kind: SwitchKind, tmp_path: Path) -> None:
+    text = RACKS.replace("{ loss_rate = 0.5 }", "{}").replace("loss_rate = 0.1", "")
+    network = with_kind(load(tmp_path, text + "[controller.switch]\nvalues = 0\n"), kind)
+    assert controller_config(network).switch.values == 360
 
 
 @pytest.mark.parametrize(

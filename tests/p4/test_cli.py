@@ -41,7 +41,10 @@ def test_compile_writes_both_files(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["info", "--values", "3"], "no compiled program with 3 values a packet: have 64, 256"),
+        (
+            ["info", "--values", "3"],
+            "no compiled program with 3 values a packet: have 64, 256 and 360",
+        ),
         (["info", "/nowhere.txtpb"], "/nowhere.txtpb: no such file"),
         (["info", __file__], "not a P4Info"),
         (["compile", "--values", "3", "--out", "/nowhere"], "no compiled program with 3"),

@@ -88,6 +88,39 @@
     M(244, __VA_ARGS__) M(245, __VA_ARGS__) M(246, __VA_ARGS__) M(247, __VA_ARGS__) \
     M(248, __VA_ARGS__) M(249, __VA_ARGS__) M(250, __VA_ARGS__) M(251, __VA_ARGS__) \
     M(252, __VA_ARGS__) M(253, __VA_ARGS__) M(254, __VA_ARGS__) M(255, __VA_ARGS__)
+#define REPEAT_ROW_16(M, ...) \
+    M(256, __VA_ARGS__) M(257, __VA_ARGS__) M(258, __VA_ARGS__) M(259, __VA_ARGS__) \
+    M(260, __VA_ARGS__) M(261, __VA_ARGS__) M(262, __VA_ARGS__) M(263, __VA_ARGS__) \
+    M(264, __VA_ARGS__) M(265, __VA_ARGS__) M(266, __VA_ARGS__) M(267, __VA_ARGS__) \
+    M(268, __VA_ARGS__) M(269, __VA_ARGS__) M(270, __VA_ARGS__) M(271, __VA_ARGS__)
+#define REPEAT_ROW_17(M, ...) \
+    M(272, __VA_ARGS__) M(273, __VA_ARGS__) M(274, __VA_ARGS__) M(275, __VA_ARGS__) \
+    M(276, __VA_ARGS__) M(277, __VA_ARGS__) M(278, __VA_ARGS__) M(279, __VA_ARGS__) \
+    M(280, __VA_ARGS__) M(281, __VA_ARGS__) M(282, __VA_ARGS__) M(283, __VA_ARGS__) \
+    M(284, __VA_ARGS__) M(285, __VA_ARGS__) M(286, __VA_ARGS__) M(287, __VA_ARGS__)
+#define REPEAT_ROW_18(M, ...) \
+    M(288, __VA_ARGS__) M(289, __VA_ARGS__) M(290, __VA_ARGS__) M(291, __VA_ARGS__) \
+    M(292, __VA_ARGS__) M(293, __VA_ARGS__) M(294, __VA_ARGS__) M(295, __VA_ARGS__) \
+    M(296, __VA_ARGS__) M(297, __VA_ARGS__) M(298, __VA_ARGS__) M(299, __VA_ARGS__) \
+    M(300, __VA_ARGS__) M(301, __VA_ARGS__) M(302, __VA_ARGS__) M(303, __VA_ARGS__)
+#define REPEAT_ROW_19(M, ...) \
+    M(304, __VA_ARGS__) M(305, __VA_ARGS__) M(306, __VA_ARGS__) M(307, __VA_ARGS__) \
+    M(308, __VA_ARGS__) M(309, __VA_ARGS__) M(310, __VA_ARGS__) M(311, __VA_ARGS__) \
+    M(312, __VA_ARGS__) M(313, __VA_ARGS__) M(314, __VA_ARGS__) M(315, __VA_ARGS__) \
+    M(316, __VA_ARGS__) M(317, __VA_ARGS__) M(318, __VA_ARGS__) M(319, __VA_ARGS__)
+#define REPEAT_ROW_20(M, ...) \
+    M(320, __VA_ARGS__) M(321, __VA_ARGS__) M(322, __VA_ARGS__) M(323, __VA_ARGS__) \
+    M(324, __VA_ARGS__) M(325, __VA_ARGS__) M(326, __VA_ARGS__) M(327, __VA_ARGS__) \
+    M(328, __VA_ARGS__) M(329, __VA_ARGS__) M(330, __VA_ARGS__) M(331, __VA_ARGS__) \
+    M(332, __VA_ARGS__) M(333, __VA_ARGS__) M(334, __VA_ARGS__) M(335, __VA_ARGS__)
+#define REPEAT_ROW_21(M, ...) \
+    M(336, __VA_ARGS__) M(337, __VA_ARGS__) M(338, __VA_ARGS__) M(339, __VA_ARGS__) \
+    M(340, __VA_ARGS__) M(341, __VA_ARGS__) M(342, __VA_ARGS__) M(343, __VA_ARGS__) \
+    M(344, __VA_ARGS__) M(345, __VA_ARGS__) M(346, __VA_ARGS__) M(347, __VA_ARGS__) \
+    M(348, __VA_ARGS__) M(349, __VA_ARGS__) M(350, __VA_ARGS__) M(351, __VA_ARGS__)
+#define REPEAT_HALF_ROW_22(M, ...) \
+    M(352, __VA_ARGS__) M(353, __VA_ARGS__) M(354, __VA_ARGS__) M(355, __VA_ARGS__) \
+    M(356, __VA_ARGS__) M(357, __VA_ARGS__) M(358, __VA_ARGS__) M(359, __VA_ARGS__)
 
 #define REPEAT_PAIR_ROW_0(M, ...) \
     M(0, 1, __VA_ARGS__) M(2, 3, __VA_ARGS__) M(4, 5, __VA_ARGS__) \
@@ -137,6 +170,12 @@
     REPEAT_ROW_12(M, __VA_ARGS__) REPEAT_ROW_13(M, __VA_ARGS__) REPEAT_ROW_14(M, __VA_ARGS__) \
     REPEAT_ROW_15(M, __VA_ARGS__)
 
+#define REPEAT_360(M, ...) \
+    REPEAT_256(M, __VA_ARGS__) \
+    REPEAT_ROW_16(M, __VA_ARGS__) REPEAT_ROW_17(M, __VA_ARGS__) REPEAT_ROW_18(M, __VA_ARGS__) \
+    REPEAT_ROW_19(M, __VA_ARGS__) REPEAT_ROW_20(M, __VA_ARGS__) REPEAT_ROW_21(M, __VA_ARGS__) \
+    REPEAT_HALF_ROW_22(M, __VA_ARGS__)
+
 #if VALUES_PER_PACKET == 64
 #define REPEAT(M, ...) REPEAT_64(M, __VA_ARGS__)
 #define REPEAT_PAIRS(M, ...) REPEAT_PAIR_ROW_0(M, __VA_ARGS__) REPEAT_PAIR_ROW_1(M, __VA_ARGS__)
@@ -147,8 +186,10 @@
     REPEAT_PAIR_ROW_2(M, __VA_ARGS__) REPEAT_PAIR_ROW_3(M, __VA_ARGS__)
 #elif VALUES_PER_PACKET == 256
 #define REPEAT(M, ...) REPEAT_256(M, __VA_ARGS__)
+#elif VALUES_PER_PACKET == 360
+#define REPEAT(M, ...) REPEAT_360(M, __VA_ARGS__)
 #else
-#error "VALUES_PER_PACKET must be 64, 128 or 256"
+#error "VALUES_PER_PACKET must be 64, 128, 256 or 360"
 #endif
 
 #endif // INA_REPEAT_P4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ina.protocol.spec import HEADER_BYTES, DropReason
+from ina.protocol.spec import HEADER_BYTES, VALUES_PER_PACKET_BUILDS, DropReason
 from ina.testing.case import Arrival, Case
 from ina.testing.cases.actors import tally, team, with_fields
 from ina.testing.cases.admission import honest_round
@@ -41,10 +41,11 @@ def lengths(values: int, good: Frame) -> dict[str, bytes]:
     }
     found["header-alone-announces-values"] = replace(good, payload=payload[:HEADER_BYTES]).build()
     found["jumbo"] = replace(good, payload=payload + bytes(8192 - len(payload))).build()
-    for count in (0, 1, values - 1, values + 1, 64 + 256 - values, 4095):
+    other = min((b for b in VALUES_PER_PACKET_BUILDS if b != values), key=lambda b: abs(b - values))
+    for count in (0, 1, values - 1, values + 1, other, 4095):
         announced = with_fields(payload, value_count=count)
         found[f"announces-{count}-values"] = replace(good, payload=announced).build()
-    for count in (1, 32, values - 1, values + 1, 64 + 256 - values):
+    for count in (1, 32, values - 1, values + 1, other):
         honest = with_fields((payload + bytes(2048))[: HEADER_BYTES + 4 * count], value_count=count)
         found[f"another-build's-{count}-values"] = replace(good, payload=honest).build()
     for extra in (1, 4, 60):

@@ -13,13 +13,15 @@ from ina.p4 import compiled
 from ina.p4.info import read_p4info
 from ina.p4.programs import P4_DIR
 from ina.protocol.emit import ROOT
+from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 from ina.switch.graph import draw_program
 from ina.switch.ir import load_program
 from tests.switch.p4runtime.client import PROGRAMS as FEATURES
 
 SVG = "{http://www.w3.org/2000/svg}"
 PROGRAMS = sorted((Path(__file__).parent.parent / "programs").glob("*.json"))
-ALL = [*(compiled(values).bmv2_json for values in (64, 256)), *PROGRAMS, FEATURES / "features.json"]
+POOLS = [compiled(values).bmv2_json for values in VALUES_PER_PACKET_BUILDS]
+ALL = [*POOLS, *PROGRAMS, FEATURES / "features.json"]
 
 
 def groups(svg: str, kind: str) -> list[ET.Element]:
@@ -58,7 +60,7 @@ def test_everything_is_there_once(path: Path) -> None:
             assert any(line.startswith(called) for line in written)
 
 
-@pytest.mark.parametrize("values", [64, 256])
+@pytest.mark.parametrize("values", VALUES_PER_PACKET_BUILDS)
 def test_the_pool_program(values: int) -> None:
     """Against P4Info, which p4c writes apart from the JSON that is drawn."""
     program = compiled(values)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 from ina.switch.codegen.emit import emit_c
 from ina.switch.ir import Program, load_program
 from ina.switch.ir.reroll import reroll_program
@@ -39,7 +40,7 @@ def test_registers_that_are_indexed_alike_are_fused() -> None:
     assert text.count("for (size_t k = 0; k < 16; k++)") >= 3
 
 
-@pytest.mark.parametrize("values", [64, 256])
+@pytest.mark.parametrize("values", VALUES_PER_PACKET_BUILDS)
 def test_the_pool_program_sums_in_loops(values: int) -> None:
     from ina.p4 import compiled
 
