@@ -34,6 +34,9 @@ class Sum(Protocol):
     def add_done_callback(self, function: Callable[[Any], object]) -> None:
         """Call ``function(self)`` from another thread once it has ended, or now if it has."""
 
+    def done(self) -> bool:
+        """Return whether it has ended, well or not."""
+
     def wait(self) -> object:
         """Return once the sum is there; raise the error if it failed."""
 

@@ -31,11 +31,13 @@ class Piece:
 
 
 class NetworkWork(Work):
-    """Completes when all its operations have; completed by the session's completion thread.
+    """Completes when all its operations have.
 
-    The operations' callbacks refer to this object, so tensors live until the session is done with
-    their memory, whether or not the caller keeps the work. Callbacks that are chained to the future
-    run on the completion thread; one may wait for a collective that it started itself.
+    Who waits for one sum in place waits for the operation itself: a thread that hands it on would
+    have to be woken first. In every other case, and once somebody asks for the future, the
+    session's completion thread completes the work; callbacks that are chained to the future run on
+    it, and one may wait for a collective that it started itself. Tensors live until the session is
+    done with their memory, whether or not the caller keeps the work.
     """
 
     def __init__(self, what: str, pieces: Sequence[Piece]) -> None:
@@ -47,6 +49,8 @@ class NetworkWork(Work):
         self._remaining = len(self._pieces)
         self._error: BaseException | None = None
         self._finished = threading.Event()
+        self._alone: Sum | None = None
+        """The only operation, as long as nobody has been asked to tell of its end."""
         self._trigger: Future[None] | None = None
         self._future: Future[list[torch.Tensor]] | None = None
         if self._remaining == 0:
@@ -54,7 +58,28 @@ class NetworkWork(Work):
 
     def watch(self, handle: Sum) -> None:
         """Count the operation of ``handle`` as one of the pieces."""
-        handle.add_done_callback(self._piece_done)
+        if len(self._pieces) == 1 and self._pieces[0].deliver is None:
+            self._alone = handle
+        else:
+            handle.add_done_callback(self._piece_done)
+
+    def _take_alone(self) -> Sum | None:
+        """The only operation, for one caller, who then sees to :meth:`_piece_done`."""
+        with self._lock:
+            handle, self._alone = self._alone, None
+        return handle
+
+    def _hand_over(self) -> None:
+        """From now on the completion thread completes the work."""
+        handle = self._take_alone()
+        if handle is not None:
+            handle.add_done_callback(self._piece_done)
+
+    def _look(self) -> None:
+        """Complete the work if its operation has ended and nobody has been told."""
+        handle = self._alone
+        if handle is not None and handle.done() and self._take_alone() is not None:
+            self._piece_done(handle)
 
     def fail(self, error: BaseException, pieces: int) -> None:
         """Record that ``pieces`` operations could not even start."""
@@ -114,11 +139,25 @@ class NetworkWork(Work):
         the operation's own error if it failed.
         """
         seconds = timeout.total_seconds()
+        if seconds > 0:
+            self._hand_over()
+        else:
+            self._wait_alone()
         if not self._finished.wait(seconds if seconds > 0 else None):
             raise WorkTimeoutError(f"{self._what}: not complete after {seconds:g} s")
         if self._error is not None:
             raise self._error
         return True
+
+    def _wait_alone(self) -> None:
+        handle = self._take_alone()
+        if handle is None:
+            return
+        try:
+            self._piece_done(handle)
+        except BaseException:  # Ctrl-C: somebody may go on waiting
+            handle.add_done_callback(self._piece_done)
+            raise
 
     def synchronize(self) -> None:
         """Same as :meth:`wait` without a timeout: CPU tensors have no stream."""
@@ -126,15 +165,16 @@ class NetworkWork(Work):
 
     def is_completed(self) -> bool:
         """Whether the sum is there or the operation failed."""
+        self._look()
         return self._finished.is_set()
 
     def is_success(self) -> bool:
         """Whether the sum is there."""
-        return self._finished.is_set() and self._error is None
+        return self.is_completed() and self._error is None
 
     def exception(self) -> BaseException | None:
         """The error of a failed operation; None while it runs and after success."""
-        return self._error if self._finished.is_set() else None
+        return self._error if self.is_completed() else None
 
     def result(self) -> list[torch.Tensor]:
         """The tensors that were passed in; they hold the sum once the work is complete."""
@@ -146,6 +186,7 @@ class NetworkWork(Work):
         A failed operation makes its ``wait`` raise a RuntimeError that holds the error's text: that
         is how an error passes through DDP's C++ (``Future.set_exception`` would not reach it).
         """
+        self._hand_over()
         with self._lock:
             if self._future is not None:
                 return self._future

@@ -12,30 +12,43 @@ from typing import Any
 class ManualHandle:
     """Stands for ``ina.host.Handle``; ``finish`` plays the completion thread."""
 
-    def __init__(self, pointer: int, n_bytes: int) -> None:
-        self.pointer, self.n_bytes = pointer, n_bytes
+    def __init__(self, pointer: int, n_bytes: int, keep: object) -> None:
+        self.pointer, self.n_bytes, self._keep = pointer, n_bytes, keep
         self._error: BaseException | None = None
         self._callbacks: list[Callable[[ManualHandle], None]] = []
-        self._done = False
+        self._ended = threading.Event()
+        self.interrupt = False
+        """Ctrl-C in the next wait."""
+
+    @property
+    def callbacks(self) -> int:
+        return len(self._callbacks)
 
     def add_done_callback(self, fn: Callable[[ManualHandle], None]) -> None:
-        if self._done:
+        if self._ended.is_set():
             fn(self)
         else:
             self._callbacks.append(fn)
 
+    def done(self) -> bool:
+        return self._ended.is_set()
+
     def wait(self) -> None:
-        assert self._done
+        if self.interrupt:
+            self.interrupt = False
+            raise KeyboardInterrupt
+        assert self._ended.wait(30)
         if self._error is not None:
             raise self._error
 
     def finish(self, result: bytes = b"", error: BaseException | None = None) -> None:
         """Write ``result`` where the session was told to, and complete from another thread."""
-        if self._done:
+        if self._ended.is_set():
             return
         assert len(result) in (0, self.n_bytes)
         ctypes.memmove(self.pointer, result, len(result))
-        self._error, self._done = error, True
+        self._error, self._keep = error, None
+        self._ended.set()
         thread = threading.Thread(target=lambda: [fn(self) for fn in self._callbacks])
         thread.start()
         thread.join(10)
@@ -71,7 +84,7 @@ class ManualSession:
         if self.fail_at == len(self.handles):
             raise RuntimeError("cannot start")
         bytes_each = {0: 4, 1: 4, 2: 2, 3: 2}[int(value_type)]
-        handle = ManualHandle(pointer_in, elems * bytes_each)
+        handle = ManualHandle(pointer_in, elems * bytes_each, keep)
         self.handles.append(handle)
         self.ops.append((int(value_type), op))
         return handle

@@ -71,6 +71,55 @@ def test_async_work_completes_from_another_thread(session: ManualSession) -> Non
     assert work.get_future() is future
 
 
+def test_who_waits_for_one_sum_needs_no_other_thread(session: ManualSession) -> None:
+    tensor = torch.ones(2)
+    work = dist.all_reduce(tensor, async_op=True)
+    timer = threading.Timer(0.05, lambda: session.handles[0].finish(_bytes(tensor * 2)))
+    timer.start()
+    assert work.wait() is True
+    timer.join()
+    assert session.handles[0].callbacks == 0
+    assert torch.equal(tensor, torch.full((2,), 2.0))
+    assert work.is_completed()
+    assert work.is_success()
+    assert torch.equal(work.get_future().wait()[0], tensor)
+
+
+def test_a_work_that_nobody_waits_for_is_seen_to_complete(session: ManualSession) -> None:
+    tensor = torch.ones(2)
+    work = dist.all_reduce(tensor, async_op=True)
+    assert not work.is_completed()
+    session.handles[0].finish(_bytes(tensor * 2))
+    assert work.is_completed()
+    assert work.is_success()
+    failed = dist.all_reduce(tensor, async_op=True)
+    session.handles[1].finish(error=RuntimeError("no switch"))
+    assert str(failed.exception()) == "no switch"
+    assert not failed.is_success()
+
+
+def test_several_may_wait_for_one_sum(session: ManualSession) -> None:
+    tensor = torch.ones(2)
+    work = dist.all_reduce(tensor, async_op=True)
+    waiters = [threading.Thread(target=work.wait) for _ in range(4)]
+    for waiter in waiters:
+        waiter.start()
+    session.handles[0].finish(_bytes(tensor * 2))
+    for waiter in waiters:
+        waiter.join(30)
+        assert not waiter.is_alive()
+
+
+def test_an_interrupted_wait_leaves_the_work_to_others(session: ManualSession) -> None:
+    tensor = torch.ones(2)
+    work = dist.all_reduce(tensor, async_op=True)
+    session.handles[0].interrupt = True
+    with pytest.raises(KeyboardInterrupt):
+        work.wait()
+    session.handles[0].finish(_bytes(tensor * 2))
+    assert work.wait() is True
+
+
 def test_future_asked_for_after_the_end(session: ManualSession) -> None:
     tensor = torch.ones(2)
     work = dist.all_reduce(tensor, async_op=True)

@@ -38,6 +38,10 @@ class GlooSum:
                 return
         function(self)
 
+    def done(self) -> bool:
+        """Return whether it has ended."""
+        return self._ended.is_set()
+
     def wait(self) -> None:
         """Wait for the sum; raises :class:`FallbackError` if there is none."""
         self._ended.wait()
