@@ -22,7 +22,7 @@ _WELCOME = struct.Struct("=IIIIII")  # magic, version, status, switch port, addr
 _UCRED = struct.Struct("=iII")  # pid, uid, gid
 _MIN_CELLS = 16
 _TIMEVAL = struct.Struct("@ll")  # seconds, microseconds
-_TIMEOUT_S = 5
+_TIMEOUT_S = 15  # of a switch that is there; a machine may be very busy
 _REFUSALS = {
     1: "it is of another version of ina",
     2: "this process belongs to another user",
@@ -49,7 +49,7 @@ class ShmLink:
         """Attach to the port at abstract Unix `address` ("@..."), for so many packets in flight.
 
         Raises NoSwitchHereError: nobody is at that address on this host (in this network
-        namespace); TransportError: the switch refuses, or does not answer in 5 s.
+        namespace); TransportError: the switch refuses, or does not answer in 15 s.
         """
         where = f"shared memory of the switch at {address}"
         # Each packet and a copy of it: copies, sent because something was late, push nothing out.
