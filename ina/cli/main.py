@@ -9,6 +9,7 @@ enough. One that had its answer by then exits with that.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import select
 import signal
@@ -40,6 +41,8 @@ NOUNS = {
 }
 
 _STANDARD_OUTPUTS = (1, 2)
+_END_DEADLINE_S = 15.0
+"""For the interpreter, after a command is over."""
 
 # typer re-exports only this leaf; its base is what every complaint about a command line is.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
@@ -145,7 +148,12 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _stop)
     # gRPC's notes on failed handshakes would stand beside the one line that explains them.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-    code = run(sys.argv[1:])
+    try:
+        code = run(sys.argv[1:])
+    finally:
+        # All is released; but a thread that gRPC still runs can keep the interpreter from ending.
+        # Then say where each thread is, and end all the same (exit code 1).
+        faulthandler.dump_traceback_later(_END_DEADLINE_S, exit=True)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()  # short output is still in the buffer, and its reader may have gone

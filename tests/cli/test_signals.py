@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,3 +52,24 @@ def test_a_server_ends_by_signal(sign: signal.Signals, code: int) -> None:
     host, _, port = address.rpartition(":")
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((host, int(port)), timeout=5)
+
+
+def test_a_thread_that_does_not_end_cannot_keep_the_process(tmp_path: Path) -> None:
+    """As a gRPC handler can: it is said where it is stuck, and the process ends."""
+    script = tmp_path / "stuck.py"
+    script.write_text(
+        "import sys, threading\n"
+        "from ina.cli import main\n"
+        "main._END_DEADLINE_S = 0.5\n"
+        "def stuck_handler():\n"
+        "    threading.Event().wait()\n"
+        "threading.Thread(target=stuck_handler).start()\n"
+        "sys.argv = ['ina', '--version']\n"
+        "main.main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 1
+    assert done.stdout.startswith("ina ")
+    assert "in stuck_handler" in done.stderr
