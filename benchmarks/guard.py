@@ -23,7 +23,7 @@ TOLERANCE = 0.4
 TIMEOUT_S = 900.0
 BENCHES: tuple[tuple[str, ...], ...] = (
     ("pipeline", "--repeats=5"),
-    ("quantize", "--dtype=float32,bfloat16,int32", "--repeats=5"),
+    ("quantize", "--dtype=float32,float16,bfloat16,int32", "--repeats=5"),
     ("allreduce", "--workers=2,4", "--sizes=64K,16M", "--transport=udp", "--repeats=9"),
     ("allreduce", "--workers=2,4", "--sizes=16M", "--transport=shm", "--repeats=9"),
 )
