@@ -154,10 +154,13 @@ class NetworkWork(Work):
         if handle is None:
             return
         try:
-            self._piece_done(handle)
-        except BaseException:  # Ctrl-C: somebody may go on waiting
+            handle.wait()
+        except Exception:
+            pass  # it has ended, and says so again below
+        except BaseException:  # Ctrl-C: others may go on waiting
             handle.add_done_callback(self._piece_done)
             raise
+        self._piece_done(handle)
 
     def synchronize(self) -> None:
         """Same as :meth:`wait` without a timeout: CPU tensors have no stream."""
