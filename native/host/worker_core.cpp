@@ -62,9 +62,8 @@ WorkerCore::WorkerCore(const WorkerConfig &config, std::unique_ptr<CongestionWin
         own_memory_.resize(memory_.stride_bytes * window_ + 2 * kCacheLineBytes);
         const auto base = reinterpret_cast<std::uintptr_t>(own_memory_.data());
         memory_.base = own_memory_.data() + (round_up(base, kCacheLineBytes) - base);
-    }
-    if (memory_.frames <= frame_mask_ ||
-        memory_.stride_bytes < wire::kHeaderBytes + values_bytes_) {
+    } else if (memory_.frames <= frame_mask_ ||
+               memory_.stride_bytes < kCacheLineBytes + values_bytes_) {
         throw std::invalid_argument("no memory for packets of that size and number");
     }
     if (config.keep_results) kept_memory_.resize(values_bytes_ * window_);
@@ -137,7 +136,7 @@ void WorkerCore::make_ready(Lane &lane, std::int64_t now_ns) {
 }
 
 std::uint8_t *WorkerCore::packet(const Lane &lane) {
-    // In memory that has room for it the values, not the header, begin on a cache line.
+    // Where the stride is of whole lines the values, not the headers, begin on one.
     return memory_.base + memory_.stride_bytes * (lane.seq & frame_mask_) +
            (kCacheLineBytes - wire::kHeaderBytes);
 }

@@ -40,8 +40,8 @@ struct TensorRequest {
     ReduceOp op = ReduceOp::kSum;
 };
 
-// Frames to build packets in, so that their values begin on a cache line (64 bytes) if `base` does.
-// With twice as many as the window, a frame is not written to again before the result of the lane's
+// Frames to build packets in: a line of 64 bytes with the header at its end, then the values. With
+// twice as many as the window, a frame is not written to again before the result of the lane's
 // next packet is here.
 struct PacketMemory {
     std::uint8_t *base = nullptr;

@@ -9,15 +9,13 @@
 #include <cstring>
 #include <system_error>
 
+#include "common/shm_ring.hpp"
+
 #ifndef F_SEAL_FUTURE_WRITE  // older headers; the kernel decides
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
 namespace ina::sw {
-
-namespace {
-constexpr size_t kLineBytes = 64;  // values begin on a cache line
-}
 
 ShmResults::~ShmResults() { close(); }
 
@@ -46,7 +44,8 @@ ShmResults::Place ShmResults::put(const uint8_t *values, size_t bytes) {
     last_bytes_ = bytes;
     last_ = {static_cast<uint32_t>(block_ * kBlockBytes + used_), block_};
     std::memcpy(static_cast<uint8_t *>(segment_.data()) + last_.at, values, bytes);
-    used_ += (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+    // The next begin on a line, too.
+    used_ += (bytes + shm::kLineBytes - 1) / shm::kLineBytes * shm::kLineBytes;
     return last_;
 }
 
