@@ -20,6 +20,10 @@ from ina.bench.plot import Panel, check_plot_path, draw
 from ina.bench.report import Report, load
 from ina.bench.report import save as save_report
 from ina.cli.output import emit, table
+from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
+
+ALL_BUILDS = ",".join(map(str, VALUES_PER_PACKET_BUILDS))
+"""Default of a ``--values`` that takes several."""
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 SaveOption = Annotated[

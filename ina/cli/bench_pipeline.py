@@ -9,6 +9,7 @@ import typer
 from ina.bench import parse
 from ina.bench.report import Report, rows_of
 from ina.cli.bench_output import (
+    ALL_BUILDS,
     DEFAULT_TOLERANCE,
     BaselineOption,
     JsonOption,
@@ -18,9 +19,7 @@ from ina.cli.bench_output import (
     number,
     steps,
 )
-from ina.protocol.spec import MAX_WORKERS, VALUES_PER_PACKET_BUILDS
-
-_ALL_BUILDS = ",".join(map(str, VALUES_PER_PACKET_BUILDS))
+from ina.protocol.spec import MAX_WORKERS
 
 COLUMNS = (
     *("values", "n", "M packets/s", "spread", "ns/packet", "GB/s in", "limit GB/s", "% of limit"),
@@ -31,7 +30,7 @@ COLUMNS = (
 def pipeline(
     values: Annotated[
         str, typer.Option(help="Builds to measure, by values a packet.")
-    ] = _ALL_BUILDS,
+    ] = ALL_BUILDS,
     workers: Annotated[int, typer.Option(help="Workers of the job, 1 to 32.")] = 8,
     repeats: Annotated[int, typer.Option(min=1, help="Repeats; the median counts.")] = 9,
     save: SaveOption = None,

@@ -9,6 +9,7 @@ import typer
 from ina.bench import parse
 from ina.bench.report import Report, rows_of
 from ina.cli.bench_output import (
+    ALL_BUILDS,
     DEFAULT_TOLERANCE,
     BaselineOption,
     JsonOption,
@@ -19,9 +20,7 @@ from ina.cli.bench_output import (
     steps,
 )
 from ina.errors import InvalidInputError
-from ina.protocol.spec import MAX_WORKERS, VALUES_PER_PACKET_BUILDS
-
-_ALL_BUILDS = ",".join(map(str, VALUES_PER_PACKET_BUILDS))
+from ina.protocol.spec import MAX_WORKERS
 
 COLUMNS = (
     *("switch", "values", "n", "k packets/s in", "spread", "CPU ns/packet in", "of a core"),
@@ -32,7 +31,7 @@ COLUMNS = (
 def switch(
     values: Annotated[
         str, typer.Option(help="Builds to measure, by values a packet.")
-    ] = _ALL_BUILDS,
+    ] = ALL_BUILDS,
     workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "2,4",
     seconds: Annotated[float, typer.Option(help="Of a sample.")] = 1.0,
     repeats: Annotated[int, typer.Option(min=1, help="Samples; the median counts.")] = 5,

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ina.errors import InvalidInputError
+from ina.p4.builds import packet_bytes
 from ina.protocol.codec import Header, decode, encode
-from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, Kind
+from ina.protocol.spec import Kind
 
 _IP_MTU = 14  # linux/in.h; Python's socket module has no name for it
 _IP_MTU_DISCOVER, _IP_PMTUDISC_DO = 10, 2
-IP_UDP_BYTES = 28
 _RECEIVE_BYTES = 1 << 16
 _HOPELESS = 5
 """Unanswered packets after which more would say nothing new."""
@@ -46,7 +46,7 @@ class Echo:
     @property
     def packet_bytes(self) -> int:
         """Size of one probe as an IP packet."""
-        return IP_UDP_BYTES + HEADER_BYTES + VALUE_BYTES * self.value_count
+        return packet_bytes(self.value_count)
 
 
 class Prober:
