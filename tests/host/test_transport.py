@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from ina._native.host import OperationState, RtoLimits, Transport, WorkerConfig
 from ina.host.udp import open_socket
+from ina.protocol.spec import ValueType
 from tests.host.udp_model import UdpModel
 
 
@@ -48,3 +53,40 @@ def test_it_works_with_less(
         assert stats.in_flight_limit < stats.window == 32
     assert stats.worker.chunks_done == 200
     assert stats.worker.mismatched == stats.worker.malformed == 0
+
+
+def test_its_thread_gives_way_to_whoever_wakes_it() -> None:
+    with UdpModel(slots=4, values=64) as switch:
+        sock = open_socket(*switch.address, "127.0.0.1")
+        switch.install(7, 1, [sock])
+        config = WorkerConfig(
+            job=7,
+            epoch=1,
+            rank=0,
+            world_size=1,
+            slots=4,
+            values_per_packet=64,
+            stall_timeout_ns=30_000_000_000,
+            rto=RtoLimits(),
+        )
+        transport = Transport.udp(sock.fileno(), config, 1 << 20)
+        sock.close()
+        try:
+            data = np.arange(64, dtype=np.int32)
+            operation = transport.submit(
+                data.ctypes.data, data.ctypes.data, data.size, ValueType.INT32, False
+            )
+            assert operation.wait(30_000_000_000)  # the thread is in its loop
+            assert _policies("ina-worker") == {os.SCHED_BATCH}
+        finally:
+            transport.close()
+
+
+def _policies(thread_name: str) -> set[int]:
+    """Return the scheduling policies of this process's threads of that name."""
+    policies = set()
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # it has just ended
+            if (task / "comm").read_text().strip() == thread_name:
+                policies.add(os.sched_getscheduler(int(task.name)))
+    return policies
