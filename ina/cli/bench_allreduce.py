@@ -22,11 +22,9 @@ from ina.cli.bench_output import (
     number,
     steps,
 )
-from ina.cli.bench_places import LINK_HELP, LOOPBACK, check_link, place
+from ina.cli.bench_places import LINK_HELP, LOOPBACK, VALUES_HELP, check_link, place, values_for
 from ina.errors import InvalidInputError
 from ina.host.arrays import VALUE_TYPES
-from ina.p4.builds import require_build
-from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET
 
 _DTYPE_BYTES = {str(dtype): dtype.itemsize for dtype in VALUE_TYPES}
 _OPS = ("sum", "avg")
@@ -46,9 +44,7 @@ def allreduce(
     transport: Annotated[
         str, typer.Option(help="Of ina: auto, udp, or shm (shared memory of one host).")
     ] = "auto",
-    values: Annotated[
-        int, typer.Option(help="Values a packet: a build of the P4 program.")
-    ] = DEFAULT_VALUES_PER_PACKET,
+    values: Annotated[int, typer.Option(help=VALUES_HELP)] = 0,
     repeats: Annotated[int, typer.Option(help="Samples of each, at most.")] = 15,
     seconds: Annotated[float, typer.Option(help="Upper bound of a size, in seconds.")] = 10.0,
     memory: Annotated[
@@ -69,6 +65,7 @@ def allreduce(
     loopback only. Gloo and MPI have no avg: they sum and then divide.
     """
     counts, wanted = parse.workers("--workers", workers), parse.sizes("--sizes", sizes)
+    values = values_for(values, link, transport)
     case = _case(dtype, op, values, transport, repeats, seconds, spoil)
     outputs = Outputs(json, save, baseline, tolerance, plot)
     rate = check_link(link)
@@ -125,7 +122,6 @@ def _case(
         raise InvalidInputError(f"--dtype {dtype}: the network sums {', '.join(_DTYPE_BYTES)}")
     if op not in _OPS:
         raise InvalidInputError(f"--op {op}: the network does {' and '.join(_OPS)}")
-    require_build("--values", values)
     if transport not in _TRANSPORTS:
         raise InvalidInputError(f"--transport {transport}: want {', '.join(_TRANSPORTS)}")
     if repeats < 3 or seconds <= 0:

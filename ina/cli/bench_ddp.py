@@ -21,10 +21,8 @@ from ina.cli.bench_output import (
     number,
     steps,
 )
-from ina.cli.bench_places import LINK_HELP, LOOPBACK, check_link, place
+from ina.cli.bench_places import LINK_HELP, LOOPBACK, VALUES_HELP, check_link, place, values_for
 from ina.errors import InvalidInputError
-from ina.p4.builds import require_build
-from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET
 
 COLUMNS = (
     *("model", "n", "backend", "gradients MB", "buckets", "step ms", "±", "compute ms"),
@@ -38,9 +36,7 @@ def ddp(
     ] = "digits",
     workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "4",
     link: Annotated[str, typer.Option(help=LINK_HELP)] = LOOPBACK,
-    values: Annotated[
-        int, typer.Option(help="Values a packet: a build of the P4 program.")
-    ] = DEFAULT_VALUES_PER_PACKET,
+    values: Annotated[int, typer.Option(help=VALUES_HELP)] = 0,
     repeats: Annotated[int, typer.Option(help="Steps of each, at most.")] = 10,
     seconds: Annotated[float, typer.Option(help="Upper bound of a model, in seconds.")] = 60.0,
     compute_ms: Annotated[
@@ -63,7 +59,7 @@ def ddp(
     for name in names:
         if name not in bench.MODELS:
             raise InvalidInputError(f"--model {name}: want one of {', '.join(bench.MODELS)}")
-    require_build("--values", values)
+    values = values_for(values, link)
     if repeats < 3 or seconds <= 0:
         raise InvalidInputError(f"--repeats {repeats} --seconds {seconds:g}: want >= 3 and > 0")
     outputs = Outputs(json, save, baseline, tolerance, plot)

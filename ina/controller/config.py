@@ -67,7 +67,7 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     election_id: Annotated[int, Meta(ge=1)] = 1
     """P4Runtime: the controller with the highest one is primary. BFRuntime: its client id."""
     values: int = DEFAULT_VALUES_PER_PACKET
-    """Values a packet of the P4 build to set: 64, 256 or 360; of a Tofino 64.
+    """Values a packet of the P4 build to set: 64, 256, 360 or 1024; of a Tofino 64.
 
     0: the largest whose packets pass the path to ``data_host`` whole.
     """

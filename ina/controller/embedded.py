@@ -9,9 +9,10 @@ from types import TracebackType
 from typing import Any
 
 from ina.controller.app import ControllerApp
-from ina.controller.config import DEFAULT_JOB_SLOTS, make_config
+from ina.controller.config import make_config
 from ina.controller.errors import SwitchError
 from ina.controller.southbound.p4runtime import CONNECT_TIMEOUT_S, PIPELINE_TIMEOUT_S
+from ina.p4.builds import default_job_slots
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.tls import from_environment, server_credentials
@@ -36,7 +37,7 @@ class Embedded:
     def __init__(
         self,
         values: int = DEFAULT_VALUES_PER_PACKET,
-        slots: int = DEFAULT_JOB_SLOTS,
+        slots: int = 0,
         host: str = "127.0.0.1",
         loss_rate: float = 0.0,
         loss_seed: int = 0,
@@ -47,7 +48,7 @@ class Embedded:
 
         Args:
             values: int32 values a packet, of a build (``VALUES_PER_PACKET_BUILDS``).
-            slots: slots of each job, both versions; even.
+            slots: slots of each job, both versions; even. 0: as many as suit the build.
             host: IPv4 address of this machine that the workers can reach.
             loss_rate: probability in 0..1 that a packet is dropped at the switch's ports, in each
                 direction; drawn from a generator seeded with ``loss_seed``.
@@ -55,7 +56,7 @@ class Embedded:
             shm: whether workers on this host, of this user, may use shared memory instead of UDP.
         """
         self._config = config or {}
-        self._slots = slots
+        self._slots = slots or default_job_slots(values)
         self._values = values
         self._host = host
         self._shm = shm

@@ -17,10 +17,11 @@ UDP_PORT = 17760
 MAX_WORKERS = 32
 """Width of the contributors bitmap of one level."""
 
-VALUES_PER_PACKET_BUILDS = (64, 256, 360)
+VALUES_PER_PACKET_BUILDS = (64, 256, 360, 1024)
 """Values a packet in the checked-in builds of the P4 program (a compile-time constant there).
 
-64 is what a Tofino sums; 360 is the most that a multiple of 8 fits into an MTU of 1500.
+64 is what a Tofino sums; 360 is the most that a multiple of 8 fits into an MTU of 1500; 1024,
+4 KiB, is for shared memory and jumbo frames.
 """
 DEFAULT_VALUES_PER_PACKET = 256
 """Of a soft switch or BMv2, where nobody chose: 1 KiB, which a tunnel's smaller MTU still bears."""

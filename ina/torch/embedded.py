@@ -39,8 +39,8 @@ class _Host:
                 from ina.controller.embedded import Embedded
 
                 embedded = Embedded(
-                    values=settings.values,
-                    host=settings.host or "127.0.0.1",
+                    values=settings.packet_values,
+                    host=settings.embedded_host,
                     loss_rate=settings.loss_rate,
                     loss_seed=settings.loss_seed,
                     shm=settings.transport != "udp",
@@ -51,7 +51,7 @@ class _Host:
                     "ina: INA_CONTROLLER is not set: rank 0 runs an embedded controller at %s and"
                     " a soft switch with %d values a packet; workers on its host reach it over %s",
                     embedded.controller_addr,
-                    settings.values,
+                    settings.packet_values,
                     "UDP" if settings.transport == "udp" else "shared memory",
                 )
             self._users += 1

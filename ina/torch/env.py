@@ -20,8 +20,9 @@ INA_HOST               IPv4 address that this worker sends from, and that rank 0
 INA_TRANSPORT          how this worker reaches the switch: ``auto`` (default), shared memory where
                        the switch offers it and is on this host, as the embedded one does, else
                        UDP; ``udp``; ``shm``. See docs/host.md.
-INA_VALUES             values a packet of the embedded switch's P4 build: 64, 256 (default) or 360
-                       (needs an MTU of 1492).
+INA_VALUES             values a packet of the embedded switch's P4 build: 64, 256, 360 (needs an MTU
+                       of 1492) or 1024 (4148). Default 1024 where all workers must be on rank 0's
+                       host (INA_HOST is loopback) and may use shared memory, else 256.
 INA_LOSS_RATE          share of packets that the embedded switch drops at its ports, in each
                        direction: 0 (default) to below 1. For tests and demonstrations.
 INA_LOSS_SEED          seed of those drops, default 0.
@@ -85,7 +86,7 @@ class Settings:
     on_switch_loss: str = "error"
     host: str | None = None
     transport: TransportName = "auto"
-    values: int = DEFAULT_VALUES_PER_PACKET
+    values: int = 0  # 0: packet_values chooses
     loss_rate: float = 0.0
     loss_seed: int = 0
     stats_dir: Path | None = None
@@ -106,8 +107,8 @@ class Settings:
                         f"{name} is for the embedded switch, but INA_CONTROLLER={controller} names"
                         " a running controller: unset one of them"
                     )
-        values = _integer(environ, "INA_VALUES", DEFAULT_VALUES_PER_PACKET)
-        if values not in VALUES_PER_PACKET_BUILDS:
+        values = _integer(environ, "INA_VALUES", 0)
+        if environ.get("INA_VALUES") and values not in VALUES_PER_PACKET_BUILDS:
             raise SettingError(f"INA_VALUES={values}: there are builds for {listed('or')} values")
         loss_rate = _number(environ, "INA_LOSS_RATE", 0.0)
         if not 0.0 <= loss_rate < 1.0:
@@ -136,6 +137,25 @@ class Settings:
             stats_dir=_folder(environ, "INA_STATS_DIR"),
             leave_timeout_s=leave_timeout_s,
         )
+
+    @property
+    def packet_values(self) -> int:
+        """Values a packet of the embedded switch's build.
+
+        Where nobody chose: shared memory has no MTU, and takes the largest; across hosts the
+        path's MTU is not known here.
+        """
+        if self.values:
+            return self.values
+        on_one_host = self.embedded_host.startswith("127.")
+        if on_one_host and self.transport != "udp":
+            return max(VALUES_PER_PACKET_BUILDS)
+        return DEFAULT_VALUES_PER_PACKET
+
+    @property
+    def embedded_host(self) -> str:
+        """IPv4 address that the embedded switch listens on."""
+        return self.host or "127.0.0.1"
 
 
 def check_on_switch_loss(name: str, value: str) -> None:

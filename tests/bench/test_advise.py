@@ -135,7 +135,8 @@ def test_the_largest_build_that_fits() -> None:
 
 def test_a_controller_that_may_choose_takes_the_largest_build() -> None:
     config = make_config({"switch": {"values": 0}}, "test")
-    assert with_build(config).switch.values == 360  # loopback has an MTU of 65536
+    assert with_build(config).switch.values == 1024  # loopback has an MTU of 65536
+    assert with_build(config, 9000).switch.values == 1024
     assert with_build(config, 1500).switch.values == 360
     assert with_build(config, 1400).switch.values == 256
     assert with_build(config, 1000).switch.values == 64

@@ -75,8 +75,8 @@ def test_replay(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["conformance", "--device", "127.0.0.1:9", "--port-map", "1@a,1@b"], "twice"),
         (["conformance", "--device", "model", "--port-map", "1@a"], "no port map"),
         (["conformance", "--only", "nothing/*"], "no case"),
-        (["conformance", "--values", "65"], "65: there are builds for 64, 256 and 360"),
-        (["diff", "--values", "1"], "1: there are builds for 64, 256 and 360"),
+        (["conformance", "--values", "65"], "65: there are builds for 64, 256, 360 and 1024"),
+        (["diff", "--values", "1"], "1: there are builds for 64, 256, 360 and 1024"),
         (["replay", "/nowhere/case.json"], "/nowhere/case.json"),
     ],
 )

@@ -70,7 +70,7 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
         ("[switch]\nvalue = 64", r"switch.value: unknown key"),
         ("[[hosts]]\naddress='10.0.0.1'\nport=1\nspeed=1", r"hosts\[0\].speed: unknown key"),
         ("[switch]\ndevice_id = 'one'", r"switch.device_id: expected `int`, got `str`"),
-        ("[switch]\nvalues = 65", r"switch.values: 65 is not 64, 256 or 360"),
+        ("[switch]\nvalues = 65", r"switch.values: 65 is not 64, 256, 360 or 1024"),
         ("[switch]\ngrpc_addr = 'here'", r"switch.grpc_addr: 'here' is not host:port"),
         ("[switch]\ndata_host = 'here'", r"switch.data_host: 'here' is not an IPv4 address"),
         ("listen = '1.2.3.4:99999'", r"listen: '1.2.3.4:99999' is not host:port"),

@@ -78,7 +78,7 @@ def test_two_in_one_process() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"values": 65}, "switch.values: 65 is not 64, 256 or 360"),
+        ({"values": 65}, "switch.values: 65 is not 64, 256, 360 or 1024"),
         ({"slots": 3}, "jobs.slots: expected `int` that's a multiple of 2"),
         ({"host": "203.0.113.1"}, "203.0.113.1.*Cannot assign requested address"),
         ({"host": "here"}, "'here' is not an IPv4 address"),

@@ -43,7 +43,7 @@ def test_compile_writes_both_files(tmp_path: Path, capsys: pytest.CaptureFixture
     [
         (
             ["info", "--values", "3"],
-            "no compiled program with 3 values a packet: have 64, 256 and 360",
+            "no compiled program with 3 values a packet: have 64, 256, 360 and 1024",
         ),
         (["info", "/nowhere.txtpb"], "/nowhere.txtpb: no such file"),
         (["info", __file__], "not a P4Info"),

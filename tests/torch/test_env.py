@@ -53,6 +53,20 @@ def test_all_set(tmp_path: Path) -> None:
     assert Settings.from_environ(several).controller == "one:99,10.0.0.2:98"
 
 
+@pytest.mark.parametrize(
+    ("environ", "values"),
+    [
+        ({}, 1024),  # all workers are on this host: shared memory
+        ({"INA_HOST": "127.0.0.9", "INA_TRANSPORT": "shm"}, 1024),
+        ({"INA_TRANSPORT": "udp"}, 256),
+        ({"INA_HOST": "10.0.0.1"}, 256),  # some may be elsewhere
+        ({"INA_VALUES": "64"}, 64),
+    ],
+)
+def test_values_a_packet_where_nobody_chose(environ: dict[str, str], values: int) -> None:
+    assert Settings.from_environ(environ).packet_values == values
+
+
 def test_options_go_before_the_environment() -> None:
     settings = Settings.from_environ({"INA_TENANT": "vision", "INA_PRIORITY": "4"})
     over = Options(on_switch_loss="fallback", priority=0).over(settings)

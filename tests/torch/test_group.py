@@ -166,7 +166,7 @@ def test_dead_worker_is_an_error_not_a_hang(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("INA_VALUES", "100", "INA_VALUES=100: there are builds for 64, 256 or 360 values"),
+        ("INA_VALUES", "100", "INA_VALUES=100: there are builds for 64, 256, 360 or 1024 values"),
         ("INA_LOSS_RATE", "1.5", "INA_LOSS_RATE=1.5: want 0 <= rate < 1"),
         ("INA_LOSS_RATE", "some", "INA_LOSS_RATE=some: want a number"),
         (

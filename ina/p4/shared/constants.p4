@@ -3,14 +3,15 @@
 #ifndef INA_CONSTANTS_P4
 #define INA_CONSTANTS_P4
 
-// int32 values in a packet: 64 is what Tofino sums in one pass; 256 (1 KiB) and 360 (the most that a
-// multiple of 8 fits into an MTU of 1500) are for software targets.
+// int32 values in a packet: 64 is what Tofino sums in one pass; 256 (1 KiB), 360 (the most that a
+// multiple of 8 fits into an MTU of 1500) and 1024 (shared memory, jumbo frames) are for software
+// targets.
 #ifndef VALUES_PER_PACKET
 #define VALUES_PER_PACKET 64
 #endif
 
 // Slots of the whole switch, shared out to jobs by the controller. 256 values: 8 MiB of registers,
-// 360: 11.25 MiB.
+// 360: 11.25 MiB, 1024: 32 MiB.
 #ifndef SLOTS_TOTAL
 #define SLOTS_TOTAL 8192
 #endif

@@ -1,6 +1,6 @@
 // Mode `pool` on v1model: a job owns a range of slots, and a sum is complete when every worker is in it.
 //
-// This file is the pipeline's diagram. Build: ina p4 compile --values 64|256|360.
+// This file is the pipeline's diagram. Build: ina p4 compile --values 64|256|360|1024.
 
 #include <core.p4>
 #include <v1model.p4>
