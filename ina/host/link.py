@@ -36,8 +36,8 @@ class Link(Protocol):
     def rto(self) -> RtoLimits:
         """How soon packets are sent again."""
 
-    def transport(self, config: WorkerConfig, max_in_flight: int) -> Transport:
-        """Start to work over it. Raises RuntimeError."""
+    def transport(self, config: WorkerConfig, max_in_flight: int, threads: int) -> Transport:
+        """Start to work over it, with at most so many threads. Raises RuntimeError."""
 
     def close(self) -> None:
         """Let go of the descriptors, not of the transport's. Idempotent."""

@@ -15,6 +15,7 @@ from typing import Literal, overload
 from ina._native.host import Operation, OperationState, WorkerConfig
 from ina.errors import InaError, InvalidInputError
 from ina.host import arrays, failure, metrics
+from ina.host import threads as thread_counts
 from ina.host.arrays import Array
 from ina.host.client import ControllerClient, Member
 from ina.host.errors import (
@@ -61,6 +62,8 @@ class Session:
         max_in_flight: int = 0,
         recoverable: bool = False,
         on_failure: OnFailure | None = None,
+        threads: int = 0,
+        local_workers: int = 1,
     ) -> None:
         """Take over `link`, the way to the switch. Prefer join() or direct().
 
@@ -81,6 +84,7 @@ class Session:
         self._inflight: dict[int, tuple[Operation, object]] = {}  # keeps the memory alive
         self._sweep_at = _FIRST_SWEEP
         _check_op_timeout(op_timeout_s)
+        thread_counts.check_threads("threads", threads)
         config = WorkerConfig(
             job=ticket.job,
             epoch=ticket.epoch,
@@ -93,9 +97,12 @@ class Session:
             keep_results=recoverable,
         )
         try:
-            self._transport = link.transport(config, max_in_flight)
+            tried = thread_counts.wanted(threads, local_workers)
+            self._transport = link.transport(config, max_in_flight, tried)
         except RuntimeError as error:
             raise TransportError(f"job {ticket.job_name!r} rank {ticket.rank}: {error}") from None
+        got = self._transport.stats().threads
+        thread_counts.tell_fewer(failure.who(ticket), threads, tried, got, link.name)
         self._fate = Fate(ticket, self._transport, on_failure)
         used = 1 << (ticket.slots.bit_length() - 1)
         if used < ticket.slots and ticket.rank == 0:
@@ -117,11 +124,13 @@ class Session:
         max_in_flight: int = 0,
         recoverable: bool = False,
         on_failure: OnFailure | None = None,
+        threads: int = 0,
+        local_workers: int = 1,
     ) -> Session:
         """Start a session without a controller: whoever made the ticket programmed the switch.
 
         `sock` is a UDP socket connected to the switch, which the session then owns; by default a
-        new one. Raises TransportError.
+        new one. The others: see join(). Raises InvalidInputError, TransportError.
         """
         if sock is not None:
             own = UdpLink(sock)
@@ -135,6 +144,8 @@ class Session:
                 max_in_flight=max_in_flight,
                 recoverable=recoverable,
                 on_failure=on_failure,
+                threads=threads,
+                local_workers=local_workers,
             )
         except BaseException:
             own.close()
@@ -159,6 +170,8 @@ class Session:
         controller_with_rank: int | None = None,
         recoverable: bool = False,
         on_failure: OnFailure | None = None,
+        threads: int = 0,
+        local_workers: int = 1,
     ) -> Session:
         """Join a job through the controller at "host:port" and wait until all workers are there.
 
@@ -176,17 +189,20 @@ class Session:
         silent for a lease, that rank is dead. `recoverable`: keep what freeze() needs, one packet's
         values for each lane. `on_failure(error)` is called once, from a thread of the session, when
         the job cannot go on; if it returns True (having frozen the session, for instance), nothing
-        fails.
+        fails. `threads`: that drive this worker's packets, 1, 2, 4 or 8, fewer where fewer packets
+        may be in flight, and one over shared memory; 0: one for each four cores, 1 to 4, where
+        `local_workers` workers of this host share the cores. Workers of one job may differ in it.
 
         With `INA_METRICS=host:port` in the environment, the process serves its sessions' counts to
         Prometheus from its first join on (see ina.host.metrics).
 
-        Raises WorldSizeError, ControllerError, ControllerTimeoutError, TransportError,
-        MetricsAddressError, MetricsListenError.
+        Raises WorldSizeError, InvalidInputError, ControllerError, ControllerTimeoutError,
+        TransportError, MetricsAddressError, MetricsListenError.
         """
         check_world(rank, world_size)
         _check_op_timeout(op_timeout_s)
         check_transport("transport", transport)
+        thread_counts.check_threads("threads", threads)
         metrics.start_from_environ()
         wish = Wish(
             job=job,
@@ -211,6 +227,8 @@ class Session:
                 max_in_flight=place.window,
                 recoverable=recoverable,
                 on_failure=on_failure,
+                threads=threads,
+                local_workers=local_workers,
             )
         except BaseException:
             if place is not None:

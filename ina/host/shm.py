@@ -84,8 +84,9 @@ class ShmLink:
                 raise TransportError(f"{where}: {error}") from None
             raise
 
-    def transport(self, config: WorkerConfig, max_in_flight: int) -> Transport:
-        """Start to work over it. Raises RuntimeError."""
+    def transport(self, config: WorkerConfig, max_in_flight: int, threads: int) -> Transport:
+        """Start to work over it, with one thread: a ring has one end. Raises RuntimeError."""
+        del threads
         return Transport.shm(
             self._socket.fileno(),
             *self._fds,

@@ -42,6 +42,7 @@ class SessionStats:
     gso: bool  # sends in trains (UDP_SEGMENT)
     gro: bool  # receives in trains (UDP_GRO)
     transport: str = "udp"  # or "shm": shared memory
+    threads: int = 1  # that drive the transport
 
     @classmethod
     def of(cls, stats: TransportStats) -> SessionStats:
@@ -77,4 +78,5 @@ class SessionStats:
             gso=stats.gso,
             gro=stats.gro,
             transport=stats.kind,
+            threads=stats.threads,
         )

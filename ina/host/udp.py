@@ -29,9 +29,11 @@ class UdpLink:
         """Open a socket as open_socket() does."""
         return cls(open_socket(switch_host, switch_udp_port, own_host))
 
-    def transport(self, config: WorkerConfig, max_in_flight: int) -> Transport:
-        """Start to work over it. Raises RuntimeError."""
-        return Transport.udp(self._socket.fileno(), config, _RECEIVE_BUFFER_BYTES, max_in_flight)
+    def transport(self, config: WorkerConfig, max_in_flight: int, threads: int) -> Transport:
+        """Start to work over it, with at most so many threads. Raises RuntimeError."""
+        return Transport.udp(
+            self._socket.fileno(), config, _RECEIVE_BUFFER_BYTES, max_in_flight, threads=threads
+        )
 
     def close(self) -> None:
         """Close the socket. Idempotent."""

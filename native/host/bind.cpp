@@ -54,18 +54,20 @@ void bind_transport(nb::module_ &m) {
         .def_ro("refused_since_result", &TransportStats::refused_since_result)
         .def_ro("gso", &TransportStats::gso)
         .def_ro("gro", &TransportStats::gro)
-        .def_ro("kind", &TransportStats::kind);
+        .def_ro("kind", &TransportStats::kind)
+        .def_ro("threads", &TransportStats::threads);
 
     nb::class_<Transport>(m, "Transport")
         .def_static(
             "udp",
             [](int fd, const WorkerConfig &config, int receive_buffer_bytes,
-               std::uint32_t max_in_flight, bool trains) {
+               std::uint32_t max_in_flight, bool trains, std::uint32_t threads) {
                 auto channel = std::make_unique<UdpChannel>(fd, receive_buffer_bytes, trains);
-                return std::make_unique<Transport>(std::move(channel), config, max_in_flight);
+                return std::make_unique<Transport>(std::move(channel), config, max_in_flight,
+                                                   threads);
             },
             nb::arg("fd"), nb::arg("config"), nb::arg("receive_buffer_bytes"),
-            nb::arg("max_in_flight") = 0, nb::arg("trains") = true)
+            nb::arg("max_in_flight") = 0, nb::arg("trains") = true, nb::arg("threads") = 1)
         .def_static(
             "shm",
             [](int fd, int memory_fd, int results_fd, std::uint32_t cells,

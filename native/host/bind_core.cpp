@@ -119,7 +119,8 @@ void bind_core(nb::module_ &m) {
             "__init__",
             [](WorkerConfig *self, std::uint16_t job, std::uint32_t epoch, int rank, int world_size,
                std::uint32_t slots, std::uint32_t values_per_packet, std::int64_t stall_timeout_ns,
-               const RtoLimits &rto, std::uint32_t first_seq, bool keep_results) {
+               const RtoLimits &rto, std::uint32_t first_seq, bool keep_results,
+               std::uint32_t share, std::uint32_t shares) {
                 new (self) WorkerConfig{job,
                                         epoch,
                                         rank,
@@ -129,11 +130,14 @@ void bind_core(nb::module_ &m) {
                                         stall_timeout_ns,
                                         rto,
                                         first_seq,
-                                        keep_results};
+                                        keep_results,
+                                        share,
+                                        shares};
             },
             nb::kw_only(), nb::arg("job"), nb::arg("epoch"), nb::arg("rank"), nb::arg("world_size"),
             nb::arg("slots"), nb::arg("values_per_packet"), nb::arg("stall_timeout_ns"),
-            nb::arg("rto"), nb::arg("first_seq") = 0, nb::arg("keep_results") = false);
+            nb::arg("rto"), nb::arg("first_seq") = 0, nb::arg("keep_results") = false,
+            nb::arg("share") = 0, nb::arg("shares") = 1);
 
     nb::class_<StallReport>(m, "StallReport")
         .def_ro("waited_ns", &StallReport::waited_ns)
@@ -194,6 +198,7 @@ void bind_core(nb::module_ &m) {
             },
             nb::arg("payload"), nb::arg("now_ns"), nb::arg("ip_marked") = false)
         .def("next_deadline_ns", &next_deadline_ns, nb::arg("now_ns"))
+        .def("note_progress", &WorkerCore::note_progress, nb::arg("at_ns"))
         .def("take_completions", &WorkerCore::take_completions)
         .def("lanes", &WorkerCore::lanes, nb::arg("now_ns"))
         .def("lane_result", &WorkerCore::lane_result, nb::arg("lane"))
@@ -209,6 +214,8 @@ void bind_core(nb::module_ &m) {
         .def_prop_ro("srtt_ns", &WorkerCore::srtt_ns)
         .def_prop_ro("rto_ns", &WorkerCore::rto_ns)
         .def_prop_ro("window", &WorkerCore::window)
+        .def_prop_ro("first_lane", &WorkerCore::first_lane)
+        .def_prop_ro("lane_count", &WorkerCore::lane_count)
         .def_prop_ro("in_flight", &WorkerCore::in_flight)
         .def_prop_ro("in_flight_limit", &WorkerCore::in_flight_limit);
 }

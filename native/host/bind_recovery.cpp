@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "host/bind.hpp"
-#include "host/worker_types.hpp"
+#include "host/share.hpp"
 
 namespace nb = nanobind;
 
@@ -77,6 +77,9 @@ void bind_recovery(nb::module_ &m) {
             "average",
             [](const PendingTensor &self) { return self.request.op == ReduceOp::kAverage; })
         .def_prop_ro("undone", &undone);
+
+    m.def("merge_lanes", &merge_lanes, nb::arg("shares"));
+    m.def("merge_pending", &merge_pending, nb::arg("shares"));
 }
 
 }  // namespace ina::host

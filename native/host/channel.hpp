@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "host/worker_types.hpp"
@@ -32,6 +33,10 @@ class Channel {
     virtual ~Channel() = default;
     Channel(const Channel &) = delete;
     Channel &operator=(const Channel &) = delete;
+
+    // For one more thread, over the same way: what comes, comes to any one of them. Null: there can
+    // be just one. Throws std::system_error.
+    virtual std::unique_ptr<Channel> another() const { return nullptr; }
 
     // So many packets at a time are best handed to send().
     virtual std::size_t burst_packets() const { return 256; }

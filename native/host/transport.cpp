@@ -1,17 +1,11 @@
 #include "host/transport.hpp"
 
-#include <poll.h>
-#include <sched.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "host/adaptive_window.hpp"
@@ -19,21 +13,14 @@
 namespace ina::host {
 namespace {
 
-constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
+// Tensors that a share has no part in wait in its inbox until it is looked at, or there are so
+// many.
+constexpr std::size_t kInboxLimit = 64;
 
 std::int64_t now_ns() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(
                std::chrono::steady_clock::now().time_since_epoch())
         .count();
-}
-
-// A batch thread (sched(7)) does not preempt whoever wakes it. On a machine whose cores are all
-// busy the switch then finishes its batch instead of losing its core to each worker that it wakes,
-// and this thread finds more packets when it runs. Best effort; where a core is free it changes
-// nothing.
-void give_way() {
-    const sched_param no_priority{};
-    (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &no_priority);
 }
 
 std::uint32_t in_flight_limit(const Channel &channel, const WorkerConfig &config,
@@ -43,46 +30,42 @@ std::uint32_t in_flight_limit(const Channel &channel, const WorkerConfig &config
     return wanted == 0 ? room : std::min(room, wanted);
 }
 
+// The largest power of two that is neither above `wanted` nor above the packets in flight.
+std::uint32_t thread_count(std::uint32_t wanted, std::uint32_t in_flight) {
+    const std::uint32_t most = std::min({wanted, in_flight, Transport::kMaxThreads});
+    std::uint32_t count = 1;
+    while (2 * count <= most) count *= 2;
+    return count;
+}
+
 }  // namespace
 
-bool Operation::wait(std::int64_t timeout_ns) const {
-    std::unique_lock lock(board_->mutex);
-    return board_->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
-                                    [&] { return state() != OperationState::kPending; });
-}
-
-void Operation::watch() {
-    const std::lock_guard lock(board_->mutex);
-    if (state() == OperationState::kPending) {
-        watched_ = true;
-        return;
-    }
-    board_->watched_done.push_back(id_);
-    board_->changed.notify_all();
-}
-
-void Operation::end(OperationState state) {
-    state_.store(state, std::memory_order_release);
-    if (watched_) board_->watched_done.push_back(id_);
-}
-
 Transport::Transport(std::unique_ptr<Channel> channel, const WorkerConfig &config,
-                     std::uint32_t max_in_flight)
-    : channel_(std::move(channel)),
-      core_(config,
-            std::make_unique<AdaptiveWindow>(in_flight_limit(*channel_, config, max_in_flight)),
-            channel_->packet_memory()),
-      wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), owner_pid_(::getpid()),
-      board_(std::make_shared<CompletionBoard>()), batch_(channel_->burst_packets()) {
-    if (wake_fd_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
-    // Signals belong to the interpreter's threads.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { run(); });
-    pthread_setname_np(thread_.native_handle(), "ina-worker");  // for top and perf
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+                     std::uint32_t max_in_flight, std::uint32_t threads)
+    : owner_pid_(::getpid()), placement_(1, 1) {
+    const std::uint32_t limit = in_flight_limit(*channel, config, max_in_flight);
+    std::vector<std::unique_ptr<Channel>> channels;
+    channels.push_back(std::move(channel));
+    std::uint32_t count = thread_count(threads, limit);
+    while (channels.size() < count) {
+        std::unique_ptr<Channel> another = channels[0]->another();
+        if (another == nullptr) count = 1;
+        if (another != nullptr) channels.push_back(std::move(another));
+    }
+    for (std::uint32_t i = 0; i < count; ++i) {
+        WorkerConfig part = config;
+        part.share = i;
+        part.shares = count;
+        const std::uint32_t part_of_limit = limit / count + (i < limit % count ? 1 : 0);
+        const PacketMemory memory = count == 1 ? channels[0]->packet_memory() : PacketMemory{};
+        shares_.push_back(
+            std::make_unique<Share>(part, std::make_unique<AdaptiveWindow>(part_of_limit), memory));
+        workers_.push_back(std::make_unique<Worker>(i, std::move(channels[i]), count > 1));
+    }
+    window_ = shares_[0]->core.window();
+    lanes_per_share_ = window_ / count;
+    placement_ = Placement(window_, config.values_per_packet);
+    start();
 }
 
 Transport::~Transport() { close(); }
@@ -91,48 +74,95 @@ std::shared_ptr<Operation> Transport::submit(TensorRequest request) {
     const std::lock_guard lock(mutex_);
     if (frozen_ && !failed_ && !stopping_) throw std::logic_error("the transport is frozen");
     request.id = next_id_++;
-    auto operation = std::make_shared<Operation>(request.id, board_);
     if (failed_ || stopping_) {
-        operation->state_ = failed_ ? OperationState::kFailed : OperationState::kClosed;
-        return operation;
+        const auto state = failed_ ? OperationState::kFailed : OperationState::kClosed;
+        return operations_.ended(request.id, state);
     }
-    inbox_.push_back({request, operation});
-    if (std::exchange(asleep_, false)) wake();
+    ++submitted_;
+    const std::uint32_t takers = shares_of(request);
+    auto operation = operations_.add(request.id, takers);
+    for (std::size_t i = 0; i < shares_.size(); ++i) {
+        Share &share = *shares_[i];
+        share.inbox.push_back(request);
+        const bool is_due = (takers >> i & 1u) != 0 || share.inbox.size() >= kInboxLimit;
+        if (is_due && std::exchange(share.asleep, false)) workers_[i]->sleeper.wake();
+    }
     return operation;
 }
 
-void Transport::wake() const {
-    const std::uint64_t one = 1;
-    (void)!::write(wake_fd_, &one, sizeof one);
+// Those with lanes that the tensor runs on, as bits. With mutex_ held, in the order of submission.
+std::uint32_t Transport::shares_of(const TensorRequest &request) {
+    if (request.elems == 0) return 0;
+    const auto count = static_cast<std::uint32_t>(shares_.size());
+    if (count == 1) return 1;
+    const Place place = placement_.next(request);
+    std::uint32_t found = 0;
+    const std::uint32_t first = place.first_lane / lanes_per_share_;
+    const std::uint32_t last = (place.first_lane + place.lanes(window_) - 1) / lanes_per_share_;
+    for (std::uint32_t i = first; i <= last; ++i) found |= std::uint32_t{1} << (i % count);
+    return found;
 }
 
 TransportStats Transport::stats() const {
+    TransportStats stats;
+    std::int64_t last_result_ns = -1;
+    stats.gso = stats.gro = true;
+    for (const auto &share : shares_) {
+        const std::lock_guard lock(share->mutex);
+        const WorkerCore &core = share->core;
+        add_counters(&stats.worker, core.counters());
+        add_counters(&stats.channel, share->channel);
+        if (share->last_result_ns > last_result_ns) {
+            last_result_ns = share->last_result_ns;
+            stats.worker.last_seq = core.counters().last_seq;
+        }
+        stats.srtt_ns = std::max(stats.srtt_ns, core.srtt_ns());
+        stats.rto_ns = std::max(stats.rto_ns, core.rto_ns());
+        stats.in_flight_limit += core.in_flight_limit();
+        stats.in_flight += core.in_flight();
+        stats.gso = stats.gso && share->gso;
+        stats.gro = stats.gro && share->gro;
+    }
+    stats.worker.tensors_done = operations_.done();
+    stats.window = window_;
+    stats.refused_since_result = refused_;
+    stats.receive_buffer_bytes = workers_[0]->channel->receive_buffer_bytes();
+    stats.kind = workers_[0]->channel->kind();
+    stats.threads = static_cast<std::uint32_t>(shares_.size());
     const std::lock_guard lock(mutex_);
-    return stats_;
+    stats.worker.tensors_submitted = submitted_;
+    return stats;
 }
 
 std::optional<StallReport> Transport::failure() const {
+    std::uint32_t in_flight = 0;
+    for (const auto &share : shares_) {
+        const std::lock_guard lock(share->mutex);
+        in_flight += share->core.in_flight();
+    }
     const std::lock_guard lock(mutex_);
-    return failure_;
+    std::optional<StallReport> report = failure_;
+    if (report) report->in_flight = in_flight;
+    return report;
 }
 
-LaneSnapshot Transport::lanes() {
-    std::unique_lock lock(mutex_);
-    const std::uint64_t taken = lanes_taken_;
-    lanes_wanted_ = true;
-    if (std::exchange(asleep_, false)) wake();
-    answered_.wait(lock, [&] { return lanes_taken_ != taken || !running_; });
-    return running_ ? lanes_ : core_.lanes(now_ns());
+LaneSnapshot Transport::lanes() const {
+    std::vector<LaneSnapshot> parts;
+    for (const auto &share : shares_) {
+        const std::lock_guard lock(share->mutex);
+        parts.push_back(share->core.lanes(now_ns()));
+    }
+    return parts.size() == 1 ? std::move(parts[0]) : merge_lanes(parts);
 }
 
 void Transport::fail() {
     const std::lock_guard lock(mutex_);
     if (failed_ || stopping_) return;
     failed_ = true;
-    if (running_) {
-        wake();
+    if (running_ > 0) {
+        wake_all();
     } else {
-        end_all(OperationState::kFailed);  // frozen
+        operations_.end_all(OperationState::kFailed);  // frozen
     }
 }
 
@@ -140,60 +170,74 @@ bool Transport::freeze() {
     std::unique_lock lock(mutex_);
     if (failed_ || stopping_) return false;
     frozen_ = true;
-    wake();
-    answered_.wait(lock, [&] { return !running_; });
+    wake_all();
+    stopped_.wait(lock, [&] { return running_ == 0; });
     return !failed_ && !stopping_;
 }
 
+// With mutex_ held.
 void Transport::check_frozen() const {
-    if (!frozen_ || running_ || stopping_) throw std::logic_error("the transport is not frozen");
+    if (!frozen_ || running_ > 0 || stopping_)
+        throw std::logic_error("the transport is not frozen");
+}
+
+Share &Transport::owner_of(std::uint32_t lane) const {
+    return *shares_[std::min<std::size_t>(share_of(lane), shares_.size() - 1)];
 }
 
 LaneResult Transport::lane_result(std::uint32_t lane) const {
-    const std::lock_guard lock(mutex_);
+    Share &share = owner_of(lane);
+    const std::lock_guard lock(share.mutex);
+    const std::lock_guard own(mutex_);
     check_frozen();
-    return core_.lane_result(lane);
+    return share.core.lane_result(lane);
 }
 
 std::vector<PendingTensor> Transport::pending() const {
-    const std::lock_guard lock(mutex_);
-    check_frozen();
-    return core_.pending();
+    std::vector<std::vector<PendingTensor>> parts;
+    for (const auto &share : shares_) {
+        const std::lock_guard lock(share->mutex);
+        const std::lock_guard own(mutex_);
+        check_frozen();
+        parts.push_back(share->core.pending());
+    }
+    return parts.size() == 1 ? std::move(parts[0]) : merge_pending(parts);
 }
 
 void Transport::put_result(std::uint32_t lane, std::uint32_t seq, const void *data,
                            std::size_t bytes) {
-    const std::lock_guard lock(mutex_);
+    Share &share = owner_of(lane);
+    const std::lock_guard lock(share.mutex);
+    const std::lock_guard own(mutex_);
     check_frozen();
-    core_.put_result(lane, seq, data, bytes);
+    share.core.put_result(lane, seq, data, bytes);
 }
 
 void Transport::end_operation(std::uint64_t id, bool done) {
     const std::lock_guard lock(mutex_);
     check_frozen();
-    const auto found = pending_.find(id);
-    if (found == pending_.end()) {
+    if (!operations_.end(id, done ? OperationState::kDone : OperationState::kFailed)) {
         throw std::invalid_argument("operation " + std::to_string(id) + " is not pending");
     }
-    const std::lock_guard board(board_->mutex);
-    found->second->end(done ? OperationState::kDone : OperationState::kFailed);
-    pending_.erase(found);
-    board_->changed.notify_all();
 }
 
 std::vector<std::uint64_t> Transport::wait_watched(std::int64_t timeout_ns) {
-    std::unique_lock lock(board_->mutex);
-    board_->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
-                             [&] { return !board_->watched_done.empty() || board_->closed; });
-    return std::exchange(board_->watched_done, {});
+    return operations_.wait_watched(timeout_ns);
+}
+
+void Transport::wake_all() const {
+    for (const auto &worker : workers_) worker->sleeper.wake();
 }
 
 void Transport::close() {
     if (::getpid() != owner_pid_) {
-        // The locks may be held by threads that this process does not have. Its own is one of them:
-        // the handle is neither joined nor detached but leaked, for pthread would look into memory
-        // that may by now belong to another thread.
-        if (thread_.joinable()) static_cast<void>(new std::thread(std::move(thread_)));
+        // The locks may be held by threads that this process does not have. The transport's own are
+        // some of them: the handles are neither joined nor detached but leaked, for pthread would
+        // look into memory that may by now belong to another thread.
+        for (const auto &worker : workers_) {
+            if (!worker->thread.joinable()) continue;
+            static_cast<void>(new std::thread(std::move(worker->thread)));
+        }
         close_descriptors();
         return;
     }
@@ -201,173 +245,21 @@ void Transport::close() {
     {
         const std::lock_guard lock(mutex_);
         stopping_ = true;
+        if (!workers_[0]->thread.joinable()) return;
+        wake_all();
     }
-    if (!thread_.joinable()) return;
-    wake();
-    thread_.join();
+    for (const auto &worker : workers_) worker->thread.join();
     const std::lock_guard lock(mutex_);
-    end_all(OperationState::kClosed);  // what a frozen transport still has
-    const std::lock_guard board(board_->mutex);
-    board_->closed = true;
-    board_->changed.notify_all();
+    operations_.end_all(OperationState::kClosed);  // what a frozen transport still has
+    operations_.close();
     close_descriptors();
 }
 
 void Transport::close_descriptors() {
-    channel_->close();
-    if (wake_fd_ >= 0) ::close(wake_fd_);
-    wake_fd_ = -1;
-}
-
-void Transport::run() {
-    give_way();
-    bool more_to_read = false;
-    while (take_requests()) {
-        transmit();
-        if (!more_to_read) wait_for_event();
-        const std::int64_t time_ns = now_ns();
-        more_to_read = channel_->receive(&arrivals_);
-        for (const Arrival &arrival : arrivals_) {
-            core_.on_result(arrival.data, arrival.bytes, time_ns, arrival.ip_marked,
-                            arrival.values);
-        }
-        channel_->release();
-        note_results();
-        end_operations();
+    for (const auto &worker : workers_) {
+        worker->sleeper.close();
+        worker->channel->close();
     }
-    leave();
-}
-
-// False when the thread is to end.
-bool Transport::take_requests() {
-    std::vector<Submission> taken;
-    {
-        const std::lock_guard lock(mutex_);
-        asleep_ = false;
-        publish_stats();
-        if (failed_ || frozen_ || stopping_) return false;
-        taken.swap(inbox_);
-        if (std::exchange(lanes_wanted_, false)) {
-            lanes_ = core_.lanes(now_ns());
-            ++lanes_taken_;
-            answered_.notify_all();
-        }
-    }
-    const std::int64_t time_ns = taken.empty() ? 0 : now_ns();
-    for (Submission &submission : taken) {
-        pending_.emplace(submission.request.id, std::move(submission.operation));
-        core_.submit(submission.request, time_ns);
-    }
-    return true;
-}
-
-// With mutex_ held: whether the session thread has something to do before it sleeps.
-bool Transport::has_requests() const {
-    return !inbox_.empty() || lanes_wanted_ || failed_ || frozen_ || stopping_;
-}
-
-void Transport::note_results() {
-    const WorkerCounters &counters = core_.counters();
-    const std::uint64_t results = counters.chunks_done + counters.exponent_rounds;
-    if (results == std::exchange(results_seen_, results)) return;
-    refused_at_result_ = channel_->counters().refused;
-}
-
-// The session thread's last act: ends what is pending, or, frozen, leaves it with all that was
-// submitted in the core.
-void Transport::leave() {
-    const std::lock_guard lock(mutex_);
-    for (Submission &submission : inbox_) {
-        pending_.emplace(submission.request.id, std::move(submission.operation));
-        if (frozen_) core_.submit(submission.request, now_ns());
-    }
-    inbox_.clear();
-    if (failed_ || stopping_) {
-        end_all(failed_ ? OperationState::kFailed : OperationState::kClosed);
-    } else {
-        end_done(core_.take_completions());  // empty tensors
-    }
-    publish_stats();
-    running_ = false;
-    answered_.notify_all();
-}
-
-// With mutex_ held.
-void Transport::publish_stats() {
-    stats_.worker = core_.counters();
-    stats_.channel = channel_->counters();
-    stats_.srtt_ns = core_.srtt_ns();
-    stats_.rto_ns = core_.rto_ns();
-    stats_.window = core_.window();
-    stats_.in_flight_limit = core_.in_flight_limit();
-    stats_.in_flight = core_.in_flight();
-    stats_.receive_buffer_bytes = channel_->receive_buffer_bytes();
-    stats_.refused_since_result = channel_->counters().refused - refused_at_result_;
-    stats_.gso = channel_->uses_gso();
-    stats_.gro = channel_->uses_gro();
-    stats_.kind = channel_->kind();
-}
-
-void Transport::transmit() {
-    std::size_t count = 0;
-    do {
-        count = core_.poll_transmit(now_ns(), batch_.data(), batch_.size());
-        channel_->send(batch_.data(), count);
-    } while (count == batch_.size());
-    end_operations();  // empty tensors, or a stall
-}
-
-void Transport::wait_for_event() {
-    {
-        const std::lock_guard lock(mutex_);
-        if (has_requests()) return;
-        asleep_ = true;
-    }
-    if (!channel_->prepare_sleep(core_.in_flight())) return;  // take_requests() clears asleep_
-    const std::int64_t time_ns = now_ns();
-    const std::int64_t deadline_ns = core_.next_deadline_ns(time_ns);
-    const std::int64_t wait_ns = std::max<std::int64_t>(deadline_ns - time_ns, 0);
-    timespec timeout{};
-    timeout.tv_sec = static_cast<time_t>(wait_ns / kNanosecondsPerSecond);
-    timeout.tv_nsec = static_cast<long>(wait_ns % kNanosecondsPerSecond);
-    pollfd entries[] = {{channel_->fd(), POLLIN, 0}, {wake_fd_, POLLIN, 0}};
-    (void)::ppoll(entries, 2, deadline_ns == kNever ? nullptr : &timeout, nullptr);
-    if ((entries[1].revents & POLLIN) != 0) {
-        std::uint64_t ignored = 0;
-        (void)!::read(wake_fd_, &ignored, sizeof ignored);
-    }
-}
-
-void Transport::end_operations() {
-    const std::vector<std::uint64_t> done = core_.take_completions();
-    if (!done.empty() || core_.stall()) {
-        // Whoever sees the operation ended also sees it counted.
-        const std::lock_guard lock(mutex_);
-        publish_stats();
-        if (core_.stall() && !failed_ && !frozen_ && !stopping_) {
-            failed_ = true;
-            failure_ = core_.stall();
-        }
-    }
-    end_done(done);
-}
-
-void Transport::end_done(const std::vector<std::uint64_t> &ids) {
-    if (ids.empty()) return;
-    const std::lock_guard lock(board_->mutex);
-    for (const std::uint64_t id : ids) {
-        const auto found = pending_.find(id);
-        found->second->end(OperationState::kDone);
-        pending_.erase(found);
-    }
-    board_->changed.notify_all();
-}
-
-void Transport::end_all(OperationState state) {
-    const std::lock_guard lock(board_->mutex);
-    for (auto &[id, operation] : pending_) operation->end(state);
-    pending_.clear();
-    board_->changed.notify_all();
 }
 
 }  // namespace ina::host

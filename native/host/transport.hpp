@@ -1,6 +1,10 @@
-// Drives one WorkerCore over one channel in one thread: operations, completions, recovery. The
-// thread sleeps in ppoll whenever there is nothing to send or read: several workers may share a
-// core.
+// Drives a worker's lanes over one way to the switch: operations, completions, recovery. A thread
+// sleeps whenever there is nothing to send or read: several workers may share a processor.
+//
+// There are as many threads as shares of the lanes (share.hpp). What comes from the switch comes to
+// any of the threads, which hands it to the shares it is for. With one thread there is one share.
+//
+// Locks are taken in this order, and never two of a kind: a share's, mutex_, the operations' own.
 #pragma once
 
 #include <atomic>
@@ -10,51 +14,20 @@
 #include <mutex>
 #include <optional>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "host/channel.hpp"
-#include "host/worker_core.hpp"
+#include "host/operation.hpp"
+#include "host/placement.hpp"
+#include "host/share.hpp"
+#include "host/sleeper.hpp"
 
 namespace ina::host {
-
-enum class OperationState : std::uint8_t { kPending, kDone, kFailed, kClosed };
-
-// Where waiters meet the session thread; outlives the transport while an operation refers to it.
-struct CompletionBoard {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::vector<std::uint64_t> watched_done;  // operations to report to wait_watched
-    bool closed = false;
-};
-
-// One submitted tensor.
-class Operation {
-  public:
-    Operation(std::uint64_t id, std::shared_ptr<CompletionBoard> board)
-        : id_(id), board_(std::move(board)) {}
-
-    std::uint64_t id() const { return id_; }
-    OperationState state() const { return state_.load(std::memory_order_acquire); }
-    // Waits until the operation has ended, at most timeout_ns; true when it has.
-    bool wait(std::int64_t timeout_ns) const;
-    // Asks for a report through Transport::wait_watched: when it ends, or now if it has ended.
-    void watch();
-
-  private:
-    friend class Transport;
-    void end(OperationState state);  // with the board's mutex held
-
-    const std::uint64_t id_;
-    const std::shared_ptr<CompletionBoard> board_;
-    std::atomic<OperationState> state_{OperationState::kPending};
-    bool watched_ = false;
-};
 
 struct TransportStats {
     WorkerCounters worker;
     ChannelCounters channel;
-    std::int64_t srtt_ns = 0;
+    std::int64_t srtt_ns = 0;  // the largest of all shares, as is the next
     std::int64_t rto_ns = 0;
     std::uint32_t window = 0;           // W, packets
     std::uint32_t in_flight_limit = 0;  // now: W, what the channel holds, or what the path holds
@@ -65,14 +38,18 @@ struct TransportStats {
     bool gso = false;
     bool gro = false;
     const char *kind = "";  // the channel's
+    std::uint32_t threads = 1;
 };
 
 class Transport {
   public:
-    // max_in_flight 0: no limit but W and the channel's room. Throws std::system_error,
-    // std::invalid_argument.
+    static constexpr std::uint32_t kMaxThreads = 8;
+
+    // max_in_flight 0: no limit but W and the channel's room. `threads`: at most so many, a power
+    // of two; fewer where the packets in flight are fewer, and one where the channel is for one.
+    // Throws std::system_error, std::invalid_argument.
     Transport(std::unique_ptr<Channel> channel, const WorkerConfig &config,
-              std::uint32_t max_in_flight);
+              std::uint32_t max_in_flight, std::uint32_t threads = 1);
     ~Transport();
     Transport(const Transport &) = delete;
     Transport &operator=(const Transport &) = delete;
@@ -81,10 +58,10 @@ class Transport {
     // throws std::logic_error after freeze().
     std::shared_ptr<Operation> submit(TensorRequest request);
     TransportStats stats() const;
-    // As of now: asks the session thread.
-    LaneSnapshot lanes();
-    // Ends pending and future operations as failed and stops the session thread. Idempotent; no
-    // effect after a failure or close.
+    // As of now.
+    LaneSnapshot lanes() const;
+    // Ends pending and future operations as failed and stops the threads. Idempotent; no effect
+    // after a failure or close.
     void fail();
     // The stall that made operations fail; empty while none has, and after fail().
     std::optional<StallReport> failure() const;
@@ -103,59 +80,70 @@ class Transport {
 
     // Blocks until watched operations have ended, the transport closes, or the time is over.
     std::vector<std::uint64_t> wait_watched(std::int64_t timeout_ns);
-    // Ends what is pending as closed and joins the thread. Idempotent. In a forked child,
-    // where the thread does not exist, only marks the transport as closed.
+    // Ends what is pending as closed and joins the threads. Idempotent. In a forked child, where
+    // the threads do not exist, only marks the transport as closed.
     void close();
 
   private:
-    struct Submission {
-        TensorRequest request;
-        std::shared_ptr<Operation> operation;
+    struct Worker {  // one thread, and what it alone uses
+        Worker(std::size_t number, std::unique_ptr<Channel> own, bool is_shared)
+            : index(number), channel(std::move(own)), sleeper(is_shared ? channel->fd() : -1),
+              batch(channel->burst_packets()) {}
+
+        const std::size_t index;  // also of the share it owns
+        const std::unique_ptr<Channel> channel;
+        Sleeper sleeper;
+        std::vector<PacketView> batch;
+        std::vector<Arrival> arrivals;
+        std::vector<std::uint8_t> owners;   // the share that each arrival is for, if there are more
+        std::uint32_t touched = 0;          // shares with arrivals, as bits
+        std::uint64_t refused = 0;          // of the channel's count, what refused_ has
+        std::int64_t deadline_ns = kNever;  // of its share
+        std::uint32_t in_flight = 0;        // of its share
+        std::thread thread;
     };
 
-    void run();
-    bool take_requests();
-    bool has_requests() const;
-    void note_results();
-    void publish_stats();
-    void transmit();
-    void wait_for_event();
-    void end_operations();
-    void end_done(const std::vector<std::uint64_t> &ids);
-    void leave();
-    void end_all(OperationState state);
+    std::uint32_t shares_of(const TensorRequest &request);
+    std::uint32_t share_of(std::uint32_t lane) const { return lane / lanes_per_share_; }
+    Share &owner_of(std::uint32_t lane) const;
     void check_frozen() const;
-    void wake() const;
+    void wake_all() const;
     void close_descriptors();
 
-    const std::unique_ptr<Channel> channel_;  // session thread only, but for close()
-    WorkerCore core_;                         // session thread only
-    int wake_fd_;
+    // In the threads (transport_threads.cpp).
+    void start();
+    void run(Worker &worker);
+    void sort_arrivals(Worker &worker) const;
+    void attend_others(Worker &worker, std::int64_t received_ns);
+    bool attend_own(Worker &worker, std::int64_t received_ns);
+    void accept(Worker &worker, std::size_t index, std::int64_t received_ns);
+    bool take_inbox(std::size_t index, bool is_owner);
+    void transmit(Worker &worker, Share &share);
+    void note_stall(const StallReport &stall);
+    void sleep(Worker &worker);
+    void leave(Worker &worker);
+    bool is_ending() const { return failed_ || frozen_ || stopping_; }  // with mutex_ held
+
     const int owner_pid_;
-    std::shared_ptr<CompletionBoard> board_;
-    std::unordered_map<std::uint64_t, std::shared_ptr<Operation>> pending_;  // session thread only
-    std::vector<PacketView> batch_;
-    std::vector<Arrival> arrivals_;
-    std::uint64_t results_seen_ = 0;       // session thread only, as is the next
-    std::uint64_t refused_at_result_ = 0;  // the channel's count when the last result came
+    std::vector<std::unique_ptr<Share>> shares_;
+    std::vector<std::unique_ptr<Worker>> workers_;
+    std::uint32_t window_;
+    std::uint32_t lanes_per_share_;
+    Operations operations_;
+    std::atomic<std::int64_t> progress_ns_{0};  // when a result was accepted last
+    std::atomic<std::uint64_t> refused_{0};     // refusals since then
 
     std::mutex close_mutex_;
-    mutable std::mutex mutex_;  // guards what follows
-    std::condition_variable answered_;
-    std::vector<Submission> inbox_;
-    TransportStats stats_;
+    mutable std::mutex mutex_;  // guards what follows, and the shares' inboxes
+    std::condition_variable stopped_;
+    Placement placement_;
     std::optional<StallReport> failure_;
-    LaneSnapshot lanes_;
-    std::uint64_t lanes_taken_ = 0;
     std::uint64_t next_id_ = 1;
-    bool asleep_ = false;
-    bool lanes_wanted_ = false;
+    std::uint64_t submitted_ = 0;
     bool failed_ = false;  // by a stall, or by fail()
     bool frozen_ = false;
     bool stopping_ = false;  // closing
-    bool running_ = true;  // the session thread; once it is not, core_ and pending_ are its heirs'
-
-    std::thread thread_;
+    std::uint32_t running_;  // threads; when there are none, the cores are their heirs'
 };
 
 }  // namespace ina::host

@@ -1,5 +1,6 @@
 #include "host/udp_channel.hpp"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
 #include <poll.h>
@@ -45,10 +46,13 @@ struct UdpChannel::ReceiveArea {
     std::array<mmsghdr, kReceiveTrains> messages;
 };
 
-UdpChannel::UdpChannel(int fd, int receive_buffer_bytes, bool trains)
-    : fd_(::dup(fd)), gso_(trains) {
+UdpChannel::UdpChannel(int fd) : fd_(::fcntl(fd, F_DUPFD_CLOEXEC, 0)), gso_(false) {
     if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "dup of the UDP socket");
     area_ = std::make_unique<ReceiveArea>();
+}
+
+UdpChannel::UdpChannel(int fd, int receive_buffer_bytes, bool trains) : UdpChannel(fd) {
+    gso_ = trains;
     set_option(fd_, SOL_SOCKET, SO_RCVBUF, receive_buffer_bytes);
     set_option(fd_, SOL_SOCKET, SO_SNDBUF, receive_buffer_bytes);
     socklen_t length = sizeof receive_buffer_bytes_;
@@ -60,6 +64,14 @@ UdpChannel::UdpChannel(int fd, int receive_buffer_bytes, bool trains)
 }
 
 UdpChannel::~UdpChannel() { close(); }
+
+std::unique_ptr<Channel> UdpChannel::another() const {
+    std::unique_ptr<UdpChannel> channel(new UdpChannel(fd_));
+    channel->receive_buffer_bytes_ = receive_buffer_bytes_;
+    channel->gso_ = gso_;
+    channel->gro_ = gro_;
+    return channel;
+}
 
 void UdpChannel::close() {
     if (fd_ >= 0) ::close(fd_);

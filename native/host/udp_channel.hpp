@@ -18,6 +18,8 @@ class UdpChannel final : public Channel {
     UdpChannel(int fd, int receive_buffer_bytes, bool trains = true);
     ~UdpChannel() override;
 
+    // On the same socket, with buffers of its own.
+    std::unique_ptr<Channel> another() const override;
     void close() override;
     int fd() const override { return fd_; }
     // What the kernel granted, in its own accounting (payload and bookkeeping).
@@ -33,6 +35,8 @@ class UdpChannel final : public Channel {
 
   private:
     struct ReceiveArea;
+
+    explicit UdpChannel(int fd);  // the socket's options are set already
 
     std::size_t send_train(const PacketView *packets, std::size_t count);
     std::size_t send_each(const PacketView *packets, std::size_t count);

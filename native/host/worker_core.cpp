@@ -38,6 +38,16 @@ void check(const WorkerConfig &config) {
         throw std::invalid_argument("first_seq must be a multiple of 2 W, got " +
                                     std::to_string(config.first_seq));
     }
+    const std::uint32_t shares = config.shares;
+    if (shares < 1 || (shares & (shares - 1)) != 0 || shares > window_of(config)) {
+        throw std::invalid_argument(
+            "shares must be a power of two, at most W = " + std::to_string(window_of(config)) +
+            ", got " + std::to_string(shares));
+    }
+    if (config.share >= shares) {
+        throw std::invalid_argument("share must be 0.." + std::to_string(shares - 1) + ", got " +
+                                    std::to_string(config.share));
+    }
 }
 
 std::size_t round_up(std::size_t value, std::size_t multiple) {
@@ -49,58 +59,60 @@ std::size_t round_up(std::size_t value, std::size_t multiple) {
 WorkerCore::WorkerCore(const WorkerConfig &config, std::unique_ptr<CongestionWindow> congestion,
                        const PacketMemory &memory)
     : config_(config), window_(window_of(config)),
+      first_own_(config.share * (window_ / std::max(config.shares, 1u))),
       full_bitmap_(static_cast<std::uint32_t>((std::uint64_t{1} << config.world_size) - 1)),
       values_bytes_(wire::kValueBytes * config.values_per_packet), memory_(memory),
       frame_mask_((memory.base != nullptr ? 2 * window_ : window_) - 1), kernels_(best_kernels()),
-      congestion_(std::move(congestion)), rtt_(config.rto), lanes_(window_) {
+      congestion_(std::move(congestion)), rtt_(config.rto),
+      placement_(window_, std::max(config.values_per_packet, 1u)) {
     check(config);
+    lanes_ = std::vector<Lane>(window_ / config.shares);
     if (memory_.base == nullptr) {
         // One packet right behind the other, for lanes that follow each other are sent together: of
         // a whole train the kernel then copies one piece.
         memory_.stride_bytes = wire::kHeaderBytes + values_bytes_;
-        memory_.frames = window_;
-        own_memory_.resize(memory_.stride_bytes * window_ + 2 * kCacheLineBytes);
+        memory_.frames = lane_count();
+        own_memory_.resize(memory_.stride_bytes * lane_count() + 2 * kCacheLineBytes);
         const auto base = reinterpret_cast<std::uintptr_t>(own_memory_.data());
         memory_.base = own_memory_.data() + (round_up(base, kCacheLineBytes) - base);
-    } else if (memory_.frames <= frame_mask_ ||
+    } else if (config.shares > 1 || memory_.frames <= frame_mask_ ||
                memory_.stride_bytes < kCacheLineBytes + values_bytes_) {
         throw std::invalid_argument("no memory for packets of that size and number");
     }
-    if (config.keep_results) kept_memory_.resize(values_bytes_ * window_);
-    for (std::uint32_t i = 0; i < window_; ++i) lanes_[i].seq = config.first_seq + i;
+    if (config.keep_results) kept_memory_.resize(values_bytes_ * lane_count());
+    for (std::uint32_t i = 0; i < lane_count(); ++i) {
+        lanes_[i].seq = config.first_seq + first_own_ + i;
+    }
 }
 
 void WorkerCore::submit(const TensorRequest &request, std::int64_t now_ns) {
     note_submission(request);
-    if (request.elems == 0) {
-        completions_.push_back(request.id);
-        ++counters_.tensors_done;
-        return;
+    if (request.elems == 0) return complete(request.id);
+    if (tensors_.count(request.id) > 0) {
+        throw std::invalid_argument("tensor id is in use: " + std::to_string(request.id));
     }
-    if (tensors_.empty()) last_progress_ns_ = now_ns;
-    const std::uint64_t values = config_.values_per_packet;
-    const std::uint64_t chunks = (request.elems + values - 1) / values;
-    const auto [found, is_new] =
-        tensors_.try_emplace(request.id, Tensor{request, chunks, chunks, nullptr, 0});
-    if (!is_new) throw std::invalid_argument("tensor id is in use: " + std::to_string(request.id));
-    Tensor &tensor = found->second;
-    std::uint32_t first_lane = first_lane_;
-    std::uint64_t lanes_taken = chunks;
-    if (is_float(request.type) && chunks <= window_) {
-        const auto [history, is_new] = histories_.find(
-            request.type, request.elems, static_cast<std::uint32_t>(chunks), window_, first_lane_);
-        tensor.history = history;
-        tensor.first_block = history->take_turn();
-        first_lane = history->lane_of(tensor.first_block);
-        lanes_taken = is_new ? history->lanes() : 0;
-    }
-    const std::uint64_t lanes_used = std::min<std::uint64_t>(chunks, window_);
-    for (std::uint64_t i = 0; i < lanes_used; ++i) {
-        Lane &lane = lanes_[(first_lane + i) & (window_ - 1)];
-        lane.queue.push_back({&tensor, i});
+    const Place place = placement_.next(request);
+    const std::uint64_t full_rounds = place.chunks / window_;  // of all lanes
+    const std::uint64_t rest = place.chunks % window_;
+    Tensor *tensor = nullptr;  // until a lane of ours has a part of it
+    for (std::uint32_t i = 0; i < place.lanes(window_); ++i) {
+        const std::uint32_t index = own_index(place.first_lane + i);
+        if (index >= lane_count()) continue;
+        if (tensor == nullptr) {
+            if (tensors_.empty()) last_progress_ns_ = now_ns;
+            tensor = &tensors_.emplace(request.id, Tensor{request, place, 0}).first->second;
+        }
+        tensor->chunks_left += full_rounds + (i < rest ? 1 : 0);
+        Lane &lane = lanes_[index];
+        lane.queue.push_back({tensor, i});
         if (lane.state == LaneState::kIdle) start_next_assignment(lane, now_ns);
     }
-    first_lane_ = static_cast<std::uint32_t>((first_lane_ + lanes_taken) & (window_ - 1));
+    if (tensor == nullptr) complete(request.id);
+}
+
+void WorkerCore::complete(std::uint64_t id) {
+    ++counters_.tensors_done;
+    completions_.push_back(id);
 }
 
 void WorkerCore::start_next_assignment(Lane &lane, std::int64_t now_ns) {
@@ -122,7 +134,8 @@ void WorkerCore::start_next_assignment(Lane &lane, std::int64_t now_ns) {
         lane.round = Round::kValues;  // and announce_next has told whether it is finite
         return make_ready(lane, now_ns);
     } else {
-        lane.exponent = tensor.history ? tensor.history->guess(block(tensor, lane.chunk)) : 0;
+        const auto &history = tensor.place.history;
+        lane.exponent = history ? history->guess(block(tensor, lane.chunk)) : 0;
         lane.round = lane.exponent != 0 ? Round::kGuess : Round::kExponent;
     }
     lane.non_finite = false;
@@ -132,12 +145,12 @@ void WorkerCore::start_next_assignment(Lane &lane, std::int64_t now_ns) {
 void WorkerCore::make_ready(Lane &lane, std::int64_t now_ns) {
     lane.state = LaneState::kReady;
     lane.ready_since_ns = now_ns;
-    ready_.push_back(static_cast<std::uint32_t>(lane_index(lane)));
+    ready_.push_back(own_index(lane.seq));
 }
 
 std::uint8_t *WorkerCore::packet(const Lane &lane) {
     // Where the stride is of whole lines the values, not the headers, begin on one.
-    return memory_.base + memory_.stride_bytes * (lane.seq & frame_mask_) +
+    return memory_.base + memory_.stride_bytes * ((lane.seq & frame_mask_) - first_own_) +
            (kCacheLineBytes - wire::kHeaderBytes);
 }
 
@@ -221,7 +234,7 @@ void WorkerCore::announce_next(Lane &lane, wire::Header &header) {
     const Tensor *tensor = lane.tensor;
     std::uint64_t chunk = lane.round == Round::kExponent ? lane.chunk : lane.chunk + window_;
     lane.non_finite = false;
-    if (chunk >= tensor->chunks) {
+    if (chunk >= tensor->place.chunks) {
         if (lane.queue.empty()) {
             header.next_exponent = kUnknownExponent;
             return;
@@ -291,7 +304,12 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
         ++counters_.stale;
         return;
     }
-    Lane &lane = lanes_[header.seq & (window_ - 1)];
+    const std::uint32_t index = own_index(header.seq);
+    if (index >= lane_count()) {
+        ++counters_.mismatched;
+        return;
+    }
+    Lane &lane = lanes_[index];
     if (lane.state != LaneState::kWaiting || header.seq != lane.seq) {
         if (lane.has_history && header.seq == lane.seq - window_) {
             ++counters_.duplicates;
@@ -378,9 +396,9 @@ void WorkerCore::remember(Lane &lane, bool has_sums) {
     lane.accepted.bytes = static_cast<std::uint32_t>(bytes);
     // While the lane has more chunks of it, the tensor stays and its memory is the caller's
     // promise.
-    if (kept_memory_.empty() || lane.chunk + window_ < tensor.chunks) return;
+    if (kept_memory_.empty() || lane.chunk + window_ < tensor.place.chunks) return;
     lane.accepted.kept = true;
-    std::memcpy(kept(lane_index(lane)),
+    std::memcpy(kept(own_index(lane.seq)),
                 at(tensor.request.out, chunk_offset_bytes(tensor, lane.chunk)), bytes);
 }
 
@@ -400,9 +418,11 @@ void WorkerCore::advance(Lane &lane, bool has_sums, std::uint8_t next_exponent,
         lane.exponent = next_exponent;
         return make_ready(lane, now_ns);
     }
-    if (tensor.history) tensor.history->observe(block(tensor, lane.chunk), agreed);
+    if (tensor.place.history) {
+        tensor.place.history->observe(block(tensor, lane.chunk), agreed);
+    }
     const bool tensor_done = --tensor.chunks_left == 0;
-    const bool more_chunks = lane.chunk + window_ < tensor.chunks;
+    const bool more_chunks = lane.chunk + window_ < tensor.place.chunks;
     if (more_chunks) {
         lane.chunk += window_;
         lane.exponent = is_float(tensor.request.type) ? next_exponent : 0;
@@ -412,9 +432,9 @@ void WorkerCore::advance(Lane &lane, bool has_sums, std::uint8_t next_exponent,
         start_next_assignment(lane, now_ns);
     }
     if (tensor_done) {
-        ++counters_.tensors_done;
-        completions_.push_back(tensor.request.id);
-        tensors_.erase(tensor.request.id);
+        const std::uint64_t id = tensor.request.id;
+        complete(id);
+        tensors_.erase(id);
     }
 }
 

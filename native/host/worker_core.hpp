@@ -21,6 +21,9 @@
 // values. A packet with a guess carries the chunk's own exponent; if the maximum is not the guess,
 // the same chunk is sent once more, with what is now agreed.
 //
+// A worker may divide its lanes between several cores, each with a share of them in a row. Each is
+// given every tensor and is done with it when its own lanes are. On the wire nothing tells.
+//
 // Not thread-safe.
 #pragma once
 
@@ -34,7 +37,7 @@
 #include <vector>
 
 #include "host/congestion_window.hpp"
-#include "host/exponent_history.hpp"
+#include "host/placement.hpp"
 #include "host/worker_types.hpp"
 
 namespace ina::host {
@@ -71,12 +74,19 @@ class WorkerCore {
     // kNever when idle.
     std::int64_t next_deadline_ns(std::int64_t now_ns) const;
 
-    // Ids of the tensors completed since the last call.
+    // Ids of the tensors completed since the last call: as far as this core has a part in them.
     std::vector<std::uint64_t> take_completions();
+
+    // Another share of the worker accepted a result: it is not stalled, whatever this one waits
+    // for.
+    void note_progress(std::int64_t at_ns) {
+        last_progress_ns_ = std::max(last_progress_ns_, at_ns);
+    }
 
     // Set once no chunk has completed for the stall timeout; the core then stays silent.
     const std::optional<StallReport> &stall() const { return stall_; }
 
+    // Of this core's lanes, as are the next three.
     LaneSnapshot lanes(std::int64_t now_ns) const;
 
     // For recovery, once nothing is sent or received any more (worker_recovery.cpp).
@@ -89,19 +99,19 @@ class WorkerCore {
     const WorkerCounters &counters() const { return counters_; }
     std::int64_t srtt_ns() const { return rtt_.srtt_ns(); }
     std::int64_t rto_ns() const { return rtt_.timeout_ns(0); }
-    std::uint32_t window() const { return window_; }
+    std::uint32_t window() const { return window_; }  // W, of all shares
+    std::uint32_t first_lane() const { return first_own_; }
+    std::uint32_t lane_count() const { return static_cast<std::uint32_t>(lanes_.size()); }
     std::uint32_t in_flight() const { return in_flight_; }
-    // Of the congestion window, and W.
-    std::uint32_t in_flight_limit() const { return std::min(window_, congestion_->packets()); }
+    // Of the congestion window, and this core's lanes.
+    std::uint32_t in_flight_limit() const { return std::min(lane_count(), congestion_->packets()); }
     std::uint64_t tensors_pending() const { return tensors_.size(); }
 
   private:
     struct Tensor {
         TensorRequest request;
-        std::uint64_t chunks;
-        std::uint64_t chunks_left;
-        std::shared_ptr<ExponentHistory> history;  // null: it takes no guesses
-        std::uint32_t first_block = 0;             // in the history
+        Place place;
+        std::uint64_t chunks_left;  // on this core's lanes
     };
     struct Assignment {  // a lane's part of a tensor: chunks first_chunk, + W, + 2W ...
         Tensor *tensor;
@@ -113,7 +123,7 @@ class WorkerCore {
         std::uint32_t bytes = 0;  // in the tensor; 0: the round brought no sums
         bool kept = false;        // its values are in kept_memory_, not only in the tensor
     };
-    static constexpr std::uint32_t kNoLane = UINT32_MAX;
+    static constexpr std::uint32_t kNoLane = UINT32_MAX;  // others are indices in lanes_
     enum class LaneState : std::uint8_t { kIdle, kReady, kWaiting };
     enum class Round : std::uint8_t {
         kValues,
@@ -143,16 +153,18 @@ class WorkerCore {
         std::deque<Assignment> queue;
     };
 
-    std::size_t lane_index(const Lane &lane) const { return lane.seq & (window_ - 1); }
+    // In lanes_, of the lane with such a sequence number: lanes_.size() or more if not ours.
+    std::uint32_t own_index(std::uint32_t seq) const { return (seq & (window_ - 1)) - first_own_; }
     std::uint8_t *packet(const Lane &lane);
     std::uint8_t *kept(std::size_t lane);
     // Of a chunk, in its tensor's history.
     static std::uint32_t block(const Tensor &tensor, std::uint64_t chunk) {
-        return tensor.first_block + static_cast<std::uint32_t>(chunk);
+        return tensor.place.first_block + static_cast<std::uint32_t>(chunk);
     }
     std::size_t chunk_elems(const Tensor &tensor, std::uint64_t chunk) const;
     std::size_t chunk_bytes(const Tensor &tensor, std::uint64_t chunk) const;
     std::size_t chunk_offset_bytes(const Tensor &tensor, std::uint64_t chunk) const;
+    void complete(std::uint64_t id);
     void start_next_assignment(Lane &lane, std::int64_t now_ns);
     void make_ready(Lane &lane, std::int64_t now_ns);
     void build_packet(Lane &lane);
@@ -179,6 +191,7 @@ class WorkerCore {
 
     WorkerConfig config_;
     std::uint32_t window_;
+    std::uint32_t first_own_;  // the first of this core's lanes
     std::uint32_t full_bitmap_;
     std::size_t values_bytes_;  // of a packet
     std::vector<std::uint8_t> own_memory_;
@@ -190,10 +203,9 @@ class WorkerCore {
     RttEstimator rtt_;
 
     std::vector<Lane> lanes_;
-    std::uint32_t first_lane_ = 0;  // of the next tensor
-    ExponentHistories histories_;
+    Placement placement_;
     std::unordered_map<std::uint64_t, Tensor> tensors_;  // by id; pointers to elements stay valid
-    std::deque<std::uint32_t> ready_;  // lanes in state kReady, in the order to send
+    std::deque<std::uint32_t> ready_;  // indices of lanes in state kReady, in the order to send
     std::uint32_t in_flight_ = 0;      // lanes in state kWaiting, linked from oldest_ to newest_
     std::uint32_t oldest_ = kNoLane;
     std::uint32_t newest_ = kNoLane;

@@ -39,15 +39,16 @@ void WorkerCore::note_submission(const TensorRequest &request) {
 
 LaneSnapshot WorkerCore::lanes(std::int64_t now_ns) const {
     LaneSnapshot snapshot;
-    snapshot.seqs.reserve(window_);
-    snapshot.waiting.resize((window_ + 7) / 8);
-    for (std::uint32_t i = 0; i < window_; ++i) {
+    snapshot.seqs.reserve(lane_count());
+    snapshot.waiting.resize((lane_count() + 7) / 8);
+    for (std::uint32_t i = 0; i < lane_count(); ++i) {
         const Lane &lane = lanes_[i];
         const bool waiting = lane.state == LaneState::kWaiting;
         snapshot.seqs.push_back(waiting ? lane.seq : lane.seq - window_);
         if (waiting) snapshot.waiting[i / 8] |= static_cast<std::uint8_t>(1u << (i % 8));
     }
     snapshot.in_flight = in_flight_;
+    snapshot.heard_ns = heard_ns_;
     snapshot.digests = digests_;
     for (const auto &[id, tensor] : tensors_) {
         if (snapshot.oldest.id == 0 || id < snapshot.oldest.id) snapshot.oldest = tensor.request;

@@ -16,10 +16,12 @@
 
 namespace ina::host {
 
-LaneResult WorkerCore::lane_result(std::uint32_t index) const {
-    if (index >= window_) {
-        throw std::invalid_argument("lane must be below " + std::to_string(window_) + ", got " +
-                                    std::to_string(index));
+LaneResult WorkerCore::lane_result(std::uint32_t number) const {
+    const std::uint32_t index = number - first_own_;
+    if (index >= lane_count()) {
+        throw std::invalid_argument("lane must be " + std::to_string(first_own_) + ".." +
+                                    std::to_string(first_own_ + lane_count() - 1) + ", got " +
+                                    std::to_string(number));
     }
     const Lane &lane = lanes_[index];
     LaneResult result;
@@ -52,14 +54,14 @@ std::vector<PendingTensor> WorkerCore::pending() const {
     }
     std::vector<PendingTensor> pending;
     for (const auto &[id, tensor] : tensors_) {
-        std::vector<bool> undone(tensor.chunks);
+        std::vector<bool> undone(tensor.place.chunks);
         for (const std::uint64_t first : firsts[&tensor]) {
-            for (std::uint64_t chunk = first; chunk < tensor.chunks; chunk += window_) {
+            for (std::uint64_t chunk = first; chunk < tensor.place.chunks; chunk += window_) {
                 undone[chunk] = true;
             }
         }
         PendingTensor entry{tensor.request, {}};
-        for (std::uint64_t chunk = 0; chunk < tensor.chunks; ++chunk) {
+        for (std::uint64_t chunk = 0; chunk < tensor.place.chunks; ++chunk) {
             if (!undone[chunk]) continue;
             if (entry.undone.empty() || entry.undone.back().end != chunk) {
                 entry.undone.push_back({chunk, chunk});
@@ -73,11 +75,12 @@ std::vector<PendingTensor> WorkerCore::pending() const {
     return pending;
 }
 
-void WorkerCore::put_result(std::uint32_t index, std::uint32_t seq, const void *data,
+void WorkerCore::put_result(std::uint32_t number, std::uint32_t seq, const void *data,
                             std::size_t bytes) {
     const std::string what =
-        "lane " + std::to_string(index) + ", sequence number " + std::to_string(seq) + ": ";
-    if (index >= window_) throw std::invalid_argument(what + "there is no such lane");
+        "lane " + std::to_string(number) + ", sequence number " + std::to_string(seq) + ": ";
+    const std::uint32_t index = number - first_own_;
+    if (index >= lane_count()) throw std::invalid_argument(what + "there is no such lane");
     Lane &lane = lanes_[index];
     if (lane.state != LaneState::kWaiting || lane.seq != seq || lane.round == Round::kExponent) {
         throw std::invalid_argument(what + "the lane does not wait for values");

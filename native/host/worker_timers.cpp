@@ -41,7 +41,7 @@ bool WorkerCore::may_send_next(std::int64_t now_ns) const {
 }
 
 void WorkerCore::link_newest(Lane &lane) {
-    const auto index = static_cast<std::uint32_t>(lane_index(lane));
+    const auto index = own_index(lane.seq);
     lane.older = newest_;
     lane.newer = kNoLane;
     (newest_ == kNoLane ? oldest_ : lanes_[newest_].newer) = index;

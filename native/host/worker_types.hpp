@@ -27,6 +27,10 @@ struct WorkerConfig {
     // Keep a copy of each lane's last result where the tensor may end before the lane goes on; what
     // recovery needs (worker_recovery.cpp). Costs one packet's values a lane, and copying them.
     bool keep_results = false;
+    // This core has the lanes [share W / shares, (share + 1) W / shares) of W; `shares` is a power
+    // of two, W at most. Each worker of a job divides its lanes as it likes.
+    std::uint32_t share = 0;
+    std::uint32_t shares = 1;
 };
 
 // The memory behind `in` must not change, and both must stay, until the tensor completes.
@@ -88,13 +92,15 @@ struct StallReport {
 
 // Where the lanes are, for whoever asks which worker the others wait for.
 struct LaneSnapshot {
-    // Of each lane's packet sent last; a lane that has sent nothing says its first number - W.
+    // One for each lane, of its packet sent last; a lane that has sent nothing says its first
+    // number - W.
     std::vector<std::uint32_t> seqs;
     std::vector<std::uint8_t> waiting;  // bit lane % 8 of byte lane / 8: that packet is unanswered
     std::uint32_t in_flight = 0;
     std::int64_t silent_ns = 0;    // since the last result, or the first packet; 0: none in flight
     std::uint32_t oldest_seq = 0;  // of the packet that has waited longest, where one is in flight
     std::int64_t oldest_waited_ns = 0;  // since it was first sent
+    std::int64_t heard_ns = 0;          // when the last result came, or the first packet went out
     // Of the sizes, types and operations of the first 1, 2, 4, 8 ... tensors: workers whose digests
     // differ have submitted different things, and their sums mean nothing.
     std::vector<std::uint64_t> digests;

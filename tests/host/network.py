@@ -9,7 +9,7 @@ import heapq
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from ina._native.host import RtoLimits, WorkerConfig, WorkerCore
 from ina.host.arrays import VALUE_TYPES
 from ina.protocol.codec import encode
 from ina.protocol.switch_model import Endpoint, Job, SwitchModel
+from tests.host.shares import Shares
 
 Array = NDArray[Any]
 
@@ -57,6 +58,8 @@ def worker_config(
     stall_s: float = 60.0,
     first_seq: int = 0,
     keep_results: bool = False,
+    share: int = 0,
+    shares: int = 1,
 ) -> WorkerConfig:
     return WorkerConfig(
         job=JOB,
@@ -69,6 +72,8 @@ def worker_config(
         rto=RtoLimits(),
         first_seq=first_seq,
         keep_results=keep_results,
+        share=share,
+        shares=shares,
     )
 
 
@@ -86,24 +91,29 @@ class Network:
         in_flight: Sequence[int] | None = None,
         first_seq: int = 0,
         keep_results: bool = False,
+        shares: Sequence[int] | None = None,
     ) -> None:
+        """`shares`: of each worker; those of a worker with more than one act as one core."""
         self.link = link or Link()
         self.random = random.Random(seed)
         limits = in_flight or [0] * world_size
-        self.workers = [
-            WorkerCore(
-                worker_config(
-                    rank,
-                    world_size,
-                    slots,
-                    values,
-                    first_seq=first_seq,
-                    keep_results=keep_results,
-                ),
-                limits[rank],
+
+        def core(rank: int, share: int, count: int) -> WorkerCore:
+            config = worker_config(
+                *(rank, world_size, slots, values),
+                first_seq=first_seq,
+                keep_results=keep_results,
+                share=share,
+                shares=count,
             )
-            for rank in range(world_size)
-        ]
+            return WorkerCore(config, limits[rank])
+
+        counts = shares or [1] * world_size
+        self.workers: list[WorkerCore] = []
+        for rank, count in enumerate(counts):
+            cores = [core(rank, i, count) for i in range(count)]
+            # The stand-in for several cores has what is used here of one.
+            self.workers.append(cores[0] if count == 1 else cast(WorkerCore, Shares(cores)))
         self.model = SwitchModel(slots, values)
         self.endpoints = tuple(Endpoint(rank, rank, 1000 + rank) for rank in range(world_size))
         self.model.install(Job(JOB, EPOCH, 0, slots, self.endpoints))

@@ -163,6 +163,7 @@ def test_ranks_frozen_at_any_moment_end_with_the_sums_of_an_undisturbed_run(
     freezes = [begin + rng.randint(0, spread) for _ in range(workers)]
     paces = [rng.choice([0, 0, 2, 15, 60]) for _ in range(workers)]  # steps from one to the next
     link = Link(loss=loss, duplication=loss / 2, max_delay_ns=500_000, late=loss / 2)
+    shares = [min(rng.choice([1, 1, 2, 4]), slots // 2) for _ in range(workers)]
     network = Network(
         workers,
         slots=slots,
@@ -171,6 +172,7 @@ def test_ranks_frozen_at_any_moment_end_with_the_sums_of_an_undisturbed_run(
         seed=seed,
         first_seq=rng.choice([0, 2**32 - slots]),
         keep_results=True,
+        shares=shares,
     )
     job = Job(network, lengths, seed)
     for step in range(max(freezes)):
@@ -184,6 +186,7 @@ def test_ranks_frozen_at_any_moment_end_with_the_sums_of_an_undisturbed_run(
         job.reuse_what_is_done()
     found = job.recover(job.freeze())
     job.check()
+    event(f"shares: {max(shares)}")
     event(f"transfers: {bool(found.transfers)}")
     event(f"guessed: {any(core.counters.guessed_chunks for core in network.workers)}")
     event(f"missed: {any(core.counters.missed_guesses for core in network.workers)}")
@@ -191,13 +194,20 @@ def test_ranks_frozen_at_any_moment_end_with_the_sums_of_an_undisturbed_run(
     event(f"done: {found.submitted - len(found.sums)}, left: {len(found.sums)}")
 
 
-def test_every_moment_of_one_run() -> None:
+@pytest.mark.parametrize("shares", [[1, 1, 1], [1, 2, 2]], ids=str)
+def test_every_moment_of_one_run(shares: list[int]) -> None:
     """Three tensors on two lanes, frozen after each step of a clean run and of a lossy one."""
     moments, transfers = 0, 0
     for loss in (0.0, 0.25):
         for moment in range(400):
             network = Network(
-                3, slots=4, values=VALUES, link=Link(loss=loss), seed=5, keep_results=True
+                3,
+                slots=4,
+                values=VALUES,
+                link=Link(loss=loss),
+                seed=5,
+                keep_results=True,
+                shares=shares,
             )
             job = Job(network, [30, 9, 41], seed=moment)
             for rank in range(3):

@@ -65,6 +65,7 @@ class UdpModel:
         job: int = 7,
         recoverable: bool = False,
         on_failure: OnFailure | None = None,
+        threads: Sequence[int] | None = None,
     ) -> list[Session]:
         sockets = [open_socket(*self.address, "127.0.0.1") for _ in range(count)]
         self.install(job, 1, sockets)
@@ -75,6 +76,7 @@ class UdpModel:
                 op_timeout_s=op_timeout_s,
                 recoverable=recoverable,
                 on_failure=on_failure,
+                threads=threads[rank] if threads else 1,
             )
             for rank in range(count)
         ]

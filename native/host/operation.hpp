@@ -1,0 +1,80 @@
+// What a caller holds of a submitted tensor, and which of them are under way.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace ina::host {
+
+enum class OperationState : std::uint8_t { kPending, kDone, kFailed, kClosed };
+
+// Where waiters meet the session's threads; outlives the transport while an operation refers to it.
+struct CompletionBoard {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<std::uint64_t> watched_done;  // operations to report to wait_watched
+    bool closed = false;
+};
+
+// One submitted tensor.
+class Operation {
+  public:
+    Operation(std::uint64_t id, std::shared_ptr<CompletionBoard> board,
+              OperationState state = OperationState::kPending)
+        : id_(id), board_(std::move(board)), state_(state) {}
+
+    std::uint64_t id() const { return id_; }
+    OperationState state() const { return state_.load(std::memory_order_acquire); }
+    // Waits until the operation has ended, at most timeout_ns; true when it has.
+    bool wait(std::int64_t timeout_ns) const;
+    // Asks for a report through Operations::wait_watched: when it ends, or now if it has ended.
+    void watch();
+
+  private:
+    friend class Operations;
+    void end(OperationState state);  // with the board's mutex held
+
+    const std::uint64_t id_;
+    const std::shared_ptr<CompletionBoard> board_;
+    std::atomic<OperationState> state_;
+    bool watched_ = false;
+};
+
+// A transport's operations. Thread-safe.
+class Operations {
+  public:
+    // A new one, which ends as done when all shares with a bit in `shares` are done with it; now if
+    // there are none.
+    std::shared_ptr<Operation> add(std::uint64_t id, std::uint32_t shares);
+    // One that has ended already.
+    std::shared_ptr<Operation> ended(std::uint64_t id, OperationState state) const;
+    // A share is done with these; it may name some that it has no bit in, or that have ended.
+    void share_done(std::size_t share, const std::vector<std::uint64_t> &ids);
+    // False: it is not pending.
+    bool end(std::uint64_t id, OperationState state);
+    void end_all(OperationState state);
+    std::uint64_t done() const;  // so many have ended as done, but for end()
+
+    // Blocks until watched operations have ended, close() was called, or the time is over.
+    std::vector<std::uint64_t> wait_watched(std::int64_t timeout_ns);
+    void close();
+
+  private:
+    struct Pending {
+        std::shared_ptr<Operation> operation;
+        std::uint32_t shares;  // bits of those that are not done with it
+    };
+
+    const std::shared_ptr<CompletionBoard> board_ = std::make_shared<CompletionBoard>();
+    // Guarded by the board's mutex.
+    std::unordered_map<std::uint64_t, Pending> pending_;
+    std::uint64_t done_ = 0;
+};
+
+}  // namespace ina::host
