@@ -34,7 +34,8 @@ ORDINARY_PORT = 77
 
 
 @pytest.mark.parametrize(
-    ("values", "packets", "seed"), [(64, 100_000, 1), (256, 10_000, 2), (360, 10_000, 3)]
+    ("values", "packets", "seed"),
+    [(64, 100_000, 1), (256, 10_000, 2), (360, 10_000, 3), (1024, 5_000, 4)],
 )
 def test_random_packets(values: int, packets: int, seed: int) -> None:
     rng = random.Random(seed)

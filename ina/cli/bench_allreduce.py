@@ -65,7 +65,7 @@ def allreduce(
     loopback only. Gloo and MPI have no avg: they sum and then divide.
     """
     counts, wanted = parse.workers("--workers", workers), parse.sizes("--sizes", sizes)
-    values = values_for(values, link, transport)
+    values = values_for(values, link)
     case = _case(dtype, op, values, transport, repeats, seconds, spoil)
     outputs = Outputs(json, save, baseline, tolerance, plot)
     rate = check_link(link)

@@ -10,7 +10,7 @@ from ina.bench import parse
 from ina.bench.place import Place
 from ina.cli import torchrun
 from ina.p4.builds import largest_build, require_build
-from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUES_PER_PACKET_BUILDS
+from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 
 LOOPBACK, UNSHAPED = "loopback", "unshaped"
 LINK_HELP = (
@@ -18,8 +18,7 @@ LINK_HELP = (
 )
 
 VALUES_HELP = (
-    "Values a packet: a build of the P4 program. 0: the largest that the star's MTU or shared "
-    f"memory bears; over UDP on loopback {DEFAULT_VALUES_PER_PACKET}."
+    "Values a packet: a build of the P4 program. 0: the largest that the place's MTU bears."
 )
 
 
@@ -61,16 +60,16 @@ def check_link(link: str) -> float | None:
     return rate
 
 
-def values_for(values: int, link: str, transport: str = "auto") -> int:
+def values_for(values: int, link: str) -> int:
     """What ``--values`` stands for. Raises InvalidInputError: there is no such build."""
     if values:
         require_build("--values", values)
         return values
-    if link != LOOPBACK:
-        from ina.emulate.nodes import LINK_MTU_BYTES
+    if link == LOOPBACK:
+        return max(VALUES_PER_PACKET_BUILDS)
+    from ina.emulate.nodes import LINK_MTU_BYTES
 
-        return largest_build(LINK_MTU_BYTES)
-    return DEFAULT_VALUES_PER_PACKET if transport == "udp" else max(VALUES_PER_PACKET_BUILDS)
+    return largest_build(LINK_MTU_BYTES)
 
 
 @contextmanager

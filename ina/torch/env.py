@@ -22,7 +22,7 @@ INA_TRANSPORT          how this worker reaches the switch: ``auto`` (default), s
                        UDP; ``udp``; ``shm``. See docs/host.md.
 INA_VALUES             values a packet of the embedded switch's P4 build: 64, 256, 360 (needs an MTU
                        of 1492) or 1024 (4148). Default 1024 where all workers must be on rank 0's
-                       host (INA_HOST is loopback) and may use shared memory, else 256.
+                       host, as INA_HOST is loopback, else 256.
 INA_LOSS_RATE          share of packets that the embedded switch drops at its ports, in each
                        direction: 0 (default) to below 1. For tests and demonstrations.
 INA_LOSS_SEED          seed of those drops, default 0.
@@ -142,15 +142,13 @@ class Settings:
     def packet_values(self) -> int:
         """Values a packet of the embedded switch's build.
 
-        Where nobody chose: shared memory has no MTU, and takes the largest; across hosts the
-        path's MTU is not known here.
+        Where nobody chose: shared memory and loopback bear the largest; the MTU of a path between
+        hosts is not known here.
         """
         if self.values:
             return self.values
         on_one_host = self.embedded_host.startswith("127.")
-        if on_one_host and self.transport != "udp":
-            return max(VALUES_PER_PACKET_BUILDS)
-        return DEFAULT_VALUES_PER_PACKET
+        return max(VALUES_PER_PACKET_BUILDS) if on_one_host else DEFAULT_VALUES_PER_PACKET
 
     @property
     def embedded_host(self) -> str:

@@ -14,7 +14,7 @@ from ina.bench.pipeline import Batch, check, measure
 from ina.switch.native_abi import OutputBuffer
 
 
-@pytest.mark.parametrize(("values", "workers"), [(64, 1), (64, 3), (256, 8), (360, 2)])
+@pytest.mark.parametrize(("values", "workers"), [(64, 1), (64, 3), (256, 8), (360, 2), (1024, 2)])
 def test_sums_are_checked(values: int, workers: int) -> None:
     result = measure(values, workers, rounds=2, repeats=2)
     assert result.sums_checked == 3 * bench_pipeline.CHUNKS * workers * values

@@ -30,10 +30,12 @@ from ina.testing.model_device import ModelDevice
         ("soft", 64, 20_000),
         ("soft", 256, 5_000),
         ("soft", 360, 2_000),
+        ("soft", 1024, 2_000),
         ("soft_veth", 64, 5_000),
         ("bmv2", 64, 10_000),
         ("bmv2", 256, 5_000),
         ("bmv2", 360, 2_000),
+        ("bmv2", 1024, 1_000),
     ],
 )
 def test_no_difference(

@@ -46,7 +46,7 @@ def test_every_dtype_and_length(count: int, loss: float) -> None:
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.05])
-@pytest.mark.parametrize(("count", "values"), [(3, 64), (3, 256), (3, 360), (32, 256)])
+@pytest.mark.parametrize(("count", "values"), [(3, 64), (3, 256), (3, 360), (3, 1024), (32, 256)])
 def test_a_million_values(count: int, values: int, loss: float) -> None:
     with workers(count, values, loss) as (embedded, sessions):
         for dtype in (np.dtype(np.int32), np.dtype(np.float32)):

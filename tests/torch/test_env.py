@@ -56,9 +56,9 @@ def test_all_set(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("environ", "values"),
     [
-        ({}, 1024),  # all workers are on this host: shared memory
+        ({}, 1024),  # all workers are on this host
         ({"INA_HOST": "127.0.0.9", "INA_TRANSPORT": "shm"}, 1024),
-        ({"INA_TRANSPORT": "udp"}, 256),
+        ({"INA_TRANSPORT": "udp"}, 1024),
         ({"INA_HOST": "10.0.0.1"}, 256),  # some may be elsewhere
         ({"INA_VALUES": "64"}, 64),
     ],
