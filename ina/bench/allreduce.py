@@ -33,6 +33,8 @@ class Case:
     transport: str = "auto"
     spoil: int = 0
     """So many checked sums are made wrong on each rank, to see that they are noticed."""
+    threads: int = 0
+    """Of each worker's transport; 0: by the cores."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,7 @@ def _run(
         environ = {"INA_VALUES": str(case.values), "INA_TRANSPORT": case.transport}
     else:
         environ = {"INA_TRANSPORT": "udp"}  # namespaces share the memory of one kernel
+    environ["INA_THREADS"] = str(case.threads)
     listed = ",".join(map(str, sizes))
     place.run(
         _WORKER,

@@ -25,6 +25,7 @@ from ina.cli.bench_output import (
 from ina.cli.bench_places import LINK_HELP, LOOPBACK, VALUES_HELP, check_link, place, values_for
 from ina.errors import InvalidInputError
 from ina.host.arrays import VALUE_TYPES
+from ina.host.threads import check_threads
 
 _DTYPE_BYTES = {str(dtype): dtype.itemsize for dtype in VALUE_TYPES}
 _OPS = ("sum", "avg")
@@ -44,6 +45,9 @@ def allreduce(
     transport: Annotated[
         str, typer.Option(help="Of ina: auto, udp, or shm (shared memory of one host).")
     ] = "auto",
+    threads: Annotated[
+        int, typer.Option(help="Of each of ina's workers: 1, 2, 4, 8; 0: by the cores.")
+    ] = 0,
     values: Annotated[int, typer.Option(help=VALUES_HELP)] = 0,
     repeats: Annotated[int, typer.Option(help="Samples of each, at most.")] = 15,
     seconds: Annotated[float, typer.Option(help="Upper bound of a size, in seconds.")] = 10.0,
@@ -66,7 +70,7 @@ def allreduce(
     """
     counts, wanted = parse.workers("--workers", workers), parse.sizes("--sizes", sizes)
     values = values_for(values, link)
-    case = _case(dtype, op, values, transport, repeats, seconds, spoil)
+    case = _case(dtype, op, values, transport, threads, repeats, seconds, spoil)
     outputs = Outputs(json, save, baseline, tolerance, plot)
     rate = check_link(link)
     if link != LOOPBACK and transport == "shm":
@@ -74,7 +78,7 @@ def allreduce(
     torchrun.require(["torch"], "torch")
     settings = {
         **{"workers": counts, "sizes_bytes": wanted, "dtype": dtype, "op": op, "link": link},
-        **{"transport": transport, "values": values, "memory": memory},
+        **{"transport": transport, "threads": threads, "values": values, "memory": memory},
     }
     if memory:
         _memory(counts, wanted, case, link, settings, outputs)
@@ -110,13 +114,21 @@ def allreduce(
         report,
         COLUMNS,
         [_cells(row) for row in rows],
-        title=f"all-reduce, {link}, {dtype} {op}, {values} values a packet",
+        title=f"all-reduce, {link}, {dtype} {op}, {values} values a packet"
+        + (f", {threads} threads a worker" if threads else ""),
         panels=bench.panels(plain) if plot is not None else (),
     )
 
 
 def _case(
-    dtype: str, op: str, values: int, transport: str, repeats: int, seconds: float, spoil: int
+    dtype: str,
+    op: str,
+    values: int,
+    transport: str,
+    threads: int,
+    repeats: int,
+    seconds: float,
+    spoil: int,
 ) -> bench.Case:
     if dtype not in _DTYPE_BYTES:
         raise InvalidInputError(f"--dtype {dtype}: the network sums {', '.join(_DTYPE_BYTES)}")
@@ -124,9 +136,11 @@ def _case(
         raise InvalidInputError(f"--op {op}: the network does {' and '.join(_OPS)}")
     if transport not in _TRANSPORTS:
         raise InvalidInputError(f"--transport {transport}: want {', '.join(_TRANSPORTS)}")
+    check_threads("--threads", threads)
     if repeats < 3 or seconds <= 0:
         raise InvalidInputError(f"--repeats {repeats} --seconds {seconds:g}: want >= 3 and > 0")
-    return bench.Case(dtype, _DTYPE_BYTES[dtype], op, values, repeats, seconds, transport, spoil)
+    size = _DTYPE_BYTES[dtype]
+    return bench.Case(dtype, size, op, values, repeats, seconds, transport, spoil, threads)
 
 
 def _cells(row: bench.Row) -> tuple[Any, ...]:

@@ -20,6 +20,8 @@ INA_HOST               IPv4 address that this worker sends from, and that rank 0
 INA_TRANSPORT          how this worker reaches the switch: ``auto`` (default), shared memory where
                        the switch offers it and is on this host, as the embedded one does, else
                        UDP; ``udp``; ``shm``. See docs/host.md.
+INA_THREADS            threads that drive this worker's packets: 1, 2, 4 or 8; 0 (default): one for
+                       each four cores of a worker, 1 to 4. Shared memory: always one.
 INA_VALUES             values a packet of the embedded switch's P4 build: 64, 256, 360 (needs an MTU
                        of 1492) or 1024 (4148). Default 1024 where all workers must be on rank 0's
                        host, as INA_HOST is loopback, else 256.
@@ -47,7 +49,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast, get_args
 
+from ina.errors import InvalidInputError
 from ina.host.link import TransportName
+from ina.host.threads import check_threads
 from ina.p4.builds import listed
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUES_PER_PACKET_BUILDS
 from ina.torch.errors import SettingError
@@ -62,6 +66,7 @@ _ALWAYS = (
         "INA_ON_SWITCH_LOSS",
         "INA_HOST",
         "INA_TRANSPORT",
+        "INA_THREADS",
         "INA_STATS_DIR",
         "INA_LEAVE_TIMEOUT_S",
         "INA_METRICS",
@@ -86,6 +91,9 @@ class Settings:
     on_switch_loss: str = "error"
     host: str | None = None
     transport: TransportName = "auto"
+    threads: int = 0
+    local_workers: int = 0
+    """Of this host, as torchrun says (LOCAL_WORLD_SIZE); 0: not known."""
     values: int = 0  # 0: packet_values chooses
     loss_rate: float = 0.0
     loss_seed: int = 0
@@ -119,6 +127,11 @@ class Settings:
         if transport not in get_args(TransportName):
             names = " or ".join(get_args(TransportName))
             raise SettingError(f"INA_TRANSPORT={transport}: want {names}")
+        threads = _integer(environ, "INA_THREADS", 0)
+        try:
+            check_threads("INA_THREADS", threads)
+        except InvalidInputError as error:
+            raise SettingError(str(error)) from None
         leave_timeout_s = _number(environ, "INA_LEAVE_TIMEOUT_S", 30.0)
         if not 0.0 <= leave_timeout_s <= 3600.0:
             raise SettingError(f"INA_LEAVE_TIMEOUT_S={leave_timeout_s:g}: want 0 to 3600 seconds")
@@ -131,6 +144,8 @@ class Settings:
             on_switch_loss=on_switch_loss,
             host=environ.get("INA_HOST") or None,
             transport=cast(TransportName, transport),
+            threads=threads,
+            local_workers=_integer(environ, "LOCAL_WORLD_SIZE", 0),
             values=values,
             loss_rate=loss_rate,
             loss_seed=_integer(environ, "INA_LOSS_SEED", 0),

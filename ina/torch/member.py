@@ -91,6 +91,8 @@ class Member:
                 tenant=settings.tenant,
                 priority=settings.priority,
                 transport=settings.transport,
+                threads=settings.threads,
+                local_workers=settings.local_workers or len(ranks),
                 op_timeout_s=timeout.total_seconds(),
                 controller_with_rank=ranks.index(host) if host in ranks else None,
                 recoverable=self._fallback is not None,

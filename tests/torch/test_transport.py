@@ -26,6 +26,13 @@ def test_the_embedded_switch(tmp_path: Path, environ: dict[str, str], transport:
     assert [one.network_all_reduces for one in stats] == [1] * 3
 
 
+def test_the_threads_that_are_asked_for(tmp_path: Path) -> None:
+    environ = {"INA_TRANSPORT": "udp", "INA_THREADS": "2"}
+    stats = launch(group_cases.its_stats, 2, tmp_path / "w", environ=environ)
+    assert [one.session["threads"] for one in stats] == [2, 2]
+    assert [one.network_all_reduces for one in stats] == [1] * 2
+
+
 def test_a_controller_that_offers_no_shared_memory(tmp_path: Path) -> None:
     with Embedded(values=64) as embedded:
         environ = {"INA_CONTROLLER": embedded.controller_addr}
