@@ -12,9 +12,9 @@ import torch.distributed as dist
 import ina.torch
 from tests.torch.bound import sum_and_bound
 
-LENGTHS = (0, 1, 255, 256, 257, 1_000_003)
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
-VALUES_PER_PACKET = 256
+VALUES_PER_PACKET = 1024  # of the embedded switch where all workers must be on its host
+LENGTHS = (0, 1, *range(VALUES_PER_PACKET - 1, VALUES_PER_PACKET + 2), 1_000_003)
 
 
 @dataclass(frozen=True)
