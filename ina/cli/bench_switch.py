@@ -20,6 +20,7 @@ from ina.cli.bench_output import (
     steps,
 )
 from ina.errors import InvalidInputError
+from ina.p4.builds import packet_bytes
 from ina.protocol.spec import MAX_WORKERS
 
 COLUMNS = (
@@ -48,6 +49,7 @@ def switch(
     Workers are processes on this machine; what they need of its cores the switch does not get.
     """
     from ina.bench.switch import Row, measure, measure_bmv2, ratios, why_not_bmv2
+    from ina.emulate.nodes import LINK_MTU_BYTES
 
     builds = parse.numbers("--values", values)
     counts = parse.numbers("--workers", workers, 1, MAX_WORKERS)
@@ -56,12 +58,14 @@ def switch(
     outputs = Outputs(json, save, baseline, tolerance)
     missing = why_not_bmv2() if bmv2 else "--no-bmv2"
     rows: list[Row] = []
-    with steps("switch", len(builds) * (len(counts) + (not missing))) as bar:
+    on_bmv2 = [build for build in builds if packet_bytes(build) <= LINK_MTU_BYTES]
+    total = len(builds) * len(counts) + (0 if missing else len(on_bmv2))
+    with steps("switch", total) as bar:
         for build in builds:
             for n in counts:
                 rows.append(measure(build, n, seconds, repeats))
                 bar.done(f"{build} values, {n} workers")
-            if not missing:
+            if not missing and build in on_bmv2:
                 rows.append(measure_bmv2(build, counts[0], seconds * repeats))
                 bar.done(f"{build} values, BMv2")
     notes = ["CPU: of the thread that moves packets, in and out, kernel included"]
@@ -70,6 +74,8 @@ def switch(
         if missing
         else "bmv2: simple_switch_grpc on veth pairs in namespaces, from start to end of the run"
     )
+    if not missing and on_bmv2 != builds:
+        notes.append(f"builds whose packets do not fit into its links' MTU, {LINK_MTU_BYTES}: not")
     report = Report(
         bench="switch",
         settings={"values": builds, "workers": counts, "seconds": seconds, "repeats": repeats},

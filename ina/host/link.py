@@ -77,4 +77,10 @@ def open_link(
             if transport == "shm":
                 raise
             _log.warning("%s: UDP instead of shared memory: %s", who, error)
-    return UdpLink.open(*switch, own_host)
+    link = UdpLink.open(*switch, own_host)
+    try:
+        link.check_mtu(who, packet_bytes)
+    except TransportError:
+        link.close()
+        raise
+    return link

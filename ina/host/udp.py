@@ -6,9 +6,11 @@ import socket
 
 from ina._native.host import RtoLimits, Transport, WorkerConfig
 from ina.host.errors import TransportError
+from ina.p4.builds import IP_UDP_HEADER_BYTES
 
 # The kernel grants at most net.core.rmem_max; the packets in flight are limited to what it grants.
 _RECEIVE_BUFFER_BYTES = 8 << 20
+_IP_MTU = 14  # linux/in.h; Python's socket module has no name for it
 
 
 class UdpLink:
@@ -34,6 +36,19 @@ class UdpLink:
         return Transport.udp(
             self._socket.fileno(), config, _RECEIVE_BUFFER_BYTES, max_in_flight, threads=threads
         )
+
+    def check_mtu(self, who: str, payload_bytes: int) -> None:
+        """Raise TransportError where the first link does not take such a UDP payload whole.
+
+        The switch refuses fragments: without this a job would wait for its deadline.
+        """
+        mtu_bytes = self._socket.getsockopt(socket.IPPROTO_IP, _IP_MTU)
+        packet_bytes = IP_UDP_HEADER_BYTES + payload_bytes
+        if packet_bytes > mtu_bytes:
+            raise TransportError(
+                f"{who}: the job's packets of {packet_bytes} bytes do not fit: the MTU towards"
+                f" {self.name} is {mtu_bytes}; raise it, or take fewer values a packet"
+            )
 
     def close(self) -> None:
         """Close the socket. Idempotent."""

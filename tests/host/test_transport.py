@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 
 from ina._native.host import OperationState, RtoLimits, Transport, WorkerConfig
-from ina.host.udp import open_socket
+from ina.controller.embedded import Embedded
+from ina.host import Session, udp
+from ina.host.errors import TransportError
+from ina.host.udp import UdpLink, open_socket
 from ina.protocol.spec import ValueType
 from tests.host.udp_model import UdpModel
 
@@ -90,3 +93,21 @@ def _policies(thread_name: str) -> set[int]:
             if (task / "comm").read_text().strip() == thread_name:
                 policies.add(os.sched_getscheduler(int(task.name)))
     return policies
+
+
+def test_packets_that_the_first_link_does_not_take_whole_are_refused() -> None:
+    link = UdpLink.open("127.0.0.1", 9, "127.0.0.1")
+    try:
+        link.check_mtu("rank 0", 9000)
+        with pytest.raises(
+            TransportError, match=r"^rank 0: .* MTU towards UDP 127.0.0.1:9 is \d+;"
+        ):
+            link.check_mtu("rank 0", 70_000)
+    finally:
+        link.close()
+
+
+def test_such_a_job_cannot_be_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(udp, "IP_UDP_HEADER_BYTES", 1 << 17)  # no loopback is that wide
+    with Embedded(values=64) as embedded, pytest.raises(TransportError, match="do not fit"):
+        Session.join(embedded.controller_addr, "too-wide", 0, 1, transport="udp", timeout_s=30)
