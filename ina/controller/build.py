@@ -14,11 +14,10 @@ import msgspec
 from ina.controller.config import Config, builds_of
 from ina.controller.errors import ConfigError
 from ina.errors import InvalidInputError
-from ina.p4.builds import largest_build
+from ina.p4.builds import largest_build, socket_mtu_bytes
 
 _log = logging.getLogger(__name__)
 
-_IP_MTU = 14  # linux/in.h; Python has no name for it
 AUTO = 0
 
 
@@ -47,6 +46,6 @@ def path_mtu(host: str, port: int) -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((host, port))
-            return probe.getsockopt(socket.IPPROTO_IP, _IP_MTU)
+            return socket_mtu_bytes(probe)
         except OSError as error:
             raise ConfigError(f"switch.data_host: {host}: {error.strerror}") from None

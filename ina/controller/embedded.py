@@ -9,11 +9,10 @@ from types import TracebackType
 from typing import Any
 
 from ina.controller.app import ControllerApp
-from ina.controller.config import make_config
+from ina.controller.config import DEFAULT_JOB_SLOTS, make_config
 from ina.controller.errors import SwitchError
 from ina.controller.southbound.p4runtime import CONNECT_TIMEOUT_S, PIPELINE_TIMEOUT_S
-from ina.p4.builds import default_job_slots
-from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.tls import from_environment, server_credentials
 from ina.switch.ports import Port, ShmPort, UdpPort
@@ -24,6 +23,8 @@ SHM_PORT = 2
 _START_TIMEOUT_S = CONNECT_TIMEOUT_S + PIPELINE_TIMEOUT_S
 _STOP_TIMEOUT_S = 10.0
 _SHOW_TIMEOUT_S = 30.0
+_WINDOW_BYTES = 512 << 10
+"""Of values, at most: what a core's cache holds of packets being built, or sums being written."""
 
 
 class Embedded:
@@ -56,7 +57,7 @@ class Embedded:
             shm: whether workers on this host, of this user, may use shared memory instead of UDP.
         """
         self._config = config or {}
-        self._slots = slots or default_job_slots(values)
+        self._slots = slots or _slots_for(values)
         self._values = values
         self._host = host
         self._shm = shm
@@ -160,3 +161,7 @@ class Embedded:
         async with app:
             self._ready.set()
             await self._stop.wait()
+
+
+def _slots_for(values: int) -> int:
+    return min(DEFAULT_JOB_SLOTS, 2 * (_WINDOW_BYTES // (VALUE_BYTES * values)))

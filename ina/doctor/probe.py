@@ -13,12 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ina.errors import InvalidInputError
-from ina.p4.builds import packet_bytes
+from ina.p4.builds import packet_bytes, socket_mtu_bytes
 from ina.protocol.codec import Header, decode, encode
 from ina.protocol.spec import Kind
 
-_IP_MTU = 14  # linux/in.h; Python's socket module has no name for it
-_IP_MTU_DISCOVER, _IP_PMTUDISC_DO = 10, 2
+_IP_MTU_DISCOVER, _IP_PMTUDISC_DO = 10, 2  # linux/in.h
 _RECEIVE_BYTES = 1 << 16
 _HOPELESS = 5
 """Unanswered packets after which more would say nothing new."""
@@ -73,7 +72,7 @@ class Prober:
             if result.sent == _HOPELESS and not result.answered:
                 break
         with contextlib.suppress(OSError):
-            result.mtu_bytes = self._sock.getsockopt(socket.IPPROTO_IP, _IP_MTU)
+            result.mtu_bytes = socket_mtu_bytes(self._sock)
         return result
 
     def _once(self, result: Echo, pause_s: float) -> None:

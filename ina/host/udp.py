@@ -6,11 +6,10 @@ import socket
 
 from ina._native.host import RtoLimits, Transport, WorkerConfig
 from ina.host.errors import TransportError
-from ina.p4.builds import IP_UDP_HEADER_BYTES
+from ina.p4.builds import IP_UDP_HEADER_BYTES, socket_mtu_bytes
 
 # The kernel grants at most net.core.rmem_max; the packets in flight are limited to what it grants.
 _RECEIVE_BUFFER_BYTES = 8 << 20
-_IP_MTU = 14  # linux/in.h; Python's socket module has no name for it
 
 
 class UdpLink:
@@ -42,12 +41,12 @@ class UdpLink:
 
         The switch refuses fragments: without this a job would wait for its deadline.
         """
-        mtu_bytes = self._socket.getsockopt(socket.IPPROTO_IP, _IP_MTU)
+        most_bytes = socket_mtu_bytes(self._socket)
         packet_bytes = IP_UDP_HEADER_BYTES + payload_bytes
-        if packet_bytes > mtu_bytes:
+        if packet_bytes > most_bytes:
             raise TransportError(
                 f"{who}: the job's packets of {packet_bytes} bytes do not fit: the MTU towards"
-                f" {self.name} is {mtu_bytes}; raise it, or take fewer values a packet"
+                f" {self.name} is {most_bytes}; raise it, or take fewer values a packet"
             )
 
     def close(self) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 
 from ina.errors import InvalidInputError
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VALUES_PER_PACKET_BUILDS
 
 IP_UDP_HEADER_BYTES = 20 + 8
-_WINDOW_BYTES = 512 << 10
+_IP_MTU = 14  # linux/in.h; Python's socket module has no name for it
 
 
 def listed(word: str, builds: Sequence[int] = VALUES_PER_PACKET_BUILDS) -> str:
@@ -23,18 +24,14 @@ def require_build(option: str, values: int) -> None:
         raise InvalidInputError(f"{option} {values}: there are builds for {listed('and')}")
 
 
-def default_job_slots(values: int) -> int:
-    """Slots of a job, both versions, where nobody chose: its window is at most 512 KiB of values.
-
-    That is what a core's cache holds of packets being built, or sums being written.
-    """
-    window_packets = min(256, _WINDOW_BYTES // (VALUE_BYTES * values))
-    return 2 * window_packets
-
-
 def packet_bytes(values: int) -> int:
     """Of an IP packet with so many values: what a path's MTU has to be at least."""
     return IP_UDP_HEADER_BYTES + HEADER_BYTES + VALUE_BYTES * values
+
+
+def socket_mtu_bytes(connected: socket.socket) -> int:
+    """Largest IP packet that the kernel sends whole to where a socket is connected to."""
+    return connected.getsockopt(socket.IPPROTO_IP, _IP_MTU)
 
 
 def largest_build(mtu_bytes: int, builds: Sequence[int] = VALUES_PER_PACKET_BUILDS) -> int:
