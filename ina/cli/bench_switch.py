@@ -58,14 +58,13 @@ def switch(
     outputs = Outputs(json, save, baseline, tolerance)
     missing = why_not_bmv2() if bmv2 else "--no-bmv2"
     rows: list[Row] = []
-    on_bmv2 = [build for build in builds if packet_bytes(build) <= LINK_MTU_BYTES]
-    total = len(builds) * len(counts) + (0 if missing else len(on_bmv2))
-    with steps("switch", total) as bar:
+    on_bmv2 = [b for b in builds if not missing and packet_bytes(b) <= LINK_MTU_BYTES]
+    with steps("switch", len(builds) * len(counts) + len(on_bmv2)) as bar:
         for build in builds:
             for n in counts:
                 rows.append(measure(build, n, seconds, repeats))
                 bar.done(f"{build} values, {n} workers")
-            if not missing and build in on_bmv2:
+            if build in on_bmv2:
                 rows.append(measure_bmv2(build, counts[0], seconds * repeats))
                 bar.done(f"{build} values, BMv2")
     notes = ["CPU: of the thread that moves packets, in and out, kernel included"]
