@@ -14,8 +14,7 @@ from ina.controller.embedded import Embedded
 from ina.host import Session, udp
 from ina.host.errors import TransportError
 from ina.host.udp import UdpLink, open_socket
-from ina.protocol.spec import ValueType
-from tests.host.udp_model import UdpModel
+from tests.host.udp_model import UdpModel, closing
 
 
 @pytest.mark.parametrize("trains", [True, False])
@@ -59,30 +58,9 @@ def test_it_works_with_less(
 
 
 def test_its_thread_gives_way_to_whoever_wakes_it() -> None:
-    with UdpModel(slots=4, values=64) as switch:
-        sock = open_socket(*switch.address, "127.0.0.1")
-        switch.install(7, 1, [sock])
-        config = WorkerConfig(
-            job=7,
-            epoch=1,
-            rank=0,
-            world_size=1,
-            slots=4,
-            values_per_packet=64,
-            stall_timeout_ns=30_000_000_000,
-            rto=RtoLimits(),
-        )
-        transport = Transport.udp(sock.fileno(), config, 1 << 20)
-        sock.close()
-        try:
-            data = np.arange(64, dtype=np.int32)
-            operation = transport.submit(
-                data.ctypes.data, data.ctypes.data, data.size, ValueType.INT32, False
-            )
-            assert operation.wait(30_000_000_000)  # the thread is in its loop
-            assert _policies("ina-worker") == {os.SCHED_BATCH}
-        finally:
-            transport.close()
+    with UdpModel() as switch, closing(switch.sessions(1)) as (session,):
+        session.all_reduce(np.ones(1, np.int32))  # the thread is in its loop
+        assert _policies("ina-worker") == {os.SCHED_BATCH}
 
 
 def _policies(thread_name: str) -> set[int]:
