@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -297,33 +298,40 @@ def test_close_ends_pending_operations_and_is_idempotent() -> None:
             sessions[0].all_reduce(np.ones(9, np.int32))
 
 
-def use_and_compare() -> None:
+def use_and_compare(threads: tuple[int, int] = (1, 1)) -> None:
     """Asserts that three pairs of sessions leave as many descriptors and threads as there were."""
 
     def used() -> tuple[int, int]:
         return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
 
+    def comes_true(condition: Callable[[], bool]) -> bool:
+        deadline = time.monotonic() + 10
+        while not condition() and time.monotonic() < deadline:
+            time.sleep(0.01)  # a joined thread is in /proc for a moment longer
+        return condition()
+
     with UdpModel() as switch:
         before = used()
         for _ in range(3):
-            with closing(switch.sessions(2)) as sessions:
+            with closing(switch.sessions(2, threads=threads)) as sessions:
                 reduce_all(sessions, parts_of(INT32, 2, 100))
+                assert comes_true(lambda: used()[1] == before[1] + sum(threads))
                 done = threading.Event()
                 handle = sessions[0].all_reduce(np.zeros(0, np.int32), async_op=True)
                 handle.add_done_callback(lambda _, done=done: done.set())  # type: ignore[misc]
                 assert done.wait(30)
-        deadline = time.monotonic() + 10
-        while used() != before and time.monotonic() < deadline:
-            time.sleep(0.01)  # a joined thread is in /proc for a moment longer
-        assert used() == before, f"{used()} descriptors and threads, {before} before"
+        assert comes_true(lambda: used() == before), (
+            f"{used()} descriptors and threads, {before} before"
+        )
 
 
-def test_nothing_is_left_behind() -> None:
+@pytest.mark.parametrize("threads", [(1, 1), (4, 2)], ids=str)
+def test_nothing_is_left_behind(threads: tuple[int, int]) -> None:
     # In a process of its own: here, other tests' threads may be ending.
-    script = f"from {__name__} import use_and_compare; use_and_compare()"
+    script = f"from {__name__} import use_and_compare; use_and_compare({threads})"
     root = Path(__file__).parents[2]
     run = subprocess.run(
-        [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, timeout=120
     )
     assert (run.returncode, run.stderr) == (0, "")
 
