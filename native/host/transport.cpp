@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "host/adaptive_window.hpp"
+#include "host/clock.hpp"
 
 namespace ina::host {
 namespace {
@@ -16,12 +16,6 @@ namespace {
 // Tensors that a share has no part in wait in its inbox until it is looked at, or there are so
 // many.
 constexpr std::size_t kInboxLimit = 64;
-
-std::int64_t now_ns() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
 
 std::uint32_t in_flight_limit(const Channel &channel, const WorkerConfig &config,
                               std::uint32_t wanted) {

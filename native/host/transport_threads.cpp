@@ -8,21 +8,15 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <system_error>
 #include <utility>
 
+#include "host/clock.hpp"
 #include "host/transport.hpp"
 
 namespace ina::host {
 namespace {
-
-std::int64_t now_ns() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
 
 // A batch thread (sched(7)) does not preempt whoever wakes it. On a machine whose cores are all
 // busy the switch then finishes its batch instead of losing its core to each worker that it wakes,
