@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from ina.doctor.evidence import Evidence
 from ina.doctor.probe import Echo
-from ina.p4.builds import packet_bytes
+from ina.p4.builds import largest_build, packet_bytes
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 
 ETHERNET_MTU_BYTES = 1500
+ETHERNET_OVERHEAD_BYTES = 8 + 14 + 4 + 12
+"""Preamble, header, FCS and gap around an IP packet."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def judge_full(echo: Echo, small: Echo, evidence: Evidence | None, way: Way) -> 
     name = "full packets"
     size = f"{echo.packet_bytes} bytes ({echo.value_count} values)"
     if echo.answered == echo.sent:
-        return Step(name, True, f"{size}: {_round_trip(echo)}")
+        return Step(name, True, f"{size}: {_round_trip(echo)}", _larger_build(echo))
     if small.answered and (echo.too_long or not echo.answered):
         mtu = echo.mtu_bytes if 0 < echo.mtu_bytes < echo.packet_bytes else 0
         if echo.too_long or mtu:
@@ -149,6 +151,22 @@ def _smaller_build(echo: Echo, mtu_bytes: int) -> str:
     if not fitting:
         return raise_it
     return f"{raise_it}, or run the build with {max(fitting)} values (switch.values)"
+
+
+def _larger_build(echo: Echo) -> str:
+    """Of use where the wire is the limit: headers are a smaller part of longer packets."""
+    best = largest_build(echo.mtu_bytes) if echo.mtu_bytes >= echo.packet_bytes else 0
+    if best <= echo.value_count:
+        return ""
+    less = 1 - _wire_bytes_a_value(best) / _wire_bytes_a_value(echo.value_count)
+    return (
+        f"this host's MTU of {echo.mtu_bytes} bears the build with {best} values (switch.values):"
+        f" {less:.1%} fewer bytes on the wire, if all links bear it and the target has it"
+    )
+
+
+def _wire_bytes_a_value(values: int) -> float:
+    return (packet_bytes(values) + ETHERNET_OVERHEAD_BYTES) / values
 
 
 def _round_trip(echo: Echo) -> str:

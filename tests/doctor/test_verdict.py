@@ -73,6 +73,29 @@ def test_full_packets_when_small_ones_pass(
         assert word in f"{step.found} -> {step.advice}"
 
 
+@pytest.mark.parametrize(
+    ("values", "mtu_bytes", "words"),
+    [
+        # 4.250 bytes a value on the wire with 360, 4.352 with 256, 4.088 with 1024
+        (256, 1500, ["MTU of 1500", "360 values", "2.3% fewer"]),
+        (360, 9000, ["MTU of 9000", "1024 values", "3.8% fewer"]),
+        (256, 1491, []),
+        (360, 1500, []),
+        (1024, 65535, []),
+        (256, 0, []),  # the kernel does not know
+    ],
+)
+def test_a_larger_build_is_proposed_where_the_mtu_bears_it(
+    values: int, mtu_bytes: int, words: list[str]
+) -> None:
+    echo = Echo(values, sent=10, answered=10, round_trips_s=[1e-4], mtu_bytes=mtu_bytes)
+    step = judge_full(echo, GOOD, None, WAY)
+    assert step.ok
+    assert bool(step.advice) == bool(words)
+    for word in words:
+        assert word in step.advice
+
+
 def test_no_smaller_build_is_proposed_where_there_is_none() -> None:
     step = judge_full(Echo(64, sent=10, too_long=10, mtu_bytes=200), GOOD, None, WAY)
     assert "build" not in step.advice
