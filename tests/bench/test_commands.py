@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ina.bench import controller, quantize
+from ina.bench import controller, quantize, switch
+from ina.cli import bench_switch
 from ina.errors import InvalidInputError
 from ina.host.arrays import VALUE_TYPES
 from ina.host.blocks import Conversion, convert
@@ -35,6 +36,25 @@ def test_switch() -> None:
     assert row["packets_per_second"] > 0
     assert row["cpu_ns_per_packet"] > 0
     assert row["gradient_gb_per_second"] == pytest.approx(row["packets_per_second"] * 256e-9)
+
+
+def test_switch_leaves_out_for_bmv2_what_its_links_do_not_bear(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its links have an MTU of 1500: a job of 1024 values a packet would wait for its deadline."""
+
+    def row(name: str, values: int, workers: int) -> switch.Row:
+        return switch.Row(name, values, workers, 4.0, 4.0, 4.0, 1, 1.0, 1.0, 1.0, 0)
+
+    monkeypatch.setattr(switch, "why_not_bmv2", lambda: "")
+    monkeypatch.setattr(switch, "measure", lambda v, n, seconds, samples: row("soft-udp", v, n))
+    monkeypatch.setattr(switch, "measure_bmv2", lambda v, n, seconds: row("bmv2", v, n))
+    bench_switch.switch(values="360,1024", workers="2", seconds=1.0, repeats=1, json=True)
+    document = json.loads(capsys.readouterr().out)
+    measured = [(row["switch"], row["values"]) for row in document["rows"]]
+    assert measured == [("soft-udp", 360), ("bmv2", 360), ("soft-udp", 1024)]
+    assert any("do not fit into its links' MTU, 1500" in note for note in document["notes"])
+    assert len(document["ratios"]) == 1
 
 
 def test_controller() -> None:
