@@ -145,21 +145,16 @@ def _list(words: list[int]) -> str:
 
 
 def _emit_lifecycle(layout: Layout, infos: list[TableLayout], out: Writer) -> None:
-    program = layout.program
     with out.block("static void destroy(void *const opaque)"):
         out.line("state *const S = opaque;")
         out.line("if (!S) return;")
         for info in infos:
             out.line(f"ina_table_destroy(&S->{info.c_name});")
-        for counter in program.counters:
-            out.line(f"free(S->{layout.names.get('state', counter.name)});")
-        for group in layout.groups:
-            out.line(f"free(S->{group.name}_memory);")
         with out.block("for (uint32_t i = 0; S->groups && i < INA_GROUPS; i++)"):
             out.line("free(S->groups[i].replicas);")
         out.line("free(S->groups);")
         out.line("pthread_mutex_destroy(&S->mutex);")
-        out.line("free(S);")
+        out.line("free(S->memory);")
     out.line()
     for info in infos:
         with out.block(f"static int {info.c_name}_fill(state *const S)"):
@@ -175,22 +170,19 @@ def _emit_lifecycle(layout: Layout, infos: list[TableLayout], out: Writer) -> No
             out.line("return 0;")
         out.line()
     with out.block("static void *create(void)"):
-        out.line("state *const S = calloc(1, sizeof *S);")
+        out.line("void *memory;")
+        out.line("state *const S = ina_zeroed(sizeof *S, &memory);")
         out.line("if (!S) return NULL;")
+        out.line("S->memory = memory;")
         out.line("pthread_mutex_init(&S->mutex, NULL);")
         out.line("S->most_replicas = 1;")
         out.line("S->groups = calloc(INA_GROUPS, sizeof *S->groups);")
         out.line("bool ok = S->groups != NULL;")
         for info in infos:
-            out.line(f"ok = ok && ina_table_create(&S->{info.c_name}, &{info.c_name}_spec) == 0;")
+            name = info.c_name
+            arguments = f"&S->{name}, &{name}_spec, S->{name}_slots, S->{name}_index"
+            out.line(f"ok = ok && ina_table_create({arguments}) == 0;")
             out.line(f"ok = ok && {info.c_name}_fill(S) == 0;")
-        for counter in program.counters:
-            name = layout.names.get("state", counter.name)
-            out.line(f"ok = ok && (S->{name} = calloc({counter.size}, sizeof *S->{name}));")
-        for group in layout.groups:
-            name = group.name
-            allocate = f"ina_zeroed({group.size}, sizeof *S->{name}, &S->{name}_memory)"
-            out.line(f"ok = ok && (S->{name} = {allocate});")
         out.line("if (ok) return S;")
         out.line("destroy(S);")
         out.line("return NULL;")

@@ -9,7 +9,9 @@ from ina.switch.codegen.main_path import MainPath
 from ina.switch.codegen.statements import Statements
 from ina.switch.codegen.writer import Writer
 from ina.switch.ir.data import Field
+from ina.switch.ir.expr import BoolConst
 from ina.switch.ir.program import Checksum
+from ina.switch.ir.specialise import known
 
 
 def emit_checksums(layout: Layout, to: Statements, out: Writer) -> None:
@@ -49,8 +51,11 @@ def _if(layout: Layout, to: Statements, checksum: Checksum) -> str:
     """A checksum that would stand in an invalid header is neither verified nor updated."""
     header = layout.program.headers[checksum.target.header]
     terms = [] if header.metadata else [layout.valid(header.name)]
-    if checksum.condition is not None:
-        terms.append(to.expr.boolean(checksum.condition))
+    condition = checksum.condition
+    if layout.on_main and layout.main is not None and condition is not None:
+        condition = known(condition, layout.main.facts)
+    if condition is not None and condition != BoolConst(True):
+        terms.append(to.expr.boolean(condition))
     return f"if ({' && '.join(terms)})" if terms else ""
 
 
@@ -58,7 +63,15 @@ def _verify(layout: Layout, to: Statements, out: Writer, checksum: Checksum) -> 
     with out.block(_if(layout, to, checksum), source=checksum.source):
         if reads_wire(layout.program, checksum):
             _, wire = wire_csum16(layout, checksum, set())
-            out.line(f"const uint16_t csum = (uint16_t)~{wire};")
+            target = layout.program.headers[checksum.target.header].type.by_name[
+                checksum.target.field
+            ]
+            whole = target.width_bits == 16 and target.offset_bits % 8 == 0
+            if whole and layout.stands_in_packet(checksum.target):
+                at = f"{layout.wire(checksum.target.header)} + {target.offset_bits // 8}"
+                out.line(f"wrong |= ina_csum16_finish({wire}) != ina_load_raw({at}, 2);")
+                return
+            out.line(f"const uint16_t csum = (uint16_t)~ina_csum16_wire({wire});")
         else:
             emit_csum16(to, checksum.inputs, "csum")
         out.line(f"wrong |= csum != {layout.field(checksum.target)};")
@@ -83,7 +96,7 @@ def emit_wire_sums(layout: Layout, out: Writer) -> str:
     for number, checksum in _wire_updates(layout):
         _, wire = wire_csum16(layout, checksum, _written(layout, checksum))
         valid = layout.valid(checksum.target.header)
-        out.line(f"const uint64_t wire_{number} = {valid} ? {wire} : 0;")
+        out.line(f"const uint64_t wire_{number} = {valid} ? ina_csum16_wire({wire}) : 0;")
         arguments += f", wire_{number}"
     return arguments
 

@@ -14,7 +14,7 @@ from ina.switch.ir.program import Program
 from ina.switch.ir.reroll import reroll_program
 from ina.switch.ir.stmt import Block
 
-VERSION = "2"
+VERSION = "3"
 """Part of the cache key: change it when the generated code changes for the same program."""
 
 
@@ -126,14 +126,20 @@ def _emit_state(layout: Layout, tables: TableEmitter, out: Writer) -> None:
                 out.line(f"_Alignas(64) {ctype} {member}[{len(array)}]; // {array[0]} ...")
         out.line()
     with out.block("typedef struct", tail="} state;"):
+        out.line("void *memory; // what holds all of this")
         out.line("pthread_mutex_t mutex;")
         out.line("uint32_t most_replicas;")
         out.line("ina_group *groups;")
         for info in tables.tables.values():
             out.line(f"ina_table {info.c_name};")
         for counter in layout.program.counters:
-            out.line(f"ina_counter *{layout.names.get('state', counter.name)}; // [{counter.size}]")
+            name = layout.names.get("state", counter.name)
+            out.line(f"_Alignas(16) ina_counter {name}[{max(counter.size, 1)}];")
+        # At constant places: a lookup loads no pointers.
+        for info in tables.tables.values():
+            slots, index = info.storage
+            out.line(f"_Alignas(64) uint8_t {info.c_name}_slots[{slots}];")
+            out.line(f"_Alignas(64) uint32_t {info.c_name}_index[{index}];")
         for group in layout.groups:
-            out.line(f"{group.name}_slot *{group.name}; // [{group.size}]")
-            out.line(f"void *{group.name}_memory;")
+            out.line(f"_Alignas(64) {group.name}_slot {group.name}[{max(group.size, 1)}];")
     out.line()

@@ -96,7 +96,7 @@ def emit_csum16(to: Statements, inputs: tuple[HashInput, ...], name: str) -> Non
 
 
 def wire_csum16(layout: Layout, checksum: Checksum, written: set[str]) -> tuple[str, str]:
-    """A header's checksum as two sums: of ``written`` fields, and of the rest in wire order.
+    """A header's checksum as two sums: of ``written`` fields, and of the rest, loaded as it stands.
 
     The caller has made sure (``reads_wire``) that the inputs lie as on the wire. The second sum is
     of the packet's own bytes, so that it is the same for all copies; a sum of 16-bit words does not
@@ -126,7 +126,7 @@ def wire_csum16(layout: Layout, checksum: Checksum, written: set[str]) -> tuple[
             continue
         mask = "" if kept[at] == 0xFFFF else f" & {kept[at] >> 8 | (kept[at] & 0xFF) << 8:#x}"
         loads.append(f"(ina_load_raw({wire} + {2 * at}, 2){mask})")
-    return " + ".join(terms) or "0", f"ina_csum16_wire({' + '.join(loads) or '0'})"
+    return " + ".join(terms) or "0", " + ".join(loads) or "0"
 
 
 def _end(field: Field) -> int:

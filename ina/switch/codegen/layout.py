@@ -59,13 +59,25 @@ _KEYWORDS = frozenset(
     ]
 )
 _RESERVED = frozenset(
-    {"most_replicas", "data", "length", "offset", "truncate", "arrays", "mutex", "groups", "unused"}
+    {
+        "memory",
+        "most_replicas",
+        "data",
+        "length",
+        "offset",
+        "truncate",
+        "arrays",
+        "mutex",
+        "groups",
+        "unused",
+    }
 )
 _SUFFIXES = (
     "_valid",
     "_wire",
     "_next",
-    "_memory",
+    "_slots",
+    "_index",
     "_array",
     "_slot",
     "_kept_in",
@@ -157,7 +169,8 @@ class Layout:
                 self.types[header.type.name] = self._layout(
                     header.type.name, header.type, fields, True
                 )
-        self.main_ingress = main_ingress(program, self.main_path) if self.main_path else ()
+        self.main = main_ingress(program, self.main_path) if self.main_path else None
+        self.main_ingress = self.main.block if self.main else ()
         self.late: Late = late_fields(self)
         self.late_arrays = find_late_arrays(self)
         self.element_names: dict[str, str] = {}

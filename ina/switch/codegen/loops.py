@@ -54,7 +54,7 @@ class LoopEmitter:
                 if self._to.layout.on_main and any(array.holds(node) for node in walk(loop.body))
             ]
             if guards:
-                with out.block(f"if ({' && '.join(guards)})"):
+                with out.block(f"if (INA_LIKELY({' && '.join(guards)}))"):
                     self._loop(loop, locals_, late, id(loop))
                 rest = _without_registers(loop.body)
                 if rest:

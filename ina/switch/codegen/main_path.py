@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ina.switch.ir.expr import FieldRef
+from ina.switch.ir.expr import Expr, FieldRef, Valid
 from ina.switch.ir.program import Case, ParserState, Program
 from ina.switch.ir.specialise import Facts, specialise
 from ina.switch.ir.stmt import Assign, Block, CopyHeader, Extract, SetValid
+from ina.switch.ir.usual import equal_field, usual_way
 from ina.switch.ir.walk import pipeline_parts, targets, walk
+
+_ON_ARRIVAL = frozenset({"ingress_port", "packet_length", "ingress_global_timestamp"})
 
 
 @dataclass(frozen=True)
@@ -82,8 +85,27 @@ def _is_plain(program: Program, state: ParserState) -> bool:
     )
 
 
-def main_ingress(program: Program, path: MainPath) -> Block:
-    """Ingress without what packets of the main path never do."""
+@dataclass(frozen=True)
+class MainIngress:
+    """Ingress for packets of the main path that meet some more conditions."""
+
+    block: Block
+    matches: tuple[Match, ...]
+    """What the packet's bytes are, on the way through the parser and by the conditions."""
+    before: tuple[Expr, ...]
+    """Conditions that hold or not before the packet is parsed."""
+    after: tuple[Expr, ...]
+    """The other conditions."""
+    facts: Facts
+    """What holds when ingress begins."""
+
+
+Match = tuple[int, int, int, int]
+"""First bit in the packet, width in bits, mask, value."""
+
+
+def main_ingress(program: Program, path: MainPath) -> MainIngress:
+    """Ingress without what packets of the main path never do, or only few of them."""
     code = (
         *(state.body for state in program.states.values()),
         *pipeline_parts(program, program.ingress),
@@ -100,20 +122,81 @@ def main_ingress(program: Program, path: MainPath) -> Block:
         for name, header in program.headers.items()
         if not header.metadata and not header.stack and name not in remade
     }
+    parsed = _parsed_places(program, path)
     fields: dict[tuple[str, str], int] = {}
+    matches: list[Match] = []
     for state, case in path.steps:
-        if case is None:
-            continue
-        for key, width, (value, mask) in zip(
-            state.keys, state.key_widths, case.values, strict=False
-        ):
-            whole = isinstance(key, FieldRef) and mask == (1 << width) - 1 == (
-                (1 << key.width_bits) - 1
-            )
-            if whole and isinstance(key, FieldRef) and key.header in path.offsets_bytes:
+        for key, (value, mask) in selected(program, path, state, case):
+            matches.append((parsed[key.header, key.field], key.width_bits, mask, value))
+            if mask == (1 << key.width_bits) - 1:
                 fields[key.header, key.field] = value
     known = {place: value for place, value in fields.items() if place not in changed}
-    return specialise(program.ingress, Facts(valid, known))
+    usual = usual_way(specialise(program.ingress, Facts(valid, known)), fields)
+    before, after = [], []
+    for condition in usual.conditions:
+        equal = equal_field(condition)
+        if equal is not None and (equal[0].header, equal[0].field) in parsed:
+            field, value = equal
+            whole = (1 << field.width_bits) - 1
+            first = parsed[field.header, field.field]
+            matches.append((first, field.width_bits, whole, value))
+        elif all(_is_set_on_arrival(program, node) for node in walk(condition)):
+            before.append(condition)
+        else:
+            after.append(condition)
+    known = {place: value for place, value in usual.known.items() if place not in changed}
+    block = specialise(usual.rest, Facts(valid, known))
+    return MainIngress(
+        block, tuple(matches), tuple(before), tuple(after), Facts(valid, usual.known)
+    )
+
+
+def selected(
+    program: Program, path: MainPath, state: ParserState, case: Case | None
+) -> list[tuple[FieldRef, tuple[int, int]]]:
+    """The keys of a transition that are fields as they stand in the packet: (value, mask)."""
+    if case is None:
+        return []
+    parsed = _parsed_places(program, path)
+    return [
+        (key, (value, mask))
+        for key, width, (value, mask) in zip(
+            state.keys, state.key_widths, case.values, strict=False
+        )
+        if isinstance(key, FieldRef)
+        and not key.signed
+        and key.width_bits == width
+        and (key.header, key.field) in parsed
+    ]
+
+
+def _parsed_places(program: Program, path: MainPath) -> dict[tuple[str, str], int]:
+    """First bits in the packet of the fields that the main path extracts and leaves as they are."""
+    changed = {
+        (target.header, target.field)
+        for state in program.states.values()
+        for target in targets(state.body)
+        if isinstance(target, FieldRef)
+    }
+    return {
+        (name, field.name): 8 * offset + field.offset_bits
+        for name, offset in path.offsets_bytes.items()
+        for field in program.headers[name].type.fields
+        if (name, field.name) not in changed
+    }
+
+
+def _is_set_on_arrival(program: Program, node: object) -> bool:
+    """Whether it is a constant, an operation, or something that no parser state changes."""
+    if isinstance(node, FieldRef):
+        ref = (node.header, node.field)
+        changed = any(
+            isinstance(target, FieldRef) and (target.header, target.field) == ref
+            for state in program.states.values()
+            for target in targets(state.body)
+        )
+        return node.header == "standard_metadata" and node.field in _ON_ARRIVAL and not changed
+    return not isinstance(node, Valid)
 
 
 def _bits(program: Program, steps: Steps) -> int:

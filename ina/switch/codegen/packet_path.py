@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from ina.switch.codegen.deparser import emit_wire_sums
+from ina.switch.codegen.expressions import Expressions
 from ina.switch.codegen.layout import Layout
 from ina.switch.codegen.writer import Writer
 from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
@@ -29,14 +30,22 @@ def emit_process(layout: Layout, out: Writer, most_header_bytes: int) -> None:
         out.line("const ina_packet_in *at = in;")
         out.line("const ina_packet_in *const end = in + count;")
         out.line("pthread_mutex_lock(&S->mutex);")
-        out.line("ina_room room = {SIZE_MAX, 0};")
+        out.line("const ina_packet_in *const fetched =")
+        out.line("    count > INA_PREFETCH ? end - INA_PREFETCH : in; // the last of them")
+        out.line("size_t room = 0; // packets shorter than this fit")
         with out.block("for (; at != end; at++)"):
-            with out.block("if (!ina_room_known(&room, out, at->length))"):
-                out.line("ina_room_measure(&room, out, S->most_replicas, INA_MOST_HEADER_BYTES);")
-                out.line("if (!ina_room_known(&room, out, at->length)) break;")
-            out.line("if (end - at > INA_PREFETCH) ina_prefetch(at[INA_PREFETCH].data);")
-            on_main = "" if layout.main_path is None else "if (!process_main(S, at, out)) "
-            out.line(f"{on_main}process_one(S, at, out);")
+            with out.block("if (INA_UNLIKELY(at->length >= room))"):
+                out.line("room = ina_room(out, S->most_replicas, INA_MOST_HEADER_BYTES);")
+                out.line("if (at->length >= room) break;")
+            out.line("if (INA_LIKELY(at < fetched)) ina_prefetch(at[INA_PREFETCH].data);")
+            general = "process_one(S, at, out);"
+            if layout.main_path is None:
+                out.line(general)
+                out.line("room = 0;")
+            else:
+                with out.block("if (!process_main(S, at, out, &room))"):
+                    out.line(general)
+                    out.line("room = 0;")
         out.line("pthread_mutex_unlock(&S->mutex);")
         out.line("return (size_t)(at - in);")
     out.line()
@@ -48,6 +57,8 @@ def _packet_function(layout: Layout, out: Writer, *, main: bool) -> None:
     general = "INA_APART void" if layout.main_path is not None else "INA_INLINE void"
     head = "INA_INLINE bool process_main" if main else f"{general} process_one"
     parameters = "state *const S, const ina_packet_in *const in, ina_output *const out"
+    if main:
+        parameters += ", size_t *const room"
     with out.block(f"{head}({parameters})"):
         _receive(layout, out, main=main)
         out.line(f"{'ingress_main' if main else 'ingress'}(S, p);")
@@ -61,6 +72,10 @@ def _packet_function(layout: Layout, out: Writer, *, main: bool) -> None:
             _save(out, path, number)
         if main:
             out.line("ina_tail shared = {NULL, 0, out->share_tails && copies > 1, false};")
+        # What the copies go on from: bytes that are stored cannot change these, as those of *out.
+        out.line("ina_packet_out *sent = out->packets + out->count;")
+        out.line("uint8_t *to = out->arena + out->arena_used;")
+        out.line("uint32_t *const depth_pkts = out->depth_pkts;")
         with out.block("for (uint32_t i = 0; i < copies; i++)"):
             # Scalars even before the first copy: so nothing is carried from one copy to the next.
             for number, path in enumerate(saved):
@@ -72,7 +87,10 @@ def _packet_function(layout: Layout, out: Writer, *, main: bool) -> None:
                         if path in arrays:
                             _restore(out, path, number)
             _send(layout, out, sums, main=main)
+        out.line("out->arena_used = (size_t)(to - out->arena);")
+        out.line("out->count = (size_t)(sent - out->packets);")
         if main:
+            out.line("*room = 0;")
             out.line("return true;")
     out.line()
 
@@ -157,6 +175,11 @@ def _receive(layout: Layout, out: Writer, *, main: bool) -> None:
         out.line(f"const bool checksum_error = {verify}(p);")
         out.line("(void)checksum_error;")
         _set(layout, out, "checksum_error", "checksum_error", 1)
+    if main and layout.main is not None:
+        layout.on_main = True
+        for condition in layout.main.after:
+            out.line(f"if (INA_UNLIKELY(!{Expressions(layout).boolean(condition)})) return false;")
+        layout.on_main = False
 
 
 def _replicas(layout: Layout, out: Writer, leave: str) -> None:
@@ -232,8 +255,8 @@ def _send(layout: Layout, out: Writer, sums: str, *, main: bool) -> None:
     _set(layout, out, "egress_rid", "replicas[i].rid", 16)
     _set(layout, out, "packet_length", "in->length", 32)
     _set(layout, out, "enq_timestamp", "in->now_ns / 1000", 32)
-    _set(layout, out, "enq_qdepth", "out->depth_pkts[port]", 19)
-    _set(layout, out, "deq_qdepth", "out->depth_pkts[port]", 19)
+    _set(layout, out, "enq_qdepth", "depth_pkts[port]", 19)
+    _set(layout, out, "deq_qdepth", "depth_pkts[port]", 19)
     _set(layout, out, "deq_timedelta", "0", 32)
     _set(layout, out, "egress_global_timestamp", "in->now_ns / 1000", 48)
     spec = layout.standard("egress_spec")
@@ -241,14 +264,11 @@ def _send(layout: Layout, out: Writer, sums: str, *, main: bool) -> None:
     out.line("egress(S, p);")
     out.line(f"if ({spec} == INA_DROP_PORT) continue;")
     out.line(f"update_checksums(p{sums});")
-    out.line("uint8_t *const to = out->arena + out->arena_used;")
     call = "deparse_main(p, to, &shared)" if main else "deparse(p, to)"
     out.line(f"const uint32_t length = {call};")
-    out.line("out->arena_used += length;")
-    out.line("out->packets[out->count] = (ina_packet_out){to, length, port, NULL, 0};")
+    tail = "NULL, 0"
     if main:
-        with out.block("if (shared.used)"):
-            out.line("out->packets[out->count].tail = shared.data;")
-            out.line("out->packets[out->count].tail_length = shared.length;")
-    out.line("out->count++;")
-    out.line("out->depth_pkts[port]++;")
+        tail = "shared.used ? shared.data : NULL, shared.used ? shared.length : 0"
+    out.line(f"*sent++ = (ina_packet_out){{to, length, port, {tail}}};")
+    out.line("to += length;")
+    out.line("depth_pkts[port]++;")

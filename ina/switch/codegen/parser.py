@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from ina.switch.codegen.expressions import literal
 from ina.switch.codegen.layout import Layout, TypeLayout, container_bits, load_field
-from ina.switch.codegen.main_path import MainPath
+from ina.switch.codegen.main_path import MainPath, selected
 from ina.switch.codegen.statements import Statements
 from ina.switch.codegen.writer import Writer
 from ina.switch.errors import UnsupportedProgramError
@@ -64,8 +66,16 @@ class _ParserEmitter:
         out = self._out
         self._on_main = self._layout.on_main = True
         out.line("/* The path that takes the most bytes; false if the packet goes another way. */")
+        wanted = self._wanted(path)
         with out.block("INA_INLINE bool parse_main(packet *const p)"):
             out.line(f"if (INA_UNLIKELY(p->length < {path.size_bytes})) return false;")
+            assert self._layout.main is not None
+            for condition in self._layout.main.before:
+                test = self._to.expr.boolean(condition)
+                out.line(f"if (INA_UNLIKELY(!{test})) return false;")
+            for first, size in wanted:
+                at = f"p->data + {first}, wanted_{first}, mask_{first}, {size}"
+                out.line(f"if (INA_UNLIKELY(!ina_matches({at}))) return false;")
             out.line("const uint8_t *cursor = p->data;")
             out.line("const uint8_t *const end = p->data + p->length;")
             out.line("(void)end;")
@@ -81,12 +91,40 @@ class _ParserEmitter:
         out.line()
         self._on_main = self._layout.on_main = False
 
+    def _wanted(self, path: MainPath) -> list[tuple[int, int]]:
+        """The bytes that make a packet a usual one: parts of it that are compared at once.
+
+        They lie before the first late array, whose bytes may be somewhere else.
+        """
+        layout = self._layout
+        assert layout.main is not None
+        end = min(
+            (path.offsets_bytes[name] for name in layout.late_arrays), default=path.size_bytes
+        )
+        mask, value = [0] * path.size_bytes, [0] * path.size_bytes
+        for first_bit, width, bits, wanted in layout.main.matches:
+            for number in range(width):
+                bit, below = first_bit + number, width - 1 - number
+                if bits >> below & 1:
+                    mask[bit // 8] |= 0x80 >> bit % 8
+                    value[bit // 8] |= (wanted >> below & 1) * (0x80 >> bit % 8)
+        parts = windows(mask, end)
+        for first, size in parts:
+            for name, array in (("wanted", value), ("mask", mask)):
+                text = ", ".join(f"{byte:#x}" for byte in array[first : first + size])
+                self._out.line(f"static const uint8_t {name}_{first}[{size}] = {{{text}}};")
+        return parts
+
     def _stay(self, state: ParserState, taken: Case) -> None:
         """Leave the main path unless ``taken`` is the first case that matches."""
+        assert self._layout.main_path is not None
+        matched = {key for key, _ in selected(self._program, self._layout.main_path, state, taken)}
         for case in state.cases:
             condition = self._condition(state, case) if case.values else ""
+            if case is taken and case.values:
+                condition = self._condition(state, case, matched)
             if case is taken:
-                if condition:
+                if condition not in ("", "true"):
                     self._out.line(f"if (INA_UNLIKELY(!({condition}))) return false;")
                 return
             self._out.line(f"if (INA_UNLIKELY({condition or 'true'})) return false;")
@@ -237,12 +275,15 @@ class _ParserEmitter:
         cases = state.cases[:-1] if state.cases and not state.cases[-1].values else state.cases
         return bool(cases) and all(case.values and case.values[0][1] == full for case in cases)
 
-    def _condition(self, state: ParserState, case: Case) -> str:
+    def _condition(
+        self, state: ParserState, case: Case, matched: AbstractSet[Expr] = frozenset()
+    ) -> str:
+        """``matched``: keys that have been compared before."""
         terms = []
         for key, width, (value, mask) in zip(
             state.keys, state.key_widths, case.values, strict=False
         ):
-            if mask == 0:
+            if mask == 0 or key in matched:
                 continue
             code = self._key(key, width)
             if mask != (1 << width) - 1:
@@ -257,6 +298,26 @@ class _ParserEmitter:
 
     def _goto(self, name: str | None) -> str:
         return f"goto {self._labels[name]};" if name is not None else "goto done;"
+
+
+def windows(mask: list[int], end: int) -> list[tuple[int, int]]:
+    """Parts (first byte, bytes) before ``end`` that together hold every byte with a mask.
+
+    64 bytes, or what fits: a vector compares them at once. The last one ends where it may.
+    """
+    parts: list[tuple[int, int]] = []
+    at = 0
+    while any(mask[at:]):
+        first = next(number for number in range(at, len(mask)) if mask[number])
+        last = max(number for number in range(len(mask)) if mask[number])
+        if end >= 64 and last >= end - 64 and first >= end - 64 and last < end:
+            return [*parts, (end - 64, 64)]
+        sizes = (64, 32, 16, 8, 4, 2)
+        fits = (n for n in sizes if first + n <= end and last - first >= n // 2)
+        size = next(fits, 1)
+        parts.append((first, size))
+        at = first + size
+    return parts
 
 
 def emit_load(layout: TypeLayout, header: str, out: Writer, late: set[str]) -> None:

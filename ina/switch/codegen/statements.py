@@ -198,7 +198,7 @@ class Statements:
         if inside == "false":
             element = "0"
         elif inside:
-            element = f"{inside} ? {element} : 0"
+            element = f"INA_LIKELY({inside}) ? {element} : 0"
         self.store(stmt.target, element, stmt)
 
     def _register_width(self, register: RegisterRef) -> int:
@@ -209,7 +209,7 @@ class Statements:
         if self.loops.skip_registers:
             return
         value = self.expr.stored(stmt.value, self._register_width(stmt.register))
-        guard = f"if ({inside}) " if inside else ""
+        guard = f"if (INA_LIKELY({inside})) " if inside else ""
         self.out.line(f"{guard}{element} = {value};", stmt.source)
 
     def _count(self, stmt: Count) -> None:
@@ -217,7 +217,7 @@ class Statements:
         name = self.layout.names.get("state", counter.name)
         with self.out.block("", source=stmt.source):
             self.out.line(f"const uint64_t i = {self.expr.exact(stmt.index, 64)};")
-            with self.out.block(f"if (i < {counter.size})"):
+            with self.out.block(f"if (INA_LIKELY(i < {counter.size}))"):
                 self.out.line(f"S->{name}[i].packets++;")
                 self.out.line(f"S->{name}[i].bytes += p->length;")
 

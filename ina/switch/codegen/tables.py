@@ -15,6 +15,8 @@ from ina.switch.ir.walk import walk
 
 _KINDS = {MatchKind.EXACT: "INA_EXACT", MatchKind.LPM: "INA_LPM"}
 MAX_KEY_WORDS = 64
+_SLOT_BYTES = 32
+"""Of an ``ina_slot`` without its words."""
 
 
 def words_of(width_bits: int) -> int:
@@ -74,6 +76,16 @@ class TableLayout:
         if any(key.kind not in (MatchKind.EXACT, MatchKind.LPM) for key in self.table.keys):
             return "INA_SCAN"
         return "INA_LPM" if lpm_fields else "INA_EXACT"
+
+    @property
+    def storage(self) -> tuple[int, int]:
+        """Bytes of ``ina_table.slots``, words of ``ina_table.index``: as ina_table.h has them."""
+        words = self.key_words * (1 if self.kind == "INA_EXACT" else 2) + self.param_words
+        room = 16
+        while room < min(2 * self.capacity, 1 << 31):
+            room *= 2
+        index = self.capacity if self.kind == "INA_SCAN" else room
+        return (self.capacity + 1) * (_SLOT_BYTES + 8 * words), max(index, 1)
 
     @property
     def capacity(self) -> int:
@@ -147,8 +159,8 @@ class TableEmitter:
             key = "key" if words else "NULL"
             out.line("bool hit;")
             out.line(
-                f"ina_slot *const entry = ina_lookup(&S->{info.c_name}, {info.kind}, "
-                f"{info.key_words}, "
+                f"ina_slot *const entry = ina_lookup(&S->{info.c_name}, S->{info.c_name}_slots, "
+                f"S->{info.c_name}_index, {info.kind}, {info.key_words}, "
                 f"{info.param_words}, {info.capacity}, {info.range_words:#x}, {key}, &hit);"
             )
             if table.has_direct_counter:
@@ -166,7 +178,7 @@ class TableEmitter:
     def _hit_or_miss(self, stmt: Apply) -> None:
         out = self._out
         if stmt.on_hit:
-            with out.block("if (hit)"):
+            with out.block("if (INA_LIKELY(hit))"):
                 self.to.block(stmt.on_hit)
         if stmt.on_miss:
             with out.block("else" if stmt.on_hit else "if (!hit)"):
@@ -179,7 +191,11 @@ class TableEmitter:
             actions.append(self._layout.program.actions[table.default.action])
         if not any(action.body or action.index in followers for action in actions):
             return
-        with out.block("switch (entry->action)"):
+        likely = [action.index for action in actions if action.index != table.default.action]
+        chosen = "entry->action"
+        if len(likely) == 1:
+            chosen = f"__builtin_expect(entry->action, {likely[0]})"
+        with out.block(f"switch ({chosen})"):
             for action in actions:
                 with out.block(f"case {action.index}:", source=action.source):
                     out.line(f"// action {action.name}")

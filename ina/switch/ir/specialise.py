@@ -35,7 +35,7 @@ def specialise(block: Block, facts: Facts) -> Block:
     for stmt in block:
         if isinstance(stmt, If):
             then, otherwise = specialise(stmt.then, facts), specialise(stmt.otherwise, facts)
-            condition = _known(stmt.condition, facts)
+            condition = known(stmt.condition, facts)
             if isinstance(condition, BoolConst):
                 result.extend(then if condition.value else otherwise)
             else:
@@ -51,12 +51,12 @@ def specialise(block: Block, facts: Facts) -> Block:
     return tuple(result)
 
 
-def _known(expr: Expr, facts: Facts) -> Expr:
+def known(expr: Expr, facts: Facts) -> Expr:
     """A Boolean, as far as it is known."""
     if isinstance(expr, Valid) and expr.header in facts.valid:
         return BoolConst(facts.valid[expr.header])
     if isinstance(expr, Unary) and expr.op == "not":
-        inner = _known(expr.operand, facts)
+        inner = known(expr.operand, facts)
         return BoolConst(not inner.value) if isinstance(inner, BoolConst) else Unary("not", inner)
     if not isinstance(expr, Binary):
         return expr
@@ -67,7 +67,7 @@ def _known(expr: Expr, facts: Facts) -> Expr:
         return BoolConst(_COMPARE[expr.op](left, right))
     if expr.op in ("and", "or"):
         decides = expr.op == "or"  # the value that one operand is enough for
-        left_known, right_known = _known(expr.left, facts), _known(expr.right, facts)
+        left_known, right_known = known(expr.left, facts), known(expr.right, facts)
         for one, other in ((left_known, right_known), (right_known, left_known)):
             if isinstance(one, BoolConst):
                 return one if one.value == decides else other

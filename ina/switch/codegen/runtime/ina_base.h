@@ -12,6 +12,8 @@
 #define INA_APART static __attribute__((noinline)) /* keeps the registers of its caller free */
 #define INA_LIKELY(x) __builtin_expect(!!(x), 1)
 #define INA_UNLIKELY(x) __builtin_expect(!!(x), 0)
+/* Makes the compiler hold x itself, not what it was made of: that frees registers. */
+#define INA_ONE_REGISTER(x) __asm__("" : "+r"(x))
 #define INA_MASK(bits) ((bits) >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (bits)) - 1)
 
 typedef unsigned __int128 ina_u128;
@@ -102,6 +104,37 @@ INA_INLINE void ina_store_bits(uint8_t *to, size_t first_bit, size_t width, ina_
         else
             to[bit / 8] &= (uint8_t)~mask;
     }
+}
+
+/* Whether the first n bytes are those wanted where the mask has ones. n is a constant: 64, 32, 16,
+ * 8, 4, 2 or 1; one comparison for all of them, where there are vectors as long. */
+INA_INLINE bool ina_matches(const uint8_t *at, const uint8_t *wanted, const uint8_t *mask,
+                            size_t n) {
+#if defined __AVX512F__ && !defined __clang__
+    typedef long long vector_64 __attribute__((vector_size(64), aligned(1), may_alias));
+    if (n == 64) {
+        const vector_64 differs = *(const vector_64 *)at ^ *(const vector_64 *)wanted;
+        return __builtin_ia32_ptestmq512(differs, *(const vector_64 *)mask, UINT8_MAX) == 0;
+    }
+#endif
+#ifdef __AVX__
+    typedef long long vector_32 __attribute__((vector_size(32), aligned(1), may_alias));
+    if (n % 32 == 0) {
+        for (size_t i = 0; i < n; i += 32) {
+            const vector_32 differs =
+                *(const vector_32 *)(at + i) ^ *(const vector_32 *)(wanted + i);
+            if (!__builtin_ia32_ptestz256(differs, *(const vector_32 *)(mask + i))) return false;
+        }
+        return true;
+    }
+#endif
+    uint64_t differs = 0;
+    for (size_t i = 0; i < n; i += 8) {
+        const size_t size = n < 8 ? n : 8;
+        differs |= (ina_load_raw(at + i, size) ^ ina_load_raw(wanted + i, size)) &
+                   ina_load_raw(mask + i, size);
+    }
+    return differs == 0;
 }
 
 /* Arrays of equal fields: the loops that the compiler turns into vector shuffles. */

@@ -24,23 +24,12 @@ typedef struct {
     uint32_t count;
 } ina_group;
 
-/* Room for the copies of one packet: every copy has its own place in the arena. What was measured
- * stays true until a packet has left, so that packets that are absorbed pay two comparisons. */
-typedef struct {
-    size_t count;  /* out->count when it was measured; SIZE_MAX: never */
-    size_t length; /* packets shorter than this fit, bytes */
-} ina_room;
-
-INA_INLINE bool ina_room_known(const ina_room *room, const ina_output *out, size_t length) {
-    return INA_LIKELY(room->count == out->count && length < room->length);
-}
-
-static inline void ina_room_measure(ina_room *room, const ina_output *out, size_t copies,
-                                    size_t header_bytes) {
+/* Room for the copies of one packet, each in its own place in the arena: packets shorter than this
+ * fit. It stays true until a packet has left, so that one that is absorbed pays a comparison. */
+INA_INLINE size_t ina_room(const ina_output *out, size_t copies, size_t header_bytes) {
     const size_t each = (out->arena_bytes - out->arena_used) / copies;
     const bool fits = out->capacity - out->count >= copies && each >= header_bytes;
-    room->count = out->count;
-    room->length = fits ? each - header_bytes + 1 : 0;
+    return fits ? each - header_bytes + 1 : 0;
 }
 
 /* What the copies of one packet end with alike: written by the first of them. */
@@ -79,10 +68,9 @@ static inline int ina_group_set(ina_group *groups, uint32_t *most, uint32_t grou
     return INA_OK;
 }
 
-/* The memory of an array of structs, 64-byte aligned and zero. Pages that are never touched cost
- * nothing. */
-static inline void *ina_zeroed(size_t count, size_t bytes_each, void **raw) {
-    *raw = calloc(count * bytes_each + 64, 1);
+/* Memory for a state, 64-byte aligned and zero. Pages that are never touched cost nothing. */
+static inline void *ina_zeroed(size_t bytes, void **raw) {
+    *raw = bytes < SIZE_MAX - 64 ? calloc(bytes + 64, 1) : NULL;
     if (!*raw) return NULL;
     return (void *)(((uintptr_t)*raw + 63) & ~(uintptr_t)63);
 }

@@ -22,6 +22,7 @@ typedef struct {
 } ina_slot;
 
 #define INA_IN_USE UINT32_MAX
+#define INA_MAX_KEY_WORDS 64
 
 enum { INA_EXACT, INA_LPM, INA_SCAN };
 
@@ -42,9 +43,9 @@ typedef struct {
     uint8_t *slots; /* capacity + 1: the last one is the default entry */
     size_t slot_bytes;
     uint32_t count, free_head;
-    uint32_t *index; /* exact, lpm: (position + 1) * slot_bytes, 0 is empty */
-    uint32_t index_mask;
-    uint32_t *order; /* scan: positions, best first */
+    /* exact, lpm: (position + 1) * slot_bytes, 0 is empty, ina_index_room() of them;
+     * scan: positions, best first, capacity of them */
+    uint32_t *index;
     ina_prefix *prefixes;
     uint32_t prefix_count, prefix_room;
 } ina_table;
@@ -56,6 +57,14 @@ INA_INLINE ina_slot *ina_slot_at(const ina_table *table, size_t slot_bytes, uint
 INA_INLINE size_t ina_slot_bytes(uint32_t kind, uint32_t key_words, uint32_t param_words) {
     const size_t words = key_words * (kind == INA_EXACT ? 1 : 2) + param_words;
     return sizeof(ina_slot) + 8 * words;
+}
+
+/* Places in the index: at most half of them are taken. Known when a lookup is compiled. */
+INA_INLINE uint32_t ina_index_room(uint32_t capacity) {
+    const uint64_t least = 2 * (uint64_t)capacity;
+    if (least <= 16) return 16;
+    if (least > UINT32_C(1) << 31) return UINT32_C(1) << 31;
+    return UINT32_C(1) << (64 - __builtin_clzll(least - 1));
 }
 
 INA_INLINE const uint64_t *ina_slot_params(const ina_slot *slot, uint32_t kind,
@@ -83,17 +92,37 @@ INA_INLINE bool ina_key_equal(const uint64_t *a, const uint64_t *b, uint32_t key
     return true;
 }
 
-/* The entry of the exact key, or NULL. LPM entries also compare their prefix length. */
-INA_INLINE ina_slot *ina_find(const ina_table *table, uint32_t kind, uint32_t key_words,
-                              size_t slot_bytes, const uint64_t *key, int32_t prefix) {
-    for (uint32_t at = ina_key_hash(key, key_words) + (uint32_t)prefix;; at++) {
-        const uint32_t offset = table->index[at & table->index_mask];
+/* Looks on at place `at` of the index. Apart: a loop in the way of every packet would make the
+ * compiler keep all that it uses in registers. */
+INA_APART ina_slot *ina_find_from(const ina_table *table, uint32_t at, const uint64_t *key,
+                                  int32_t prefix) {
+    const ina_table_spec *const spec = table->spec;
+    const uint32_t mask = ina_index_room(spec->capacity) - 1;
+    for (;; at++) {
+        const uint32_t offset = table->index[at & mask];
         if (offset == 0) return NULL;
-        ina_slot *slot = (ina_slot *)(table->slots - slot_bytes + offset);
-        if (ina_key_equal(slot->words, key, key_words) &&
-            (kind != INA_LPM || slot->priority == prefix))
+        ina_slot *const slot = (ina_slot *)(table->slots - table->slot_bytes + offset);
+        if (ina_key_equal(slot->words, key, spec->key_words) &&
+            (spec->kind != INA_LPM || slot->priority == prefix))
             return slot;
     }
+}
+
+/* The entry of the exact key, or NULL. LPM entries also compare their prefix length. */
+INA_INLINE ina_slot *ina_find(const ina_table *table, uint8_t *slots, const uint32_t *index,
+                              uint32_t capacity, uint32_t kind, uint32_t key_words,
+                              size_t slot_bytes, const uint64_t *key, int32_t prefix) {
+    const uint32_t at = ina_key_hash(key, key_words) + (uint32_t)prefix;
+    const uint32_t offset = index[at & (ina_index_room(capacity) - 1)];
+    if (INA_UNLIKELY(offset == 0)) return NULL;
+    ina_slot *slot = (ina_slot *)(slots - slot_bytes + offset);
+    INA_ONE_REGISTER(slot);
+    if (INA_LIKELY(ina_key_equal(slot->words, key, key_words) &&
+                   (kind != INA_LPM || slot->priority == prefix)))
+        return slot;
+    uint64_t copy[INA_MAX_KEY_WORDS]; /* so that key itself need not be in memory */
+    for (uint32_t i = 0; i < key_words; i++) copy[i] = key[i];
+    return ina_find_from(table, at + 1, copy, prefix);
 }
 
 INA_INLINE bool ina_slot_matches(const ina_slot *slot, const uint64_t *key, uint32_t key_words,
@@ -109,31 +138,34 @@ INA_INLINE bool ina_slot_matches(const ina_slot *slot, const uint64_t *key, uint
     return match;
 }
 
-/* The matching entry or the default entry. All but table and key are constants at the call. */
-INA_INLINE ina_slot *ina_lookup(const ina_table *table, uint32_t kind, uint32_t key_words,
-                                uint32_t param_words, uint32_t capacity, uint64_t range_words,
-                                const uint64_t *key, bool *hit) {
+/* The matching entry or the default entry. All but table and key are constants at the call; slots
+ * and index are the table's, at a constant place in the state. */
+INA_INLINE ina_slot *ina_lookup(const ina_table *table, uint8_t *slots, const uint32_t *index,
+                                uint32_t kind, uint32_t key_words, uint32_t param_words,
+                                uint32_t capacity, uint64_t range_words, const uint64_t *key,
+                                bool *hit) {
     const size_t slot_bytes = ina_slot_bytes(kind, key_words, param_words);
     ina_slot *found = NULL;
     if (key_words == 0) {
         found = NULL; /* a table without a key runs its default action */
     } else if (kind == INA_EXACT) {
-        found = ina_find(table, kind, key_words, slot_bytes, key, 0);
+        found = ina_find(table, slots, index, capacity, kind, key_words, slot_bytes, key, 0);
     } else if (kind == INA_LPM) {
         for (uint32_t i = 0; i < table->prefix_count && !found; i++) {
-            uint64_t masked[key_words ? key_words : 1];
+            uint64_t masked[INA_MAX_KEY_WORDS];
             for (uint32_t w = 0; w < key_words; w++)
                 masked[w] = key[w] & table->prefixes[i].mask[w];
-            found = ina_find(table, kind, key_words, slot_bytes, masked, table->prefixes[i].prefix);
+            found = ina_find(table, slots, index, capacity, kind, key_words, slot_bytes, masked,
+                             table->prefixes[i].prefix);
         }
     } else {
         for (uint32_t i = 0; i < table->count && !found; i++) {
-            ina_slot *const slot = ina_slot_at(table, slot_bytes, table->order[i]);
+            ina_slot *const slot = (ina_slot *)(slots + slot_bytes * index[i]);
             if (ina_slot_matches(slot, key, key_words, range_words)) found = slot;
         }
     }
     *hit = found != NULL;
-    return found ? found : ina_slot_at(table, slot_bytes, capacity);
+    return found ? found : (ina_slot *)(slots + slot_bytes * capacity);
 }
 
 #include "ina_table_control.h"

@@ -2,19 +2,14 @@
 #ifndef INA_TABLE_CONTROL_H
 #define INA_TABLE_CONTROL_H
 
-static inline int ina_table_create(ina_table *table, const ina_table_spec *spec) {
+/* slots and index: zero, as many as the fields of ina_table say, not to be freed here. */
+static inline int ina_table_create(ina_table *table, const ina_table_spec *spec, uint8_t *slots,
+                                   uint32_t *index) {
     memset(table, 0, sizeof *table);
     table->spec = spec;
     table->slot_bytes = ina_slot_bytes(spec->kind, spec->key_words, spec->param_words);
-    table->slots = calloc((size_t)spec->capacity + 1, table->slot_bytes);
-    uint32_t room = 16;
-    while (room < 2 * spec->capacity && room < UINT32_C(1) << 31) room *= 2;
-    table->index_mask = room - 1;
-    if (spec->kind == INA_SCAN)
-        table->order = calloc(spec->capacity, sizeof *table->order);
-    else
-        table->index = calloc(room, sizeof *table->index);
-    if (!table->slots || !(table->order || table->index)) return -1;
+    table->slots = slots;
+    table->index = index;
     if ((uint64_t)spec->capacity * table->slot_bytes > UINT32_MAX) return -1; /* of the index */
     for (uint32_t i = 0; i < spec->capacity; i++)
         ina_slot_at(table, table->slot_bytes, i)->next_free = i + 2 <= spec->capacity ? i + 2 : 0;
@@ -25,9 +20,6 @@ static inline int ina_table_create(ina_table *table, const ina_table_spec *spec)
 static inline void ina_table_destroy(ina_table *table) {
     for (uint32_t i = 0; i < table->prefix_count; i++) free(table->prefixes[i].mask);
     free(table->prefixes);
-    free(table->order);
-    free(table->index);
-    free(table->slots);
 }
 
 INA_INLINE ina_slot *ina_table_slot(const ina_table *table, int64_t handle) {
@@ -50,20 +42,21 @@ INA_INLINE uint32_t ina_index_entry(const ina_table *table, uint32_t position) {
 static inline void ina_index_put(ina_table *table, uint32_t position, int32_t prefix) {
     const ina_slot *slot = ina_slot_at(table, table->slot_bytes, position);
     uint32_t at = ina_key_hash(slot->words, table->spec->key_words) + (uint32_t)prefix;
-    while (table->index[at & table->index_mask]) at++;
-    table->index[at & table->index_mask] = ina_index_entry(table, position);
+    const uint32_t mask = ina_index_room(table->spec->capacity) - 1;
+    while (table->index[at & mask]) at++;
+    table->index[at & mask] = ina_index_entry(table, position);
 }
 
 static inline uint32_t ina_index_home(const ina_table *table, uint32_t position) {
     const ina_slot *slot = ina_slot_at(table, table->slot_bytes, position);
     const int32_t prefix = table->spec->kind == INA_LPM ? slot->priority : 0;
     return (ina_key_hash(slot->words, table->spec->key_words) + (uint32_t)prefix) &
-           table->index_mask;
+           (ina_index_room(table->spec->capacity) - 1);
 }
 
 /* Takes a position out and closes the gap, so that no search ends early. */
 static inline void ina_index_remove(ina_table *table, uint32_t position) {
-    const uint32_t mask = table->index_mask;
+    const uint32_t mask = ina_index_room(table->spec->capacity) - 1;
     uint32_t hole = ina_index_home(table, position);
     while (table->index[hole] != ina_index_entry(table, position)) hole = (hole + 1) & mask;
     for (uint32_t at = (hole + 1) & mask; table->index[at]; at = (at + 1) & mask) {
@@ -115,7 +108,7 @@ static inline void ina_prefix_drop(ina_table *table, int32_t prefix) {
 static inline bool ina_scan_has(const ina_table *table, const uint64_t *key_and_mask,
                                 int32_t priority) {
     for (uint32_t i = 0; i < table->count; i++) {
-        const ina_slot *slot = ina_slot_at(table, table->slot_bytes, table->order[i]);
+        const ina_slot *slot = ina_slot_at(table, table->slot_bytes, table->index[i]);
         if (slot->priority == priority &&
             memcmp(slot->words, key_and_mask, 16 * table->spec->key_words) == 0)
             return true;
@@ -131,8 +124,10 @@ static inline int64_t ina_table_insert(ina_table *table, const uint64_t *words, 
     const size_t key_bytes = 8 * spec->key_words * (spec->kind == INA_EXACT ? 1u : 2u);
     if (spec->key_words == 0) return INA_INVALID;
     if (spec->kind == INA_SCAN ? ina_scan_has(table, words, priority)
-                               : ina_find(table, spec->kind, spec->key_words, table->slot_bytes,
-                                          words, spec->kind == INA_LPM ? priority : 0) != NULL)
+                               : ina_find_from(table,
+                                               ina_key_hash(words, spec->key_words) +
+                                                   (uint32_t)(spec->kind == INA_LPM ? priority : 0),
+                                               words, spec->kind == INA_LPM ? priority : 0) != NULL)
         return INA_EXISTS;
     if (table->free_head == 0) return INA_FULL;
     const uint32_t position = table->free_head - 1;
@@ -150,11 +145,11 @@ static inline int64_t ina_table_insert(ina_table *table, const uint64_t *words, 
     if (spec->kind == INA_SCAN) {
         uint32_t at = table->count;
         while (at > 0 &&
-               ina_slot_at(table, table->slot_bytes, table->order[at - 1])->priority < priority) {
-            table->order[at] = table->order[at - 1];
+               ina_slot_at(table, table->slot_bytes, table->index[at - 1])->priority < priority) {
+            table->index[at] = table->index[at - 1];
             at--;
         }
-        table->order[at] = position;
+        table->index[at] = position;
     } else {
         ina_index_put(table, position, spec->kind == INA_LPM ? priority : 0);
     }
@@ -168,9 +163,9 @@ static inline int ina_table_delete(ina_table *table, int64_t handle) {
     const uint32_t position = (uint32_t)handle;
     if (table->spec->kind == INA_SCAN) {
         uint32_t at = 0;
-        while (table->order[at] != position) at++;
-        memmove(table->order + at, table->order + at + 1,
-                (table->count - at - 1) * sizeof *table->order);
+        while (table->index[at] != position) at++;
+        memmove(table->index + at, table->index + at + 1,
+                (table->count - at - 1) * sizeof *table->index);
     } else {
         ina_index_remove(table, position);
         if (table->spec->kind == INA_LPM) ina_prefix_drop(table, slot->priority);
