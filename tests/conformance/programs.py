@@ -156,6 +156,26 @@ def tables_state(rng: random.Random) -> list[Item]:
     return made
 
 
+def usual(rng: random.Random) -> bytes:
+    """Packets that ingress takes, and some with something wrong that it tests first."""
+    op, total = rng.randrange(14), rng.choice((16, 16, 16, 17))
+    value = rng.choice((9, 10, rng.getrandbits(32)))
+    words = 8 + total + (value >> 16) + (value & 0xFFFF)
+    csum = rng.choice((0, 0, 0, 1)) ^ (0xFFFF - (words & 0xFFFF) - (words >> 16)) % 0x10000
+    head = rng.choice((0x50, 0x50, 0x50, 0x58, 0x40)) | rng.randrange(8)
+    kind = rng.choice((0x0800, 0x0800, 0x0900)) | rng.getrandbits(8)
+    fields = rng.choice((7, 7, 7, 8)), kind, head, op, 8, total, csum, value
+    return struct.pack(">HHBBHHHI", *fields) + bytes(rng.choice((TAIL_BYTES, 104, 105)))
+
+
+def usual_state(_rng: random.Random) -> list[Item]:
+    """A port for each of some operations."""
+    return [
+        Entry("MyIngress.ops", (("hdr.head.op", op),), "MyIngress.set", (("port", op % 4 + 4),))
+        for op in range(10)
+    ]
+
+
 STRESSES = (
     Stress("arithmetic", arithmetic),
     Stress("checksum", checksum),
@@ -170,4 +190,10 @@ STRESSES = (
     Stress("replicate", replicate, replicate_state, unsteady=(slice(8, 12), slice(16, 22))),
     Stress("stack", stack),
     Stress("tables", tables, tables_state),
+    Stress(
+        "usual",
+        usual,
+        usual_state,
+        counters=tuple(Counter("MyIngress.drops", index) for index in range(8)),
+    ),
 )

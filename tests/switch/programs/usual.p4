@@ -10,18 +10,15 @@ header head_h {
 struct headers_t { link_h link; head_h head; }
 struct meta_t { bit<8> reason; bit<8> wanted; }
 parser Parse(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
-    state start { pkt.extract(hdr.link); transition parse_kind; }
-    state parse_kind {
+    state start {
+        pkt.extract(hdr.link);
         meta.wanted = 3;
         transition select(hdr.link.kind, hdr.link.to) {
             (0x0800 &&& 0xff00, 7): parse_head;
             default: accept;
         }
     }
-    state parse_head {
-        pkt.extract(hdr.head);
-        transition select(hdr.head.version) { 5: accept; default: accept; }
-    }
+    state parse_head { pkt.extract(hdr.head); transition accept; }
 }
 control Verify(inout headers_t hdr, inout meta_t meta) {
     apply {
@@ -40,16 +37,16 @@ control MyIngress(inout headers_t hdr, inout meta_t meta, inout standard_metadat
             meta.reason = 1;
         } else if (hdr.head.odd == 1 || !(hdr.head.length == 8) || hdr.head.total != hdr.head.length + 8) {
             meta.reason = 2;
-        } else if (sm.packet_length > (bit<32>)hdr.head.total + 4 || sm.checksum_error == 1
+        } else if (sm.packet_length > (bit<32>)hdr.head.total + 104 || sm.checksum_error == 1
                    || sm.ingress_port == 6 || meta.wanted != 3 || hdr.head.value < 10) {
             meta.reason = 3;
             drops.count((bit<32>)meta.reason);
         } else {
             bit<32> sum;
             ops.apply();
-            sums.read(sum, (bit<32>)hdr.head.op);
+            sums.read(sum, (bit<32>)(hdr.head.op & 15));
             sum = sum + hdr.head.value;
-            sums.write((bit<32>)hdr.head.op, sum);
+            sums.write((bit<32>)(hdr.head.op & 15), sum);
             hdr.head.value = sum;
             hdr.head.version = 6;
         }
