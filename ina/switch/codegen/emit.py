@@ -30,22 +30,28 @@ def emit_c(program: Program, digest: str) -> str:
     _emit_types(layout, out)
     _emit_state(layout, tables, out)
     tables.specs()
+    tables.fixed_type()
     emit_parser(layout, out)
     _emit_block("ingress", program.ingress, tables, out)
     if layout.main_path is not None:
         layout.on_main = True
         _emit_block("ingress_main", layout.main_ingress, tables, out)
         layout.on_main = False
-    _emit_block("egress", program.egress, tables, out)
+    tables.in_egress = True
+    parameter = ", const fixed_entries *const fixed" if tables.fixed else ""
+    _emit_block("egress", program.egress, tables, out, parameter)
+    tables.in_egress = False
     emit_checksums(layout, Statements(layout, out, tables.apply), out)
     most_header_bytes = emit_deparser(layout, out)
-    emit_process(layout, out, most_header_bytes)
+    emit_process(layout, tables, out, most_header_bytes)
     emit_control(layout, tables, out, digest)
     return out.text()
 
 
-def _emit_block(name: str, block: Block, tables: TableEmitter, out: Writer) -> None:
-    with out.block(f"INA_INLINE void {name}(state *const S, packet *const p)"):
+def _emit_block(
+    name: str, block: Block, tables: TableEmitter, out: Writer, parameter: str = ""
+) -> None:
+    with out.block(f"INA_INLINE void {name}(state *const S, packet *const p{parameter})"):
         out.line("(void)S;")
         out.line("(void)p;")
         for group in tables.layout.groups:

@@ -173,6 +173,15 @@ class Layout:
         self.main_ingress = self.main.block if self.main else ()
         self.late: Late = late_fields(self)
         self.late_arrays = find_late_arrays(self)
+        self.headers_bytes = (
+            min(
+                (self.main_path.offsets_bytes[name] for name in self.late_arrays),
+                default=self.main_path.size_bytes,
+            )
+            if self.main_path
+            else 0
+        )
+        """On the main path: what stands before the first late array."""
         self.element_names: dict[str, str] = {}
         """In a loop over a late array, by header: the variable that holds its element."""
         self.on_main = False
@@ -223,6 +232,15 @@ class Layout:
             return f"{self.stack(header.stack)}[{header.stack_index}]"
         where = "p->arrays->" if self.is_large(name) else "p->"
         return where + self.names.get("header", name)
+
+    @property
+    def first_bytes(self) -> tuple[int, int]:
+        """Bytes that packets are looked at first, from .. to: the last of their headers.
+
+        Most of what is before them (Ethernet addresses) only a packet that leaves needs.
+        """
+        last = self.headers_bytes - 1 if self.main_path else 64
+        return max(last - 63, 0), last
 
     def is_large(self, name: str) -> bool:
         """Whether the header holds arrays, or belongs to a stack.

@@ -8,19 +8,20 @@ from typing import Any
 from ina.switch.codegen.deparser import emit_wire_sums
 from ina.switch.codegen.expressions import Expressions
 from ina.switch.codegen.layout import Layout
+from ina.switch.codegen.tables import TableEmitter
 from ina.switch.codegen.writer import Writer
 from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
 from ina.switch.ir.stmt import CopyHeader, CopyStack, MarkToDrop, SetValid, ShiftStack, Truncate
 from ina.switch.ir.walk import pipeline_parts, targets, walk
 
 
-def emit_process(layout: Layout, out: Writer, most_header_bytes: int) -> None:
+def emit_process(layout: Layout, tables: TableEmitter, out: Writer, most_header_bytes: int) -> None:
     """``process_one`` and the batch entry point."""
     out.line(f"#define INA_MOST_HEADER_BYTES {most_header_bytes}")
     out.line()
-    _packet_function(layout, out, main=False)
+    _packet_function(layout, tables, out, main=False)
     if layout.main_path is not None:
-        _packet_function(layout, out, main=True)
+        _packet_function(layout, tables, out, main=True)
     with out.block(
         "static size_t process(void *const opaque, const ina_packet_in *const in, "
         "const size_t count,\n"
@@ -37,7 +38,9 @@ def emit_process(layout: Layout, out: Writer, most_header_bytes: int) -> None:
             with out.block("if (INA_UNLIKELY(at->length >= room))"):
                 out.line("room = ina_room(out, S->most_replicas, INA_MOST_HEADER_BYTES);")
                 out.line("if (at->length >= room) break;")
-            out.line("if (INA_LIKELY(at < fetched)) ina_prefetch(at[INA_PREFETCH].data);")
+            first, last = layout.first_bytes
+            fetch = f"ina_prefetch(at[INA_PREFETCH].data, {first}, {last})"
+            out.line(f"if (INA_LIKELY(at < fetched)) {fetch};")
             general = "process_one(S, at, out);"
             if layout.main_path is None:
                 out.line(general)
@@ -51,7 +54,7 @@ def emit_process(layout: Layout, out: Writer, most_header_bytes: int) -> None:
     out.line()
 
 
-def _packet_function(layout: Layout, out: Writer, *, main: bool) -> None:
+def _packet_function(layout: Layout, tables: TableEmitter, out: Writer, *, main: bool) -> None:
     """``process_one`` for any packet; ``process_main`` returns false, with nothing done, off the
     main path."""
     general = "INA_APART void" if layout.main_path is not None else "INA_INLINE void"
@@ -66,6 +69,7 @@ def _packet_function(layout: Layout, out: Writer, *, main: bool) -> None:
         if main:
             _unpack_late(layout, out)
         sums = emit_wire_sums(layout, out)
+        fixed = tables.read_fixed()
         saved = _saved(layout)
         arrays = [path for path in saved if _is_stack_array(path)]
         for number, path in enumerate(saved):
@@ -86,7 +90,7 @@ def _packet_function(layout: Layout, out: Writer, *, main: bool) -> None:
                     for number, path in enumerate(saved):
                         if path in arrays:
                             _restore(out, path, number)
-            _send(layout, out, sums, main=main)
+            _send(layout, out, sums, fixed, main=main)
         out.line("out->arena_used = (size_t)(to - out->arena);")
         out.line("out->count = (size_t)(sent - out->packets);")
         if main:
@@ -249,7 +253,7 @@ def _read_fields(parts: list[Any]) -> set[FieldRef]:
     return {ref for ref, uses in refs.items() if uses > 0}
 
 
-def _send(layout: Layout, out: Writer, sums: str, *, main: bool) -> None:
+def _send(layout: Layout, out: Writer, sums: str, fixed: str, *, main: bool) -> None:
     out.line("const uint32_t port = replicas[i].egress_port & (INA_MAX_PORTS - 1);")
     _set(layout, out, "egress_port", "port", 9)
     _set(layout, out, "egress_rid", "replicas[i].rid", 16)
@@ -261,7 +265,7 @@ def _send(layout: Layout, out: Writer, sums: str, *, main: bool) -> None:
     _set(layout, out, "egress_global_timestamp", "in->now_ns / 1000", 48)
     spec = layout.standard("egress_spec")
     out.line(f"{spec} = 0;")
-    out.line("egress(S, p);")
+    out.line(f"egress(S, p{fixed});")
     out.line(f"if ({spec} == INA_DROP_PORT) continue;")
     out.line(f"update_checksums(p{sums});")
     call = "deparse_main(p, to, &shared)" if main else "deparse(p, to)"

@@ -98,9 +98,6 @@ class _ParserEmitter:
         """
         layout = self._layout
         assert layout.main is not None
-        end = min(
-            (path.offsets_bytes[name] for name in layout.late_arrays), default=path.size_bytes
-        )
         mask, value = [0] * path.size_bytes, [0] * path.size_bytes
         for first_bit, width, bits, wanted in layout.main.matches:
             for number in range(width):
@@ -108,7 +105,7 @@ class _ParserEmitter:
                 if bits >> below & 1:
                     mask[bit // 8] |= 0x80 >> bit % 8
                     value[bit // 8] |= (wanted >> below & 1) * (0x80 >> bit % 8)
-        parts = windows(mask, end)
+        parts = windows(mask, layout.headers_bytes)
         for first, size in parts:
             for name, array in (("wanted", value), ("mask", mask)):
                 text = ", ".join(f"{byte:#x}" for byte in array[first : first + size])

@@ -42,6 +42,10 @@ class TableLayout:
     def __init__(self, table: Table, c_name: str, layout: Layout) -> None:
         self.table = table
         self.c_name = c_name
+        self.in_ingress = any(
+            isinstance(node, Apply) and node.table == table.name
+            for node in walk(layout.program.ingress)
+        )
         self.parts: list[Part] = []
         self.range_words = 0
         word, used = -1, 64
@@ -76,6 +80,13 @@ class TableLayout:
         if any(key.kind not in (MatchKind.EXACT, MatchKind.LPM) for key in self.table.keys):
             return "INA_SCAN"
         return "INA_LPM" if lpm_fields else "INA_EXACT"
+
+    @property
+    def remembers_last(self) -> bool:
+        """Whether the entry that was found last is tried first: an exact key of less than a word,
+        in ingress (copies of one packet that leave have keys of their own)."""
+        short = 0 < sum(key.width_bits for key in self.table.keys) < 64
+        return self.kind == "INA_EXACT" and self.key_words == 1 and short and self.in_ingress
 
     @property
     def storage(self) -> tuple[int, int]:
@@ -126,6 +137,41 @@ class TableEmitter:
             for table in layout.program.tables
         }
 
+        applied = {node.table for node in walk(layout.program.egress) if isinstance(node, Apply)}
+        self.fixed = [
+            info
+            for info in self.tables.values()
+            if info.key_words == 0 and info.table.name in applied
+        ]
+        """Egress's tables without a key: what they do is the same for all copies of a packet."""
+        self.in_egress = False
+        """Whether what is emitted now is egress."""
+
+    def fixed_type(self) -> None:
+        """A struct of what the tables of :attr:`fixed` do."""
+        if not self.fixed:
+            return
+        with self._out.block("typedef struct", tail="} fixed_entries;"):
+            for info in self.fixed:
+                self._out.line(f"uint32_t {info.c_name}_action;")
+                self._out.line(f"uint64_t {info.c_name}_args[{max(info.param_words, 1)}];")
+        self._out.line()
+
+    def read_fixed(self) -> str:
+        """Reads it before the copies are made; returns the argument for ``egress``."""
+        if not self.fixed:
+            return ""
+        self._out.line("fixed_entries fixed;")
+        for info in self.fixed:
+            bytes_, _ = info.storage
+            at = info.capacity * bytes_ // (info.capacity + 1)
+            entry = f"((const ina_slot *)(S->{info.c_name}_slots + {at}))"
+            self._out.line(f"fixed.{info.c_name}_action = {entry}->action;")
+            for word in range(info.param_words):
+                value = f"{entry}->words[{word}]"
+                self._out.line(f"fixed.{info.c_name}_args[{word}] = {value};")
+        return ", &fixed"
+
     def specs(self) -> None:
         """One ``ina_table_spec`` a table."""
         for info in self.tables.values():
@@ -158,20 +204,25 @@ class TableEmitter:
                 out.line(f"const uint64_t key[{info.key_words}] = {{{values}}};")
             key = "key" if words else "NULL"
             out.line("bool hit;")
-            out.line(
-                f"ina_slot *const entry = ina_lookup(&S->{info.c_name}, S->{info.c_name}_slots, "
-                f"S->{info.c_name}_index, {info.kind}, {info.key_words}, "
-                f"{info.param_words}, {info.capacity}, {info.range_words:#x}, {key}, &hit);"
-            )
+            where = f"&S->{info.c_name}, S->{info.c_name}_slots, S->{info.c_name}_index"
+            if info.remembers_last:
+                arguments = f"{where}, {info.param_words}, {info.capacity}, key[0], &hit"
+                out.line(f"ina_slot *const entry = ina_lookup_again({arguments});")
+            else:
+                out.line(
+                    f"ina_slot *const entry = ina_lookup({where}, {info.kind}, {info.key_words}, "
+                    f"{info.param_words}, {info.capacity}, {info.range_words:#x}, {key}, &hit);"
+                )
             if table.has_direct_counter:
                 out.line("entry->packets++;")
                 out.line("entry->bytes += p->length;")
-            out.line(
-                "const uint64_t *const args = "
-                f"ina_slot_params(entry, {info.kind}, {info.key_words});"
-            )
+            args, action = f"ina_slot_params(entry, {info.kind}, {info.key_words})", "entry->action"
+            if self.in_egress and info in self.fixed:
+                args, action = f"fixed->{info.c_name}_args", f"fixed->{info.c_name}_action"
+            out.line(f"const uint64_t *const args = {args};")
+            out.line("(void)entry;")
             out.line("(void)args;")
-            self._actions(stmt, table)
+            self._actions(stmt, table, action)
             if stmt.on_hit or stmt.on_miss:
                 self._hit_or_miss(stmt)
 
@@ -184,7 +235,7 @@ class TableEmitter:
             with out.block("else" if stmt.on_hit else "if (!hit)"):
                 self.to.block(stmt.on_miss)
 
-    def _actions(self, stmt: Apply, table: Table) -> None:
+    def _actions(self, stmt: Apply, table: Table, chosen: str) -> None:
         out, followers = self._out, dict(stmt.on_action)
         actions = list(table.actions)
         if table.default.action not in {action.index for action in actions}:
@@ -192,9 +243,8 @@ class TableEmitter:
         if not any(action.body or action.index in followers for action in actions):
             return
         likely = [action.index for action in actions if action.index != table.default.action]
-        chosen = "entry->action"
         if len(likely) == 1:
-            chosen = f"__builtin_expect(entry->action, {likely[0]})"
+            chosen = f"__builtin_expect({chosen}, {likely[0]})"
         with out.block(f"switch ({chosen})"):
             for action in actions:
                 with out.block(f"case {action.index}:", source=action.source):

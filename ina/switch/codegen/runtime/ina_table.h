@@ -42,6 +42,7 @@ typedef struct {
     const ina_table_spec *spec;
     uint8_t *slots; /* capacity + 1: the last one is the default entry */
     size_t slot_bytes;
+    ina_slot *last; /* an exact one-word key: the entry that was found last, else the default one */
     uint32_t count, free_head;
     /* exact, lpm: (position + 1) * slot_bytes, 0 is empty, ina_index_room() of them;
      * scan: positions, best first, capacity of them */
@@ -136,6 +137,24 @@ INA_INLINE bool ina_slot_matches(const ina_slot *slot, const uint64_t *key, uint
             match &= (key[i] & mask[i]) == value[i];
     }
     return match;
+}
+
+/* The key word of a default entry whose table remembers its last entry: no key is that. */
+#define INA_NO_KEY UINT64_MAX
+
+/* As ina_lookup, for one-word keys of less than 64 bits. Packets come in bursts of one flow, so the
+ * entry of the last one is tried first. */
+INA_INLINE ina_slot *ina_lookup_again(ina_table *table, uint8_t *slots, const uint32_t *index,
+                                      uint32_t param_words, uint32_t capacity, uint64_t key,
+                                      bool *hit) {
+    const size_t slot_bytes = ina_slot_bytes(INA_EXACT, 1, param_words);
+    ina_slot *found = table->last;
+    *hit = true;
+    if (INA_LIKELY(found->words[0] == key)) return found;
+    found = ina_find(table, slots, index, capacity, INA_EXACT, 1, slot_bytes, &key, 0);
+    *hit = found != NULL;
+    if (found) return table->last = found;
+    return (ina_slot *)(slots + slot_bytes * capacity);
 }
 
 /* The matching entry or the default entry. All but table and key are constants at the call; slots

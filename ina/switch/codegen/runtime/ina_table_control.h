@@ -14,6 +14,8 @@ static inline int ina_table_create(ina_table *table, const ina_table_spec *spec,
     for (uint32_t i = 0; i < spec->capacity; i++)
         ina_slot_at(table, table->slot_bytes, i)->next_free = i + 2 <= spec->capacity ? i + 2 : 0;
     table->free_head = 1;
+    table->last = ina_slot_at(table, table->slot_bytes, spec->capacity);
+    if (spec->kind == INA_EXACT && spec->key_words == 1) table->last->words[0] = INA_NO_KEY;
     return 0;
 }
 
@@ -171,6 +173,8 @@ static inline int ina_table_delete(ina_table *table, int64_t handle) {
         if (table->spec->kind == INA_LPM) ina_prefix_drop(table, slot->priority);
     }
     table->count--;
+    if (table->last == slot)
+        table->last = ina_slot_at(table, table->slot_bytes, table->spec->capacity);
     slot->next_free = table->free_head;
     table->free_head = position + 1;
     return INA_OK;
