@@ -29,9 +29,15 @@ FLAGS = (
     "-fno-semantic-interposition",
 )
 # The packet path is one large function: registers are best given out over all of it at once,
-# packing a few scalars into vectors costs more than it saves (measured: 15 % together), and so does
-# keeping values to compute nothing twice (-ftree-pre: up to 10 %).
-GCC_FLAGS = ("-fno-tree-slp-vectorize", "-fira-region=one", "-fno-tree-pre")
+# but for loops that are short of them, packing a few scalars into vectors costs more than it saves
+# (measured: 15 % together), and so does keeping values to compute nothing twice (-ftree-pre: up to
+# 10 %). Branches are well predicted; conditional moves instead wait for both values (up to 10 %).
+GCC_FLAGS = (
+    "-fno-tree-slp-vectorize",
+    "-fira-region=mixed",
+    "-fno-tree-pre",
+    "-fno-if-conversion",
+)
 # With movbe, GCC swaps a value that is in a register by way of memory (measured: 6 %).
 X86_FLAGS = ("-mno-movbe",)
 COMPILE_TIMEOUT_S = 300.0

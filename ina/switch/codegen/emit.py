@@ -30,12 +30,14 @@ def emit_c(program: Program, digest: str) -> str:
     _emit_types(layout, out)
     _emit_state(layout, tables, out)
     tables.specs()
+    tables.early_type()
     tables.fixed_type()
     emit_parser(layout, out)
     _emit_block("ingress", program.ingress, tables, out)
     if layout.main_path is not None:
         layout.on_main = True
-        _emit_block("ingress_main", layout.main_ingress, tables, out)
+        parameter = ", const early_entries *const early" if tables.early else ""
+        _emit_block("ingress_main", layout.main_ingress, tables, out, parameter)
         layout.on_main = False
     tables.in_egress = True
     parameter = ", const fixed_entries *const fixed" if tables.fixed else ""

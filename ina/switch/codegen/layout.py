@@ -146,6 +146,7 @@ class Layout:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.names = Names()
+        self.parser_parts = tuple(state.body for state in program.states.values())
         self.used: dict[str, set[str]] = {}
         for node in walk(tuple(all_parts(program))):
             if isinstance(node, FieldRef):

@@ -15,7 +15,8 @@ from ina.switch.ir.stmt import Assign, Block, CopyHeader, Extract, SetValid
 from ina.switch.ir.usual import equal_field, usual_way
 from ina.switch.ir.walk import pipeline_parts, targets, walk
 
-_ON_ARRIVAL = frozenset({"ingress_port", "packet_length", "ingress_global_timestamp"})
+ON_ARRIVAL = frozenset({"ingress_port", "packet_length", "ingress_global_timestamp"})
+"""Fields of standard_metadata that are set before a packet is parsed."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,7 @@ def _is_set_on_arrival(program: Program, node: object) -> bool:
             for state in program.states.values()
             for target in targets(state.body)
         )
-        return node.header == "standard_metadata" and node.field in _ON_ARRIVAL and not changed
+        return node.header == "standard_metadata" and node.field in ON_ARRIVAL and not changed
     return not isinstance(node, Valid)
 
 

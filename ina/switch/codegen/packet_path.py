@@ -63,8 +63,8 @@ def _packet_function(layout: Layout, tables: TableEmitter, out: Writer, *, main:
     if main:
         parameters += ", size_t *const room"
     with out.block(f"{head}({parameters})"):
-        _receive(layout, out, main=main)
-        out.line(f"{'ingress_main' if main else 'ingress'}(S, p);")
+        early = _receive(layout, tables, out, main=main)
+        out.line(f"ingress_main(S, p{early});" if main else "ingress(S, p);")
         _replicas(layout, out, "return true;" if main else "return;")
         if main:
             _unpack_late(layout, out)
@@ -137,7 +137,8 @@ def _restore(out: Writer, path: str, number: int) -> None:
         out.line(f"{path} = saved_{number};")
 
 
-def _receive(layout: Layout, out: Writer, *, main: bool) -> None:
+def _receive(layout: Layout, tables: TableEmitter, out: Writer, *, main: bool) -> str:
+    """Everything before ingress; returns what ingress has of it but the packet."""
     program = layout.program
     out.line("packet storage;")
     out.line("packet_arrays arrays;")
@@ -174,6 +175,7 @@ def _receive(layout: Layout, out: Writer, *, main: bool) -> None:
         if not header.metadata and not header.stack and layout.is_large(name):
             path = layout.header(name)
             out.line(f"if (!{layout.valid(name)}) memset(&{path}, 0, sizeof {path});")
+    early = tables.find_early() if main else ""
     if any(checksum.verify for checksum in program.checksums):
         verify = "verify_checksums_main" if main else "verify_checksums"
         out.line(f"const bool checksum_error = {verify}(p);")
@@ -184,6 +186,7 @@ def _receive(layout: Layout, out: Writer, *, main: bool) -> None:
         for condition in layout.main.after:
             out.line(f"if (INA_UNLIKELY(!{Expressions(layout).boolean(condition)})) return false;")
         layout.on_main = False
+    return early
 
 
 def _replicas(layout: Layout, out: Writer, leave: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ina.switch.codegen.early import early_tables
 from ina.switch.codegen.layout import Layout
 from ina.switch.codegen.statements import Statements
 from ina.switch.codegen.writer import Writer
@@ -144,8 +145,33 @@ class TableEmitter:
             if info.key_words == 0 and info.table.name in applied
         ]
         """Egress's tables without a key: what they do is the same for all copies of a packet."""
+        early = [self.tables[name] for name in early_tables(layout)]
+        self.early = [info for info in early if not info.remembers_last]  # that is short as it is
+        """Tables that packets of the main path are looked up in before ingress."""
         self.in_egress = False
         """Whether what is emitted now is egress."""
+
+    def early_type(self) -> None:
+        """A struct of the entries of :attr:`early`."""
+        if not self.early:
+            return
+        with self._out.block("typedef struct", tail="} early_entries;"):
+            for info in self.early:
+                self._out.line(f"ina_slot *{info.c_name};")
+                self._out.line(f"bool {info.c_name}_hit;")
+        self._out.line()
+
+    def find_early(self) -> str:
+        """Looks them up for a packet of the main path; returns the argument for its ingress."""
+        if not self.early:
+            return ""
+        self._out.line("early_entries early;")
+        self._layout.on_main = True
+        for info in self.early:
+            with self._out.block(""):
+                self._look_up(info, f"early.{info.c_name}", f"early.{info.c_name}_hit")
+        self._layout.on_main = False
+        return ", &early"
 
     def fixed_type(self) -> None:
         """A struct of what the tables of :attr:`fixed` do."""
@@ -194,25 +220,11 @@ class TableEmitter:
                 f"// table {table.name}: "
                 + ", ".join(f"{key.name} ({key.kind.value})" for key in table.keys)
             )
-            words: list[list[str]] = [[] for _ in range(info.key_words)]
-            for run in self._runs(info):
-                code = self._raw(info, run) if run[0].swapped_bytes else self._key_part(info, *run)
-                shift = run[0].shift
-                words[run[0].word].append(f"{code} << {shift}" if shift else code)
-            if words:
-                values = ", ".join(" | ".join(terms) for terms in words)
-                out.line(f"const uint64_t key[{info.key_words}] = {{{values}}};")
-            key = "key" if words else "NULL"
-            out.line("bool hit;")
-            where = f"&S->{info.c_name}, S->{info.c_name}_slots, S->{info.c_name}_index"
-            if info.remembers_last:
-                arguments = f"{where}, {info.param_words}, {info.capacity}, key[0], &hit"
-                out.line(f"ina_slot *const entry = ina_lookup_again({arguments});")
+            if self._layout.on_main and info in self.early:
+                out.line(f"const bool hit = early->{info.c_name}_hit;")
+                out.line(f"ina_slot *const entry = early->{info.c_name};")
             else:
-                out.line(
-                    f"ina_slot *const entry = ina_lookup({where}, {info.kind}, {info.key_words}, "
-                    f"{info.param_words}, {info.capacity}, {info.range_words:#x}, {key}, &hit);"
-                )
+                self._look_up(info, "ina_slot *const entry", "hit")
             if table.has_direct_counter:
                 out.line("entry->packets++;")
                 out.line("entry->bytes += p->length;")
@@ -225,6 +237,30 @@ class TableEmitter:
             self._actions(stmt, table, action)
             if stmt.on_hit or stmt.on_miss:
                 self._hit_or_miss(stmt)
+
+    def _look_up(self, info: TableLayout, entry: str, hit: str) -> None:
+        """Declares ``hit`` (or sets it, if it is a member) and the entry."""
+        out = self._out
+        words: list[list[str]] = [[] for _ in range(info.key_words)]
+        for run in self._runs(info):
+            code = self._raw(info, run) if run[0].swapped_bytes else self._key_part(info, *run)
+            shift = run[0].shift
+            words[run[0].word].append(f"{code} << {shift}" if shift else code)
+        if words:
+            values = ", ".join(" | ".join(terms) for terms in words)
+            out.line(f"const uint64_t key[{info.key_words}] = {{{values}}};")
+        key = "key" if words else "NULL"
+        if "." not in hit:
+            out.line(f"bool {hit};")
+        where = f"&S->{info.c_name}, S->{info.c_name}_slots, S->{info.c_name}_index"
+        if info.remembers_last:
+            arguments = f"{where}, {info.param_words}, {info.capacity}, key[0], &{hit}"
+            out.line(f"{entry} = ina_lookup_again({arguments});")
+        else:
+            out.line(
+                f"{entry} = ina_lookup({where}, {info.kind}, {info.key_words}, "
+                f"{info.param_words}, {info.capacity}, {info.range_words:#x}, {key}, &{hit});"
+            )
 
     def _hit_or_miss(self, stmt: Apply) -> None:
         out = self._out

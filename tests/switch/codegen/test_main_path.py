@@ -68,6 +68,7 @@ def test_main_path_and_general_path_agree(tmp_path: Path, monkeypatch: pytest.Mo
     assert fast.c_source is not None
     assert plain.c_source is not None
     assert "ingress_main" in fast.c_source.read_text()
+    assert "early.PoolIngress_admission_members = " in fast.c_source.read_text()
     assert "ingress_main" not in plain.c_source.read_text()
     frames = mixed_frames(4000, workers)
     try:

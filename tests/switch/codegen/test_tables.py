@@ -148,6 +148,32 @@ class TableMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(240)
+def test_the_entry_found_last_is_forgotten_with_its_removal(load: Load) -> None:
+    pipeline = load("tables")
+    assert pipeline.c_source is not None
+    assert "ina_lookup_again(&S->MyIngress_exact_t" in pipeline.c_source.read_text()
+
+    def seen(a: int) -> int:
+        return look_up(pipeline, "exact_t", a, 1, 0)
+
+    def add(a: int, value: int) -> int:
+        return pipeline.insert("MyIngress.exact_t", [Exact(a), Exact(1)], SET, [value])
+
+    first, _ = add(1, 11), add(2, 22)
+    assert [seen(a) for a in (1, 1, 2, 1, 2, 2)] == [11, 11, 22, 11, 22, 22]
+    assert seen(1) == 11
+    pipeline.delete("MyIngress.exact_t", first)
+    assert seen(1) == NO_ENTRY
+    assert seen(2) == 22
+    again = add(1, 12)
+    assert seen(1) == 12
+    pipeline.modify("MyIngress.exact_t", again, SET, [13])
+    assert seen(1) == 13
+    pipeline.delete("MyIngress.exact_t", again)
+    add(3, 33)  # where the removed entry was
+    assert [seen(a) for a in (1, 3, 0xFFFFFFFF, 0)] == [NO_ENTRY, 33, NO_ENTRY, NO_ENTRY]
+
+
 def test_tables_match_the_model(cache_dir: Any) -> None:
     from hypothesis.stateful import run_state_machine_as_test
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import random
 import re
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ina.switch.codegen.early import early_tables
+from ina.switch.codegen.layout import Layout
 from ina.switch.codegen.parser import windows
+from ina.switch.ir import load_program
 from ina.switch.ir.expr import Binary, Const, FieldRef, StackFieldRef, Unary
-from ina.switch.ir.stmt import Assign, If, RegisterRef, RegisterWrite, Stmt
+from ina.switch.ir.load import read_json
+from ina.switch.ir.stmt import Apply, Assign, If, RegisterRef, RegisterWrite, Stmt
 from ina.switch.ir.usual import usual_way
 from ina.switch.pipeline import Exact, Pipeline
 from tests.switch.codegen.conftest import PROGRAMS
@@ -75,6 +80,26 @@ def test_windows_hold_every_masked_byte(
     covered = {number for first, length in got for number in range(first, first + length)}
     assert covered >= set(masked)
     assert all(first + length <= end for first, length in got)
+
+
+def test_a_table_is_looked_up_early_if_nothing_can_change_its_key() -> None:
+    program = load_program(read_json(PROGRAMS / "usual.json"))
+    [table] = program.tables
+    op, apply = table.keys[0].value, Apply(table.name)
+    assert isinstance(op, FieldRef)
+    reason = FieldRef("scalars", "meta_t.reason", 8)
+
+    def early(*ingress: Stmt) -> list[str]:
+        return early_tables(Layout(replace(program, ingress=ingress)))
+
+    assert early_tables(Layout(program)) == [table.name]
+    assert early(apply) == [table.name]
+    assert early(Assign(reason, Const(1)), apply) == [table.name]
+    assert early(Assign(op, Const(1)), apply) == []
+    assert early(apply, Assign(op, Const(1))) == []
+    assert early(apply, apply) == []
+    assert early(If(equal(op, 1), (apply,), (Assign(reason, Const(1)),))) == [table.name]
+    assert early(Assign(reason, Const(1)), If(equal(op, 1), (apply,), ())) == []
 
 
 def test_packets_do_the_same_with_and_without_a_main_path(
