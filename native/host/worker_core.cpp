@@ -313,6 +313,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     if (lane.state != LaneState::kWaiting || header.seq != lane.seq) {
         if (lane.has_history && header.seq == lane.seq - window_) {
             ++counters_.duplicates;
+            note_duplicate(lane, now_ns);
         } else if (wire::seq_newer(lane.seq, header.seq)) {
             ++counters_.stale;
         } else {
@@ -324,6 +325,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
         ++counters_.mismatched;
         return;
     }
+    note_overtaken(lane);
     const std::int64_t rtt_ns = lane.retries == 0 ? now_ns - lane.sent_ns : 0;
     if (lane.retries == 0) {
         rtt_.on_sample(rtt_ns);

@@ -148,6 +148,9 @@ class WorkerCore {
         std::int64_t ready_since_ns = 0;
         std::int64_t sent_ns = 0;        // last time
         std::int64_t first_sent_ns = 0;  // of this packet
+        // Of the packet before, if it was sent again once: how much later a packet was sent whose
+        // result came before. 0: it was not, or it is known already whether it was lost.
+        std::int64_t overtaken_by_ns = 0;
         std::size_t packet_bytes = 0;
         Accepted accepted;
         std::deque<Assignment> queue;
@@ -170,6 +173,9 @@ class WorkerCore {
     void build_packet(Lane &lane);
     void announce_next(Lane &lane, wire::Header &header);
     BlockScan scan(const Tensor &tensor, std::uint64_t chunk) const;
+    void note_overtaken(Lane &lane);
+    void note_duplicate(Lane &lane, std::int64_t now_ns);
+    std::int64_t tolerance_ns(std::int64_t now_ns);
     static bool guess_holds(const Lane &lane, const wire::Header &header);
     bool fits(const Lane &lane, const wire::Header &header);
     void write_result(const Lane &lane, const wire::Header &header, const std::uint8_t *values);
@@ -220,8 +226,11 @@ class WorkerCore {
     // does not mistake lateness for loss. Each lane's timer covers what nothing overtakes. Once
     // nothing has been heard for a timeout, the most likely cause is a worker that is late with
     // everything: then only a few lanes at a time are sent again, as probes, at doubling intervals.
-    std::int64_t overtaken_ns_ = 0;      // latest sent_ns of an answered packet that was sent once
-    bool overtaken_moved_ = false;       // since the lanes were last checked against it
+    std::int64_t overtaken_ns_ = 0;     // latest sent_ns of an answered packet that was sent once
+    bool overtaken_moved_ = false;      // since the lanes were last checked against it
+    std::int64_t reordering_ns_ = 0;    // the largest that turned out to be no loss
+    std::int64_t reordered_at_ns_ = 0;  // when that was found, or last halved
+    double in_vain_ = 0;  // share of late: packets sent again because overtaken, and not lost
     std::int64_t scan_at_ns_ = kNever;   // no timer runs out before
     std::int64_t scan_rto_ns_ = 0;       // the largest timeout that scan_at_ns_ was computed with
     std::int64_t last_progress_ns_ = 0;  // a result was accepted, or a tensor came to an idle core

@@ -17,6 +17,13 @@ constexpr std::uint32_t kProbeShare = 8;
 // order.
 constexpr std::int64_t kMinReorderingNs = 20'000;
 constexpr int kMaxToleranceDoublings = 6;
+// More where that was wrong most times of late (as in RACK, RFC 8985 section 6.2.4): a thread that
+// waits for a core keeps results, or holds up its lanes. Half of it is forgotten when it was right
+// for so long. Where packets are lost, those that another worker lost and sent again make some of
+// our copies vain, too: less than half.
+constexpr std::int64_t kForgetReorderingNs = 1'000'000'000;
+constexpr double kMostInVain = 0.75;
+constexpr double kInVainWeight = 0.125;  // of the newest case in the average
 
 // A lane's own timer is that many timeouts long: while results come, being overtaken is the better
 // sign of loss, and when none come the probes are due first.
@@ -63,9 +70,37 @@ PacketView WorkerCore::resend(Lane &lane, std::int64_t now_ns) {
     return emit(lane, now_ns);
 }
 
+void WorkerCore::note_overtaken(Lane &lane) {
+    // No second result came for the packet before: it was lost.
+    if (lane.overtaken_by_ns > 0) in_vain_ -= kInVainWeight * in_vain_;
+    const bool sent_twice = lane.retries == 1 && lane.timeouts == 0;
+    lane.overtaken_by_ns = sent_twice ? overtaken_ns_ - lane.first_sent_ns : 0;
+}
+
+// The same result for the second time. Where the packet was sent twice, the first copy was not lost
+// then, nor was its result.
+void WorkerCore::note_duplicate(Lane &lane, std::int64_t now_ns) {
+    if (lane.overtaken_by_ns <= 0) return;
+    in_vain_ += kInVainWeight * (1.0 - in_vain_);
+    reordering_ns_ = std::max(reordering_ns_, lane.overtaken_by_ns);
+    reordered_at_ns_ = now_ns;
+    lane.overtaken_by_ns = 0;
+}
+
+std::int64_t WorkerCore::tolerance_ns(std::int64_t now_ns) {
+    if (reordering_ns_ > 0 && now_ns - reordered_at_ns_ > kForgetReorderingNs) {
+        reordering_ns_ /= 2;
+        reordered_at_ns_ = now_ns;
+    }
+    // A timeout is enough: the lanes' own timers are a few of them long.
+    const std::int64_t learned_ns =
+        in_vain_ > kMostInVain ? std::min(reordering_ns_, rtt_.timeout_ns(0)) : 0;
+    return std::max({rtt_.srtt_ns() / 2, learned_ns, kMinReorderingNs});
+}
+
 std::size_t WorkerCore::resend_overtaken(std::int64_t now_ns, PacketView *batch,
                                          std::size_t capacity) {
-    const std::int64_t tolerance_ns = std::max(rtt_.srtt_ns() / 2, kMinReorderingNs);
+    const std::int64_t tolerance_ns = this->tolerance_ns(now_ns);
     std::size_t count = 0;
     std::uint32_t next = oldest_;
     while (next != kNoLane && count < capacity) {
