@@ -38,6 +38,8 @@ COUNTERS: tuple[tuple[str, str, Read], ...] = (
     ("icmp_errors", "The switch's address answered that nobody listens, or is not reachable.",
      lambda s: s.icmp_errors),
     ("send_drops", "Packets that this host's kernel did not take.", lambda s: s.send_drops),
+    ("passed_on_packets", "Packets that another thread than that of their lane received.",
+     lambda s: s.passed_on),
     ("ecn_marked_results", "Results that met a long queue.", lambda s: s.ecn_marked),
     ("exponent_rounds", "Rounds that only agreed on exponents, also by a wrong guess.",
      lambda s: s.exponent_rounds),

@@ -101,8 +101,8 @@ class Session:
             self._transport = link.transport(config, max_in_flight, tried)
         except RuntimeError as error:
             raise TransportError(f"job {ticket.job_name!r} rank {ticket.rank}: {error}") from None
-        got = self._transport.stats().threads
-        thread_counts.tell_fewer(failure.who(ticket), threads, tried, got, link.name)
+        stats = self._transport.stats()
+        thread_counts.tell_less(failure.who(ticket), threads, tried, stats, link.name)
         self._fate = Fate(ticket, self._transport, on_failure)
         used = 1 << (ticket.slots.bit_length() - 1)
         if used < ticket.slots and ticket.rank == 0:

@@ -38,11 +38,13 @@ class SessionStats:
     in_flight_limit: int  # now: W, or fewer where the receive buffer or a queue is small
     srtt_ns: int  # smoothed time from a packet to its result; waits for late workers count
     rto_ns: int  # the retransmission timeout now
-    receive_buffer_bytes: int  # as granted by the kernel; shared memory: the ring's
+    receive_buffer_bytes: int  # as granted by the kernel, all queues; shared memory: the ring's
     gso: bool  # sends in trains (UDP_SEGMENT)
     gro: bool  # receives in trains (UDP_GRO)
     transport: str = "udp"  # or "shm": shared memory
     threads: int = 1  # that drive the transport
+    queues: int = 1  # for what they receive: one each, or one for all
+    passed_on: int = 0  # packets that another thread than that of their lane received
 
     @classmethod
     def of(cls, stats: TransportStats) -> SessionStats:
@@ -79,4 +81,6 @@ class SessionStats:
             gro=stats.gro,
             transport=stats.kind,
             threads=stats.threads,
+            queues=stats.queues,
+            passed_on=stats.passed_on,
         )

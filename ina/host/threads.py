@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 
+from ina._native.host import TransportStats
 from ina.errors import InvalidInputError
 
 _log = logging.getLogger(__name__)
@@ -37,10 +38,16 @@ def wanted(threads: int, local_workers: int) -> int:
     return found
 
 
-def tell_fewer(who: str, threads: int, tried: int, got: int, path: str) -> None:
-    """Log that a transport has `got` threads where `tried` were to be; `threads`: asked for."""
-    if got == tried:
-        return
-    why = "it is for one" if got == 1 else "there are as many as packets in flight may be"
+def tell_less(who: str, threads: int, tried: int, stats: TransportStats, path: str) -> None:
+    """Log that a transport has fewer than the `tried` threads, or one queue for all of them.
+
+    `threads`: what was asked for.
+    """
     level = logging.INFO if threads == AUTOMATIC else logging.WARNING
-    _log.log(level, "%s: %d of %d threads on %s: %s", who, got, tried, path, why)
+    got = stats.threads
+    if got < tried:
+        why = "it is for one" if got == 1 else "there are as many as packets in flight may be"
+        _log.log(level, "%s: %d of %d threads on %s: %s", who, got, tried, path, why)
+    if stats.queues < got:
+        why = stats.one_queue_why
+        _log.log(level, "%s: one socket for %d threads on %s: %s", who, got, path, why)

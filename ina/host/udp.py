@@ -31,7 +31,11 @@ class UdpLink:
         return cls(open_socket(switch_host, switch_udp_port, own_host))
 
     def transport(self, config: WorkerConfig, max_in_flight: int, threads: int) -> Transport:
-        """Start to work over it, with at most so many threads. Raises RuntimeError."""
+        """Start to work over it, with at most so many threads. Raises RuntimeError.
+
+        With several threads this link's socket may end up unconnected: others, at its address,
+        take its place.
+        """
         return Transport.udp(
             self._socket.fileno(), config, _RECEIVE_BUFFER_BYTES, max_in_flight, threads=threads
         )

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -55,7 +56,10 @@ void bind_transport(nb::module_ &m) {
         .def_ro("gso", &TransportStats::gso)
         .def_ro("gro", &TransportStats::gro)
         .def_ro("kind", &TransportStats::kind)
-        .def_ro("threads", &TransportStats::threads);
+        .def_ro("threads", &TransportStats::threads)
+        .def_ro("queues", &TransportStats::queues)
+        .def_ro("one_queue_why", &TransportStats::one_queue_why)
+        .def_ro("passed_on", &TransportStats::passed_on);
 
     nb::class_<Transport>(m, "Transport")
         .def_static(

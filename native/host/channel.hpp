@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "host/worker_types.hpp"
@@ -27,6 +28,13 @@ struct Arrival {
     const std::uint8_t *values = nullptr;  // null: they follow the header
 };
 
+// A worker's lanes in equal parts: lane i belongs to thread i / (lanes / threads). Both numbers are
+// powers of two.
+struct LaneParts {
+    std::uint32_t lanes;
+    std::uint32_t threads;
+};
+
 class Channel {
   public:
     Channel() = default;
@@ -34,9 +42,12 @@ class Channel {
     Channel(const Channel &) = delete;
     Channel &operator=(const Channel &) = delete;
 
-    // For one more thread, over the same way: what comes, comes to any one of them. Null: there can
-    // be just one. Throws std::system_error.
-    virtual std::unique_ptr<Channel> another() const { return nullptr; }
+    // Channels for the threads from 1 on, over the same way; this one becomes thread 0's. None:
+    // there can be just one. To be called before anything is sent. Throws std::system_error.
+    virtual std::vector<std::unique_ptr<Channel>> divide(const LaneParts & /*parts*/) { return {}; }
+    // Why what comes after divide() comes to any one of the channels. Empty: each packet comes to
+    // that of its lane's thread, but for some that came together with others.
+    virtual const std::string &one_queue_why() const { return none_; }
 
     // So many packets at a time are best handed to send().
     virtual std::size_t burst_packets() const { return 256; }
@@ -72,6 +83,9 @@ class Channel {
 
   protected:
     ChannelCounters counters_;
+
+  private:
+    const std::string none_;
 };
 
 }  // namespace ina::host

@@ -30,6 +30,7 @@ struct Share {
     ChannelCounters channel;
     bool gso = false;
     bool gro = false;
+    std::uint64_t passed_on = 0;  // of what it received
 
     // Guarded by the transport's own mutex.
     std::vector<TensorRequest> inbox;  // submitted, not in the core yet

@@ -17,11 +17,12 @@ namespace {
 // many.
 constexpr std::size_t kInboxLimit = 64;
 
-std::uint32_t in_flight_limit(const Channel &channel, const WorkerConfig &config,
-                              std::uint32_t wanted) {
-    const std::uint32_t room =
-        std::min(channel.room_packets(config.values_per_packet), std::max(config.slots / 2, 1u));
-    return wanted == 0 ? room : std::min(room, wanted);
+using Channels = std::vector<std::unique_ptr<Channel>>;
+
+// Of all threads together, but for their channels' room.
+std::uint32_t in_flight_limit(const WorkerConfig &config, std::uint32_t wanted) {
+    const std::uint32_t slots = std::max(config.slots / 2, 1u);
+    return wanted == 0 ? slots : std::min(slots, wanted);
 }
 
 // The largest power of two that is neither above `wanted` nor above the packets in flight.
@@ -32,31 +33,49 @@ std::uint32_t thread_count(std::uint32_t wanted, std::uint32_t in_flight) {
     return count;
 }
 
+Channels channels_of(std::unique_ptr<Channel> first, std::uint32_t lanes, std::uint32_t threads) {
+    Channels channels;
+    if (threads > 1) channels = first->divide({lanes, threads});
+    channels.insert(channels.begin(), std::move(first));
+    return channels;
+}
+
+// What a share may have in flight, of `limit` in all. A queue of the thread's own bounds just this
+// share: its packets' results come there. With them may come the end of a train whose first packet
+// is of another share, less than 64 KiB. For that there is room: channels reckon with packets that
+// come one by one, and the packets of a train take half of that (measured on loopback and veth).
+std::uint32_t part_of(std::uint32_t limit, const Channels &channels, std::size_t index,
+                      const WorkerConfig &config) {
+    const auto count = static_cast<std::uint32_t>(channels.size());
+    const std::uint32_t room = channels[index]->room_packets(config.values_per_packet);
+    const bool is_own = channels[index]->one_queue_why().empty();
+    const std::uint32_t all = is_own ? limit : std::min(limit, room);
+    const std::uint32_t part = all / count + (index < all % count ? 1 : 0);
+    return is_own ? std::min(part, room) : part;
+}
+
 }  // namespace
 
 Transport::Transport(std::unique_ptr<Channel> channel, const WorkerConfig &config,
                      std::uint32_t max_in_flight, std::uint32_t threads)
     : owner_pid_(::getpid()), placement_(1, 1) {
-    const std::uint32_t limit = in_flight_limit(*channel, config, max_in_flight);
-    std::vector<std::unique_ptr<Channel>> channels;
-    channels.push_back(std::move(channel));
-    std::uint32_t count = thread_count(threads, limit);
-    while (channels.size() < count) {
-        std::unique_ptr<Channel> another = channels[0]->another();
-        if (another == nullptr) count = 1;
-        if (another != nullptr) channels.push_back(std::move(another));
-    }
+    window_ = window_of(config);
+    const std::uint32_t limit = in_flight_limit(config, max_in_flight);
+    const std::uint32_t room = channel->room_packets(config.values_per_packet);
+    const std::uint32_t wanted = thread_count(threads, std::min(limit, room));
+    Channels channels = channels_of(std::move(channel), window_, wanted);
+    const auto count = static_cast<std::uint32_t>(channels.size());
     for (std::uint32_t i = 0; i < count; ++i) {
         WorkerConfig part = config;
         part.share = i;
         part.shares = count;
-        const std::uint32_t part_of_limit = limit / count + (i < limit % count ? 1 : 0);
         const PacketMemory memory = count == 1 ? channels[0]->packet_memory() : PacketMemory{};
-        shares_.push_back(
-            std::make_unique<Share>(part, std::make_unique<AdaptiveWindow>(part_of_limit), memory));
-        workers_.push_back(std::make_unique<Worker>(i, std::move(channels[i]), count > 1));
+        auto window = std::make_unique<AdaptiveWindow>(part_of(limit, channels, i, config));
+        shares_.push_back(std::make_unique<Share>(part, std::move(window), memory));
     }
-    window_ = shares_[0]->core.window();
+    for (std::size_t i = 0; i < count; ++i) {
+        workers_.push_back(std::make_unique<Worker>(i, std::move(channels[i])));
+    }
     lanes_per_share_ = window_ / count;
     placement_ = Placement(window_, config.values_per_packet);
     start();
@@ -116,13 +135,19 @@ TransportStats Transport::stats() const {
         stats.in_flight += core.in_flight();
         stats.gso = stats.gso && share->gso;
         stats.gro = stats.gro && share->gro;
+        stats.passed_on += share->passed_on;
     }
     stats.worker.tensors_done = operations_.done();
     stats.window = window_;
     stats.refused_since_result = refused_;
-    stats.receive_buffer_bytes = workers_[0]->channel->receive_buffer_bytes();
-    stats.kind = workers_[0]->channel->kind();
+    const Channel &channel = *workers_[0]->channel;
+    stats.kind = channel.kind();
     stats.threads = static_cast<std::uint32_t>(shares_.size());
+    stats.one_queue_why = channel.one_queue_why();
+    stats.queues = stats.one_queue_why.empty() ? stats.threads : 1;
+    for (std::size_t i = 0; i < stats.queues; ++i) {
+        stats.receive_buffer_bytes += workers_[i]->channel->receive_buffer_bytes();
+    }
     const std::lock_guard lock(mutex_);
     stats.worker.tensors_submitted = submitted_;
     return stats;

@@ -2,7 +2,9 @@
 // sleeps whenever there is nothing to send or read: several workers may share a processor.
 //
 // There are as many threads as shares of the lanes (share.hpp). What comes from the switch comes to
-// any of the threads, which hands it to the shares it is for. With one thread there is one share.
+// the thread that owns the share it is for, or to any of them where the channel cannot tell, and
+// now and then to another one: whoever receives it hands it to its share. With one thread there is
+// one share.
 //
 // Locks are taken in this order, and never two of a kind: a share's, mutex_, the operations' own.
 #pragma once
@@ -13,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -32,13 +35,16 @@ struct TransportStats {
     std::uint32_t window = 0;           // W, packets
     std::uint32_t in_flight_limit = 0;  // now: W, what the channel holds, or what the path holds
     std::uint32_t in_flight = 0;
-    int receive_buffer_bytes = 0;
+    int receive_buffer_bytes = 0;  // of all queues
     // Times that it was plain that no switch is there, since the last accepted result.
     std::uint64_t refused_since_result = 0;
     bool gso = false;
     bool gro = false;
     const char *kind = "";  // the channel's
     std::uint32_t threads = 1;
+    std::uint32_t queues = 1;     // for what comes: one for each thread, or one for all
+    std::string one_queue_why;    // if there are several threads
+    std::uint64_t passed_on = 0;  // packets that came to another thread than their share's
 };
 
 class Transport {
@@ -86,8 +92,9 @@ class Transport {
 
   private:
     struct Worker {  // one thread, and what it alone uses
-        Worker(std::size_t number, std::unique_ptr<Channel> own, bool is_shared)
-            : index(number), channel(std::move(own)), sleeper(is_shared ? channel->fd() : -1),
+        Worker(std::size_t number, std::unique_ptr<Channel> own)
+            : index(number), channel(std::move(own)),
+              sleeper(channel->one_queue_why().empty() ? -1 : channel->fd()),
               batch(channel->burst_packets()) {}
 
         const std::size_t index;  // also of the share it owns
@@ -97,6 +104,7 @@ class Transport {
         std::vector<Arrival> arrivals;
         std::vector<std::uint8_t> owners;   // the share that each arrival is for, if there are more
         std::uint32_t touched = 0;          // shares with arrivals, as bits
+        std::uint64_t passed_on = 0;        // arrivals for other shares
         std::uint64_t refused = 0;          // of the channel's count, what refused_ has
         std::int64_t deadline_ns = kNever;  // of its share
         std::uint32_t in_flight = 0;        // of its share

@@ -87,6 +87,7 @@ void Transport::sort_arrivals(Worker &worker) const {
         }
         worker.owners.push_back(static_cast<std::uint8_t>(owner));
         worker.touched |= std::uint32_t{1} << owner;
+        worker.passed_on += owner != worker.index ? 1 : 0;
     }
     worker.touched &= ~(std::uint32_t{1} << worker.index);
 }
@@ -125,6 +126,7 @@ bool Transport::attend_own(Worker &worker, std::int64_t received_ns) {
     share.channel = worker.channel->counters();
     share.gso = worker.channel->uses_gso();
     share.gro = worker.channel->uses_gro();
+    share.passed_on = worker.passed_on;
     if (!take_inbox(worker.index, true)) return false;
     transmit(worker, share);
     worker.deadline_ns = share.attended_ns = share.core.next_deadline_ns(share.time_ns);

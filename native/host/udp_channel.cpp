@@ -6,13 +6,15 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
+
+#include "host/udp_error_queue.hpp"
 
 namespace ina::host {
 namespace {
@@ -32,6 +34,25 @@ void set_option(int fd, int level, int name, int value) {
     (void)::setsockopt(fd, level, name, &value, sizeof value);
 }
 
+Descriptor duplicate(int fd) {
+    Descriptor copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    if (copy.get() < 0) {
+        throw std::system_error(errno, std::generic_category(), "dup of the UDP socket");
+    }
+    return copy;
+}
+
+void configure(int fd, int buffer_bytes) {
+    set_option(fd, SOL_SOCKET, SO_RCVBUF, buffer_bytes);
+    set_option(fd, SOL_SOCKET, SO_SNDBUF, buffer_bytes);
+    set_option(fd, IPPROTO_IP, IP_TOS, IPTOS_ECN_ECT0);  // switches mark instead of dropping
+    set_option(fd, IPPROTO_IP, IP_RECVTOS, 1);
+}
+
+bool is_unreachable(int error) {
+    return error == EHOSTUNREACH || error == ENETUNREACH || error == EHOSTDOWN;
+}
+
 bool wait_writable(int fd) {
     pollfd entry{fd, POLLOUT, 0};
     return ::poll(&entry, 1, kSendWaitMs) == 1;
@@ -46,49 +67,70 @@ struct UdpChannel::ReceiveArea {
     std::array<mmsghdr, kReceiveTrains> messages;
 };
 
-UdpChannel::UdpChannel(int fd) : fd_(::fcntl(fd, F_DUPFD_CLOEXEC, 0)), gso_(false) {
-    if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "dup of the UDP socket");
-    area_ = std::make_unique<ReceiveArea>();
-}
+UdpChannel::UdpChannel(Descriptor socket)
+    : socket_(std::move(socket)), gso_(false), area_(std::make_unique<ReceiveArea>()) {}
 
-UdpChannel::UdpChannel(int fd, int receive_buffer_bytes, bool trains) : UdpChannel(fd) {
+UdpChannel::UdpChannel(int fd, int receive_buffer_bytes, bool trains) : UdpChannel(duplicate(fd)) {
+    asked_bytes_ = receive_buffer_bytes;
     gso_ = trains;
-    set_option(fd_, SOL_SOCKET, SO_RCVBUF, receive_buffer_bytes);
-    set_option(fd_, SOL_SOCKET, SO_SNDBUF, receive_buffer_bytes);
+    configure(UdpChannel::fd(), asked_bytes_);
     socklen_t length = sizeof receive_buffer_bytes_;
-    (void)::getsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_buffer_bytes_, &length);
+    (void)::getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_buffer_bytes_, &length);
     const int on = 1;
-    gro_ = trains && ::setsockopt(fd_, IPPROTO_UDP, kUdpGro, &on, sizeof on) == 0;
-    set_option(fd_, IPPROTO_IP, IP_TOS, IPTOS_ECN_ECT0);  // switches mark instead of dropping
-    set_option(fd_, IPPROTO_IP, IP_RECVTOS, 1);
+    gro_ = trains && ::setsockopt(fd, IPPROTO_UDP, kUdpGro, &on, sizeof on) == 0;
 }
 
-UdpChannel::~UdpChannel() { close(); }
+UdpChannel::~UdpChannel() = default;
 
-std::unique_ptr<Channel> UdpChannel::another() const {
-    std::unique_ptr<UdpChannel> channel(new UdpChannel(fd_));
+std::unique_ptr<UdpChannel> UdpChannel::another(Descriptor socket) const {
+    std::unique_ptr<UdpChannel> channel(new UdpChannel(std::move(socket)));
+    channel->peer_ = peer_;
     channel->receive_buffer_bytes_ = receive_buffer_bytes_;
     channel->gso_ = gso_;
     channel->gro_ = gro_;
+    channel->one_queue_why_ = one_queue_why_;
     return channel;
 }
 
-void UdpChannel::close() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
+std::vector<std::unique_ptr<Channel>> UdpChannel::divide(const LaneParts &parts) {
+    std::vector<Descriptor> sockets;
+    try {
+        LaneSockets group = open_lane_sockets(fd(), parts, [this](int fd) {
+            configure(fd, asked_bytes_);
+            if (gro_) set_option(fd, IPPROTO_UDP, kUdpGro, 1);
+        });
+        sockets = std::move(group.sockets);
+        peer_ = group.peer;
+        socket_ = std::move(sockets[0]);
+    } catch (const std::system_error &error) {
+        one_queue_why_ = error.what();
+    }
+    std::vector<std::unique_ptr<Channel>> others;
+    for (std::uint32_t i = 1; i < parts.threads; ++i) {
+        others.push_back(another(sockets.empty() ? duplicate(fd()) : std::move(sockets[i])));
+    }
+    return others;
+}
+
+void UdpChannel::close() { socket_.close(); }
+
+void UdpChannel::to_switch(msghdr *message) {
+    if (!peer_) return;
+    message->msg_name = &*peer_;
+    message->msg_namelen = sizeof *peer_;
 }
 
 // True when the call is worth repeating: the error was an ICMP message about an earlier packet.
 bool UdpChannel::count_error(int error) {
     if (error == ECONNREFUSED) {
         ++counters_.refused;
-        return true;
-    }
-    if (error == EHOSTUNREACH || error == ENETUNREACH || error == EHOSTDOWN) {
+    } else if (is_unreachable(error)) {
         ++counters_.unreachable;
-        return true;
+    } else {
+        return error == EINTR;
     }
-    return error == EINTR;
+    has_told_ = true;
+    return true;
 }
 
 void UdpChannel::send(const PacketView *packets, std::size_t count) {
@@ -124,6 +166,7 @@ std::size_t UdpChannel::send_train(const PacketView *packets, std::size_t count)
     message.msg_iovlen = pieces;
     message.msg_control = control.data();
     message.msg_controllen = control.size();
+    to_switch(&message);
     cmsghdr *const entry = CMSG_FIRSTHDR(&message);
     entry->cmsg_level = IPPROTO_UDP;
     entry->cmsg_type = kUdpSegment;
@@ -132,13 +175,13 @@ std::size_t UdpChannel::send_train(const PacketView *packets, std::size_t count)
     std::memcpy(CMSG_DATA(entry), &segment_bytes, sizeof segment_bytes);
     for (int attempt = 0; attempt < 3; ++attempt) {
         ++counters_.send_calls;
-        if (::sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return count;
+        if (::sendmsg(fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return count;
         const int error = errno;
         if (error == EINVAL || error == EIO || error == EOPNOTSUPP || error == EMSGSIZE) {
             gso_ = false;  // no checksum offload, or packets beyond the link's MTU
             return 0;
         }
-        if (error == EAGAIN && wait_writable(fd_)) continue;
+        if (error == EAGAIN && wait_writable(fd())) continue;
         if (!count_error(error)) break;
     }
     counters_.send_drops += count;
@@ -152,21 +195,27 @@ std::size_t UdpChannel::send_each(const PacketView *packets, std::size_t count) 
         vectors[i] = {const_cast<std::uint8_t *>(packets[i].data), packets[i].bytes};
         messages[i].msg_hdr.msg_iov = &vectors[i];
         messages[i].msg_hdr.msg_iovlen = 1;
+        to_switch(&messages[i].msg_hdr);
     }
     std::size_t done = 0;
     int failures = 0;
     while (done < count && failures < 3) {
         ++counters_.send_calls;
         const int sent =
-            ::sendmmsg(fd_, messages.data() + done, static_cast<unsigned>(count - done),
+            ::sendmmsg(fd(), messages.data() + done, static_cast<unsigned>(count - done),
                        MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent > 0) {
             done += static_cast<std::size_t>(sent);
             continue;
         }
-        ++failures;
         const int error = errno;
-        if (error == EAGAIN && wait_writable(fd_)) continue;
+        if (error == ENOBUFS) {  // a queue of this host is full; IP_RECVERR has send() tell
+            ++done;
+            ++counters_.send_drops;
+            continue;
+        }
+        ++failures;
+        if (error == EAGAIN && wait_writable(fd())) continue;
         if (!count_error(error)) break;
     }
     counters_.send_drops += count - done;
@@ -188,8 +237,15 @@ bool UdpChannel::receive(std::vector<Arrival> *arrivals) {
     int count = 0;
     for (int attempt = 0; attempt < 3; ++attempt) {
         ++counters_.receive_calls;
-        count = ::recvmmsg(fd_, area.messages.data(), kReceiveTrains, MSG_DONTWAIT, nullptr);
+        count = ::recvmmsg(fd(), area.messages.data(), kReceiveTrains, MSG_DONTWAIT, nullptr);
         if (count >= 0 || !count_error(errno)) break;
+    }
+    if (peer_ && count < 0) {  // a thread that sleeps next is woken by what is in the error queue
+        const UdpErrors errors = take_udp_errors(fd());
+        if (!std::exchange(has_told_, false)) {
+            counters_.refused += errors.refused;
+            counters_.unreachable += errors.unreachable;
+        }
     }
     for (int i = 0; i < count; ++i) {
         const auto index = static_cast<std::size_t>(i);

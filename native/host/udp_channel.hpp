@@ -1,13 +1,19 @@
-// A connected UDP socket with batched I/O: UDP_SEGMENT (GSO) for runs of equal packets, UDP_GRO for
-// receiving, with sendmmsg and single datagrams where the kernel or the device lacks them.
+// A UDP socket towards the switch with batched I/O: UDP_SEGMENT (GSO) for runs of equal packets,
+// UDP_GRO for receiving, with sendmmsg and single datagrams where the kernel or the device lacks
+// them.
 #pragma once
+
+#include <netinet/in.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "host/channel.hpp"
+#include "host/udp_lanes.hpp"
 
 namespace ina::host {
 
@@ -18,10 +24,12 @@ class UdpChannel final : public Channel {
     UdpChannel(int fd, int receive_buffer_bytes, bool trains = true);
     ~UdpChannel() override;
 
-    // On the same socket, with buffers of its own.
-    std::unique_ptr<Channel> another() const override;
+    // Each with a socket of its own (udp_lanes.hpp). Where the kernel refuses that, all with this
+    // one's.
+    std::vector<std::unique_ptr<Channel>> divide(const LaneParts &parts) override;
+    const std::string &one_queue_why() const override { return one_queue_why_; }
     void close() override;
-    int fd() const override { return fd_; }
+    int fd() const override { return socket_.get(); }
     // What the kernel granted, in its own accounting (payload and bookkeeping).
     int receive_buffer_bytes() const override { return receive_buffer_bytes_; }
     std::uint32_t room_packets(std::uint32_t values_per_packet) const override;
@@ -36,16 +44,22 @@ class UdpChannel final : public Channel {
   private:
     struct ReceiveArea;
 
-    explicit UdpChannel(int fd);  // the socket's options are set already
+    explicit UdpChannel(Descriptor socket);  // its options are set already
 
+    std::unique_ptr<UdpChannel> another(Descriptor socket) const;
+    void to_switch(msghdr *message);
     std::size_t send_train(const PacketView *packets, std::size_t count);
     std::size_t send_each(const PacketView *packets, std::size_t count);
     bool count_error(int error);
 
-    int fd_;
+    Descriptor socket_;
+    std::optional<sockaddr_in> peer_;  // nothing: the socket is connected to it
+    bool has_told_ = false;            // a call failed by what the error queue has, too
+    int asked_bytes_ = 0;
     int receive_buffer_bytes_ = 0;
     bool gso_;
     bool gro_ = false;
+    std::string one_queue_why_;
     std::unique_ptr<ReceiveArea> area_;
 };
 

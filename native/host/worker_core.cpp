@@ -11,16 +11,6 @@ namespace {
 
 constexpr std::size_t kCacheLineBytes = 64;
 
-std::uint32_t window_of(const WorkerConfig &config) {
-    if (config.slots < 2 || config.slots > 65536) {
-        throw std::invalid_argument("slots must be 2..65536, got " + std::to_string(config.slots));
-    }
-    // A power of two, so that seq mod 2W stays continuous when sequence numbers wrap at 2^32.
-    std::uint32_t window = 1;
-    while (window * 4 <= config.slots) window *= 2;
-    return window;
-}
-
 void check(const WorkerConfig &config) {
     if (config.world_size < 1 || config.world_size > wire::kMaxWorkers) {
         throw std::invalid_argument("world_size must be 1..32, got " +
@@ -55,6 +45,16 @@ std::size_t round_up(std::size_t value, std::size_t multiple) {
 }
 
 }  // namespace
+
+std::uint32_t window_of(const WorkerConfig &config) {
+    if (config.slots < 2 || config.slots > 65536) {
+        throw std::invalid_argument("slots must be 2..65536, got " + std::to_string(config.slots));
+    }
+    // A power of two, so that seq mod 2W stays continuous when sequence numbers wrap at 2^32.
+    std::uint32_t window = 1;
+    while (window * 4 <= config.slots) window *= 2;
+    return window;
+}
 
 WorkerCore::WorkerCore(const WorkerConfig &config, std::unique_ptr<CongestionWindow> congestion,
                        const PacketMemory &memory)

@@ -48,6 +48,9 @@ inline constexpr std::int64_t kNever = INT64_MAX;
 // values from 2^127 on has the same exponent, and just takes a round of its own.
 inline constexpr std::uint8_t kUnknownExponent = 255;
 
+// W. Throws std::invalid_argument.
+std::uint32_t window_of(const WorkerConfig &config);
+
 class WorkerCore {
   public:
     // Throws std::invalid_argument when a number is out of range.

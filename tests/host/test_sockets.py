@@ -1,0 +1,252 @@
+"""A socket for each thread of a worker: who gets what, who gets nothing, and what if not."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import platform
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ina._native.host import OperationState, RtoLimits, Transport, WorkerConfig
+from ina.host import OperationTimeoutError, Session
+from ina.host.stats import SessionStats
+from ina.host.udp import open_socket
+from ina.protocol.codec import Header, encode
+from ina.protocol.spec import Kind
+from tests.host.udp_model import UdpModel, closing
+
+WHOLE = np.arange(64 * 200, dtype=np.int32)
+DEADLINE_S = 30.0
+# Of Linux: not all in Python's socket module.
+SO_ATTACH_FILTER, SO_ATTACH_REUSEPORT_CBPF, IP_RECVERR, SO_BINDTODEVICE = 26, 51, 11, 25
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + DEADLINE_S
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def reduce_on(switch: UdpModel, sock: socket.socket, threads: int) -> SessionStats:
+    switch.install(7, 1, [sock])
+    with Session.direct(switch.ticket(7, 1, 0, 1), sock, threads=threads) as session:
+        for _ in range(3):
+            assert (session.all_reduce(WHOLE) == WHOLE).all()
+        return session.stats()
+
+
+@pytest.mark.parametrize("threads", [2, 4, 8])
+def test_each_thread_receives_its_own_lanes(threads: int) -> None:
+    with UdpModel() as switch:
+        stats = reduce_on(switch, open_socket(*switch.address), threads)
+    assert (stats.threads, stats.queues) == (threads, threads)
+    assert stats.packets_received >= 600
+    assert stats.passed_on == 0
+
+
+@pytest.mark.parametrize("own_host", ["127.0.0.1", ""])
+def test_a_socket_whose_port_the_caller_chose_keeps_it(own_host: str) -> None:
+    """The kernel then leaves it its port when it is unconnected."""
+    with UdpModel() as switch:
+        with open_socket(*switch.address) as free:
+            port = free.getsockname()[1]
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.bind((own_host, port))
+        sock.connect(switch.address)
+        stats = reduce_on(switch, sock, 4)
+    assert (stats.queues, stats.passed_on) == (4, 0)
+
+
+def test_the_address_stays_nobody_elses() -> None:
+    with UdpModel() as switch, closing(switch.sessions(1, threads=[4])) as (session,):
+        with (
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as thief,
+            pytest.raises(OSError, match="Address already in use"),
+        ):
+            thief.bind(session._link.address)
+        assert (session.all_reduce(WHOLE) == WHOLE).all()
+
+
+def foreign_packets(count: int) -> list[bytes]:
+    """Results of another job, one for each lane; a worker that gets them counts them."""
+    header = Header(kind=Kind.RESULT, job=99, epoch=1, value_count=0, contributors=1)
+    empty = np.zeros(0, np.int32)
+    return [encode(replace(header, seq=i), empty) for i in range(count)]
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_strangers_are_kept_out(threads: int) -> None:
+    """Another port of the switch's host, and its port on another host."""
+    with UdpModel() as switch, closing(switch.sessions(1, threads=[threads])) as (session,):
+        (host, port), to = switch.address, session._link.address
+        packets = foreign_packets(32)
+        for stranger in ((host, 0), ("127.0.0.2", port)):
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+                sock.bind(stranger)
+                for packet in packets:
+                    sock.sendto(packet, to)
+        for packet in packets:  # behind theirs, in each thread's queue
+            switch._socket.sendto(packet, to)
+        until(lambda: session.stats().refused_results >= len(packets))
+        assert session.stats().refused_results == len(packets)
+        assert session.stats().queues == threads
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_a_switch_that_goes_is_noticed_and_threads_sleep_on(threads: int) -> None:
+    """What the kernel says of it is taken out of the sockets: else poll() would not sleep."""
+    with (
+        UdpModel() as switch,
+        closing(switch.sessions(1, op_timeout_s=2.0, threads=[threads])) as (session,),
+    ):
+        assert (session.all_reduce(WHOLE) == WHOLE).all()
+        switch.close()
+        before = session._transport.stats()
+        with pytest.raises(OperationTimeoutError):
+            session.all_reduce(WHOLE)
+        after = session._transport.stats()
+        assert after.channel.refused > before.channel.refused == 0
+        assert after.refused_since_result > 0
+        sent = after.worker.packets_sent - before.worker.packets_sent
+        calls = after.channel.receive_calls - before.channel.receive_calls
+        # Each packet is answered by an error, at most. A thread that does not sleep makes a
+        # million calls.
+        assert calls < 10 * sent + 1000
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_each_queue_has_room_of_its_own(threads: int) -> None:
+    with UdpModel(loss=0.02) as switch:
+        sock = open_socket(*switch.address, "127.0.0.1")
+        switch.install(7, 1, [sock])
+        config = WorkerConfig(
+            job=7,
+            epoch=1,
+            rank=0,
+            world_size=1,
+            slots=64,
+            values_per_packet=64,
+            stall_timeout_ns=int(DEADLINE_S * 1e9),
+            rto=RtoLimits(),
+        )
+        transport = Transport.udp(sock.fileno(), config, 2048, threads=threads)
+        try:
+            out = np.zeros_like(WHOLE)
+            operation = transport.submit(WHOLE.ctypes.data, out.ctypes.data, WHOLE.size, 0, False)
+            assert operation.wait(int(DEADLINE_S * 1e9))
+            assert operation.state == OperationState.DONE
+            assert (out == WHOLE).all()
+            stats = transport.stats()
+        finally:
+            transport.close()
+            sock.close()
+    assert stats.queues == threads
+    room = max(stats.receive_buffer_bytes // threads // (2 * 280 + 512), 4)
+    assert stats.in_flight_limit == threads * room
+
+
+def forbid_setsockopt(level: int, option: int) -> None:
+    """Make this thread's kernel refuse one option, as an old one or a sandbox does (seccomp(2))."""
+    number = {"x86_64": 54, "aarch64": 208}.get(platform.machine())
+    if number is None:
+        pytest.skip(f"the number of setsockopt() on {platform.machine()} is not known here")
+    allow, refuse = 0x7FFF0000, 0x00050000 | errno.EPERM
+    load, equal, give = 0x20, 0x15, 0x06
+    # struct seccomp_data: nr at 0; args from 16, 8 bytes each, here little endian.
+    code = [
+        (load, 0, 0, 0), (equal, 0, 5, number),
+        (load, 0, 0, 24), (equal, 0, 3, level),
+        (load, 0, 0, 32), (equal, 0, 1, option),
+        (give, 0, 0, refuse), (give, 0, 0, allow),
+    ]  # fmt: skip
+    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
+    described = struct.pack("HxxxxxxP", len(code), ctypes.addressof(program))
+    libc = ctypes.CDLL(None, use_errno=True)
+    for arguments in ((38, 1, 0, 0, 0), (22, 2, described)):  # no new privileges; the filter
+        if libc.prctl(*arguments) != 0:
+            pytest.skip(f"no seccomp filter here: errno {ctypes.get_errno()}")
+
+
+def in_a_thread(work: Callable[[], Any]) -> None:
+    """Run it where what it does to its thread ends with it."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(2 * DEADLINE_S)
+    assert not thread.is_alive()
+    if raised:
+        raise raised[0]
+
+
+@pytest.mark.parametrize(
+    ("level", "option", "name"),
+    [
+        (socket.SOL_SOCKET, socket.SO_REUSEPORT, "SO_REUSEPORT"),
+        (socket.SOL_SOCKET, SO_ATTACH_FILTER, "SO_ATTACH_FILTER"),
+        (socket.SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, "SO_ATTACH_REUSEPORT_CBPF"),
+        (socket.IPPROTO_IP, IP_RECVERR, "IP_RECVERR"),
+    ],
+)
+def test_where_the_kernel_refuses_all_threads_have_one_socket(
+    level: int, option: int, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with UdpModel(loss=0.02) as switch:
+        sock = open_socket(*switch.address)
+
+        def work() -> None:
+            forbid_setsockopt(level, option)
+            stats = reduce_on(switch, sock, 4)
+            assert (stats.threads, stats.queues) == (4, 1)
+
+        in_a_thread(work)
+    (said,) = [r for r in caplog.records if "one socket for 4 threads on UDP" in r.message]
+    assert said.levelname == "WARNING"
+    assert said.message.endswith(f"{name}: Operation not permitted")
+
+
+def test_a_socket_that_is_bound_to_a_device_stays_the_only_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with UdpModel() as switch:
+        sock = open_socket(*switch.address)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, b"lo")
+        except PermissionError:
+            sock.close()
+            pytest.skip("Linux before 5.7 wants CAP_NET_RAW for SO_BINDTODEVICE")
+        assert reduce_on(switch, sock, 2).queues == 1
+    assert "the socket is bound to a device" in caplog.text
+
+
+def test_a_socket_of_another_network_namespace_stays_the_only_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clone_newnet = 0x40000000
+    with UdpModel() as switch:
+        sock = open_socket(*switch.address)
+
+        def work() -> None:
+            if ctypes.CDLL(None, use_errno=True).unshare(clone_newnet) != 0:
+                sock.close()
+                pytest.skip(f"no network namespace here: errno {ctypes.get_errno()}")
+            assert reduce_on(switch, sock, 2).queues == 1
+
+        in_a_thread(work)
+    assert "one socket for 2 threads on UDP" in caplog.text
