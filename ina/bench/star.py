@@ -31,7 +31,9 @@ BURST_BYTES = 80 << 10
 """What a link that was idle lets pass at once. A super-packet (64 KiB and its headers) must fit, or
 the kernel cuts it up."""
 QUEUE_BYTES = 1 << 20
-"""At each end of a link; what finds it full is dropped."""
+"""At each end of a shaped link; what finds it full is dropped."""
+LEAST_QUEUE_BYTES = BURST_BYTES
+"""A shorter queue may have no room for a super-packet even when it is empty."""
 _READY_TIMEOUT_S = 180.0
 """A soft switch may have to compile the program, on a busy machine."""
 
@@ -80,12 +82,14 @@ def star(
     rate_bit_s: float | None,
     *,
     values: int,
+    queue_bytes: int = QUEUE_BYTES,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Iterator[Star]:
     """A star with a controller and a soft switch, until the block ends; then nothing is left.
 
-    ``rate_bit_s``: of each link, each way; None: unshaped. ``values``: a packet. Raises
-    MissingToolError (needs root, ip and tc), EmulationError, UnavailableError, DeadlineError.
+    ``rate_bit_s``: of each link, each way; None: unshaped. ``values``: a packet. ``queue_bytes``:
+    at each end of a shaped link, ``LEAST_QUEUE_BYTES`` or more. Raises MissingToolError (needs
+    root, ip and tc), EmulationError, UnavailableError, DeadlineError.
     """
     namespaces.require_privileges()
     name = f"bench-{os.getpid()}"
@@ -99,7 +103,7 @@ def star(
         centre: Logged | None = None
         try:
             progress(f"star of {workers} namespaces, links {link}")
-            _build(net, hosts, rate_bit_s)
+            _build(net, hosts, rate_bit_s, queue_bytes)
             centre = _start(net, Path(folder), values)
             state = remains.State(
                 name=name,
@@ -118,7 +122,9 @@ def star(
                 namespaces.remove(spaces)
 
 
-def _build(net: str, hosts: Sequence[remains.HostState], rate_bit_s: float | None) -> None:
+def _build(
+    net: str, hosts: Sequence[remains.HostState], rate_bit_s: float | None, queue_bytes: int
+) -> None:
     addresses = [(host.address, host.name) for host in hosts]
     _namespace(net, addresses)
     _ip(net, "link", "add", _BRIDGE, "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
@@ -133,8 +139,8 @@ def _build(net: str, hosts: Sequence[remains.HostState], rate_bit_s: float | Non
         _ip(host.namespace, "addr", "add", f"{host.address}/24", "dev", "eth0")
         _ip(host.namespace, "link", "set", "eth0", "up")
         if rate_bit_s is not None:
-            _shape(net, port, rate_bit_s)
-            _shape(host.namespace, "eth0", rate_bit_s)
+            _shape(net, port, rate_bit_s, queue_bytes)
+            _shape(host.namespace, "eth0", rate_bit_s, queue_bytes)
 
 
 def _namespace(name: str, addresses: Sequence[tuple[str, str]]) -> None:
@@ -149,12 +155,12 @@ def _namespace(name: str, addresses: Sequence[tuple[str, str]]) -> None:
     _ip(name, "link", "set", "lo", "up")
 
 
-def _shape(space: str, interface: str, rate_bit_s: float) -> None:
+def _shape(space: str, interface: str, rate_bit_s: float, queue_bytes: int) -> None:
     # Half a millisecond of the rate at least: a busy machine's timers are late by so much.
     burst = max(BURST_BYTES, round(rate_bit_s / 8 * 0.0005))
     command("tc", "-n", space, "qdisc", "add", "dev", interface, "root", "tbf",
             "rate", f"{round(rate_bit_s)}bit", "burst", str(burst),
-            "limit", str(QUEUE_BYTES))  # fmt: skip
+            "limit", str(queue_bytes))  # fmt: skip
 
 
 def _start(net: str, folder: Path, values: int) -> Logged:

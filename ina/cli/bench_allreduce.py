@@ -22,7 +22,16 @@ from ina.cli.bench_output import (
     number,
     steps,
 )
-from ina.cli.bench_places import LINK_HELP, LOOPBACK, VALUES_HELP, check_link, place, values_for
+from ina.cli.bench_places import (
+    LINK_HELP,
+    LOOPBACK,
+    QUEUE_HELP,
+    VALUES_HELP,
+    check_link,
+    place,
+    queue_bytes,
+    values_for,
+)
 from ina.errors import InvalidInputError
 from ina.host.arrays import VALUE_TYPES
 from ina.host.threads import check_threads
@@ -42,6 +51,7 @@ def allreduce(
     dtype: Annotated[str, typer.Option(help=f"One of {', '.join(_DTYPE_BYTES)}.")] = "float32",
     op: Annotated[str, typer.Option(help="sum or avg.")] = "sum",
     link: Annotated[str, typer.Option(help=LINK_HELP)] = LOOPBACK,
+    queue: Annotated[str, typer.Option(help=QUEUE_HELP, show_default="1M")] = "",
     transport: Annotated[
         str, typer.Option(help="Of ina: auto, udp, or shm (shared memory of one host).")
     ] = "auto",
@@ -73,12 +83,14 @@ def allreduce(
     case = _case(dtype, op, values, transport, threads, repeats, seconds, spoil)
     outputs = Outputs(json, save, baseline, tolerance, plot)
     rate = check_link(link)
+    queue_bytes(queue, rate)
     if link != LOOPBACK and transport == "shm":
         raise InvalidInputError(f"--transport shm --link {link}: hosts share no memory")
     torchrun.require(["torch"], "torch")
     settings = {
         **{"workers": counts, "sizes_bytes": wanted, "dtype": dtype, "op": op, "link": link},
-        **{"transport": transport, "threads": threads, "values": values, "memory": memory},
+        **{"queue": queue, "transport": transport, "threads": threads, "values": values},
+        "memory": memory,
     }
     if memory:
         _memory(counts, wanted, case, link, settings, outputs)
@@ -94,7 +106,7 @@ def allreduce(
             bar.done(f"{found[0].workers} workers, {size}: ina {ours:.2f} ms, Gloo {gloo:.2f} ms")
 
         for n in counts:
-            with place(n, link, values=values, progress=bar.say) as where:
+            with place(n, link, values=values, queue=queue, progress=bar.say) as where:
                 bench.measure(where, wanted, case, on_rows)
             if with_mpi:
                 bar.say(f"{n} workers, Open MPI")

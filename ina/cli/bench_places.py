@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ina.bench import parse
 from ina.bench.place import Place
 from ina.cli import torchrun
+from ina.errors import InvalidInputError
 from ina.p4.builds import largest_build, require_build
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 
@@ -17,6 +18,7 @@ LINK_HELP = (
     "loopback; or a star of namespaces, which needs root: unshaped, or a rate as 1gbit, 200mbit."
 )
 
+QUEUE_HELP = "Of each end of a link that has a rate, as 128K; what finds it full is dropped."
 VALUES_HELP = (
     "Values a packet: a build of the P4 program. 0: the largest that the place's MTU bears."
 )
@@ -72,9 +74,29 @@ def values_for(values: int, link: str) -> int:
     return largest_build(LINK_MTU_BYTES)
 
 
+def queue_bytes(queue: str, rate_bit_s: float | None) -> int:
+    """What ``--queue`` stands for; empty: as long as any would like. Raises InvalidInputError."""
+    from ina.bench.star import LEAST_QUEUE_BYTES, QUEUE_BYTES
+
+    if not queue:
+        return QUEUE_BYTES
+    if rate_bit_s is None:
+        raise InvalidInputError(f"--queue {queue}: only links with a rate have queues")
+    found, *more = parse.sizes("--queue", queue)
+    if more or found < LEAST_QUEUE_BYTES:
+        least = parse.size_text(LEAST_QUEUE_BYTES)
+        raise InvalidInputError(f"--queue {queue}: want one size, {least} or more: a super-packet")
+    return found
+
+
 @contextmanager
 def place(
-    workers: int, link: str, *, values: int, progress: Callable[[str], None]
+    workers: int,
+    link: str,
+    *,
+    values: int,
+    queue: str = "",
+    progress: Callable[[str], None],
 ) -> Iterator[Place]:
     """Workers' place until the block ends; then nothing of it is left."""
     rate = check_link(link)
@@ -83,5 +105,12 @@ def place(
         return
     from ina.bench.star import star
 
-    with star(workers, link, rate, values=values, progress=progress) as made:
+    with star(
+        workers,
+        link,
+        rate,
+        values=values,
+        queue_bytes=queue_bytes(queue, rate),
+        progress=progress,
+    ) as made:
         yield made

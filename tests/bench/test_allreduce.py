@@ -8,6 +8,11 @@ from typing import Any
 
 import pytest
 
+from ina.bench import star
+from ina.cli.bench_places import queue_bytes
+from ina.emulate import remains
+from ina.emulate.namespaces import command, namespace, remove
+from ina.errors import InvalidInputError
 from tests.bench.command import bench
 from tests.emulate.networks import need
 
@@ -81,22 +86,46 @@ def test_memory_above_the_tensor() -> None:
 
 def test_in_a_star_of_namespaces() -> None:
     need("soft")
-    case = ("--workers=2", "--sizes=64K", "--link=100mbit", *SMALL)
+    case = ("--workers=2", "--sizes=64K", "--link=100mbit", "--queue=128K", *SMALL)
     ran = bench("allreduce", *case, "--json")
     assert ran.code == 0, ran.err
     document = json.loads(ran.out)
     rows = check_rows(document, 2, 1 << 16)
     # 46 packets of 360 values, the most for an MTU of 1500, with 66 bytes of headers each.
-    assert document["settings"]["values"] == 360
+    assert (document["settings"]["values"], document["settings"]["queue"]) == (360, "128K")
     assert rows["ina"]["transport"] == "udp"
     assert rows["ina"]["limit_s"] == pytest.approx((65536 + 46 * 66) * 8 / 1e8)
     assert ran.left == []
     assert ran.namespaces == []
 
 
+@pytest.mark.parametrize("queue", ["79K", "96K,128K"])
+def test_a_queue_has_room_for_a_super_packet(queue: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"--queue {queue}: want one size, 80K or more"):
+        queue_bytes(queue, 1e9)
+
+
+def test_queues_of_the_star_are_as_long_as_asked_for() -> None:
+    need("soft")
+    hosts = [remains.HostState("h1", "10.77.0.1", namespace("bench-queue", "h1"))]
+    net = namespace("bench-queue", "net")
+    try:
+        star._build(net, hosts, 1e9, queue_bytes("96K", 1e9))
+        for space, interface in ((net, "p-h1"), (hosts[0].namespace, "eth0")):
+            shown = json.loads(
+                command("tc", "-n", space, "-json", "-d", "qdisc", "show", "dev", interface)
+            )
+            # tc tells the limit as the time that what is beyond the burst waits, in microseconds.
+            waits_us = (96 * 1024 - star.BURST_BYTES) * 8 / 1e3
+            assert shown[0]["options"]["lat"] == pytest.approx(waits_us, abs=1)
+    finally:
+        remove([net, hosts[0].namespace])
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("--queue", "128K"), "error: --queue 128K: only links with a rate have queues"),
         (("--workers", "2,33"), "error: --workers 33: want integers from 2 to 32"),
         (("--sizes", "x"), "error: --sizes x: want sizes"),
         (("--dtype", "x"), "error: --dtype x: the network sums int32, float"),
