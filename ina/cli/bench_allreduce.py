@@ -29,7 +29,7 @@ from ina.cli.bench_places import (
     VALUES_HELP,
     check_link,
     place,
-    queue_bytes,
+    queue_bytes_for,
     values_for,
 )
 from ina.errors import InvalidInputError
@@ -83,7 +83,7 @@ def allreduce(
     case = _case(dtype, op, values, transport, threads, repeats, seconds, spoil)
     outputs = Outputs(json, save, baseline, tolerance, plot)
     rate = check_link(link)
-    queue_bytes(queue, rate)
+    queue_bytes = queue_bytes_for(queue, rate)
     if link != LOOPBACK and transport == "shm":
         raise InvalidInputError(f"--transport shm --link {link}: hosts share no memory")
     torchrun.require(["torch"], "torch")
@@ -93,7 +93,7 @@ def allreduce(
         "memory": memory,
     }
     if memory:
-        _memory(counts, wanted, case, link, settings, outputs)
+        _memory(counts, wanted, case, link, queue_bytes, settings, outputs)
         return
     rows: list[bench.Row] = []
     with_mpi = link == LOOPBACK and mpi.why_not() == ""
@@ -106,7 +106,7 @@ def allreduce(
             bar.done(f"{found[0].workers} workers, {size}: ina {ours:.2f} ms, Gloo {gloo:.2f} ms")
 
         for n in counts:
-            with place(n, link, values=values, queue=queue, progress=bar.say) as where:
+            with place(n, link, values=values, queue_bytes=queue_bytes, progress=bar.say) as where:
                 bench.measure(where, wanted, case, on_rows)
             if with_mpi:
                 bar.say(f"{n} workers, Open MPI")
@@ -202,6 +202,7 @@ def _memory(
     sizes: list[int],
     case: bench.Case,
     link: str,
+    queue_bytes: int,
     settings: dict[str, Any],
     outputs: Outputs,
 ) -> None:
@@ -213,7 +214,9 @@ def _memory(
             bar.done(f"{found[0].workers} workers, {parse.size_text(found[0].size_bytes)}")
 
         for n in counts:
-            with place(n, link, values=case.values, progress=bar.say) as where:
+            with place(
+                n, link, values=case.values, queue_bytes=queue_bytes, progress=bar.say
+            ) as where:
                 bench.measure_memory(where, sizes, case, on_rows)
     report = Report(
         bench="allreduce-memory",

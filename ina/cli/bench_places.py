@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ina.bench import parse
 from ina.bench.place import Place
+from ina.bench.star import LEAST_QUEUE_BYTES, QUEUE_BYTES, star
 from ina.cli import torchrun
 from ina.errors import InvalidInputError
 from ina.p4.builds import largest_build, require_build
@@ -74,10 +75,8 @@ def values_for(values: int, link: str) -> int:
     return largest_build(LINK_MTU_BYTES)
 
 
-def queue_bytes(queue: str, rate_bit_s: float | None) -> int:
+def queue_bytes_for(queue: str, rate_bit_s: float | None) -> int:
     """What ``--queue`` stands for; empty: as long as any would like. Raises InvalidInputError."""
-    from ina.bench.star import LEAST_QUEUE_BYTES, QUEUE_BYTES
-
     if not queue:
         return QUEUE_BYTES
     if rate_bit_s is None:
@@ -95,22 +94,18 @@ def place(
     link: str,
     *,
     values: int,
-    queue: str = "",
+    queue_bytes: int = QUEUE_BYTES,
     progress: Callable[[str], None],
 ) -> Iterator[Place]:
-    """Workers' place until the block ends; then nothing of it is left."""
+    """Workers' place until the block ends; then nothing of it is left.
+
+    ``queue_bytes``: of each end of a link that has a rate.
+    """
     rate = check_link(link)
     if link == LOOPBACK:
         yield Loopback(workers)
         return
-    from ina.bench.star import star
-
     with star(
-        workers,
-        link,
-        rate,
-        values=values,
-        queue_bytes=queue_bytes(queue, rate),
-        progress=progress,
+        workers, link, rate, values=values, queue_bytes=queue_bytes, progress=progress
     ) as made:
         yield made

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ina.bench import star
-from ina.cli.bench_places import queue_bytes
+from ina.cli.bench_places import queue_bytes_for
 from ina.emulate import remains
 from ina.emulate.namespaces import command, namespace, remove
 from ina.errors import InvalidInputError
@@ -102,7 +102,7 @@ def test_in_a_star_of_namespaces() -> None:
 @pytest.mark.parametrize("queue", ["79K", "96K,128K"])
 def test_a_queue_has_room_for_a_super_packet(queue: str) -> None:
     with pytest.raises(InvalidInputError, match=f"--queue {queue}: want one size, 80K or more"):
-        queue_bytes(queue, 1e9)
+        queue_bytes_for(queue, 1e9)
 
 
 def test_queues_of_the_star_are_as_long_as_asked_for() -> None:
@@ -110,7 +110,7 @@ def test_queues_of_the_star_are_as_long_as_asked_for() -> None:
     hosts = [remains.HostState("h1", "10.77.0.1", namespace("bench-queue", "h1"))]
     net = namespace("bench-queue", "net")
     try:
-        star._build(net, hosts, 1e9, queue_bytes("96K", 1e9))
+        star._build(net, hosts, 1e9, queue_bytes_for("96K", 1e9))
         for space, interface in ((net, "p-h1"), (hosts[0].namespace, "eth0")):
             shown = json.loads(
                 command("tc", "-n", space, "-json", "-d", "qdisc", "show", "dev", interface)
