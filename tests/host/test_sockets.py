@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ina._native.host import OperationState, RtoLimits, Transport, WorkerConfig
+from ina._native.host import OperationState, Transport
 from ina.host import OperationTimeoutError, Session
 from ina.host.stats import SessionStats
 from ina.host.udp import open_socket
 from ina.protocol.codec import Header, encode
 from ina.protocol.spec import Kind
+from tests.host.network import EPOCH, JOB, worker_config
 from tests.host.udp_model import UdpModel, closing
 
 WHOLE = np.arange(64 * 200, dtype=np.int32)
@@ -128,17 +129,8 @@ def test_a_switch_that_goes_is_noticed_and_threads_sleep_on(threads: int) -> Non
 def test_each_queue_has_room_of_its_own(threads: int) -> None:
     with UdpModel(loss=0.02) as switch:
         sock = open_socket(*switch.address, "127.0.0.1")
-        switch.install(7, 1, [sock])
-        config = WorkerConfig(
-            job=7,
-            epoch=1,
-            rank=0,
-            world_size=1,
-            slots=64,
-            values_per_packet=64,
-            stall_timeout_ns=int(DEADLINE_S * 1e9),
-            rto=RtoLimits(),
-        )
+        switch.install(JOB, EPOCH, [sock])
+        config = worker_config(0, 1, slots=64, values=64, stall_s=DEADLINE_S)
         transport = Transport.udp(sock.fileno(), config, 2048, threads=threads)
         try:
             out = np.zeros_like(WHOLE)
