@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from ina.switch.ir.expr import Binary, BoolConst, Const, Expr, FieldRef, Unary, Valid
 from ina.switch.ir.stmt import Apply, Block, If, Loop, Stmt
 
-_COMPARE = {
+COMPARE = {
     "==": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
     "<": lambda a, b: a < b,
@@ -60,11 +60,11 @@ def known(expr: Expr, facts: Facts) -> Expr:
         return BoolConst(not inner.value) if isinstance(inner, BoolConst) else Unary("not", inner)
     if not isinstance(expr, Binary):
         return expr
-    if expr.op in _COMPARE:
+    if expr.op in COMPARE:
         left, right = _integer(expr.left, facts), _integer(expr.right, facts)
         if left is None or right is None:
             return expr
-        return BoolConst(_COMPARE[expr.op](left, right))
+        return BoolConst(COMPARE[expr.op](left, right))
     if expr.op in ("and", "or"):
         decides = expr.op == "or"  # the value that one operand is enough for
         left_known, right_known = known(expr.left, facts), known(expr.right, facts)

@@ -21,6 +21,7 @@ from ina.switch.ir.expr import (
     Unary,
     Valid,
 )
+from ina.switch.ir.specialise import COMPARE
 from ina.switch.ir.stmt import Apply, Block, Hash, If, Loop, RegisterRead, RegisterWrite
 from ina.switch.ir.walk import walk
 
@@ -33,12 +34,7 @@ _COMPUTE = {
     "&": lambda a, b: a & b,
     "|": lambda a, b: a | b,
     "^": lambda a, b: a ^ b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
+    **COMPARE,
 }
 _MAX_SHIFT = 64
 Known = dict[tuple[str, str], int]
