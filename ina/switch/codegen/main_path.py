@@ -6,7 +6,9 @@ validity flags and constant offsets in all that follows. Other packets take the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ina.switch.ir.expr import Expr, FieldRef, Valid
 from ina.switch.ir.program import Case, ParserState, Program
@@ -111,7 +113,7 @@ def main_ingress(program: Program, path: MainPath) -> MainIngress:
         *(state.body for state in program.states.values()),
         *pipeline_parts(program, program.ingress),
     )
-    changed = {(t.header, t.field) for t in targets(code) if isinstance(t, FieldRef)}
+    changed = _changed(code)
     remade: set[str] = set()  # headers whose validity ingress can change
     for node in walk(code):
         if isinstance(node, SetValid):
@@ -173,12 +175,7 @@ def selected(
 
 def _parsed_places(program: Program, path: MainPath) -> dict[tuple[str, str], int]:
     """First bits in the packet of the fields that the main path extracts and leaves as they are."""
-    changed = {
-        (target.header, target.field)
-        for state in program.states.values()
-        for target in targets(state.body)
-        if isinstance(target, FieldRef)
-    }
+    changed = _changed_by_parser(program)
     return {
         (name, field.name): 8 * offset + field.offset_bits
         for name, offset in path.offsets_bytes.items()
@@ -187,15 +184,18 @@ def _parsed_places(program: Program, path: MainPath) -> dict[tuple[str, str], in
     }
 
 
+def _changed(parts: Sequence[Any]) -> set[tuple[str, str]]:
+    return {(t.header, t.field) for t in targets(tuple(parts)) if isinstance(t, FieldRef)}
+
+
+def _changed_by_parser(program: Program) -> set[tuple[str, str]]:
+    return _changed([state.body for state in program.states.values()])
+
+
 def _is_set_on_arrival(program: Program, node: object) -> bool:
     """Whether it is a constant, an operation, or something that no parser state changes."""
     if isinstance(node, FieldRef):
-        ref = (node.header, node.field)
-        changed = any(
-            isinstance(target, FieldRef) and (target.header, target.field) == ref
-            for state in program.states.values()
-            for target in targets(state.body)
-        )
+        changed = (node.header, node.field) in _changed_by_parser(program)
         return node.header == "standard_metadata" and node.field in ON_ARRIVAL and not changed
     return not isinstance(node, Valid)
 
