@@ -145,9 +145,9 @@ def _emit_state(layout: Layout, tables: TableEmitter, out: Writer) -> None:
             out.line(f"_Alignas(16) ina_counter {name}[{max(counter.size, 1)}];")
         # At constant places: a lookup loads no pointers.
         for info in tables.tables.values():
-            slots, index = info.storage
-            out.line(f"_Alignas(64) uint8_t {info.c_name}_slots[{slots}];")
-            out.line(f"_Alignas(64) uint32_t {info.c_name}_index[{index}];")
+            slots = f"{info.c_name}_slots[({info.capacity} + 1) * {info.slot_bytes}]"
+            out.line(f"_Alignas(64) uint8_t {slots};")
+            out.line(f"_Alignas(64) uint32_t {info.c_name}_index[{info.index_words}];")
         for group in layout.groups:
             out.line(f"_Alignas(64) {group.name}_slot {group.name}[{max(group.size, 1)}];")
     out.line()

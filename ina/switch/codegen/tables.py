@@ -16,8 +16,6 @@ from ina.switch.ir.walk import walk
 
 _KINDS = {MatchKind.EXACT: "INA_EXACT", MatchKind.LPM: "INA_LPM"}
 MAX_KEY_WORDS = 64
-_SLOT_BYTES = 32
-"""Of an ``ina_slot`` without its words."""
 
 
 def words_of(width_bits: int) -> int:
@@ -90,14 +88,16 @@ class TableLayout:
         return self.kind == "INA_EXACT" and self.key_words == 1 and short and self.in_ingress
 
     @property
-    def storage(self) -> tuple[int, int]:
-        """Bytes of ``ina_table.slots``, words of ``ina_table.index``: as ina_table.h has them."""
-        words = self.key_words * (1 if self.kind == "INA_EXACT" else 2) + self.param_words
-        room = 16
-        while room < min(2 * self.capacity, 1 << 31):
-            room *= 2
-        index = self.capacity if self.kind == "INA_SCAN" else room
-        return (self.capacity + 1) * (_SLOT_BYTES + 8 * words), max(index, 1)
+    def slot_bytes(self) -> str:
+        """Of one entry, in C."""
+        return f"INA_SLOT_BYTES({self.kind}, {self.key_words}, {self.param_words})"
+
+    @property
+    def index_words(self) -> str:
+        """Of ``ina_table.index``, in C."""
+        if self.kind == "INA_SCAN":
+            return str(max(self.capacity, 1))
+        return f"INA_INDEX_ROOM({self.capacity})"
 
     @property
     def capacity(self) -> int:
@@ -189,9 +189,8 @@ class TableEmitter:
             return ""
         self._out.line("fixed_entries fixed;")
         for info in self.fixed:
-            bytes_, _ = info.storage
-            at = info.capacity * bytes_ // (info.capacity + 1)
-            entry = f"((const ina_slot *)(S->{info.c_name}_slots + {at}))"
+            at = f"S->{info.c_name}_slots + {info.capacity} * {info.slot_bytes}"
+            entry = f"((const ina_slot *)({at}))"
             self._out.line(f"fixed.{info.c_name}_action = {entry}->action;")
             for word in range(info.param_words):
                 value = f"{entry}->words[{word}]"

@@ -44,7 +44,7 @@ typedef struct {
     size_t slot_bytes;
     ina_slot *last; /* an exact one-word key: the entry that was found last, else the default one */
     uint32_t count, free_head;
-    /* exact, lpm: (position + 1) * slot_bytes, 0 is empty, ina_index_room() of them;
+    /* exact, lpm: (position + 1) * slot_bytes, 0 is empty, INA_INDEX_ROOM of them;
      * scan: positions, best first, capacity of them */
     uint32_t *index;
     ina_prefix *prefixes;
@@ -55,18 +55,18 @@ INA_INLINE ina_slot *ina_slot_at(const ina_table *table, size_t slot_bytes, uint
     return (ina_slot *)(table->slots + (size_t)position * slot_bytes);
 }
 
-INA_INLINE size_t ina_slot_bytes(uint32_t kind, uint32_t key_words, uint32_t param_words) {
-    const size_t words = key_words * (kind == INA_EXACT ? 1 : 2) + param_words;
-    return sizeof(ina_slot) + 8 * words;
-}
+/* Of an entry. A constant where its arguments are: generated code declares arrays with it. */
+#define INA_SLOT_BYTES(kind, key_words, param_words)                                               \
+    (sizeof(ina_slot) +                                                                            \
+     8 * ((size_t)(key_words) * ((kind) == INA_EXACT ? 1 : 2) + (size_t)(param_words)))
 
-/* Places in the index: at most half of them are taken. Known when a lookup is compiled. */
-INA_INLINE uint32_t ina_index_room(uint32_t capacity) {
-    const uint64_t least = 2 * (uint64_t)capacity;
-    if (least <= 16) return 16;
-    if (least > UINT32_C(1) << 31) return UINT32_C(1) << 31;
-    return UINT32_C(1) << (64 - __builtin_clzll(least - 1));
-}
+/* Places in the index of an exact or LPM table, a power of two: at most half of them are taken.
+ * A constant as INA_SLOT_BYTES. */
+#define INA_INDEX_ROOM(capacity)                                                                   \
+    (2 * (uint64_t)(capacity) <= 16 ? UINT32_C(16)                                                 \
+     : 2 * (uint64_t)(capacity) > UINT32_C(1) << 31                                                \
+         ? UINT32_C(1) << 31                                                                       \
+         : UINT32_C(1) << (64 - __builtin_clzll(2 * (uint64_t)(capacity) - 1)))
 
 INA_INLINE const uint64_t *ina_slot_params(const ina_slot *slot, uint32_t kind,
                                            uint32_t key_words) {
@@ -98,7 +98,7 @@ INA_INLINE bool ina_key_equal(const uint64_t *a, const uint64_t *b, uint32_t key
 INA_APART ina_slot *ina_find_from(const ina_table *table, uint32_t at, const uint64_t *key,
                                   int32_t prefix) {
     const ina_table_spec *const spec = table->spec;
-    const uint32_t mask = ina_index_room(spec->capacity) - 1;
+    const uint32_t mask = INA_INDEX_ROOM(spec->capacity) - 1;
     for (;; at++) {
         const uint32_t offset = table->index[at & mask];
         if (offset == 0) return NULL;
@@ -114,7 +114,7 @@ INA_INLINE ina_slot *ina_find(const ina_table *table, uint8_t *slots, const uint
                               uint32_t capacity, uint32_t kind, uint32_t key_words,
                               size_t slot_bytes, const uint64_t *key, int32_t prefix) {
     const uint32_t at = ina_key_hash(key, key_words) + (uint32_t)prefix;
-    const uint32_t offset = index[at & (ina_index_room(capacity) - 1)];
+    const uint32_t offset = index[at & (INA_INDEX_ROOM(capacity) - 1)];
     if (INA_UNLIKELY(offset == 0)) return NULL;
     ina_slot *slot = (ina_slot *)(slots - slot_bytes + offset);
     INA_ONE_REGISTER(slot);
@@ -147,7 +147,7 @@ INA_INLINE bool ina_slot_matches(const ina_slot *slot, const uint64_t *key, uint
 INA_INLINE ina_slot *ina_lookup_again(ina_table *table, uint8_t *slots, const uint32_t *index,
                                       uint32_t param_words, uint32_t capacity, uint64_t key,
                                       bool *hit) {
-    const size_t slot_bytes = ina_slot_bytes(INA_EXACT, 1, param_words);
+    const size_t slot_bytes = INA_SLOT_BYTES(INA_EXACT, 1, param_words);
     ina_slot *found = table->last;
     *hit = true;
     if (INA_LIKELY(found->words[0] == key)) return found;
@@ -163,7 +163,7 @@ INA_INLINE ina_slot *ina_lookup(const ina_table *table, uint8_t *slots, const ui
                                 uint32_t kind, uint32_t key_words, uint32_t param_words,
                                 uint32_t capacity, uint64_t range_words, const uint64_t *key,
                                 bool *hit) {
-    const size_t slot_bytes = ina_slot_bytes(kind, key_words, param_words);
+    const size_t slot_bytes = INA_SLOT_BYTES(kind, key_words, param_words);
     ina_slot *found = NULL;
     if (key_words == 0) {
         found = NULL; /* a table without a key runs its default action */

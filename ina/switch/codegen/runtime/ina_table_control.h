@@ -7,7 +7,7 @@ static inline int ina_table_create(ina_table *table, const ina_table_spec *spec,
                                    uint32_t *index) {
     memset(table, 0, sizeof *table);
     table->spec = spec;
-    table->slot_bytes = ina_slot_bytes(spec->kind, spec->key_words, spec->param_words);
+    table->slot_bytes = INA_SLOT_BYTES(spec->kind, spec->key_words, spec->param_words);
     table->slots = slots;
     table->index = index;
     if ((uint64_t)spec->capacity * table->slot_bytes > UINT32_MAX) return -1; /* of the index */
@@ -44,7 +44,7 @@ INA_INLINE uint32_t ina_index_entry(const ina_table *table, uint32_t position) {
 static inline void ina_index_put(ina_table *table, uint32_t position, int32_t prefix) {
     const ina_slot *slot = ina_slot_at(table, table->slot_bytes, position);
     uint32_t at = ina_key_hash(slot->words, table->spec->key_words) + (uint32_t)prefix;
-    const uint32_t mask = ina_index_room(table->spec->capacity) - 1;
+    const uint32_t mask = INA_INDEX_ROOM(table->spec->capacity) - 1;
     while (table->index[at & mask]) at++;
     table->index[at & mask] = ina_index_entry(table, position);
 }
@@ -53,12 +53,12 @@ static inline uint32_t ina_index_home(const ina_table *table, uint32_t position)
     const ina_slot *slot = ina_slot_at(table, table->slot_bytes, position);
     const int32_t prefix = table->spec->kind == INA_LPM ? slot->priority : 0;
     return (ina_key_hash(slot->words, table->spec->key_words) + (uint32_t)prefix) &
-           (ina_index_room(table->spec->capacity) - 1);
+           (INA_INDEX_ROOM(table->spec->capacity) - 1);
 }
 
 /* Takes a position out and closes the gap, so that no search ends early. */
 static inline void ina_index_remove(ina_table *table, uint32_t position) {
-    const uint32_t mask = ina_index_room(table->spec->capacity) - 1;
+    const uint32_t mask = INA_INDEX_ROOM(table->spec->capacity) - 1;
     uint32_t hole = ina_index_home(table, position);
     while (table->index[hole] != ina_index_entry(table, position)) hole = (hole + 1) & mask;
     for (uint32_t at = (hole + 1) & mask; table->index[at]; at = (at + 1) & mask) {
