@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "host/channel.hpp"
+#include "host/descriptor.hpp"
 #include "host/udp_lanes.hpp"
 
 namespace ina::host {

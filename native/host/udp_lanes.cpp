@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -123,21 +122,6 @@ Descriptor open_one(int connected, const sockaddr_in &own, const sockaddr_in &pe
 }
 
 }  // namespace
-
-Descriptor &Descriptor::operator=(Descriptor &&other) noexcept {
-    if (this != &other) {
-        close();
-        fd_ = other.release();
-    }
-    return *this;
-}
-
-int Descriptor::release() { return std::exchange(fd_, -1); }
-
-void Descriptor::close() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-}
 
 LaneSockets open_lane_sockets(int connected, const LaneParts &parts,
                               const std::function<void(int fd)> &configure) {

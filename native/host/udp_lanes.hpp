@@ -17,24 +17,9 @@
 #include <vector>
 
 #include "host/channel.hpp"
+#include "host/descriptor.hpp"
 
 namespace ina::host {
-
-// Owns a descriptor.
-class Descriptor {
-  public:
-    explicit Descriptor(int fd = -1) : fd_(fd) {}
-    ~Descriptor() { close(); }
-    Descriptor(Descriptor &&other) noexcept : fd_(other.release()) {}
-    Descriptor &operator=(Descriptor &&other) noexcept;
-
-    int get() const { return fd_; }
-    int release();
-    void close();  // idempotent
-
-  private:
-    int fd_;
-};
 
 struct LaneSockets {
     std::vector<Descriptor> sockets;  // thread k's is sockets[k]
