@@ -14,8 +14,14 @@ VERSION = 1
 UDP_PORT = 17760
 """The port of the switch. A packet to or from any other port is ordinary traffic."""
 
+RESULTS_UDP_PORT = 17761
+"""Where workers listen for results that come to several of them at once, by IP multicast."""
+
 MAX_WORKERS = 32
 """Width of the contributors bitmap of one level."""
+
+ALL_WORKERS = 255
+"""``worker`` of such a result: whoever of the job receives it."""
 
 VALUES_PER_PACKET_BUILDS = (64, 256, 360, 1024)
 """Values a packet in the checked-in builds of the P4 program (a compile-time constant there).

@@ -53,23 +53,27 @@ class CreateJobRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., token: _Optional[str] = ...) -> None: ...
 
 class CreateJobReply(_message.Message):
-    __slots__ = ("job", "switch_host", "switch_udp_port", "values_per_packet", "slots", "switch_shm")
+    __slots__ = ("job", "switch_host", "switch_udp_port", "values_per_packet", "slots", "switch_shm", "results_host", "results_udp_port")
     JOB_FIELD_NUMBER: _ClassVar[int]
     SWITCH_HOST_FIELD_NUMBER: _ClassVar[int]
     SWITCH_UDP_PORT_FIELD_NUMBER: _ClassVar[int]
     VALUES_PER_PACKET_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     SWITCH_SHM_FIELD_NUMBER: _ClassVar[int]
+    RESULTS_HOST_FIELD_NUMBER: _ClassVar[int]
+    RESULTS_UDP_PORT_FIELD_NUMBER: _ClassVar[int]
     job: int
     switch_host: str
     switch_udp_port: int
     values_per_packet: int
     slots: int
     switch_shm: str
-    def __init__(self, job: _Optional[int] = ..., switch_host: _Optional[str] = ..., switch_udp_port: _Optional[int] = ..., values_per_packet: _Optional[int] = ..., slots: _Optional[int] = ..., switch_shm: _Optional[str] = ...) -> None: ...
+    results_host: str
+    results_udp_port: int
+    def __init__(self, job: _Optional[int] = ..., switch_host: _Optional[str] = ..., switch_udp_port: _Optional[int] = ..., values_per_packet: _Optional[int] = ..., slots: _Optional[int] = ..., switch_shm: _Optional[str] = ..., results_host: _Optional[str] = ..., results_udp_port: _Optional[int] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
-    __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port", "token")
+    __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port", "token", "takes_shared_results")
     NAME_FIELD_NUMBER: _ClassVar[int]
     RANK_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
@@ -77,6 +81,7 @@ class JoinRequest(_message.Message):
     TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
     SWITCH_PORT_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
+    TAKES_SHARED_RESULTS_FIELD_NUMBER: _ClassVar[int]
     name: str
     rank: int
     host: str
@@ -84,7 +89,8 @@ class JoinRequest(_message.Message):
     timeout_s: float
     switch_port: int
     token: str
-    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., timeout_s: _Optional[float] = ..., switch_port: _Optional[int] = ..., token: _Optional[str] = ...) -> None: ...
+    takes_shared_results: bool
+    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., timeout_s: _Optional[float] = ..., switch_port: _Optional[int] = ..., token: _Optional[str] = ..., takes_shared_results: _Optional[bool] = ...) -> None: ...
 
 class JoinReply(_message.Message):
     __slots__ = ("job", "epoch", "world_size", "slots", "window", "lease_s", "heartbeat_s", "member_key")
@@ -107,7 +113,7 @@ class JoinReply(_message.Message):
     def __init__(self, job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., lease_s: _Optional[float] = ..., heartbeat_s: _Optional[float] = ..., member_key: _Optional[bytes] = ...) -> None: ...
 
 class Progress(_message.Message):
-    __slots__ = ("operations_submitted", "operations_done", "chunks_done", "retransmissions", "in_flight", "silent_s", "oldest_seq", "oldest_waited_s", "lane_seqs", "lanes_waiting", "switch_refuses", "digests", "oldest")
+    __slots__ = ("operations_submitted", "operations_done", "chunks_done", "retransmissions", "in_flight", "silent_s", "oldest_seq", "oldest_waited_s", "lane_seqs", "lanes_waiting", "switch_refuses", "digests", "oldest", "shared_results_missing")
     OPERATIONS_SUBMITTED_FIELD_NUMBER: _ClassVar[int]
     OPERATIONS_DONE_FIELD_NUMBER: _ClassVar[int]
     CHUNKS_DONE_FIELD_NUMBER: _ClassVar[int]
@@ -121,6 +127,7 @@ class Progress(_message.Message):
     SWITCH_REFUSES_FIELD_NUMBER: _ClassVar[int]
     DIGESTS_FIELD_NUMBER: _ClassVar[int]
     OLDEST_FIELD_NUMBER: _ClassVar[int]
+    SHARED_RESULTS_MISSING_FIELD_NUMBER: _ClassVar[int]
     operations_submitted: int
     operations_done: int
     chunks_done: int
@@ -134,7 +141,8 @@ class Progress(_message.Message):
     switch_refuses: bool
     digests: _containers.RepeatedScalarFieldContainer[int]
     oldest: Operation
-    def __init__(self, operations_submitted: _Optional[int] = ..., operations_done: _Optional[int] = ..., chunks_done: _Optional[int] = ..., retransmissions: _Optional[int] = ..., in_flight: _Optional[int] = ..., silent_s: _Optional[float] = ..., oldest_seq: _Optional[int] = ..., oldest_waited_s: _Optional[float] = ..., lane_seqs: _Optional[_Iterable[int]] = ..., lanes_waiting: _Optional[bytes] = ..., switch_refuses: _Optional[bool] = ..., digests: _Optional[_Iterable[int]] = ..., oldest: _Optional[_Union[Operation, _Mapping]] = ...) -> None: ...
+    shared_results_missing: bool
+    def __init__(self, operations_submitted: _Optional[int] = ..., operations_done: _Optional[int] = ..., chunks_done: _Optional[int] = ..., retransmissions: _Optional[int] = ..., in_flight: _Optional[int] = ..., silent_s: _Optional[float] = ..., oldest_seq: _Optional[int] = ..., oldest_waited_s: _Optional[float] = ..., lane_seqs: _Optional[_Iterable[int]] = ..., lanes_waiting: _Optional[bytes] = ..., switch_refuses: _Optional[bool] = ..., digests: _Optional[_Iterable[int]] = ..., oldest: _Optional[_Union[Operation, _Mapping]] = ..., shared_results_missing: _Optional[bool] = ...) -> None: ...
 
 class Operation(_message.Message):
     __slots__ = ("number", "elems", "value_type", "average")

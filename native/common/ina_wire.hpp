@@ -14,6 +14,7 @@ inline constexpr std::uint16_t kUdpPort = 17760;  // of the switch
 inline constexpr std::size_t kHeaderBytes = 24;
 inline constexpr std::size_t kValueBytes = 4;
 inline constexpr int kMaxWorkers = 32;
+inline constexpr std::uint8_t kAllWorkers = 255;  // in a result
 inline constexpr int kExponentBias = 127;
 inline constexpr std::uint8_t kExponentAllZero = 0;
 

@@ -296,7 +296,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
         return;
     }
     if (header.job != config_.job || header.epoch != static_cast<std::uint16_t>(config_.epoch) ||
-        header.worker != config_.rank) {
+        (header.worker != config_.rank && header.worker != wire::kAllWorkers)) {
         ++counters_.foreign;
         return;
     }
