@@ -26,6 +26,8 @@ from ina.emulate.processes import Logged, environment
 
 _BRIDGE = "br0"
 _CENTRE = "10.77.0.254"
+_GROUPS = "239.192.0.0/24"
+"""For results; the star is nobody else's network, so they may go everywhere in it."""
 _CONTROLLER = f"{_CENTRE}:17700"
 BURST_BYTES = 80 << 10
 """What a link that was idle lets pass at once. A super-packet (64 KiB and its headers) must fit, or
@@ -166,7 +168,7 @@ def _shape(space: str, interface: str, rate_bit_s: float, queue_bytes: int) -> N
 def _start(net: str, folder: Path, values: int) -> Logged:
     config = {
         "listen": _CONTROLLER,
-        "switch": {"data_host": _CENTRE, "values": values},
+        "switch": {"data_host": _CENTRE, "values": values, "multicast": _GROUPS},
     }
     make_config(config, "ina bench")  # a mistake here is told before a process starts
     file = folder / "controller.toml"

@@ -100,6 +100,7 @@ def _try_once(client: ControllerClient, wish: Wish, deadline: float) -> Place:
         wish.host,
         max(created.slots // 2, 1),
         HEADER_BYTES + VALUE_BYTES * created.values_per_packet,
+        (created.results_host, created.results_udp_port) if created.results_host else None,
     )
     joined: pb2.JoinReply | None = None
     try:
@@ -113,8 +114,11 @@ def _try_once(client: ControllerClient, wish: Wish, deadline: float) -> Place:
                 switch_port=link.switch_port,
                 timeout_s=_left_s(deadline),
                 token=wish.token,
+                takes_shared_results=link.is_listening,
             )
         )
+        if not joined.shares_results:
+            link.stop_listening()
         return _place(wish, created, joined, link)
     except BaseException:
         if joined is not None:

@@ -28,6 +28,7 @@ from ina.host.failure import who
 from ina.host.fate import Fate
 from ina.host.join import Place
 from ina.host.progress import ProgressReporter
+from ina.host.shared_results import LOOK_S, SharedResults
 from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ class Keeper:
         # What the controller wants now: it may have been restarted with another lease.
         self._lease_s, self._heartbeat_s = place.lease_s, place.heartbeat_s
         self._reporter = ProgressReporter(transport)
+        self._shared = SharedResults(who(place.ticket), place.link, transport)
         self._heard = time.monotonic()  # from the controller
         self._away = False
         self._refused_since: float | None = None
@@ -108,6 +110,7 @@ class Keeper:
     def _beat(self) -> None:
         while not self._stop.is_set():
             progress = self._reporter.report()
+            progress.shared_results_missing = self._shared.missing
             timeout_s = max(min(self._lease_s / 2, 5.0), self._heartbeat_s)
             try:
                 reply = self._client.heartbeat(self._place.member, progress, timeout_s)
@@ -124,8 +127,17 @@ class Keeper:
                 self._on_answer(reply)
             self._check_switch(progress)
             soon_s = min(self._heartbeat_s, _MAX_PAUSE_S)
-            self._hurry.wait(soon_s if self._away else self._heartbeat_s)
-            self._hurry.clear()
+            self._pause(soon_s if self._away else self._heartbeat_s)
+
+    def _pause(self, wait_s: float) -> None:
+        """Wait for the next heartbeat; less when there is something to tell."""
+        end = time.monotonic() + wait_s
+        while (left_s := end - time.monotonic()) > 0:
+            if self._hurry.wait(min(left_s, LOOK_S) if self._shared.is_watched else left_s):
+                break
+            if self._shared.look():
+                break
+        self._hurry.clear()
 
     def _on_answer(self, reply: pb2.HeartbeatReply) -> None:
         self._heard = time.monotonic()

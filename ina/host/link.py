@@ -39,6 +39,13 @@ class Link(Protocol):
     def transport(self, config: WorkerConfig, max_in_flight: int, threads: int) -> Transport:
         """Start to work over it, with at most so many threads. Raises RuntimeError."""
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether results that the switch sends to several workers at once come here, too."""
+
+    def stop_listening(self) -> None:
+        """No longer. To be told to a transport first. Idempotent."""
+
     def close(self) -> None:
         """Let go of the descriptors, not of the transport's. Idempotent."""
 
@@ -57,11 +64,14 @@ def open_link(
     own_host: str | None,
     packets: int,
     packet_bytes: int,
+    results: tuple[str, int] | None = None,
 ) -> Link:
     """Open the way to the switch that `transport` asks for.
 
     `who`: for messages. `switch`: its IPv4 address and UDP port; `switch_shm`: the address of its
     shared-memory port, or empty. `packets` of at most `packet_bytes` may be in flight.
+    `results`: multicast group and UDP port of results to several workers, if there are such; a
+    worker that cannot listen there does without.
     Raises TransportError.
     """
     if transport == "shm" and not switch_shm:
@@ -83,4 +93,9 @@ def open_link(
     except TransportError:
         link.close()
         raise
+    if results is not None:
+        try:
+            link.listen(*results)
+        except TransportError as error:
+            _log.warning("%s: %s; the switch will send it results of its own", who, error)
     return link

@@ -84,6 +84,14 @@ class ShmLink:
                 raise TransportError(f"{where}: {error}") from None
             raise
 
+    @property
+    def is_listening(self) -> bool:
+        """Never: each worker's results come to its own memory."""
+        return False
+
+    def stop_listening(self) -> None:
+        """Nothing."""
+
     def transport(self, config: WorkerConfig, max_in_flight: int, threads: int) -> Transport:
         """Start to work over it, with one thread: a ring has one end. Raises RuntimeError."""
         del threads

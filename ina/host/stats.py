@@ -21,6 +21,7 @@ class SessionStats:
     retransmissions: int
     overtaken: int  # of them, because the result of a packet sent later had come
     timeouts: int  # timer expiries; one can lead to several retransmissions
+    shared_packets: int  # of those received, for several workers at once (IP multicast)
     duplicates: int  # results that had arrived before
     stale: int  # results of older chunks
     refused_results: int  # malformed, of another job or worker, or not what was waited for
@@ -59,6 +60,7 @@ class SessionStats:
             retransmissions=worker.retransmissions,
             overtaken=worker.overtaken,
             timeouts=worker.timeouts,
+            shared_packets=channel.shared_packets,
             duplicates=worker.duplicates,
             stale=worker.stale,
             refused_results=worker.malformed + worker.foreign + worker.mismatched,

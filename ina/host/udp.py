@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import socket
 
 from ina._native.host import RtoLimits, Transport, WorkerConfig
@@ -21,6 +23,7 @@ class UdpLink:
     def __init__(self, sock: socket.socket) -> None:
         """Take over `sock`."""
         self._socket = sock
+        self._group: socket.socket | None = None
         host, port = sock.getpeername()
         self.name = f"UDP {host}:{port}"
         self.address: tuple[str, int] = sock.getsockname()
@@ -37,8 +40,35 @@ class UdpLink:
         take its place.
         """
         return Transport.udp(
-            self._socket.fileno(), config, _RECEIVE_BUFFER_BYTES, max_in_flight, threads=threads
+            self._socket.fileno(),
+            config,
+            _RECEIVE_BUFFER_BYTES,
+            max_in_flight,
+            threads=threads,
+            group_fd=-1 if self._group is None else self._group.fileno(),
         )
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether results that the switch sends to several workers at once come here, too."""
+        return self._group is not None
+
+    def listen(self, group: str, udp_port: int) -> None:
+        """Listen at an IP multicast group, for what comes from the switch. Raises TransportError.
+
+        To be called before transport(), and once.
+        """
+        self._group = open_group_socket(group, udp_port, self._socket)
+
+    def stop_listening(self) -> None:
+        """Leave the group. Idempotent."""
+        if self._group is None:
+            return
+        with contextlib.suppress(OSError):  # the interface may be gone, and the membership with it
+            membership = _membership(self._group.getsockname()[0], self.address[0])
+            self._group.setsockopt(socket.IPPROTO_IP, socket.IP_DROP_MEMBERSHIP, membership)
+        self._group.close()
+        self._group = None
 
     def check_mtu(self, who: str, payload_bytes: int) -> None:
         """Raise TransportError where the first link does not take such a UDP payload whole.
@@ -54,8 +84,10 @@ class UdpLink:
             )
 
     def close(self) -> None:
-        """Close the socket. Idempotent."""
+        """Close the sockets. Idempotent."""
         self._socket.close()
+        if self._group is not None:
+            self._group.close()
 
 
 def open_socket(
@@ -75,3 +107,33 @@ def open_socket(
         where = f"{switch_host}:{switch_udp_port}" + (f" from {own_host}" if own_host else "")
         raise TransportError(f"no UDP socket towards the switch at {where}: {error}") from None
     return sock
+
+
+def open_group_socket(group: str, udp_port: int, connected: socket.socket) -> socket.socket:
+    """Return a UDP socket that gets what the switch sends to a multicast group, and nothing else.
+
+    `connected`: a socket that is connected to the switch; its own address says which of the host's
+    networks the group is on. Other workers of this host may listen there, too.
+    Raises TransportError.
+    """
+    own_host, switch = connected.getsockname()[0], connected.getpeername()
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+    try:
+        if not ipaddress.IPv4Address(group).is_multicast:
+            raise OSError("it is no IPv4 multicast group")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((group, udp_port))
+        sock.connect(switch)
+        sock.setsockopt(
+            socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, _membership(group, own_host)
+        )
+    except (OSError, ValueError) as error:
+        sock.close()
+        raise TransportError(
+            f"cannot listen for results at {group}:{udp_port} from {own_host}: {error}"
+        ) from None
+    return sock
+
+
+def _membership(group: str, own_host: str) -> bytes:
+    return socket.inet_aton(group) + socket.inet_aton(own_host)  # struct ip_mreq

@@ -41,7 +41,8 @@ void bind_transport(nb::module_ &m) {
         .def_ro("receive_calls", &ChannelCounters::receive_calls)
         .def_ro("refused", &ChannelCounters::refused)
         .def_ro("unreachable", &ChannelCounters::unreachable)
-        .def_ro("send_drops", &ChannelCounters::send_drops);
+        .def_ro("send_drops", &ChannelCounters::send_drops)
+        .def_ro("shared_packets", &ChannelCounters::shared_packets);
 
     nb::class_<TransportStats>(m, "TransportStats")
         .def_ro("worker", &TransportStats::worker)
@@ -65,13 +66,15 @@ void bind_transport(nb::module_ &m) {
         .def_static(
             "udp",
             [](int fd, const WorkerConfig &config, int receive_buffer_bytes,
-               std::uint32_t max_in_flight, bool trains, std::uint32_t threads) {
-                auto channel = std::make_unique<UdpChannel>(fd, receive_buffer_bytes, trains);
+               std::uint32_t max_in_flight, bool trains, std::uint32_t threads, int group_fd) {
+                auto channel =
+                    std::make_unique<UdpChannel>(fd, receive_buffer_bytes, trains, group_fd);
                 return std::make_unique<Transport>(std::move(channel), config, max_in_flight,
                                                    threads);
             },
             nb::arg("fd"), nb::arg("config"), nb::arg("receive_buffer_bytes"),
-            nb::arg("max_in_flight") = 0, nb::arg("trains") = true, nb::arg("threads") = 1)
+            nb::arg("max_in_flight") = 0, nb::arg("trains") = true, nb::arg("threads") = 1,
+            nb::arg("group_fd") = -1)
         .def_static(
             "shm",
             [](int fd, int memory_fd, int results_fd, std::uint32_t cells,
@@ -93,6 +96,7 @@ void bind_transport(nb::module_ &m) {
             nb::arg("average"), Unlocked())
         .def("stats", &Transport::stats, Unlocked())
         .def("lanes", &Transport::lanes, Unlocked())
+        .def("take_own_results", &Transport::take_own_results, Unlocked())
         .def("fail", &Transport::fail, Unlocked())
         .def("failure", &Transport::failure, Unlocked())
         .def("freeze", &Transport::freeze, Unlocked())

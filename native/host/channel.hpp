@@ -1,5 +1,6 @@
 // How packets get from a worker to the switch and back: what a Transport needs of a UDP socket or
-// of shared memory. One thread uses a channel; only close() may come from another.
+// of shared memory. One thread uses a channel; only close() and take_own_results() may come from
+// another.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +16,10 @@ namespace ina::host {
 struct ChannelCounters {
     std::uint64_t send_calls = 0;  // system calls
     std::uint64_t receive_calls = 0;
-    std::uint64_t refused = 0;      // times that it was plain that no switch is there any more
-    std::uint64_t unreachable = 0;  // UDP: other ICMP errors
-    std::uint64_t send_drops = 0;   // packets that were not taken; retransmission repairs it
+    std::uint64_t refused = 0;         // times that it was plain that no switch is there any more
+    std::uint64_t unreachable = 0;     // UDP: other ICMP errors
+    std::uint64_t send_drops = 0;      // packets that were not taken; retransmission repairs it
+    std::uint64_t shared_packets = 0;  // that came for several workers at once
 };
 
 // One received packet; what follows INA's header may lie elsewhere.
@@ -63,6 +65,9 @@ class Channel {
     // valid until release(). True when more may be waiting.
     virtual bool receive(std::vector<Arrival> *arrivals) = 0;
     virtual void release() {}
+
+    // From now on takes no results that are for several workers. Throws std::system_error.
+    virtual void take_own_results() {}
 
     // Readable when packets come after prepare_sleep() returned true. That says false when packets
     // are here already; `in_flight` are the packets that wait for their result.

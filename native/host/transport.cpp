@@ -174,6 +174,15 @@ LaneSnapshot Transport::lanes() const {
     return parts.size() == 1 ? std::move(parts[0]) : merge_lanes(parts);
 }
 
+void Transport::take_own_results() {
+    const std::lock_guard closing(close_mutex_);
+    {
+        const std::lock_guard lock(mutex_);
+        if (stopping_) return;
+    }
+    for (const auto &worker : workers_) worker->channel->take_own_results();
+}
+
 void Transport::fail() {
     const std::lock_guard lock(mutex_);
     if (failed_ || stopping_) return;

@@ -66,6 +66,8 @@ class Transport {
     TransportStats stats() const;
     // As of now.
     LaneSnapshot lanes() const;
+    // From now on takes no results that are for several workers. No effect once closed.
+    void take_own_results();
     // Ends pending and future operations as failed and stops the threads. Idempotent; no effect
     // after a failure or close.
     void fail();

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "host/udp_error_queue.hpp"
+#include "host/udp_group.hpp"
 
 namespace ina::host {
 namespace {
@@ -25,8 +26,6 @@ constexpr int kUdpGro = 104;
 
 constexpr std::size_t kMaxSegments = 64;       // the kernel's UDP_MAX_SEGMENTS (128 since 6.9)
 constexpr std::size_t kMaxTrainBytes = 65000;  // a UDP datagram's limit less IP and UDP headers
-constexpr std::size_t kReceiveTrains = 8;
-constexpr std::size_t kReceiveBytes = 65536;
 constexpr int kSendWaitMs = 5;  // for room in the send buffer, before packets count as lost
 
 void set_option(int fd, int level, int name, int value) {
@@ -60,59 +59,82 @@ bool wait_writable(int fd) {
 
 }  // namespace
 
-struct UdpChannel::ReceiveArea {
-    std::array<std::array<std::uint8_t, kReceiveBytes>, kReceiveTrains> buffers;
-    std::array<std::array<std::uint8_t, 64>, kReceiveTrains> controls;
-    std::array<iovec, kReceiveTrains> vectors;
-    std::array<mmsghdr, kReceiveTrains> messages;
-};
+UdpChannel::UdpChannel(Descriptor socket) : socket_(std::move(socket)), gso_(false) {}
 
-UdpChannel::UdpChannel(Descriptor socket)
-    : socket_(std::move(socket)), gso_(false), area_(std::make_unique<ReceiveArea>()) {}
-
-UdpChannel::UdpChannel(int fd, int receive_buffer_bytes, bool trains) : UdpChannel(duplicate(fd)) {
+UdpChannel::UdpChannel(int fd, int receive_buffer_bytes, bool trains, int group_fd)
+    : UdpChannel(duplicate(fd)) {
     asked_bytes_ = receive_buffer_bytes;
     gso_ = trains;
-    configure(UdpChannel::fd(), asked_bytes_);
+    configure(socket_.get(), asked_bytes_);
     socklen_t length = sizeof receive_buffer_bytes_;
     (void)::getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_buffer_bytes_, &length);
     const int on = 1;
     gro_ = trains && ::setsockopt(fd, IPPROTO_UDP, kUdpGro, &on, sizeof on) == 0;
+    if (group_fd < 0) return;
+    configure_like_this(group_fd);
+    listen(duplicate(group_fd));
 }
 
 UdpChannel::~UdpChannel() = default;
 
-std::unique_ptr<UdpChannel> UdpChannel::another(Descriptor socket) const {
+void UdpChannel::configure_like_this(int fd) const {
+    configure(fd, asked_bytes_);
+    if (gro_) set_option(fd, IPPROTO_UDP, kUdpGro, 1);
+}
+
+void UdpChannel::listen(Descriptor group) {
+    both_ = watch_both(socket_.get(), group.get());
+    group_ = std::move(group);
+}
+
+std::unique_ptr<UdpChannel> UdpChannel::another(Descriptor socket, Descriptor group) const {
     std::unique_ptr<UdpChannel> channel(new UdpChannel(std::move(socket)));
     channel->peer_ = peer_;
     channel->receive_buffer_bytes_ = receive_buffer_bytes_;
     channel->gso_ = gso_;
     channel->gro_ = gro_;
     channel->one_queue_why_ = one_queue_why_;
+    if (group.get() >= 0) channel->listen(std::move(group));
     return channel;
 }
 
 std::vector<std::unique_ptr<Channel>> UdpChannel::divide(const LaneParts &parts) {
     std::vector<Descriptor> sockets;
+    std::vector<Descriptor> groups;
+    const auto configure_fresh = [this](int fd) { configure_like_this(fd); };
+    const bool has_group = group_.get() >= 0;
     try {
-        LaneSockets group = open_lane_sockets(fd(), parts, [this](int fd) {
-            configure(fd, asked_bytes_);
-            if (gro_) set_option(fd, IPPROTO_UDP, kUdpGro, 1);
-        });
-        sockets = std::move(group.sockets);
-        peer_ = group.peer;
+        if (has_group) groups = divide_group(group_.get(), parts, configure_fresh);
+        LaneSockets lanes = open_lane_sockets(socket_.get(), parts, configure_fresh);
+        sockets = std::move(lanes.sockets);
+        peer_ = lanes.peer;
         socket_ = std::move(sockets[0]);
     } catch (const std::system_error &error) {
         one_queue_why_ = error.what();
+        groups.clear();
+        if (has_group) take_all_lanes(group_.get());
     }
+    const bool divided = one_queue_why_.empty();
+    if (divided && has_group) listen(std::move(group_));  // and to the new socket
     std::vector<std::unique_ptr<Channel>> others;
     for (std::uint32_t i = 1; i < parts.threads; ++i) {
-        others.push_back(another(sockets.empty() ? duplicate(fd()) : std::move(sockets[i])));
+        Descriptor group;
+        if (has_group) group = divided ? std::move(groups[i - 1]) : duplicate(group_.get());
+        others.push_back(
+            another(divided ? std::move(sockets[i]) : duplicate(socket_.get()), std::move(group)));
     }
     return others;
 }
 
-void UdpChannel::close() { socket_.close(); }
+void UdpChannel::take_own_results() {
+    if (group_.get() >= 0) take_nothing(group_.get());
+}
+
+void UdpChannel::close() {
+    both_.close();
+    group_.close();
+    socket_.close();
+}
 
 void UdpChannel::to_switch(msghdr *message) {
     if (!peer_) return;
@@ -175,13 +197,13 @@ std::size_t UdpChannel::send_train(const PacketView *packets, std::size_t count)
     std::memcpy(CMSG_DATA(entry), &segment_bytes, sizeof segment_bytes);
     for (int attempt = 0; attempt < 3; ++attempt) {
         ++counters_.send_calls;
-        if (::sendmsg(fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return count;
+        if (::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return count;
         const int error = errno;
         if (error == EINVAL || error == EIO || error == EOPNOTSUPP || error == EMSGSIZE) {
             gso_ = false;  // no checksum offload, or packets beyond the link's MTU
             return 0;
         }
-        if (error == EAGAIN && wait_writable(fd())) continue;
+        if (error == EAGAIN && wait_writable(socket_.get())) continue;
         if (!count_error(error)) break;
     }
     counters_.send_drops += count;
@@ -202,7 +224,7 @@ std::size_t UdpChannel::send_each(const PacketView *packets, std::size_t count) 
     while (done < count && failures < 3) {
         ++counters_.send_calls;
         const int sent =
-            ::sendmmsg(fd(), messages.data() + done, static_cast<unsigned>(count - done),
+            ::sendmmsg(socket_.get(), messages.data() + done, static_cast<unsigned>(count - done),
                        MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent > 0) {
             done += static_cast<std::size_t>(sent);
@@ -215,62 +237,46 @@ std::size_t UdpChannel::send_each(const PacketView *packets, std::size_t count) 
             continue;
         }
         ++failures;
-        if (error == EAGAIN && wait_writable(fd())) continue;
+        if (error == EAGAIN && wait_writable(socket_.get())) continue;
         if (!count_error(error)) break;
     }
     counters_.send_drops += count - done;
     return count;
 }
 
-bool UdpChannel::receive(std::vector<Arrival> *arrivals) {
-    arrivals->clear();
-    ReceiveArea &area = *area_;
-    for (std::size_t i = 0; i < kReceiveTrains; ++i) {
-        area.vectors[i] = {area.buffers[i].data(), kReceiveBytes};
-        msghdr &header = area.messages[i].msg_hdr;
-        header = {};
-        header.msg_iov = &area.vectors[i];
-        header.msg_iovlen = 1;
-        header.msg_control = area.controls[i].data();
-        header.msg_controllen = area.controls[i].size();
-    }
-    int count = 0;
+void UdpChannel::read(int fd, std::vector<Arrival> *arrivals) {
     for (int attempt = 0; attempt < 3; ++attempt) {
         ++counters_.receive_calls;
-        count = ::recvmmsg(fd(), area.messages.data(), kReceiveTrains, MSG_DONTWAIT, nullptr);
-        if (count >= 0 || !count_error(errno)) break;
+        if (receiver_.read(fd, arrivals)) return;
+        if (!count_error(errno)) break;
     }
-    if (peer_ && count < 0) {  // a thread that sleeps next is woken by what is in the error queue
-        const UdpErrors errors = take_udp_errors(fd());
+    if (peer_ && fd == socket_.get()) {  // a thread that sleeps next is woken by the error queue
+        const UdpErrors errors = take_udp_errors(fd);
         if (!std::exchange(has_told_, false)) {
             counters_.refused += errors.refused;
             counters_.unreachable += errors.unreachable;
         }
     }
-    for (int i = 0; i < count; ++i) {
-        const auto index = static_cast<std::size_t>(i);
-        const std::size_t bytes = area.messages[index].msg_len;
-        std::size_t packet_bytes = kReceiveBytes;  // of all but the last, which may be shorter
-        bool ip_marked = false;
-        msghdr &header = area.messages[index].msg_hdr;
-        for (cmsghdr *entry = CMSG_FIRSTHDR(&header); entry != nullptr;
-             entry = CMSG_NXTHDR(&header, entry)) {
-            if (entry->cmsg_level == IPPROTO_UDP && entry->cmsg_type == kUdpGro) {
-                int segment_bytes = 0;  // the kernel passes an int
-                std::memcpy(&segment_bytes, CMSG_DATA(entry), sizeof segment_bytes);
-                if (segment_bytes > 0) packet_bytes = static_cast<std::size_t>(segment_bytes);
-            } else if (entry->cmsg_level == IPPROTO_IP && entry->cmsg_type == IP_TOS) {
-                ip_marked = (*CMSG_DATA(entry) & IPTOS_ECN_MASK) == IPTOS_ECN_CE;
-            }
-        }
-        std::size_t offset = 0;
-        do {  // an empty datagram is one packet, too
-            const std::size_t here = std::min(bytes - offset, packet_bytes);
-            arrivals->push_back({area.buffers[index].data() + offset, here, ip_marked});
-            offset += here;
-        } while (offset < bytes);
+}
+
+void UdpChannel::read_group(std::vector<Arrival> *arrivals) {
+    const std::size_t before = arrivals->size();
+    read(group_.get(), arrivals);
+    counters_.shared_packets += arrivals->size() - before;
+}
+
+bool UdpChannel::receive(std::vector<Arrival> *arrivals) {
+    arrivals->clear();
+    receiver_.clear();
+    // The group's packets are most; so that they keep no answer waiting for ever, in turns.
+    const bool own_first = std::exchange(own_waits_, false) || group_.get() < 0;
+    if (own_first) read(socket_.get(), arrivals);
+    if (group_.get() >= 0 && !receiver_.is_full()) read_group(arrivals);
+    if (!own_first) {
+        own_waits_ = receiver_.is_full();
+        if (!own_waits_) read(socket_.get(), arrivals);
     }
-    return count == static_cast<int>(kReceiveTrains);
+    return receiver_.is_full();
 }
 
 // The kernel charges a datagram of b bytes up to 2 b for the memory that holds it, and some 512

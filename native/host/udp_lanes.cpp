@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/ina_wire.hpp"
+#include "host/socket_filter.hpp"
 
 namespace ina::host {
 namespace {
@@ -22,7 +23,6 @@ constexpr int kNetnsCookie = 71;
 
 constexpr std::uint32_t kIpSourceOffset = 12;  // in the IPv4 header (RFC 791)
 constexpr std::uint32_t kUdpSourceOffset = 0;  // in the UDP header (RFC 768)
-constexpr std::uint32_t kWholePacket = 0xffffffff;
 
 [[noreturn]] void fail(const char *what, int error = errno) {
     throw std::system_error(error, std::generic_category(), what);
@@ -44,12 +44,6 @@ bool same(const sockaddr_in &a, const sockaddr_in &b) {
     return a.sin_addr.s_addr == b.sin_addr.s_addr && a.sin_port == b.sin_port;
 }
 
-template <std::size_t kSize>
-void attach(int fd, int option, std::array<sock_filter, kSize> code, const char *what) {
-    const sock_fprog program{static_cast<unsigned short>(kSize), code.data()};
-    if (::setsockopt(fd, SOL_SOCKET, option, &program, sizeof program) != 0) fail(what);
-}
-
 // A filter sees a datagram from its UDP header on; what lies before is reached through SKF_NET_OFF.
 // Loads are of big-endian numbers.
 void admit_only(int fd, const sockaddr_in &peer) {
@@ -68,11 +62,9 @@ void admit_only(int fd, const sockaddr_in &peer) {
 // This program sees a datagram from its payload on. It returns the number of a socket, in the order
 // of their bind(); what is too short for a load goes to number 0.
 void select_by_lane(int fd, const LaneParts &parts) {
-    std::uint32_t shift = 0;  // lane -> thread: both numbers are powers of two
-    while (parts.lanes >> shift > parts.threads) ++shift;
     const std::array<sock_filter, 4> code{{
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(wire::kSeqOffset)),
-        BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, shift),
+        BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, lane_shift(parts)),
         BPF_STMT(BPF_ALU | BPF_AND | BPF_K, parts.threads - 1),
         BPF_STMT(BPF_RET | BPF_A, 0),
     }};
