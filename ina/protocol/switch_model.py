@@ -15,9 +15,11 @@ from ina.protocol.codec import Header, announced_bytes, decode
 from ina.protocol.errors import UnknownKindError, UnknownVersionError
 from ina.protocol.slot_model import Contribution, Outcome, Slot, Tag
 from ina.protocol.spec import (
+    ALL_WORKERS,
     HEADER_BYTES,
     MAX_WORKERS,
     NO_FLAGS,
+    RESULTS_UDP_PORT,
     VALUE_BYTES,
     DropReason,
     Flag,
@@ -38,6 +40,15 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
+class Sharing:
+    """Who listens to an IP multicast address: those behind one port share one copy of a result."""
+
+    workers: frozenset[int]  # by rank
+    ipv4: int  # of the multicast group
+    udp_port: int = RESULTS_UDP_PORT
+
+
+@dataclass(frozen=True)
 class Job:
     """What the controller installs for a job. ``epoch`` is the whole 32-bit number, from 1."""
 
@@ -46,16 +57,36 @@ class Job:
     first_slot: int  # physical
     slots: int  # both versions: 2W
     workers: tuple[Endpoint, ...]  # by rank, 1..32
+    sharing: Sharing | None = None  # None: each worker gets a copy of its own
 
     @property
     def all_bits(self) -> int:
         """The bitmap of a complete round."""
         return (1 << len(self.workers)) - 1
 
+    @property
+    def receivers(self) -> tuple[tuple[int, Endpoint], ...]:
+        """The copies of a result: the ``worker`` that each names, and where it goes.
+
+        First those to one worker, by rank; then one for each port with workers that share.
+        """
+        ranks = range(len(self.workers))
+        if self.sharing is None:
+            return tuple((worker, self.workers[worker]) for worker in ranks)
+        alone = [worker for worker in ranks if worker not in self.sharing.workers]
+        ports = sorted({self.workers[worker].port for worker in self.sharing.workers})
+        return (
+            *((worker, self.workers[worker]) for worker in alone),
+            *(
+                (ALL_WORKERS, Endpoint(port, self.sharing.ipv4, self.sharing.udp_port))
+                for port in ports
+            ),
+        )
+
 
 @dataclass(frozen=True)
 class Departure:
-    """One result to one worker."""
+    """One copy of a result: to one worker, or to all behind a port that share it."""
 
     to: Endpoint
     header: Header
@@ -83,12 +114,15 @@ class SwitchModel:
     def install(self, job: Job) -> None:
         """Admits the job, in the place of an earlier epoch of it. No slot is touched.
 
-        Raises InvalidInputError: not 1 to 32 workers, or slots beyond the switch's.
+        Raises InvalidInputError: not 1 to 32 workers, a rank that shares and is not one of them,
+        or slots beyond the switch's.
         """
         if not 1 <= len(job.workers) <= MAX_WORKERS:
             raise InvalidInputError(
                 f"job {job.number} has {len(job.workers)} workers, 1 to 32 are allowed"
             )
+        if job.sharing is not None and not job.sharing.workers <= set(range(len(job.workers))):
+            raise InvalidInputError(f"job {job.number} shares results with ranks that it lacks")
         if job.first_slot + job.slots > len(self.slots):
             raise InvalidInputError(f"job {job.number} wants slots beyond {len(self.slots)}")
         self.jobs[job.number] = job
@@ -100,7 +134,7 @@ class SwitchModel:
     def receive(
         self, sender: Endpoint, payload: bytes, *, congestion_experienced: bool = False
     ) -> list[Departure]:
-        """Returns what leaves because of one UDP payload for the switch's port, in worker order.
+        """Returns what leaves because of one UDP payload for the switch's port.
 
         ``congestion_experienced``: the packet's IP header says CE. A packet that is dropped is
         counted in ``drops`` and changes nothing else.
@@ -162,12 +196,12 @@ class SwitchModel:
         self, outcome: Outcome, job: Job, slot: Slot, header: Header
     ) -> Iterator[Departure]:
         """The contribution leaves as the result: to all, to its own worker, or not at all."""
-        receivers: range | tuple[int, ...] = ()
+        receivers: tuple[tuple[int, Endpoint], ...] = ()
         if outcome is Outcome.RESULT:
-            receivers = range(len(job.workers))
-        elif outcome is Outcome.REPLAY:
-            receivers = (header.worker,)
-        for worker in receivers:
+            receivers = job.receivers
+        elif outcome is Outcome.REPLAY:  # never shared: the others have what it has lost
+            receivers = ((header.worker, job.workers[header.worker]),)
+        for worker, to in receivers:
             result = replace(
                 header,
                 kind=Kind.RESULT,
@@ -176,4 +210,4 @@ class SwitchModel:
                 contributors=slot.bitmap,
                 next_exponent=slot.next_exponent,
             )
-            yield Departure(job.workers[worker], result, slot.values[: header.value_count])
+            yield Departure(to, result, slot.values[: header.value_count])

@@ -7,6 +7,8 @@ So a state needs no queues: which contributions exist follows from how far the w
 A window of one chunk (two slots) is enough: the lanes of a wider window share no slot and no state.
 Each contribution is a vector with a one in the place of its own (epoch, chunk, worker), so that a
 sum tells exactly what it holds. A stranger, who is not admitted, sends too.
+
+A result that workers share is one for each of them here: a network delivers it to each or not.
 """
 
 from __future__ import annotations
@@ -20,7 +22,15 @@ from typing import Any
 from ina.protocol import serial
 from ina.protocol.codec import Header
 from ina.protocol.slot_model import Slot, Tag
-from ina.protocol.switch_model import Departure, Dropped, Endpoint, Job, SwitchModel
+from ina.protocol.spec import ALL_WORKERS
+from ina.protocol.switch_model import (
+    Departure,
+    Dropped,
+    Endpoint,
+    Job,
+    Sharing,
+    SwitchModel,
+)
 
 FIRST_EPOCH = 7
 STRANGER = Endpoint(port=9, ipv4=9, udp_port=9)
@@ -71,6 +81,7 @@ class System:
     restart: bool = False
     first_seq: int = 2**32 - 2  # the numbers wrap around on the way
     slot_count: int = 2
+    listening: int = 0  # the first so many workers share results; then all are behind one port
     switch_type: type[SwitchModel] = SwitchModel
     slot_type: type[Slot] = Slot
     worker_checks_epoch: bool = True
@@ -79,7 +90,14 @@ class System:
 
     @cached_property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        return tuple(Endpoint(worker, worker, worker) for worker in range(self.workers))
+        return tuple(
+            Endpoint(0 if self.listening else worker, worker, worker)
+            for worker in range(self.workers)
+        )
+
+    @cached_property
+    def sharing(self) -> Sharing | None:
+        return Sharing(frozenset(range(self.listening)), 0xEF000001) if self.listening else None
 
     @cached_property
     def switches(self) -> dict[int, SwitchModel]:
@@ -87,7 +105,8 @@ class System:
         switches = {}
         for epoch in (FIRST_EPOCH, FIRST_EPOCH + 1):
             switches[epoch] = self.switch_type(self.slot_count, 2 * self.chunks)
-            switches[epoch].install(Job(1, epoch, 0, self.slot_count, self.endpoints))
+            job = Job(1, epoch, 0, self.slot_count, self.endpoints, self.sharing)
+            switches[epoch].install(job)
         return switches
 
     def start(self) -> State:
@@ -140,7 +159,9 @@ class System:
         if key not in self._known:
             self._known[key] = self._run_switch(state.epoch, before, packet)
         after, departures = self._known[key]
-        results = [self._check(departure, state.epoch) for departure in departures]
+        results = [
+            result for departure in departures for result in self._check(departure, state.epoch)
+        ]
         if len(results) > 1 and results[0] in state.results:
             raise Violation(f"chunk {results[0].chunk} went to all twice")
         if after == before and state.results.issuperset(results):
@@ -159,7 +180,7 @@ class System:
             departures = []
         return _freeze(switch.slots[index]), departures
 
-    def _check(self, departure: Departure, epoch: int) -> Result:
+    def _check(self, departure: Departure, epoch: int) -> list[Result]:
         """Promises 1 and 2: the values are the chunk's contributions, each once, and no others."""
         chunk = self.chunk(departure.header)
         expected = [0] * 2 * self.chunks
@@ -169,7 +190,9 @@ class System:
         if departure.values != tuple(expected):
             got = [f"{value:#x}" for value in departure.values]
             raise Violation(f"result of epoch {epoch} chunk {chunk} holds {got}")
-        return Result(departure.header.worker, departure.header.epoch, chunk)
+        worker = departure.header.worker
+        reached = range(self.listening) if worker == ALL_WORKERS else (worker,)
+        return [Result(each, departure.header.epoch, chunk) for each in reached]
 
     def accept(self, state: State, result: Result) -> State:
         """A worker gets a result: it takes the one it waits for, and only that one."""

@@ -8,7 +8,7 @@ import pytest
 
 from ina.protocol.codec import Header
 from ina.protocol.slot_model import Contribution, Outcome, Slot
-from ina.protocol.spec import DropReason
+from ina.protocol.spec import ALL_WORKERS, DropReason
 from ina.protocol.switch_model import Departure, Dropped, Endpoint, Job, SwitchModel
 from tests.protocol.model_check import System, Violation, search
 
@@ -21,6 +21,10 @@ from tests.protocol.model_check import System, Violation, search
         pytest.param(System(workers=4, chunks=4), 250, id="4 workers, 2 rounds a slot"),
         pytest.param(System(workers=2, chunks=4, restart=True), 600, id="2 workers, restart"),
         pytest.param(System(workers=3, chunks=4, restart=True), 3000, id="3 workers, restart"),
+        pytest.param(System(3, 6, listening=3), 100, id="3 workers, who share results"),
+        pytest.param(
+            System(3, 4, restart=True, listening=2), 3000, id="3 workers, two share, restart"
+        ),
     ],
 )
 def test_promises_hold(system: System, at_least: int) -> None:
@@ -82,6 +86,18 @@ class ReplaysToAll(SwitchModel):
         return super()._distribute(to_all, job, slot, header)
 
 
+class ReplaysToTheListeners(SwitchModel):
+    """A replay goes to the shared address, in the name of all."""
+
+    def _distribute(
+        self, outcome: Outcome, job: Job, slot: Slot, header: Header
+    ) -> Iterator[Departure]:
+        to_all = Outcome.RESULT if outcome is Outcome.REPLAY else outcome
+        for departure in super()._distribute(to_all, job, slot, header):
+            if outcome is not Outcome.REPLAY or departure.header.worker == ALL_WORKERS:
+                yield departure
+
+
 class AdmitsAnyEpoch(SwitchModel):
     """The epoch of the header is not compared with the job's."""
 
@@ -109,6 +125,14 @@ class AdmitsAnySender(SwitchModel):
         pytest.param(System(2, 4, slot_type=ReplaysOpenRound), "holds", id="replay of open round"),
         pytest.param(System(2, 4, slot_type=NeverReplays), "no progress", id="no replay"),
         pytest.param(System(2, 4, switch_type=ReplaysToAll), "to all twice", id="replay to all"),
+        pytest.param(
+            System(3, 3, listening=2, slot_type=NeverReplays), "no progress", id="no shared replay"
+        ),
+        pytest.param(
+            System(3, 3, listening=2, switch_type=ReplaysToTheListeners),
+            "no progress",
+            id="shared replay, one does not listen",
+        ),
         pytest.param(
             System(2, 3, restart=True, switch_type=AdmitsAnyEpoch), "holds", id="any epoch"
         ),

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ina.errors import InvalidInputError
 from ina.protocol.codec import Header, encode
 from ina.protocol.slot_model import Outcome
-from ina.protocol.spec import DropReason, Flag, Kind
-from ina.protocol.switch_model import Endpoint, Job, SwitchModel
+from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT, DropReason, Flag, Kind
+from ina.protocol.switch_model import Endpoint, Job, Sharing, SwitchModel
 
 WORKERS = tuple(Endpoint(port, 0x0A000001 + port, 5000 + port) for port in range(3))
 JOB = Job(number=5, epoch=0x10002, first_slot=4, slots=2, workers=WORKERS)
@@ -74,6 +74,56 @@ def test_a_lost_result_is_replayed_to_its_worker_alone() -> None:
         (5, Outcome.RESULT): 1,
         (5, Outcome.REPLAY): 1,
     }
+
+
+GROUP = 0xEF000005
+BEHIND_7 = tuple(replace(at, port=7) for at in WORKERS)
+
+
+def shared_round(job: Job) -> tuple[SwitchModel, list[tuple[int, Endpoint]]]:
+    """The switch, and who gets the result of a round."""
+    model = switch()
+    model.install(job)
+    sent = [
+        model.receive(at, encode(header(worker), [worker, 1]))
+        for worker, at in enumerate(job.workers)
+    ]
+    assert sent[:-1] == [[]] * (len(sent) - 1)
+    assert {departure.values for departure in sent[-1]} == {(3, 3)}
+    assert {departure.header.kind for departure in sent[-1]} == {Kind.RESULT}
+    return model, [(departure.header.worker, departure.to) for departure in sent[-1]]
+
+
+def test_workers_behind_a_port_share_one_copy() -> None:
+    job = replace(JOB, workers=BEHIND_7, sharing=Sharing(frozenset(range(3)), GROUP))
+    model, sent = shared_round(job)
+    assert sent == [(ALL_WORKERS, Endpoint(7, GROUP, RESULTS_UDP_PORT))]
+    for worker, at in enumerate(BEHIND_7):
+        (departure,) = model.receive(at, encode(header(worker, flags=Flag.RESEND), [0, 0]))
+        assert (departure.header.worker, departure.to) == (worker, at)
+
+
+def test_who_does_not_listen_gets_a_copy_and_each_port_gets_one() -> None:
+    workers = (*BEHIND_7[:2], WORKERS[2])
+    some = replace(JOB, workers=workers, sharing=Sharing(frozenset({1}), GROUP))
+    shared = Endpoint(7, GROUP, RESULTS_UDP_PORT)
+    assert shared_round(some)[1] == [(0, workers[0]), (2, workers[2]), (ALL_WORKERS, shared)]
+    all_of_them = replace(some, sharing=Sharing(frozenset(range(3)), GROUP, udp_port=9))
+    ports = [(ALL_WORKERS, Endpoint(port, GROUP, 9)) for port in (2, 7)]
+    assert shared_round(all_of_them)[1] == ports
+
+
+def test_nobody_contributes_for_all() -> None:
+    model = switch()
+    model.install(replace(JOB, sharing=Sharing(frozenset({0, 1}), GROUP)))
+    for sender in (WORKERS[0], Endpoint(0, GROUP, RESULTS_UDP_PORT)):
+        assert model.receive(sender, encode(header(ALL_WORKERS), [1, 2])) == []
+    assert model.drops == {DropReason.MEMBER: 2}
+
+
+def test_sharing_with_a_rank_that_is_not_there() -> None:
+    with pytest.raises(InvalidInputError, match="job 5 shares results with ranks that it lacks"):
+        switch().install(replace(JOB, sharing=Sharing(frozenset({3}), GROUP)))
 
 
 def test_an_exponent_only_round_sends_no_values() -> None:
