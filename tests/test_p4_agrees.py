@@ -19,7 +19,7 @@ from ina.p4 import names
 from ina.protocol import serial
 from ina.protocol.codec import Header, encode
 from ina.protocol.spec import DropReason, Flag, ValueType
-from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job
+from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job, Sharing
 from ina.testing.frames import PAYLOAD_OFFSET, SWITCH_MAC, Frame, PortFrame
 from ina.testing.mutations import MUTATIONS
 from ina.testing.soft_device import SoftDevice
@@ -40,6 +40,7 @@ ORDINARY_PORT = 77
 def test_random_packets(values: int, packets: int, seed: int) -> None:
     rng = random.Random(seed)
     jobs = make_jobs(rng, SIZES, SLOTS)
+    assert any(job.sharing for job in jobs)
     traffic = Traffic(rng, values, jobs)
     with SoftDevice() as soft:
         pair = Pair(values, soft)
@@ -84,19 +85,22 @@ class Agreement(RuleBasedStateMachine):
     def start(self, sizes: list[int], seq: int) -> None:
         self.seq = seq
         for number, size in enumerate(sizes):
-            self.admit(number, size, ahead=1)
+            self.admit(number, size, ahead=1, listening=0)
 
     @rule(
         number=st.integers(0, 1),
         size=st.integers(1, 4),
         ahead=st.sampled_from([1, 1 << 16, 1 << 30]),
+        listening=st.integers(0, 15),
     )
-    def admit(self, number: int, size: int, ahead: int) -> None:
+    def admit(self, number: int, size: int, ahead: int, listening: int) -> None:
         if self.epoch + ahead >= 2**31:
             return
         self.epoch += ahead
         workers = tuple(Endpoint(1 + w % 2, 0x0A000001 + number, 3000 + w) for w in range(size))
-        self.jobs[number] = Job(number, self.epoch, first_slot=2 * number, slots=4, workers=workers)
+        listeners = frozenset(w for w in range(size) if listening >> w & 1)
+        sharing = Sharing(listeners, 0xEF000001 + number) if listeners else None
+        self.jobs[number] = Job(number, self.epoch, 2 * number, 4, workers, sharing)
         self.pair.install(self.jobs[number])
 
     @precondition(lambda self: self.jobs)

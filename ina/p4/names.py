@@ -23,7 +23,7 @@ MEMBERS: Final = "PoolIngress.admission.members"
 ADMIT_MEMBER: Final = "PoolIngress.admission.admit_member"
 
 # Distribute, egress. Keys: job, worker. Has a direct counter. The replica of worker w in a job's
-# multicast group has egress_rid (P4Runtime: instance) w + 1.
+# multicast group has egress_rid (P4Runtime: instance) w + 1; that of all who share one, 256.
 RECEIVERS: Final = "PoolEgress.address.receivers"
 # Parameters: dst_mac, dst_addr, dst_port.
 ADDRESS: Final = "PoolEgress.address.address"

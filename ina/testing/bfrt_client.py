@@ -66,6 +66,10 @@ class BfrtClient:
         """Takes them off; default actions go back to the program's own. Raises DeviceError."""
         self._try("delete", lambda: self._each(wanted, self._entries.delete, self._reset_default))
 
+    def modify(self, groups: Sequence[MulticastGroup]) -> None:
+        """Gives groups that are there other copies. Raises DeviceError."""
+        self._try("modify", lambda: self._entries.modify(map(_group, groups)))
+
     def counts(self, refs: Sequence[CounterRef]) -> list[Count]:
         """Reads counters, of all pipes together."""
         return self._try("counters", lambda: [self._count(ref) for ref in refs])
@@ -123,8 +127,8 @@ class BfrtClient:
                 case Entry(table, match, action, params):
                     pairs = cast("tuple[tuple[str, int], ...]", match)  # prefixes are text
                     write([items.Entry(table, pairs, action, params)])
-                case MulticastGroup(number, replicas):
-                    write([items.Group(number, replicas)])
+                case MulticastGroup():
+                    write([_group(item)])
 
     def _set_default(self, item: DefaultAction) -> None:
         data = self._program.data(item.table, item.action, item.params)
@@ -152,6 +156,10 @@ class BfrtClient:
             raise DeviceError(str(error)) from None
         except self._refusals.known as error:
             raise DeviceError(str(self._refusals.translate(error, doing))) from None
+
+
+def _group(group: MulticastGroup) -> items.Group:
+    return items.Group(group.number, group.replicas)
 
 
 class BfrtDevice(P4RuntimeDevice):

@@ -14,7 +14,15 @@ from ina.protocol.spec import DropReason
 from ina.testing.device import Ability, Device, by_port
 from ina.testing.errors import DeviceError
 from ina.testing.frames import PortFrame, is_udp, parse
-from ina.testing.state import Count, Counter, CounterRef, Entry, Item, job_counters
+from ina.testing.state import (
+    Count,
+    Counter,
+    CounterRef,
+    Entry,
+    Item,
+    MulticastGroup,
+    job_counters,
+)
 
 
 @dataclass(frozen=True)
@@ -35,10 +43,17 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Change:
-    """The control plane takes items off, then writes others."""
+    """The control plane takes items off, then writes others, then gives groups other copies."""
 
     delete: tuple[Item, ...] = ()
     insert: tuple[Item, ...] = ()
+    modify: tuple[MulticastGroup, ...] = ()
+
+    def make(self, device: Device) -> None:
+        """Makes the change."""
+        device.delete(self.delete)
+        device.insert(self.insert)
+        device.modify(self.modify)
 
 
 Step: TypeAlias = Arrival | Change
@@ -104,8 +119,7 @@ def _differences(case: Case, device: Device) -> Iterable[str]:
     device.insert(case.state)
     for number, step in enumerate(case.steps):
         if isinstance(step, Change):
-            device.delete(step.delete)
-            device.insert(step.insert)
+            step.make(device)
             continue
         sent = by_port(device.process([(step.port, step.frame)]))
         wanted = by_port(step.out)

@@ -13,7 +13,7 @@ from ina.testing.device import Ability, Device
 from ina.testing.differential import Finding
 from ina.testing.errors import CaseFileError
 from ina.testing.frames import PortFrame
-from ina.testing.state import Count, CounterRef, Item
+from ina.testing.state import Count, CounterRef, Item, MulticastGroup
 
 FORMAT = "ina-case-1"
 _MAGIC_NS = 0xA1B23C4D
@@ -29,6 +29,7 @@ class _Arrival(msgspec.Struct, tag="arrival"):
 class _Change(msgspec.Struct, tag="change"):
     delete: list[Item]
     insert: list[Item]
+    modify: list[MulticastGroup] = []
 
 
 class _Case(msgspec.Struct):
@@ -114,8 +115,7 @@ def sent_by(device: Device, case: Case) -> list[PortFrame]:
     sent: list[PortFrame] = []
     for step in case.steps:
         if isinstance(step, Change):
-            device.delete(step.delete)
-            device.insert(step.insert)
+            step.make(device)
         else:
             sent += device.process([(step.port, step.frame)])
     return sent
@@ -128,13 +128,13 @@ def frames_in(case: Case) -> list[PortFrame]:
 
 def _step_to_plain(step: Step) -> _Arrival | _Change:
     if isinstance(step, Change):
-        return _Change(list(step.delete), list(step.insert))
+        return _Change(list(step.delete), list(step.insert), list(step.modify))
     out = [(port, data.hex()) for port, data in step.out]
     return _Arrival(step.port, step.frame.hex(), out)
 
 
 def _step_from_plain(step: _Arrival | _Change) -> Step:
     if isinstance(step, _Change):
-        return Change(tuple(step.delete), tuple(step.insert))
+        return Change(tuple(step.delete), tuple(step.insert), tuple(step.modify))
     out = tuple((port, bytes.fromhex(data)) for port, data in step.out)
     return Arrival(step.port, bytes.fromhex(step.frame), out)

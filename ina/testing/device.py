@@ -10,7 +10,7 @@ from typing import Protocol
 
 from ina.p4 import compiled
 from ina.testing.frames import PortFrame
-from ina.testing.state import Count, CounterRef, Item
+from ina.testing.state import Count, CounterRef, Item, MulticastGroup
 
 
 class Ability(Enum):
@@ -55,6 +55,10 @@ class Device(Protocol):
 
     def delete(self, items: Sequence[Item]) -> None:
         """Takes them off again, in order."""
+        ...
+
+    def modify(self, groups: Sequence[MulticastGroup]) -> None:
+        """Gives groups that are there other copies, in order."""
         ...
 
     def process(self, frames: Sequence[PortFrame]) -> list[PortFrame]:

@@ -127,8 +127,7 @@ class Comparison:
         former = before[after.number].job
         change = Change(job_state(former)[::-1], job_state(after))
         for each in (self.reference, self.device):
-            each.delete(change.delete)
-            each.insert(change.insert)
+            change.make(each)
         return change
 
     def _compare_counters(self, case: Case) -> Finding | None:
@@ -177,8 +176,7 @@ def as_reference_has_it(case: Case, reference: Device) -> Case:
     steps: list[Step] = []
     for step in case.steps:
         if isinstance(step, Change):
-            reference.delete(step.delete)
-            reference.insert(step.insert)
+            step.make(reference)
             steps.append(step)
         else:
             out = reference.process([(step.port, step.frame)])

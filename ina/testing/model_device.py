@@ -31,7 +31,7 @@ from ina.testing.frames import (
     parse,
 )
 from ina.testing.model_tables import Tables
-from ina.testing.state import Count, CounterRef, DefaultAction, Entry, Item
+from ina.testing.state import Count, CounterRef, DefaultAction, Entry, Item, MulticastGroup
 
 DROP_PORT = 511
 _IPV4 = b"\x08\x00"
@@ -72,6 +72,11 @@ class ModelDevice:
         for item in items:
             self._tables.delete(item)
         self._admit()
+
+    def modify(self, groups: Sequence[MulticastGroup]) -> None:
+        """Gives groups other copies, in order."""
+        for group in groups:
+            self._tables.modify(group)
 
     def process(self, frames: Sequence[PortFrame]) -> list[PortFrame]:
         """Returns what leaves, frame by frame."""
@@ -150,11 +155,14 @@ class ModelDevice:
     def _distribute(
         self, frame: Frame, job: int, departures: list[Departure], to_all: bool
     ) -> list[PortFrame]:
-        """The result to the replicas of the job's group, or a replay to the port it came from."""
-        of_worker = {departure.header.worker: departure for departure in departures}
+        """The result to the replicas of the job's group, or a replay to the port it came from.
+
+        The model knows no groups, so to it no worker shares. What copies there are is the group's
+        matter here: instance r names worker r - 1, and 256 the number that stands for all.
+        """
         if to_all:
             copies = self._tables.group(self._params[job]["group"])
-            wanted = [(port, of_worker[rid - 1]) for port, rid in copies]
+            wanted = [(port, _to_worker(departures[0], rid - 1)) for port, rid in copies]
         else:
             wanted = [(departure.to.port, departure) for departure in departures]
         sent: list[PortFrame] = []
@@ -267,6 +275,10 @@ class ModelDevice:
         if depth <= self._threshold() or not is_ipv4 or not data[15] & 3:
             return data
         return _changed(data, 15, data[15] | CE)
+
+
+def _to_worker(departure: Departure, worker: int) -> Departure:
+    return replace(departure, header=replace(departure.header, worker=worker))
 
 
 def _outcomes(model: SwitchModel) -> set[Outcome]:

@@ -65,6 +65,12 @@ class Tables:
             case MulticastGroup(number=number):
                 del self._groups[number]
 
+    def modify(self, group: MulticastGroup) -> None:
+        """Gives a group other copies; raises DeviceError where there is none."""
+        if group.number not in self._groups:
+            raise DeviceError(f"there is no multicast group {group.number}")
+        self._groups[group.number] = group.replicas
+
     def hit(self, table: str, key: Key, frame_bytes: int) -> Entry | None:
         """The entry that matches exactly; it counts the packet."""
         return self._counted(self._entries.get(table, {}).get(key), frame_bytes)

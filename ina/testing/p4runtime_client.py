@@ -93,6 +93,10 @@ class P4RuntimeClient:
         """Takes them off; default actions go back to the program's own. Raises DeviceError."""
         self._write([(p4r.Update.DELETE, _without_action(item)) for item in items])
 
+    def modify(self, groups: Sequence[MulticastGroup]) -> None:
+        """Gives groups that are there other copies. Raises DeviceError."""
+        self._write([(p4r.Update.MODIFY, group) for group in groups])
+
     def counts(self, refs: Sequence[CounterRef]) -> list[Count]:
         """Reads counters, each by its own entity: not every device knows wildcards."""
         counts: list[Count] = []

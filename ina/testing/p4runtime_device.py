@@ -44,6 +44,10 @@ class ControlPlane(Protocol):
         """Takes them off."""
         ...
 
+    def modify(self, groups: Sequence[MulticastGroup]) -> None:
+        """Gives groups other copies."""
+        ...
+
     def counts(self, refs: Sequence[CounterRef]) -> list[Count]:
         """Reads counters."""
         ...
@@ -125,6 +129,10 @@ class P4RuntimeDevice:
     def delete(self, items: Sequence[Item]) -> None:
         """Takes them off again."""
         self.client.delete(items)
+
+    def modify(self, groups: Sequence[MulticastGroup]) -> None:
+        """Gives groups other copies, in order."""
+        self.client.modify(groups)
 
     def counts(self, refs: Sequence[CounterRef]) -> list[Count]:
         """Reads counters."""

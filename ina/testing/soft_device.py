@@ -23,7 +23,7 @@ from ina.testing.frames import PortFrame
 from ina.testing.links import Links
 from ina.testing.p4runtime_client import P4RuntimeClient
 from ina.testing.p4runtime_device import P4RuntimeDevice
-from ina.testing.state import Count, CounterRef, Item
+from ina.testing.state import Count, CounterRef, Item, MulticastGroup
 
 PORTS = 34
 """Cables of a device on interfaces: 32 workers, and two strangers."""
@@ -92,6 +92,10 @@ class SoftDevice:
     def delete(self, items: Sequence[Item]) -> None:
         """Takes them off again."""
         self.client.delete(items)
+
+    def modify(self, groups: Sequence[MulticastGroup]) -> None:
+        """Gives groups other copies, in order."""
+        self.client.modify(groups)
 
     def counts(self, refs: Sequence[CounterRef]) -> list[Count]:
         """Reads counters."""

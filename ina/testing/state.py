@@ -11,6 +11,7 @@ from typing import TypeAlias
 import msgspec
 
 from ina.p4 import names
+from ina.protocol.spec import ALL_WORKERS
 from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job
 
 MatchValue: TypeAlias = int | str
@@ -73,19 +74,33 @@ def worker_mac(endpoint: Endpoint) -> int:
     return 0x02_01_00_00_00_00 | endpoint.ipv4 & 0xFFFF | (endpoint.port & 0xFF) << 16
 
 
+def receiver_mac(endpoint: Endpoint) -> int:
+    """Where a result's frame goes: to the worker, or to an IP multicast group (RFC 1112)."""
+    if endpoint.ipv4 >> 28 == 0b1110:
+        return 0x01_00_5E_00_00_00 | endpoint.ipv4 & 0x7F_FFFF
+    return worker_mac(endpoint)
+
+
 def job_group(number: int) -> int:
     """The multicast group of a job's workers."""
     return number + 1
 
 
+def job_copies(job: Job) -> MulticastGroup:
+    """The copies of the job's results; instance 256 makes the one that workers share."""
+    copies = tuple((at.port, worker + 1) for worker, at in job.receivers)
+    return MulticastGroup(job_group(job.number), copies)
+
+
 def job_state(job: Job) -> tuple[Item, ...]:
     """Everything that the controller installs for a job, members last."""
-    workers = list(enumerate(job.workers))
+    workers = range(len(job.workers))
     return (
-        MulticastGroup(job_group(job.number), tuple((at.port, w + 1) for w, at in workers)),
-        *(receiver_entry(job, worker) for worker, _ in workers),
+        job_copies(job),
+        *(receiver_entry(job, worker) for worker in workers),
+        *([] if job.sharing is None else [receiver_entry(job, ALL_WORKERS)]),
         job_entry(job),
-        *(member_entry(job, worker) for worker, _ in workers),
+        *(member_entry(job, worker) for worker in workers),
     )
 
 
@@ -125,13 +140,13 @@ def member_entry(job: Job, worker: int) -> Entry:
 
 
 def receiver_entry(job: Job, worker: int) -> Entry:
-    """Says where the worker's results go."""
-    at = job.workers[worker]
+    """Says where the worker's results go; with ALL_WORKERS, where those that are shared go."""
+    at = dict(job.receivers)[worker] if worker == ALL_WORKERS else job.workers[worker]
     return Entry(
         names.RECEIVERS,
         (("job", job.number), ("worker", worker)),
         names.ADDRESS,
-        (("dst_mac", worker_mac(at)), ("dst_addr", at.ipv4), ("dst_port", at.udp_port)),
+        (("dst_mac", receiver_mac(at)), ("dst_addr", at.ipv4), ("dst_port", at.udp_port)),
     )
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from ina.protocol import serial
 from ina.protocol.codec import Header, encode_header
-from ina.protocol.spec import HEADER_BYTES, Flag, ValueType
-from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job
+from ina.protocol.spec import ALL_WORKERS, HEADER_BYTES, Flag, ValueType
+from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job, Sharing
 from ina.testing.frames import CE, PAYLOAD_OFFSET, Frame, PortFrame
 from ina.testing.mutations import MUTATIONS, mutate_header
 
@@ -32,6 +32,13 @@ class LiveJob:
         lanes = [serial.add(self.first_seq, lane) for lane in range(window)]
         self.waiting = [list(lanes) for _ in self.job.workers]
 
+    def reached(self, port: int, worker: int) -> list[int]:
+        """Whom a result that leaves by this port and names this worker is for."""
+        if worker != ALL_WORKERS or self.job.sharing is None:
+            return [worker] if worker < len(self.job.workers) else []
+        sharing = sorted(self.job.sharing.workers)
+        return [rank for rank in sharing if self.job.workers[rank].port == port]
+
     def deliver(self, worker: int, seq: int) -> None:
         """The worker has a result; it goes on in that lane if it has waited for it."""
         lanes = self.waiting[worker]
@@ -40,7 +47,10 @@ class LiveJob:
 
 
 def make_jobs(rng: random.Random, sizes: list[int], slots: list[int]) -> list[Job]:
-    """Returns one job a size, in adjacent slot ranges; some share ports, some addresses."""
+    """Returns one job a size, in adjacent slot ranges.
+
+    Some workers share ports, some addresses, and some the copies of their results.
+    """
     jobs = []
     first_slot = 0
     for number, (size, count) in enumerate(zip(sizes, slots, strict=True)):
@@ -53,9 +63,16 @@ def make_jobs(rng: random.Random, sizes: list[int], slots: list[int]) -> list[Jo
             )
             for worker in range(size)
         )
-        jobs.append(Job(number, rng.randrange(1, 1 << 17), first_slot, count, workers))
+        epoch = rng.randrange(1, 1 << 17)
+        jobs.append(Job(number, epoch, first_slot, count, workers, _sharing(rng, number, size)))
         first_slot += count
     return jobs
+
+
+def _sharing(rng: random.Random, number: int, size: int) -> Sharing | None:
+    """In half of the jobs, about half of the workers."""
+    chosen = frozenset(rank for rank in range(size) if rng.random() < 0.5)
+    return Sharing(chosen, 0xEF000001 + number) if chosen and rng.random() < 0.5 else None
 
 
 class Traffic:
@@ -125,12 +142,16 @@ class Traffic:
 
     def observe(self, departures: list[PortFrame]) -> None:
         """Takes what left the switch: most of it reaches the workers."""
-        for _, data in departures:
+        for port, data in departures:
             payload = data[PAYLOAD_OFFSET:]
-            if len(payload) >= HEADER_BYTES and self.rng.random() < DELIVERED:
-                live = self.jobs.get(int.from_bytes(payload[2:4], "big"))
-                if live is not None and payload[0] == 0x12 and payload[6] < len(live.waiting):
-                    live.deliver(payload[6], int.from_bytes(payload[12:16], "big"))
+            if len(payload) < HEADER_BYTES or payload[0] != 0x12:
+                continue
+            live = self.jobs.get(int.from_bytes(payload[2:4], "big"))
+            if live is None:
+                continue
+            for worker in live.reached(port, payload[6]):
+                if self.rng.random() < DELIVERED:  # each of several loses its copy by itself
+                    live.deliver(worker, int.from_bytes(payload[12:16], "big"))
 
     def readmit(self) -> Job:
         """Starts a random job over, in a newer epoch."""

@@ -73,6 +73,17 @@ def test_entries_come_and_go_with_their_counters(tofino: FakeTofino) -> None:
     client.close()
 
 
+def test_a_group_gets_other_copies(tofino: FakeTofino) -> None:
+    client = BfrtClient(tofino.address, 0)
+    client.insert([MulticastGroup(7, ((1, 256),))])
+    client.modify([MulticastGroup(7, ((1, 1), (1, 2)))])
+    nodes = tofino.rows("$pre.node")
+    assert [(row["$DEV_PORT"], row["$MULTICAST_RID"]) for row in nodes] == [([1], 1), ([1], 2)]
+    with pytest.raises(DeviceError, match="there is no group 8"):
+        client.modify([MulticastGroup(8, ((1, 1),))])
+    client.close()
+
+
 def test_what_goes_wrong_is_a_device_error_of_one_line(tofino: FakeTofino) -> None:
     with pytest.raises(DeviceError, match="BF_RT_INFO not received"):
         BfrtClient(tofino.address, 0, "ina_other")

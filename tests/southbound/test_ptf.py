@@ -99,6 +99,7 @@ def test_cases_run_over_bfruntime(with_ptf: Path, tmp_path: Path) -> None:
         VARIABLE: GRPC_ADDR,
     }
     asked = {"Counters": "*", "Forwarding": "*", "Malformed": "*-behind*", "SlotRows": "t*"}
+    asked["Shared"] = "shared/[grt]*"  # groups that change, replays, two ports and two jobs
     with lab("soft", 8) as network:
         for topic, only in asked.items():
             parameters = f"southbound='bfrt';values='64';only='{only}'"

@@ -10,10 +10,11 @@ from ina.testing.cases import (
     malformed,
     merging,
     multicast,
+    shared,
     slot_rows,
 )
 
-TOPICS = (slot_rows, merging, admission, malformed, multicast, forwarding, counters)
+TOPICS = (slot_rows, merging, admission, malformed, multicast, shared, forwarding, counters)
 
 
 def all_cases(values: int) -> list[Case]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,13 +12,16 @@ from ina.p4 import names
 from ina.protocol.codec import Header, encode
 from ina.protocol.layout import PLACES
 from ina.protocol.spec import HEADER_BYTES, UDP_PORT, DropReason, Kind
-from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job
+from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job, Sharing
 from ina.testing.case import Arrival
 from ina.testing.frames import RESULT_TTL, SWITCH_IPV4, SWITCH_MAC, Frame, PortFrame
-from ina.testing.state import Counter, CounterRef, Item, job_state, worker_mac
+from ina.testing.state import Counter, CounterRef, Item, job_state, receiver_mac, worker_mac
 
 STRANGER_PORT = 33
 """A port behind which no worker is."""
+FIRST_SHARED_IPV4 = 0xEF81_0100
+"""239.129.1.0: job n's workers listen to the n-th address from here. The second byte's highest
+bit is set: it does not fit into the MAC address, which has 23 bits of the 32."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,11 @@ class Team:
     def ranks(self) -> range:
         """The workers' numbers."""
         return range(len(self.job.workers))
+
+    def shared_at(self, port: int) -> Endpoint:
+        """Where the copy goes that workers behind a port share."""
+        assert self.job.sharing is not None
+        return Endpoint(port, self.job.sharing.ipv4, self.job.sharing.udp_port)
 
     def header(self, worker: int, seq: int, count: int, /, **fields: Any) -> Header:
         """A contribution's header; ``fields`` change it, by the names of the wire format."""
@@ -78,15 +86,26 @@ class Team:
         **fields: Any,
     ) -> PortFrame:
         """The sum as it must reach a worker; ``fields`` are what the slot has gathered."""
+        return self.copy(worker, self.job.workers[worker], seq, values, tos, **fields)
+
+    def copy(
+        self,
+        worker: int,
+        at: Endpoint,
+        seq: int,
+        values: Sequence[int] | None = None,
+        tos: int | None = None,
+        **fields: Any,
+    ) -> PortFrame:
+        """The sum with this ``worker`` in it, as it must leave towards ``at``."""
         numbers = [] if values is None else list(values)
         all_of_them = {"kind": Kind.RESULT, "contributors": self.job.all_bits, **fields}
         header = self.header(worker, seq, len(numbers), **all_of_them)
-        at = self.job.workers[worker]
         frame = Frame(
             encode(header, numbers),
             src_ipv4=SWITCH_IPV4,
             src_udp=UDP_PORT,
-            dst_mac=worker_mac(at),
+            dst_mac=receiver_mac(at),
             src_mac=SWITCH_MAC,
             dst_ipv4=at.ipv4,
             dst_udp=at.udp_port,
@@ -98,8 +117,10 @@ class Team:
     def results(
         self, seq: int, values: Sequence[int] | None = None, **fields: Any
     ) -> tuple[PortFrame, ...]:
-        """The sum to all workers."""
-        return tuple(self.result(worker, seq, values, **fields) for worker in self.ranks)
+        """The sum to all workers: to each its copy, and to those that share one, theirs."""
+        return tuple(
+            self.copy(worker, at, seq, values, **fields) for worker, at in self.job.receivers
+        )
 
     def ones(self) -> list[int]:
         """A packet full of 1."""
@@ -119,14 +140,20 @@ def team(
     first_slot: int = 32,
     slots: int = 8,
     ports: Sequence[int] | None = None,
+    listening: Iterable[int] = (),
 ) -> Team:
-    """A job of ``size`` workers, one behind each of the ports 1.., or behind ``ports``."""
+    """A job of ``size`` workers, one behind each of the ports 1.., or behind ``ports``.
+
+    ``listening``: the workers that share results, at a multicast address of the job's own.
+    """
     at = range(1, size + 1) if ports is None else ports
     workers = tuple(
         Endpoint(port, 0x0A00_0001 + (number << 8) + rank, 4000 + rank)
         for rank, port in enumerate(at)
     )
-    return Team(Job(number, epoch, first_slot, slots, workers), values)
+    listeners = frozenset(listening)
+    sharing = Sharing(listeners, FIRST_SHARED_IPV4 + number) if listeners else None
+    return Team(Job(number, epoch, first_slot, slots, workers, sharing), values)
 
 
 def with_fields(payload: bytes, **fields: Any) -> bytes:
