@@ -56,6 +56,8 @@ class Endpoint:
     switch_port: int
     mac: int | None = None
     """48 bits; None: derived from the address, as the soft switch's UDP ports do."""
+    results_group: IPv4Address | None = None
+    """Where it listens for results by IP multicast; None: it wants results of its own."""
 
     @property
     def mac_address(self) -> int:

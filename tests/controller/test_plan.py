@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from ipaddress import IPv4Address
 
+import pytest
 from finsy import P4Schema
 
 from ina.controller.items import Entry, Group
@@ -72,9 +75,81 @@ def test_a_job_of_two_workers() -> None:
     assert plan.member(1) == members[1]
 
 
+RESULTS = IPv4Address("239.255.1.7")
+OTHER = IPv4Address("239.255.2.7")
+
+
+def workers_at(places: Sequence[tuple[int, IPv4Address | None]]) -> Job:
+    """Each behind a port of the switch, listening to a group or not."""
+    job = Job("j", 7, len(places), SlotRange(1024, 64, 512), 0.0, epoch=5)
+    for rank, (port, group) in enumerate(places):
+        address = IPv4Address("10.0.0.1") + rank
+        job.members[rank] = Endpoint(address, 4000 + rank, port, results_group=group)
+    return job
+
+
+@pytest.mark.parametrize(
+    ("places", "replicas"),
+    [
+        ([(2, RESULTS)], ((2, 1),)),
+        ([(2, RESULTS), (2, RESULTS)], ((2, 256),)),
+        ([(2, None), (2, None)], ((2, 1), (2, 2))),
+        # One behind the port wants its own.
+        ([(2, RESULTS), (2, None), (2, RESULTS)], ((2, 256), (2, 2))),
+        ([(2, None), (2, RESULTS)], ((2, 1), (2, 2))),
+        # One alone behind its port needs no multicast.
+        ([(2, RESULTS), (2, RESULTS), (3, RESULTS)], ((2, 256), (3, 3))),
+        ([(2, RESULTS), (3, RESULTS)], ((2, 1), (3, 2))),
+        # A copy a port.
+        (
+            [(3, RESULTS), (2, RESULTS), (3, RESULTS), (2, RESULTS), (2, None)],
+            ((3, 256), (2, 256), (2, 5)),
+        ),
+        # One entry has one address.
+        ([(2, RESULTS), (2, OTHER), (2, RESULTS)], ((2, 256), (2, 2))),
+        ([(2, RESULTS), (2, OTHER)], ((2, 1), (2, 2))),
+        ([(2, RESULTS)] * 32, ((2, 256),)),
+    ],
+)
+def test_who_shares_a_copy(
+    places: list[tuple[int, IPv4Address | None]], replicas: tuple[tuple[int, int], ...]
+) -> None:
+    plan = plan_job(workers_at(places))
+    assert plan.group == Group(0x4007, replicas)
+    unicast = tuple(
+        Entry(
+            names.RECEIVERS,
+            (("job", 7), ("worker", rank)),
+            names.ADDRESS,
+            (
+                ("dst_mac", 0x0200_0A00_0001 + rank),
+                ("dst_addr", 0x0A00_0001 + rank),
+                ("dst_port", 4000 + rank),
+            ),
+        )
+        for rank in range(len(places))
+    )
+    shared = Entry(
+        names.RECEIVERS,
+        (("job", 7), ("worker", 255)),
+        names.ADDRESS,
+        # RFC 1112: 23 bits of the address, of 28 that tell groups apart.
+        (("dst_mac", 0x0100_5E7F_0107), ("dst_addr", 0xEFFF_0107), ("dst_port", 17761)),
+    )
+    is_shared = any(instance == 256 for _, instance in replicas)
+    assert plan.stages[0] == (plan.group, *unicast, *([shared] if is_shared else []))
+    # Whoever shares contributes like others.
+    alone = plan_job(workers_at([(port, None) for port, _ in places]))
+    assert plan.stages[1:] == alone.stages[1:]
+    assert [member.results_group for member in plan.endpoints] == [group for _, group in places]
+
+
 def test_entries_name_what_the_program_has() -> None:
     schema = P4Schema(compiled(64).p4info)
-    items = [item for stage in plan_job(two_workers()).stages for item in stage]
+    job = two_workers()
+    for rank, at in job.members.items():
+        job.members[rank] = replace(at, switch_port=2, results_group=RESULTS)
+    items = [item for stage in plan_job(job).stages for item in stage]
     for item in [*items, epoch_mark(9)]:
         if isinstance(item, Entry):
             table = schema.tables[item.table]

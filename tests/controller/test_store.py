@@ -28,6 +28,7 @@ endpoints = st.builds(
     udp_port=st.integers(1, 0xFFFF),
     switch_port=st.integers(1, 510),
     mac=st.none() | st.integers(0, 2**48 - 1),
+    results_group=st.none() | st.ip_addresses(v=4, network="224.0.0.0/4"),
 )
 started_jobs = st.builds(
     Job,
@@ -146,6 +147,29 @@ def test_opening_again_migrates_nothing(tmp_path: Path) -> None:
     assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
     assert db.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
     assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_file_of_before_results_by_multicast_opens(tmp_path: Path) -> None:
+    path = str(tmp_path / "s.db")
+    with sqlite3.connect(path) as db:
+        for statement in MIGRATIONS[0]:
+            db.execute(statement)
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute("PRAGMA user_version = 1")
+        db.execute(
+            "INSERT INTO jobs VALUES"
+            " (1, 'j', 'running', 5, 2, 512, 512, 512, '', 0, 8, 0, x'', x'')"
+        )
+        db.execute("INSERT INTO members VALUES (1, 0, '10.0.0.1', 4000, 1, NULL, 1)")
+        db.execute("INSERT INTO members VALUES (1, 1, '10.0.0.2', 4001, 2, 9, 0)")
+    store = Store(path)
+    (stored,) = store.load(0.0)
+    assert stored.job.members == {0: Endpoint(IPv4Address("10.0.0.1"), 4000, 1)}
+    assert stored.endpoints[1] == Endpoint(IPv4Address("10.0.0.2"), 4001, 2, 9)
+    listening = Endpoint(IPv4Address("10.0.0.1"), 4000, 1, None, IPv4Address("239.192.0.1"))
+    stored.job.members[0] = listening
+    store.claim("test").save(stored.job)
+    assert Store(path).load(0.0)[0].endpoints[0] == listening
 
 
 def test_a_newer_ina_s_file_is_refused(tmp_path: Path) -> None:

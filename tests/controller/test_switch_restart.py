@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from ipaddress import IPv4Address
 from typing import Any
 
@@ -219,15 +220,10 @@ def test_a_job_whose_entries_the_switch_refuses_ends_alone() -> None:
             refused, fine = await bench.run_job("refused"), await bench.run_job("fine")
             writer = bench.supervisor._writer
             assert writer is not None
-            (group, *_), *_ = bench.coordinator.plan("refused").stages
-            assert isinstance(group, Group)
-            await writer.delete([group])
-            bench.coordinator._plans[refused] = JobPlan(
-                (
-                    (Group(group.number, ((9999, 1),)),),  # no such port
-                    *bench.coordinator.plan("refused").stages[1:],
-                )
-            )
+            plan = bench.coordinator.plan("refused")
+            await writer.delete([plan.group])
+            group = Group(plan.group.number, ((9999, 1),))  # no such port
+            bench.coordinator._plans[refused] = replace(plan, stages=((group,), *plan.stages[1:]))
             await bench.coordinator.reconcile(fresh=False)
             await until(lambda: refused.state is JobState.GONE)
             assert bench.told("refused")[-2:] == ["SWITCH_LOST", "JOB_ENDED"]

@@ -12,6 +12,7 @@ _JOB_COLUMNS = (
     "number, name, state, epoch, world_size, first_slot, slots, reserved_slots, tenant, priority,"
     " window_packets, created_unix_s, token_hash, key_seed"
 )
+_MEMBER_COLUMNS = "rank, address, udp_port, switch_port, mac, results_group"
 
 
 def put_epoch(db: sqlite3.Connection, last: int) -> None:
@@ -46,9 +47,18 @@ def put_job(db: sqlite3.Connection, job: Job) -> None:
     else:
         db.execute("UPDATE members SET here = 0 WHERE job = ?", (job.number,))
     db.executemany(
-        "INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?, ?, 1)",
+        f"INSERT OR REPLACE INTO members ({_MEMBER_COLUMNS}, job, here)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, 1)",
         [
-            (job.number, rank, str(at.address), at.udp_port, at.switch_port, at.mac)
+            (
+                rank,
+                str(at.address),
+                at.udp_port,
+                at.switch_port,
+                at.mac,
+                None if at.results_group is None else str(at.results_group),
+                job.number,
+            )
             for rank, at in job.members.items()
         ],
     )
@@ -94,10 +104,17 @@ def get_jobs(db: sqlite3.Connection, now_s: float) -> list[Job]:
 def get_members(db: sqlite3.Connection, number: int) -> dict[int, tuple[Endpoint, bool]]:
     """By rank: where each of a job's workers is, and whether it has not left."""
     return {
-        rank: (Endpoint(IPv4Address(address), udp_port, switch_port, mac), bool(here))
-        for rank, address, udp_port, switch_port, mac, here in db.execute(
-            "SELECT rank, address, udp_port, switch_port, mac, here FROM members WHERE job = ?"
-            " ORDER BY rank",
-            (number,),
+        rank: (
+            Endpoint(
+                IPv4Address(address),
+                udp_port,
+                switch_port,
+                mac,
+                None if group is None else IPv4Address(group),
+            ),
+            bool(here),
+        )
+        for rank, address, udp_port, switch_port, mac, group, here in db.execute(
+            f"SELECT {_MEMBER_COLUMNS}, here FROM members WHERE job = ? ORDER BY rank", (number,)
         )
     }

@@ -56,6 +56,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (job, rank)
         ) WITHOUT ROWID""",
     ),
+    # Where a worker listens for results by IP multicast; NULL: it wants results of its own.
+    ("ALTER TABLE members ADD COLUMN results_group TEXT",),
 )
 
 
