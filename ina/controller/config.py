@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from ina.controller.errors import ConfigError
+from ina.controller.results_network import network_of
 from ina.controller.tofino_config import (
     MAX_DEVICE_PORT,
     TARGET_VALUES,
@@ -84,6 +85,15 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The port that workers are behind which ``hosts`` does not list."""
     data_shm: str = ""
     """Address of the switch's shared-memory port ("@..."), for workers on its host; empty: none."""
+    multicast: str = ""
+    """IPv4 multicast network, "239.192.0.0/24" or wider, of which each job gets an address: workers
+    behind one port of the switch get each result once together. It pays where several are behind
+    one port, such as the soft switch's UDP port.
+
+    Empty: each worker gets its own copies. The switch's and the workers' network must carry
+    multicast, and an Ethernet switch without IGMP snooping floods it to every host; so it is not
+    on by itself.
+    """
     max_window: Annotated[int, Meta(ge=0)] = 0
     """Packets in flight, a worker, instead of what suits ``target``."""
     loss_s: Annotated[float, Meta(gt=0)] = 10.0
@@ -253,6 +263,10 @@ def _problems(config: Config) -> list[tuple[str, str]]:
         found.append(("switch.values", f"{config.switch.values} is not {listed('or', builds)}"))
     if not _is_ipv4(config.switch.data_host):
         found.append(("switch.data_host", f"{config.switch.data_host!r} is not an IPv4 address"))
+    try:
+        network_of(config.switch.multicast)
+    except ValueError as error:
+        found.append(("switch.multicast", str(error)))
     for key, tls in (("tls", config.tls), ("switch_tls", config.switch_tls)):
         if bool(tls.cert) != bool(tls.key):
             found.append((key, "cert and key go together"))

@@ -30,7 +30,7 @@ from ina.controller.errors import (
 from ina.controller.events import EventBus, job_event
 from ina.controller.items import Item
 from ina.controller.jobs import Endpoint, Job, JobState
-from ina.controller.plan import JobPlan, plan_job
+from ina.controller.plan import JobPlan, plan_job, sharing_ranks
 from ina.controller.reconcile import (
     compare,
     epochs_of,
@@ -39,6 +39,7 @@ from ina.controller.reconcile import (
     slots_of,
 )
 from ina.controller.registry import Registry
+from ina.controller.results_groups import regroup, share_if_room, take_out
 from ina.controller.retry import Persistence, fail, wait_for
 from ina.controller.store import Claim, StoredJob
 from ina.controller.switch_writer import JobWriter
@@ -137,6 +138,7 @@ class Coordinator:
             self._abandon(self.registry.get(name), error)
             raise
         if job.state is JobState.STARTING:
+            share_if_room(job, self.registry)
             epoch = job.epoch
             self._commit("start", lambda: self._claim.save(job, last_epoch=epoch))
         else:
@@ -172,6 +174,26 @@ class Coordinator:
         # Decided here, not in the task: others may leave while it waits for its turn.
         done = self._remove_member(job, rank) if job.members else self._remove(job)
         await asyncio.shield(done)
+
+    def shares_results(self, job: Job, rank: int) -> bool:
+        """Whether results come to the worker by IP multicast, as its job is on the switch."""
+        return job in self._plans and rank in sharing_ranks(self._plans[job].endpoints)
+
+    def give_own_results(self, job: Job, rank: int) -> None:
+        """Results by IP multicast do not reach this worker: it gets its own, soon and for good.
+
+        Nothing happens where it has them already, or has left.
+        """
+        if job not in self._plans or not take_out(job, rank, self._plans[job]):
+            return
+        self._save("own_results", job)
+
+        async def attempt() -> None:
+            async with self._turn:
+                if job.members:  # else what it has is being removed, by the plan as it is
+                    self._plans[job] = await regroup(self._writer, job, self._plans[job])
+
+        self._background.insist(f"own results for rank {rank} of job {job.name!r}", attempt)
 
     def lose(
         self, job: Job, ranks: Iterable[int], reason: str, kind: pb2.EventKind = pb2.MEMBER_LOST
@@ -237,8 +259,9 @@ class Coordinator:
             self._commit("epoch", lambda: self._claim.save_epoch(epochs.last))
             await self._writer.put_mark(epochs.last, state.mark)
             difference = compare({job.number: self._wanted(job) for job in self.registry}, state)
-            await self._writer.delete(difference.extra)
+            # A group may still use what is extra.
             await self._writer.modify(difference.wrong)
+            await self._writer.delete(difference.extra)
             for number, items in difference.missing.items():
                 await self._put_back(number, items)
             changed = sum(map(len, difference.missing.values())) + len(difference.wrong)
@@ -372,9 +395,7 @@ class Coordinator:
                 if job in self._plans:
                     await self._writer.remove_entry(self._plans[job].member(rank))
 
-        first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._background.insist(f"removing rank {rank} of job {job.name!r}", attempt, first)
-        return first
+        return self._background.insist(f"removing rank {rank} of job {job.name!r}", attempt)
 
     def _remove(self, job: Job) -> asyncio.Future[None]:
         async def attempt() -> None:
@@ -383,9 +404,8 @@ class Coordinator:
             self.registry.removed(job)
             self._forget(job)
 
-        first = self._removal_of(job)
-        self._background.insist(f"removing job {job.name!r}", attempt, first)
-        return first
+        what = f"removing job {job.name!r}"
+        return self._background.insist(what, attempt, self._removal_of(job))
 
     def _removal_of(self, job: Job) -> asyncio.Future[None]:
         """How the first attempt to remove the job's entries ends."""

@@ -22,6 +22,7 @@ STEPS = (
     "fail",  # to start: the switch refused, or a worker went away
     "withdraw",  # a join, by a worker that went away
     "leave",
+    "own_results",  # for a worker that IP multicast does not reach
     "evict",
     "lost",
     "removed",  # the switch has none of its entries, or never had
@@ -35,6 +36,7 @@ BETWEEN = (
     "install.stage_0",
     "install.stage_1",
     "install.stage_2",
+    "own_results.group_modified",
     "leave.member_removed",
     "remove.stage_2",
     "remove.stage_1",

@@ -32,13 +32,19 @@ class Persistence:
         return task
 
     def insist(
-        self, what: str, attempt: Callable[[], Awaitable[None]], first: asyncio.Future[None]
-    ) -> None:
-        """Tries ``attempt`` until it raises no :class:`SwitchError`; ``first`` says how it began.
+        self,
+        what: str,
+        attempt: Callable[[], Awaitable[None]],
+        first: asyncio.Future[None] | None = None,
+    ) -> asyncio.Future[None]:
+        """Tries ``attempt`` until it raises no :class:`SwitchError`; returns how it begins.
 
         ``what`` is named in the log, which hears of the first failure and of the success after it.
+        ``first``: set this future, rather than a new one.
         """
+        first = first or asyncio.get_running_loop().create_future()
         self.spawn(self._insist(what, attempt, first))
+        return first
 
     async def close(self) -> None:
         """Waits for attempts under way; what still fails is given up (the store knows of it)."""

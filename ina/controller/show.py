@@ -13,11 +13,14 @@ from ina.controller.leases import Member
 from ina.controller.plan import FIRST_GROUP
 from ina.controller.switch_writer import GROUPS, JOB_TABLES, SwitchWriter, is_mark
 from ina.p4 import names
-from ina.protocol.spec import DropReason
+from ina.protocol.spec import ALL_WORKERS, DropReason
 from ina.rpc import controller_pb2 as pb2
 
 GROUPS_TABLE, PORTS_TABLE = "multicast group", "port"
 """Stand in the ``table`` column for a multicast group and for a port."""
+
+_SHARED = "IP multicast"
+"""Who receives what is for several workers at once, in place of a rank."""
 
 _WORKER_COUNTERS = {names.MEMBERS: "member_packets", names.RECEIVERS: "receiver_results"}
 """The direct counters' names, which not every protocol tells, by table."""
@@ -120,10 +123,11 @@ def _entries(rows: list[Row], jobs: dict[int, Job]) -> list[pb2.TableEntry]:
             continue
         ours = row.table in JOB_TABLES
         owner = jobs.get(int(row.match["job"])) if ours else None
+        shared = row.table == names.RECEIVERS and row.match["worker"] == ALL_WORKERS
         shown.append(
             pb2.TableEntry(
                 table=_alias(row.table),
-                match=_fields(row.match),
+                match=_fields(row.match) + (f" ({_SHARED})" if shared else ""),
                 action=f"{_alias(row.action)}({_fields(row.params, ', ')})" if row.action else "",
                 job=owner.name if owner else "",
                 foreign=owner is None and ours,
@@ -182,11 +186,12 @@ async def _worker_counters(writer: SwitchWriter, jobs: dict[int, Job]) -> list[p
         for match, count in await writer.read_worker_counters(table):
             number, rank = int(match["job"]), int(match["worker"])
             name = jobs[number].name if number in jobs else f"number {number}"
+            who = _SHARED if rank == ALL_WORKERS else f"rank {rank}"
             rows.append(
                 pb2.Counter(
                     name=counter,
                     index=rank,
-                    label=f"job {name} rank {rank}",
+                    label=f"job {name} {who}",
                     job=jobs[number].name if number in jobs else "",
                     packets=count.packets,
                     bytes=count.bytes,

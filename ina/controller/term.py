@@ -16,6 +16,7 @@ from ina.controller.operator_service import OperatorService
 from ina.controller.pipes import one_pipe
 from ina.controller.plan import MARK_JOB
 from ina.controller.registry import Registry
+from ina.controller.results_network import network_of
 from ina.controller.southbound.interface import SwitchSession
 from ina.controller.store import Claim
 from ina.controller.switch_writer import SwitchWriter
@@ -98,4 +99,5 @@ def _data_path(config: Config, session: SwitchSession) -> DataPath:
         number(switch.data_port),
         {address: (number(port), mac) for address, (port, mac) in config.endpoints().items()},
         switch.data_shm,
+        network_of(switch.multicast),
     )

@@ -10,8 +10,8 @@ import hmac
 import math
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from ipaddress import AddressValueError, IPv4Address
+from dataclasses import dataclass, replace
+from ipaddress import AddressValueError, IPv4Address, IPv4Network
 
 from ina.controller import tokens
 from ina.controller.answers import Context, answer, refuse
@@ -27,7 +27,9 @@ from ina.controller.errors import (
 from ina.controller.failure_detector import CHECK_S, FailureDetector, is_up
 from ina.controller.jobs import Endpoint, Job, JobState
 from ina.controller.leases import Member
+from ina.controller.results_network import group_of
 from ina.controller.stalls import check_progress
+from ina.protocol.spec import RESULTS_UDP_PORT
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
 
@@ -51,6 +53,12 @@ class DataPath:
     """By worker's address: the switch's port number and the worker's MAC (None: derived)."""
     shm: str = ""
     """Where workers on the switch's host can attach to shared memory; empty: nowhere."""
+    multicast: IPv4Network | None = None
+    """Of the jobs' results for several workers at once; None: each worker gets its own."""
+
+    def results_group(self, job: Job) -> IPv4Address | None:
+        """Where workers of the job may listen; None: nowhere."""
+        return None if self.multicast is None else group_of(self.multicast, job.number)
 
 
 class WorkerService(rpc.ControllerServicer):
@@ -71,6 +79,7 @@ class WorkerService(rpc.ControllerServicer):
         if remaining_s is not None:  # leave time for the answer
             wait_s = min(wait_s, 0.8 * remaining_s)
         job = await answer(context, self._create(request, wait_s, wait_s < full_wait_s))
+        group = self._data.results_group(job)
         return pb2.CreateJobReply(
             job=job.number,
             switch_host=self._data.host,
@@ -78,6 +87,8 @@ class WorkerService(rpc.ControllerServicer):
             values_per_packet=self._data.values_per_packet,
             slots=job.memory.slots,
             switch_shm=self._data.shm,
+            results_host="" if group is None else str(group),
+            results_udp_port=0 if group is None else RESULTS_UDP_PORT,
         )
 
     async def Join(  # noqa: N802
@@ -94,6 +105,7 @@ class WorkerService(rpc.ControllerServicer):
             lease_s=self._detector.leases.lease_s,
             heartbeat_s=self._detector.leases.heartbeat_s,
             member_key=tokens.member_key(job.key_seed, job.epoch, request.rank),
+            shares_results=self._coordinator.shares_results(job, request.rank),
         )
 
     async def Heartbeat(  # noqa: N802
@@ -198,6 +210,10 @@ class WorkerService(rpc.ControllerServicer):
                 f" {MAX_JOIN_TIMEOUT_S:g}"
             )
         endpoint = self._endpoint(request, where)
+        # A worker that says its port has it alone: it shares memory with the switch.
+        if request.takes_shared_results and not request.switch_port:
+            job = self._coordinator.registry.get(request.name)
+            endpoint = replace(endpoint, results_group=self._data.results_group(job))
         return await self._coordinator.join(
             request.name, request.rank, endpoint, timeout_s, token=request.token
         )
@@ -209,6 +225,8 @@ class WorkerService(rpc.ControllerServicer):
             where = f"job {request.name!r} rank {request.rank}"
             check_progress(progress, job.memory.slots, where)
         self._detector.heard(Member(job.epoch, request.rank), progress)
+        if progress is not None and progress.shared_results_missing:
+            self._coordinator.give_own_results(job, request.rank)
         return pb2.HeartbeatReply(lease_s=self._detector.leases.lease_s)
 
     async def _leave(self, request: pb2.LeaveRequest) -> None:

@@ -91,6 +91,15 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
         ("[tenants.'']", r"tenants: '' is not a name"),
         ("[tls]\ncert = 'c.pem'", r"tls: cert and key go together"),
         ("[tls]\nca = 'ca.pem'", r"tls.ca: without cert and key"),
+        ("[switch]\nmulticast = 'all'", r"switch.multicast: 'all' is not an IPv4 network: "),
+        ("[switch]\nmulticast = 'ff02::/16'", r"switch.multicast: 'ff02::/16' is not an IPv4"),
+        ("[switch]\nmulticast = '239.192.0.1/24'", r"switch.multicast: .* has host bits set"),
+        ("[switch]\nmulticast = '10.0.0.0/24'", r"switch.multicast: .* not within 224.0.0.0/4"),
+        ("[switch]\nmulticast = '0.0.0.0/0'", r"switch.multicast: .* not within 224.0.0.0/4"),
+        ("[switch]\nmulticast = '224.0.0.0/24'", r"switch.multicast: .* for routing protocols"),
+        ("[switch]\nmulticast = '224.0.0.0/8'", r"switch.multicast: .* for routing protocols"),
+        ("[switch]\nmulticast = '239.1.1.0/25'", r"switch.multicast: .* has 128 addresses"),
+        ("[switch]\nmulticast = 1", r"switch.multicast: expected `str`, got `int`"),
         ("[switch_tls]\nkey = 'k.pem'", r"switch_tls: cert and key go together"),
     ],
 )
@@ -99,6 +108,12 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None
     with pytest.raises(ConfigError, match=rf"controller.toml: {message}") as caught:
         load_config(path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("network", ["", "239.192.0.0/24", "224.0.1.0/24", "239.0.0.0/8"])
+def test_networks_for_results(tmp_path: Path, network: str) -> None:
+    text = f"[switch]\nmulticast = '{network}'"
+    assert load_config(write(tmp_path, text)).switch.multicast == network
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

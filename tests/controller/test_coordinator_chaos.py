@@ -185,6 +185,8 @@ class World:
                 self.leave,
                 self.leave,
                 self.lose,
+                self.miss,
+                self.miss,
                 self.evict,
                 self.breathe,
                 self.reconnect,
@@ -199,7 +201,15 @@ class World:
     async def run_job(self, name: str) -> None:
         async def life() -> None:
             await self.coordinator.create(name, 2, 0, 0.0)
-            where = [Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, 1) for rank in range(2)]
+            where = [
+                Endpoint(
+                    IPv4Address("10.0.0.1"),
+                    4000 + rank,
+                    1,
+                    results_group=IPv4Address(f"239.192.0.{1 + NAMES.index(name)}"),
+                )
+                for rank in range(2)
+            ]
             joins = [self.coordinator.join(name, rank, where[rank], 60.0) for rank in range(2)]
             self.promised.add((await asyncio.gather(*joins))[0].epoch)
 
@@ -216,6 +226,17 @@ class World:
             self.coordinator.lose(self.coordinator.registry.get(name), [0], "chaos")
 
         self.call(lose)
+
+    async def miss(self, name: str) -> None:
+        """Results by IP multicast do not reach a worker."""
+        for job in self.coordinator.registry:
+            if job.name == name and job.members:
+                rank = self.dice.choice(list(job.members))
+
+                async def miss(job: Job = job, rank: int = rank) -> None:
+                    self.coordinator.give_own_results(job, rank)
+
+                self.call(miss)
 
     async def evict(self, name: str) -> None:
         self.call(lambda: self.coordinator.evict(name, "chaos"))
@@ -241,12 +262,15 @@ class World:
     async def die(self) -> None:
         await self.stop()
         going_on = {
-            job.epoch: dict(job.members)
+            job.epoch: {rank: str(at) for rank, at in job.members.items()}
             for job in self.coordinator.registry
             if job.state is JobState.RUNNING and job.epoch in self.promised & self.session.epochs
         }
         await self.start()
-        after = {job.epoch: job.members for job in self.coordinator.registry}
+        after = {
+            job.epoch: {rank: str(at) for rank, at in job.members.items()}
+            for job in self.coordinator.registry
+        }
         assert {epoch: after.get(epoch) for epoch in going_on} == going_on
 
     def check_epochs(self) -> None:
@@ -309,6 +333,7 @@ class World:
         assert {n: (j.name, j.state, j.epoch) for n, j in stored.items()} == {
             job.number: (job.name, job.state, job.epoch) for job in registry
         }
+        await self.give_all_their_own()
         for job in list(registry):
             await self.coordinator.evict(job.name, "the end")
         assert len(registry) == 0
@@ -316,6 +341,20 @@ class World:
         assert self.store.load(0.0) == []
         assert len(self.session.there) == 1  # the mark
         await self.stop()
+
+    async def give_all_their_own(self) -> None:
+        """In the end no copy is shared, and no entry for shared ones is left."""
+        for job in self.coordinator.registry:
+            for rank in list(job.members):
+                self.coordinator.give_own_results(job, rank)
+        while self.coordinator._background._tasks:
+            await asyncio.sleep(0)
+        assert await self.disagreement() == Difference()
+        for item in self.session.there.values():
+            if isinstance(item, Group):
+                assert all(instance <= 32 for _, instance in item.replicas)
+            elif item.table == names.RECEIVERS:
+                assert dict(item.match)["worker"] < 32
 
     async def disagreement(self) -> Difference:
         state = await self.coordinator._writer.read_state()

@@ -52,7 +52,7 @@ class Place:
         self.config.write_text(
             f'listen = "{self.address}"\n'
             f'[switch]\ngrpc_addr = "{switch.grpc_addr}"\nvalues = 64\n'
-            f'data_host = "{host}"\ndata_udp_port = {udp_port}\n'
+            f'data_host = "{host}"\ndata_udp_port = {udp_port}\nmulticast = "239.192.0.0/24"\n'
             f'[store]\npath = "{directory / "controller.db"}"\n[jobs]\nlease_s = {LEASE_S}\n'
         )
         self.bystander: Session
@@ -124,6 +124,11 @@ def die(workers: Workers) -> None:
             pass
 
 
+def lack_multicast(workers: Workers) -> None:
+    epoch = workers.run_job(VICTIM, 2, takes_shared_results=True).epoch
+    workers.heartbeat(VICTIM, 0, epoch, pb2.Progress(shared_results_missing=True))
+
+
 def hang_up(workers: Workers) -> None:
     workers.create(VICTIM, 3)
     request = pb2.JoinRequest(name=VICTIM, host="127.0.0.1", udp_port=4000, timeout_s=HANG_S)
@@ -148,6 +153,7 @@ def nothing(_: Workers) -> None:
 
 
 SCENARIOS: dict[str, Callable[[Workers], None]] = {
+    "own_results": lack_multicast,
     "evict": be_evicted,
     "lost": die,
     "withdraw": hang_up,
@@ -167,6 +173,9 @@ UP = {
     "leave.decided": [0, 1],
     "leave.stored": [1],
     "leave.member_removed": [1],
+    "own_results.decided": [0, 1],
+    "own_results.stored": [0, 1],
+    "own_results.group_modified": [0, 1],
     "evict.decided": [0, 1],
     "lost.decided": [0, 1],
 }

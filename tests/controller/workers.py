@@ -61,6 +61,8 @@ class Workers:
         udp_port: int | None = None,
         timeout_s: float = 20.0,
         token: str = "",
+        switch_port: int = 0,
+        takes_shared_results: bool = False,
     ) -> Future[pb2.JoinReply]:
         request = pb2.JoinRequest(
             name=name,
@@ -69,14 +71,29 @@ class Workers:
             udp_port=4000 + rank if udp_port is None else udp_port,
             timeout_s=timeout_s,
             token=token,
+            switch_port=switch_port,
+            takes_shared_results=takes_shared_results,
         )
         return self._pool.submit(self._join, request)
 
-    def run_job(self, name: str, world_size: int, first_udp_port: int = 4000) -> pb2.JoinReply:
+    def run_job(
+        self,
+        name: str,
+        world_size: int,
+        first_udp_port: int = 4000,
+        *,
+        takes_shared_results: bool = False,
+    ) -> pb2.JoinReply:
         """Creates a job and joins all its ranks."""
         self.create(name, world_size)
         joins = [
-            self.join(name, rank, udp_port=first_udp_port + rank) for rank in range(world_size)
+            self.join(
+                name,
+                rank,
+                udp_port=first_udp_port + rank,
+                takes_shared_results=takes_shared_results,
+            )
+            for rank in range(world_size)
         ]
         replies = [join.result() for join in joins]
         assert len({reply.epoch for reply in replies}) == 1
