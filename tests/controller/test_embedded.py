@@ -76,6 +76,28 @@ def test_two_in_one_process() -> None:
 
 
 @pytest.mark.parametrize(
+    ("host", "switch", "offered"),
+    [
+        ("127.0.0.1", {}, "239.192.0.1"),
+        ("127.0.0.2", {}, "239.192.0.1"),
+        ("127.0.0.1", {"multicast": ""}, ""),
+        ("127.0.0.1", {"multicast": "239.9.0.0/16"}, "239.9.0.1"),
+        ("0.0.0.0", {}, ""),  # a network that may not carry it
+        ("0.0.0.0", {"multicast": "239.192.0.0/24"}, "239.192.0.1"),
+    ],
+)
+def test_results_go_by_multicast_where_no_packet_leaves_the_host(
+    host: str, switch: dict[str, str], offered: str
+) -> None:
+    with Embedded(values=64, host=host, config={"switch": switch}) as embedded:
+        address = f"127.0.0.1:{embedded.controller_addr.rpartition(':')[2]}"
+        if host == "127.0.0.2":
+            address = embedded.controller_addr
+        with workers_of(address) as workers:
+            assert workers.create("j", 1).results_host == offered
+
+
+@pytest.mark.parametrize(
     ("settings", "said"),
     [
         ({"values": 65}, "switch.values: 65 is not 64, 256, 360 or 1024"),

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 from ina.controller.embedded import Embedded
-from ina.host import Session
+from ina.host import Session, udp
 
 Ints = npt.NDArray[np.int32]
 ELEMS = 5_000
 ROUNDS = 3
+_IP_MULTICAST_ALL = 49  # Python has no name for it
 
 
 def inputs(job: str, rank: int) -> Ints:
@@ -34,6 +37,12 @@ def work(address: str, job: str, rank: int, world_size: int, gate: threading.Bar
 def expected(job: str, world_size: int) -> Ints:
     total = sum(inputs(job, rank).astype(np.int64) for rank in range(world_size))
     return np.asarray(total * world_size ** (ROUNDS - 1)).astype(np.int32)
+
+
+def receivers(embedded: Embedded) -> dict[str, int]:
+    """Results by whom they were sent to."""
+    shown = embedded.show().counters
+    return {c.label: c.packets for c in shown if c.name == "receiver_results"}
 
 
 def test_two_jobs_at_once_and_their_counters() -> None:
@@ -84,3 +93,38 @@ def test_a_job_starts_again_on_the_same_slots() -> None:
                 ]
                 for result in results:
                     np.testing.assert_array_equal(result.result(60), expected("j", 2), str(turn))
+
+
+def test_sums_of_several_workers_come_by_multicast() -> None:
+    with Embedded(values=64) as embedded, ThreadPoolExecutor(3) as pool:
+        gate = threading.Barrier(4)
+        sums = [pool.submit(work, embedded.controller_addr, "a", r, 3, gate) for r in range(3)]
+        gate.wait(60)
+        while len(receivers(embedded)) < 4 or not receivers(embedded)["job a IP multicast"]:
+            assert not gate.broken
+        gate.wait(60)
+        for result in sums:
+            np.testing.assert_array_equal(result.result(60), expected("a", 3))
+
+
+def test_where_multicast_does_not_arrive_sums_come_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def deaf(group: str, udp_port: int, connected: socket.socket) -> socket.socket:
+        """Bound, and in no group."""
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
+        sock.bind((group, udp_port))
+        return sock
+
+    monkeypatch.setattr(udp, "open_group_socket", deaf)
+    with Embedded(values=64) as embedded, ThreadPoolExecutor(3) as pool:
+        gate = threading.Barrier(4)
+        sums = [pool.submit(work, embedded.controller_addr, "a", r, 3, gate) for r in range(3)]
+        gate.wait(60)
+        while set(receivers(embedded)) != {f"job a rank {rank}" for rank in range(3)}:
+            assert not gate.broken
+        gate.wait(60)
+        for result in sums:
+            np.testing.assert_array_equal(result.result(60), expected("a", 3))
