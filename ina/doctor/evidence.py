@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ina.protocol.spec import ALL_WORKERS
 from ina.rpc import controller_pb2 as pb2
 
 
@@ -14,7 +15,7 @@ class Evidence:
     from_worker: int = 0
     """Admitted: from the port, address and UDP port of the worker."""
     to_worker: int = 0
-    """Results that left towards the worker."""
+    """Results that left towards the worker: its own, and those that it shares with others."""
     results: int = 0
     unaddressed: int = 0
     drops: dict[str, int] = field(default_factory=dict)
@@ -42,12 +43,21 @@ def read_evidence(reply: pb2.ShowSwitchReply, job_name: str) -> Evidence:
     for counter in reply.counters:
         if counter.name == "drops":
             drops[counter.label] = counter.packets
-        elif counter.label in labels:
-            counts[counter.name] = counter.packets
+        elif counter.label in labels or _is_shared(counter, job_name):
+            counts[counter.name] = counts.get(counter.name, 0) + counter.packets
     return Evidence(
         from_worker=counts.get("member_packets", 0),
         to_worker=counts.get("receiver_results", 0),
         results=counts.get("job_results", 0),
         unaddressed=counts.get("job_unaddressed", 0),
         drops=drops,
+    )
+
+
+def _is_shared(counter: pb2.Counter, job_name: str) -> bool:
+    """Whether it counts the results that go to several workers of the job at once."""
+    return (
+        counter.name == "receiver_results"
+        and counter.job == job_name
+        and counter.index == ALL_WORKERS
     )

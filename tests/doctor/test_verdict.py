@@ -120,3 +120,22 @@ def test_evidence_is_the_difference_of_two_readings_of_the_own_job() -> None:
 
     seen = read_evidence(reading(12), "doc") - read_evidence(reading(5), "doc")
     assert seen == Evidence(7, 7, 7, 0, {"member": 7})
+
+
+def receiver(job: str, index: int, label: str, packets: int) -> pb2.Counter:
+    return pb2.Counter(
+        name="receiver_results", job=job, index=index, label=f"job {job} {label}", packets=packets
+    )
+
+
+@pytest.mark.parametrize("label", ["rank 255", "IP multicast"])
+def test_results_that_workers_share_went_to_the_worker(label: str) -> None:
+    """However the controller calls them: what the switch sent is lost on the way back."""
+    shared = [receiver("doc", 255, label, 8), receiver("other", 255, label, 50)]
+    reply = pb2.ShowSwitchReply(counters=[receiver("doc", 0, "rank 0", 2), *shared])
+    evidence = read_evidence(reply, "doc")
+    assert evidence.to_worker == 10
+    only_shared = read_evidence(pb2.ShowSwitchReply(counters=shared), "doc")
+    assert only_shared.to_worker == 8
+    step = judge_small(NONE, replace(only_shared, from_worker=8), WAY)
+    assert "the switch sent 8 results to 10.0.0.2" in step.found
