@@ -36,7 +36,9 @@ def decode(
     files: Files,
     job: Annotated[int | None, typer.Option(help="Only this job number.")] = None,
     slot: Annotated[int | None, typer.Option(help="Only this slot of the job.")] = None,
-    worker: Annotated[int | None, typer.Option(help="Only this worker.")] = None,
+    worker: Annotated[
+        int | None, typer.Option(help="Only this worker, and results to all.")
+    ] = None,
     seq: Annotated[int | None, typer.Option(help="Only this sequence number.")] = None,
     kind: Annotated[str, typer.Option(help="Only this kind, e.g. contribution.")] = "",
     values: Annotated[bool, typer.Option("--values", help="Print the values, too.")] = False,

@@ -31,8 +31,14 @@ class Filter:
     kind: Kind | None
 
     def passes(self, packet: Packet) -> bool:
-        """A packet without a header passes only where nothing is asked for."""
-        for name in ("job", "slot", "worker", "seq", "kind"):
+        """A packet without a header passes only where nothing is asked for.
+
+        A result to all is for each worker, too.
+        """
+        names = ["job", "slot", "seq", "kind"]
+        if packet.header is None or not packet.header.is_to_all:
+            names.append("worker")
+        for name in names:
             wanted = getattr(self, name)
             if wanted is not None and wanted != getattr(packet.header, name, None):
                 return False

@@ -48,7 +48,8 @@ class Lines:
             cells += ["?", *[""] * 7]
         else:
             exponents = f"{h.exponent}>{h.next_exponent}"
-            cells += [h.kind.name.lower(), h.worker, h.job, h.epoch, h.seq, h.slot]
+            worker = "all" if h.is_to_all else h.worker
+            cells += [h.kind.name.lower(), worker, h.job, h.epoch, h.seq, h.slot]
             cells += [h.value_count, exponents]
         return _LINE.format(*cells, "; ".join(self._remarks(packet))).rstrip()
 
@@ -131,7 +132,8 @@ def _round_document(round_: Round) -> dict[str, Any]:
         "complete_ns": round_.complete_ns,
         "missing": round_.missing,
         "unseen": round_.unseen,
-        "results": {str(worker): count for worker, count in round_.results.items()},
+        "results": {str(worker): count for worker, count in sorted(round_.results_seen.items())},
+        "results_to_all": round_.results_to_all,
         "asked_again": {str(worker): count for worker, count in round_.asked_again.items()},
     }
 
@@ -190,7 +192,7 @@ def _round_row(round_: Round) -> list[Any]:
     state = "complete"
     if not round_.complete:
         state = f"open, missing {_names(round_.missing)}"
-    elif round_.results and round_.without_result:
+    elif round_.results_seen and round_.without_result:
         state += f", no result to {_names(round_.without_result)} seen"
     span = "" if round_.span_ns is None else f"{round_.span_ns / 1000:.0f}"
     again = ", ".join(
@@ -202,9 +204,16 @@ def _round_row(round_: Round) -> list[Any]:
         state,
         span,
         _names(list(round_.joined)),
-        _names(sorted(round_.results)),
+        _results(round_),
         again or "-",
     ]
+
+
+def _results(round_: Round) -> str:
+    if not round_.results_to_all:
+        return _names(sorted(round_.results))
+    alone = f", alone {_names(sorted(round_.results))}" if round_.results else ""
+    return f"all{alone}"
 
 
 def _names(workers: list[int]) -> str:

@@ -120,7 +120,7 @@ def follow(
     for packet in packets:
         header = packet.header
         if header is not None and not packet.problem and header.job == job:
-            if header.worker >= MAX_WORKERS:
+            if not _can_be(header):
                 continue
             bits.learn(header)
             epochs.learn(header, packet.time_ns)
@@ -133,6 +133,11 @@ def follow(
         tag, is_old = epochs.place(header, packet.time_ns)
         follower.feed(packet, header, tag, is_old)
     return life
+
+
+def _can_be(header: Header) -> bool:
+    """Whether there may be such a worker; a result may be for all of them."""
+    return header.is_to_all or header.worker < MAX_WORKERS
 
 
 class _Follower:
@@ -172,8 +177,9 @@ class _Follower:
             what = "is in already: dropped"
             round_.asked_again[header.worker] += 1
             if outcome is Outcome.REPLAY:
+                round_.replayed.add(header.worker)
                 what = "asks again: the result goes to it alone"
-                if not round_.results:
+                if not round_.results_seen:
                     note = note or "no result seen yet: a contribution or the results were lost"
         else:
             round_.bitmap = self._slot.bitmap
@@ -194,12 +200,11 @@ class _Follower:
                 note = f"no contribution of {_names(round_.unseen)} in this capture"
         if tag == self._slot.owner or tag.is_newer(self._slot.owner):
             self._slot.owner, self._slot.bitmap = tag, round_.bitmap
-        round_.results[header.worker] += 1
-        seen, asked = round_.results[header.worker], round_.asked_again[header.worker]
-        if seen > 1 + asked:
-            note = "not asked for in this capture: a copy, or captured in two places"
-        what = f"result to worker {header.worker}" + (", again" if seen > 1 else "")
-        self._tell(packet, header, what, round_, note)
+        if header.is_to_all:
+            what, again, why = _result_to_all(round_)
+        else:
+            what, again, why = _result_to_one(round_, header.worker)
+        self._tell(packet, header, what + (", again" if again else ""), round_, why or note)
 
     def _other_sender(self, packet: Packet, header: Header) -> str:
         """A switch admits a worker from one address and UDP port only."""
@@ -219,6 +224,24 @@ class _Follower:
         have = workers_in(round_.bitmap) if round_ else []
         missing = round_.missing if round_ else []
         self._life.events.append(Event(packet, header, what, have, missing, note))
+
+
+def _result_to_all(round_: Round) -> tuple[str, bool, str]:
+    """What it is, whether it has come before, and what is odd about that."""
+    round_.results_to_all += 1
+    again = round_.results_to_all > 1
+    why = "for another port of the switch, or a copy, or captured in two places" if again else ""
+    return "result to all", again, why
+
+
+def _result_to_one(round_: Round, worker: int) -> tuple[str, bool, str]:
+    """The same of a worker's own; the first, if asked for, may come behind one to all."""
+    round_.results[worker] += 1
+    seen, asked = round_.results[worker], round_.asked_again[worker]
+    again = seen > 1 or (round_.results_to_all > 0 and worker in round_.replayed)
+    unasked = seen > 1 + asked
+    why = "not asked for in this capture: a copy, or captured in two places" if unasked else ""
+    return f"result to worker {worker}", again, why
 
 
 def _too_early(before: Round | None) -> str:

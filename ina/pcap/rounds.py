@@ -23,7 +23,9 @@ class Round:
     joined: dict[int, int] = field(default_factory=dict)
     bitmap: int = 0  # who is in it, by contributions seen or by a result's word
     complete_ns: int | None = None  # when the last contribution, or the first result, was seen
-    results: Counter[int] = field(default_factory=Counter)  # results seen, by receiver
+    results: Counter[int] = field(default_factory=Counter)  # those to one worker, by receiver
+    results_to_all: int = 0  # those that several workers share; a capture does not tell which
+    replayed: set[int] = field(default_factory=set)  # who asked when the round was complete
     asked_again: Counter[int] = field(default_factory=Counter)  # contributions after the first
 
     @property
@@ -44,7 +46,15 @@ class Round:
     @property
     def without_result(self) -> list[int]:
         """The workers to which the capture shows no result."""
-        return [worker for worker in workers_in(self.all_bits) if not self.results[worker]]
+        seen = self.results_seen
+        return [worker for worker in workers_in(self.all_bits) if worker not in seen]
+
+    @property
+    def results_seen(self) -> dict[int, int]:
+        """Results by receiver. One to all counts for each worker without one of its own: who does
+        not listen gets its own."""
+        to_all = dict.fromkeys(workers_in(self.all_bits), 1) if self.results_to_all else {}
+        return to_all | {worker: count for worker, count in self.results.items() if count}
 
     @property
     def span_ns(self) -> int | None:

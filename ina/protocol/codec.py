@@ -17,7 +17,16 @@ from ina.protocol.errors import (
     ValueCountError,
 )
 from ina.protocol.layout import PLACES
-from ina.protocol.spec import HEADER_BYTES, NO_FLAGS, VALUE_BYTES, VERSION, Flag, Kind, ValueType
+from ina.protocol.spec import (
+    ALL_WORKERS,
+    HEADER_BYTES,
+    NO_FLAGS,
+    VALUE_BYTES,
+    VERSION,
+    Flag,
+    Kind,
+    ValueType,
+)
 
 Values = npt.NDArray[np.int32]
 
@@ -51,6 +60,11 @@ class Header:
     exponent: int = 0
     next_exponent: int = 0
     next_block: int = 0
+
+    @property
+    def is_to_all(self) -> bool:
+        """Whether it is a result for whoever of the job receives it."""
+        return self.kind is Kind.RESULT and self.worker == ALL_WORKERS
 
 
 if tuple(field.name for field in fields(Header)) != tuple(place.name for place in PLACES):

@@ -14,16 +14,19 @@ from scapy.utils import PcapNgWriter, wrpcap
 from ina.protocol.codec import Header, encode
 from ina.protocol.slot_model import Outcome
 from ina.protocol.spec import NO_FLAGS, UDP_PORT, Flag
-from ina.protocol.switch_model import Departure, Endpoint, Job, SwitchModel
+from ina.protocol.switch_model import Departure, Endpoint, Job, Sharing, SwitchModel
 
 JOB, SLOTS, VALUES = 9, 4, 2
 SWITCH = "10.0.0.254"
+GROUP = "239.1.2.3"
 BEGIN_S = 1_700_000_000.0
 STEP_S = 0.000_125
 
 
-def endpoint(worker: int) -> Endpoint:
-    return Endpoint(worker + 1, int(IPv4Address("10.0.0.1")) + worker, 1024 + worker)
+def endpoint(worker: int, port: int | None = None) -> Endpoint:
+    return Endpoint(
+        worker + 1 if port is None else port, int(IPv4Address("10.0.0.1")) + worker, 1024 + worker
+    )
 
 
 def frame(src: str, src_port: int, dst: str, dst_port: int, payload: bytes, tos: int = 0) -> Ether:
@@ -37,10 +40,15 @@ def frame(src: str, src_port: int, dst: str, dst_port: int, payload: bytes, tos:
 
 @dataclass
 class Exchange:
-    """A job of ``workers`` with a reference switch; ``frames`` is what passes by."""
+    """A job of ``workers`` with a reference switch; ``frames`` is what passes by.
+
+    ``listening``: workers that share results; ``ports``: of the switch, by worker.
+    """
 
     workers: int
     epoch: int = 5
+    listening: frozenset[int] = frozenset()
+    ports: tuple[int, ...] = ()
     frames: list[Ether] = field(default_factory=list)
     outcomes: list[Outcome | None] = field(default_factory=list)  # of each contribution; None: JOB
     model: SwitchModel = field(default_factory=lambda: SwitchModel(64, VALUES))
@@ -50,8 +58,12 @@ class Exchange:
 
     def restart(self, epoch: int) -> None:
         self.epoch = epoch
-        members = tuple(endpoint(worker) for worker in range(self.workers))
-        self.model.install(Job(JOB, epoch, 8, SLOTS, members))
+        sharing = Sharing(self.listening, int(IPv4Address(GROUP))) if self.listening else None
+        members = tuple(self.at(worker) for worker in range(self.workers))
+        self.model.install(Job(JOB, epoch, 8, SLOTS, members, sharing))
+
+    def at(self, worker: int) -> Endpoint:
+        return endpoint(worker, self.ports[worker] if self.ports else None)
 
     def contribute(
         self, worker: int, seq: int, *, epoch: int | None = None, flags: Flag = NO_FLAGS
@@ -67,7 +79,7 @@ class Exchange:
             seq=seq,
             contributors=1 << worker,
         )
-        payload, sender = encode(header, [worker + 1, -worker]), endpoint(worker)
+        payload, sender = encode(header, [worker + 1, -worker]), self.at(worker)
         ipv4 = str(IPv4Address(sender.ipv4))
         self.add(frame(ipv4, sender.udp_port, SWITCH, UDP_PORT, payload))
         before = self.model.outcomes.copy()
@@ -106,6 +118,17 @@ def one_round(workers: int = 3) -> Exchange:
     exchange.contribute(1, 1, flags=Flag.RESEND)  # replay
     exchange.contribute(0, 1 + SLOTS)
     exchange.contribute(2, 1)  # stale
+    return exchange
+
+
+def shared_round() -> Exchange:
+    """0 and 1 share results behind port 1, 2 does not listen; 1 loses its copy."""
+    exchange = Exchange(3, listening=frozenset({0, 1}), ports=(1, 1, 1))
+    exchange.contribute(2, 1)
+    exchange.contribute(2, 1, flags=Flag.RESEND)  # in already
+    exchange.contribute(0, 1)
+    exchange.contribute(1, 1)  # complete
+    exchange.contribute(1, 1, flags=Flag.RESEND)  # replay
     return exchange
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ina.cli.main import run
 from ina.protocol.layout import PLACES
-from tests.pcap.exchange import JOB, frame, one_round
+from tests.pcap.exchange import JOB, frame, one_round, shared_round
 
 
 @pytest.fixture
@@ -93,6 +93,23 @@ def test_the_life_of_a_slot(capture: Path, capsys: pytest.CaptureFixture[str]) -
     assert life["rounds"][1]["missing"] == [1, 2]
     assert len(life["events"]) == 11
     assert "no packet of it" in follow(capsys, capture, "--job", 1, "--slot", 1)
+
+
+def test_results_that_workers_share(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capture = shared_round().write(tmp_path / "shared.pcap")
+    lines = decode(capsys, capture)[0]
+    assert lines[6].split()[2:6] == ["10.0.0.254:17760", "239.1.2.3:17761", "result", "all"]
+    documents = [json.loads(line) for line in decode(capsys, capture, "--json")[0]]
+    assert (documents[5]["worker"], documents[5]["to"]) == (255, "239.1.2.3:17761")
+    of_worker_0 = decode(capsys, capture, "--json", "--worker", "0")[0]
+    assert [json.loads(line)["kind"] for line in of_worker_0] == ["CONTRIBUTION", "RESULT"]
+    (round_line,) = follow(capsys, capture, "--job", JOB, "--slot", 1).splitlines()[-1:]
+    assert "all, alone 1, 2" in round_line
+    assert "no result to" not in round_line
+    life: Any = json.loads(follow(capsys, capture, "--job", JOB, "--slot", 1, "--json"))
+    (round_,) = life["rounds"]
+    assert round_["results"] == {"0": 1, "1": 1, "2": 1}
+    assert round_["results_to_all"] == 1
 
 
 def test_a_cut_off_file_is_told(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:

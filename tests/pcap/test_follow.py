@@ -10,7 +10,15 @@ import pytest
 from ina.pcap import Capture, Packet, SlotLife, follow, packets_of
 from ina.protocol.slot_model import Outcome
 from ina.protocol.spec import Kind
-from tests.pcap.exchange import JOB, SLOTS, Exchange, endpoint, one_round, random_exchange
+from tests.pcap.exchange import (
+    JOB,
+    SLOTS,
+    Exchange,
+    endpoint,
+    one_round,
+    random_exchange,
+    shared_round,
+)
 
 SAID = {
     Outcome.STALE: "stale",
@@ -96,6 +104,63 @@ def test_a_worker_that_cannot_be(tmp_path: Path) -> None:
         other = replace(seen[0], header=replace(seen[0].header, worker=worker))
         life = follow([*seen, other], JOB, 0, worker_count=1)
         assert [e.what for e in life.events][1:] == told
+    for worker, told in ((40, []), (254, []), (255, ["result to all"])):
+        header = replace(seen[0].header, kind=Kind.RESULT, worker=worker, contributors=1)
+        life = follow([*seen, replace(seen[0], header=header)], JOB, 0, worker_count=1)
+        assert [e.what for e in life.events][1:] == told
+
+
+def test_a_result_to_all_is_one_to_each(tmp_path: Path) -> None:
+    """Behind one port: 0 and 1 share a copy, 2 has its own, and 1 asks for one."""
+    life = follow(packets(shared_round(), tmp_path), JOB, 1)
+    assert [e.what for e in life.events][3:] == [
+        "joins, as the last: the result goes to all",
+        "result to worker 2",
+        "result to all",
+        "asks again: the result goes to it alone",
+        "result to worker 1, again",
+    ]
+    assert [e.note for e in life.events] == [""] * len(life.events)
+    (round_,) = life.rounds
+    assert (round_.without_result, round_.results_to_all) == ([], 1)
+    assert dict(round_.results) == {2: 1, 1: 1}
+    assert round_.results_seen == {0: 1, 1: 1, 2: 1}
+
+
+def test_the_own_copy_of_who_does_not_listen_is_no_repeat(tmp_path: Path) -> None:
+    """Also where it comes behind the one to all, and its worker had sent twice before."""
+    exchange = shared_round()
+    own, to_all = exchange.frames[4:6]
+    assert (own["UDP"].dport, to_all["UDP"].dport) == (endpoint(2).udp_port, 17761)
+    own.time, to_all.time = to_all.time, own.time
+    told = [(e.what, e.note) for e in follow(packets(exchange, tmp_path), JOB, 1).events]
+    assert told[4:6] == [("result to all", ""), ("result to worker 2", "")]
+
+
+def test_only_the_result_to_all_is_enough(tmp_path: Path) -> None:
+    """A listener's own interface: no contributions of others, and a replay has an answer."""
+    exchange = shared_round()
+    exchange.frames = [f for f in exchange.frames if "17761" in str(f["UDP"].dport)]
+    life = follow(packets(exchange, tmp_path), JOB, 1)
+    (event,) = life.events
+    assert (event.what, event.have) == ("result to all", [0, 1, 2])
+    assert event.note == "no contribution of 0, 1, 2 in this capture"
+    assert life.rounds[0].results_seen == {0: 1, 1: 1, 2: 1}
+    exchange = shared_round()
+    del exchange.frames[4]  # to worker 2; what is left answers the one who asks
+    told = follow(packets(exchange, tmp_path), JOB, 1).events
+    assert told[5].what.startswith("asks again")
+    assert told[5].note == ""
+
+
+def test_a_second_result_to_all_is_for_another_port_or_a_copy(tmp_path: Path) -> None:
+    exchange = Exchange(2, listening=frozenset({0, 1}), ports=(1, 2))
+    exchange.contribute(0, 0)
+    exchange.contribute(1, 0)
+    first, second = follow(packets(exchange, tmp_path), JOB, 0).events[2:]
+    assert (first.what, first.note) == ("result to all", "")
+    assert second.what == "result to all, again"
+    assert second.note.startswith("for another port of the switch, or a copy")
 
 
 def test_a_host_sees_itself_only(tmp_path: Path) -> None:
