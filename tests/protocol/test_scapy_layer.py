@@ -7,9 +7,10 @@ from typing import Any
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from ina.protocol.codec import decode
+from ina.protocol.codec import Header, decode, encode
 from ina.protocol.generated.scapy_layer import INA
 from ina.protocol.layout import PLACES
+from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT, UDP_PORT, Kind
 from tests.protocol.samples import sample_packets
 
 SAMPLES = sample_packets(200, seed=1)
@@ -32,8 +33,16 @@ def test_the_codec_reads_what_scapy_wrote() -> None:
         assert decode(wire)[0] == header
 
 
+def test_a_result_that_workers_share_dissects() -> None:
+    payload = encode(Header(kind=Kind.RESULT, worker=ALL_WORKERS, value_count=2), [7, -7])
+    sent = Ether(dst="01:00:5e:00:00:01") / IP(src="10.0.0.254", dst="239.0.0.1")
+    frame = Ether(bytes(sent / UDP(sport=UDP_PORT, dport=RESULTS_UDP_PORT) / payload))
+    assert (frame[INA].kind, frame[INA].worker) == (Kind.RESULT, 255)
+    assert frame[INA].values == [7, -7]
+
+
 def test_the_layer_is_bound_to_the_port_both_ways() -> None:
     payload = SAMPLES[0][2]
-    for source, destination in ((1024, 17760), (17760, 1024)):
+    for source, destination in ((1024, 17760), (17760, 1024), (17760, 17761)):
         frame = bytes(Ether() / IP() / UDP(sport=source, dport=destination) / payload)
         assert INA in Ether(frame)

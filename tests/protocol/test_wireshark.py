@@ -18,7 +18,7 @@ from ina.protocol.codec import Header, encode
 from ina.protocol.emit import ROOT
 from ina.protocol.layout import PLACES
 from ina.protocol.spec import Flag, Kind, ValueType
-from tests.pcap.exchange import JOB, one_round, random_exchange
+from tests.pcap.exchange import JOB, one_round, random_exchange, shared_round
 from tests.protocol.samples import sample_packets
 
 pytestmark = pytest.mark.skipif(
@@ -125,6 +125,14 @@ def test_a_whole_exchange_as_ina_pcap_reads_it(
         document["flags"] = sum(Flag[flag] for flag in document["flags"])
         document["value_type"] = ValueType[document["value_type"]]
         assert read == {field: document[field] for field in fields}
+
+
+def test_a_result_that_workers_share_dissects(tmp_path: Path) -> None:
+    """It comes from the switch's port, to another than a worker's."""
+    capture = shared_round().write(tmp_path / "shared.pcap")
+    asked = ("-T", "fields", "-e", "udp.srcport", "-e", "udp.dstport", "-e", "_ws.col.Info")
+    told = tshark(capture, "-Y", "ina.worker == 255", *asked).splitlines()
+    assert told == ["17760\t17761\tresult job 9 worker 255 seq 1, 2 values"]
 
 
 def test_a_slot_is_found_with_a_display_filter_and_told_in_the_info_column(tmp_path: Path) -> None:
