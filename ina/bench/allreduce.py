@@ -72,6 +72,8 @@ class Row:
     """Of rank 0, in all samples of this size; ina only."""
     transport: str
     """udp, shm; tcp (Gloo); mpi: what Open MPI chooses."""
+    multicast: bool
+    """Whether results came to several workers at once."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,7 @@ def _row(
         cpu_s=cpu,
         retransmissions=record["retransmissions"] if item["name"] == "ina" else None,
         transport=record["transport"] if item["name"] == "ina" else "tcp",
+        multicast=item["name"] == "ina" and record["shared_packets"] > 0,
         case=case,
     )
 
@@ -193,6 +196,7 @@ def make_row(
     retransmissions: int | None,
     transport: str,
     case: Case,
+    multicast: bool = False,
 ) -> Row:
     """What follows from the measured numbers."""
     size = count * case.dtype_bytes
@@ -217,6 +221,7 @@ def make_row(
         cpu_s_per_gb=cpu_s / size * 1e9 if cpu_s is not None else None,
         retransmissions=retransmissions,
         transport=transport,
+        multicast=multicast,
     )
 
 

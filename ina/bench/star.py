@@ -20,14 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ina.controller.config import make_config
+from ina.controller.results_network import USUAL_NETWORK
 from ina.emulate import job, namespaces, nodes, remains
 from ina.emulate.namespaces import command, inside, namespace
 from ina.emulate.processes import Logged, environment
 
 _BRIDGE = "br0"
 _CENTRE = "10.77.0.254"
-_GROUPS = "239.192.0.0/24"
-"""For results; the star is nobody else's network, so they may go everywhere in it."""
 _CONTROLLER = f"{_CENTRE}:17700"
 BURST_BYTES = 80 << 10
 """What a link that was idle lets pass at once. A super-packet (64 KiB and its headers) must fit, or
@@ -85,13 +84,15 @@ def star(
     *,
     values: int,
     queue_bytes: int = QUEUE_BYTES,
+    multicast: bool = True,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Iterator[Star]:
     """A star with a controller and a soft switch, until the block ends; then nothing is left.
 
     ``rate_bit_s``: of each link, each way; None: unshaped. ``values``: a packet. ``queue_bytes``:
-    at each end of a shaped link, ``LEAST_QUEUE_BYTES`` or more. Raises MissingToolError (needs
-    root, ip and tc), EmulationError, UnavailableError, DeadlineError.
+    at each end of a shaped link, ``LEAST_QUEUE_BYTES`` or more. ``multicast``: whether results go
+    to all workers at once. Raises MissingToolError (needs root, ip and tc), EmulationError,
+    UnavailableError, DeadlineError.
     """
     namespaces.require_privileges()
     name = f"bench-{os.getpid()}"
@@ -106,7 +107,7 @@ def star(
         try:
             progress(f"star of {workers} namespaces, links {link}")
             _build(net, hosts, rate_bit_s, queue_bytes)
-            centre = _start(net, Path(folder), values)
+            centre = _start(net, Path(folder), values, USUAL_NETWORK if multicast else "")
             state = remains.State(
                 name=name,
                 pid=os.getpid(),
@@ -165,10 +166,10 @@ def _shape(space: str, interface: str, rate_bit_s: float, queue_bytes: int) -> N
             "limit", str(queue_bytes))  # fmt: skip
 
 
-def _start(net: str, folder: Path, values: int) -> Logged:
+def _start(net: str, folder: Path, values: int, multicast: str) -> Logged:
     config = {
         "listen": _CONTROLLER,
-        "switch": {"data_host": _CENTRE, "values": values, "multicast": _GROUPS},
+        "switch": {"data_host": _CENTRE, "values": values, "multicast": multicast},
     }
     make_config(config, "ina bench")  # a mistake here is told before a process starts
     file = folder / "controller.toml"

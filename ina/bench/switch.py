@@ -24,6 +24,7 @@ from typing import Any
 from ina.bench.report import Ratio
 from ina.bench.spread import spread
 from ina.controller.embedded import Embedded
+from ina.controller.results_network import USUAL_NETWORK
 from ina.emulate import job
 from ina.emulate.assemble import Draft, assemble
 from ina.emulate.emulation import emulate
@@ -61,9 +62,15 @@ class Row:
     wrong: int
 
 
-def measure(values: int, workers: int, seconds: float, samples: int) -> Row:
-    """A soft switch with one UDP port on loopback. Raises InaError, DeadlineError."""
-    with Embedded(values=values) as embedded:
+def measure(
+    values: int, workers: int, seconds: float, samples: int, *, multicast: bool = True
+) -> Row:
+    """A soft switch with one UDP port on loopback. Raises InaError, DeadlineError.
+
+    ``multicast``: whether results go to all workers at once.
+    """
+    config = {"switch": {"multicast": USUAL_NETWORK if multicast else ""}}
+    with Embedded(values=values, config=config) as embedded:
         switch = embedded.switch
         total_s = _WARM_UP_S + seconds * samples + 0.5
         with _workers(embedded.controller_addr, workers, _ELEMS, total_s) as processes:

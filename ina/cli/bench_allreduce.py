@@ -26,6 +26,7 @@ from ina.cli.bench_places import (
     LINK_HELP,
     LOOPBACK,
     QUEUE_HELP,
+    UNICAST_HELP,
     VALUES_HELP,
     check_link,
     place,
@@ -59,6 +60,7 @@ def allreduce(
         int, typer.Option(help="Of each of ina's workers: 1, 2, 4, 8; 0: by the cores.")
     ] = 0,
     values: Annotated[int, typer.Option(help=VALUES_HELP)] = 0,
+    unicast: Annotated[bool, typer.Option("--unicast", help=UNICAST_HELP)] = False,
     repeats: Annotated[int, typer.Option(help="Samples of each, at most.")] = 15,
     seconds: Annotated[float, typer.Option(help="Upper bound of a size, in seconds.")] = 10.0,
     memory: Annotated[
@@ -90,7 +92,7 @@ def allreduce(
     settings = {
         **{"workers": counts, "sizes_bytes": wanted, "dtype": dtype, "op": op, "link": link},
         **{"queue": queue, "transport": transport, "threads": threads, "values": values},
-        "memory": memory,
+        **{"memory": memory, "unicast": unicast},
     }
     if memory:
         _memory(counts, wanted, case, link, queue_bytes, settings, outputs)
@@ -106,7 +108,14 @@ def allreduce(
             bar.done(f"{found[0].workers} workers, {size}: ina {ours:.2f} ms, Gloo {gloo:.2f} ms")
 
         for n in counts:
-            with place(n, link, values=values, queue_bytes=queue_bytes, progress=bar.say) as where:
+            with place(
+                n,
+                link,
+                values=values,
+                queue_bytes=queue_bytes,
+                multicast=not unicast,
+                progress=bar.say,
+            ) as where:
                 bench.measure(where, wanted, case, on_rows)
             if with_mpi:
                 bar.say(f"{n} workers, Open MPI")
@@ -120,7 +129,7 @@ def allreduce(
         rows=plain,
         ratios=bench.ratios(rows, link),
         wrong=sum(row.wrong for row in rows),
-        notes=_notes(link, rate, op),
+        notes=_notes(link, rate, op, any(row.multicast for row in rows)),
     )
     outputs.finish(
         report,
@@ -157,7 +166,7 @@ def _case(
 
 def _cells(row: bench.Row) -> tuple[Any, ...]:
     return (
-        *(row.workers, row.backend, row.transport, row.size_bytes, row.count, row.type, row.redop),
+        *(row.workers, row.backend, _over(row), row.size_bytes, row.count, row.type, row.redop),
         number(1e3 * row.time_s, 3),
         number(1e3 * (row.time_high_s - row.time_low_s), 3),
         *(number(row.algbw_gb_s, 3), number(row.busbw_gb_s, 3), row.wrong),
@@ -168,7 +177,11 @@ def _cells(row: bench.Row) -> tuple[Any, ...]:
     )
 
 
-def _notes(link: str, rate: float | None, op: str) -> list[str]:
+def _over(row: bench.Row) -> str:
+    return f"{row.transport}, mc" if row.multicast else row.transport
+
+
+def _notes(link: str, rate: float | None, op: str, multicast: bool) -> list[str]:
     notes = ["time: median of samples, each of the slowest rank; ±: between the quartiles"]
     if link == LOOPBACK:
         notes.append(
@@ -191,6 +204,11 @@ def _notes(link: str, rate: float | None, op: str) -> list[str]:
             " bridge; limit: bytes with Ethernet, IP and UDP or TCP headers on a worker's link, for"
             f" ina once, for Gloo's ring 2 (n - 1) / n times; a link that was idle lets"
             f" {BURST_BYTES >> 10} KiB pass at once"
+        )
+    if multicast:
+        notes.append(
+            "mc: the switch sends a result once, to all workers behind its port (IP multicast);"
+            " --unicast: to each"
         )
     if op == "avg":
         notes.append("Gloo and MPI: sum, then division")

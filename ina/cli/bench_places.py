@@ -10,6 +10,7 @@ from ina.bench import parse
 from ina.bench.place import Place
 from ina.bench.star import LEAST_QUEUE_BYTES, QUEUE_BYTES, star
 from ina.cli import torchrun
+from ina.controller.results_network import USUAL_NETWORK
 from ina.errors import InvalidInputError
 from ina.p4.builds import largest_build, require_build
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
@@ -20,6 +21,7 @@ LINK_HELP = (
 )
 
 QUEUE_HELP = "Of each end of a link that has a rate, as 128K; what finds it full is dropped."
+UNICAST_HELP = "The switch sends each worker a copy of each result, not one to all (IP multicast)."
 VALUES_HELP = (
     "Values a packet: a build of the P4 program. 0: the largest that the place's MTU bears."
 )
@@ -30,6 +32,7 @@ class Loopback:
     """Processes on this host; see :class:`ina.bench.place.Place`."""
 
     workers: int
+    multicast: bool = True
     link: str = LOOPBACK
     rate_bit_s: float | None = None
 
@@ -47,7 +50,7 @@ class Loopback:
             module,
             arguments,
             workers=self.workers,
-            environ=environ,
+            environ={**environ, **({"INA_MULTICAST": USUAL_NETWORK} if self.multicast else {})},
             timeout_s=timeout_s,
             on_line=on_line,
         )
@@ -95,17 +98,25 @@ def place(
     *,
     values: int,
     queue_bytes: int = QUEUE_BYTES,
+    multicast: bool = True,
     progress: Callable[[str], None],
 ) -> Iterator[Place]:
     """Workers' place until the block ends; then nothing of it is left.
 
-    ``queue_bytes``: of each end of a link that has a rate.
+    ``queue_bytes``: of each end of a link that has a rate. ``multicast``: whether ina's results go
+    to all workers at once.
     """
     rate = check_link(link)
     if link == LOOPBACK:
-        yield Loopback(workers)
+        yield Loopback(workers, multicast)
         return
     with star(
-        workers, link, rate, values=values, queue_bytes=queue_bytes, progress=progress
+        workers,
+        link,
+        rate,
+        values=values,
+        queue_bytes=queue_bytes,
+        multicast=multicast,
+        progress=progress,
     ) as made:
         yield made

@@ -19,6 +19,7 @@ from ina.cli.bench_output import (
     number,
     steps,
 )
+from ina.cli.bench_places import UNICAST_HELP
 from ina.errors import InvalidInputError
 from ina.p4.builds import packet_bytes
 from ina.protocol.spec import MAX_WORKERS
@@ -36,6 +37,7 @@ def switch(
     workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "2,4",
     seconds: Annotated[float, typer.Option(help="Of a sample.")] = 1.0,
     repeats: Annotated[int, typer.Option(min=1, help="Samples; the median counts.")] = 5,
+    unicast: Annotated[bool, typer.Option("--unicast", help=UNICAST_HELP)] = False,
     bmv2: Annotated[
         bool, typer.Option(help="Measure BMv2, too, where it is installed; needs root.")
     ] = True,
@@ -62,12 +64,14 @@ def switch(
     with steps("switch", len(builds) * len(counts) + len(on_bmv2)) as bar:
         for build in builds:
             for n in counts:
-                rows.append(measure(build, n, seconds, repeats))
+                rows.append(measure(build, n, seconds, repeats, multicast=not unicast))
                 bar.done(f"{build} values, {n} workers")
             if build in on_bmv2:
                 rows.append(measure_bmv2(build, counts[0], seconds * repeats))
                 bar.done(f"{build} values, BMv2")
     notes = ["CPU: of the thread that moves packets, in and out, kernel included"]
+    if not unicast:
+        notes.append("results go to all workers at once (IP multicast); --unicast: to each")
     notes.append(
         f"BMv2 was not measured: {missing}"
         if missing
@@ -77,7 +81,10 @@ def switch(
         notes.append(f"builds whose packets do not fit into its links' MTU, {LINK_MTU_BYTES}: not")
     report = Report(
         bench="switch",
-        settings={"values": builds, "workers": counts, "seconds": seconds, "repeats": repeats},
+        settings={
+            **{"values": builds, "workers": counts, "seconds": seconds, "repeats": repeats},
+            "unicast": unicast,
+        },
         rows=rows_of(rows),
         ratios=ratios(rows),
         wrong=sum(row.wrong for row in rows),

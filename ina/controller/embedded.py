@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping
-from ipaddress import IPv4Address
 from types import TracebackType
 from typing import Any
 
 from ina.controller.app import ControllerApp
 from ina.controller.config import DEFAULT_JOB_SLOTS, make_config
 from ina.controller.errors import SwitchError
-from ina.controller.results_network import LOOPBACK_NETWORK
 from ina.controller.southbound.p4runtime import CONNECT_TIMEOUT_S, PIPELINE_TIMEOUT_S
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
@@ -52,9 +50,7 @@ class Embedded:
         Args:
             values: int32 values a packet, of a build (``VALUES_PER_PACKET_BUILDS``).
             slots: slots of each job, both versions; even. 0: as many as suit the build.
-            host: IPv4 address of this machine that the workers can reach. On a loopback address
-                results go to several workers at once (``switch.multicast``): IP multicast is
-                carried there, and reaches nobody else's machine.
+            host: IPv4 address of this machine that the workers can reach.
             loss_rate: probability in 0..1 that a packet is dropped at the switch's ports, in each
                 direction; drawn from a generator seeded with ``loss_seed``.
             config: more of the controller's configuration, as in its file: keys by table.
@@ -134,7 +130,6 @@ class Embedded:
                 "data_udp_port": udp_port,
                 "data_port": DATA_PORT,
                 "data_shm": self.switch.shm_address(SHM_PORT) if self._shm else "",
-                "multicast": LOOPBACK_NETWORK if IPv4Address(host).is_loopback else "",
             },
             "jobs": {"slots": self._slots},
         }

@@ -6,8 +6,8 @@ from ipaddress import IPv4Address, IPv4Network
 
 from ina.p4 import names
 
-LOOPBACK_NETWORK = "239.192.0.0/24"
-"""What the embedded switch takes on a loopback address: there, no packet leaves the host."""
+USUAL_NETWORK = "239.192.0.0/24"
+"""Of the addresses that an organisation may use as it likes (RFC 2365, section 6.2)."""
 
 _MULTICAST = IPv4Network("224.0.0.0/4")
 _LINK_LOCAL = IPv4Network("224.0.0.0/24")

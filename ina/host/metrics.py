@@ -31,6 +31,7 @@ COUNTERS: tuple[tuple[str, str, Read], ...] = (
     ("overtaken_packets", "Of those, because a later packet's result had come.",
      lambda s: s.overtaken),
     ("timeouts", "Expiries of retransmission timers.", lambda s: s.timeouts),
+    ("shared_results", "Results that came to several workers at once.", lambda s: s.shared_packets),
     ("duplicate_results", "Results that had arrived before.", lambda s: s.duplicates),
     ("stale_results", "Results of older chunks.", lambda s: s.stale),
     ("refused_results", "Results that were malformed or not what was waited for.",

@@ -12,6 +12,7 @@ from ina.p4.builds import IP_UDP_HEADER_BYTES, socket_mtu_bytes
 
 # The kernel grants at most net.core.rmem_max; the packets in flight are limited to what it grants.
 _RECEIVE_BUFFER_BYTES = 8 << 20
+_IP_MULTICAST_ALL = 49  # of Linux; Python has no name for it
 
 
 class UdpLink:
@@ -122,11 +123,11 @@ def open_group_socket(group: str, udp_port: int, connected: socket.socket) -> so
         if not ipaddress.IPv4Address(group).is_multicast:
             raise OSError("it is no IPv4 multicast group")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Of this group alone, and nothing of it before the kernel knows whom to admit.
+        sock.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
         sock.bind((group, udp_port))
         sock.connect(switch)
-        sock.setsockopt(
-            socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, _membership(group, own_host)
-        )
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, _membership(group, own_host))
     except (OSError, ValueError) as error:
         sock.close()
         raise TransportError(

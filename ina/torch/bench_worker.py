@@ -196,12 +196,13 @@ def main() -> None:
         else:
             # Before and after: the machine's better moment is nearer to what it can do.
             before = limit()
-            resent = ina.torch.stats().session["retransmissions"]
+            before_all = ina.torch.stats().session
             turns = Turns(elems, dtype, arguments.op == "avg", gloo)
             backends = turns.measure(arguments.repeats, arguments.seconds, arguments.spoil)
-            resent = ina.torch.stats().session["retransmissions"] - resent
-            transport = ina.torch.stats().session["transport"]
-            record |= {"backends": backends, "retransmissions": resent, "transport": transport}
+            session = ina.torch.stats().session
+            for name in ("retransmissions", "shared_packets"):
+                record[name] = session[name] - before_all[name]
+            record |= {"backends": backends, "transport": session["transport"]}
             record["limit_bytes_per_s"] = max(before, limit())
         say(record)
     dist.destroy_process_group()

@@ -44,6 +44,7 @@ class _Host:
                     loss_rate=settings.loss_rate,
                     loss_seed=settings.loss_seed,
                     shm=settings.transport != "udp",
+                    config={"switch": {"multicast": settings.multicast}},
                 )
                 embedded.__enter__()
                 self._embedded = embedded

@@ -25,6 +25,9 @@ INA_THREADS            threads that drive this worker's packets: 1, 2, 4 or 8; 0
 INA_VALUES             values a packet of the embedded switch's P4 build: 64, 256, 360 (needs an MTU
                        of 1492) or 1024 (4148). Default 1024 where all workers must be on rank 0's
                        host, as INA_HOST is loopback, else 256.
+INA_MULTICAST          IPv4 multicast network where the embedded switch sends results, once for all
+                       workers, as ``239.192.0.0/24``. Unset: to each worker a copy of its own. See
+                       docs/host.md.
 INA_LOSS_RATE          share of packets that the embedded switch drops at its ports, in each
                        direction: 0 (default) to below 1. For tests and demonstrations.
 INA_LOSS_SEED          seed of those drops, default 0.
@@ -58,7 +61,7 @@ from ina.torch.errors import SettingError
 
 _log = logging.getLogger("ina.torch")
 
-_EMBEDDED_ONLY = ("INA_VALUES", "INA_LOSS_RATE", "INA_LOSS_SEED")
+_EMBEDDED_ONLY = ("INA_VALUES", "INA_MULTICAST", "INA_LOSS_RATE", "INA_LOSS_SEED")
 _ALWAYS = (
     *("INA_CONTROLLER", "INA_JOB", "INA_JOB_TOKEN", "INA_TENANT", "INA_PRIORITY"),
     *("INA_TLS_CA", "INA_TLS_CERT", "INA_TLS_KEY"),
@@ -95,6 +98,8 @@ class Settings:
     local_workers: int = 0
     """Of this host, as torchrun says (LOCAL_WORLD_SIZE); 0: not known."""
     values: int = 0  # 0: packet_values chooses
+    multicast: str = ""
+    """A network; empty: none."""
     loss_rate: float = 0.0
     loss_seed: int = 0
     stats_dir: Path | None = None
@@ -147,6 +152,7 @@ class Settings:
             threads=threads,
             local_workers=_integer(environ, "LOCAL_WORLD_SIZE", 0),
             values=values,
+            multicast=_multicast(environ),
             loss_rate=loss_rate,
             loss_seed=_integer(environ, "INA_LOSS_SEED", 0),
             stats_dir=_folder(environ, "INA_STATS_DIR"),
@@ -198,6 +204,20 @@ def _number(environ: Mapping[str, str], name: str, default: float) -> float:
         return float(text) if text else default
     except ValueError:
         raise SettingError(f"{name}={text}: want a number") from None
+
+
+def _multicast(environ: Mapping[str, str]) -> str:
+    text = environ.get("INA_MULTICAST", "")
+    if not text:
+        return ""
+    # Imported here: a worker that joins a running controller needs none.
+    from ina.controller.results_network import network_of
+
+    try:
+        network_of(text)
+    except ValueError as error:
+        raise SettingError(f"INA_MULTICAST={text}: {error}") from None
+    return text
 
 
 def _folder(environ: Mapping[str, str], name: str) -> Path | None:

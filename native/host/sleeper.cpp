@@ -34,7 +34,12 @@ void watch(int epoll_fd, int fd, std::uint32_t events, std::uint32_t what) {
     epoll_event event{};
     event.events = events;
     event.data.u32 = what;
-    if (::epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+    int done = ::epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event);
+    if (done != 0 && errno == EINVAL) {  // an epoll descriptor itself: then it wakes all
+        event.events = events & ~static_cast<std::uint32_t>(EPOLLEXCLUSIVE);
+        done = ::epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event);
+    }
+    if (done != 0) {
         throw std::system_error(errno, std::generic_category(), "epoll_ctl");
     }
 }

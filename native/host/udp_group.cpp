@@ -44,12 +44,13 @@ Descriptor listen_too(const sockaddr_in &group, const sockaddr_in &peer, const L
     Descriptor opened(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     const int fd = opened.get();
     if (fd < 0) fail("socket");
-    take_lanes(fd, parts, thread);
+    take_nothing(fd);  // before the kernel knows whom to admit
     configure(fd);
     const int on = 1;
     if (::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0) fail("SO_REUSEADDR");
     if (::bind(fd, reinterpret_cast<const sockaddr *>(&group), sizeof group) != 0) fail("bind");
     if (::connect(fd, reinterpret_cast<const sockaddr *>(&peer), sizeof peer) != 0) fail("connect");
+    take_lanes(fd, parts, thread);
     return opened;
 }
 

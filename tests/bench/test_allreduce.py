@@ -20,7 +20,7 @@ SMALL = ("--repeats=3", "--seconds=1")
 FIELDS = {
     *("workers", "backend", "size_bytes", "count", "type", "redop", "time_s", "time_low_s"),
     *("time_high_s", "samples", "algbw_gb_s", "busbw_gb_s", "wrong", "limit_s", "limit_share"),
-    *("gain", "cpu_s_per_gb", "retransmissions", "transport"),
+    *("gain", "cpu_s_per_gb", "retransmissions", "transport", "multicast"),
 }
 
 
@@ -40,10 +40,15 @@ def check_rows(document: dict[str, Any], workers: int, size: int) -> dict[str, d
 
 
 @pytest.mark.parametrize(
-    ("workers", "dtype", "op"), [(2, "float32", "sum"), (3, "bfloat16", "avg"), (3, "int32", "avg")]
+    ("workers", "dtype", "op", "more"),
+    [
+        (2, "float32", "sum", ()),
+        (3, "bfloat16", "avg", ("--unicast",)),
+        (3, "int32", "avg", ()),
+    ],
 )
-def test_on_loopback(workers: int, dtype: str, op: str) -> None:
-    case = (f"--workers={workers}", f"--dtype={dtype}", f"--op={op}", "--transport=udp")
+def test_on_loopback(workers: int, dtype: str, op: str, more: tuple[str, ...]) -> None:
+    case = (f"--workers={workers}", f"--dtype={dtype}", f"--op={op}", "--transport=udp", *more)
     ran = bench("allreduce", *case, "--sizes=256K", *SMALL, "--json")
     assert ran.code == 0, ran.err
     rows = check_rows(json.loads(ran.out), workers, 1 << 18)
@@ -53,6 +58,8 @@ def test_on_loopback(workers: int, dtype: str, op: str) -> None:
         rows["ina"]["limit_s"] / rows["ina"]["time_s"]
     )
     assert (rows["ina"]["transport"], rows["gloo"]["transport"]) == ("udp", "tcp")
+    assert rows["ina"]["multicast"] is not ("--unicast" in more)
+    assert rows["gloo"]["multicast"] is False
     assert ran.left == []
 
 
@@ -60,7 +67,7 @@ def test_through_shared_memory() -> None:
     ran = bench("allreduce", "--workers=2", "--sizes=64K", "--transport=shm", *SMALL, "--json")
     assert ran.code == 0, ran.err
     rows = check_rows(json.loads(ran.out), 2, 1 << 16)
-    assert rows["ina"]["transport"] == "shm"
+    assert (rows["ina"]["transport"], rows["ina"]["multicast"]) == ("shm", False)
     assert rows["ina"]["limit_s"] is None
 
 
@@ -84,16 +91,17 @@ def test_memory_above_the_tensor() -> None:
     assert all(0 <= row["above_bytes"] < 1 << 30 for row in rows)
 
 
-def test_in_a_star_of_namespaces() -> None:
+@pytest.mark.parametrize("more", [(), ("--unicast",)])
+def test_in_a_star_of_namespaces(more: tuple[str, ...]) -> None:
     need("soft")
-    case = ("--workers=2", "--sizes=64K", "--link=100mbit", "--queue=128K", *SMALL)
+    case = ("--workers=2", "--sizes=64K", "--link=100mbit", "--queue=128K", *SMALL, *more)
     ran = bench("allreduce", *case, "--json")
     assert ran.code == 0, ran.err
     document = json.loads(ran.out)
     rows = check_rows(document, 2, 1 << 16)
     # 46 packets of 360 values, the most for an MTU of 1500, with 66 bytes of headers each.
     assert (document["settings"]["values"], document["settings"]["queue"]) == (360, "128K")
-    assert rows["ina"]["transport"] == "udp"
+    assert (rows["ina"]["transport"], rows["ina"]["multicast"]) == ("udp", not more)
     assert rows["ina"]["limit_s"] == pytest.approx((65536 + 46 * 66) * 8 / 1e8)
     assert ran.left == []
     assert ran.namespaces == []

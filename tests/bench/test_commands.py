@@ -47,7 +47,7 @@ def test_switch_leaves_out_for_bmv2_what_its_links_do_not_bear(
         return switch.Row(name, values, workers, 4.0, 4.0, 4.0, 1, 1.0, 1.0, 1.0, 0)
 
     monkeypatch.setattr(switch, "why_not_bmv2", lambda: "")
-    monkeypatch.setattr(switch, "measure", lambda v, n, seconds, samples: row("soft-udp", v, n))
+    monkeypatch.setattr(switch, "measure", lambda v, n, *_, multicast: row("soft-udp", v, n))
     monkeypatch.setattr(switch, "measure_bmv2", lambda v, n, seconds: row("bmv2", v, n))
     bench_switch.switch(values="360,1024", workers="2", seconds=1.0, repeats=1, json=True)
     document = json.loads(capsys.readouterr().out)

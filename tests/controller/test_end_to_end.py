@@ -96,7 +96,10 @@ def test_a_job_starts_again_on_the_same_slots() -> None:
 
 
 def test_sums_of_several_workers_come_by_multicast() -> None:
-    with Embedded(values=64) as embedded, ThreadPoolExecutor(3) as pool:
+    with (
+        Embedded(values=64, config={"switch": {"multicast": "239.192.3.0/24"}}) as embedded,
+        ThreadPoolExecutor(3) as pool,
+    ):
         gate = threading.Barrier(4)
         sums = [pool.submit(work, embedded.controller_addr, "a", r, 3, gate) for r in range(3)]
         gate.wait(60)
@@ -119,7 +122,10 @@ def test_where_multicast_does_not_arrive_sums_come_all_the_same(
         return sock
 
     monkeypatch.setattr(udp, "open_group_socket", deaf)
-    with Embedded(values=64) as embedded, ThreadPoolExecutor(3) as pool:
+    with (
+        Embedded(values=64, config={"switch": {"multicast": "239.192.3.0/24"}}) as embedded,
+        ThreadPoolExecutor(3) as pool,
+    ):
         gate = threading.Barrier(4)
         sums = [pool.submit(work, embedded.controller_addr, "a", r, 3, gate) for r in range(3)]
         gate.wait(60)

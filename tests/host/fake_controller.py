@@ -10,7 +10,7 @@ from typing import Any
 
 import grpc
 
-from ina.protocol.switch_model import Endpoint, Job
+from ina.protocol.spec import RESULTS_UDP_PORT
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
 from tests.host.udp_model import UdpModel
@@ -31,7 +31,8 @@ class FakeController(Servicer):  # type: ignore[misc]
 
     What a test may set: `lease_s`, `heartbeat_s`, `window`; `standby`: every call fails as a
     standby's does; `ended`: Heartbeat and Watch answer NOT_FOUND with this text; `end`: Watch
-    brings this event instead; `forgets`: so many Joins find no job.
+    brings this event instead; `forgets`: so many Joins find no job; `results_host`: where workers
+    are told to listen. `missing`: ranks that have said that nothing comes there.
     """
 
     def __init__(
@@ -44,6 +45,8 @@ class FakeController(Servicer):  # type: ignore[misc]
         self.ended: str | None = None
         self.end: pb2.JobEvent | None = None
         self.forgets = 0
+        self.results_host = switch.group
+        self.missing: set[int] = set()
         self.world_size = 0
         self.created: list[pb2.CreateJobRequest] = []
         self.joined: dict[int, pb2.JoinRequest] = {}
@@ -100,6 +103,8 @@ class FakeController(Servicer):  # type: ignore[misc]
             switch_udp_port=self.switch.address[1],
             values_per_packet=self.switch.values,
             slots=request.slots or self.switch.slots,
+            results_host=self.results_host,
+            results_udp_port=RESULTS_UDP_PORT if self.results_host else 0,
         )
 
     def Join(self, request: pb2.JoinRequest, context: Any) -> pb2.JoinReply:  # noqa: N802
@@ -111,10 +116,7 @@ class FakeController(Servicer):  # type: ignore[misc]
             self.joined[request.rank] = request
             self._changed.notify_all()
         if len(self.joined) == self.world_size:
-            workers = tuple(
-                Endpoint(0, 0, worker.udp_port) for _, worker in sorted(self.joined.items())
-            )
-            self.switch.model.install(Job(JOB, EPOCH, 0, self.switch.slots, workers))
+            self._install()
         while len(self.joined) < self.world_size:
             if not context.is_active():
                 return pb2.JoinReply()  # to nobody
@@ -130,14 +132,27 @@ class FakeController(Servicer):  # type: ignore[misc]
             lease_s=self.lease_s,
             heartbeat_s=self.heartbeat_s,
             member_key=key_of(request.rank),
+            shares_results=self._shares(request.rank),
         )
 
     def Heartbeat(self, request: pb2.HeartbeatRequest, context: Any) -> pb2.HeartbeatReply:  # noqa: N802
         self._check_member(request, context)
         with self._changed:
             self.progress.setdefault(request.rank, []).append(request.progress)
+            if request.progress.shared_results_missing and self._shares(request.rank):
+                self.missing.add(request.rank)
+                self._install()
             self._changed.notify_all()
         return pb2.HeartbeatReply(lease_s=self.lease_s)
+
+    def _shares(self, rank: int) -> bool:
+        wants = self.joined[rank].takes_shared_results and rank not in self.missing
+        return bool(self.switch.group) and wants
+
+    def _install(self) -> None:
+        ports = [worker.udp_port for _, worker in sorted(self.joined.items())]
+        sharing = frozenset(rank for rank in self.joined if self._shares(rank))
+        self.switch.install_ports(JOB, EPOCH, ports, sharing)
 
     def Watch(self, request: pb2.WatchRequest, context: Any) -> Any:  # noqa: N802
         if self.end is not None:

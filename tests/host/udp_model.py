@@ -7,12 +7,14 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from ipaddress import IPv4Address
 
 from ina.host import Session, Ticket
 from ina.host.fate import OnFailure
-from ina.host.udp import open_socket
+from ina.host.udp import UdpLink
 from ina.protocol.codec import encode
-from ina.protocol.switch_model import Endpoint, Job, SwitchModel
+from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT
+from ina.protocol.switch_model import Endpoint, Job, Sharing, SwitchModel
 
 
 @contextmanager
@@ -25,13 +27,25 @@ def closing(sessions: list[Session]) -> Iterator[list[Session]]:
 
 
 class UdpModel:
-    """Serves one SwitchModel on 127.0.0.1; drops a seeded share of packets in both directions."""
+    """Serves one SwitchModel on 127.0.0.1; drops a seeded share of packets in both directions.
+
+    `group`: an IPv4 multicast group; workers get results there, all at once. `mute`: what is sent
+    there does not arrive.
+    """
 
     def __init__(
-        self, slots: int = 64, values: int = 64, *, loss: float = 0.0, seed: int = 0
+        self,
+        slots: int = 64,
+        values: int = 64,
+        *,
+        loss: float = 0.0,
+        seed: int = 0,
+        group: str = "",
     ) -> None:
         self.slots = slots
         self.values = values
+        self.group = group
+        self.mute = False
         self.model = SwitchModel(slots, values)
         self._loss = loss
         self._random = random.Random(seed)
@@ -67,12 +81,15 @@ class UdpModel:
         on_failure: OnFailure | None = None,
         threads: Sequence[int] | None = None,
     ) -> list[Session]:
-        sockets = [open_socket(*self.address, "127.0.0.1") for _ in range(count)]
-        self.install(job, 1, sockets)
+        links = [UdpLink.open(*self.address, "127.0.0.1") for _ in range(count)]
+        self.install_ports(job, 1, [link.address[1] for link in links])
+        for link in links:
+            if self.group:
+                link.listen(self.group, RESULTS_UDP_PORT)
         return [
-            Session.direct(
+            Session(
                 self.ticket(job, 1, rank, count),
-                sockets[rank],
+                links[rank],
                 op_timeout_s=op_timeout_s,
                 recoverable=recoverable,
                 on_failure=on_failure,
@@ -84,10 +101,19 @@ class UdpModel:
     def install(self, job: int, epoch: int, sockets: Sequence[socket.socket]) -> None:
         self.install_ports(job, epoch, [sock.getsockname()[1] for sock in sockets])
 
-    def install_ports(self, job: int, epoch: int, udp_ports: Sequence[int]) -> None:
+    def install_ports(
+        self,
+        job: int,
+        epoch: int,
+        udp_ports: Sequence[int],
+        sharing: frozenset[int] | None = None,
+    ) -> None:
+        """`sharing`: ranks that get results at the group, if there is one; by default all."""
         workers = tuple(Endpoint(0, 0, port) for port in udp_ports)
+        shared = frozenset(range(len(workers))) if sharing is None else sharing
+        group = Sharing(shared, int(IPv4Address(self.group))) if self.group and shared else None
         with self._lock:
-            self.model.install(Job(job, epoch, 0, self.slots, workers))
+            self.model.install(Job(job, epoch, 0, self.slots, workers, group))
 
     def ticket(self, job: int, epoch: int, rank: int, count: int) -> Ticket:
         return Ticket("test", job, epoch, rank, count, self.slots, self.values, *self.address)
@@ -106,6 +132,10 @@ class UdpModel:
             with self._lock:
                 departures = self.model.receive(Endpoint(0, 0, port), payload)
             for departure in departures:
-                if not self._lost():
-                    packet = encode(departure.header, departure.values)
+                if self._lost():
+                    continue
+                packet = encode(departure.header, departure.values)
+                if departure.header.worker != ALL_WORKERS:
                     self._socket.sendto(packet, ("127.0.0.1", departure.to.udp_port))
+                elif not self.mute:
+                    self._socket.sendto(packet, (self.group, departure.to.udp_port))

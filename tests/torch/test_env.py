@@ -31,6 +31,7 @@ def test_all_set(tmp_path: Path) -> None:
         "INA_THREADS": "4",
         "LOCAL_WORLD_SIZE": "3",
         "INA_VALUES": "360",
+        "INA_MULTICAST": "239.192.4.0/24",
         "INA_LOSS_RATE": "0.25",
         "INA_LOSS_SEED": "7",
         "INA_STATS_DIR": str(tmp_path),
@@ -47,6 +48,7 @@ def test_all_set(tmp_path: Path) -> None:
         threads=4,
         local_workers=3,
         values=360,
+        multicast="239.192.4.0/24",
         loss_rate=0.25,
         loss_seed=7,
         stats_dir=tmp_path,
@@ -69,6 +71,16 @@ def test_all_set(tmp_path: Path) -> None:
 )
 def test_values_a_packet_where_nobody_chose(environ: dict[str, str], values: int) -> None:
     assert Settings.from_environ(environ).packet_values == values
+
+
+def test_multicast_needs_a_network() -> None:
+    assert Settings.from_environ({}).multicast == ""
+    assert Settings.from_environ({"INA_MULTICAST": ""}).multicast == ""
+    for wrong in ("on", "10.0.0.0/8", "239.192.0.0/30"):
+        with pytest.raises(SettingError, match=f"INA_MULTICAST={wrong}: "):
+            Settings.from_environ({"INA_MULTICAST": wrong})
+    with pytest.raises(SettingError, match="INA_MULTICAST is for the embedded switch"):
+        Settings.from_environ({"INA_MULTICAST": "239.192.0.0/24", "INA_CONTROLLER": "host:99"})
 
 
 def test_options_go_before_the_environment() -> None:
