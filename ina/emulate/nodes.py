@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 from typing import Any
 
@@ -19,6 +20,7 @@ from ina.p4.names import CPU_PORT
 BMV2 = "simple_switch_grpc"
 CONTROLLER = f"{CONTROLLER_ADDRESS}:17700"
 _FIRST_THRIFT_PORT = 9090
+_HELP_S = 20.0
 LINK_MTU_BYTES = 1500
 """Of veth pairs, as the kernel makes them."""
 
@@ -38,11 +40,10 @@ def switch_command(topology: Topology, switch: Switch) -> list[str]:
     device_id = topology.device_id(switch.name)
     ports = topology.ports(switch.name)
     if switch.kind == "bmv2":
-        # Thrift too has a port of its own for each switch, or the second one hangs.
         return [
             *(BMV2, "--no-p4", "--device-id", str(device_id)),
             *("--log-console", "-L", "warn"),
-            *("--thrift-port", str(_FIRST_THRIFT_PORT + device_id - 1)),
+            *_thrift(_FIRST_THRIFT_PORT + device_id - 1),
             *(f"--interface={port}@{switch.name}-p{port}" for port in ports),
             *("--", "--grpc-server-addr", address, "--cpu-port", str(CPU_PORT)),
         ]
@@ -56,6 +57,18 @@ def switch_command(topology: Topology, switch: Switch) -> list[str]:
         whole = 1 - (1 - switch.loss_rate) * (1 - rate)
         command.append(f"--port-loss={port}={whole:.9g}")
     return command
+
+
+def _thrift(port: int) -> tuple[str, ...]:
+    """Thrift's port of its own, or the second switch hangs; a BMv2 built without it knows none."""
+    try:
+        shown = subprocess.run(
+            [BMV2, "--help"], capture_output=True, text=True, timeout=_HELP_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ()  # to be told when it does not start
+    known = "--thrift-port" in shown.stdout + shown.stderr
+    return ("--thrift-port", str(port)) if known else ()
 
 
 def _link_losses(topology: Topology, switch: Switch) -> dict[int, float]:

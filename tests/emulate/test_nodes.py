@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,13 @@ from ina.controller.config import load_config
 from ina.controller.errors import ConfigError
 from ina.emulate.errors import TopologyError
 from ina.emulate.load import load_topology
-from ina.emulate.nodes import controller_config, controller_toml, require_switches, switch_command
+from ina.emulate.nodes import (
+    BMV2,
+    controller_config,
+    controller_toml,
+    require_switches,
+    switch_command,
+)
 from ina.emulate.programming import FORWARD_DIR, plan_switches
 from ina.emulate.topology import SwitchKind, Topology, with_kind
 from ina.errors import MissingToolError
@@ -124,12 +131,21 @@ def test_a_links_loss_is_brought_about_once(racks: Topology) -> None:
     assert both[both.index("--loss-rate") + 1] == "0.5"
 
 
-def test_bmv2_switches_share_no_port_of_the_namespace(racks: Topology, tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_thrift", [True, False])
+def test_bmv2_switches_share_no_port_of_the_namespace(
+    has_thrift: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A BMv2 that was built without Thrift refuses its option."""
+    fake = tmp_path / BMV2
+    fake.write_text(f"#!/bin/sh\necho '{'--thrift-port arg' if has_thrift else ''}' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     text = RACKS.replace("{ loss_rate = 0.5 }", "{}").replace("loss_rate = 0.1", "")
     topology = with_kind(load(tmp_path, text), "bmv2")
     commands = [switch_command(topology, switch) for switch in topology.switches]
-    for option in ("--thrift-port", "--grpc-server-addr", "--device-id"):
+    for option in ("--grpc-server-addr", "--device-id", *(["--thrift-port"] * has_thrift)):
         assert len({command[command.index(option) + 1] for command in commands}) == 3
+    assert ("--thrift-port" in commands[0]) is has_thrift
     assert "--interface=9@leaf1-p9" in commands[0]
 
 
