@@ -345,3 +345,18 @@ def test_a_forked_child_cannot_use_the_session_and_does_no_harm() -> None:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         for _ in range(20):
             assert (session.all_reduce(np.ones(64 * 40, np.int32)) == 1).all()
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_what_no_thread_has_looked_at_is_pending_in_the_freeze(threads: int) -> None:
+    """Freezing right behind a submission comes before the threads wake up, most times."""
+    with UdpModel() as switch:
+        for _ in range(20):
+            with closing(switch.sessions(2, recoverable=True, threads=[threads, 1])) as (
+                session,
+                _other,
+            ):
+                session.all_reduce(ONES, async_op=True)
+                (pending,) = session.freeze().export.pending
+                assert pending.elems == ONES.size
+                assert pending.undone == ((0, -(-ONES.size // switch.values)),)
