@@ -7,6 +7,7 @@ after its timeout, and the answer comes to the worker alone: right, but slow. So
 
 from __future__ import annotations
 
+import contextlib
 import logging
 
 from ina._native.host import Transport
@@ -47,7 +48,8 @@ class SharedResults:
             self._shared_packets, self._results = stats.channel.shared_packets, results
         if results - self._results < _ENOUGH:
             return False
-        self._transport.take_own_results()
+        with contextlib.suppress(OSError):  # no filter: what still comes is a copy, and no more
+            self._transport.take_own_results()
         self._link.stop_listening()
         _log.warning(
             "%s: results that the switch sends to several workers at once (IP multicast) do not"

@@ -63,13 +63,13 @@ class UdpLink:
 
     def stop_listening(self) -> None:
         """Leave the group. Idempotent."""
-        if self._group is None:
+        group, self._group = self._group, None
+        if group is None:
             return
         with contextlib.suppress(OSError):  # the interface may be gone, and the membership with it
-            membership = _membership(self._group.getsockname()[0], self.address[0])
-            self._group.setsockopt(socket.IPPROTO_IP, socket.IP_DROP_MEMBERSHIP, membership)
-        self._group.close()
-        self._group = None
+            membership = _membership(group.getsockname()[0], self.address[0])
+            group.setsockopt(socket.IPPROTO_IP, socket.IP_DROP_MEMBERSHIP, membership)
+        group.close()
 
     def check_mtu(self, who: str, payload_bytes: int) -> None:
         """Raise TransportError where the first link does not take such a UDP payload whole.
@@ -87,8 +87,9 @@ class UdpLink:
     def close(self) -> None:
         """Close the sockets. Idempotent."""
         self._socket.close()
-        if self._group is not None:
-            self._group.close()
+        group = self._group  # another thread may stop listening meanwhile
+        if group is not None:
+            group.close()
 
 
 def open_socket(

@@ -12,10 +12,17 @@ import numpy as np
 import pytest
 
 from ina.host import Session, TransportError
+from ina.host.shared_results import SharedResults
 from ina.host.udp import UdpLink
 from ina.protocol.spec import RESULTS_UDP_PORT
 from tests.host.fake_controller import FakeController
-from tests.host.test_sockets import forbid_setsockopt, foreign_packets, in_a_thread, until
+from tests.host.test_sockets import (
+    SO_ATTACH_FILTER,
+    forbid_setsockopt,
+    foreign_packets,
+    in_a_thread,
+    until,
+)
 from tests.host.udp_model import UdpModel, closing
 
 GROUP, TAKEN = "239.192.77.1", "239.192.77.2"
@@ -27,6 +34,11 @@ def reduce_all(sessions: list[Session], times: int = 3) -> None:
         handles = [session.all_reduce(WHOLE, async_op=True) for session in sessions]
         for handle in handles:
             assert (handle.wait(30) == len(sessions) * WHOLE).all()
+
+
+def all_have_come(session: Session) -> None:
+    """The shared results of reduce_all(), also those whose replay was faster on a busy machine."""
+    until(lambda: session.stats().shared_packets >= 600)
 
 
 @contextmanager
@@ -49,9 +61,9 @@ def test_one_packet_serves_all(workers: int) -> None:
     with UdpModel(group=GROUP) as switch, closing(switch.sessions(workers)) as sessions:
         reduce_all(sessions)
         for session in sessions:
+            all_have_come(session)
             stats = session.stats()
             assert stats.packets_received - stats.shared_packets <= stats.retransmissions
-            assert stats.shared_packets >= 600
             assert stats.refused_results == 0
 
 
@@ -62,10 +74,11 @@ def test_each_thread_receives_its_own_lanes(threads: int) -> None:
         closing(switch.sessions(2, threads=[threads, 1])) as sessions,
     ):
         reduce_all(sessions)
+        all_have_come(sessions[0])
         stats = sessions[0].stats()
         assert (stats.threads, stats.queues) == (threads, threads)
         # The kernel hands a group's packets to all its sockets; filters leave each its own.
-        assert 600 <= stats.shared_packets <= stats.packets_received
+        assert stats.shared_packets <= 600 + stats.retransmissions
         assert stats.passed_on == 0
         assert stats.duplicates <= stats.retransmissions
 
@@ -127,7 +140,7 @@ def test_where_nothing_comes_the_controller_is_told(caplog: pytest.LogCaptureFix
             for session, then in zip(sessions, before, strict=True):
                 now = session.stats()
                 assert now.shared_packets == 0
-                assert now.retransmissions - then.retransmissions < 100  # of 600
+                assert now.retransmissions - then.retransmissions < 400  # 600: each of them
                 assert not session._link.is_listening
     told = [r for r in caplog.records if "do not come" in r.message]
     named = {r.message.split(": ")[0] for r in told}
@@ -163,6 +176,23 @@ def test_a_few_repaired_losses_are_no_silence() -> None:
         switch.mute = False
         reduce_all(sessions)
         assert fake.missing == set()
+
+
+def test_where_the_kernel_refuses_a_filter_copies_are_ignored() -> None:
+    """A thread that died of it would send no more heartbeats."""
+    with UdpModel(group=GROUP) as switch, closing(switch.sessions(1)) as (session,):
+        shared = SharedResults("worker 0", session._link, session._transport)
+        switch.mute = True
+        session.all_reduce(WHOLE[: 64 * 20])
+
+        def work() -> None:
+            forbid_setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER)
+            assert shared.look()
+
+        in_a_thread(work)
+        assert shared.missing
+        switch.install_ports(7, 1, [session._link.address[1]], frozenset())
+        reduce_all([session])
 
 
 def test_whom_the_controller_serves_alone_stops_listening() -> None:
@@ -207,9 +237,9 @@ def test_where_the_kernel_refuses_all_threads_have_one_socket() -> None:
             forbid_setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)
             with closing([Session(switch.ticket(7, 1, 0, 1), link, threads=4)]) as (session,):
                 reduce_all([session])
+                all_have_come(session)
                 stats = session.stats()
                 assert (stats.threads, stats.queues) == (4, 1)
-                assert stats.shared_packets >= 600
 
         in_a_thread(work)
 
