@@ -75,7 +75,9 @@ def test_children_of_a_process_with_busy_grpc_threads_live(descriptors: str) -> 
     )
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout) == [0] * FORKS
-    assert ran.stderr == ""  # gRPC says a line per fork whose handlers it could not run
+    # gRPC says a line per fork whose handlers it could not run; also, on a busy machine, that the
+    # server has gone before a channel was closed.
+    assert [line for line in ran.stderr.splitlines() if "Got goaway" not in line] == []
 
 
 def test_who_wants_the_handlers_of_grpc_keeps_them() -> None:
