@@ -179,6 +179,8 @@ def _consecutive_ports(count: int) -> list[socket.socket]:
             for i in range(count):
                 sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
                 sockets.append(sock)
+                # Room for packets that a busy machine's loop sends one by one.
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
                 sock.bind(("127.0.0.1", first + i))
                 sock.settimeout(5)
             return sockets
