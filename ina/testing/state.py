@@ -6,11 +6,13 @@ Names are those of the P4 program. Everything here can be written to JSON and re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ipaddress import IPv4Address
 from typing import TypeAlias
 
 import msgspec
 
 from ina.p4 import names
+from ina.protocol.addresses import multicast_mac_of
 from ina.protocol.spec import ALL_WORKERS
 from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job
 
@@ -75,10 +77,9 @@ def worker_mac(endpoint: Endpoint) -> int:
 
 
 def receiver_mac(endpoint: Endpoint) -> int:
-    """Where a result's frame goes: to the worker, or to an IP multicast group (RFC 1112)."""
-    if endpoint.ipv4 >> 28 == 0b1110:
-        return 0x01_00_5E_00_00_00 | endpoint.ipv4 & 0x7F_FFFF
-    return worker_mac(endpoint)
+    """Where a result's frame goes: to the worker, or to an IP multicast group."""
+    address = IPv4Address(endpoint.ipv4)
+    return multicast_mac_of(address) if address.is_multicast else worker_mac(endpoint)
 
 
 def job_group(number: int) -> int:
