@@ -22,7 +22,6 @@ namespace {
 
 // From linux/udp.h, which older libc headers do not carry.
 constexpr int kUdpSegment = 103;
-constexpr int kUdpGro = 104;
 
 constexpr std::size_t kMaxSegments = 64;       // the kernel's UDP_MAX_SEGMENTS (128 since 6.9)
 constexpr std::size_t kMaxTrainBytes = 65000;  // a UDP datagram's limit less IP and UDP headers
@@ -68,8 +67,7 @@ UdpChannel::UdpChannel(int fd, int receive_buffer_bytes, bool trains, int group_
     configure(socket_.get(), asked_bytes_);
     socklen_t length = sizeof receive_buffer_bytes_;
     (void)::getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_buffer_bytes_, &length);
-    const int on = 1;
-    gro_ = trains && ::setsockopt(fd, IPPROTO_UDP, kUdpGro, &on, sizeof on) == 0;
+    gro_ = trains && UdpReceiver::ask_for_trains(fd);
     if (group_fd < 0) return;
     configure_like_this(group_fd);
     listen(duplicate(group_fd));
@@ -79,7 +77,7 @@ UdpChannel::~UdpChannel() = default;
 
 void UdpChannel::configure_like_this(int fd) const {
     configure(fd, asked_bytes_);
-    if (gro_) set_option(fd, IPPROTO_UDP, kUdpGro, 1);
+    if (gro_) UdpReceiver::ask_for_trains(fd);
 }
 
 void UdpChannel::listen(Descriptor group) {

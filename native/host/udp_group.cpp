@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <system_error>
-#include <utility>
 
 #include "common/ina_wire.hpp"
 #include "host/socket_filter.hpp"

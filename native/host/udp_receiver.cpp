@@ -26,6 +26,11 @@ struct UdpReceiver::Area {
     std::array<mmsghdr, kTrains> messages;
 };
 
+bool UdpReceiver::ask_for_trains(int fd) {
+    const int on = 1;
+    return ::setsockopt(fd, IPPROTO_UDP, kUdpGro, &on, sizeof on) == 0;
+}
+
 UdpReceiver::UdpReceiver() : area_(std::make_unique<Area>()) {}
 
 UdpReceiver::~UdpReceiver() = default;

@@ -11,6 +11,9 @@ namespace ina::host {
 
 class UdpReceiver {
   public:
+    // False: the kernel has no UDP_GRO, and datagrams come one by one.
+    static bool ask_for_trains(int fd);
+
     UdpReceiver();
     ~UdpReceiver();
 
