@@ -84,7 +84,7 @@ def star(
     *,
     values: int,
     queue_bytes: int = QUEUE_BYTES,
-    multicast: bool = True,
+    multicast: bool = False,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Iterator[Star]:
     """A star with a controller and a soft switch, until the block ends; then nothing is left.

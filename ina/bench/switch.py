@@ -62,9 +62,7 @@ class Row:
     wrong: int
 
 
-def measure(
-    values: int, workers: int, seconds: float, samples: int, *, multicast: bool = True
-) -> Row:
+def measure(values: int, workers: int, seconds: float, samples: int, *, multicast: bool) -> Row:
     """A soft switch with one UDP port on loopback. Raises InaError, DeadlineError.
 
     ``multicast``: whether results go to all workers at once.

@@ -95,7 +95,7 @@ def allreduce(
         **{"memory": memory, "unicast": unicast},
     }
     if memory:
-        _memory(counts, wanted, case, link, queue_bytes, settings, outputs)
+        _memory(counts, wanted, case, link, queue_bytes, not unicast, settings, outputs)
         return
     rows: list[bench.Row] = []
     with_mpi = link == LOOPBACK and mpi.why_not() == ""
@@ -221,6 +221,7 @@ def _memory(
     case: bench.Case,
     link: str,
     queue_bytes: int,
+    multicast: bool,
     settings: dict[str, Any],
     outputs: Outputs,
 ) -> None:
@@ -233,7 +234,12 @@ def _memory(
 
         for n in counts:
             with place(
-                n, link, values=case.values, queue_bytes=queue_bytes, progress=bar.say
+                n,
+                link,
+                values=case.values,
+                queue_bytes=queue_bytes,
+                multicast=multicast,
+                progress=bar.say,
             ) as where:
                 bench.measure_memory(where, sizes, case, on_rows)
     report = Report(

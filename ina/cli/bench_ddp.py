@@ -21,7 +21,15 @@ from ina.cli.bench_output import (
     number,
     steps,
 )
-from ina.cli.bench_places import LINK_HELP, LOOPBACK, VALUES_HELP, check_link, place, values_for
+from ina.cli.bench_places import (
+    LINK_HELP,
+    LOOPBACK,
+    UNICAST_HELP,
+    VALUES_HELP,
+    check_link,
+    place,
+    values_for,
+)
 from ina.errors import InvalidInputError
 
 COLUMNS = (
@@ -37,6 +45,7 @@ def ddp(
     workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "4",
     link: Annotated[str, typer.Option(help=LINK_HELP)] = LOOPBACK,
     values: Annotated[int, typer.Option(help=VALUES_HELP)] = 0,
+    unicast: Annotated[bool, typer.Option("--unicast", help=UNICAST_HELP)] = False,
     repeats: Annotated[int, typer.Option(help="Steps of each, at most.")] = 10,
     seconds: Annotated[float, typer.Option(help="Upper bound of a model, in seconds.")] = 60.0,
     compute_ms: Annotated[
@@ -68,7 +77,7 @@ def ddp(
     rows: list[bench.Row] = []
     with steps("ddp", len(names) * len(counts)) as bar:
         for n in counts:
-            with place(n, link, values=values, progress=bar.say) as where:
+            with place(n, link, values=values, multicast=not unicast, progress=bar.say) as where:
                 for name in names:
                     bar.say(f"{name}, {n} workers")
                     found = bench.measure(
@@ -87,15 +96,12 @@ def ddp(
         bench="ddp",
         settings={
             **{"models": names, "workers": counts, "link": link, "values": values},
-            "compute_ms": compute_ms,
+            **{"compute_ms": compute_ms, "unicast": unicast},
         },
         rows=plain,
         ratios=bench.ratios(rows, link),
         wrong=sum(row.wrong for row in rows),
-        notes=[
-            "step: forward, backward with DDP's reduction, optimizer (digits); compute: a step"
-            " without reduction; limit: the gradients alone on a worker's link"
-        ],
+        notes=_notes(link, unicast),
     )
     outputs.finish(
         report,
@@ -104,6 +110,16 @@ def ddp(
         title=f"DDP, {link}, {values} values a packet",
         panels=bench.panels(plain) if plot is not None else (),
     )
+
+
+def _notes(link: str, unicast: bool) -> list[str]:
+    notes = [
+        "step: forward, backward with DDP's reduction, optimizer (digits); compute: a step"
+        " without reduction; limit: the gradients alone on a worker's link"
+    ]
+    if link != LOOPBACK and not unicast:  # one host's workers share memory
+        notes.append("ina's results go to all workers at once (IP multicast); --unicast: to each")
+    return notes
 
 
 def _cells(row: bench.Row) -> tuple[Any, ...]:

@@ -32,7 +32,7 @@ class Loopback:
     """Processes on this host; see :class:`ina.bench.place.Place`."""
 
     workers: int
-    multicast: bool = True
+    multicast: bool = False
     link: str = LOOPBACK
     rate_bit_s: float | None = None
 
@@ -98,7 +98,7 @@ def place(
     *,
     values: int,
     queue_bytes: int = QUEUE_BYTES,
-    multicast: bool = True,
+    multicast: bool = False,
     progress: Callable[[str], None],
 ) -> Iterator[Place]:
     """Workers' place until the block ends; then nothing of it is left.

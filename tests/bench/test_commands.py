@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ina.bench import controller, quantize, switch
-from ina.cli import bench_switch
+from ina.cli import bench_allreduce, bench_ddp, bench_switch
 from ina.errors import InvalidInputError
 from ina.host.arrays import VALUE_TYPES
 from ina.host.blocks import Conversion, convert
@@ -55,6 +56,32 @@ def test_switch_leaves_out_for_bmv2_what_its_links_do_not_bear(
     assert measured == [("soft-udp", 360), ("bmv2", 360), ("soft-udp", 1024)]
     assert any("do not fit into its links' MTU, 1500" in note for note in document["notes"])
     assert len(document["ratios"]) == 1
+
+
+class _Asked(Exception):  # noqa: N818 (it ends the benchmark before it begins)
+    pass
+
+
+@pytest.mark.parametrize("unicast", [False, True])
+@pytest.mark.parametrize("command", ["allreduce", "memory", "ddp", "switch"])
+def test_unicast_reaches_the_place(
+    command: str, unicast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(*_: object, multicast: bool, **__: object) -> None:
+        assert multicast is not unicast
+        raise _Asked
+
+    monkeypatch.setattr(switch, "measure", ask)
+    for module in (bench_allreduce, bench_ddp):
+        monkeypatch.setattr(module, "place", ask)
+    begin = {
+        "allreduce": bench_allreduce.allreduce,
+        "memory": partial(bench_allreduce.allreduce, memory=True),
+        "ddp": bench_ddp.ddp,
+        "switch": bench_switch.switch,
+    }[command]
+    with pytest.raises(_Asked):
+        begin(unicast=unicast)
 
 
 def test_controller() -> None:
