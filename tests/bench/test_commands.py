@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -74,14 +75,14 @@ def test_unicast_reaches_the_place(
     monkeypatch.setattr(switch, "measure", ask)
     for module in (bench_allreduce, bench_ddp):
         monkeypatch.setattr(module, "place", ask)
-    begin = {
+    begin: dict[str, Callable[..., None]] = {
         "allreduce": bench_allreduce.allreduce,
         "memory": partial(bench_allreduce.allreduce, memory=True),
         "ddp": bench_ddp.ddp,
         "switch": bench_switch.switch,
-    }[command]
+    }
     with pytest.raises(_Asked):
-        begin(unicast=unicast)
+        begin[command](unicast=unicast)
 
 
 def test_controller() -> None:
