@@ -23,7 +23,14 @@ OK, EXISTS, NOT_FOUND, FULL, INVALID = 0, -1, -2, -3, -4
 class PacketIn(ctypes.Structure):
     """ina_packet_in."""
 
-    _fields_ = (("data", c_void_p), ("length", c_uint32), ("port", c_uint32), ("now_ns", c_uint64))
+    _fields_ = (
+        ("data", c_void_p),
+        ("length", c_uint32),
+        ("port", c_uint32),
+        ("now_ns", c_uint64),
+        ("rest", c_void_p),
+        ("rest_at", c_uint32),
+    )
 
 
 class PacketOut(ctypes.Structure):

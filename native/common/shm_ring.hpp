@@ -4,9 +4,10 @@
 // A cell holds a packet's header, and says where the values are, in an area of memory that the
 // producer fills and does not touch until the packet is done with:
 //
-// - The worker's, in its own segment: a frame for each sequence number mod 2W. What is sent again
-//   is a second cell for the same frame. By the time that the frame's turn comes again, both have
-//   been taken: the result of the number W later, which was announced after them, is here.
+// - The worker's, in its own segment: a frame for each lane, filled anew when the result of what it
+//   held is here. What is sent again is a second cell for the same frame. That one may be taken
+//   when the frame holds the lane's next values already; its header says that it is the packet
+//   which the result counts, so the program takes no values from it (protocol.md, duplicates).
 // - The switch's, one for all workers, which can only read it: the result that a group of workers
 //   gets is there once (native/switch/shm_results.hpp). Where it has no room, values go into a
 //   frame that belongs to the cell.
@@ -14,7 +15,8 @@
 // Neither side believes what it reads there. Each keeps its own position to itself, and takes the
 // other's only if it lies in the window that the other may be in. Lengths and places are read once
 // and checked. Cells are the producer's until it publishes them; a hostile worker may write to them
-// afterwards, so the switch copies a packet before it looks at it.
+// afterwards, so the switch copies a packet's header before it looks at it. It reads the values
+// where the worker has them: one that changes them meanwhile contributes something else, no more.
 //
 //   segment:  Control to switch | Control to worker | cells to switch | cells to worker
 //             | the worker's frames | frames of the cells to the worker

@@ -105,7 +105,7 @@ bool ShmPeer::receive(FrameBatch *batch, Port *port, uint32_t limit) {
     const uint32_t waiting = from_worker_.waiting();
     if (waiting == UINT32_MAX) return false;
     PortCounters &counters = port->mutable_counters();
-    const size_t count = batch->room_for(kFrameHeaderBytes + hello_.payload_bytes,
+    const size_t count = batch->room_for(kFrameHeaderBytes + shm::kHeadBytes,
                                          std::min<size_t>({waiting, limit, kMaxTaken}));
     if (count == 0) return true;
     // All heads first: they lie in another core's cache, and are on their way at the same time.
@@ -132,17 +132,18 @@ bool ShmPeer::receive(FrameBatch *batch, Port *port, uint32_t limit) {
 }
 
 void ShmPeer::append(const shm::Consumer::Packet &packet, FrameBatch *batch, uint32_t port) {
-    uint8_t *const frame = batch->reserve(kFrameHeaderBytes + packet.bytes);
+    const size_t head_bytes = std::min(packet.bytes, shm::kHeadBytes);
+    uint8_t *const frame = batch->reserve(kFrameHeaderBytes + head_bytes);
     if (!frame) return;  // cannot be: there was room for all
     if (packet.bytes != header_for_bytes_) {
         write_frame_header(header_, source_, switch_end_, kEct0, packet.bytes);
         header_for_bytes_ = packet.bytes;
     }
-    const size_t head_bytes = std::min(packet.bytes, shm::kHeadBytes);
     std::memcpy(frame, header_, kFrameHeaderBytes);
     std::memcpy(frame + kFrameHeaderBytes, packet.head, head_bytes);
-    std::memcpy(frame + kFrameHeaderBytes + head_bytes, packet.rest, packet.bytes - head_bytes);
-    batch->commit(kFrameHeaderBytes + packet.bytes, port, batch->now_ns);
+    const size_t rest_bytes = packet.bytes - head_bytes;
+    batch->commit_with(kFrameHeaderBytes + head_bytes, rest_bytes ? packet.rest : nullptr,
+                       rest_bytes, port, batch->now_ns);
 }
 
 bool ShmPeer::send(const Datagram &datagram) {

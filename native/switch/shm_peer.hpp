@@ -37,7 +37,8 @@ class ShmPeer {
     void refuse(shm::Status status);
 
     // Appends a frame for each packet, until none is waiting, the batch is full, or `limit` is
-    // reached. False: the rings hold nonsense, the worker has to go.
+    // reached. Its values stay in the worker's memory, which is this peer's to keep mapped. False:
+    // the rings hold nonsense, the worker has to go.
     bool receive(FrameBatch *batch, Port *port, uint32_t limit);
     // Into the worker's ring, seen after publish(); false: it is full.
     bool send(const Datagram &datagram);

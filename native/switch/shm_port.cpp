@@ -1,6 +1,7 @@
 #include "switch/shm_port.hpp"
 
 #include <errno.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 namespace ina::sw {
 
@@ -22,6 +24,9 @@ constexpr size_t kMaxSilent = 128;  // more than join at once on one host
 constexpr int kEvents = 64;
 constexpr uint32_t kTurnPackets = 32;  // of one worker, before it is the next one's turn
 constexpr uint32_t kBusyRounds = 16;   // without sleep, before connections are looked at
+// Before it sleeps, this thread lets others have its core for so long: on a machine whose cores are
+// all busy the workers' packets come meanwhile, and nobody has to wake anybody.
+constexpr uint64_t kLingerNs = 50'000;
 
 bool is_own_user(int fd) {
     ucred peer{};
@@ -67,17 +72,30 @@ ShmPort::~ShmPort() { ShmPort::close(); }
 void ShmPort::close() {
     attached_.clear();
     silent_.clear();
+    dropped_.clear();
     results_.close();
     if (listener_ >= 0) ::close(listener_);
     if (epoll_fd_ >= 0) ::close(epoll_fd_);
     listener_ = epoll_fd_ = -1;
 }
 
+bool ShmPort::has_packets() const {
+    return std::any_of(attached_.begin(), attached_.end(),
+                       [](const auto &peer) { return peer->has_packets(); });
+}
+
 bool ShmPort::prepare_sleep() {
-    for (const auto &peer : attached_)
-        if (peer->has_packets()) return false;
+    dropped_.clear();  // the batch is empty
+    if (has_packets()) return false;
     // Now nobody may be left to wait for more than there is.
     for (const auto &peer : attached_) peer->wake(true);
+    if (std::exchange(was_busy_, false)) {
+        const uint64_t until_ns = monotonic_ns() + kLingerNs;
+        do {
+            sched_yield();
+            if (has_packets()) return false;
+        } while (monotonic_ns() < until_ns);
+    }
     is_asleep_ = true;
     bool may_sleep = true;
     for (const auto &peer : attached_) may_sleep = peer->prepare_sleep() && may_sleep;
@@ -89,6 +107,7 @@ void ShmPort::receive(FrameBatch *batch) {
     if (is_asleep_)
         for (const auto &peer : attached_) peer->wake_up();
     is_asleep_ = false;
+    was_busy_ = !attached_.empty();
     const size_t count = attached_.size();
     std::vector<ShmPeer *> broken;
     // In turns, and not always from the same one on: nobody's packets wait for ever.
@@ -159,10 +178,12 @@ void ShmPort::admit(ShmPeer *peer) {
 void ShmPort::drop(ShmPeer *peer) {
     const auto is_it = [&](const auto &other) { return other.get() == peer; };
     if (peer->is_attached()) detached_.add(1);
+    epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, peer->fd(), nullptr);
     for (auto *peers : {&attached_, &silent_}) {
         const auto found = std::find_if(peers->begin(), peers->end(), is_it);
         if (found == peers->end()) continue;
-        peers->erase(found);  // closes its connection, which also takes it out of the epoll set
+        dropped_.push_back(std::move(*found));
+        peers->erase(found);
         return;
     }
 }

@@ -37,6 +37,7 @@ class ShmPort final : public Port {
     void accept_all();
     void admit(ShmPeer *peer);
     void drop(ShmPeer *peer);
+    bool has_packets() const;
     ShmPeer *find(Endpoint destination);
 
     int listener_ = -1, epoll_fd_ = -1;
@@ -44,10 +45,12 @@ class ShmPort final : public Port {
     uint64_t next_source_ = 0;
     ShmResults results_;  // the peers hold parts of it
     std::vector<std::unique_ptr<ShmPeer>> attached_;
-    std::vector<std::unique_ptr<ShmPeer>> silent_;  // connected, no whole Hello yet; oldest first
-    size_t first_ = 0;                              // of attached_, to be served next
-    size_t last_ = 0;                               // of attached_, that the last packet went to
+    std::vector<std::unique_ptr<ShmPeer>> silent_;   // connected, no whole Hello yet; oldest first
+    std::vector<std::unique_ptr<ShmPeer>> dropped_;  // the batch may hold packets of theirs
+    size_t first_ = 0;                               // of attached_, to be served next
+    size_t last_ = 0;                                // of attached_, that the last packet went to
     bool is_asleep_ = false;
+    bool was_busy_ = false;  // since it last slept
     uint32_t busy_rounds_ = 0;
     Counter attachments_, refused_, broken_, detached_;
 };

@@ -235,6 +235,20 @@ class Layout:
         return where + self.names.get("header", name)
 
     @property
+    def apart(self) -> str | None:
+        """The header that may lie apart from those before it (``ina_packet_in.rest``): the main
+        path's last one, if it is a late array and nothing else."""
+        path = self.main_path
+        if path is None:
+            return None
+        for name in self.late_arrays:
+            fields = self.type_of(name).type.fields
+            end = path.offsets_bytes[name] + self.type_of(name).type.width_bits // 8
+            if end == path.size_bytes and self.late_arrays[name].array.count == len(fields):
+                return name
+        return None
+
+    @property
     def first_bytes(self) -> tuple[int, int]:
         """Bytes that packets are looked at first, from .. to: the last of their headers.
 

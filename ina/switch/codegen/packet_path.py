@@ -41,17 +41,24 @@ def emit_process(layout: Layout, tables: TableEmitter, out: Writer, most_header_
             first, last = layout.first_bytes
             fetch = f"ina_prefetch(at[INA_PREFETCH].data, {first}, {last})"
             out.line(f"if (INA_LIKELY(at < fetched)) {fetch};")
-            general = "process_one(S, at, out);"
-            if layout.main_path is None:
-                out.line(general)
-                out.line("room = 0;")
-            else:
-                with out.block("if (!process_main(S, at, out, &room))"):
-                    out.line(general)
-                    out.line("room = 0;")
+            if layout.main_path is not None:
+                out.line(f"const bool fits = {_is_for_main(layout)};")
+                out.line("if (INA_LIKELY(fits) && process_main(S, at, out, &room)) continue;")
+            out.line("ina_packet_in storage;")
+            out.line("const ina_packet_in *const whole = ina_whole(at, &storage, S->whole);")
+            out.line("if (whole) process_one(S, whole, out);")
+            out.line("room = 0;")
         out.line("pthread_mutex_unlock(&S->mutex);")
         out.line("return (size_t)(at - in);")
     out.line()
+
+
+def _is_for_main(layout: Layout) -> str:
+    """Whether the main path can read the packet's parts where they are."""
+    if layout.apart is None or layout.main_path is None:
+        return "!at->rest"
+    split, size = layout.headers_bytes, layout.main_path.size_bytes
+    return f"!at->rest || (at->rest_at == {split} && at->length == {size})"
 
 
 def _packet_function(layout: Layout, tables: TableEmitter, out: Writer, *, main: bool) -> None:
@@ -166,6 +173,8 @@ def _receive(layout: Layout, tables: TableEmitter, out: Writer, *, main: bool) -
     _set(layout, out, "ingress_global_timestamp", "in->now_ns / 1000", 48)
     if main:
         out.line("if (!parse_main(p)) return false;")
+        if layout.apart is not None:
+            out.line(f"if (in->rest) {layout.wire(layout.apart)} = in->rest;")
         out.line(f"const uint32_t parser_error = {program.errors.get('NoError', 0)};")
     else:
         out.line("const uint32_t parser_error = parse(p);")

@@ -10,6 +10,8 @@ import pytest
 
 from ina.bench.pipeline import Batch, install
 from ina.p4 import compiled
+from ina.switch.codegen.emit import emit_c
+from ina.switch.ir import load_program
 from ina.switch.pipeline import Pipeline
 from tests.switch.codegen.conftest import Load
 
@@ -23,6 +25,17 @@ def test_there_is_a_main_path(load: Load) -> None:
     assert pipeline.c_source is not None
     source = pipeline.c_source.read_text()
     assert "p->length < 10" in source.partition("bool parse_main")[2].partition("}")[0]
+
+
+def test_values_are_read_where_they_lie(load: Load) -> None:
+    """Those of a packet in two parts, too, where the second part is the values (test_robustness.py
+    compares what comes of it); in other programs and other parts, the packet is put together."""
+    pool = emit_c(load_program(compiled(64).bmv2_json), "test")
+    assert f"(at->rest_at == 66 && at->length == {66 + 4 * 64})" in pool
+    assert pool.partition("bool process_main")[2].count("_wire = in->rest;") == 1
+    source = load("main_path").c_source
+    assert source is not None
+    assert "const bool fits = !at->rest;" in source.read_text()
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,9 @@ static size_t process(void *state, const ina_packet_in *in, size_t count, ina_ou
             uint32_t port = r->to_port;
             if (port == INA_MAX_PORTS) port = in[i].port;
             if (port == INA_MAX_PORTS + 1) port = 3 - in[i].port;
-            memcpy(frame, in[i].data, in[i].length);
+            const uint32_t together = in[i].rest ? in[i].rest_at : in[i].length;
+            memcpy(frame, in[i].data, together);
+            if (in[i].rest) memcpy(frame + together, in[i].rest, in[i].length - together);
             if (in[i].length >= 42) {
                 if (r->answer) {
                     swap(frame, frame + 6, 6);

@@ -79,7 +79,13 @@ class ShmWorker:
 
     def set_control(self, ring: int, line: int, value: int) -> None:
         at = ring * CONTROL_BYTES + line * LINE_BYTES
-        struct.pack_into("=I", self.memory, at, value & 0xFFFFFFFF)
+        # At once: struct.pack_into fills with zeros first, and the switch may look between.
+        with (
+            memoryview(self.memory) as bytes_,
+            bytes_[at : at + 4] as word,
+            word.cast("I") as words,
+        ):
+            words[0] = value & 0xFFFFFFFF
 
     def cell(self, ring: int, position: int) -> int:
         index = position % self.cells

@@ -244,6 +244,26 @@ def test_a_position_that_cannot_be_ends_the_worker(
     assert port.stats()["broken_rings"] == 1
 
 
+def test_who_goes_while_its_packets_are_looked_at_takes_nothing_along(
+    name: str, reflector: Reflect, run_loop: RunLoop, workers: list[ShmWorker]
+) -> None:
+    """The switch reads values in the worker's memory, which stays until it is done with them."""
+    port = shm_port(name)
+    run_loop([port], reflector(answer=True))
+    workers.append(ShmWorker(name))
+    for turn in range(50):
+        gone = ShmWorker(name, cells=2048)  # more than the switch takes before it sees the end
+        for _ in range(2048):
+            gone.write(bytes([turn]) * 256)
+        gone.publish()
+        if turn % 2:
+            gone.set_control(0, 0, 0x7FFFFFFF)
+        gone.close()
+        workers[0].send(bytes([turn]) * 256)
+        assert workers[0].take()[0] == bytes([turn]) * 256
+    wait_until(lambda: port.stats()["attached"] == 1, "dropped")
+
+
 def test_a_length_that_cannot_be_is_malformed(
     name: str, reflector: Reflect, run_loop: RunLoop, workers: list[ShmWorker]
 ) -> None:

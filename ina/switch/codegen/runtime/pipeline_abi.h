@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define INA_PIPELINE_ABI 2u
+#define INA_PIPELINE_ABI 3u
+#define INA_MOST_APART_BYTES 65600u /* of a packet in two parts */
 #define INA_MAX_PORTS 512u /* egress ports 0..511, as bmv2's 9-bit port; 511 is v1model's drop */
 
 #ifdef __cplusplus
@@ -19,9 +20,14 @@ extern "C" {
 
 typedef struct {
     const uint8_t *data; /* the frame, from its first byte */
-    uint32_t length;     /* bytes */
+    uint32_t length;     /* bytes, of both parts */
     uint32_t port;       /* ingress port */
     uint64_t now_ns;     /* arrival time; becomes ingress_global_timestamp (microseconds) */
+    /* Not NULL: the frame goes on here behind its first rest_at bytes, at most INA_MOST_APART_BYTES
+     * in all (a longer one is dropped). Somebody else may write there meanwhile: whatever is read
+     * twice is copied first. */
+    const uint8_t *rest;
+    uint32_t rest_at;
 } ina_packet_in;
 
 typedef struct {
@@ -83,7 +89,7 @@ typedef struct {
 
     /* Runs packets in order, stops early when the output might not hold the next packet's copies;
      * returns how many it consumed. A malformed packet is dropped or passed on as the program says;
-     * nothing is read past data + length. */
+     * nothing is read past its ends. */
     size_t (*process)(void *state, const ina_packet_in *in, size_t count, ina_output *out);
 
     /* Tables, counters, registers are numbered as in the generated program's lists. A handle stays
