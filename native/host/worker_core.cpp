@@ -62,8 +62,7 @@ WorkerCore::WorkerCore(const WorkerConfig &config, std::unique_ptr<CongestionWin
       first_own_(config.share * (window_ / std::max(config.shares, 1u))),
       full_bitmap_(static_cast<std::uint32_t>((std::uint64_t{1} << config.world_size) - 1)),
       values_bytes_(wire::kValueBytes * config.values_per_packet), memory_(memory),
-      frame_mask_((memory.base != nullptr ? 2 * window_ : window_) - 1), kernels_(best_kernels()),
-      congestion_(std::move(congestion)), rtt_(config.rto),
+      kernels_(best_kernels()), congestion_(std::move(congestion)), rtt_(config.rto),
       placement_(window_, std::max(config.values_per_packet, 1u)) {
     check(config);
     lanes_ = std::vector<Lane>(window_ / config.shares);
@@ -75,7 +74,7 @@ WorkerCore::WorkerCore(const WorkerConfig &config, std::unique_ptr<CongestionWin
         own_memory_.resize(memory_.stride_bytes * lane_count() + 2 * kCacheLineBytes);
         const auto base = reinterpret_cast<std::uintptr_t>(own_memory_.data());
         memory_.base = own_memory_.data() + (round_up(base, kCacheLineBytes) - base);
-    } else if (config.shares > 1 || memory_.frames <= frame_mask_ ||
+    } else if (config.shares > 1 || memory_.frames < window_ ||
                memory_.stride_bytes < kCacheLineBytes + values_bytes_) {
         throw std::invalid_argument("no memory for packets of that size and number");
     }
@@ -150,7 +149,7 @@ void WorkerCore::make_ready(Lane &lane, std::int64_t now_ns) {
 
 std::uint8_t *WorkerCore::packet(const Lane &lane) {
     // Where the stride is of whole lines the values, not the headers, begin on one.
-    return memory_.base + memory_.stride_bytes * ((lane.seq & frame_mask_) - first_own_) +
+    return memory_.base + memory_.stride_bytes * own_index(lane.seq) +
            (kCacheLineBytes - wire::kHeaderBytes);
 }
 

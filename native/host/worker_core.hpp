@@ -54,7 +54,7 @@ std::uint32_t window_of(const WorkerConfig &config);
 class WorkerCore {
   public:
     // Throws std::invalid_argument when a number is out of range.
-    // `memory`: at least 2W frames, for packets that another process reads from there; by default
+    // `memory`: at least W frames, for packets that another process reads from there; by default
     // its own memory.
     WorkerCore(const WorkerConfig &config, std::unique_ptr<CongestionWindow> congestion,
                const PacketMemory &memory = {});
@@ -204,8 +204,7 @@ class WorkerCore {
     std::uint32_t full_bitmap_;
     std::size_t values_bytes_;  // of a packet
     std::vector<std::uint8_t> own_memory_;
-    PacketMemory memory_;  // a packet stays in its frame for retransmission
-    std::uint32_t frame_mask_;
+    PacketMemory memory_;                    // a packet stays in its frame for retransmission
     std::vector<std::uint8_t> kept_memory_;  // one result a lane, where they are to be kept
     const Kernels &kernels_;
     std::unique_ptr<CongestionWindow> congestion_;

@@ -44,9 +44,8 @@ struct TensorRequest {
     ReduceOp op = ReduceOp::kSum;
 };
 
-// Frames to build packets in: a line of 64 bytes with the header at its end, then the values. With
-// twice as many as the window, a frame is not written to again before the result of the lane's
-// next packet is here.
+// Frames to build packets in, one for each lane: a line of 64 bytes with the header at its end,
+// then the values. A frame is not written to again before the result of the lane's packet is here.
 struct PacketMemory {
     std::uint8_t *base = nullptr;
     std::size_t stride_bytes = 0;
