@@ -28,8 +28,8 @@ class PacketIn(ctypes.Structure):
         ("length", c_uint32),
         ("port", c_uint32),
         ("now_ns", c_uint64),
-        ("rest", c_void_p),
-        ("rest_at", c_uint32),
+        ("tail", c_void_p),
+        ("tail_length", c_uint32),
     )
 
 

@@ -38,11 +38,11 @@ class FrameBatch {
     void commit(size_t bytes, uint32_t port, uint64_t now_ns) {
         commit_with(bytes, nullptr, 0, port, now_ns);
     }
-    // The same for a frame that goes on with `rest`, which stays there until clear().
-    void commit_with(size_t bytes, const uint8_t *rest, size_t rest_bytes, uint32_t port,
+    // The same for a frame that goes on at `tail`, which stays there until clear().
+    void commit_with(size_t bytes, const uint8_t *tail, size_t tail_bytes, uint32_t port,
                      uint64_t now_ns) {
-        packets_.push_back({arena_ + used_, static_cast<uint32_t>(bytes + rest_bytes), port, now_ns,
-                            rest, static_cast<uint32_t>(bytes)});
+        packets_.push_back({arena_ + used_, static_cast<uint32_t>(bytes), port, now_ns, tail,
+                            static_cast<uint32_t>(tail_bytes)});
         used_ += stride(bytes);
     }
     // Places for so many frames of this size; fewer if there is no room for all.

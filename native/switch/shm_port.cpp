@@ -178,7 +178,7 @@ void ShmPort::admit(ShmPeer *peer) {
 void ShmPort::drop(ShmPeer *peer) {
     const auto is_it = [&](const auto &other) { return other.get() == peer; };
     if (peer->is_attached()) detached_.add(1);
-    epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, peer->fd(), nullptr);
+    epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, peer->fd(), nullptr);  // it stays open for a while
     for (auto *peers : {&attached_, &silent_}) {
         const auto found = std::find_if(peers->begin(), peers->end(), is_it);
         if (found == peers->end()) continue;

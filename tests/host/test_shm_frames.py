@@ -25,6 +25,7 @@ from tests.switch.ports.shm_worker import (
     IN_OWN_FRAME,
     LINE_BYTES,
     PAYLOAD_OFFSET,
+    store_word,
 )
 
 CELLS, WINDOW, VALUES = 4096, 4, 4  # cells: many, for none is released
@@ -93,10 +94,7 @@ class HandSwitch:
         self.memory[at + PAYLOAD_OFFSET : at + LINE_BYTES] = payload[:HEADER_BYTES]
         self.memory[frame + LINE_BYTES : frame + LINE_BYTES + 4 * VALUES] = payload[HEADER_BYTES:]
         self._answered += 1
-        # At once: struct.pack_into fills with zeros first, and the worker may look between.
-        whole = slice(CONTROL_BYTES, CONTROL_BYTES + 4)
-        with memoryview(self.memory) as bytes_, bytes_[whole] as word, word.cast("I") as words:
-            words[0] = self._answered
+        store_word(self.memory, CONTROL_BYTES, self._answered)
         self._socket.send(b"\0")
 
     def of(self, seq: int) -> list[Cell]:

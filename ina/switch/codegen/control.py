@@ -153,7 +153,7 @@ def _emit_lifecycle(layout: Layout, infos: list[TableLayout], out: Writer) -> No
         with out.block("for (uint32_t i = 0; S->groups && i < INA_GROUPS; i++)"):
             out.line("free(S->groups[i].replicas);")
         out.line("free(S->groups);")
-        out.line("free(S->whole);")
+        out.line("free(S->gathered);")
         out.line("pthread_mutex_destroy(&S->mutex);")
         out.line("free(S->memory);")
     out.line()
@@ -178,8 +178,8 @@ def _emit_lifecycle(layout: Layout, infos: list[TableLayout], out: Writer) -> No
         out.line("pthread_mutex_init(&S->mutex, NULL);")
         out.line("S->most_replicas = 1;")
         out.line("S->groups = calloc(INA_GROUPS, sizeof *S->groups);")
-        out.line("S->whole = malloc(INA_MOST_APART_BYTES);")
-        out.line("bool ok = S->groups != NULL && S->whole != NULL;")
+        out.line("S->gathered = malloc(INA_MOST_GATHERED_BYTES);")
+        out.line("bool ok = S->groups != NULL && S->gathered != NULL;")
         for info in infos:
             name = info.c_name
             arguments = f"&S->{name}, &{name}_spec, S->{name}_slots, S->{name}_index"

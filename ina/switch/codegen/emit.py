@@ -138,7 +138,7 @@ def _emit_state(layout: Layout, tables: TableEmitter, out: Writer) -> None:
         out.line("pthread_mutex_t mutex;")
         out.line("uint32_t most_replicas;")
         out.line("ina_group *groups;")
-        out.line("uint8_t *whole; // a packet that came in two parts")
+        out.line("uint8_t *gathered; // a frame that came in two parts")
         for info in tables.tables.values():
             out.line(f"ina_table {info.c_name};")
         for counter in layout.program.counters:

@@ -235,9 +235,9 @@ class Layout:
         return where + self.names.get("header", name)
 
     @property
-    def apart(self) -> str | None:
-        """The header that may lie apart from those before it (``ina_packet_in.rest``): the main
-        path's last one, if it is a late array and nothing else."""
+    def tail_header(self) -> str | None:
+        """The header that is read where it lies if it is a frame's tail (``ina_packet_in.tail``):
+        the main path's last one, if it is a late array and nothing else."""
         path = self.main_path
         if path is None:
             return None

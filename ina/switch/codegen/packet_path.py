@@ -35,9 +35,10 @@ def emit_process(layout: Layout, tables: TableEmitter, out: Writer, most_header_
         out.line("    count > INA_PREFETCH ? end - INA_PREFETCH : in; // the last of them")
         out.line("size_t room = 0; // packets shorter than this fit")
         with out.block("for (; at != end; at++)"):
-            with out.block("if (INA_UNLIKELY(at->length >= room))"):
+            out.line("const size_t length = ina_length(at);")
+            with out.block("if (INA_UNLIKELY(length >= room))"):
                 out.line("room = ina_room(out, S->most_replicas, INA_MOST_HEADER_BYTES);")
-                out.line("if (at->length >= room) break;")
+                out.line("if (length >= room) break;")
             first, last = layout.first_bytes
             fetch = f"ina_prefetch(at[INA_PREFETCH].data, {first}, {last})"
             out.line(f"if (INA_LIKELY(at < fetched)) {fetch};")
@@ -45,8 +46,8 @@ def emit_process(layout: Layout, tables: TableEmitter, out: Writer, most_header_
                 out.line(f"const bool fits = {_is_for_main(layout)};")
                 out.line("if (INA_LIKELY(fits) && process_main(S, at, out, &room)) continue;")
             out.line("ina_packet_in storage;")
-            out.line("const ina_packet_in *const whole = ina_whole(at, &storage, S->whole);")
-            out.line("if (whole) process_one(S, whole, out);")
+            out.line("const ina_packet_in *const one = ina_gather(at, &storage, S->gathered);")
+            out.line("if (one) process_one(S, one, out);")
             out.line("room = 0;")
         out.line("pthread_mutex_unlock(&S->mutex);")
         out.line("return (size_t)(at - in);")
@@ -54,11 +55,11 @@ def emit_process(layout: Layout, tables: TableEmitter, out: Writer, most_header_
 
 
 def _is_for_main(layout: Layout) -> str:
-    """Whether the main path can read the packet's parts where they are."""
-    if layout.apart is None or layout.main_path is None:
-        return "!at->rest"
+    """Whether the main path can read the frame's parts where they are."""
+    if layout.tail_header is None or layout.main_path is None:
+        return "!at->tail"
     split, size = layout.headers_bytes, layout.main_path.size_bytes
-    return f"!at->rest || (at->rest_at == {split} && at->length == {size})"
+    return f"!at->tail || (at->length == {split} && length == {size})"
 
 
 def _packet_function(layout: Layout, tables: TableEmitter, out: Writer, *, main: bool) -> None:
@@ -152,7 +153,7 @@ def _receive(layout: Layout, tables: TableEmitter, out: Writer, *, main: bool) -
     out.line("packet *const p = &storage;")
     out.line("p->arrays = &arrays;")
     out.line("p->data = in->data;")
-    out.line("p->length = in->length;")
+    out.line("p->length = (uint32_t)ina_length(in);")
     out.line("p->truncate = UINT32_MAX;")
     for name, header in program.headers.items():
         if header.metadata:
@@ -169,12 +170,12 @@ def _receive(layout: Layout, tables: TableEmitter, out: Writer, *, main: bool) -
         out.line(f"memset({path}_valid, 0, sizeof {path}_valid);")
         out.line(f"{path}_next = 0;")
     _set(layout, out, "ingress_port", "in->port", 9)
-    _set(layout, out, "packet_length", "in->length", 32)
+    _set(layout, out, "packet_length", "p->length", 32)
     _set(layout, out, "ingress_global_timestamp", "in->now_ns / 1000", 48)
     if main:
         out.line("if (!parse_main(p)) return false;")
-        if layout.apart is not None:
-            out.line(f"if (in->rest) {layout.wire(layout.apart)} = in->rest;")
+        if layout.tail_header is not None:
+            out.line(f"if (in->tail) {layout.wire(layout.tail_header)} = in->tail;")
         out.line(f"const uint32_t parser_error = {program.errors.get('NoError', 0)};")
     else:
         out.line("const uint32_t parser_error = parse(p);")
@@ -269,7 +270,7 @@ def _send(layout: Layout, out: Writer, sums: str, fixed: str, *, main: bool) -> 
     out.line("const uint32_t port = replicas[i].egress_port & (INA_MAX_PORTS - 1);")
     _set(layout, out, "egress_port", "port", 9)
     _set(layout, out, "egress_rid", "replicas[i].rid", 16)
-    _set(layout, out, "packet_length", "in->length", 32)
+    _set(layout, out, "packet_length", "p->length", 32)
     _set(layout, out, "enq_timestamp", "in->now_ns / 1000", 32)
     _set(layout, out, "enq_qdepth", "depth_pkts[port]", 19)
     _set(layout, out, "deq_qdepth", "depth_pkts[port]", 19)

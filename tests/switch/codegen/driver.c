@@ -110,7 +110,7 @@ int main(void) {
                                  ? values_at
                                  : (uint32_t)(next_random() % (head[1] + 1));
         uint8_t *const first = copy_of(data, cut), *const rest = copy_of(data + cut, head[1] - cut);
-        const ina_packet_in parts = {first, head[1], head[0], 1000 * in_count, rest, cut};
+        const ina_packet_in parts = {first, cut, head[0], 1000 * in_count, rest, head[1] - cut};
         if (!run(pipeline, &apart, &parts)) return 5;
         if (!are_alike(&whole.out, &apart.out)) return 6;
         in_count++;
@@ -119,8 +119,8 @@ int main(void) {
         free(first);
         free(rest);
     }
-    uint8_t *const longest = calloc(1, INA_MOST_APART_BYTES + 1);
-    const ina_packet_in too_long = {longest, INA_MOST_APART_BYTES + 1, 1, 0, longest + 1, 1};
+    uint8_t *const longest = calloc(1, INA_MOST_GATHERED_BYTES + 1);
+    const ina_packet_in too_long = {longest, 1, 1, 0, longest + 1, INA_MOST_GATHERED_BYTES};
     if (!run(pipeline, &apart, &too_long) || apart.out.count != 0) return 7; /* dropped */
     free(longest);
     printf("%zu packets in, %zu out\n", in_count, out_count);

@@ -31,11 +31,11 @@ def test_values_are_read_where_they_lie(load: Load) -> None:
     """Those of a packet in two parts, too, where the second part is the values (test_robustness.py
     compares what comes of it); in other programs and other parts, the packet is put together."""
     pool = emit_c(load_program(compiled(64).bmv2_json), "test")
-    assert f"(at->rest_at == 66 && at->length == {66 + 4 * 64})" in pool
-    assert pool.partition("bool process_main")[2].count("_wire = in->rest;") == 1
+    assert f"(at->length == 66 && length == {66 + 4 * 64})" in pool
+    assert pool.partition("bool process_main")[2].count("_wire = in->tail;") == 1
     source = load("main_path").c_source
     assert source is not None
-    assert "const bool fits = !at->rest;" in source.read_text()
+    assert "const bool fits = !at->tail;" in source.read_text()
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,11 @@ class Reflector:
     def max_depth(self) -> int:
         return int(self._library.reflector_max_depth(self.state))
 
+    @property
+    def tailed(self) -> int:
+        """Packets that came in two parts."""
+        return int(self._library.reflector_tailed(self.state))
+
     def close(self) -> None:
         self._library.reflector_free(self.state)
 
@@ -60,6 +65,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     ]  # fmt: skip
     library.ina_pipeline_get.restype = ctypes.c_void_p
     library.reflector_max_depth.argtypes = [ctypes.c_void_p]
+    library.reflector_tailed.argtypes = [ctypes.c_void_p]
     library.reflector_free.argtypes = [ctypes.c_void_p]
     return library
 

@@ -11,6 +11,7 @@ typedef struct {
     uint16_t udp_port;  /* if not 0: UDP destination of the first copy, counting up */
     int tos;            /* if not -1: written to the copies */
     uint32_t max_depth; /* largest depth_pkts seen on entry */
+    uint32_t tailed;    /* packets that came in two parts */
 } reflector;
 
 static void swap(uint8_t *a, uint8_t *b, size_t bytes) {
@@ -23,19 +24,20 @@ static void swap(uint8_t *a, uint8_t *b, size_t bytes) {
 static size_t process(void *state, const ina_packet_in *in, size_t count, ina_output *out) {
     reflector *r = state;
     for (size_t i = 0; i < count; ++i) {
+        const uint32_t length = in[i].length + in[i].tail_length;
         if (out->count + r->copies > out->capacity ||
-            out->arena_used + (size_t)r->copies * in[i].length > out->arena_bytes)
+            out->arena_used + (size_t)r->copies * length > out->arena_bytes)
             return i;
         const uint8_t *first = NULL;
+        r->tailed += in[i].tail != NULL;
         for (uint32_t copy = 0; copy < r->copies; ++copy) {
             uint8_t *frame = out->arena + out->arena_used;
             uint32_t port = r->to_port;
             if (port == INA_MAX_PORTS) port = in[i].port;
             if (port == INA_MAX_PORTS + 1) port = 3 - in[i].port;
-            const uint32_t together = in[i].rest ? in[i].rest_at : in[i].length;
-            memcpy(frame, in[i].data, together);
-            if (in[i].rest) memcpy(frame + together, in[i].rest, in[i].length - together);
-            if (in[i].length >= 42) {
+            memcpy(frame, in[i].data, in[i].length);
+            if (in[i].tail) memcpy(frame + in[i].length, in[i].tail, in[i].tail_length);
+            if (length >= 42) {
                 if (r->answer) {
                     swap(frame, frame + 6, 6);
                     swap(frame + 26, frame + 30, 4);
@@ -49,17 +51,17 @@ static size_t process(void *state, const ina_packet_in *in, size_t count, ina_ou
             }
             /* Of a copy that goes on in the first one: behind an INA header, as ina's program has
              * it, and elsewhere. */
-            const uint32_t head = in[i].length > 200 ? 66 : 50;
+            const uint32_t head = length > 200 ? 66 : 50;
             if (copy == 0) first = frame;
-            if (out->share_tails && copy > 0 && in[i].length > head) {
+            if (out->share_tails && copy > 0 && length > head) {
                 out->packets[out->count] =
-                    (ina_packet_out){frame, head, port, first + head, in[i].length - head};
-                memset(frame + head, 0xdd, in[i].length - head); /* nobody may read it */
+                    (ina_packet_out){frame, head, port, first + head, length - head};
+                memset(frame + head, 0xdd, length - head); /* nobody may read it */
             } else {
-                out->packets[out->count] = (ina_packet_out){frame, in[i].length, port, NULL, 0};
+                out->packets[out->count] = (ina_packet_out){frame, length, port, NULL, 0};
             }
             out->count++;
-            out->arena_used += in[i].length;
+            out->arena_used += length;
             if (out->depth_pkts[port] > r->max_depth) r->max_depth = out->depth_pkts[port];
             out->depth_pkts[port]++;
         }
@@ -77,6 +79,7 @@ void *reflector_new(int answer, uint32_t to_port, uint32_t copies, uint16_t udp_
     return r;
 }
 
+uint32_t reflector_tailed(void *state) { return ((reflector *)state)->tailed; }
 uint32_t reflector_max_depth(void *state) { return ((reflector *)state)->max_depth; }
 void reflector_free(void *state) { free(state); }
 

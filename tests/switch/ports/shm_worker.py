@@ -19,6 +19,12 @@ IN_OWN_FRAME = 0xFFFFFFFF
 DEADLINE_S = 30.0
 
 
+def store_word(memory: mmap.mmap, at: int, value: int) -> None:
+    """At once: struct.pack_into fills with zeros first, and the other side may look between."""
+    with memoryview(memory) as bytes_, bytes_[at : at + 4] as word, word.cast("I") as words:
+        words[0] = value
+
+
 @dataclass(frozen=True)
 class Welcome:
     status: int
@@ -79,13 +85,7 @@ class ShmWorker:
 
     def set_control(self, ring: int, line: int, value: int) -> None:
         at = ring * CONTROL_BYTES + line * LINE_BYTES
-        # At once: struct.pack_into fills with zeros first, and the switch may look between.
-        with (
-            memoryview(self.memory) as bytes_,
-            bytes_[at : at + 4] as word,
-            word.cast("I") as words,
-        ):
-            words[0] = value & 0xFFFFFFFF
+        store_word(self.memory, at, value & 0xFFFFFFFF)
 
     def cell(self, ring: int, position: int) -> int:
         index = position % self.cells

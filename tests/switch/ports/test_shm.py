@@ -54,8 +54,8 @@ RunLoop = Callable[..., native.PortLoop]
 def test_packets_come_back_to_who_sent_them(
     name: str, reflector: Reflect, run_loop: RunLoop, workers: list[ShmWorker]
 ) -> None:
-    port = shm_port(name)
-    run_loop([port], reflector(answer=True))
+    port, pipeline = shm_port(name), reflector(answer=True)
+    run_loop([port], pipeline)
     workers += [ShmWorker(name) for _ in range(3)]
     for turn in range(300):  # the rings have 64 cells
         for number, worker in enumerate(workers):
@@ -65,6 +65,8 @@ def test_packets_come_back_to_who_sent_them(
             assert worker.take() == (bytes([number]) * (turn % 257), False)
     stats = port.stats()
     assert stats["rx_packets"] == stats["tx_packets"] == 3 * 2 * 300
+    longer = sum(turn % 257 > HEADER_BYTES for turn in range(300))
+    assert pipeline.tailed == 3 * longer  # what follows a header is read where the worker has it
     assert stats["rx_bytes"] == stats["tx_bytes"] > 1800 * FRAME_HEADER_BYTES
     assert stats["attached"] == 3
     assert stats["malformed_packets"] == stats["blocked_packets"] == stats["broken_rings"] == 0

@@ -40,15 +40,21 @@ typedef struct {
     bool used; /* by the copy that was written last */
 } ina_tail;
 
-/* The packet in one part, in `memory` of INA_MOST_APART_BYTES if it came in two; NULL: too long. */
-static inline const ina_packet_in *ina_whole(const ina_packet_in *in, ina_packet_in *whole,
-                                             uint8_t *memory) {
-    if (!in->rest) return in;
-    if (in->length > INA_MOST_APART_BYTES || in->rest_at > in->length) return NULL;
-    memcpy(memory, in->data, in->rest_at);
-    memcpy(memory + in->rest_at, in->rest, in->length - in->rest_at);
-    *whole = (ina_packet_in){memory, in->length, in->port, in->now_ns, NULL, 0};
-    return whole;
+INA_INLINE size_t ina_length(const ina_packet_in *in) {
+    return (size_t)in->length + in->tail_length;
+}
+
+/* The frame in one part, in `memory` of INA_MOST_GATHERED_BYTES if it came in two; NULL: too long.
+ */
+static inline const ina_packet_in *ina_gather(const ina_packet_in *in, ina_packet_in *gathered,
+                                              uint8_t *memory) {
+    if (!in->tail) return in;
+    const size_t length = ina_length(in);
+    if (length > INA_MOST_GATHERED_BYTES) return NULL;
+    memcpy(memory, in->data, in->length);
+    memcpy(memory + in->length, in->tail, in->tail_length);
+    *gathered = (ina_packet_in){memory, (uint32_t)length, in->port, in->now_ns, NULL, 0};
+    return gathered;
 }
 
 /* Packets ahead to fetch into the cache. */

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define INA_PIPELINE_ABI 3u
-#define INA_MOST_APART_BYTES 65600u /* of a packet in two parts */
+#define INA_MOST_GATHERED_BYTES 65600u /* of a frame that comes in two parts */
 #define INA_MAX_PORTS 512u /* egress ports 0..511, as bmv2's 9-bit port; 511 is v1model's drop */
 
 #ifdef __cplusplus
@@ -20,14 +20,14 @@ extern "C" {
 
 typedef struct {
     const uint8_t *data; /* the frame, from its first byte */
-    uint32_t length;     /* bytes, of both parts */
+    uint32_t length;     /* bytes */
     uint32_t port;       /* ingress port */
     uint64_t now_ns;     /* arrival time; becomes ingress_global_timestamp (microseconds) */
-    /* Not NULL: the frame goes on here behind its first rest_at bytes, at most INA_MOST_APART_BYTES
-     * in all (a longer one is dropped). Somebody else may write there meanwhile: whatever is read
-     * twice is copied first. */
-    const uint8_t *rest;
-    uint32_t rest_at;
+    /* The frame goes on here, to INA_MOST_GATHERED_BYTES in all (a longer one is dropped); NULL and
+     * 0: it does not. Somebody else may write here meanwhile: only a main path's late array, which
+     * decides nothing, is read here, all else is copied first. */
+    const uint8_t *tail;
+    uint32_t tail_length;
 } ina_packet_in;
 
 typedef struct {
