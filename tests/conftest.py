@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -29,3 +30,15 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 def tofino_builds(tmp_path_factory: pytest.TempPathFactory) -> TofinoBuilds:
     """The Tofino twin, compiled when a test first asks for it."""
     return TofinoBuilds.of_session(tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture
+def two_cores() -> Iterator[tuple[int, int]]:
+    """The only ones on which this thread, and threads that it starts, may run."""
+    before = os.sched_getaffinity(0)
+    if len(before) < 2:
+        pytest.skip("needs two cores on which this process may run (taskset, cpuset)")
+    first, second = sorted(before)[:2]
+    os.sched_setaffinity(0, {first, second})
+    yield first, second
+    os.sched_setaffinity(0, before)

@@ -99,7 +99,9 @@ struct Shape {
 // Of one direction. Positions count cells, modulo 2^32; the difference is what lies between.
 struct Control {
     alignas(kLineBytes) std::atomic<std::uint32_t> published;  // the producer's position
-    alignas(kLineBytes) std::atomic<std::uint32_t> released;   // the consumer's position
+    // 1 + the core on which the producer runs, and which it asks the consumer to leave; 0: none.
+    std::atomic<std::uint32_t> leave_core;
+    alignas(kLineBytes) std::atomic<std::uint32_t> released;  // the consumer's position
     // Not 0: the consumer sleeps, and wants to be woken once so many cells are there (a promise:
     // fewer wake it before the producer itself sleeps). Who wakes it sets it to 0.
     alignas(kLineBytes) std::atomic<std::uint32_t> wanted;
@@ -196,6 +198,9 @@ class Producer {
         return released_;
     }
 
+    void ask_to_leave(std::uint32_t core) {
+        ring_.control->leave_core.store(core, std::memory_order_relaxed);
+    }
     void publish() { ring_.control->published.store(next_, std::memory_order_release); }
 
     // Whether the consumer sleeps and is to be woken now: then that is the caller's to do. After
@@ -260,6 +265,10 @@ class Consumer {
         }
         if (rest_at > ring_.area_bytes || rest_bytes > ring_.area_bytes - rest_at) return {};
         return {head, ring_.area + rest_at, bytes, marked != 0};
+    }
+
+    std::uint32_t core_to_leave() const {
+        return ring_.control->leave_core.load(std::memory_order_relaxed);
     }
 
     // Gives all cells taken so far back to the producer.

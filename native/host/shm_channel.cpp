@@ -110,6 +110,7 @@ bool ShmChannel::receive(std::vector<Arrival> *arrivals) {
 bool ShmChannel::prepare_sleep(std::uint32_t in_flight) {
     if (is_gone_) return from_switch_.waiting() - 1 >= shape_.cells;  // nothing, or nonsense
     wake_switch(false);
+    left_core_.leave(from_switch_.core_to_leave());
     has_slept_ = true;
     // Woken for half of the window: a wake costs as much as some tens of packets. The switch wakes
     // for less before it goes to sleep itself, so nobody waits for packets that are here.

@@ -8,6 +8,7 @@
 #include "common/shm_ring.hpp"
 #include "common/shm_segment.hpp"
 #include "host/channel.hpp"
+#include "host/left_core.hpp"
 
 namespace ina::host {
 
@@ -43,6 +44,7 @@ class ShmChannel final : public Channel {
     shm::Segment results_;
     shm::Producer to_switch_;
     shm::Consumer from_switch_;
+    LeftCore left_core_;
     bool has_slept_ = false;
     bool is_gone_ = false;
 };

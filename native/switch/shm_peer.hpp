@@ -44,6 +44,8 @@ class ShmPeer {
     bool send(const Datagram &datagram);
     // Lets go of the results that the worker is done with.
     void reclaim();
+    // Asks the worker to stay off this core: 1 + its number, 0: none.
+    void ask_to_leave(uint32_t core) { to_worker_.ask_to_leave(core); }
     // Wakes the worker if it sleeps and enough is there; `all`: if anything is.
     void publish();
     void wake(bool all);

@@ -34,6 +34,20 @@ bool is_own_user(int fd) {
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == geteuid();
 }
 
+// On which this thread may run; SIZE_MAX: more than can be told (over 1024).
+size_t usable_cores() {
+    cpu_set_t cores;
+    if (sched_getaffinity(0, sizeof cores, &cores) != 0) return SIZE_MAX;
+    return static_cast<size_t>(CPU_COUNT(&cores));
+}
+
+// The workers that need not leave this thread's core, so that all cores have as much to do. For
+// each worker this thread works 0.4 to 0.6 times as long as the worker itself (64 MiB, N = 2 to 8).
+size_t workers_beside(size_t workers, size_t cores) {
+    if (cores == 1) return workers;
+    return cores == 2 ? 3 * workers / 8 : 0;
+}
+
 void watch(int epoll_fd, int fd, void *what) {
     epoll_event event{};
     event.events = EPOLLIN;
@@ -45,7 +59,8 @@ void watch(int epoll_fd, int fd, void *what) {
 
 ShmPort::ShmPort(uint32_t number, const std::string &name, uint16_t frame_udp_port,
                  double loss_probability, uint64_t loss_seed)
-    : Port(number, loss_probability, loss_seed), switch_end_{kFirstAddress, frame_udp_port} {
+    : Port(number, loss_probability, loss_seed), switch_end_{kFirstAddress, frame_udp_port},
+      cores_(usable_cores()) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (name.empty() || name.size() + 1 > sizeof address.sun_path)
@@ -216,7 +231,14 @@ void ShmPort::transmit(const std::vector<ina_packet_out> &packets) {
         }
     }
     count_sent(sent, bytes);
+    ask_for_core();
     for (const auto &peer : attached_) peer->publish();
+}
+
+void ShmPort::ask_for_core() {
+    const auto core = static_cast<uint32_t>(sched_getcpu() + 1);  // without getcpu(2): 0, none
+    const size_t beside = workers_beside(attached_.size(), cores_);
+    for (size_t i = 0; i < attached_.size(); ++i) attached_[i]->ask_to_leave(i < beside ? 0 : core);
 }
 
 void ShmPort::extra_stats(std::vector<std::pair<std::string, uint64_t>> *stats) const {

@@ -38,10 +38,12 @@ class ShmPort final : public Port {
     void admit(ShmPeer *peer);
     void drop(ShmPeer *peer);
     bool has_packets() const;
+    void ask_for_core();
     ShmPeer *find(Endpoint destination);
 
     int listener_ = -1, epoll_fd_ = -1;
     const Endpoint switch_end_;
+    const size_t cores_;  // on which whoever makes the port may run
     uint64_t next_source_ = 0;
     ShmResults results_;  // the peers hold parts of it
     std::vector<std::unique_ptr<ShmPeer>> attached_;

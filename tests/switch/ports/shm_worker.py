@@ -16,6 +16,8 @@ MAGIC, VERSION = 0x696E6173, 2
 CONTROL_BYTES, LINE_BYTES, HEADER_BYTES = 192, 64, 24
 PAYLOAD_OFFSET = LINE_BYTES - HEADER_BYTES
 IN_OWN_FRAME = 0xFFFFFFFF
+LEAVE_CORE_OFFSET = 4
+"""In a ring's control: behind the producer's position, the core that the consumer is to leave."""
 DEADLINE_S = 30.0
 
 
@@ -82,6 +84,10 @@ class ShmWorker:
         """Ring 0: to the switch, 1: to the worker. Line 0: published, 1: released, 2: wanted."""
         at = ring * CONTROL_BYTES + line * LINE_BYTES
         return int(struct.unpack_from("=I", self.memory, at)[0])
+
+    def core_to_leave(self) -> int:
+        """1 + its number; 0: none."""
+        return int(struct.unpack_from("=I", self.memory, CONTROL_BYTES + LEAVE_CORE_OFFSET)[0])
 
     def set_control(self, ring: int, line: int, value: int) -> None:
         at = ring * CONTROL_BYTES + line * LINE_BYTES

@@ -24,6 +24,7 @@ from tests.switch.ports.shm_worker import (
     say_hello,
 )
 from tests.switch.ports.test_pcap import frames_of
+from tests.threads import threads_named
 
 FRAME_HEADER_BYTES = 42
 FIRST_ADDRESS = 0x7F400001  # 127.64.0.1
@@ -225,6 +226,46 @@ def test_workers_see_the_port_close(
     loop.stop()
     port.close()
     wait_until(workers[0].is_dropped, "end of the connection")
+
+
+@pytest.mark.parametrize(("count", "beside"), [(1, 0), (2, 0), (3, 1), (4, 1), (8, 3)])
+def test_most_workers_are_asked_to_leave_the_switchs_core(
+    name: str,
+    reflector: Reflect,
+    run_loop: RunLoop,
+    workers: list[ShmWorker],
+    two_cores: tuple[int, int],
+    count: int,
+    beside: int,
+) -> None:
+    run_loop([shm_port(name)], reflector(answer=True))
+    workers += [ShmWorker(name) for _ in range(count)]
+    for worker in workers:  # all are attached once all are answered
+        worker.send(b"x")
+        worker.take()
+    (thread,) = threads_named("ina-port-loop")
+    for core in (*two_cores, two_cores[0]):
+        os.sched_setaffinity(thread, {core})
+        workers[0].send(b"x")
+        workers[0].take()
+        asked = [0] * beside + [1 + core] * (count - beside)
+        wait_until(lambda: [w.core_to_leave() for w in workers] == asked, "asked")  # noqa: B023
+
+
+def test_nobody_is_asked_to_leave_the_only_core(
+    name: str,
+    reflector: Reflect,
+    run_loop: RunLoop,
+    workers: list[ShmWorker],
+    two_cores: tuple[int, int],
+) -> None:
+    os.sched_setaffinity(0, {two_cores[1]})
+    run_loop([shm_port(name)], reflector(answer=True))
+    workers += [ShmWorker(name) for _ in range(3)]
+    for worker in workers:
+        worker.send(b"x")
+        worker.take()
+    assert [worker.core_to_leave() for worker in workers] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("published", [65, 0x80000000, 0xFFFFFFFF])
