@@ -12,19 +12,19 @@ from ina._native.host import OperationState
 from ina.protocol.spec import ValueType
 from tests.host.hand_switch import VALUES, HandSwitch
 from tests.switch.ports.conftest import wait_until
-from tests.threads import threads_named
+from tests.threads import NewThreads
 
 
 @pytest.fixture
-def switch(two_cores: tuple[int, int]) -> Iterator[HandSwitch]:
-    made = HandSwitch()  # its thread has these cores, too
+def new() -> NewThreads:
+    return NewThreads()
+
+
+@pytest.fixture
+def switch(two_cores: tuple[int, int], new: NewThreads) -> Iterator[HandSwitch]:
+    made = HandSwitch()  # its worker's thread has these cores, too
     yield made
     made.close()
-
-
-def cores() -> set[int]:
-    (thread,) = threads_named("ina-worker")
-    return os.sched_getaffinity(thread)
 
 
 def exchange(switch: HandSwitch, chunk: int) -> None:
@@ -41,22 +41,26 @@ def exchange(switch: HandSwitch, chunk: int) -> None:
 
 
 def test_the_worker_stays_off_the_switchs_core(
-    switch: HandSwitch, two_cores: tuple[int, int]
+    switch: HandSwitch, two_cores: tuple[int, int], new: NewThreads
 ) -> None:
     first, second = two_cores
+    thread = new.only("ina-worker")
     asked = [1 + first, 1 + second, 0, 1 + first, 5000, 1 + second, 0xFFFFFFFF]
     left: list[set[int]] = [{first}, {second}, set(), {first}, set(), {second}, set()]
     for turn, (core, without) in enumerate(zip(asked, left, strict=True)):
         switch.ask_to_leave(core)
         exchange(switch, turn)
-        wait_until(lambda: cores() == {first, second} - without, "moved")  # noqa: B023
+        cores = {first, second} - without
+        wait_until(lambda: os.sched_getaffinity(thread) == cores, "moved")  # noqa: B023
     assert os.sched_getaffinity(0) == {first, second}  # nobody else's
 
 
-def test_a_worker_that_has_one_core_stays(switch: HandSwitch, two_cores: tuple[int, int]) -> None:
-    (thread,) = threads_named("ina-worker")
+def test_a_worker_that_has_one_core_stays(
+    switch: HandSwitch, two_cores: tuple[int, int], new: NewThreads
+) -> None:
+    thread = new.only("ina-worker")
     os.sched_setaffinity(thread, {two_cores[0]})
     for turn in range(4):  # it has slept between two packets
         switch.ask_to_leave(1 + two_cores[turn % 2])
         exchange(switch, turn)
-        assert cores() == {two_cores[0]}
+        assert os.sched_getaffinity(thread) == {two_cores[0]}
