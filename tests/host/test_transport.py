@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +13,7 @@ from ina.host import Session, udp
 from ina.host.errors import TransportError
 from ina.host.udp import UdpLink, open_socket
 from tests.host.udp_model import UdpModel, closing
+from tests.threads import NewThreads
 
 
 @pytest.mark.parametrize("trains", [True, False])
@@ -58,19 +57,10 @@ def test_it_works_with_less(
 
 
 def test_its_thread_gives_way_to_whoever_wakes_it() -> None:
+    new = NewThreads()
     with UdpModel() as switch, closing(switch.sessions(1)) as (session,):
         session.all_reduce(np.ones(1, np.int32))  # the thread is in its loop
-        assert _policies("ina-worker") == {os.SCHED_BATCH}
-
-
-def _policies(thread_name: str) -> set[int]:
-    """Return the scheduling policies of this process's threads of that name."""
-    policies = set()
-    for task in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError):  # it has just ended
-            if (task / "comm").read_text().strip() == thread_name:
-                policies.add(os.sched_getscheduler(int(task.name)))
-    return policies
+        assert os.sched_getscheduler(new.only("ina-worker")) == os.SCHED_BATCH
 
 
 def test_packets_that_the_first_link_does_not_take_whole_are_refused() -> None:
