@@ -39,11 +39,13 @@ class AdaptiveWindow final : public CongestionWindow {
     void on_timeout(std::int64_t) override {}
 
     std::uint32_t packets() const override { return static_cast<std::uint32_t>(window_); }
+    std::int64_t queued_ns() const override { return smoothed_ns_ - shortest_ns_; }
 
   private:
     static constexpr double kShrink = 0.8;
-    static constexpr double kProducts = 2.0;     // bandwidth-delay products that are left alone
-    static constexpr double kSmallest = 8.0;     // packets; fewer starve trains of packets
+    static constexpr double kProducts = 2.0;  // bandwidth-delay products that are left alone
+    static constexpr double kSmallest =
+        32.0;  // packets; fewer starve trains, and many workers' losses
     static constexpr double kQueuedShare = 1.5;  // of the shortest round trip: a queue stands
     static constexpr double kRateDecay = 0.95;   // an interval
     static constexpr std::int64_t kForgetNs = 10'000'000'000;  // routes change

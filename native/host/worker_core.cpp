@@ -99,13 +99,15 @@ void WorkerCore::submit(const TensorRequest &request, std::int64_t now_ns) {
         if (index >= lane_count()) continue;
         if (tensor == nullptr) {
             if (tensors_.empty()) last_progress_ns_ = now_ns;
-            tensor = &tensors_.emplace(request.id, Tensor{request, place, 0}).first->second;
+            tensor =
+                &tensors_.emplace(request.id, Tensor{request, place, next_order_, 0}).first->second;
         }
         tensor->chunks_left += full_rounds + (i < rest ? 1 : 0);
         Lane &lane = lanes_[index];
         lane.queue.push_back({tensor, i});
-        if (lane.state == LaneState::kIdle) start_next_assignment(lane, now_ns);
+        if (lane.state == LaneState::kIdle) start_next_assignment(lane);
     }
+    next_order_ += place.chunks;
     if (tensor == nullptr) complete(request.id);
 }
 
@@ -114,7 +116,7 @@ void WorkerCore::complete(std::uint64_t id) {
     completions_.push_back(id);
 }
 
-void WorkerCore::start_next_assignment(Lane &lane, std::int64_t now_ns) {
+void WorkerCore::start_next_assignment(Lane &lane) {
     if (lane.queue.empty()) {
         lane.state = LaneState::kIdle;
         lane.tensor = nullptr;
@@ -131,20 +133,22 @@ void WorkerCore::start_next_assignment(Lane &lane, std::int64_t now_ns) {
         lane.exponent = 0;
     } else if (lane.exponent != kUnknownExponent) {
         lane.round = Round::kValues;  // and announce_next has told whether it is finite
-        return make_ready(lane, now_ns);
+        return make_ready(lane);
     } else {
         const auto &history = tensor.place.history;
         lane.exponent = history ? history->guess(block(tensor, lane.chunk)) : 0;
         lane.round = lane.exponent != 0 ? Round::kGuess : Round::kExponent;
     }
     lane.non_finite = false;
-    make_ready(lane, now_ns);
+    make_ready(lane);
 }
 
-void WorkerCore::make_ready(Lane &lane, std::int64_t now_ns) {
+void WorkerCore::make_ready(Lane &lane) {
     lane.state = LaneState::kReady;
-    lane.ready_since_ns = now_ns;
-    ready_.push_back(own_index(lane.seq));
+    lane.order = lane.tensor->first_order + lane.chunk;
+    auto place = ready_.end();
+    while (place != ready_.begin() && lanes_[*std::prev(place)].order > lane.order) --place;
+    ready_.insert(place, own_index(lane.seq));
 }
 
 std::uint8_t *WorkerCore::packet(const Lane &lane) {
@@ -260,11 +264,14 @@ std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
     if (now_ns >= scan_at_ns_ && count < capacity) {
         count += resend_expired(now_ns, batch + count, capacity - count);
     }
-    while (count < capacity && !ready_.empty() && may_send_next(now_ns)) {
+    while (count < capacity && !ready_.empty() && may_send_next()) {
         Lane &lane = lanes_[ready_.front()];
         ready_.pop_front();
         build_packet(lane);
         lane.state = LaneState::kWaiting;
+        if (lowest_ != kNoLane && lane.order < lanes_[lowest_].order) {
+            lowest_ = own_index(lane.seq);
+        }
         lane.retries = 0;
         lane.timeouts = 0;
         if (in_flight_++ == 0) heard_ns_ = now_ns;
@@ -335,6 +342,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     const bool marked = ip_marked || (header.flags & wire::kFlagEcn) != 0;
     if (marked) ++counters_.ecn_marked;
     congestion_->on_result(now_ns, rtt_ns, marked);
+    note_answer(lane, now_ns);
     if (quiet_) resumed_ns_ = now_ns;
     quiet_ = false;
     heard_ns_ = now_ns;
@@ -351,7 +359,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
         ++counters_.exponent_rounds;
         counters_.missed_guesses += is_guess;
     }
-    advance(lane, has_sums, header.next_exponent, now_ns);
+    advance(lane, has_sums, header.next_exponent);
 }
 
 // Whether the sums of a guess are what they would be had the exponent been known: it was right, or
@@ -403,12 +411,15 @@ void WorkerCore::remember(Lane &lane, bool has_sums) {
                 at(tensor.request.out, chunk_offset_bytes(tensor, lane.chunk)), bytes);
 }
 
-void WorkerCore::advance(Lane &lane, bool has_sums, std::uint8_t next_exponent,
-                         std::int64_t now_ns) {
+void WorkerCore::advance(Lane &lane, bool has_sums, std::uint8_t next_exponent) {
     remember(lane, has_sums);
     unlink(lane);
     --in_flight_;
-    if (in_flight_ == 0) scan_at_ns_ = kNever;
+    if (lowest_ == own_index(lane.seq)) lowest_ = kNoLane;
+    if (in_flight_ == 0) {
+        scan_at_ns_ = kNever;
+        more_probes_ = false;
+    }
     lane.seq += window_;
     lane.has_history = true;
     const bool was_guess = lane.round == Round::kGuess;
@@ -417,7 +428,7 @@ void WorkerCore::advance(Lane &lane, bool has_sums, std::uint8_t next_exponent,
     Tensor &tensor = *lane.tensor;
     if (!has_sums) {
         lane.exponent = next_exponent;
-        return make_ready(lane, now_ns);
+        return make_ready(lane);
     }
     if (tensor.place.history) {
         tensor.place.history->observe(block(tensor, lane.chunk), agreed);
@@ -427,10 +438,10 @@ void WorkerCore::advance(Lane &lane, bool has_sums, std::uint8_t next_exponent,
     if (more_chunks) {
         lane.chunk += window_;
         lane.exponent = is_float(tensor.request.type) ? next_exponent : 0;
-        make_ready(lane, now_ns);
+        make_ready(lane);
     } else {
         lane.next_tensor_exponent = was_guess ? kUnknownExponent : next_exponent;
-        start_next_assignment(lane, now_ns);
+        start_next_assignment(lane);
     }
     if (tensor_done) {
         const std::uint64_t id = tensor.request.id;

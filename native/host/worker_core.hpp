@@ -76,6 +76,9 @@ class WorkerCore {
     // When to call poll_transmit next if nothing arrives; in the past when packets are ready;
     // kNever when idle.
     std::int64_t next_deadline_ns(std::int64_t now_ns) const;
+    // How long to let results gather before they are read, once those that are here have been: the
+    // network has enough to do meanwhile. 0: read each as it comes.
+    std::int64_t moderation_ns() const;
 
     // Ids of the tensors completed since the last call: as far as this core has a part in them.
     std::vector<std::uint64_t> take_completions();
@@ -114,6 +117,7 @@ class WorkerCore {
     struct Tensor {
         TensorRequest request;
         Place place;
+        std::uint64_t first_order;  // chunk 0's; see Lane::order
         std::uint64_t chunks_left;  // on this core's lanes
     };
     struct Assignment {  // a lane's part of a tensor: chunks first_chunk, + W, + 2W ...
@@ -146,9 +150,9 @@ class WorkerCore {
         bool has_history = false;   // at least one result was accepted on this lane
         Tensor *tensor = nullptr;
         std::uint64_t chunk = 0;
+        std::uint64_t order = 0;  // of the chunk, among all chunks submitted: the same on all ranks
         std::uint32_t newer = kNoLane;  // neighbours in order of sent_ns while kWaiting
         std::uint32_t older = kNoLane;
-        std::int64_t ready_since_ns = 0;
         std::int64_t sent_ns = 0;        // last time
         std::int64_t first_sent_ns = 0;  // of this packet
         // Of the packet before, if it was sent again once: how much later a packet was sent whose
@@ -171,20 +175,22 @@ class WorkerCore {
     std::size_t chunk_bytes(const Tensor &tensor, std::uint64_t chunk) const;
     std::size_t chunk_offset_bytes(const Tensor &tensor, std::uint64_t chunk) const;
     void complete(std::uint64_t id);
-    void start_next_assignment(Lane &lane, std::int64_t now_ns);
-    void make_ready(Lane &lane, std::int64_t now_ns);
+    void start_next_assignment(Lane &lane);
+    void make_ready(Lane &lane);
     void build_packet(Lane &lane);
     void announce_next(Lane &lane, wire::Header &header);
     BlockScan scan(const Tensor &tensor, std::uint64_t chunk) const;
     void note_overtaken(Lane &lane);
+    void note_answer(const Lane &lane, std::int64_t now_ns);
     void note_duplicate(Lane &lane, std::int64_t now_ns);
     std::int64_t tolerance_ns(std::int64_t now_ns);
     static bool guess_holds(const Lane &lane, const wire::Header &header);
     bool fits(const Lane &lane, const wire::Header &header);
     void write_result(const Lane &lane, const wire::Header &header, const std::uint8_t *values);
     void remember(Lane &lane, bool has_sums);
-    void advance(Lane &lane, bool has_sums, std::uint8_t next_exponent, std::int64_t now_ns);
-    bool may_send_next(std::int64_t now_ns) const;
+    void advance(Lane &lane, bool has_sums, std::uint8_t next_exponent);
+    bool may_send_next() const;
+    std::uint64_t lowest_order() const;
     void link_newest(Lane &lane);
     void unlink(Lane &lane);
     std::size_t resend_overtaken(std::int64_t now_ns, PacketView *batch, std::size_t capacity);
@@ -213,8 +219,10 @@ class WorkerCore {
     std::vector<Lane> lanes_;
     Placement placement_;
     std::unordered_map<std::uint64_t, Tensor> tensors_;  // by id; pointers to elements stay valid
-    std::deque<std::uint32_t> ready_;  // indices of lanes in state kReady, in the order to send
-    std::uint32_t in_flight_ = 0;      // lanes in state kWaiting, linked from oldest_ to newest_
+    std::uint64_t next_order_ = 0;                       // of the next tensor's chunk 0
+    std::deque<std::uint32_t> ready_;         // indices of lanes in state kReady, by Lane::order
+    mutable std::uint32_t lowest_ = kNoLane;  // of those in flight; kNoLane: to be looked for
+    std::uint32_t in_flight_ = 0;  // lanes in state kWaiting, linked from oldest_ to newest_
     std::uint32_t oldest_ = kNoLane;
     std::uint32_t newest_ = kNoLane;
     std::vector<std::uint64_t> completions_;
@@ -240,7 +248,9 @@ class WorkerCore {
     std::int64_t last_resend_ns_ = 0;
     std::int64_t resumed_ns_ = 0;  // results came again after a quiet time: lane timers start anew
     bool quiet_ = false;
-    std::uint32_t probes_ = 0;  // of the last round
+    std::uint32_t probes_ = 0;      // of the last round
+    bool more_probes_ = false;      // all of them were answered, and nothing else
+    std::uint32_t unanswered_ = 0;  // of them, as long as no other result came
 };
 
 }  // namespace ina::host

@@ -96,7 +96,7 @@ void WorkerCore::put_result(std::uint32_t number, std::uint32_t seq, const void 
                 data, bytes);
     ++counters_.chunks_done;
     counters_.bytes_done += bytes;
-    advance(lane, true, 0, last_progress_ns_);
+    advance(lane, true, 0);
 }
 
 }  // namespace ina::host

@@ -1,5 +1,6 @@
 // WorkerCore's timers: what is sent again, when, and when it gives up.
 #include <algorithm>
+#include <utility>
 
 #include "host/worker_core.hpp"
 
@@ -25,6 +26,13 @@ constexpr std::int64_t kForgetReorderingNs = 1'000'000'000;
 constexpr double kMostInVain = 0.75;
 constexpr double kInVainWeight = 0.125;  // of the newest case in the average
 
+// Interrupt moderation. On a slow link every train of packets would wake the thread for itself;
+// while packets stand in queues for two milliseconds or more, a third of that may pass unused. It
+// must be less than a half: what we and another worker leave unread counts as queueing for both,
+// and would keep itself alive.
+constexpr std::int64_t kLeastQueuedNs = 2'000'000;
+constexpr std::int64_t kModeratedShare = 3;
+
 // A lane's own timer is that many timeouts long: while results come, being overtaken is the better
 // sign of loss, and when none come the probes are due first.
 constexpr std::int64_t kLaneTimeouts = 4;
@@ -39,12 +47,25 @@ std::int64_t WorkerCore::quiet_deadline_ns() const {
     return std::max(heard_ns_, last_resend_ns_) + rtt_.timeout_ns(0);
 }
 
-bool WorkerCore::may_send_next(std::int64_t now_ns) const {
-    if (in_flight_ < congestion_->packets()) return true;
-    // Windows may differ between workers. A lane that the window has held back for a timeout goes
-    // anyway: else two workers could each wait for a lane that the other holds back.
-    const Lane &next = lanes_[ready_.front()];
-    return now_ns >= next.ready_since_ns + rtt_.timeout_ns(0);
+// Windows differ between workers, and each loses other packets. Were lanes sent in the order in
+// which their results came, each worker would soon fill its window with other lanes than the others
+// do, and all would wait for each other. So the chunks that come first go first, on all ranks; and
+// as many of them as the window holds go even if it is full: what fills it has been sent before,
+// and waits for somebody else.
+bool WorkerCore::may_send_next() const {
+    const std::uint32_t window = congestion_->packets();
+    if (in_flight_ < window) return true;
+    return lanes_[ready_.front()].order < lowest_order() + window;
+}
+
+std::uint64_t WorkerCore::lowest_order() const {
+    if (lowest_ == kNoLane) {
+        for (std::uint32_t i = 0; i < lane_count(); ++i) {
+            if (lanes_[i].state != LaneState::kWaiting) continue;
+            if (lowest_ == kNoLane || lanes_[i].order < lanes_[lowest_].order) lowest_ = i;
+        }
+    }
+    return lanes_[lowest_].order;
 }
 
 void WorkerCore::link_newest(Lane &lane) {
@@ -118,9 +139,23 @@ std::size_t WorkerCore::resend_overtaken(std::int64_t now_ns, PacketView *batch,
     return count;
 }
 
+// A late worker's results come all together. Where those come that were asked for again, and no
+// others, all was lost: the next round goes out at once, twice as large (as in TCP's slow start
+// after a timeout, RFC 5681 section 3.1).
+void WorkerCore::note_answer(const Lane &lane, std::int64_t now_ns) {
+    if (lane.retries == 0) {
+        unanswered_ = 0;
+        more_probes_ = false;
+    } else if (unanswered_ > 0 && --unanswered_ == 0) {
+        more_probes_ = true;
+        scan_at_ns_ = now_ns;
+    }
+}
+
 std::size_t WorkerCore::resend_expired(std::int64_t now_ns, PacketView *batch,
                                        std::size_t capacity) {
-    if (now_ns >= quiet_deadline_ns()) return resend_probes(now_ns, batch, capacity);
+    if (now_ns >= quiet_deadline_ns() || more_probes_)
+        return resend_probes(now_ns, batch, capacity);
     std::int64_t next_ns = quiet_deadline_ns();
     std::size_t count = 0;
     std::uint32_t next = quiet_ ? kNoLane : oldest_;
@@ -150,14 +185,26 @@ std::size_t WorkerCore::resend_expired(std::int64_t now_ns, PacketView *batch,
 
 std::size_t WorkerCore::resend_probes(std::int64_t now_ns, PacketView *batch,
                                       std::size_t capacity) {
-    probes_ = quiet_ ? std::min(2 * probes_, std::max(kMinProbeLimit, in_flight_ / kProbeShare))
-                     : kFirstProbes;
-    quiet_ = true;
-    ++counters_.timeouts;
-    rtt_.on_timeout(rtt_.backoff());
-    congestion_->on_timeout(now_ns);
+    if (std::exchange(more_probes_, false)) {
+        probes_ *= 2;
+    } else {
+        probes_ = quiet_ ? std::min(2 * probes_, std::max(kMinProbeLimit, in_flight_ / kProbeShare))
+                         : kFirstProbes;
+        quiet_ = true;
+        ++counters_.timeouts;
+        rtt_.on_timeout(rtt_.backoff());
+        congestion_->on_timeout(now_ns);
+    }
     const std::size_t count = std::min<std::size_t>(capacity, std::min(in_flight_, probes_));
-    for (std::size_t i = 0; i < count; ++i) batch[i] = resend(lanes_[oldest_], now_ns);
+    // The first of the tensor, not those sent first: of a chunk that several workers lost, all of
+    // them have to send their part again.
+    std::vector<std::uint32_t> waiting;
+    for (std::uint32_t i = oldest_; i != kNoLane; i = lanes_[i].newer) waiting.push_back(i);
+    const auto first = waiting.begin();
+    std::partial_sort(first, first + static_cast<std::ptrdiff_t>(count), waiting.end(),
+                      [&](auto a, auto b) { return lanes_[a].order < lanes_[b].order; });
+    for (std::size_t i = 0; i < count; ++i) batch[i] = resend(lanes_[waiting[i]], now_ns);
+    unanswered_ = static_cast<std::uint32_t>(count);
     scan_at_ns_ = quiet_deadline_ns();
     scan_rto_ns_ = rtt_.timeout_ns(0);
     return count;
@@ -166,12 +213,15 @@ std::size_t WorkerCore::resend_probes(std::int64_t now_ns, PacketView *batch,
 std::int64_t WorkerCore::next_deadline_ns(std::int64_t now_ns) const {
     if (stall_ || tensors_.empty()) return kNever;
     std::int64_t deadline_ns = std::min(scan_at_ns_, last_progress_ns_ + config_.stall_timeout_ns);
-    if (!ready_.empty()) {
-        if (may_send_next(now_ns)) return now_ns;
-        const Lane &next = lanes_[ready_.front()];
-        deadline_ns = std::min(deadline_ns, next.ready_since_ns + rtt_.timeout_ns(0));
-    }
+    if (!ready_.empty() && may_send_next()) return now_ns;
     return deadline_ns;
+}
+
+std::int64_t WorkerCore::moderation_ns() const {
+    // The last packets of a tensor would only come later.
+    if (2 * in_flight_ < in_flight_limit()) return 0;
+    const std::int64_t queued_ns = congestion_->queued_ns();
+    return queued_ns < kLeastQueuedNs ? 0 : queued_ns / kModeratedShare;
 }
 
 }  // namespace ina::host

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent import futures
 from contextlib import contextmanager
@@ -153,10 +154,10 @@ def test_one_worker_that_hears_nothing_spares_the_others() -> None:
         reduce_all(sessions)
         deaf, other = sessions
         deaf._transport.take_own_results()  # as when its Ethernet switch forgot that it listens
-        handles = [session.all_reduce(WHOLE, async_op=True) for session in sessions]
-        fake.until(lambda: fake.missing == {0})
-        for handle in handles:
-            assert (handle.wait(30) == 2 * WHOLE).all()
+        deadline = time.monotonic() + 30
+        while fake.missing != {0}:  # what came before it stopped counts at the first look
+            assert time.monotonic() < deadline
+            reduce_all(sessions, times=1)
         shared = other.stats().shared_packets
         reduce_all(sessions)
         assert other.stats().shared_packets > shared

@@ -194,12 +194,33 @@ def test_waiting_before_the_first_submission_is_no_stall() -> None:
     assert core.stall is None
 
 
-def test_a_held_back_lane_goes_after_a_timeout() -> None:
+def test_a_lane_that_the_window_holds_back_waits_for_results_not_for_time() -> None:
+    """However long it takes: what fills the window waits for a worker that is late."""
     core = WorkerCore(worker_config(0, 2, SLOTS, VALUES), 2)
     core.submit(1, DATA.ctypes.data, OUT.ctypes.data, 5 * VALUES, 0, False, 0)
-    assert [header.seq for header in sent_at(core, 0)] == [0, 1]
-    fresh = [h.seq for h in sent_at(core, 100 * MS) if Flag.RESEND not in h.flags]
-    assert fresh == [2, 3, 4]
+    first, second = sent_at(core, 0)
+    assert (first.seq, second.seq) == (0, 1)
+    for later in (2 * MS, 100 * MS, 500 * MS):
+        assert all(Flag.RESEND in h.flags for h in sent_at(core, later))
+    answer(core, first, 501 * MS)
+    assert [h.seq for h in sent_at(core, 501 * MS) if Flag.RESEND not in h.flags] == [2]
+
+
+def test_when_only_what_was_asked_for_again_comes_twice_as_much_is_asked_for_at_once() -> None:
+    core = worker(10 * W)
+    sent_at(core, 0)  # all of it is lost
+    now_ns = next_deadline(core, 0)
+    rounds = []
+    while probes := [h for h in sent_at(core, now_ns) if Flag.RESEND in h.flags]:
+        rounds.append(len(probes))
+        assert [h.seq for h in probes] == sorted(h.seq for h in probes)
+        if sum(rounds) >= W:
+            break
+        now_ns += MS // 10
+        for header in probes:
+            answer(core, header, now_ns)
+    assert rounds[:2] == [4, 8]
+    assert core.counters.timeouts == 1
 
 
 def test_job_and_epoch_are_those_of_the_configuration() -> None:
