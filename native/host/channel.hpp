@@ -73,6 +73,8 @@ class Channel {
     // are here already; `in_flight` are the packets that wait for their result.
     virtual int fd() const = 0;
     virtual bool prepare_sleep(std::uint32_t /*in_flight*/) { return true; }
+    // Whether each packet, or train of packets, wakes who sleeps: then it pays to let some gather.
+    virtual bool is_woken_often() const { return false; }
 
     // Packets with so many values that may be on their way without being lost for want of room.
     virtual std::uint32_t room_packets(std::uint32_t values_per_packet) const = 0;

@@ -87,6 +87,13 @@ void Sleeper::sleep(int own_fd, std::int64_t wait_ns) {
     if ((entries[1].revents & POLLIN) != 0) take_wake();
 }
 
+void Sleeper::pause(std::int64_t wait_ns) {
+    const timespec timeout = time_of(wait_ns);
+    pollfd entry{wake_fd_, POLLIN, 0};
+    (void)::ppoll(&entry, 1, &timeout, nullptr);
+    if ((entry.revents & POLLIN) != 0) take_wake();
+}
+
 void Sleeper::sleep_shared(std::int64_t wait_ns) {
     std::array<epoll_event, 2> events{};
     long count = -1;

@@ -131,6 +131,7 @@ bool Transport::attend_own(Worker &worker, std::int64_t received_ns) {
     transmit(worker, share);
     worker.deadline_ns = share.attended_ns = share.core.next_deadline_ns(share.time_ns);
     worker.in_flight = share.core.in_flight();
+    worker.moderation_ns = worker.arrivals.empty() ? 0 : share.core.moderation_ns();
     return true;
 }
 
@@ -201,6 +202,9 @@ void Transport::sleep(Worker &worker) {
     std::int64_t wait_ns = -1;
     if (worker.deadline_ns != kNever) {
         wait_ns = std::max<std::int64_t>(worker.deadline_ns - now_ns(), 0);
+    }
+    if (worker.moderation_ns > 0 && wait_ns > 0 && worker.channel->is_woken_often()) {
+        return worker.sleeper.pause(std::min(worker.moderation_ns, wait_ns));
     }
     worker.sleeper.sleep(worker.channel->fd(), wait_ns);
 }

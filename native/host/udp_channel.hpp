@@ -33,6 +33,7 @@ class UdpChannel final : public Channel {
     const std::string &one_queue_why() const override { return one_queue_why_; }
     void close() override;
     int fd() const override { return both_.get() >= 0 ? both_.get() : socket_.get(); }
+    bool is_woken_often() const override { return true; }
     void take_own_results() override;
     // What the kernel granted, in its own accounting (payload and bookkeeping).
     int receive_buffer_bytes() const override { return receive_buffer_bytes_; }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import socket
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from ipaddress import IPv4Address
@@ -30,7 +31,7 @@ class UdpModel:
     """Serves one SwitchModel on 127.0.0.1; drops a seeded share of packets in both directions.
 
     `group`: an IPv4 multicast group; workers get results there, all at once. `mute`: what is sent
-    there does not arrive.
+    there does not arrive. `spacing_s`: what a packet takes, so that those behind it queue.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class UdpModel:
         loss: float = 0.0,
         seed: int = 0,
         group: str = "",
+        spacing_s: float = 0.0,
     ) -> None:
         self.slots = slots
         self.values = values
@@ -48,6 +50,7 @@ class UdpModel:
         self.mute = False
         self.model = SwitchModel(slots, values)
         self._loss = loss
+        self._spacing_s = spacing_s
         self._random = random.Random(seed)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
@@ -129,6 +132,8 @@ class UdpModel:
                 continue
             if self._lost():
                 continue
+            if self._spacing_s:
+                time.sleep(self._spacing_s)
             with self._lock:
                 departures = self.model.receive(Endpoint(0, 0, port), payload)
             for departure in departures:
