@@ -44,8 +44,8 @@ class AdaptiveWindow final : public CongestionWindow {
   private:
     static constexpr double kShrink = 0.8;
     static constexpr double kProducts = 2.0;  // bandwidth-delay products that are left alone
-    static constexpr double kSmallest =
-        32.0;  // packets; fewer starve trains, and many workers' losses
+    // Packets. Fewer starve trains, and with many workers a few losses hold up all that there are.
+    static constexpr double kSmallest = 32.0;
     static constexpr double kQueuedShare = 1.5;  // of the shortest round trip: a queue stands
     static constexpr double kRateDecay = 0.95;   // an interval
     static constexpr std::int64_t kForgetNs = 10'000'000'000;  // routes change

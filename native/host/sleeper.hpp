@@ -19,7 +19,7 @@ class Sleeper {
     // At most wait_ns (kernels before 5.11 round it up to 1 ms); below 0: without end. `own_fd`:
     // unless there is a shared one; -1: none.
     void sleep(int own_fd, std::int64_t wait_ns);
-    // The same, but packets do not end it.
+    // wait_ns, 0 or more, which packets do not end.
     void pause(std::int64_t wait_ns);
     // Ends this sleep, or the next one. From any thread.
     void wake() const;

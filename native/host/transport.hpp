@@ -109,7 +109,7 @@ class Transport {
         std::uint64_t passed_on = 0;        // arrivals for other shares
         std::uint64_t refused = 0;          // of the channel's count, what refused_ has
         std::int64_t deadline_ns = kNever;  // of its share
-        std::int64_t moderation_ns = 0;     // of its share, and of a channel that gains by it
+        std::int64_t moderation_ns = 0;     // of its share, if something has come
         std::uint32_t in_flight = 0;        // of its share
         std::thread thread;
     };

@@ -269,9 +269,6 @@ std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
         ready_.pop_front();
         build_packet(lane);
         lane.state = LaneState::kWaiting;
-        if (lowest_ != kNoLane && lane.order < lanes_[lowest_].order) {
-            lowest_ = own_index(lane.seq);
-        }
         lane.retries = 0;
         lane.timeouts = 0;
         if (in_flight_++ == 0) heard_ns_ = now_ns;
@@ -415,7 +412,6 @@ void WorkerCore::advance(Lane &lane, bool has_sums, std::uint8_t next_exponent) 
     remember(lane, has_sums);
     unlink(lane);
     --in_flight_;
-    if (lowest_ == own_index(lane.seq)) lowest_ = kNoLane;
     if (in_flight_ == 0) {
         scan_at_ns_ = kNever;
         more_probes_ = false;

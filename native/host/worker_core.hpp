@@ -190,7 +190,7 @@ class WorkerCore {
     void remember(Lane &lane, bool has_sums);
     void advance(Lane &lane, bool has_sums, std::uint8_t next_exponent);
     bool may_send_next() const;
-    std::uint64_t lowest_order() const;
+    std::uint64_t lowest_order() const;  // of the lanes in flight, of which there is one
     void link_newest(Lane &lane);
     void unlink(Lane &lane);
     std::size_t resend_overtaken(std::int64_t now_ns, PacketView *batch, std::size_t capacity);
@@ -220,9 +220,8 @@ class WorkerCore {
     Placement placement_;
     std::unordered_map<std::uint64_t, Tensor> tensors_;  // by id; pointers to elements stay valid
     std::uint64_t next_order_ = 0;                       // of the next tensor's chunk 0
-    std::deque<std::uint32_t> ready_;         // indices of lanes in state kReady, by Lane::order
-    mutable std::uint32_t lowest_ = kNoLane;  // of those in flight; kNoLane: to be looked for
-    std::uint32_t in_flight_ = 0;  // lanes in state kWaiting, linked from oldest_ to newest_
+    std::deque<std::uint32_t> ready_;  // indices of lanes in state kReady, by Lane::order
+    std::uint32_t in_flight_ = 0;      // lanes in state kWaiting, linked from oldest_ to newest_
     std::uint32_t oldest_ = kNoLane;
     std::uint32_t newest_ = kNoLane;
     std::vector<std::uint64_t> completions_;

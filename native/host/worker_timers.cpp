@@ -59,13 +59,11 @@ bool WorkerCore::may_send_next() const {
 }
 
 std::uint64_t WorkerCore::lowest_order() const {
-    if (lowest_ == kNoLane) {
-        for (std::uint32_t i = 0; i < lane_count(); ++i) {
-            if (lanes_[i].state != LaneState::kWaiting) continue;
-            if (lowest_ == kNoLane || lanes_[i].order < lanes_[lowest_].order) lowest_ = i;
-        }
+    std::uint64_t lowest = UINT64_MAX;
+    for (std::uint32_t i = oldest_; i != kNoLane; i = lanes_[i].newer) {
+        lowest = std::min(lowest, lanes_[i].order);
     }
-    return lanes_[lowest_].order;
+    return lowest;
 }
 
 void WorkerCore::link_newest(Lane &lane) {
@@ -186,7 +184,7 @@ std::size_t WorkerCore::resend_expired(std::int64_t now_ns, PacketView *batch,
 std::size_t WorkerCore::resend_probes(std::int64_t now_ns, PacketView *batch,
                                       std::size_t capacity) {
     if (std::exchange(more_probes_, false)) {
-        probes_ *= 2;
+        probes_ = std::min(2 * probes_, lane_count());
     } else {
         probes_ = quiet_ ? std::min(2 * probes_, std::max(kMinProbeLimit, in_flight_ / kProbeShare))
                          : kFirstProbes;

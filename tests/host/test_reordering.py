@@ -53,7 +53,7 @@ def learned() -> WorkerCore:
 
 def test_lateness_that_was_no_loss_is_borne_from_then_on() -> None:
     core = learned()
-    core.submit(2, DATA.ctypes.data, OUT.ctypes.data, DATA.size, 0, False, 10 * MS)
+    core.submit(2, DATA.ctypes.data, OUT.ctypes.data, 10 * W * VALUES, 0, False, 10 * MS)
     assert rounds(core, 10 * MS, 60, late_steps=3) == []
     assert core.take_completions() == [2]
 
@@ -67,7 +67,7 @@ def test_it_is_forgotten() -> None:
         assert rounds(core, now_ns, 8) == []
         assert core.take_completions() == [tensor]
     now_ns += SECOND // 10
-    core.submit(9, DATA.ctypes.data, OUT.ctypes.data, DATA.size, 0, False, now_ns)
+    core.submit(9, DATA.ctypes.data, OUT.ctypes.data, 10 * W * VALUES, 0, False, now_ns)
     assert rounds(core, now_ns, 8, loses=True)[0] == now_ns + 2 * STEP_NS
 
 

@@ -13,11 +13,12 @@ from tests.host.network import EPOCH, JOB, MS, worker_config
 
 SLOTS, VALUES = 128, 8
 W = SLOTS // 2
-DATA = np.arange(10 * W * VALUES, dtype=np.int32)
+DATA = np.arange(60 * W * VALUES, dtype=np.int32)
 OUT = np.empty_like(DATA)
 
 
 def worker(chunks: int, stall_s: float = 60.0) -> WorkerCore:
+    assert chunks * VALUES <= DATA.size
     core = WorkerCore(worker_config(0, 2, SLOTS, VALUES, stall_s))
     core.submit(1, DATA.ctypes.data, OUT.ctypes.data, chunks * VALUES, 0, False, 0)
     return core
@@ -220,6 +221,19 @@ def test_when_only_what_was_asked_for_again_comes_twice_as_much_is_asked_for_at_
         for header in probes:
             answer(core, header, now_ns)
     assert rounds[:2] == [4, 8]
+    assert core.counters.timeouts == 1
+
+
+def test_where_all_has_to_be_asked_for_twice_it_goes_on_without_timeouts() -> None:
+    core = worker(60 * W)
+    sent_at(core, 0)
+    now_ns = next_deadline(core, 0)
+    for _ in range(50):
+        probes = [h for h in sent_at(core, now_ns) if Flag.RESEND in h.flags]
+        assert probes
+        now_ns += MS // 10
+        for header in probes:
+            answer(core, header, now_ns)
     assert core.counters.timeouts == 1
 
 
