@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ina._native.host import WorkerCore
-from ina.protocol.spec import Flag, Kind, ValueType
+from ina.protocol.spec import HEADER_BYTES, Flag, Kind, ValueType
 from tests.host.network import worker_config
 
 FRAME_BYTES = 66  # Ethernet with preamble and gap, IPv4, UDP: what a packet takes besides
-HEADER_BYTES = 24
 VALUES = 256
 PACKET_BYTES = HEADER_BYTES + 4 * VALUES
 
@@ -47,11 +46,42 @@ class ShapedLink:
 
 
 @dataclass
-class Slot:
+class _Slot:
     seq: int = -1
     workers: int = 0
     marked: bool = False
-    result: bytes = b""
+
+
+class EchoSwitch:
+    """Answers a chunk's last contribution, for everyone, and later ones, for their sender."""
+
+    def __init__(self, world_size: int, slots: int) -> None:
+        self._world_size = world_size
+        self._slots = [_Slot() for _ in range(slots)]
+
+    def receive(self, worker: int, packet: bytes) -> list[tuple[int, bytes]]:
+        """Results, each with the rank that it is for."""
+        seq = int.from_bytes(packet[12:16], "big")
+        slot = self._slots[seq % len(self._slots)]
+        if seq > slot.seq:
+            slot.seq, slot.workers, slot.marked = seq, 0, False
+        everyone = (1 << self._world_size) - 1
+        again = bool(slot.workers >> worker & 1)
+        if seq < slot.seq or (again and slot.workers != everyone):
+            return []
+        slot.workers |= 1 << worker
+        slot.marked |= bool(packet[1] & Flag.ECN)
+        if slot.workers != everyone:
+            return []
+        results = []
+        for rank in [worker] if again else range(self._world_size):
+            head = bytearray(packet[:HEADER_BYTES])
+            head[0] = head[0] & 0xF0 | Kind.RESULT
+            head[1] = Flag.ECN if slot.marked else 0
+            head[6] = rank
+            head[16:20] = everyone.to_bytes(4, "big")
+            results.append((rank, bytes(head) + packet[HEADER_BYTES:]))
+        return results
 
 
 @dataclass
@@ -78,7 +108,7 @@ class Star:
         shape = (self.bits_per_s, self.queue_packets, self.mark_packets)
         self.up = [ShapedLink(*shape) for _ in self.cores]
         self.down = [ShapedLink(*shape) for _ in self.cores]
-        self._table = [Slot() for _ in range(self.slots)]
+        self._switch = EchoSwitch(self.world_size, self.slots)
         self._events: list[tuple[int, int, int, bytes]] = []  # time, order, receiver, payload
         self._order = 0
         self._random = np.random.default_rng(0)
@@ -124,7 +154,8 @@ class Star:
                 if receiver >= 0:
                     self.cores[receiver].on_result(payload, self.now_ns)
                 else:
-                    self._switch(-1 - receiver, payload)
+                    for rank, result in self._switch.receive(-1 - receiver, payload):
+                        self._send(self.down[rank], rank, result)
 
     def _send(self, link: ShapedLink, receiver: int, payload: bytes) -> None:
         fate = link.carry(self.now_ns, len(payload))
@@ -135,24 +166,3 @@ class Star:
             payload = payload[:1] + bytes([payload[1] | Flag.ECN]) + payload[2:]
         self._order += 1
         heapq.heappush(self._events, (at_ns, self._order, receiver, payload))
-
-    def _switch(self, worker: int, packet: bytes) -> None:
-        seq = int.from_bytes(packet[12:16], "big")
-        slot = self._table[seq % self.slots]
-        if seq > slot.seq:
-            slot.seq, slot.workers, slot.marked = seq, 0, False
-        everyone = (1 << self.world_size) - 1
-        if seq < slot.seq or (slot.workers >> worker & 1 and slot.workers != everyone):
-            return
-        again = bool(slot.workers >> worker & 1)
-        slot.workers |= 1 << worker
-        slot.marked |= bool(packet[1] & Flag.ECN)
-        if slot.workers != everyone:
-            return
-        for rank in [worker] if again else range(self.world_size):
-            head = bytearray(packet[:HEADER_BYTES])
-            head[0] = head[0] & 0xF0 | Kind.RESULT
-            head[1] = Flag.ECN if slot.marked else 0
-            head[6] = rank
-            head[16:20] = everyone.to_bytes(4, "big")
-            self._send(self.down[rank], rank, bytes(head) + packet[HEADER_BYTES:])

@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ina._native.host import WorkerCore
-from ina.protocol.spec import Kind, ValueType
+from ina.protocol.spec import HEADER_BYTES, ValueType
 from tests.host.network import worker_config
-from tests.host.shaped import Slot
+from tests.host.shaped import EchoSwitch
 
 FRAME_BYTES = 42  # Ethernet, IPv4, UDP
-HEADER_BYTES = 24
 TRAIN_BYTES = 65000
 Packets = list[bytes]
 
@@ -92,7 +91,7 @@ class TrainStar:
         ]
         self.up = [TokenBucket(*shape) for _ in ranks]
         self.down = [TokenBucket(*shape) for _ in ranks]
-        self._table = [Slot() for _ in range(self.slots)]
+        self._switch = EchoSwitch(self.world_size, self.slots)
         self._events: list[tuple[float, int, int, Packets]] = []  # time, order, receiver, train
         self._order = 0
         self._random = np.random.default_rng(0)
@@ -135,7 +134,7 @@ class TrainStar:
         while self._events and self._events[0][0] <= self.now_ns:
             _, _, receiver, train = heapq.heappop(self._events)
             if receiver < 0:
-                self._switch(-1 - receiver, train)
+                self._answer(-1 - receiver, train)
                 continue
             for packet in train:
                 self.cores[receiver].on_result(packet, int(self.now_ns))
@@ -149,26 +148,10 @@ class TrainStar:
             at_ns += self._random.exponential(self.late_ns)
             heapq.heappush(self._events, (at_ns, self._order, receiver, train))
 
-    def _switch(self, worker: int, train: Packets) -> None:
-        everyone = (1 << self.world_size) - 1
+    def _answer(self, worker: int, train: Packets) -> None:
         results: list[Packets] = [[] for _ in range(self.world_size)]
         for packet in train:
-            seq = int.from_bytes(packet[12:16], "big")
-            slot = self._table[seq % self.slots]
-            if seq > slot.seq:
-                slot.seq, slot.workers = seq, 0
-            again = bool(slot.workers >> worker & 1)
-            if seq < slot.seq or (again and slot.workers != everyone):
-                continue
-            slot.workers |= 1 << worker
-            if slot.workers != everyone:
-                continue
-            for rank in [worker] if again else range(self.world_size):
-                head = bytearray(packet[:HEADER_BYTES])
-                head[0] = head[0] & 0xF0 | Kind.RESULT
-                head[1] = 0
-                head[6] = rank
-                head[16:20] = everyone.to_bytes(4, "big")
-                results[rank].append(bytes(head) + packet[HEADER_BYTES:])
+            for rank, result in self._switch.receive(worker, packet):
+                results[rank].append(result)
         for rank, packets in enumerate(results):
             self._send(self.down[rank], rank, packets)
