@@ -40,6 +40,7 @@ class AdaptiveWindow final : public CongestionWindow {
 
     std::uint32_t packets() const override { return static_cast<std::uint32_t>(window_); }
     std::int64_t queued_ns() const override { return smoothed_ns_ - shortest_ns_; }
+    std::int64_t shortest_ns() const override { return shortest_ns_; }
 
   private:
     static constexpr double kShrink = 0.8;

@@ -19,6 +19,7 @@ class CongestionWindow {
     // How much longer round trips take than the shortest: packets stand in queues for so long, or
     // another worker is late. 0: not known.
     virtual std::int64_t queued_ns() const { return 0; }
+    virtual std::int64_t shortest_ns() const { return 0; }  // round trip of late; 0: not known
 };
 
 class FixedWindow final : public CongestionWindow {

@@ -45,6 +45,9 @@ class RttEstimator {
         return std::min(rto_ns_ << doublings, limits_.max_ns);
     }
 
+    // As long as results may well still come. Unlike a timeout it has no lower limit.
+    std::int64_t probe_timeout_ns() const { return srtt_ns_ + std::max(srtt_ns_, 4 * rttvar_ns_); }
+
     std::int64_t srtt_ns() const { return srtt_ns_; }
     int backoff() const { return backoff_; }
 

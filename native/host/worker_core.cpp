@@ -274,7 +274,8 @@ std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
         if (in_flight_++ == 0) heard_ns_ = now_ns;
         link_newest(lane);
         batch[count++] = emit(lane, now_ns);
-        scan_at_ns_ = std::min({scan_at_ns_, lane_deadline_ns(lane), quiet_deadline_ns()});
+        scan_at_ns_ = std::min(
+            {scan_at_ns_, lane_deadline_ns(lane), quiet_deadline_ns(), tail_deadline_ns()});
         scan_rto_ns_ = std::max(scan_rto_ns_, rtt_.timeout_ns(0));
     }
     return count;
@@ -341,7 +342,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     congestion_->on_result(now_ns, rtt_ns, marked);
     note_answer(lane, now_ns);
     if (quiet_) resumed_ns_ = now_ns;
-    quiet_ = false;
+    quiet_ = tail_probed_ = false;
     heard_ns_ = now_ns;
     last_progress_ns_ = now_ns;
     counters_.last_seq = header.seq;

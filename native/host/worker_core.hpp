@@ -200,6 +200,7 @@ class WorkerCore {
     PacketView emit(Lane &lane, std::int64_t now_ns);
     std::int64_t lane_deadline_ns(const Lane &lane) const;
     std::int64_t quiet_deadline_ns() const;
+    std::int64_t tail_deadline_ns() const;
     bool stalled(std::int64_t now_ns);
     const Lane *longest_waiting() const;  // null: nothing is in flight
     void note_submission(const TensorRequest &request);
@@ -247,6 +248,7 @@ class WorkerCore {
     std::int64_t last_resend_ns_ = 0;
     std::int64_t resumed_ns_ = 0;  // results came again after a quiet time: lane timers start anew
     bool quiet_ = false;
+    bool tail_probed_ = false;      // since something was heard
     std::uint32_t probes_ = 0;      // of the last round
     bool more_probes_ = false;      // all of them were answered, and nothing else
     std::uint32_t unanswered_ = 0;  // of them, as long as no other result came

@@ -17,6 +17,9 @@ constexpr std::uint32_t kProbeShare = 8;
 // loss: half the smoothed round-trip time, and at least this. Results of one batch come in any
 // order.
 constexpr std::int64_t kMinReorderingNs = 20'000;
+// But at most two of the shortest round trips. The time that a worker takes to find its losses is
+// in the round trips of all: with half of it they would find theirs later, and so on.
+constexpr std::int64_t kShortestRoundTrips = 2;
 constexpr int kMaxToleranceDoublings = 6;
 // More where that was wrong most times of late (as in RACK, RFC 8985 section 6.2.4): a thread that
 // waits for a core keeps results, or holds up its lanes. Half of it is forgotten when it was right
@@ -64,6 +67,14 @@ std::uint64_t WorkerCore::lowest_order() const {
         lowest = std::min(lowest, lanes_[i].order);
     }
     return lowest;
+}
+
+// Nothing overtakes a loss among the last packets. So once nothing has been heard for two round
+// trips, a few go again (as in RFC 8985, section 7.2): what is answered then shows what was lost.
+// The timeout comes later, since it bears a late worker's time slices, and backs off.
+std::int64_t WorkerCore::tail_deadline_ns() const {
+    if (quiet_ || tail_probed_ || newest_ == kNoLane || rtt_.srtt_ns() == 0) return kNever;
+    return std::max(heard_ns_, lanes_[newest_].sent_ns) + rtt_.probe_timeout_ns();
 }
 
 void WorkerCore::link_newest(Lane &lane) {
@@ -114,7 +125,11 @@ std::int64_t WorkerCore::tolerance_ns(std::int64_t now_ns) {
     // A timeout is enough: the lanes' own timers are a few of them long.
     const std::int64_t learned_ns =
         in_vain_ > kMostInVain ? std::min(reordering_ns_, rtt_.timeout_ns(0)) : 0;
-    return std::max({rtt_.srtt_ns() / 2, learned_ns, kMinReorderingNs});
+    std::int64_t half_ns = rtt_.srtt_ns() / 2;
+    if (const std::int64_t shortest_ns = congestion_->shortest_ns(); shortest_ns > 0) {
+        half_ns = std::min(half_ns, kShortestRoundTrips * shortest_ns);
+    }
+    return std::max({half_ns, learned_ns, kMinReorderingNs});
 }
 
 std::size_t WorkerCore::resend_overtaken(std::int64_t now_ns, PacketView *batch,
@@ -152,9 +167,9 @@ void WorkerCore::note_answer(const Lane &lane, std::int64_t now_ns) {
 
 std::size_t WorkerCore::resend_expired(std::int64_t now_ns, PacketView *batch,
                                        std::size_t capacity) {
-    if (now_ns >= quiet_deadline_ns() || more_probes_)
+    if (now_ns >= std::min(quiet_deadline_ns(), tail_deadline_ns()) || more_probes_)
         return resend_probes(now_ns, batch, capacity);
-    std::int64_t next_ns = quiet_deadline_ns();
+    std::int64_t next_ns = std::min(quiet_deadline_ns(), tail_deadline_ns());
     std::size_t count = 0;
     std::uint32_t next = quiet_ ? kNoLane : oldest_;
     while (next != kNoLane) {
@@ -185,6 +200,9 @@ std::size_t WorkerCore::resend_probes(std::int64_t now_ns, PacketView *batch,
                                       std::size_t capacity) {
     if (std::exchange(more_probes_, false)) {
         probes_ = std::min(2 * probes_, lane_count());
+    } else if (now_ns < quiet_deadline_ns()) {
+        probes_ = kFirstProbes;
+        tail_probed_ = true;
     } else {
         probes_ = quiet_ ? std::min(2 * probes_, std::max(kMinProbeLimit, in_flight_ / kProbeShare))
                          : kFirstProbes;
@@ -203,7 +221,7 @@ std::size_t WorkerCore::resend_probes(std::int64_t now_ns, PacketView *batch,
                       [&](auto a, auto b) { return lanes_[a].order < lanes_[b].order; });
     for (std::size_t i = 0; i < count; ++i) batch[i] = resend(lanes_[waiting[i]], now_ns);
     unanswered_ = static_cast<std::uint32_t>(count);
-    scan_at_ns_ = quiet_deadline_ns();
+    scan_at_ns_ = std::min(quiet_deadline_ns(), tail_deadline_ns());
     scan_rto_ns_ = rtt_.timeout_ns(0);
     return count;
 }

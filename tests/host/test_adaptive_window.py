@@ -35,7 +35,7 @@ def test_where_the_queues_hold_the_window_it_is_the_fixed_one(
 @pytest.mark.parametrize("queue_packets", [32, 64, 128, 200])
 def test_queues_shorter_than_the_window_do_not_overflow_for_long(queue_packets: int) -> None:
     adaptive, fixed, star, other = shares({"queue_packets": queue_packets}, 3, 3 * MIB)
-    assert adaptive > 0.85
+    assert adaptive > 0.95
     assert adaptive >= fixed * 0.995
     assert star.lost() < other.lost() / 3
     assert star.cores[0].in_flight_limit < WINDOW
@@ -43,7 +43,8 @@ def test_queues_shorter_than_the_window_do_not_overflow_for_long(queue_packets: 
 
 def test_a_fast_link_with_a_short_queue_is_used_where_a_fixed_window_only_loses() -> None:
     adaptive, fixed, _, _ = shares({"bits_per_s": 10 * GBIT, "queue_packets": 64}, 3, 3 * MIB)
-    assert adaptive > 1.5 * fixed
+    assert adaptive > 0.9
+    assert adaptive > 1.1 * fixed
 
 
 @pytest.mark.parametrize("mark_packets", [30, 100])
@@ -58,6 +59,7 @@ def test_marks_keep_queues_short_and_lose_nothing(mark_packets: int) -> None:
 
 def test_losses_that_no_queue_caused_do_not_shrink_it_below_what_fills_the_link() -> None:
     adaptive, fixed, _, _ = shares({"random_loss": 0.01}, 3, 3 * MIB, 2)
+    assert adaptive > 0.93
     assert adaptive >= fixed * 0.95
 
 

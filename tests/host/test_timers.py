@@ -237,6 +237,57 @@ def test_where_all_has_to_be_asked_for_twice_it_goes_on_without_timeouts() -> No
     assert core.counters.timeouts == 1
 
 
+def test_a_loss_that_nothing_overtakes_is_probed_for_after_two_round_trips() -> None:
+    core = worker(20)
+    in_flight = sent_at(core, 0)
+    for header in in_flight[:14]:
+        answer(core, header, MS // 10)
+    assert sent_at(core, MS // 10) == []
+    due = next_deadline(core, MS // 10)
+    assert due == MS // 10 + 2 * core.srtt_ns < core.rto_ns
+    assert sent_at(core, due - 1) == []
+    # The first of what is left; once, as what follows is more likely a worker that is late.
+    assert [h.seq for h in sent_at(core, due)] == [h.seq for h in in_flight[14:18]]
+    assert next_deadline(core, due) == due + core.rto_ns
+    assert core.counters.timeouts == 0
+    for header in in_flight[14:18]:
+        answer(core, header, due + MS // 10)
+    # They were lost, it seems all was.
+    assert [h.seq for h in sent_at(core, due + MS // 10)] == [h.seq for h in in_flight[18:]]
+    assert core.counters.timeouts == 0
+
+
+def test_what_varies_gets_more_time_before_it_is_probed_for() -> None:
+    core = worker(W)
+    in_flight = sent_at(core, 0)
+    for number, header in enumerate(in_flight[: W // 2]):
+        answer(core, header, MS // 10 + number % 2 * MS)
+    now_ns = MS + MS // 10
+    assert sent_at(core, now_ns) == []
+    assert now_ns + 2 * core.srtt_ns < next_deadline(core, now_ns) < now_ns + core.rto_ns
+
+
+def resent_when_overtaken_late(adaptive: bool) -> int:
+    """How many are sent again, where one sent 0.3 ms later is answered after slow round trips."""
+    core = WorkerCore(worker_config(0, 2, SLOTS, VALUES), adaptive=adaptive)
+    core.submit(1, DATA.ctypes.data, OUT.ctypes.data, 60 * W * VALUES, 0, False, 0)
+    first, *others = sent_at(core, 0)
+    answer(core, first, MS // 10)
+    for header in others:
+        answer(core, header, 3 * MS)
+    early, *_ = sent_at(core, 3 * MS)
+    answer(core, early, 3 * MS + 3 * MS // 10)
+    (later,) = sent_at(core, 3 * MS + 3 * MS // 10)
+    assert core.srtt_ns > MS
+    answer(core, later, 3 * MS + 4 * MS // 10)
+    return sum(Flag.RESEND in h.flags for h in sent_at(core, 3 * MS + 4 * MS // 10))
+
+
+def test_round_trips_that_others_losses_made_long_do_not_hide_ours() -> None:
+    assert resent_when_overtaken_late(adaptive=True) == W - 1
+    assert resent_when_overtaken_late(adaptive=False) == 0  # the shortest is not known
+
+
 def test_job_and_epoch_are_those_of_the_configuration() -> None:
     (header,) = sent_at(worker(1), 0)
     assert (header.job, header.epoch, header.worker) == (JOB, EPOCH & 0xFFFF, 0)

@@ -18,12 +18,12 @@ def test_workers_that_lose_different_trains_do_not_wait_for_each_other(
     workers: int, queue_bytes: int, values: int
 ) -> None:
     star = TrainStar(workers, queue_bytes, values)
-    assert star.reduce(CHUNKS) > 0.8
+    assert star.reduce(CHUNKS) > 0.85
     assert star.lost() > 0  # the first window alone overflows the queues
     for core in star.cores:
         assert core.in_flight_limit < core.window
         # Once the windows fit, only growing too far loses something.
-        assert core.counters.retransmissions < CHUNKS / 10
+        assert core.counters.retransmissions < CHUNKS / 8
 
 
 def test_chunks_go_in_the_same_order_on_all_ranks_however_their_results_came() -> None:
