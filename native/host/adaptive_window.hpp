@@ -39,6 +39,11 @@ class AdaptiveWindow final : public CongestionWindow {
     void on_timeout(std::int64_t) override {}
 
     std::uint32_t packets() const override { return static_cast<std::uint32_t>(window_); }
+    // A queue without room for a train drops all of it. Where queues have made the window small, it
+    // goes in two trains or more (TCP, too, has shorter ones at lower rates).
+    std::uint32_t longest_train() const override {
+        return packets() < largest_ ? packets() / kTrainsInWindow : largest_;
+    }
     std::int64_t queued_ns() const override { return smoothed_ns_ - shortest_ns_; }
     std::int64_t shortest_ns() const override { return shortest_ns_; }
 
@@ -47,6 +52,7 @@ class AdaptiveWindow final : public CongestionWindow {
     static constexpr double kProducts = 2.0;  // bandwidth-delay products that are left alone
     // Packets. Fewer starve trains, and with many workers a few losses hold up all that there are.
     static constexpr double kSmallest = 32.0;
+    static constexpr std::uint32_t kTrainsInWindow = 2;
     static constexpr double kQueuedShare = 1.5;  // of the shortest round trip: a queue stands
     static constexpr double kRateDecay = 0.95;   // an interval
     static constexpr std::int64_t kForgetNs = 10'000'000'000;  // routes change

@@ -199,6 +199,7 @@ void bind_core(nb::module_ &m) {
             nb::arg("payload"), nb::arg("now_ns"), nb::arg("ip_marked") = false)
         .def("next_deadline_ns", &next_deadline_ns, nb::arg("now_ns"))
         .def_prop_ro("moderation_ns", &WorkerCore::moderation_ns)
+        .def_prop_ro("longest_train", &WorkerCore::longest_train)
         .def("note_progress", &WorkerCore::note_progress, nb::arg("at_ns"))
         .def("take_completions", &WorkerCore::take_completions)
         .def("lanes", &WorkerCore::lanes, nb::arg("now_ns"))

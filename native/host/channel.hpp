@@ -58,8 +58,9 @@ class Channel {
     // dropped.
     virtual PacketMemory packet_memory() { return {}; }
 
-    // Sends all, in order. What cannot be taken is dropped and counted.
-    virtual void send(const PacketView *packets, std::size_t count) = 0;
+    // Sends all, in order, of which the network may take up to `longest_train` for one. What cannot
+    // be taken is dropped and counted.
+    virtual void send(const PacketView *packets, std::size_t count, std::size_t longest_train) = 0;
 
     // Replaces `arrivals` by what has come, a bounded number of packets; never blocks. They stay
     // valid until release(). True when more may be waiting.

@@ -16,6 +16,8 @@ class CongestionWindow {
     virtual void on_timeout(std::int64_t now_ns) = 0;
     // At least 1. A value beyond the job's window W has no effect.
     virtual std::uint32_t packets() const = 0;
+    // So many of them at most should go as one train.
+    virtual std::uint32_t longest_train() const { return packets(); }
     // How much longer round trips take than the shortest: packets stand in queues for so long, or
     // another worker is late. 0: not known.
     virtual std::int64_t queued_ns() const { return 0; }

@@ -178,7 +178,7 @@ void Transport::transmit(Worker &worker, Share &share) {
     do {
         share.time_ns = std::max(share.time_ns, now_ns());
         count = share.core.poll_transmit(share.time_ns, worker.batch.data(), worker.batch.size());
-        worker.channel->send(worker.batch.data(), count);
+        worker.channel->send(worker.batch.data(), count, share.core.longest_train());
     } while (count == worker.batch.size());
     if (share.core.stall()) note_stall(*share.core.stall());
 }

@@ -153,12 +153,13 @@ bool UdpChannel::count_error(int error) {
     return true;
 }
 
-void UdpChannel::send(const PacketView *packets, std::size_t count) {
+void UdpChannel::send(const PacketView *packets, std::size_t count, std::size_t longest_train) {
     std::size_t done = 0;
     while (done < count) {
         const std::size_t bytes = packets[done].bytes;
-        const std::size_t limit = std::min(
-            {kMaxSegments, std::max<std::size_t>(kMaxTrainBytes / bytes, 1), count - done});
+        const std::size_t limit =
+            std::min({kMaxSegments, longest_train, std::max<std::size_t>(kMaxTrainBytes / bytes, 1),
+                      count - done});
         std::size_t run = 1;
         while (run < limit && packets[done + run].bytes == bytes) ++run;
         const bool train = gso_ && run > 1;

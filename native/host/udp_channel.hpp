@@ -42,7 +42,7 @@ class UdpChannel final : public Channel {
     bool uses_gso() const override { return gso_; }
     bool uses_gro() const override { return gro_; }
 
-    void send(const PacketView *packets, std::size_t count) override;
+    void send(const PacketView *packets, std::size_t count, std::size_t longest_train) override;
     // A fixed number of datagrams or GRO trains.
     bool receive(std::vector<Arrival> *arrivals) override;
 

@@ -79,6 +79,8 @@ class WorkerCore {
     // How long to let results gather before they are read, once those that are here have been: the
     // network has enough to do meanwhile. 0: read each as it comes.
     std::int64_t moderation_ns() const;
+    // So many packets at most should go as one train.
+    std::uint32_t longest_train() const { return congestion_->longest_train(); }
 
     // Ids of the tensors completed since the last call: as far as this core has a part in them.
     std::vector<std::uint64_t> take_completions();

@@ -57,12 +57,13 @@ class TokenBucket:
         return leaves_ns + self.delay_ns
 
 
-def trains(packets: Packets) -> list[Packets]:
-    """Runs of packets of one size, as long as GSO takes them."""
+def trains(packets: Packets, longest: int) -> list[Packets]:
+    """Runs of packets of one size, as long as GSO takes them, and not longer than ``longest``."""
     found: list[Packets] = []
     for packet in packets:
         last = found[-1] if found else []
-        if last and len(last[0]) == len(packet) and len(last) < TRAIN_BYTES // len(packet):
+        most = min(TRAIN_BYTES // len(packet), longest)
+        if last and len(last[0]) == len(packet) and len(last) < most:
             last.append(packet)
         else:
             found.append([packet])
@@ -113,7 +114,7 @@ class TrainStar:
                 packets: Packets = []
                 while batch := core.poll_transmit(int(self.now_ns)):
                     packets += batch
-                self._send(self.up[rank], -1 - rank, packets)
+                self._send(self.up[rank], -1 - rank, packets, core.longest_train)
                 if core.take_completions():
                     waiting.discard(rank)
             look()
@@ -139,8 +140,10 @@ class TrainStar:
             for packet in train:
                 self.cores[receiver].on_result(packet, int(self.now_ns))
 
-    def _send(self, link: TokenBucket, receiver: int, packets: Packets) -> None:
-        for train in trains(packets):
+    def _send(
+        self, link: TokenBucket, receiver: int, packets: Packets, longest: int = 1 << 30
+    ) -> None:
+        for train in trains(packets, longest):
             at_ns = link.carry(self.now_ns, train)
             if at_ns is None:
                 continue

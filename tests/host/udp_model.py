@@ -130,17 +130,20 @@ class UdpModel:
                 payload, (_, port) = self._socket.recvfrom(65536)
             except (TimeoutError, ConnectionError):
                 continue
+            self._receive(payload, port)
+
+    def _receive(self, payload: bytes, port: int) -> None:
+        if self._lost():
+            return
+        if self._spacing_s:
+            time.sleep(self._spacing_s)
+        with self._lock:
+            departures = self.model.receive(Endpoint(0, 0, port), payload)
+        for departure in departures:
             if self._lost():
                 continue
-            if self._spacing_s:
-                time.sleep(self._spacing_s)
-            with self._lock:
-                departures = self.model.receive(Endpoint(0, 0, port), payload)
-            for departure in departures:
-                if self._lost():
-                    continue
-                packet = encode(departure.header, departure.values)
-                if departure.header.worker != ALL_WORKERS:
-                    self._socket.sendto(packet, ("127.0.0.1", departure.to.udp_port))
-                elif not self.mute:
-                    self._socket.sendto(packet, (self.group, departure.to.udp_port))
+            packet = encode(departure.header, departure.values)
+            if departure.header.worker != ALL_WORKERS:
+                self._socket.sendto(packet, ("127.0.0.1", departure.to.udp_port))
+            elif not self.mute:
+                self._socket.sendto(packet, (self.group, departure.to.udp_port))

@@ -1,0 +1,57 @@
+"""Real sockets: trains get shorter where queues have made the window small."""
+
+from __future__ import annotations
+
+import socket
+
+import numpy as np
+
+from ina.protocol.spec import HEADER_BYTES
+from tests.host.udp_model import UdpModel, closing
+
+UDP_GRO = 104  # linux/udp.h
+CHUNKS = 1500
+VALUES = 64
+PACKET_BYTES = HEADER_BYTES + 4 * VALUES
+WINDOW = 256
+MOST = 64  # packets in a train, on Linux
+
+
+class TrainModel(UdpModel):
+    """Takes whole trains from its socket and notes how long they are."""
+
+    def __init__(self, *, loss: float) -> None:
+        self.trains: list[int] = []
+        super().__init__(2 * WINDOW, VALUES, loss=loss, spacing_s=0.0003)
+        self._socket.setsockopt(socket.SOL_UDP, UDP_GRO, 1)
+
+    def _receive(self, payload: bytes, port: int) -> None:
+        self.trains.append(len(payload) // PACKET_BYTES)
+        for begin in range(0, len(payload), PACKET_BYTES):
+            super()._receive(payload[begin : begin + PACKET_BYTES], port)
+
+
+def trains(loss: float) -> tuple[list[int], int]:
+    """Those of a tensor once the window has settled, and the window before it."""
+    data = np.arange(VALUES * CHUNKS, dtype=np.int32)
+    switch = TrainModel(loss=loss)
+    with switch, closing(switch.sessions(1)) as (session,):
+        for _ in range(10):  # so that the shortest round trip is known, whatever else runs here
+            session.all_reduce(data[:VALUES])
+        (session.all_reduce(data), session.all_reduce(data))
+        window = session._transport.stats().in_flight_limit
+        first = len(switch.trains)
+        session.all_reduce(data)
+        return switch.trains[first:], window
+
+
+def test_a_window_that_losses_have_made_small_goes_in_two_trains_or_more() -> None:
+    lengths, window = trains(loss=0.05)
+    assert window < MOST
+    assert max(lengths) <= 3 * window / 4  # it may have changed by a few since
+
+
+def test_the_whole_window_goes_in_trains_as_long_as_the_kernel_takes() -> None:
+    lengths, window = trains(loss=0.0)
+    assert window == WINDOW
+    assert max(lengths) == MOST
