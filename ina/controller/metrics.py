@@ -105,9 +105,17 @@ class ControllerCollector(Collector):
         ]
 
     async def _counters(self) -> list[pb2.Counter]:
+        reading = asyncio.ensure_future(self._read_counters())
         try:
-            return list(await asyncio.wait_for(self._read_counters(), SWITCH_DEADLINE_S))
-        except (SwitchError, asyncio.TimeoutError) as error:
+            done, _ = await asyncio.wait({reading}, timeout=SWITCH_DEADLINE_S)
+        finally:
+            reading.cancel()
+        try:
+            if not done:
+                raise asyncio.TimeoutError
+            # Cancelled: not we were, but the call, by a connection that was closed meanwhile.
+            return list(reading.result())
+        except (SwitchError, asyncio.TimeoutError, asyncio.CancelledError) as error:
             self._errors["switch"] += 1
             _log.debug("metrics: the switch's counters: %s", error or "no answer in time")
             return []

@@ -52,6 +52,11 @@ async def away() -> Iterable[pb2.Counter]:
     raise SwitchError("switch 10.0.0.9:9559: no answer")
 
 
+async def closed() -> Iterable[pb2.Counter]:
+    """The call of a connection that is closed meanwhile."""
+    raise asyncio.CancelledError
+
+
 async def never() -> Iterable[pb2.Counter]:
     await asyncio.Event().wait()
     raise AssertionError("nobody sets it")
@@ -93,7 +98,7 @@ def test_jobs_members_slots_and_counters() -> None:
     assert found.value("ina_controller_scrape_errors_total", source="switch") == 0
 
 
-@pytest.mark.parametrize("read", [away, never])
+@pytest.mark.parametrize("read", [away, closed, never])
 def test_a_switch_that_does_not_answer_costs_only_its_counters(
     read: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
