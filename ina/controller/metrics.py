@@ -112,12 +112,12 @@ class ControllerCollector(Collector):
             reading.cancel()
         try:
             if not done:
-                raise asyncio.TimeoutError
+                raise asyncio.TimeoutError("no answer in time")
             # Cancelled: not we were, but the call, by a connection that was closed meanwhile.
             return list(reading.result())
         except (SwitchError, asyncio.TimeoutError, asyncio.CancelledError) as error:
             self._errors["switch"] += 1
-            _log.debug("metrics: the switch's counters: %s", error or "no answer in time")
+            _log.debug("metrics: the switch's counters: %s", str(error) or "cancelled")
             return []
 
     async def _listen(self, subscription: Subscription) -> None:
