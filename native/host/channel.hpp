@@ -58,8 +58,8 @@ class Channel {
     // dropped.
     virtual PacketMemory packet_memory() { return {}; }
 
-    // Sends all, in order, of which the network may take up to `longest_train` for one. What cannot
-    // be taken is dropped and counted.
+    // Sends all, in order, in trains of at most `longest_train` packets where it makes trains. What
+    // cannot be taken is dropped and counted.
     virtual void send(const PacketView *packets, std::size_t count, std::size_t longest_train) = 0;
 
     // Replaces `arrivals` by what has come, a bounded number of packets; never blocks. They stay

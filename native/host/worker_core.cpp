@@ -274,8 +274,7 @@ std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
         if (in_flight_++ == 0) heard_ns_ = now_ns;
         link_newest(lane);
         batch[count++] = emit(lane, now_ns);
-        scan_at_ns_ = std::min(
-            {scan_at_ns_, lane_deadline_ns(lane), quiet_deadline_ns(), tail_deadline_ns()});
+        scan_at_ns_ = std::min({scan_at_ns_, lane_deadline_ns(lane), probe_deadline_ns()});
         scan_rto_ns_ = std::max(scan_rto_ns_, rtt_.timeout_ns(0));
     }
     return count;

@@ -203,6 +203,7 @@ class WorkerCore {
     std::int64_t lane_deadline_ns(const Lane &lane) const;
     std::int64_t quiet_deadline_ns() const;
     std::int64_t tail_deadline_ns() const;
+    std::int64_t probe_deadline_ns() const;
     bool stalled(std::int64_t now_ns);
     const Lane *longest_waiting() const;  // null: nothing is in flight
     void note_submission(const TensorRequest &request);
@@ -235,9 +236,10 @@ class WorkerCore {
 
     // Loss recovery. In the flow, a packet counts as lost when the result of one that was sent a
     // little later is here (as in RACK, RFC 8985): a late worker delays all results alike, so this
-    // does not mistake lateness for loss. Each lane's timer covers what nothing overtakes. Once
-    // nothing has been heard for a timeout, the most likely cause is a worker that is late with
-    // everything: then only a few lanes at a time are sent again, as probes, at doubling intervals.
+    // does not mistake lateness for loss. Nothing overtakes the last packets: after two round trips
+    // without a result a few are sent again, as probes. Once nothing has been heard for a timeout,
+    // the most likely cause is a worker that is late with everything: then probes go at doubling
+    // intervals, only a few at a time. Each lane's timer covers what is left.
     std::int64_t overtaken_ns_ = 0;     // latest sent_ns of an answered packet that was sent once
     bool overtaken_moved_ = false;      // since the lanes were last checked against it
     std::int64_t reordering_ns_ = 0;    // the largest that turned out to be no loss

@@ -77,6 +77,10 @@ std::int64_t WorkerCore::tail_deadline_ns() const {
     return std::max(heard_ns_, lanes_[newest_].sent_ns) + rtt_.probe_timeout_ns();
 }
 
+std::int64_t WorkerCore::probe_deadline_ns() const {
+    return std::min(quiet_deadline_ns(), tail_deadline_ns());
+}
+
 void WorkerCore::link_newest(Lane &lane) {
     const auto index = own_index(lane.seq);
     lane.older = newest_;
@@ -167,9 +171,9 @@ void WorkerCore::note_answer(const Lane &lane, std::int64_t now_ns) {
 
 std::size_t WorkerCore::resend_expired(std::int64_t now_ns, PacketView *batch,
                                        std::size_t capacity) {
-    if (now_ns >= std::min(quiet_deadline_ns(), tail_deadline_ns()) || more_probes_)
+    if (now_ns >= probe_deadline_ns() || more_probes_)
         return resend_probes(now_ns, batch, capacity);
-    std::int64_t next_ns = std::min(quiet_deadline_ns(), tail_deadline_ns());
+    std::int64_t next_ns = probe_deadline_ns();
     std::size_t count = 0;
     std::uint32_t next = quiet_ ? kNoLane : oldest_;
     while (next != kNoLane) {
@@ -221,7 +225,7 @@ std::size_t WorkerCore::resend_probes(std::int64_t now_ns, PacketView *batch,
                       [&](auto a, auto b) { return lanes_[a].order < lanes_[b].order; });
     for (std::size_t i = 0; i < count; ++i) batch[i] = resend(lanes_[waiting[i]], now_ns);
     unanswered_ = static_cast<std::uint32_t>(count);
-    scan_at_ns_ = std::min(quiet_deadline_ns(), tail_deadline_ns());
+    scan_at_ns_ = probe_deadline_ns();
     scan_rto_ns_ = rtt_.timeout_ns(0);
     return count;
 }
