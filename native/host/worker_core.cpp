@@ -341,7 +341,8 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     congestion_->on_result(now_ns, rtt_ns, marked);
     note_answer(lane, now_ns);
     if (quiet_) resumed_ns_ = now_ns;
-    quiet_ = tail_probed_ = false;
+    quiet_ = false;
+    tail_probes_ = 0;
     heard_ns_ = now_ns;
     last_progress_ns_ = now_ns;
     counters_.last_seq = header.seq;

@@ -237,9 +237,10 @@ class WorkerCore {
     // Loss recovery. In the flow, a packet counts as lost when the result of one that was sent a
     // little later is here (as in RACK, RFC 8985): a late worker delays all results alike, so this
     // does not mistake lateness for loss. Nothing overtakes the last packets: after two round trips
-    // without a result a few are sent again, as probes. Once nothing has been heard for a timeout,
-    // the most likely cause is a worker that is late with everything: then probes go at doubling
-    // intervals, only a few at a time. Each lane's timer covers what is left.
+    // without a result a few are sent again, as probes, and once more after twice as long. Once
+    // nothing has been heard for a timeout, the most likely cause is a worker that is late with
+    // everything: then probes go at doubling intervals, only a few at a time. Each lane's timer
+    // covers what is left.
     std::int64_t overtaken_ns_ = 0;     // latest sent_ns of an answered packet that was sent once
     bool overtaken_moved_ = false;      // since the lanes were last checked against it
     std::int64_t reordering_ns_ = 0;    // the largest that turned out to be no loss
@@ -252,7 +253,7 @@ class WorkerCore {
     std::int64_t last_resend_ns_ = 0;
     std::int64_t resumed_ns_ = 0;  // results came again after a quiet time: lane timers start anew
     bool quiet_ = false;
-    bool tail_probed_ = false;      // since something was heard
+    int tail_probes_ = 0;           // rounds since something was heard
     std::uint32_t probes_ = 0;      // of the last round
     bool more_probes_ = false;      // all of them were answered, and nothing else
     std::uint32_t unanswered_ = 0;  // of them, as long as no other result came

@@ -12,6 +12,13 @@ namespace {
 constexpr std::uint32_t kFirstProbes = 4;
 constexpr std::uint32_t kMinProbeLimit = 16;
 constexpr std::uint32_t kProbeShare = 8;
+// Rounds before the timeout, the second after twice the silence: a probe may be lost, too.
+constexpr int kTailProbes = 2;
+// The first comes after so many of the shortest round trips at the latest. The time in which other
+// workers mend their losses is in the smoothed one: if it put off ours, theirs would come later,
+// too, and so on. Not before a time slice or so: on busy cores some worker is always that late.
+constexpr std::int64_t kMostSilentRoundTrips = 8;
+constexpr std::int64_t kTimeSliceNs = 1'000'000;
 
 // How much later a packet must have been sent than an unanswered one for its result to prove a
 // loss: half the smoothed round-trip time, and at least this. Results of one batch come in any
@@ -73,8 +80,14 @@ std::uint64_t WorkerCore::lowest_order() const {
 // trips, a few go again (as in RFC 8985, section 7.2): what is answered then shows what was lost.
 // The timeout comes later, since it bears a late worker's time slices, and backs off.
 std::int64_t WorkerCore::tail_deadline_ns() const {
-    if (quiet_ || tail_probed_ || newest_ == kNoLane || rtt_.srtt_ns() == 0) return kNever;
-    return std::max(heard_ns_, lanes_[newest_].sent_ns) + rtt_.probe_timeout_ns();
+    if (quiet_ || tail_probes_ == kTailProbes) return kNever;
+    if (newest_ == kNoLane || rtt_.srtt_ns() == 0) return kNever;
+    std::int64_t silence_ns = rtt_.probe_timeout_ns();
+    if (const std::int64_t shortest_ns = congestion_->shortest_ns(); shortest_ns > 0) {
+        const std::int64_t most_ns = std::max(kMostSilentRoundTrips * shortest_ns, kTimeSliceNs);
+        silence_ns = std::min(silence_ns, most_ns);
+    }
+    return std::max(heard_ns_, lanes_[newest_].sent_ns) + (silence_ns << tail_probes_);
 }
 
 std::int64_t WorkerCore::probe_deadline_ns() const {
@@ -206,7 +219,7 @@ std::size_t WorkerCore::resend_probes(std::int64_t now_ns, PacketView *batch,
         probes_ = std::min(2 * probes_, lane_count());
     } else if (now_ns < quiet_deadline_ns()) {
         probes_ = kFirstProbes;
-        tail_probed_ = true;
+        ++tail_probes_;
     } else {
         probes_ = quiet_ ? std::min(2 * probes_, std::max(kMinProbeLimit, in_flight_ / kProbeShare))
                          : kFirstProbes;

@@ -95,6 +95,7 @@ class Star:
     mark_packets: int = 1 << 30
     adaptive: bool = True
     random_loss: float = 0.0
+    seed: int = 0  # of random losses
     now_ns: int = 0
     cores: list[WorkerCore] = field(init=False)
 
@@ -111,7 +112,7 @@ class Star:
         self._switch = EchoSwitch(self.world_size, self.slots)
         self._events: list[tuple[int, int, int, bytes]] = []  # time, order, receiver, payload
         self._order = 0
-        self._random = np.random.default_rng(0)
+        self._random = np.random.default_rng(self.seed)
 
     def reduce(self, tensors: int, chunks: int) -> float:
         """Reduces int32 tensors one after the other; returns the share of the wire that they had.

@@ -63,6 +63,19 @@ def test_losses_that_no_queue_caused_do_not_shrink_it_below_what_fills_the_link(
     assert adaptive >= fixed * 0.95
 
 
+@pytest.mark.parametrize(
+    ("workers", "loss", "bits_per_s", "share"),
+    [(4, 0.01, 10 * GBIT, 0.8), (16, 0.05, GBIT, 0.4), (32, 0.05, GBIT, 0.2)],
+)
+@pytest.mark.parametrize("seed", [0, 7])
+def test_workers_do_not_wait_for_each_other_to_find_losses(
+    workers: int, loss: float, bits_per_s: float, share: float, seed: int
+) -> None:
+    star = Star(workers, random_loss=loss, bits_per_s=bits_per_s, seed=seed)
+    assert star.reduce(2, MIB if loss > 0.01 else 3 * MIB) > share
+    assert sum(core.counters.timeouts for core in star.cores) < 4 * workers
+
+
 def test_a_window_that_shrank_grows_back_when_the_queues_do() -> None:
     star = Star(2, queue_packets=50)
     star.reduce(1, 4 * MIB)

@@ -246,15 +246,59 @@ def test_a_loss_that_nothing_overtakes_is_probed_for_after_two_round_trips() -> 
     due = next_deadline(core, MS // 10)
     assert due == MS // 10 + 2 * core.srtt_ns < core.rto_ns
     assert sent_at(core, due - 1) == []
-    # The first of what is left; once, as what follows is more likely a worker that is late.
+    # The first of what is left.
     assert [h.seq for h in sent_at(core, due)] == [h.seq for h in in_flight[14:18]]
-    assert next_deadline(core, due) == due + core.rto_ns
     assert core.counters.timeouts == 0
     for header in in_flight[14:18]:
         answer(core, header, due + MS // 10)
     # They were lost, it seems all was.
     assert [h.seq for h in sent_at(core, due + MS // 10)] == [h.seq for h in in_flight[18:]]
     assert core.counters.timeouts == 0
+
+
+def test_a_probe_that_is_lost_is_followed_by_one_more_before_the_timeout() -> None:
+    core = worker(20)
+    in_flight = sent_at(core, 0)
+    for header in in_flight[:14]:
+        answer(core, header, MS // 10)
+    assert sent_at(core, MS // 10) == []
+    first = next_deadline(core, MS // 10)
+    silence_ns = first - MS // 10
+    probes = [h.seq for h in sent_at(core, first)]
+    second = next_deadline(core, first)
+    assert second == first + 2 * silence_ns
+    assert [h.seq for h in sent_at(core, second)] == probes
+    # No third: what follows is more likely a worker that is late.
+    assert next_deadline(core, second) == second + core.rto_ns
+    assert core.counters.timeouts == 0
+    for header in in_flight[14:15]:
+        answer(core, header, second + MS // 10)
+    assert next_deadline(core, second + MS // 10) < second + MS // 10 + core.rto_ns  # both anew
+
+
+def silence_after_slow_round_trips(shortest_ns: int, adaptive: bool) -> tuple[int, int]:
+    """Until a probe, after one round trip that is short and many of 20 ms; and the smoothed one."""
+    core = WorkerCore(worker_config(0, 2, SLOTS, VALUES), adaptive=adaptive)
+    core.submit(1, DATA.ctypes.data, OUT.ctypes.data, 60 * W * VALUES, 0, False, 0)
+    now_ns = shortest_ns
+    in_flight = sent_at(core, 0)
+    answer(core, in_flight.pop(0), now_ns)
+    for _ in range(20):
+        in_flight += [h for h in sent_at(core, now_ns) if Flag.RESEND not in h.flags]
+        now_ns += 20 * MS
+        for header in in_flight:
+            answer(core, header, now_ns)
+        in_flight = []
+    sent_at(core, now_ns)
+    return next_deadline(core, now_ns) - now_ns, core.srtt_ns
+
+
+def test_round_trips_that_others_losses_made_long_do_not_put_off_probes() -> None:
+    for shortest_ns, most_ns in ((MS // 10, MS), (MS, 8 * MS)):
+        silence_ns, smoothed_ns = silence_after_slow_round_trips(shortest_ns, adaptive=True)
+        assert silence_ns == most_ns < smoothed_ns
+        silence_ns, smoothed_ns = silence_after_slow_round_trips(shortest_ns, adaptive=False)
+        assert silence_ns > smoothed_ns  # the shortest is not known
 
 
 def test_what_varies_gets_more_time_before_it_is_probed_for() -> None:
