@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Iterable
 
@@ -98,11 +99,14 @@ def test_jobs_members_slots_and_counters() -> None:
     assert found.value("ina_controller_scrape_errors_total", source="switch") == 0
 
 
-@pytest.mark.parametrize("read", [away, closed, never])
+@pytest.mark.parametrize(
+    ("read", "why"), [(away, "no answer"), (closed, "cancelled"), (never, "no answer in time")]
+)
 def test_a_switch_that_does_not_answer_costs_only_its_counters(
-    read: object, monkeypatch: pytest.MonkeyPatch
+    read: object, why: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(metrics, "SWITCH_DEADLINE_S", 0.1)
+    caplog.set_level(logging.DEBUG, metrics.__name__)
 
     async def run() -> Scraped:
         collector = ControllerCollector(lambda: SNAPSHOT, read)  # type: ignore[arg-type]
@@ -112,6 +116,7 @@ def test_a_switch_that_does_not_answer_costs_only_its_counters(
     assert found.value("ina_controller_slots_used") == 512
     assert found.families["ina_job_results"].samples == []
     assert found.value("ina_controller_scrape_errors_total", source="switch") == 1
+    assert [r.getMessage().endswith(why) for r in caplog.records] == [True]
 
 
 def test_a_loop_that_hangs_does_not_hang_the_scrape(monkeypatch: pytest.MonkeyPatch) -> None:
