@@ -237,31 +237,32 @@ def test_where_all_has_to_be_asked_for_twice_it_goes_on_without_timeouts() -> No
     assert core.counters.timeouts == 1
 
 
-def test_a_loss_that_nothing_overtakes_is_probed_for_after_two_round_trips() -> None:
+def with_six_unanswered(now_ns: int) -> tuple[WorkerCore, list[Header]]:
+    """The end of a tensor: of 20 packets sent at 0, 14 are answered by now."""
     core = worker(20)
     in_flight = sent_at(core, 0)
     for header in in_flight[:14]:
-        answer(core, header, MS // 10)
-    assert sent_at(core, MS // 10) == []
+        answer(core, header, now_ns)
+    assert sent_at(core, now_ns) == []
+    return core, in_flight[14:]
+
+
+def test_a_loss_that_nothing_overtakes_is_probed_for_after_two_round_trips() -> None:
+    core, left = with_six_unanswered(MS // 10)
     due = next_deadline(core, MS // 10)
     assert due == MS // 10 + 2 * core.srtt_ns < core.rto_ns
     assert sent_at(core, due - 1) == []
-    # The first of what is left.
-    assert [h.seq for h in sent_at(core, due)] == [h.seq for h in in_flight[14:18]]
+    assert [h.seq for h in sent_at(core, due)] == [h.seq for h in left[:4]]
     assert core.counters.timeouts == 0
-    for header in in_flight[14:18]:
+    for header in left[:4]:
         answer(core, header, due + MS // 10)
     # They were lost, it seems all was.
-    assert [h.seq for h in sent_at(core, due + MS // 10)] == [h.seq for h in in_flight[18:]]
+    assert [h.seq for h in sent_at(core, due + MS // 10)] == [h.seq for h in left[4:]]
     assert core.counters.timeouts == 0
 
 
 def test_a_probe_that_is_lost_is_followed_by_one_more_before_the_timeout() -> None:
-    core = worker(20)
-    in_flight = sent_at(core, 0)
-    for header in in_flight[:14]:
-        answer(core, header, MS // 10)
-    assert sent_at(core, MS // 10) == []
+    core, left = with_six_unanswered(MS // 10)
     first = next_deadline(core, MS // 10)
     silence_ns = first - MS // 10
     probes = [h.seq for h in sent_at(core, first)]
@@ -271,8 +272,7 @@ def test_a_probe_that_is_lost_is_followed_by_one_more_before_the_timeout() -> No
     # No third: what follows is more likely a worker that is late.
     assert next_deadline(core, second) == second + core.rto_ns
     assert core.counters.timeouts == 0
-    for header in in_flight[14:15]:
-        answer(core, header, second + MS // 10)
+    answer(core, left[0], second + MS // 10)
     assert next_deadline(core, second + MS // 10) < second + MS // 10 + core.rto_ns  # both anew
 
 
