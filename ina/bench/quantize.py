@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ina.bench.report import Ratio
 from ina.bench.spread import spread
 from ina.errors import InvalidInputError
 from ina.host.arrays import VALUE_TYPES
-from ina.host.blocks import Conversion, convert, kernels_name
+from ina.host.blocks import Conversion, convert, copy, kernels_name
 from ina.protocol.spec import VALUE_BYTES
 
 PLACES = {"cache": 128 << 10, "DRAM": 64 << 20}
@@ -64,17 +64,17 @@ def measure(dtype_name: str, place: str, block_elems: int, repeats: int) -> list
             continue
         written = 0 if what == "scan" else VALUE_BYTES
         moved = elems * (dtype.itemsize + written)
-        copy = _copier(moved // 2)
         rounds = max(1, _SAMPLE_BYTES // moved)
-
-        def work(what: Conversion = what) -> None:
-            convert(what, array, wire, block_elems)
+        source, target = np.ones(moved // 2, np.uint8), np.zeros(moved // 2, np.uint8)
 
         ours, theirs = [], []
         if what == "dequantize":
             array[:] = 0  # so that the check below cannot pass by itself
         for repeat in range(repeats + 1):
-            times = _cpu_s(work, rounds), _cpu_s(copy, rounds)
+            times = (
+                _cpu_s(partial(convert, what, array, wire, block_elems, rounds)),
+                _cpu_s(partial(copy, source, target, rounds)),
+            )
             if repeat:  # the first one warms up
                 ours.append(moved * rounds / times[0] / 1e9)
                 theirs.append(moved * rounds / times[1] / 1e9)
@@ -100,16 +100,9 @@ def measure(dtype_name: str, place: str, block_elems: int, repeats: int) -> list
     return found
 
 
-def _copier(nbytes: int) -> Callable[[], None]:
-    source: NDArray[np.uint8] = np.ones(nbytes, np.uint8)
-    target: NDArray[np.uint8] = np.zeros(nbytes, np.uint8)
-    return lambda: np.copyto(target, source)
-
-
-def _cpu_s(work: Callable[[], None], rounds: int) -> float:
+def _cpu_s(work: Callable[[], None]) -> float:
     started = time.thread_time_ns()
-    for _ in range(rounds):
-        work()
+    work()
     return max(1, time.thread_time_ns() - started) / 1e9
 
 

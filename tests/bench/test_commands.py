@@ -15,7 +15,7 @@ from ina.bench import controller, quantize, switch
 from ina.cli import bench_allreduce, bench_ddp, bench_switch
 from ina.errors import InvalidInputError
 from ina.host.arrays import VALUE_TYPES
-from ina.host.blocks import Conversion, convert
+from ina.host.blocks import Conversion, convert, copy
 from ina.rpc import controller_pb2 as pb2
 from tests.bench.command import bench
 
@@ -145,8 +145,8 @@ def test_quantize() -> None:
 
 
 def test_a_wrong_conversion_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def spoilt(what: Conversion, array: Any, wire: Any, block_elems: int) -> None:
-        convert(what, array, wire, block_elems)
+    def spoilt(what: Conversion, array: Any, wire: Any, block_elems: int, rounds: int) -> None:
+        convert(what, array, wire, block_elems, rounds)
         if what == "dequantize":
             array[7] += 1
 
@@ -165,6 +165,23 @@ def test_conversions_by_block_are_those_of_the_wire() -> None:
         assert np.array_equal(back, array)
     with pytest.raises(InvalidInputError, match="want 4 for each"):
         convert("scan", np.zeros(4, np.float32), np.zeros(8, np.uint8), 4)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 2, 3])
+def test_a_conversion_is_done_as_often_as_asked(rounds: int) -> None:
+    numbers = np.arange(1000, dtype=np.int32)
+    swapped = numbers.copy()
+    convert("quantize", swapped, swapped.view(np.uint8), 256, rounds)  # in place
+    assert np.array_equal(swapped, numbers.byteswap() if rounds % 2 else numbers)
+
+
+def test_the_peer_copies_all_bytes() -> None:
+    source = np.arange(1000).astype(np.uint8)
+    target = np.zeros_like(source)
+    copy(source, target, 2)
+    assert np.array_equal(source, target)
+    with pytest.raises(InvalidInputError, match="1000 bytes to 999"):
+        copy(source, target[1:], 1)
 
 
 @pytest.mark.parametrize(
