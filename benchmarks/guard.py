@@ -27,7 +27,7 @@ BENCHES: tuple[tuple[str, ...], ...] = (
     ("allreduce", "--workers=2,4", "--sizes=64K,16M", "--transport=udp", "--repeats=9"),
     ("allreduce", "--workers=2,4", "--sizes=16M", "--transport=shm", "--repeats=9"),
 )
-LEFT_OUT = ("scan ", " cache /memcpy", " cpu ")
+LEFT_OUT = ("scan ", " cpu ")
 """Ratios that say little of a whole: parts of a kernel, and CPU times of short runs."""
 
 

@@ -22,7 +22,17 @@ from ina.cli.bench_output import (
 from ina.protocol.spec import MAX_WORKERS
 
 COLUMNS = (
-    *("values", "n", "M packets/s", "spread", "ns/packet", "GB/s in", "limit GB/s", "% of limit"),
+    *(
+        "values",
+        "n",
+        "copies",
+        "M packets/s",
+        "spread",
+        "ns/packet",
+        "GB/s in",
+        "limit GB/s",
+        "% of limit",
+    ),
     *("checked", "#wrong"),
 )
 
@@ -45,21 +55,28 @@ def pipeline(
     parse.numbers("--workers", str(workers), 1, MAX_WORKERS)
     outputs = Outputs(json, save, baseline, tolerance)
     results = []
-    with steps("pipeline", len(counts)) as bar:
-        for count in counts:
-            results.append(measure(count, workers, repeats=repeats))
-            bar.done(f"{count} values")
+    copies_shared = [True, False] if workers > 1 else [False]
+    ways = [(count, shared) for count in counts for shared in copies_shared]
+    with steps("pipeline", len(ways)) as bar:
+        for count, shared in ways:
+            results.append(measure(count, workers, shared=shared, repeats=repeats))
+            bar.done(f"{count} values, {'one copy for all' if shared else 'a copy each'}")
     report = Report(
         bench="pipeline",
         settings={"values": counts, "workers": workers, "repeats": repeats},
         rows=rows_of(results),
         ratios=ratios(results),
         wrong=sum(result.wrong for result in results),
-        notes=["CPU time of one core; limit: int32 add and copy of the same bytes by NumPy"],
+        notes=[
+            "CPU time of one core; limit: int32 add and copy of the same bytes by NumPy",
+            "copies of each result: one for all workers (IP multicast, as UDP ports send), or one "
+            "for each",
+        ],
     )
     cells = [
         (
-            *(result.values, result.workers, number(result.packets_per_second / 1e6, 1)),
+            *(result.values, result.workers, result.copies),
+            number(result.packets_per_second / 1e6, 1),
             f"{result.slowest_packets_per_second / 1e6:.1f}-"
             f"{result.fastest_packets_per_second / 1e6:.1f}",
             *(number(result.ns_per_packet, 1), number(result.gradient_gb_per_second, 1)),

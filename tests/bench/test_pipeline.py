@@ -2,45 +2,83 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
 
 from ina.bench import pipeline as bench_pipeline
-from ina.bench.pipeline import Batch, check, measure
+from ina.bench.pipeline import Batch, check, install, measure
+from ina.p4 import compiled
+from ina.protocol.codec import decode
+from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT
+from ina.switch import native_abi as abi
 from ina.switch.native_abi import OutputBuffer
+from ina.switch.pipeline import Pipeline
 
 
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(("values", "workers"), [(64, 1), (64, 3), (256, 8), (360, 2), (1024, 2)])
-def test_sums_are_checked(values: int, workers: int) -> None:
-    result = measure(values, workers, rounds=2, repeats=2)
-    assert result.sums_checked == 3 * bench_pipeline.CHUNKS * workers * values
+def test_sums_are_checked(values: int, workers: int, shared: bool) -> None:
+    result = measure(values, workers, shared=shared, rounds=2, repeats=2)
+    assert result.copies == (1 if shared else workers)
+    assert result.sums_checked == 3 * bench_pipeline.CHUNKS * result.copies * values
+    assert result.wrong == 0
     assert result.packets_per_second > 0
     assert result.slowest_packets_per_second <= result.packets_per_second
     assert result.packets_per_second <= result.fastest_packets_per_second
 
 
-def test_a_wrong_sum_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("shared", "wrong"), [(False, 4), (True, 2)])
+def test_a_wrong_sum_is_noticed(monkeypatch: pytest.MonkeyPatch, shared: bool, wrong: int) -> None:
     real = check
 
-    def spoilt(batch: Batch, output: OutputBuffer) -> tuple[int, int]:
+    def spoilt(batch: Batch, output: OutputBuffer, copies: int) -> tuple[int, int]:
         batch.gradients[5, 1, 7] += 1
-        return real(batch, output)
+        return real(batch, output, copies)
 
     monkeypatch.setattr(bench_pipeline, "check", spoilt)
-    # One value of one chunk, in both workers' results, in the warm-up and in the repeat.
-    assert measure(64, 2, rounds=1, repeats=1).wrong == 4
+    # One value of one chunk, in every copy of its result, in the warm-up and in the repeat.
+    assert measure(64, 2, shared=shared, rounds=1, repeats=1).wrong == wrong
+
+
+def test_one_copy_for_all_goes_where_the_workers_listen_together() -> None:
+    batch = Batch(64, 3, np.random.default_rng(0))
+    batch.set_round(0)
+    output = OutputBuffer(1 << 20, batch.count, share_tails=True)
+    with Pipeline.load(compiled(64).bmv2_json) as pipeline:
+        install(pipeline, 3, shared=True)
+        address, state = pipeline.native
+        table = ctypes.cast(address, ctypes.POINTER(abi.PipelineStruct)).contents
+        assert table.process(state, batch.packets, 3, ctypes.byref(output.struct)) == 3
+    [(port, frame)] = output.packets()
+    packet = Ether(frame)
+    assert port == 1
+    assert (packet.dst, packet[IP].dst) == ("01:00:5e:40:00:01", "239.192.0.1")
+    assert packet[UDP].dport == RESULTS_UDP_PORT
+    header, values = decode(bytes(packet[UDP].payload))
+    assert header.worker == ALL_WORKERS
+    assert np.array_equal(values, batch.gradients[0].sum(axis=0))
+
+
+def test_what_a_call_costs_without_packets_is_taken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = bench_pipeline._timed
+
+    def slow(table: Any, state: int, batch: Batch, output: OutputBuffer, count: int) -> int:
+        real(table, state, batch, output, count)
+        return 1_000_000 + 10 * count
+
+    monkeypatch.setattr(bench_pipeline, "_timed", slow)
+    assert measure(64, 2, rounds=3, repeats=1).ns_per_packet == pytest.approx(10)
 
 
 def test_frames_are_what_the_wire_format_says() -> None:
-    from scapy.layers.inet import IP, UDP
-    from scapy.layers.l2 import Ether
-
-    from ina.protocol.codec import decode
-
     batch = Batch(64, 3, np.random.default_rng(0))
     batch.set_round(2)
     frame = Ether(batch.frames[9, 2].tobytes())
@@ -62,10 +100,15 @@ def test_the_command_prints_json() -> None:
     )
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
-    [row] = document["rows"]
-    assert (row["values"], row["workers"], row["wrong"]) == (64, 2, 0)
-    [ratio] = document["ratios"]
-    assert ratio["value"] == row["fraction_of_limit"]
+    assert [(row["values"], row["workers"], row["copies"]) for row in document["rows"]] == [
+        (64, 2, 1),
+        (64, 2, 2),
+    ]
+    assert document["wrong"] == 0
+    assert [(ratio["name"], ratio["value"]) for ratio in document["ratios"]] == [
+        (f"64 values, n=2{which} pipeline/memory", row["fraction_of_limit"])
+        for which, row in zip((", one copy for all", ""), document["rows"], strict=True)
+    ]
     bad = subprocess.run([*command, "--workers", "33"], capture_output=True, text=True, timeout=120)
     assert bad.returncode == 2
     assert "--workers 33" in bad.stderr
