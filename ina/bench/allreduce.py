@@ -124,7 +124,7 @@ def measure_memory(
             ]
         )
 
-    arguments = [f"--dtype={case.dtype}", "--memory"]
+    arguments = [f"--dtype={case.dtype}", "--memory", f"--spoil={case.spoil}"]
     _run(place, sizes, case, arguments, 300.0 * len(sizes), on_record)
 
 
@@ -257,6 +257,17 @@ def ratios(rows: Sequence[Row], link: str) -> list[Ratio]:
         if gloo is not None and gloo.cpu_s_per_gb and row.cpu_s_per_gb:
             found.append(Ratio(f"{name} cpu ina/gloo", gloo.cpu_s_per_gb / row.cpu_s_per_gb))
     return found
+
+
+def memory_panels(rows: Sequence[dict[str, Any]]) -> list[Panel]:
+    """Memory above the tensor against its size."""
+    found = curves(
+        rows,
+        lambda row: f"{row['backend']}, {row['workers']} workers",
+        lambda row: (row["size_bytes"], row["above_bytes"] / 2**20),
+        lambda row: bool(row["backend"] != "ina"),
+    )
+    return [Panel("Peak memory above the tensor", "tensor, bytes", "MiB", found, log_x=True)]
 
 
 def panels(rows: Sequence[dict[str, Any]]) -> list[Panel]:

@@ -21,14 +21,25 @@ class Change:
     regressed: bool
 
 
+def check_bench(before: Report, bench: str) -> None:
+    """Raises :class:`InvalidInputError`: the baseline is of another benchmark."""
+    if before.bench != bench:
+        raise InvalidInputError(f"the baseline is of bench {before.bench}, this is {bench}")
+
+
+def check_tolerance(tolerance: float) -> None:
+    """Raises :class:`InvalidInputError`: it is no share."""
+    if not 0 <= tolerance < 1:
+        raise InvalidInputError(f"tolerance {tolerance:g}: want 0 or more and below 1")
+
+
 def compare(before: Report, now: Report, tolerance: float) -> list[Change]:
     """Ratios that both have; ``regressed``: below the earlier one by more than ``tolerance``.
 
     ``tolerance``: a share, 0.2 for 20 %. Raises :class:`InvalidInputError` where nothing can be
     compared.
     """
-    if before.bench != now.bench:
-        raise InvalidInputError(f"the baseline is of bench {before.bench}, this is {now.bench}")
+    check_bench(before, now.bench)
     changes = compare_ratios(before.ratios, now.ratios, tolerance)
     if not changes:
         raise InvalidInputError(
@@ -40,8 +51,7 @@ def compare(before: Report, now: Report, tolerance: float) -> list[Change]:
 
 def compare_ratios(before: Sequence[Ratio], now: Sequence[Ratio], tolerance: float) -> list[Change]:
     """Those of the same name, in this run's order."""
-    if not 0 <= tolerance < 1:
-        raise InvalidInputError(f"tolerance {tolerance:g}: want 0 or more and below 1")
+    check_tolerance(tolerance)
     old = {ratio.name: ratio.value for ratio in before}
     return [
         Change(

@@ -65,7 +65,7 @@ def advise(
         raise InvalidInputError(f"--model {model}: want one of {', '.join(ddp.MODELS)}")
     if not model and (compute_ms is None or gradient_mb is None):
         raise InvalidInputError("want --compute-ms and --gradient-mb, or --model")
-    outputs = Outputs(json, save)
+    outputs = Outputs("advise", json, save)
     with steps("advise", 2) as bar:
         bar.say("what an all-reduce costs here")
         measured = load(costs) if costs is not None else _measure_costs()

@@ -64,7 +64,8 @@ def allreduce(
     repeats: Annotated[int, typer.Option(help="Samples of each, at most.")] = 15,
     seconds: Annotated[float, typer.Option(help="Upper bound of a size, in seconds.")] = 10.0,
     memory: Annotated[
-        bool, typer.Option("--memory", help="Measure peak memory above the tensor instead.")
+        bool,
+        typer.Option("--memory", help="Measure one sum's peak memory above the tensor instead."),
     ] = False,
     spoil: Annotated[
         int, typer.Option(min=0, help="Make so many sums wrong, to see that it is noticed.")
@@ -83,9 +84,15 @@ def allreduce(
     counts, wanted = parse.workers("--workers", workers), parse.sizes("--sizes", sizes)
     values = values_for(values, link)
     case = _case(dtype, op, values, transport, threads, repeats, seconds, spoil)
-    outputs = Outputs(json, save, baseline, tolerance, plot)
+    outputs = Outputs(
+        "allreduce-memory" if memory else "allreduce", json, save, baseline, tolerance, plot
+    )
     rate = check_link(link)
     queue_bytes = queue_bytes_for(queue, rate)
+    if memory and op != "sum":
+        raise InvalidInputError(f"--memory --op {op}: it measures a sum")
+    if memory and baseline is not None:
+        raise InvalidInputError("--memory --baseline: it has no ratios to compare")
     if link != LOOPBACK and transport == "shm":
         raise InvalidInputError(f"--transport shm --link {link}: hosts share no memory")
     torchrun.require(["torch"], "torch")
@@ -255,4 +262,10 @@ def _memory(
         for row in rows
     ]
     columns = ("n", "backend", "size", "above MiB", "#wrong")
-    outputs.finish(report, columns, cells, title=f"memory above the tensor, {link}")
+    outputs.finish(
+        report,
+        columns,
+        cells,
+        title=f"memory above the tensor, {link}",
+        panels=bench.memory_panels(report.rows) if outputs.plot is not None else (),
+    )

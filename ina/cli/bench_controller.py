@@ -46,7 +46,7 @@ def controller(
 
     counts = sorted(set(parse.numbers("--jobs", jobs, 0, MAX_JOBS)))
     parse.numbers("--workers", str(workers), 1, MAX_WORKERS)
-    outputs = Outputs(json, save, baseline, tolerance)
+    outputs = Outputs("controller", json, save, baseline, tolerance)
     rows: list[Row] = []
     with steps("controller", len(counts)) as bar:
 

@@ -71,7 +71,7 @@ def ddp(
     values = values_for(values, link)
     if repeats < 3 or seconds <= 0:
         raise InvalidInputError(f"--repeats {repeats} --seconds {seconds:g}: want >= 3 and > 0")
-    outputs = Outputs(json, save, baseline, tolerance, plot)
+    outputs = Outputs("ddp", json, save, baseline, tolerance, plot)
     check_link(link)
     torchrun.require(["torch"], "torch")
     rows: list[bench.Row] = []

@@ -20,6 +20,7 @@ from ina.bench.plot import Panel, check_plot_path, draw
 from ina.bench.report import Report, load
 from ina.bench.report import save as save_report
 from ina.cli.output import emit, table
+from ina.errors import InvalidInputError
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 
 ALL_BUILDS = ",".join(map(str, VALUES_PER_PACKET_BUILDS))
@@ -48,8 +49,9 @@ DEFAULT_TOLERANCE = 0.2
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where a report goes, as the command line said."""
+    """Where the report of one benchmark goes, as the command line said."""
 
+    bench: str
     json: bool
     save: Path | None = None
     baseline: Path | None = None
@@ -60,8 +62,9 @@ class Outputs:
         """What is wrong with a file is told before anything is measured."""
         if self.plot is not None:
             check_plot_path(self.plot)
+        baselines.check_tolerance(self.tolerance)
         if self.baseline is not None:
-            load(self.baseline)
+            baselines.check_bench(load(self.baseline), self.bench)
 
     def finish(
         self,
@@ -72,16 +75,22 @@ class Outputs:
         title: str,
         panels: Sequence[Panel] = (),
     ) -> None:
-        """Print, save, draw, compare. Exits with 1 for a wrong sum or a regression."""
-        changes = (
-            baselines.compare(load(self.baseline), report, self.tolerance)
-            if self.baseline is not None
-            else []
-        )
-        if self.save is not None:
-            save_report(report, self.save)
-        if self.plot is not None:
-            draw(panels, title, self.plot)
+        """Save, draw, compare, print. Exits with 1 for a wrong sum or a regression.
+
+        Raises :class:`InvalidInputError` for a file that cannot be written, or a baseline that has
+        none of these ratios, when what was measured has been printed: no measurement is lost.
+        """
+        failed: list[InvalidInputError] = []
+        changes: list[baselines.Change] = []
+        with _later(failed):
+            if self.save is not None:
+                save_report(report, self.save)
+        with _later(failed):
+            if self.plot is not None:
+                draw(panels, title, self.plot)
+        with _later(failed):
+            if self.baseline is not None:
+                changes = baselines.compare(load(self.baseline), report, self.tolerance)
         document = msgspec.to_builtins(report)
         if self.baseline is not None:
             document["baseline"] = [asdict(change) for change in changes]
@@ -92,8 +101,21 @@ class Outputs:
         if report.wrong:
             parts.append(Text(f"WRONG: {report.wrong} values are not what they must be"))
         emit(document, self.json, Group(*parts))
+        if failed:
+            raise failed[0]
         if report.wrong or any(change.regressed for change in changes):
             raise typer.Exit(1)
+
+
+@contextmanager
+def _later(failed: list[InvalidInputError]) -> Iterator[None]:
+    """Keeps what goes wrong with a file, for when the rest is done."""
+    try:
+        yield
+    except InvalidInputError as error:
+        failed.append(error)
+    except OSError as error:
+        failed.append(InvalidInputError(f"{error.filename}: {error.strerror}"))
 
 
 def _changes_table(changes: Sequence[baselines.Change], tolerance: float) -> Any:

@@ -53,7 +53,7 @@ def pipeline(
 
     counts = parse.numbers("--values", values)
     parse.numbers("--workers", str(workers), 1, MAX_WORKERS)
-    outputs = Outputs(json, save, baseline, tolerance)
+    outputs = Outputs("pipeline", json, save, baseline, tolerance)
     results = []
     copies_shared = [True, False] if workers > 1 else [False]
     ways = [(count, shared) for count in counts for shared in copies_shared]

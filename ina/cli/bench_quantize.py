@@ -46,7 +46,7 @@ def quantize(
     from ina.bench.quantize import PLACES, Row, measure, ratios
 
     parse.numbers("--values", str(values), 1, 1 << 16)
-    outputs = Outputs(json, save, baseline, tolerance)
+    outputs = Outputs("quantize", json, save, baseline, tolerance)
     names = [name.strip() for name in dtype.split(",")]
     rows: list[Row] = []
     with steps("quantize", len(names) * len(PLACES)) as bar:

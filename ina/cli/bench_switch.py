@@ -57,7 +57,7 @@ def switch(
     counts = parse.numbers("--workers", workers, 1, MAX_WORKERS)
     if seconds <= 0:
         raise InvalidInputError(f"--seconds {seconds:g}: want more than 0")
-    outputs = Outputs(json, save, baseline, tolerance)
+    outputs = Outputs("switch", json, save, baseline, tolerance)
     missing = why_not_bmv2() if bmv2 else "--no-bmv2"
     rows: list[Row] = []
     on_bmv2 = [b for b in builds if not missing and packet_bytes(b) <= LINK_MTU_BYTES]

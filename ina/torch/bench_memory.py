@@ -13,11 +13,14 @@ import ina.torch
 _PIECE_ELEMS = 1 << 20
 
 
-def measure(elems: int, dtype: torch.dtype, gloo: dist.ProcessGroup) -> dict[str, Any]:
+def measure(
+    elems: int, dtype: torch.dtype, gloo: dist.ProcessGroup, spoil: int = 0
+) -> dict[str, Any]:
     """Peak bytes above the tensor of one all_reduce, with ina and with Gloo: the largest of ranks.
 
     The process that runs the embedded switch is left out where there are others. Counted by the
-    kernel (VmHWM), which starts anew before each. Collective; ``wrong_*`` are of all ranks.
+    kernel (VmHWM), which starts anew before each. Collective; ``wrong_*`` are of all ranks, of ina
+    with ``spoil`` values made wrong on each.
     """
     rank, workers = dist.get_rank(), dist.get_world_size()
     tensor = torch.empty(elems, dtype=dtype)
@@ -34,6 +37,8 @@ def measure(elems: int, dtype: torch.dtype, gloo: dist.ProcessGroup) -> dict[str
         if ina.torch.stats().switch is not None:
             above.zero_()
         dist.all_reduce(above, dist.ReduceOp.MAX, group=gloo)
+        if name == "ina":
+            tensor[:spoil] += 1
         wanted = workers * (workers + 1) // 2
         wrong = 0
         for first in range(0, elems, _PIECE_ELEMS):

@@ -192,7 +192,7 @@ def main() -> None:
         elems = max(1, size // dtype.itemsize)
         record: dict[str, Any] = {"kind": "size", "size_bytes": size, "elems": elems}
         if arguments.memory:
-            record |= bench_memory.measure(elems, dtype, gloo)
+            record |= bench_memory.measure(elems, dtype, gloo, arguments.spoil)
         else:
             # Before and after: the machine's better moment is nearer to what it can do.
             before = limit()

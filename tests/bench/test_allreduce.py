@@ -83,12 +83,20 @@ def test_a_spoilt_sum_is_counted_and_plots_and_reports_are_written(tmp_path: Pat
     assert (tmp_path / "p.png").stat().st_size > 1000
 
 
-def test_memory_above_the_tensor() -> None:
-    ran = bench("allreduce", "--memory", "--workers=2", "--sizes=8M", "--json")
+def test_memory_above_the_tensor(tmp_path: Path) -> None:
+    plot = tmp_path / "p.png"
+    ran = bench("allreduce", "--memory", "--workers=2", "--sizes=64M", "--json", f"--plot={plot}")
     assert ran.code == 0, ran.err
     rows = json.loads(ran.out)["rows"]
     assert [(row["backend"], row["wrong"]) for row in rows] == [("ina", 0), ("gloo", 0)]
-    assert all(0 <= row["above_bytes"] < 1 << 30 for row in rows)
+    assert all(0 <= row["above_bytes"] < 32 << 20 for row in rows)  # no copy of the tensor
+    assert plot.stat().st_size > 1000
+
+
+def test_memory_counts_spoilt_sums() -> None:
+    ran = bench("allreduce", "--memory", "--workers=2", "--sizes=64K", "--spoil=3", "--json")
+    assert ran.code == 1, ran.err
+    assert [row["wrong"] for row in json.loads(ran.out)["rows"]] == [6, 0]
 
 
 @pytest.mark.parametrize("more", [(), ("--unicast",)])
@@ -141,6 +149,8 @@ def test_queues_of_the_star_are_as_long_as_asked_for() -> None:
         (("--link", "fast"), "error: --link fast: want a rate"),
         (("--transport", "x"), "error: --transport x: want auto, udp, shm"),
         (("--memory", "--sizes", "9G"), "error: --sizes 9G: want sizes"),
+        (("--memory", "--op", "avg"), "error: --memory --op avg: it measures a sum"),
+        (("--tolerance", "1"), "error: tolerance 1: want 0 or more and below 1"),
         (("--baseline", "absent.json"), "error: absent.json: No such file"),
     ],
 )

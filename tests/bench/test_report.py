@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ def a_report(*ratios: tuple[str, float], wrong: int = 0) -> Report:
 
 
 def finish(found: Report, **files: Any) -> None:
-    Outputs(json=True, **files).finish(found, ["n"], [[2]], title="t")
+    Outputs("allreduce", json=True, **files).finish(found, ["n"], [[2]], title="t")
 
 
 def test_the_json_form_is_stable(capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,8 +138,53 @@ def test_plots_are_written(tmp_path: Path, suffix: str) -> None:
     assert head == b"\x89PNG\r\n\x1a\n" if suffix == ".png" else head.startswith(b"<?xml")
 
 
+def test_the_panels_of_a_plot() -> None:
+    time, rate, gain = allreduce.panels(rows())
+    assert [curve.label for curve in time.curves] == [
+        *("ina, 2 workers", "gloo, 2 workers", "ina, 4 workers", "gloo, 4 workers"),
+        *("limit, 2 workers", "limit, 4 workers"),
+    ]
+    assert _rounded(time.curves[1].points) == [(1 << 16, 0.1311), (1 << 20, 2.0972)]
+    assert _rounded(rate.curves[0].points) == [(1 << 16, 1.0), (1 << 20, 1.0)]
+    assert [(curve.label, _rounded(curve.points)) for curve in gain.curves] == [
+        *(("64K", [(2, 2.0), (4, 2.0)]), ("1M", [(2, 2.0), (4, 2.0)])),
+    ]
+
+
+def _rounded(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    return [(x, round(y, 4)) for x, y in points]
+
+
+def test_a_baseline_of_another_benchmark_is_told_first(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    report.save(a_report(("a", 2.0)), path)
+    Outputs("allreduce", json=True, baseline=path)
+    with pytest.raises(InvalidInputError, match="of bench allreduce, this is pipeline"):
+        Outputs("pipeline", json=True, baseline=path)
+
+
+@pytest.mark.parametrize("broken", ["save", "plot", "baseline"])
+def test_what_was_measured_is_told_whatever_a_file_lacks(
+    broken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    before = tmp_path / "before.json"
+    report.save(a_report(("other", 1.0) if broken == "baseline" else ("a", 1.0)), before)
+    files = {"save": tmp_path / "now.json", "plot": tmp_path / "now.png", "baseline": before}
+    outputs = Outputs("allreduce", True, files["save"], files["baseline"], plot=files["plot"])
+    if broken != "baseline":
+        files[broken].mkdir()
+    panels = allreduce.panels(rows())
+    with pytest.raises(InvalidInputError, match=r"no ratio" if broken == "baseline" else r"now\."):
+        outputs.finish(a_report(("a", 2.0)), ["n"], [[2]], title="t", panels=panels)
+    document = json.loads(capsys.readouterr().out)
+    assert document["ratios"] == [{"name": "a", "value": 2.0}]
+    for name in {"save", "plot"} - {broken}:
+        assert files[name].is_file()
+
+
 def test_a_plot_nobody_can_write_is_told_first(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"\.png"):
-        Outputs(json=False, plot=tmp_path / "x.gif")
+        Outputs("allreduce", json=False, plot=tmp_path / "x.gif")
     with pytest.raises(InvalidInputError, match="no folder"):
-        Outputs(json=False, plot=tmp_path / "absent" / "x.png")
+        Outputs("allreduce", json=False, plot=tmp_path / "absent" / "x.png")
