@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Interface
 from pathlib import Path
@@ -126,21 +126,20 @@ def measure_bmv2(values: int, workers: int, seconds: float) -> Row:
             controller={"switch": {"values": values}},
         )
     )
-    lines: list[str] = []
     with (
         TemporaryDirectory(prefix="ina-bench-") as folder,
         emulate(topology, Path(folder), lambda step: None) as emulation,
     ):
-        job.run_job(
+        done = job.run_job(
             emulation.state,
             emulation.state.hosts,
             [sys.executable, "-m", "ina.bench.host_worker", str(_BMV2_ELEMS), str(seconds)],
             timeout_s=_START_S + seconds + _STOP_S,
-            on_text=lines.append,
+            on_text=lambda text: None,
             check=emulation.check,
         )
-    record = _record("".join(lines))
-    rate = workers * record["packets"] / record["seconds"]
+        record = total([Path(rank["log"]).read_text("utf-8", "replace") for rank in done["ranks"]])
+    rate = record["packets"] / record["seconds"]
     return Row(
         switch="bmv2",
         values=values,
@@ -157,15 +156,15 @@ def measure_bmv2(values: int, workers: int, seconds: float) -> Row:
 
 
 def ratios(rows: list[Row]) -> list[Ratio]:
-    """The soft switch's packets a second over BMv2's."""
-    bmv2 = {row.values: row for row in rows if row.switch == "bmv2"}
+    """The soft switch's packets a second over BMv2's, with as many workers."""
+    bmv2 = {(row.values, row.workers): row for row in rows if row.switch == "bmv2"}
     return [
         Ratio(
             f"{row.values} values n={row.workers} soft/bmv2",
-            row.packets_per_second / bmv2[row.values].packets_per_second,
+            row.packets_per_second / bmv2[row.values, row.workers].packets_per_second,
         )
         for row in rows
-        if row.switch != "bmv2" and row.values in bmv2
+        if row.switch != "bmv2" and (row.values, row.workers) in bmv2
     ]
 
 
@@ -211,21 +210,34 @@ def _await_packets(switch: Any, processes: list[subprocess.Popen[str]], workers:
 
 def _finish(processes: list[subprocess.Popen[str]]) -> dict[str, Any]:
     try:
-        out = [process.communicate(timeout=_STOP_S)[0] for process in processes]
+        said = [process.communicate(timeout=_STOP_S)[0] for process in processes]
     except subprocess.TimeoutExpired:
         raise DeadlineError(f"bench switch: the workers did not end in {_STOP_S:g} s") from None
     for process in processes:
         if process.returncode:
             raise InaError(f"bench switch: a worker ended with exit code {process.returncode}")
-    return _record(out[0])
+    return total(said)
 
 
-def _record(text: str) -> dict[str, Any]:
+def total(said: Sequence[str]) -> dict[str, Any]:
+    """What the ranks' output tells of all of them: packets, wrong values, seconds of the slowest.
+
+    Raises InaError: a rank said nothing.
+    """
+    records = [_record(rank, text) for rank, text in enumerate(said)]
+    return {
+        "packets": sum(record["packets"] for record in records),
+        "wrong": sum(record["wrong"] for record in records),
+        "seconds": max(record["seconds"] for record in records),
+    }
+
+
+def _record(rank: int, text: str) -> dict[str, Any]:
     for line in text.splitlines():
         if line.startswith('{"packets"'):
             record: dict[str, Any] = json.loads(line)
             return record
-    raise InaError("bench switch: rank 0 said nothing")
+    raise InaError(f"bench switch: rank {rank} said nothing")
 
 
 def _said(process: subprocess.Popen[str]) -> str:

@@ -40,6 +40,8 @@ from ina.host.threads import check_threads
 _DTYPE_BYTES = {str(dtype): dtype.itemsize for dtype in VALUE_TYPES}
 _OPS = ("sum", "avg")
 _TRANSPORTS = ("auto", "udp", "shm")
+_CROSSINGS = "2 n tensors with headers (n + 1 where the switch sends results once)"
+"""What ina moves through this machine's UDP."""
 COLUMNS = (
     *("n", "backend", "over", "size", "count", "type", "redop", "time ms", "±", "algbw GB/s"),
     *("busbw GB/s", "#wrong", "limit ms", "% of limit", "Gloo/this", "CPU s/GB"),
@@ -192,7 +194,7 @@ def _notes(link: str, rate: float | None, op: str, multicast: bool) -> list[str]
     notes = ["time: median of samples, each of the slowest rank; ±: between the quartiles"]
     if link == LOOPBACK:
         notes.append(
-            "limit: 2 n tensors with headers, at the rate of UDP with GSO and GRO in this run;"
+            f"limit: {_CROSSINGS}, at the rate of UDP with GSO and GRO in this run;"
             " none is given for shared memory; CPU: mean of the ranks other than 0, which runs the"
             " switch"
         )
@@ -201,8 +203,8 @@ def _notes(link: str, rate: float | None, op: str, multicast: bool) -> list[str]
     elif rate is None:
         notes.append(
             "star of namespaces without shaping; ina: UDP to a soft switch on the bridge's address;"
-            " Gloo: TCP through the bridge; limit: 2 n tensors with headers at the rate of UDP with"
-            " GSO and GRO from host to host in this run"
+            f" Gloo: TCP through the bridge; limit: {_CROSSINGS}, at the rate of UDP with GSO and"
+            " GRO from host to host in this run"
         )
     else:
         notes.append(

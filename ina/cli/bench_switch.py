@@ -61,21 +61,21 @@ def switch(
     missing = why_not_bmv2() if bmv2 else "--no-bmv2"
     rows: list[Row] = []
     on_bmv2 = [b for b in builds if not missing and packet_bytes(b) <= LINK_MTU_BYTES]
-    with steps("switch", len(builds) * len(counts) + len(on_bmv2)) as bar:
+    with steps("switch", (len(builds) + len(on_bmv2)) * len(counts)) as bar:
         for build in builds:
             for n in counts:
                 rows.append(measure(build, n, seconds, repeats, multicast=not unicast))
                 bar.done(f"{build} values, {n} workers")
-            if build in on_bmv2:
-                rows.append(measure_bmv2(build, counts[0], seconds * repeats))
-                bar.done(f"{build} values, BMv2")
+                if build in on_bmv2:
+                    rows.append(measure_bmv2(build, n, seconds * repeats))
+                    bar.done(f"{build} values, {n} workers, BMv2")
     notes = ["CPU: of the thread that moves packets, in and out, kernel included"]
     if not unicast:
         notes.append("results go to all workers at once (IP multicast); --unicast: to each")
     notes.append(
         f"BMv2 was not measured: {missing}"
         if missing
-        else "bmv2: simple_switch_grpc on veth pairs in namespaces, from start to end of the run"
+        else "bmv2: simple_switch_grpc on veth pairs in namespaces, one sample after a first round"
     )
     if not missing and on_bmv2 != builds:
         notes.append(f"builds whose packets do not fit into its links' MTU, {LINK_MTU_BYTES}: not")

@@ -13,7 +13,7 @@ import pytest
 
 from ina.bench import controller, quantize, switch
 from ina.cli import bench_allreduce, bench_ddp, bench_switch
-from ina.errors import InvalidInputError
+from ina.errors import InaError, InvalidInputError
 from ina.host.arrays import VALUE_TYPES
 from ina.host.blocks import Conversion, convert, copy
 from ina.rpc import controller_pb2 as pb2
@@ -46,17 +46,29 @@ def test_switch_leaves_out_for_bmv2_what_its_links_do_not_bear(
     """Its links have an MTU of 1500: a job of 1024 values a packet would wait for its deadline."""
 
     def row(name: str, values: int, workers: int) -> switch.Row:
-        return switch.Row(name, values, workers, 4.0, 4.0, 4.0, 1, 1.0, 1.0, 1.0, 0)
+        rate = workers * (8.0 if name == "soft-udp" else 4.0)
+        return switch.Row(name, values, workers, rate, rate, rate, 1, 1.0, 1.0, 1.0, 0)
 
     monkeypatch.setattr(switch, "why_not_bmv2", lambda: "")
     monkeypatch.setattr(switch, "measure", lambda v, n, *_, multicast: row("soft-udp", v, n))
     monkeypatch.setattr(switch, "measure_bmv2", lambda v, n, seconds: row("bmv2", v, n))
-    bench_switch.switch(values="360,1024", workers="2", seconds=1.0, repeats=1, json=True)
+    bench_switch.switch(values="360,1024", workers="2,4", seconds=1.0, repeats=1, json=True)
     document = json.loads(capsys.readouterr().out)
-    measured = [(row["switch"], row["values"]) for row in document["rows"]]
-    assert measured == [("soft-udp", 360), ("bmv2", 360), ("soft-udp", 1024)]
+    measured = [(row["switch"], row["values"], row["workers"]) for row in document["rows"]]
+    assert measured == [
+        *(("soft-udp", 360, 2), ("bmv2", 360, 2), ("soft-udp", 360, 4), ("bmv2", 360, 4)),
+        *(("soft-udp", 1024, 2), ("soft-udp", 1024, 4)),
+    ]
     assert any("do not fit into its links' MTU, 1500" in note for note in document["notes"])
-    assert len(document["ratios"]) == 1
+    # As many workers on both.
+    assert [ratio["value"] for ratio in document["ratios"]] == [2.0, 2.0]
+
+
+def test_switch_counts_what_is_wrong_on_any_rank() -> None:
+    said = [f'{{"packets": {10 + n}, "seconds": {n + 1}.0, "wrong": {n}}}\n' for n in range(3)]
+    assert switch.total(said) == {"packets": 33, "wrong": 3, "seconds": 3.0}
+    with pytest.raises(InaError, match="rank 1 said nothing"):
+        switch.total([said[0], "Traceback", said[2]])
 
 
 class _Asked(Exception):  # noqa: N818 (it ends the benchmark before it begins)

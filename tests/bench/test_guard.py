@@ -17,7 +17,7 @@ def test_the_committed_baseline_names_what_is_measured() -> None:
     benches = {bench[0] for bench in guard.BENCHES}
     assert {name.partition(":")[0] for name in names} == benches
     assert any("ina/gloo" in name for name in names)
-    assert any("pipeline/memory" in name for name in names)
+    assert any("pipeline/numpy" in name for name in names)
     assert any("/memcpy" in name for name in names)
 
 

@@ -111,7 +111,7 @@ def test_the_command_prints_json() -> None:
     ]
     assert document["wrong"] == 0
     assert [(ratio["name"], ratio["value"]) for ratio in document["ratios"]] == [
-        (f"64 values, n=2{which} pipeline/memory", row["fraction_of_limit"])
+        (f"64 values, n=2{which} pipeline/numpy", row["of_numpy"])
         for which, row in zip((", one copy for all", ""), document["rows"], strict=True)
     ]
     bad = subprocess.run([*command, "--workers", "33"], capture_output=True, text=True, timeout=120)

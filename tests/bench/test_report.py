@@ -15,6 +15,7 @@ from ina.bench.plot import check_plot_path, draw
 from ina.bench.report import Ratio, Report, rows_of
 from ina.bench.spread import spread
 from ina.cli.bench_output import Outputs
+from ina.cli.bench_places import Loopback
 from ina.errors import InvalidInputError
 
 
@@ -136,6 +137,17 @@ def test_plots_are_written(tmp_path: Path, suffix: str) -> None:
     draw(allreduce.panels(rows()), "title", path)
     head = path.read_bytes()[:8]
     assert head == b"\x89PNG\r\n\x1a\n" if suffix == ".png" else head.startswith(b"<?xml")
+
+
+@pytest.mark.parametrize(("shared_packets", "crossings"), [(0, 8), (7, 5)])
+def test_a_limit_counts_what_the_switch_sends_once_once(
+    shared_packets: int, crossings: int
+) -> None:
+    """4 workers' tensors go up; results come down to each, or once for all."""
+    case = allreduce.Case("float32", 4, "sum", 256, 3, 1.0)
+    record = {"transport": "udp", "limit_bytes_per_s": 1e9, "shared_packets": shared_packets}
+    found = allreduce._limit_s(Loopback(4), "ina", 1024, record, case)
+    assert found == pytest.approx(crossings * (4096 + 4 * 24) / 1e9)
 
 
 def test_the_panels_of_a_plot() -> None:
