@@ -23,6 +23,8 @@ Bound = Literal["compute", "network", "latency", "cpu"]
 
 BACKWARD_SHARE = 2 / 3
 """Of a step's computing: backward makes two products where forward makes one."""
+LOOPBACK = "loopback"
+"""The link of a report that was measured on one host."""
 NEGLIGIBLE = 0.05
 """A share of the step that is not worth a switch."""
 
@@ -64,8 +66,8 @@ class Advice:
     """What takes the time that the reduction adds; compute: it adds next to none."""
     gain: float
     """Expected: Gloo's step / ina's."""
-    gain_at_most: float
-    """2 (n - 1) / n: where nothing but the wire took time."""
+    gain_at_most: float | None
+    """Of a network-bound job: 2 (n - 1) / n, by bytes on the wire. None: something else decides."""
     ina_step_s: float
     gloo_step_s: float
     ina_exposed_s: float
@@ -116,10 +118,13 @@ def loopback_bit_s(report: Report, workers: int) -> float:
 
     Raises :class:`InvalidInputError`: the report has no limit of loopback.
     """
+    link = report.settings.get("link")
+    if link != LOOPBACK:
+        raise InvalidInputError(f"costs over {link}, not {LOOPBACK}: give --link a rate")
     for row in sorted(report.rows, key=lambda row: -int(row["size_bytes"])):
         if row["backend"] == "ina" and row["limit_s"]:
-            link = row["size_bytes"] * 8 / row["limit_s"]
-            return float(link * row["workers"] / workers)
+            rate_bit_s = row["size_bytes"] * 8 / row["limit_s"]
+            return float(rate_bit_s * row["workers"] / workers)
     raise InvalidInputError("the report has no limit of loopback: give --link a rate")
 
 
@@ -143,7 +148,7 @@ def advise(job: Job, costs: Costs) -> Advice:
     return Advice(
         bound=bound,
         gain=gloo_step / ina_step,
-        gain_at_most=2 * (job.workers - 1) / job.workers,
+        gain_at_most=2 * (job.workers - 1) / job.workers if bound == "network" else None,
         ina_step_s=ina_step,
         gloo_step_s=gloo_step,
         ina_exposed_s=ina_exposed,

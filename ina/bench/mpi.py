@@ -16,11 +16,17 @@ from ina.bench.spread import spread
 from ina.errors import DeadlineError, InaError
 
 _START_UP_S = 60.0
-_TYPES = {"float32": "float32", "int32": "int32"}
+_TYPES = ("float32", "int32")
 
 
-def why_not() -> str:
-    """Why it cannot be measured here; empty: it can."""
+def why_not(dtype: str) -> str:
+    """Why it cannot be measured here with tensors of this type; empty: it can."""
+    if dtype not in _TYPES:
+        return f"MPI has no {dtype}"
+    return _missing()
+
+
+def _missing() -> str:
     missing = []
     if shutil.which("mpirun") is None:
         missing.append("mpirun (Debian: openmpi-bin)")
@@ -30,12 +36,10 @@ def why_not() -> str:
 
 
 def measure(workers: int, sizes: Sequence[int], case: Case, others: Sequence[Row]) -> list[Row]:
-    """All sizes; a type that NumPy lacks gives no rows. ``others`` have Gloo's times.
+    """All sizes. ``others`` have Gloo's times.
 
     Raises :class:`InaError` (mpirun failed) and :class:`DeadlineError`.
     """
-    if case.dtype not in _TYPES:
-        return []
     command = [
         *("mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(workers)),
         *(["--allow-run-as-root"] if os.geteuid() == 0 else []),

@@ -32,7 +32,9 @@ def advise(
     ] = LOOPBACK,
     model: Annotated[
         str,
-        typer.Option(help="digits, resnet50 or gpt2: gradients and, for digits, compute time."),
+        typer.Option(
+            help="digits, resnet50 or gpt2: gradients and, of digits alone, compute time."
+        ),
     ] = "",
     compute_ms: Annotated[
         float | None, typer.Option(min=0, help="Of a step of your job without communication.")
@@ -65,10 +67,16 @@ def advise(
         raise InvalidInputError(f"--model {model}: want one of {', '.join(ddp.MODELS)}")
     if not model and (compute_ms is None or gradient_mb is None):
         raise InvalidInputError("want --compute-ms and --gradient-mb, or --model")
+    if model and model not in ddp.COMPUTING_MODELS and compute_ms is None:
+        raise InvalidInputError(
+            f"--model {model}: it has the model's gradients but computes nothing: want --compute-ms"
+        )
     outputs = Outputs("advise", json, save)
     with steps("advise", 2) as bar:
         bar.say("what an all-reduce costs here")
         measured = load(costs) if costs is not None else _measure_costs()
+        price = bench.costs_of(measured)
+        link_bit_s = bench.loopback_bit_s(measured, workers) if rate is None else rate
         bar.done("what a step computes")
         found = _measure_model(model, compute_ms) if model else None
         bar.done("done")
@@ -77,16 +85,14 @@ def advise(
     if found is not None and not nbytes:
         nbytes = found.gradient_bytes
     count = buckets or (found.buckets if found else max(1, -(-nbytes // _BUCKET_BYTES)))
-    link_bit_s = bench.loopback_bit_s(measured, workers) if rate is None else rate
     job = bench.Job(workers, compute_s, nbytes, count, link_bit_s, mtu)
-    price = bench.costs_of(measured)
     advice = bench.advise(job, price)
     report = Report(
         bench="advise",
         settings={"model": model, "link": link, **rows_of([job])[0]},
         rows=[{**rows_of([advice])[0], "costs": rows_of([price])[0]}],
         ratios=[],
-        wrong=0,
+        wrong=measured.wrong + (found.wrong if found is not None else 0),
         notes=[
             advice.text,
             f"{advice.values} values a packet: the largest build for an MTU of {mtu}"
@@ -115,7 +121,7 @@ def _measure_costs() -> Report:
     allreduce.measure(Loopback(_COST_WORKERS), _COST_SIZES, case, rows.extend)
     return Report(
         bench="allreduce",
-        settings={},
+        settings={"link": LOOPBACK},
         rows=rows_of(rows),
         ratios=[],
         wrong=sum(row.wrong for row in rows),

@@ -107,7 +107,7 @@ def allreduce(
         _memory(counts, wanted, case, link, queue_bytes, not unicast, settings, outputs)
         return
     rows: list[bench.Row] = []
-    with_mpi = link == LOOPBACK and mpi.why_not() == ""
+    with_mpi = link == LOOPBACK and mpi.why_not(dtype) == ""
     with steps("all-reduce", len(counts) * len(wanted)) as bar:
 
         def on_rows(found: list[bench.Row]) -> None:
@@ -138,7 +138,7 @@ def allreduce(
         rows=plain,
         ratios=bench.ratios(rows, link),
         wrong=sum(row.wrong for row in rows),
-        notes=_notes(link, rate, op, any(row.multicast for row in rows)),
+        notes=_notes(link, rate, dtype, op, any(row.multicast for row in rows)),
     )
     outputs.finish(
         report,
@@ -190,7 +190,7 @@ def _over(row: bench.Row) -> str:
     return f"{row.transport}, mc" if row.multicast else row.transport
 
 
-def _notes(link: str, rate: float | None, op: str, multicast: bool) -> list[str]:
+def _notes(link: str, rate: float | None, dtype: str, op: str, multicast: bool) -> list[str]:
     notes = ["time: median of samples, each of the slowest rank; ±: between the quartiles"]
     if link == LOOPBACK:
         notes.append(
@@ -198,7 +198,7 @@ def _notes(link: str, rate: float | None, op: str, multicast: bool) -> list[str]
             " none is given for shared memory; CPU: mean of the ranks other than 0, which runs the"
             " switch"
         )
-        if why := mpi.why_not():
+        if why := mpi.why_not(dtype):
             notes.append(f"Open MPI was not measured: {why}")
     elif rate is None:
         notes.append(

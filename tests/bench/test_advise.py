@@ -56,6 +56,7 @@ def test_a_job_on_fast_links_waits_for_its_cpus() -> None:
     assert found.bound == "cpu"
     assert found.cpu_s == pytest.approx(0.2)
     assert "faster network changes nothing" in found.text
+    assert found.gain_at_most is None  # 1.5 is of the wire
 
 
 @pytest.mark.parametrize("wrong", [{"workers": 1}, {"buckets": 0}, {"gradient_bytes": 0}])
@@ -64,7 +65,7 @@ def test_no_such_job(wrong: dict[str, int]) -> None:
         advise(replace(JOB, **wrong), FREE)
 
 
-def costs_report() -> Report:
+def costs_report(link: str = "loopback", wrong: int = 0) -> Report:
     rows = [
         {
             **{"backend": backend, "workers": 2, "size_bytes": size, "time_s": size * 1e-9},
@@ -74,12 +75,14 @@ def costs_report() -> Report:
         for size in (1_000_000, 2_000_000)
         for backend in ("ina", "gloo")
     ]
-    return Report(bench="allreduce", settings={}, rows=rows, ratios=[], wrong=0)
+    return Report(bench="allreduce", settings={"link": link}, rows=rows, ratios=[], wrong=wrong)
 
 
 def test_costs_come_from_a_report() -> None:
     assert costs_of(costs_report()) == Costs(0.001, 0.001, 2.0, 3.0)
     assert loopback_bit_s(costs_report(), 4) == pytest.approx(0.5e9)
+    with pytest.raises(InvalidInputError, match="costs over 1gbit, not loopback"):
+        loopback_bit_s(costs_report("1gbit"), 4)
     with pytest.raises(InvalidInputError, match="want one of bench allreduce"):
         costs_of(Report(bench="ddp", settings={}, rows=[], ratios=[], wrong=0))
 
@@ -95,12 +98,19 @@ def test_the_command(tmp_path: Path) -> None:
     assert (row["bound"], row["values"]) == ("network", 360)
     assert document["settings"]["buckets"] == 4
     assert row["text"] == document["notes"][0]
+    report.save(costs_report(wrong=3), path)
+    spoilt = bench("advise", *job, f"--costs={path}", "--json")
+    assert (spoilt.code, json.loads(spoilt.out)["wrong"]) == (1, 3)
+    report.save(costs_report("1gbit"), path)  # its CPU time counts, its link's rate does not
+    assert bench("advise", *job, f"--costs={path}").code == 0
+    refused = bench("advise", *job[:-1], f"--costs={path}")
+    assert refused.err.splitlines()[-1].startswith("error: costs over 1gbit, not loopback")
     narrow = bench("advise", *job, f"--costs={path}", "--mtu=600", "--json")
     assert json.loads(narrow.out)["rows"][0]["values"] == 64
 
 
 def test_the_command_measures_what_it_is_not_told() -> None:
-    ran = bench("advise", "--model=tiny", "--workers=2", "--json")
+    ran = bench("advise", "--model=digits", "--workers=2", "--json")
     assert ran.code == 0, ran.err
     (row,) = json.loads(ran.out)["rows"]
     assert row["costs"]["ina_latency_s"] > 0
@@ -113,6 +123,7 @@ def test_the_command_measures_what_it_is_not_told() -> None:
     [
         ((), "error: want --compute-ms and --gradient-mb, or --model"),
         (("--model=x",), "error: --model x: want one of"),
+        (("--model=gpt2",), "error: --model gpt2: it has the model's gradients but computes"),
         (("--model=gpt2", "--workers=1"), "error: --workers 1: want integers from 2 to 32"),
         (("--model=gpt2", "--link=x"), "error: --link x: want a rate"),
     ],
