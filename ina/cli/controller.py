@@ -57,7 +57,9 @@ def run(
     ] = None,
     embedded_switch: Annotated[
         bool,
-        typer.Option(help="Run a soft switch in this process, on switch.data_host and its port."),
+        typer.Option(
+            help="Run a soft switch in this process: on switch.data_host, and in shared memory."
+        ),
     ] = False,
     json: JsonOption = False,
 ) -> None:
@@ -135,7 +137,7 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _start_switch(config: Config, stack: ExitStack) -> Config:
-    from ina.switch.ports import UdpPort
+    from ina.switch.ports import ShmPort, UdpPort
     from ina.switch.server import SoftSwitch
 
     switch = config.switch
@@ -143,13 +145,15 @@ def _start_switch(config: Config, stack: ExitStack) -> Config:
         raise InvalidInputError("--embedded-switch: switch_tls is for a switch of its own")
     if switch.is_tofino or isinstance(switch.data_port, str):
         raise InvalidInputError(f"--embedded-switch: a soft switch is no {switch.target}")
-    port = UdpPort(switch.data_port, switch.data_host, switch.data_udp_port)
+    udp = UdpPort(switch.data_port, switch.data_host, switch.data_udp_port)
+    # For workers on this host; no port that another worker is behind.
+    taken = {udp.number, *(host.port for host in config.hosts)}
+    shm = ShmPort(next(n for n in range(1, len(taken) + 2) if n not in taken), switch.data_shm)
     running = stack.enter_context(
-        SoftSwitch([port], grpc_addr="127.0.0.1:0", device_id=switch.device_id)
+        SoftSwitch([udp, shm], grpc_addr="127.0.0.1:0", device_id=switch.device_id)
     )
-    return msgspec.structs.replace(
-        config, switch=msgspec.structs.replace(switch, grpc_addr=running.grpc_addr)
-    )
+    place = {"grpc_addr": running.grpc_addr, "data_shm": running.shm_address(shm.number)}
+    return msgspec.structs.replace(config, switch=msgspec.structs.replace(switch, **place))
 
 
 async def _serve(config: Config, json: bool) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import socket
+import struct
 from collections.abc import Sequence
 
 from ina.errors import InvalidInputError
@@ -10,6 +12,7 @@ from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VALUES_PER_PACKET_BUILD
 
 IP_UDP_HEADER_BYTES = 20 + 8
 _IP_MTU = 14  # linux/in.h; Python's socket module has no name for it
+_SIOCGIFADDR, _SIOCGIFMTU = 0x8915, 0x8921  # linux/sockios.h; struct ifreq has 16 bytes of name
 
 
 def listed(word: str, builds: Sequence[int] = VALUES_PER_PACKET_BUILDS) -> str:
@@ -32,6 +35,21 @@ def packet_bytes(values: int) -> int:
 def socket_mtu_bytes(connected: socket.socket) -> int:
     """Largest IP packet that the kernel sends whole to where a socket is connected to."""
     return connected.getsockopt(socket.IPPROTO_IP, _IP_MTU)
+
+
+def interface_mtu_bytes(address: str) -> int | None:
+    """MTU of the interface that has this IPv4 address; None: none of this host's has it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        for _, name in socket.if_nameindex():
+            request = struct.pack("256s", name.encode())
+            try:
+                found = fcntl.ioctl(any_socket, _SIOCGIFADDR, request)
+                if socket.inet_ntoa(found[20:24]) == address:
+                    found = fcntl.ioctl(any_socket, _SIOCGIFMTU, request)
+                    return int(struct.unpack_from("=i", found, 16)[0])
+            except OSError:  # it has no IPv4 address, or is gone
+                continue
+    return None
 
 
 def largest_build(mtu_bytes: int, builds: Sequence[int] = VALUES_PER_PACKET_BUILDS) -> int:

@@ -55,12 +55,13 @@ from typing import cast, get_args
 from ina.errors import InvalidInputError
 from ina.host.link import TransportName
 from ina.host.threads import check_threads
-from ina.p4.builds import listed
+from ina.p4.builds import interface_mtu_bytes, largest_build, listed
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUES_PER_PACKET_BUILDS
 from ina.torch.errors import SettingError
 
 _log = logging.getLogger("ina.torch")
 
+_ETHERNET_MTU_BYTES = 1500
 _EMBEDDED_ONLY = ("INA_VALUES", "INA_MULTICAST", "INA_LOSS_RATE", "INA_LOSS_SEED")
 _ALWAYS = (
     *("INA_CONTROLLER", "INA_JOB", "INA_JOB_TOKEN", "INA_TENANT", "INA_PRIORITY"),
@@ -163,13 +164,17 @@ class Settings:
     def packet_values(self) -> int:
         """Values a packet of the embedded switch's build.
 
-        Where nobody chose: shared memory and loopback bear the largest; the MTU of a path between
-        hosts is not known here.
+        Where nobody chose: shared memory and loopback bear the largest; a path between hosts is
+        taken to bear what this host's interface does, but no jumbo frames.
         """
         if self.values:
             return self.values
-        on_one_host = self.embedded_host.startswith("127.")
-        return max(VALUES_PER_PACKET_BUILDS) if on_one_host else DEFAULT_VALUES_PER_PACKET
+        if self.embedded_host.startswith("127."):
+            return max(VALUES_PER_PACKET_BUILDS)
+        mtu_bytes = interface_mtu_bytes(self.embedded_host)
+        if mtu_bytes is None:
+            return DEFAULT_VALUES_PER_PACKET
+        return largest_build(min(mtu_bytes, _ETHERNET_MTU_BYTES))
 
     @property
     def embedded_host(self) -> str:

@@ -8,12 +8,15 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from ina.host import Session
 from tests.controller.workers import workers_of
 
 TIMEOUT_S = 120
@@ -81,6 +84,27 @@ def test_run_list_show_stop(running: tuple[subprocess.Popen[str], str]) -> None:
     assert refused.returncode == 2
     assert refused.stderr.startswith(f"error: controller {address}: ")
     assert refused.stderr.count("\n") == 1
+
+
+def test_an_embedded_switch_offers_shared_memory_beside_udp(tmp_path: Path) -> None:
+    # Ports 1 and 2 are others': shared memory is 3.
+    hosts = '[[hosts]]\naddress = "10.0.0.2"\nport = 2\n'
+    config = str(config_file(tmp_path, NO_LEASES + hosts))
+    with started("controller", "run", config, "--embedded-switch") as (_, ready):
+        with ThreadPoolExecutor(2) as pool:
+            first, second = pool.map(
+                lambda rank: Session.join(
+                    ready["controller"], "mixed", rank, 2, transport=("auto", "udp")[rank]
+                ),
+                range(2),
+            )
+        with first, second:
+            assert first.path == "shared memory"
+            assert second.path.startswith("UDP 127.0.0.1:")
+            handle = first.all_reduce(np.arange(1000, dtype=np.int32), async_op=True)
+            total = second.all_reduce(np.ones(1000, np.int32))
+            assert np.array_equal(total, np.arange(1, 1001, dtype=np.int32))
+            assert np.array_equal(handle.wait(), total)
 
 
 def test_a_killed_controller_is_replaced_and_its_job_goes_on(tmp_path: Path) -> None:

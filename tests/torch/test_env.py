@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ina.p4.builds import interface_mtu_bytes
 from ina.torch import Options, env
 from ina.torch.env import Settings
 from ina.torch.errors import SettingError
@@ -65,12 +66,29 @@ def test_all_set(tmp_path: Path) -> None:
         ({}, 1024),  # all workers are on this host
         ({"INA_HOST": "127.0.0.9", "INA_TRANSPORT": "shm"}, 1024),
         ({"INA_TRANSPORT": "udp"}, 1024),
-        ({"INA_HOST": "10.0.0.1"}, 256),  # some may be elsewhere
+        ({"INA_HOST": "203.0.113.9"}, 256),  # no address of this host: nothing is known of it
         ({"INA_VALUES": "64"}, 64),
     ],
 )
 def test_values_a_packet_where_nobody_chose(environ: dict[str, str], values: int) -> None:
     assert Settings.from_environ(environ).packet_values == values
+
+
+@pytest.mark.parametrize(
+    ("mtu_bytes", "values"), [(9000, 360), (1500, 360), (1491, 256), (1000, 64)]
+)
+def test_hosts_packets_are_as_large_as_their_interface_bears(
+    mtu_bytes: int, values: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(env, "interface_mtu_bytes", {"10.0.0.1": mtu_bytes}.__getitem__)
+    assert Settings.from_environ({"INA_HOST": "10.0.0.1"}).packet_values == values
+    assert Settings.from_environ({"INA_HOST": "10.0.0.1", "INA_VALUES": "64"}).packet_values == 64
+
+
+def test_the_mtu_of_an_interface() -> None:
+    loopback = int(Path("/sys/class/net/lo/mtu").read_text())
+    assert interface_mtu_bytes("127.0.0.1") == loopback
+    assert interface_mtu_bytes("203.0.113.9") is None
 
 
 def test_multicast_needs_a_network() -> None:
