@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -40,6 +41,43 @@ def many_at_once(rank: int, workers: int) -> bool:
         for done in [pool.submit(sums, number) for number in range(GROUPS)]:
             done.result(60)
     return True
+
+
+def _stop_at(out: torch.Tensor, stop: Callable[[torch.Tensor], None]) -> None:
+    out.register_hook(stop)  # type: ignore[no-untyped-call]
+
+
+def reduce_while_backward_computes(rank: int, workers: int) -> bool:
+    """Backward stops before the first layer's gradients, until later layers' are reduced.
+
+    Returns whether the step was as one without the stop.
+    """
+    torch.manual_seed(5)
+    net = nn.Sequential(nn.Linear(20, 300), nn.ReLU(), nn.Linear(300, 300), nn.Linear(300, 5))
+    model = DistributedDataParallel(net, bucket_cap_mb=0.05)
+
+    def step(stop: Callable[[torch.Tensor], None]) -> torch.Tensor:
+        model.zero_grad()
+        handle = net[0].register_forward_hook(lambda *call: _stop_at(call[2], stop))
+        torch.autograd.backward(model(torch.full((4, 20), rank + 1.0)).square().mean())
+        handle.remove()
+        return torch.cat([parameter.grad.flatten() for parameter in net.parameters()])  # type: ignore[union-attr]
+
+    wanted = step(lambda grad: None)  # DDP chooses its buckets anew after the first step
+
+    def chunks_done() -> int:
+        return int(ina.torch.stats().session["chunks_done"])
+
+    before, during = chunks_done(), 0
+
+    def wait_for_later_layers(grad: torch.Tensor) -> None:
+        nonlocal during
+        wait_until(lambda: chunks_done() > before, "a later layer's gradients")
+        during = chunks_done() - before
+
+    found = step(wait_for_later_layers)
+    torch.testing.assert_close(found, wanted)
+    return during > 0
 
 
 def train_through_a_loss(folder: Path, rank: int, workers: int) -> tuple[list[float], bool, int]:

@@ -13,6 +13,11 @@ from tests.torch.runs import DEADLINE_S, wait_until
 from tests.torch.services import Services
 
 
+def test_gradients_are_reduced_while_backward_still_computes(tmp_path: Path) -> None:
+    case = concurrent_cases.reduce_while_backward_computes
+    assert launch(case, 2, tmp_path / "w") == [True] * 2
+
+
 def test_groups_and_threads_at_once(tmp_path: Path) -> None:
     environ = {"INA_LOSS_RATE": "0.01"}
     assert launch(concurrent_cases.many_at_once, 2, tmp_path / "w", environ=environ) == [True] * 2
