@@ -1,8 +1,9 @@
 """Compares ratios of a few benchmarks with those of baseline.json: ``make bench-guard``.
 
-Only ratios of one run: ina over Gloo, ina over its limit, conversions over memcpy, pipeline over NumPy.
-What is below the baseline by more than TOLERANCE is measured again, and must fail twice. Exit
-codes: 0 nothing regressed, 1 something did, 2 a benchmark failed. ``--update`` writes the baseline.
+Only ratios of one run: ina over Gloo, ina over its limit, conversions over memcpy, pipeline over
+NumPy. What is below the baseline by more than TOLERANCE is measured again, and must fail twice.
+Exit codes: 0 nothing regressed, 1 something did, 2 a benchmark failed. ``--update`` writes the
+baseline.
 """
 
 from __future__ import annotations
