@@ -43,7 +43,7 @@ class Result:
     values: int
     workers: int
     copies: int
-    """Of each result: one a worker, or one for all (IP multicast, the default of UDP ports)."""
+    """Of each result: one a worker, ina's default, or one for all (IP multicast)."""
     packets_per_second: float
     slowest_packets_per_second: float
     fastest_packets_per_second: float
