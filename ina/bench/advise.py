@@ -123,8 +123,9 @@ def loopback_bit_s(report: Report, workers: int) -> float:
         raise InvalidInputError(f"costs over {link}, not {LOOPBACK}: give --link a rate")
     for row in sorted(report.rows, key=lambda row: -int(row["size_bytes"])):
         if row["backend"] == "ina" and row["limit_s"]:
-            rate_bit_s = row["size_bytes"] * 8 / row["limit_s"]
-            return float(rate_bit_s * row["workers"] / workers)
+            crossings = limits.crossings(row["workers"], row["multicast"])
+            loopback_bit_s = crossings * row["size_bytes"] * 8 / row["limit_s"]
+            return float(loopback_bit_s / (2 * workers))
     raise InvalidInputError("the report has no limit of loopback: give --link a rate")
 
 

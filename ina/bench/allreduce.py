@@ -231,11 +231,9 @@ def _limit_s(
     if place.rate_bit_s is None:
         if backend != "ina" or record["transport"] != "udp" or not record["limit_bytes_per_s"]:
             return None
-        # Each worker's packets cross this machine's UDP once up. Results cross it once for each
-        # worker, or once in all: what further receivers of a multicast cost is not counted, so that
-        # nothing can be faster. Headers here are those that the measured rate counts: UDP payload.
+        # Headers here are those that the measured rate counts: UDP payload.
         payload = elems * VALUE_BYTES + math.ceil(elems / case.values) * HEADER_BYTES
-        crossings = place.workers + (1 if record["shared_packets"] else place.workers)
+        crossings = limits.crossings(place.workers, record["shared_packets"] > 0)
         return float(crossings * payload / record["limit_bytes_per_s"])
     if backend == "ina":
         return limits.link_s(limits.ina_wire_bytes(elems, case.values), place.rate_bit_s)

@@ -34,6 +34,15 @@ def ring_wire_bytes(tensor_bytes: int, workers: int) -> float:
     return payload * (1 + _TCP_HEADER_BYTES / _TCP_SEGMENT_BYTES)
 
 
+def crossings(workers: int, multicast: bool) -> int:
+    """How often one tensor's packets cross the UDP of a machine that has all workers and the switch.
+
+    Each worker's go up once. Results come down once for each worker, or once in all: what further
+    receivers of a multicast cost is not counted, so that nothing can be faster.
+    """
+    return workers + (1 if multicast else workers)
+
+
 def link_s(wire_bytes: float, rate_bit_s: float) -> float:
     """Seconds on a link of so many bits a second."""
     return wire_bytes * 8 / rate_bit_s

@@ -65,12 +65,15 @@ def test_no_such_job(wrong: dict[str, int]) -> None:
         advise(replace(JOB, **wrong), FREE)
 
 
-def costs_report(link: str = "loopback", wrong: int = 0) -> Report:
+def costs_report(
+    link: str = "loopback", wrong: int = 0, multicast: bool = False, limit_ns_per_byte: float = 8.0
+) -> Report:
     rows = [
         {
             **{"backend": backend, "workers": 2, "size_bytes": size, "time_s": size * 1e-9},
             **{"cpu_s_per_gb": 2.0 if backend == "ina" else 3.0},
-            "limit_s": size * 8e-9 if backend == "ina" else None,
+            "limit_s": size * limit_ns_per_byte * 1e-9 if backend == "ina" else None,
+            "multicast": multicast and backend == "ina",
         }
         for size in (1_000_000, 2_000_000)
         for backend in ("ina", "gloo")
@@ -81,6 +84,9 @@ def costs_report(link: str = "loopback", wrong: int = 0) -> Report:
 def test_costs_come_from_a_report() -> None:
     assert costs_of(costs_report()) == Costs(0.001, 0.001, 2.0, 3.0)
     assert loopback_bit_s(costs_report(), 4) == pytest.approx(0.5e9)
+    # The same loopback, where two workers' results go to both at once: 3 crossings, not 4.
+    shared = costs_report(multicast=True, limit_ns_per_byte=6.0)
+    assert loopback_bit_s(shared, 4) == pytest.approx(0.5e9)
     with pytest.raises(InvalidInputError, match="costs over 1gbit, not loopback"):
         loopback_bit_s(costs_report("1gbit"), 4)
     with pytest.raises(InvalidInputError, match="want one of bench allreduce"):
