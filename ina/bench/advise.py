@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ina.bench import limits
+from ina.bench.place import LOOPBACK
 from ina.bench.report import Report
 from ina.errors import InvalidInputError
 from ina.p4.builds import largest_build
@@ -23,8 +24,6 @@ Bound = Literal["compute", "network", "latency", "cpu"]
 
 BACKWARD_SHARE = 2 / 3
 """Of a step's computing: backward makes two products where forward makes one."""
-LOOPBACK = "loopback"
-"""The link of a report that was measured on one host."""
 NEGLIGIBLE = 0.05
 """A share of the step that is not worth a switch."""
 

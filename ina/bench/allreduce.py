@@ -10,7 +10,7 @@ from typing import Any
 
 from ina.bench import limits
 from ina.bench.parse import size_text
-from ina.bench.place import Place
+from ina.bench.place import LOOPBACK, Place
 from ina.bench.plot import Panel, curves
 from ina.bench.report import Ratio
 from ina.bench.spread import Spread, spread
@@ -141,7 +141,7 @@ def _run(
             on_record(json.loads(line))
 
     # In a star the controller, which has the switch, was told of the values.
-    if place.link == "loopback":
+    if place.link == LOOPBACK:
         environ = {"INA_VALUES": str(case.values), "INA_TRANSPORT": case.transport}
     else:
         environ = {"INA_TRANSPORT": "udp"}  # namespaces share the memory of one kernel

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ina.bench import limits
-from ina.bench.place import Place
+from ina.bench.place import LOOPBACK, Place
 from ina.bench.plot import Panel, curves
 from ina.bench.report import Ratio
 from ina.bench.spread import spread
@@ -73,7 +73,7 @@ def measure(
             *(f"--model={model}", f"--repeats={repeats}", f"--seconds={seconds}"),
             f"--compute-ms={compute_ms}",
         ],
-        environ={"INA_VALUES": str(values)} if place.link == "loopback" else {},
+        environ={"INA_VALUES": str(values)} if place.link == LOOPBACK else {},
         timeout_s=_START_UP_S + 8 * seconds,
         on_line=on_line,
     )

@@ -35,7 +35,7 @@ def ring_wire_bytes(tensor_bytes: int, workers: int) -> float:
 
 
 def crossings(workers: int, multicast: bool) -> int:
-    """How often one tensor's packets cross the UDP of a machine that has all workers and the switch.
+    """How often a tensor's packets cross the UDP of a machine that has the workers and the switch.
 
     Each worker's go up once. Results come down once for each worker, or once in all: what further
     receivers of a multicast cost is not counted, so that nothing can be faster.

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+LOOPBACK = "loopback"
+"""The link of workers that are on one host."""
+
 
 class Place(Protocol):
     """Starts one process a rank."""

@@ -9,10 +9,11 @@ import typer
 
 from ina.bench import advise as bench
 from ina.bench import allreduce, ddp, parse
+from ina.bench.place import LOOPBACK
 from ina.bench.report import Report, load, rows_of
 from ina.cli import torchrun
 from ina.cli.bench_output import JsonOption, Outputs, SaveOption, number, steps
-from ina.cli.bench_places import LOOPBACK, Loopback
+from ina.cli.bench_places import Loopback
 from ina.errors import InvalidInputError
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, MAX_WORKERS
 

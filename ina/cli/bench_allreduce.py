@@ -8,6 +8,7 @@ import typer
 
 from ina.bench import allreduce as bench
 from ina.bench import mpi, parse
+from ina.bench.place import LOOPBACK
 from ina.bench.report import Report, rows_of
 from ina.bench.star import BURST_BYTES
 from ina.cli import torchrun
@@ -24,7 +25,6 @@ from ina.cli.bench_output import (
 )
 from ina.cli.bench_places import (
     LINK_HELP,
-    LOOPBACK,
     QUEUE_HELP,
     UNICAST_HELP,
     VALUES_HELP,

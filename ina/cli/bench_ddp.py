@@ -8,6 +8,7 @@ import typer
 
 from ina.bench import ddp as bench
 from ina.bench import parse
+from ina.bench.place import LOOPBACK
 from ina.bench.report import Report, rows_of
 from ina.cli import torchrun
 from ina.cli.bench_output import (
@@ -23,7 +24,6 @@ from ina.cli.bench_output import (
 )
 from ina.cli.bench_places import (
     LINK_HELP,
-    LOOPBACK,
     UNICAST_HELP,
     VALUES_HELP,
     check_link,

@@ -59,8 +59,8 @@ def pipeline(
         wrong=sum(result.wrong for result in results),
         notes=[
             "CPU time of one core; NumPy: int32 add and copy of the same bytes, without packets",
-            "copies of each result: one for all workers (IP multicast, as in the other benchmarks), or"
-            " one for each (ina's default)",
+            "copies of each result: one for all workers (IP multicast, as other benchmarks), or one"
+            " for each (ina's default)",
         ],
     )
     cells = [

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ina.bench import parse
-from ina.bench.place import Place
+from ina.bench.place import LOOPBACK, Place
 from ina.bench.star import LEAST_QUEUE_BYTES, QUEUE_BYTES, star
 from ina.cli import torchrun
 from ina.controller.results_network import USUAL_NETWORK
@@ -15,7 +15,7 @@ from ina.errors import InvalidInputError
 from ina.p4.builds import largest_build, require_build
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 
-LOOPBACK, UNSHAPED = "loopback", "unshaped"
+UNSHAPED = "unshaped"
 LINK_HELP = (
     "loopback; or a star of namespaces, which needs root: unshaped, or a rate as 1gbit, 200mbit."
 )
