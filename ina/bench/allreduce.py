@@ -259,13 +259,18 @@ def ratios(rows: Sequence[Row], link: str) -> list[Ratio]:
     return found
 
 
+def _label(row: dict[str, Any]) -> str:
+    return f"{row['backend']}, {row['workers']} workers"
+
+
+def _is_peer(row: dict[str, Any]) -> bool:
+    return bool(row["backend"] != "ina")
+
+
 def memory_panels(rows: Sequence[dict[str, Any]]) -> list[Panel]:
     """Memory above the tensor against its size."""
     found = curves(
-        rows,
-        lambda row: f"{row['backend']}, {row['workers']} workers",
-        lambda row: (row["size_bytes"], row["above_bytes"] / 2**20),
-        lambda row: bool(row["backend"] != "ina"),
+        rows, _label, lambda row: (row["size_bytes"], row["above_bytes"] / 2**20), _is_peer
     )
     return [Panel("Peak memory above the tensor", "tensor, bytes", "MiB", found, log_x=True)]
 
@@ -274,23 +279,17 @@ def panels(rows: Sequence[dict[str, Any]]) -> list[Panel]:
     """Time and bandwidth against size, gain against the number of workers."""
     limit_rows = [row for row in rows if row["backend"] == "ina" and row["limit_s"]]
 
-    def peer(row: dict[str, Any]) -> bool:
-        return bool(row["backend"] != "ina")
-
-    def label(row: dict[str, Any]) -> str:
-        return f"{row['backend']}, {row['workers']} workers"
-
     def gain_label(row: dict[str, Any]) -> str:
         return size_text(row["size_bytes"])
 
-    times = curves(rows, label, lambda row: (row["size_bytes"], 1e3 * row["time_s"]), peer)
+    times = curves(rows, _label, lambda row: (row["size_bytes"], 1e3 * row["time_s"]), _is_peer)
     times += curves(
         limit_rows,
         lambda row: f"limit, {row['workers']} workers",
         lambda row: (row["size_bytes"], 1e3 * row["limit_s"]),
         lambda row: True,
     )
-    rates = curves(rows, label, lambda row: (row["size_bytes"], row["algbw_gb_s"]), peer)
+    rates = curves(rows, _label, lambda row: (row["size_bytes"], row["algbw_gb_s"]), _is_peer)
     gains = curves(
         [row for row in rows if row["backend"] == "ina" and row["gain"]],
         gain_label,

@@ -89,7 +89,7 @@ def advise(
     job = bench.Job(workers, compute_s, nbytes, count, link_bit_s, mtu)
     advice = bench.advise(job, price)
     report = Report(
-        bench="advise",
+        bench=outputs.bench,
         settings={"model": model, "link": link, **rows_of([job])[0]},
         rows=[{**rows_of([advice])[0], "costs": rows_of([price])[0]}],
         ratios=[],

@@ -133,7 +133,7 @@ def allreduce(
     rows.sort(key=lambda row: (row.workers, row.size_bytes, order.index(row.backend)))
     plain = rows_of(rows)
     report = Report(
-        bench="allreduce",
+        bench=outputs.bench,
         settings=settings,
         rows=plain,
         ratios=bench.ratios(rows, link),
@@ -252,7 +252,7 @@ def _memory(
             ) as where:
                 bench.measure_memory(where, sizes, case, on_rows)
     report = Report(
-        bench="allreduce-memory",
+        bench=outputs.bench,
         settings=settings,
         rows=rows_of(rows),
         ratios=[],

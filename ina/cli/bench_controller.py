@@ -56,7 +56,7 @@ def controller(
 
         measure(counts, workers, admissions, store=store, on_row=on_row)
     report = Report(
-        bench="controller",
+        bench=outputs.bench,
         settings={"jobs": counts, "workers": workers, "admissions": admissions, "store": store},
         rows=rows_of(rows),
         ratios=[

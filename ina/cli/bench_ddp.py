@@ -93,7 +93,7 @@ def ddp(
                     bar.done(f"{name}, {n} workers: ina {ours:.1f} ms, Gloo {gloo:.1f} ms")
     plain = rows_of(rows)
     report = Report(
-        bench="ddp",
+        bench=outputs.bench,
         settings={
             **{"models": names, "workers": counts, "link": link, "values": values},
             **{"compute_ms": compute_ms, "unicast": unicast},

@@ -52,7 +52,7 @@ def pipeline(
             results.append(measure(count, workers, shared=shared, repeats=repeats))
             bar.done(f"{count} values, {'one copy for all' if shared else 'a copy each'}")
     report = Report(
-        bench="pipeline",
+        bench=outputs.bench,
         settings={"values": counts, "workers": workers, "repeats": repeats},
         rows=rows_of(results),
         ratios=ratios(results),

@@ -55,7 +55,7 @@ def quantize(
                 rows += measure(name, place, values, repeats)
                 bar.done(f"{name} from {place}")
     report = Report(
-        bench="quantize",
+        bench=outputs.bench,
         settings={"dtypes": names, "values": values, "repeats": repeats},
         rows=rows_of(rows),
         ratios=ratios(rows),

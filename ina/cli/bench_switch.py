@@ -80,7 +80,7 @@ def switch(
     if not missing and on_bmv2 != builds:
         notes.append(f"builds whose packets do not fit into its links' MTU, {LINK_MTU_BYTES}: not")
     report = Report(
-        bench="switch",
+        bench=outputs.bench,
         settings={
             **{"values": builds, "workers": counts, "seconds": seconds, "repeats": repeats},
             "unicast": unicast,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import subprocess
 import sys
@@ -18,7 +17,6 @@ from ina.bench.pipeline import Batch, check, install, measure
 from ina.p4 import compiled
 from ina.protocol.codec import decode
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT
-from ina.switch import native_abi as abi
 from ina.switch.native_abi import OutputBuffer
 from ina.switch.pipeline import Pipeline
 
@@ -51,13 +49,10 @@ def test_a_wrong_sum_is_noticed(monkeypatch: pytest.MonkeyPatch, shared: bool, w
 def test_one_copy_for_all_goes_where_the_workers_listen_together() -> None:
     batch = Batch(64, 3, np.random.default_rng(0))
     batch.set_round(0)
-    output = OutputBuffer(1 << 20, batch.count, share_tails=True)
     with Pipeline.load(compiled(64).bmv2_json) as pipeline:
         install(pipeline, 3, shared=True)
-        address, state = pipeline.native
-        table = ctypes.cast(address, ctypes.POINTER(abi.PipelineStruct)).contents
-        assert table.process(state, batch.packets, 3, ctypes.byref(output.struct)) == 3
-    [(port, frame)] = output.packets()
+        sent = [(worker + 1, batch.frames[0, worker].tobytes()) for worker in range(3)]
+        [(port, frame)] = pipeline.process_batch(sent)
     packet = Ether(frame)
     assert port == 1
     assert (packet.dst, packet[IP].dst) == ("01:00:5e:40:00:01", "239.192.0.1")
@@ -69,7 +64,6 @@ def test_one_copy_for_all_goes_where_the_workers_listen_together() -> None:
 
 def test_what_a_call_costs_without_packets_is_taken_off(monkeypatch: pytest.MonkeyPatch) -> None:
     real = bench_pipeline._timed
-
     calls = 0
 
     def slow(table: Any, state: int, batch: Batch, output: OutputBuffer, count: int) -> int:
