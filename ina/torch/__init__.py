@@ -1,4 +1,7 @@
-"""PyTorch backend ``ina``: ``import ina.torch``, then ``init_process_group("ina")``.
+"""PyTorch backend ``ina``: ``init_process_group("ina")``.
+
+Where ina is installed, torch finds the backend (:mod:`ina_torch_autoload`); ``import ina.torch`` is
+for what a script names of it, and where torch's autoload is off or ina is only on the path.
 
 all_reduce SUM and AVG of float32, float16, bfloat16 and int32 CPU tensors is summed by the network;
 every other collective goes through an inner Gloo group, which the log says once for each kind.
@@ -28,7 +31,8 @@ from ina.torch.stats import GroupStats
 __all__ = ["GroupStats", "HookState", "Options", "ProcessGroupIna", "allreduce_hook", "stats"]
 
 
-def _create(options: _DistributedBackendOptions, backend_options: object) -> ProcessGroupIna:
+def create(options: _DistributedBackendOptions, backend_options: object) -> ProcessGroupIna:
+    """What ``init_process_group`` and ``new_group`` call; raises what the group's class raises."""
     settings = Settings.from_environ()
     if isinstance(backend_options, Options):
         settings = backend_options.over(settings)
@@ -55,6 +59,5 @@ def stats(group: dist.ProcessGroup | None = None) -> GroupStats:
     return group.stats()
 
 
-if not hasattr(dist.Backend, "INA"):
-    dist.Backend.register_backend("ina", _create, extended_api=True, devices=DEVICES)
-    _exit.install()
+dist.Backend.register_backend("ina", create, extended_api=True, devices=DEVICES)
+_exit.install()

@@ -1,4 +1,4 @@
-"""What a group has done so far, as plain data."""
+"""What a group has done so far: plain data, and a table when it is printed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from ina.torch.stats_view import as_table
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,9 @@ class GroupStats:
     """Counters of the embedded switch, in the process that runs it; else None."""
     switch_loss: dict[str, Any] | None
     """How the group came to go on over Gloo: see :class:`ina.torch.fallback.SwitchLoss`."""
+
+    def __str__(self) -> str:
+        return as_table(self)
 
     def write(self, path: Path) -> None:
         """Write as JSON; raises OSError."""
