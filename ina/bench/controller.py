@@ -216,7 +216,9 @@ def _address(process: subprocess.Popen[str], log: Path) -> str:
     try:
         line = lines.get(timeout=_READY_S)
     except queue.Empty:
-        raise DeadlineError(f"bench controller: not ready after {_READY_S:g} s") from None
+        raise DeadlineError(
+            f"bench controller: process {process.pid} is not ready after {_READY_S:g} s"
+        ) from None
     if not line:
         said = log.read_text(errors="replace").strip().splitlines()
         raise InaError(f"bench controller: {said[-1] if said else 'the controller ended'}")

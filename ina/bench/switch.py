@@ -204,7 +204,10 @@ def _await_packets(switch: Any, processes: list[subprocess.Popen[str]], workers:
             if process.poll() is not None:
                 raise InaError(f"bench switch: a worker ended: {_said(process)}")
         if time.monotonic() >= deadline:
-            raise DeadlineError(f"bench switch: no packets after {_START_S:g} s")
+            raise DeadlineError(
+                f"bench switch: {switch.stats().rx_packets} packets of {workers} workers after"
+                f" {_START_S:g} s"
+            )
         time.sleep(0.02)
 
 
@@ -212,7 +215,14 @@ def _finish(processes: list[subprocess.Popen[str]]) -> dict[str, Any]:
     try:
         said = [process.communicate(timeout=_STOP_S)[0] for process in processes]
     except subprocess.TimeoutExpired:
-        raise DeadlineError(f"bench switch: the workers did not end in {_STOP_S:g} s") from None
+        late = [
+            f"rank {rank} (process {process.pid})"
+            for rank, process in enumerate(processes)
+            if process.poll() is None
+        ]
+        raise DeadlineError(
+            f"bench switch: not ended in {_STOP_S:g} s: {', '.join(late)}"
+        ) from None
     for process in processes:
         if process.returncode:
             raise InaError(f"bench switch: a worker ended with exit code {process.returncode}")

@@ -15,6 +15,7 @@ from ina.cli.rpc_client import TIMEOUT_S, addresses, controller_at, describe, ex
 from ina.errors import InaError, UnavailableError
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2_grpc import OperatorStub
+from ina.rpc.streams import let_go
 
 POLL_S = 1.0
 AWAY_S = 60.0
@@ -43,7 +44,7 @@ def follow(controllers: str, name: str) -> Iterator[Seen]:
                     last_heard_s = time.monotonic()
                     yield seen
             except UnavailableError as error:
-                failures.append(error)
+                failures.append(error.with_traceback(None))  # which holds this frame
         if last_heard_s is None or time.monotonic() - last_heard_s > AWAY_S:
             raise UnavailableError("; ".join(map(str, failures)))
         yield failures[-1]
@@ -54,10 +55,12 @@ def _follow_one(address: str, name: str, *, is_only: bool) -> Iterator[Seen]:
     with controller_at(address) as operator:
         if not is_only:
             describe(operator, address)
-        events: queue.Queue[pb2.JobEvent | grpc.RpcError | None] = queue.Queue()
+        events: queue.Queue[pb2.JobEvent | InaError | None] = queue.Queue()
         stream: Any = operator.WatchJobs(pb2.WatchJobsRequest(name=name))
         begun = threading.Event()
-        reader = threading.Thread(target=_read, args=(stream, begun, events), name="ina-watch")
+        reader = threading.Thread(
+            target=_read, args=(stream, begun, events, address), name="ina-watch"
+        )
         reader.start()
         try:
             begun.wait(TIMEOUT_S)  # so that nothing happens unseen between the jobs and the events
@@ -70,7 +73,10 @@ def _follow_one(address: str, name: str, *, is_only: bool) -> Iterator[Seen]:
 
 
 def _read(
-    stream: Any, begun: threading.Event, events: queue.Queue[pb2.JobEvent | grpc.RpcError | None]
+    stream: Any,
+    begun: threading.Event,
+    events: queue.Queue[pb2.JobEvent | InaError | None],
+    address: str,
 ) -> None:
     try:
         stream.initial_metadata()  # sent when the controller has begun to listen
@@ -79,13 +85,14 @@ def _read(
             events.put(event)
         events.put(None)
     except grpc.RpcError as error:
-        events.put(error)
+        let_go(error)
+        events.put(explain(error, address))
     finally:
         begun.set()
 
 
 def _until_poll(
-    events: queue.Queue[pb2.JobEvent | grpc.RpcError | None], address: str
+    events: queue.Queue[pb2.JobEvent | InaError | None], address: str
 ) -> Iterator[pb2.JobEvent]:
     """The events of the next ``POLL_S``."""
     until_s = time.monotonic() + POLL_S
@@ -94,8 +101,11 @@ def _until_poll(
             event = events.get(timeout=left_s)
             if event is None:
                 raise UnavailableError(f"controller {address}: it ended the stream of events")
-            if isinstance(event, grpc.RpcError):
-                raise explain(event, address) from None
+            if isinstance(event, InaError):
+                try:
+                    raise event
+                finally:  # its traceback holds this frame, and the one that holds the stream
+                    del event
             yield event
 
 

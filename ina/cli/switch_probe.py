@@ -9,6 +9,7 @@ from finsy.proto import U128, p4r, p4r_grpc, rpc_code
 
 from ina.errors import InaError, UnavailableError
 from ina.rpc.channel import open_channel
+from ina.rpc.streams import let_go
 from ina.rpc.tls_probe import tls_trouble
 
 TIMEOUT_S = 10.0
@@ -41,6 +42,7 @@ def probe(address: str, device_id: int) -> SwitchAnswer:
             answer = next(iter(stub.StreamChannel(iter([hello]), timeout=TIMEOUT_S))).arbitration
             has_program = _has_program(stub, device_id)
     except grpc.RpcError as error:
+        let_go(error)
         raise _explain(error, address) from None
     except StopIteration:
         raise SwitchRefusedError(f"{address}: the switch closed the stream") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import queue
@@ -15,11 +16,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from ina.emulate.waiting import Waiting
 from ina.errors import DeadlineError, InaError, MissingToolError
 
 _STOP_S = 5.0
 """From SIGTERM, which torchrun passes on to its workers, to SIGKILL for whoever is left."""
 _TAIL_LINES = 300
+_LOOK_S = 1.0
 _RANK_PREFIX = re.compile(r"^\[rank\d+\]: ")  # torch adds it once a process group is there
 
 
@@ -65,13 +68,14 @@ def run(
     )
     tail: deque[str] = deque(maxlen=_TAIL_LINES)
     try:
-        for line in _lines(process, time.monotonic() + timeout_s):
+        for line in _lines(process, workers, time.monotonic() + timeout_s):
             tail.append(line)
             on_line(line)
         code = process.wait(_STOP_S)
-    except TimeoutError:
+    except (TimeoutError, subprocess.TimeoutExpired):
+        late = _names(ranks(process.pid)) or [f"torchrun (process {process.pid})"]
         raise DeadlineError(
-            f"{script} with {workers} workers: not done after {timeout_s:g} s"
+            f"{script} with {workers} workers: not done after {timeout_s:g} s: {', '.join(late)}"
             f" (last line: {tail[-1] if tail else 'none'})"
         ) from None
     finally:
@@ -89,7 +93,7 @@ def _environment(extra: Mapping[str, str]) -> dict[str, str]:
     return clean | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"} | dict(extra)
 
 
-def _lines(process: subprocess.Popen[str], deadline: float) -> Iterator[str]:
+def _lines(process: subprocess.Popen[str], workers: int, deadline: float) -> Iterator[str]:
     """Lines until the end of the output; raises TimeoutError at ``deadline`` (monotonic)."""
     lines: queue.Queue[str | None] = queue.Queue()
     stream = process.stdout
@@ -101,11 +105,17 @@ def _lines(process: subprocess.Popen[str], deadline: float) -> Iterator[str]:
         lines.put(None)
 
     threading.Thread(target=read, daemon=True).start()
+    waiting = Waiting()
     while True:
         try:
-            line = lines.get(timeout=max(0.0, deadline - time.monotonic()))
+            line = lines.get(timeout=max(0.0, min(_LOOK_S, deadline - time.monotonic())))
         except queue.Empty:
-            raise TimeoutError from None
+            if time.monotonic() >= deadline:
+                raise TimeoutError from None
+            running = ranks(process.pid)
+            ended = [f"rank {rank}" for rank in range(workers) if rank not in running]
+            waiting.look(ended, _names(running))
+            continue
         if line is None:
             return
         yield line
@@ -142,6 +152,22 @@ def descendants(pid: int) -> list[tuple[int, str]]:
                 found.append((child, started))
                 found += descendants(child)
     return found
+
+
+def ranks(torchrun_pid: int) -> dict[int, int]:
+    """Process ids of the workers that run, by rank."""
+    found = {}
+    for task in Path(f"/proc/{torchrun_pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # it has just ended
+            for pid in map(int, task.read_text().split()):
+                said = re.search(rb"(?:^|\0)RANK=(\d+)", Path(f"/proc/{pid}/environ").read_bytes())
+                if said is not None and start_time(pid) is not None:
+                    found[int(said[1])] = pid
+    return dict(sorted(found.items()))
+
+
+def _names(workers: Mapping[int, int]) -> list[str]:
+    return [f"rank {rank} (process {pid})" for rank, pid in workers.items()]
 
 
 def start_time(pid: int) -> str | None:

@@ -16,6 +16,7 @@ from ina.emulate.errors import JobFailedError
 from ina.emulate.namespaces import processes
 from ina.emulate.processes import Logged, describe, environment, last_line
 from ina.emulate.remains import HostState, State
+from ina.emulate.waiting import Waiting
 from ina.emulate.wiring import DATA_INTERFACE
 from ina.errors import DeadlineError, InvalidInputError, UnavailableError
 
@@ -156,9 +157,11 @@ def _await(
     check: Callable[[], None],
 ) -> None:
     failed: Logged | None = None
-    while any(rank.process.poll() is None for rank in ranks):
+    waiting = Waiting()
+    while running := [rank for rank in ranks if rank.process.poll() is None]:
         check()
         tail.follow()
+        waiting.look([it.what for it in ranks if it not in running], [it.what for it in running])
         if failed is None:
             failed = next((rank for rank in ranks if rank.process.poll()), None)
             if failed is not None:
@@ -172,9 +175,9 @@ def _await(
         code = failed.process.poll()
         assert code is not None
         raise JobFailedError(f"{failed.what}: {describe(code)}: {last_line(failed.log)}")
-    waiting = [rank.what for rank in ranks if rank.process.poll() is None]
-    if waiting:
-        raise DeadlineError(f"not done after {timeout_s:g} s: {', '.join(waiting)}")
+    late = [f"{rank.what} (see {rank.log})" for rank in running]
+    if late:
+        raise DeadlineError(f"not done after {timeout_s:g} s: {', '.join(late)}")
 
 
 class _Tail:

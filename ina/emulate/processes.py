@@ -66,7 +66,13 @@ class Logged:
                 self.process.wait(timeout_s)
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(timeout_s)
+            try:
+                self.process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                pid = self.process.pid
+                raise DeadlineError(
+                    f"{self.what}: process {pid} has not ended {timeout_s:g} s after SIGKILL"
+                ) from None
 
 
 def describe(code: int) -> str:

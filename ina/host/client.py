@@ -18,6 +18,7 @@ from ina.host.errors import (
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc
 from ina.rpc.channel import open_channel
+from ina.rpc.streams import let_go
 
 Reply = TypeVar("Reply")
 
@@ -178,6 +179,7 @@ class EventStream:
         try:
             yield from self._call
         except grpc.RpcError as error:
+            let_go(error)
             raise _error_of(error, f"{self._what}: {_details(error)}", 0.0) from None
 
     def cancel(self) -> None:

@@ -102,6 +102,8 @@ class Keeper:
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join(_JOIN_S)
+                if thread.is_alive():
+                    _log.warning("%s: thread %s does not end", self._who(), thread.name)
         # Not kept until the interpreter ends: a stream takes its lock when it is freed, and by then
         # gRPC's thread may have been stopped for good while it held that lock.
         with self._lock:

@@ -123,4 +123,4 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.wait(_STOP_S)
         return
     process.kill()
-    process.wait()
+    process.wait(_STOP_S)

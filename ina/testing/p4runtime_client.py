@@ -15,6 +15,7 @@ from finsy import p4entity
 from finsy.proto import U128, p4r, p4r_grpc, rpc_code, rpc_status
 
 from ina.controller.southbound.p4runtime_switch import in_pipe
+from ina.rpc.streams import let_go
 from ina.testing.device import Program
 from ina.testing.errors import DeviceError
 from ina.testing.state import (
@@ -148,6 +149,7 @@ class P4RuntimeClient:
                 elif message.HasField("packet"):
                     self.packet_ins.put(self._with_header(message.packet))
         except grpc.RpcError as error:
+            let_go(error)
             self._updates.put(f"the stream ended: {_reason(error)}")
 
     @staticmethod
@@ -183,6 +185,7 @@ class P4RuntimeClient:
                 for entity in reply.entities
             ]
         except grpc.RpcError as error:
+            let_go(error)
             raise DeviceError(f"{self._name}: read: {_reason(error)}") from None
 
     def _entity(self, item: Item) -> p4entity.P4Entity:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ _log = logging.getLogger("ina.torch")
 
 _POLL_S = 0.02
 _RPC_DEADLINE_S = 2.0
+_TELL_S = 2.0
+"""After so long it says for whom it waits."""
 
 
 class _Host:
@@ -79,6 +82,7 @@ class _Host:
 
 
 def _wait_until_left(controller: str, timeout_s: float) -> None:
+    tell_at = time.monotonic() + _TELL_S
     deadline = time.monotonic() + timeout_s
     with open_channel(controller) as channel:
         stub = controller_pb2_grpc.OperatorStub(channel)
@@ -87,8 +91,14 @@ def _wait_until_left(controller: str, timeout_s: float) -> None:
             waiting = [job for job in jobs if job.joined]
             if not waiting:
                 return
+            who = "; ".join(f"{job.name}: ranks {list(job.joined)}" for job in waiting)
+            if time.monotonic() >= tell_at:
+                tell_at = math.inf
+                _log.warning(
+                    "ina: the embedded switch waits up to %g s for workers to leave (%s)",
+                    *(timeout_s, who),
+                )
             if time.monotonic() >= deadline:
-                who = "; ".join(f"{job.name}: ranks {list(job.joined)}" for job in waiting)
                 _log.warning(
                     "ina: stopping the embedded switch although workers have not left after %g s"
                     " (%s)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from rich.console import Console
 
 from ina.cli import demo_report, torchrun
 from ina.cli.demo_run import Training
+from ina.emulate import waiting
 from ina.errors import DeadlineError
 
 _INA = [sys.executable, "-m", "ina"]
@@ -125,7 +127,8 @@ if sys.argv[1] == "fail":
         raise ValueError("the second worker gives up")
 # One write: print() makes several where output is not buffered, and two workers' would mix.
 os.write(1, f"worker {os.environ['RANK']}\\n".encode())
-time.sleep(600)
+while os.environ["RANK"] != "1" or not os.path.exists(__file__ + ".end"):
+    time.sleep(0.05)
 """
 
 
@@ -148,7 +151,10 @@ def test_failing_worker_is_explained(tmp_path: Path) -> None:
         )
 
 
-def test_deadline_leaves_nothing(tmp_path: Path) -> None:
+def test_deadline_names_who_is_late_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(waiting, "FIRST_S", 0.0)
     script = tmp_path / "script.py"
     script.write_text(_SCRIPT)
     family: list[tuple[int, str]] = []
@@ -158,14 +164,18 @@ def test_deadline_leaves_nothing(tmp_path: Path) -> None:
         ready.append(line)
         if len(ready) == 2:
             family.extend(torchrun.descendants(os.getpid()))
+            (tmp_path / "script.py.end").touch()  # of rank 1
 
-    with pytest.raises(DeadlineError, match=r"script.py with 2 workers: not done after 10 s"):
+    late = r"script.py with 2 workers: not done after 10 s: rank 0 \(process \d+\) \(last line"
+    with pytest.raises(DeadlineError, match=late):
         torchrun.run(script, ["sleep"], workers=2, environ={}, timeout_s=10, on_line=on_line)
     assert sorted(ready) == ["worker 0", "worker 1"]
     assert len(family) >= 3
     ours = [one for one in family if one not in torchrun.descendants(os.getpid())]
     assert len(ours) >= 3  # whatever else this test process has started may go on
     assert _still_there(ours) == []
+    said = r"waiting for rank 0 \(process \d+\) to end: rank 1 ended \d s ago"
+    assert re.match(said, caplog.messages[0])
 
 
 def _still_there(family: list[tuple[int, str]]) -> list[tuple[int, str]]:

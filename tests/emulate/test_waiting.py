@@ -1,0 +1,50 @@
+"""Who waits for processes says for which."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ina.emulate import job, processes, waiting
+from ina.errors import DeadlineError
+
+
+def test_the_last_of_a_group_are_named_again_and_again(caplog: pytest.LogCaptureFixture) -> None:
+    now_s = 0.0
+    watch = waiting.Waiting(clock=lambda: now_s)
+    for now_s in range(101):
+        watch.look(["rank 1"] if now_s > 9 else [], ["rank 0", "rank 2"] if now_s < 99 else [])
+    assert caplog.messages == [
+        f"waiting for rank 0, rank 2 to end: rank 1 ended {after_s} s ago"
+        for after_s in (5, 15, 35, 75)
+    ]
+
+
+def test_a_job_that_is_late_names_its_ranks_and_their_logs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(processes, "within", lambda space, arguments: arguments)
+    monkeypatch.setattr(waiting, "FIRST_S", 0.1)
+    end, stay = "pass", "import time; time.sleep(600)"
+    ranks = [
+        processes.Logged(
+            f"rank {rank} on h{rank + 1}",
+            "",
+            [sys.executable, "-c", script],
+            tmp_path / f"{rank}.log",
+            processes.environment(),
+        )
+        for rank, script in enumerate((end, stay))
+    ]
+    try:
+        tail = job._Tail(ranks[0].log, lambda text: None)
+        with pytest.raises(DeadlineError) as late:
+            job._await(ranks, time.monotonic() + 3, 3, tail, lambda: None)
+    finally:
+        for rank in ranks:
+            rank.stop()
+    assert str(late.value) == f"not done after 3 s: rank 1 on h2 (see {tmp_path / '1.log'})"
+    assert caplog.messages[0].startswith("waiting for rank 1 on h2 to end: rank 0 on h1 ended ")
