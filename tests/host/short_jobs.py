@@ -1,4 +1,4 @@
-"""Many short jobs, whose processes must all end: ``python -m tests.host.short_jobs HOST:PORT JOBS``.
+"""Many short jobs whose processes must end: ``python -m tests.host.short_jobs HOST:PORT JOBS``.
 
 Each job has two workers, forks of this process (which saves their imports) that end as any program
 does, with the interpreter's whole finalisation. All share one core and change threads all the time,
@@ -47,7 +47,8 @@ def end_of(pid: int, deadline: float) -> int | None:
 def main(controller: str, jobs: int) -> None:
     """Returns in each worker, too."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    failed, stayed = [], []
+    failed: list[str] = []
+    stayed: list[str] = []
     for job in range(jobs):
         pids = []
         for rank in range(WORKERS):
