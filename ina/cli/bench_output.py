@@ -20,6 +20,7 @@ from ina.bench.plot import Panel, check_plot_path, draw
 from ina.bench.report import Report, load
 from ina.bench.report import save as save_report
 from ina.cli.output import emit, table
+from ina.cli.output_file import check_output
 from ina.errors import InvalidInputError
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 
@@ -62,6 +63,8 @@ class Outputs:
         """What is wrong with a file is told before anything is measured."""
         if self.plot is not None:
             check_plot_path(self.plot)
+        if self.save is not None:
+            check_output("--save", self.save, (".json", ""))
         baselines.check_tolerance(self.tolerance)
         if self.baseline is not None:
             baselines.check_bench(load(self.baseline), self.bench)

@@ -11,6 +11,7 @@ from ina.cli import job_dump, job_watch
 from ina.cli.job_view import job_view, jobs_table, slot_range
 from ina.cli.messages import plain
 from ina.cli.output import emit
+from ina.cli.output_file import check_output
 from ina.cli.rpc_client import ControllerOption, JsonOption, ask
 from ina.controller.config import DEFAULT_LISTEN
 from ina.rpc import controller_pb2 as pb2
@@ -47,7 +48,7 @@ def show(
 @app.command()
 def watch(
     name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="A job; without it, all of them.")
+        str, typer.Argument(metavar="NAME", help="A job; without it, all of them.")
     ] = "",
     for_s: Annotated[
         float,
@@ -91,6 +92,8 @@ def dump(
 
     It has host addresses and counters, and neither tokens nor keys nor gradients.
     """
+    if output is not None:
+        check_output("--output", output, (".json", ""))
     document = job_dump.collect(controller, name)
     if output is None:
         job_dump.write(document, None)

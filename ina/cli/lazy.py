@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from ina.cli.help_text import polish
+
 
 class Member(NamedTuple):
     """One sub-command: the module that has it (as ``app``, or a function of its name)."""
@@ -34,7 +36,7 @@ def load(name: str, member: Member) -> Any:
     command.name = name
     # Completion is the root command's concern.
     command.params = [p for p in command.params if not str(p.name).endswith("_completion")]
-    return command
+    return polish(command)
 
 
 class LazyGroup(TyperGroup):

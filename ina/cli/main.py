@@ -1,9 +1,9 @@
 """``ina``: mounts one noun a file and turns every error into one line and an exit code.
 
-Exit codes: 0 done; 1 the command ran and its answer is "no" (a check failed); 2 wrong input or a
-missing tool, said in one line on stderr; 130 interrupted; 143 told to stop (SIGTERM). A command
-whose reader goes away (``ina ... | head -1``) ends at once and silently, with 0: the reader had
-enough. One that had its answer by then exits with that.
+Exit codes: 0 done, or a noun without a command: its help; 1 the command ran and its answer is "no"
+(a check failed); 2 wrong input or a missing tool, said in one line on stderr; 130 interrupted; 143
+told to stop (SIGTERM). A command whose reader goes away (``ina ... | head -1``) ends at once and
+silently, with 0: the reader had enough. One that had its answer by then exits with that.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Annotated
 import typer
 
 from ina import __version__
+from ina.cli.help_text import polish
 from ina.cli.lazy import Member, lazy_group
 from ina.cli.output import error_line
 from ina.errors import InaError
@@ -59,19 +60,18 @@ app = typer.Typer(
     cls=lazy_group(NOUNS),
     help="In-network aggregation: gradients summed by P4 switches.",
     add_completion=False,
+    no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
 
-@app.callback(invoke_without_command=True)
+@app.callback()
 def _root(
-    ctx: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    if ctx.invoked_subcommand is None:
-        print(ctx.get_help())
+    """In-network aggregation: gradients summed by P4 switches."""
 
 
 def _stop(signum: int, frame: FrameType | None) -> None:
@@ -82,7 +82,7 @@ def _stop(signum: int, frame: FrameType | None) -> None:
 def run(args: Sequence[str]) -> int:
     """Run one command line; returns its exit code and prints at most one line of error."""
     try:
-        code = typer.main.get_command(app).main(
+        code = polish(typer.main.get_command(app)).main(
             args=list(args), prog_name="ina", standalone_mode=False
         )
     except InaError as error:
@@ -133,10 +133,10 @@ def _drop_unread_output() -> bool:
 
 
 def _usage(error: Exception) -> int:
-    if type(error).__name__ == "NoArgsIsHelpError":
-        error.show()  # type: ignore[attr-defined]
-        return 2
     message = error.format_message()  # type: ignore[attr-defined]
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(message)  # the help, where typer has not printed it
+        return 0
     ctx = getattr(error, "ctx", None)
     hint = f" (see: {ctx.command_path} --help)" if ctx is not None else ""
     _complain(error_line(message + hint))

@@ -9,6 +9,7 @@ import typer
 from rich.console import Group
 
 from ina.cli.output import emit, table
+from ina.cli.output_file import check_output
 from ina.cli.p4_tofino import Target, compile_for_tofino
 from ina.errors import InvalidInputError
 from ina.p4.builds import listed
@@ -56,6 +57,8 @@ def compile_(
     p4c-bm2-ss is looked for on PATH or as INA_P4C; for a Tofino p4c-barefoot and bfas, or
     INA_P4C_TOFINO and INA_BFAS.
     """
+    if report is not None:
+        check_output("--report", report, (".md", ""))
     if target is not Target.BMV2:
         compile_for_tofino(source, target.value, values, out or Path(), report, json)
         return
@@ -102,6 +105,7 @@ def graph(
     json: Json = False,
 ) -> None:
     """Draw the pipeline as SVG: parser, controls, tables, registers and who touches them."""
+    check_output("OUT.svg", out, (".svg",))
     source = program if program is not None else compiled(values).bmv2_json
     ir = load_program(source)
     svg = draw_program(ir, Path(ir.name).name or source.name)

@@ -23,7 +23,9 @@ from ina.testing.devices import open_device
 from ina.testing.differential import Comparison
 from ina.testing.minimise import minimise
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
+app = typer.Typer(
+    help="Hold a data plane to the conformance cases, or to another.", no_args_is_help=True
+)
 
 DEVICE = typer.Option(
     metavar="NAME",

@@ -16,6 +16,9 @@ MAX_PORT_NUMBER = 510
 MAX_SHM_ADDRESS_BYTES = 108
 """Of ``@NAME``: what a Unix socket address holds."""
 
+PCAP_SUFFIXES = (".pcap", ".cap", "")
+"""Of a file that a port writes."""
+
 
 class InvalidPortError(InvalidInputError):
     """A port description that cannot be: the message quotes it and says why."""
@@ -148,6 +151,11 @@ def check_port(port: Port) -> None:
         case PcapPort():
             if port.read is None and port.write is None:
                 raise InvalidPortError(f"port {port.number}: pcap needs a file to read or to write")
+            if port.write is not None and port.write.suffix not in PCAP_SUFFIXES:
+                raise InvalidPortError(
+                    f"port {port.number}: {port.write}: want a name that ends in .pcap or .cap"
+                    " (what is written is classic pcap)"
+                )
 
 
 def check_ports(ports: list[Port], cpu_port: int) -> None:
