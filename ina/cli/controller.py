@@ -30,6 +30,7 @@ from ina.controller.secure import check_files
 from ina.controller.southbound.connect import check_program
 from ina.errors import InvalidInputError, UnavailableError
 from ina.p4.builds import listed
+from ina.units import time_text
 
 app = typer.Typer(help="Run and inspect the controller.", no_args_is_help=True)
 
@@ -119,9 +120,9 @@ def _status_view(row: dict[str, Any]) -> str:
     running_s = max(0.0, time.time() - row["started_unix_s"])
     return (
         f"controller {row['controller']}: {row['role']}, election id {row['election_id']}, up"
-        f" {running_s:.0f} s; switch {row['switch_addr']} {row['switch_state']}; store {store};"
-        f" {row['jobs']} jobs, slots {row['slots_used']} of {row['slots_total']} in use,"
-        f" last epoch {row['last_epoch']}"
+        f" {time_text(round(running_s))}; switch {row['switch_addr']} {row['switch_state']};"
+        f" store {store}; {row['jobs']} jobs, slots {row['slots_used']} of {row['slots_total']}"
+        f" in use, last epoch {row['last_epoch']}"
     )
 
 

@@ -6,38 +6,50 @@ import time
 from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from ina.cli.fitting import FittingTable
 from ina.cli.output import table
+from ina.protocol.addresses import is_shm_address, place_of
 from ina.rpc import controller_pb2 as pb2
+from ina.units import time_text
 
 JOB_COLUMNS = (
-    "name", "tenant", "priority", "state", "job", "epoch", "joined", "slots", "window", "missing",
+    "name", "tenant", "priority", "state", "job", "epoch", "joined", "slots", "window",
 )  # fmt: skip
+_SPARE_JOB_COLUMNS = ("epoch", "window", "job", "priority", "slots", "tenant")
 _MEMBER_COLUMNS = (
-    "rank", "address", "lease left", "watching", "operations", "in flight", "silent",
+    "rank", "address", "process", "lease left", "watching", "operations", "in flight", "silent",
     "retransmissions",
 )  # fmt: skip
+_SPARE_MEMBER_COLUMNS = ("watching", "retransmissions", "in flight", "lease left", "address")
 
 
-def jobs_table(jobs: Iterable[pb2.Job], now_s: float | None = None) -> Table:
-    """A line a job. ``now_s``: Unix time, for how long it has stood still."""
-    return table(JOB_COLUMNS, [_job_row(job, now_s or time.time()) for job in jobs])
+def jobs_table(jobs: Iterable[pb2.Job], now_s: float | None = None) -> FittingTable:
+    """A line a job, and below a line for each that waits: for whom, and why.
+
+    ``now_s``: Unix time, for how long it has stood still.
+    """
+    jobs, now_s = list(jobs), now_s or time.time()
+    notes = [f"{job.name}: {why}" for job in jobs if (why := _why_it_waits(job, now_s))]
+    rows = [_job_row(job) for job in jobs]
+    return FittingTable(JOB_COLUMNS, rows, _SPARE_JOB_COLUMNS, notes=["", *notes] if notes else ())
 
 
-def _job_row(job: pb2.Job, now_s: float) -> list[object]:
-    stalled = stall_text(job, (), now_s) if job.HasField("stall") else _not_joined(job)
+def _job_row(job: pb2.Job) -> list[object]:
     return [
         job.name, job.tenant, job.priority, job.state, job.job, job.epoch,
-        f"{len(job.joined)}/{job.world_size}", slot_range(job), job.window, stalled,
+        f"{len(job.joined)}/{job.world_size}", slot_range(job), job.window,
     ]  # fmt: skip
 
 
-def _not_joined(job: pb2.Job) -> str:
+def _why_it_waits(job: pb2.Job, now_s: float) -> str:
+    if job.HasField("stall"):
+        return stall_text(job, (), now_s)
     if job.state != "joining":
         return ""
-    return ranks_text(rank for rank in range(job.world_size) if rank not in job.joined)
+    missing = [rank for rank in range(job.world_size) if rank not in job.joined]
+    return f"waits for {ranks_text(missing)} to join"
 
 
 def slot_range(job: pb2.Job) -> str:
@@ -49,7 +61,7 @@ def stall_text(job: pb2.Job, members: Sequence[pb2.Member], now_s: float) -> str
     """Who is missing: slot, sequence number, absent ranks and since when."""
     stall = job.stall
     where = f"slot {stall.slot}, sequence number {stall.seq}"
-    since = f"for {max(0.0, now_s - stall.since_unix_s):.0f} s"
+    since = f"for {time_text(round(max(0.0, now_s - stall.since_unix_s)))}"
     if stall.missing:
         have = "has" if len(stall.missing) == 1 else "have"
         who = f"{ranks_text(stall.missing, members)} {have} not sent it"
@@ -61,7 +73,7 @@ def stall_text(job: pb2.Job, members: Sequence[pb2.Member], now_s: float) -> str
 
 def ranks_text(ranks: Iterable[int], members: Sequence[pb2.Member] = ()) -> str:
     """``rank 2 (10.0.0.3:4433)`` or ``ranks 0, 1``."""
-    where = {member.rank: f" ({member.host}:{member.udp_port})" for member in members}
+    where = {member.rank: f" ({_place(member)})" for member in members}
     named = [f"{rank}{where.get(rank, '')}" for rank in sorted(ranks)]
     if not named:
         return "no rank"
@@ -86,11 +98,15 @@ def job_view(shown: pb2.ShowJobReply, now_s: float | None = None) -> RenderableT
     job = shown.job
     if job.state == "ended":
         return Group(f"job {job.name} has ended", Text(_history(shown)))
-    parts: list[RenderableType] = [jobs_table([job], now)]
+    parts: list[RenderableType] = []
     if job.HasField("stall"):
-        parts.append(Text(f"stalled: {stall_text(job, shown.members, now)}"))
+        stalled = f"stalled: {stall_text(job, shown.members, now)}"
+        parts.append(FittingTable(JOB_COLUMNS, [_job_row(job)], _SPARE_JOB_COLUMNS))
+        parts.append(Text(stalled, overflow="fold"))
+    else:
+        parts.append(jobs_table([job], now))
     rows = [_member_row(member) for member in shown.members]
-    parts.append(table(_MEMBER_COLUMNS, rows, title="members"))
+    parts.append(FittingTable(_MEMBER_COLUMNS, rows, _SPARE_MEMBER_COLUMNS, title="members"))
     if shown.counters:
         rows = [[c.name, c.label, c.packets, c.bytes] for c in shown.counters]
         parts.append(table(["counter", "of", "packets", "bytes"], rows, title="on the switch"))
@@ -111,16 +127,27 @@ def _member_row(member: pb2.Member) -> list[object]:
         reported = [
             f"{progress.operations_done}/{progress.operations_submitted}",
             progress.in_flight,
-            f"{progress.silent_s:.1f} s" + (", refused" if progress.switch_refuses else ""),
+            time_text(progress.silent_s) + (", refused" if progress.switch_refuses else ""),
             progress.retransmissions,
         ]
     return [
         member.rank,
-        f"{member.host}:{member.udp_port}",
-        f"{member.lease_left_s:.1f} s",
+        _address(member),
+        member.process,
+        time_text(max(0.0, member.lease_left_s)),
         "yes" if member.watching else "no",
         *reported,
     ]
+
+
+def _place(member: pb2.Member) -> str:
+    return place_of(member.host, member.udp_port, member.process)
+
+
+def _address(member: pb2.Member) -> str:
+    if member.process and is_shm_address(member.host):
+        return "shared memory"
+    return f"{member.host}:{member.udp_port}"
 
 
 def _spaced(parts: Sequence[RenderableType]) -> list[RenderableType]:

@@ -7,7 +7,7 @@ from enum import Enum
 from ipaddress import IPv4Address
 
 from ina.controller.memory import SlotRange
-from ina.protocol.addresses import mac_of
+from ina.protocol.addresses import mac_of, place_of
 
 
 class JobState(Enum):
@@ -58,6 +58,8 @@ class Endpoint:
     """48 bits; None: derived from the address, as the soft switch's UDP ports do."""
     results_group: IPv4Address | None = None
     """Where it listens for results by IP multicast; None: it wants results of its own."""
+    process: str = field(default="", compare=False)
+    """Its host and process id, for people; not stored: it says it again with each heartbeat."""
 
     @property
     def mac_address(self) -> int:
@@ -65,7 +67,7 @@ class Endpoint:
         return mac_of(self.address) if self.mac is None else self.mac
 
     def __str__(self) -> str:
-        return f"{self.address}:{self.udp_port}"
+        return place_of(self.address, self.udp_port, self.process)
 
 
 @dataclass(eq=False)

@@ -69,6 +69,7 @@ def show_member(job: Job, rank: int, detector: FailureDetector) -> pb2.Member:
         watching=detector.leases.is_watching(member),
         progress=None if report is None else report.progress,
         progress_unix_s=0.0 if report is None else report.unix_s,
+        process=at.process,
     )
 
 

@@ -37,6 +37,8 @@ MAX_JOIN_TIMEOUT_S = 3600.0
 FORMER_JOB_WAIT_S = 10.0
 """How long CreateJob waits for a former job of the same name to end, or for a lease if longer."""
 MAX_TOKEN_CHARS = 1000
+MAX_PROCESS_CHARS = 300
+"""A host name has at most 255."""
 
 
 @dataclass(frozen=True)
@@ -224,10 +226,17 @@ class WorkerService(rpc.ControllerServicer):
         if progress is not None:
             where = f"job {request.name!r} rank {request.rank}"
             check_progress(progress, job.memory.slots, where)
+        self._know_process(job, request)
         self._detector.heard(Member(job.epoch, request.rank), progress)
         if progress is not None and progress.shared_results_missing:
             self._coordinator.give_own_results(job, request.rank)
         return pb2.HeartbeatReply(lease_s=self._detector.leases.lease_s)
+
+    def _know_process(self, job: Job, request: pb2.HeartbeatRequest) -> None:
+        """A restarted controller has the worker's address from its store, and this from here."""
+        at, process = job.members[request.rank], printable(request.process)
+        if process and at.process != process:
+            job.members[request.rank] = replace(at, process=process)
 
     async def _leave(self, request: pb2.LeaveRequest) -> None:
         try:
@@ -282,4 +291,13 @@ class WorkerService(rpc.ControllerServicer):
         if not 0 < request.udp_port < 1 << 16:
             raise JobRequestError(f"{where}: UDP port {request.udp_port} is not in 1..65535")
         port, mac = self._data.endpoints.get(address, (self._data.default_port, None))
-        return Endpoint(address, request.udp_port, request.switch_port or port, mac)
+        process = printable(request.process)
+        return Endpoint(
+            address, request.udp_port, request.switch_port or port, mac, process=process
+        )
+
+
+def printable(text: str) -> str:
+    """What a worker says of itself, fit for a terminal: no control characters, not too long."""
+    shown = text[:MAX_PROCESS_CHARS]
+    return "".join(char if char.isprintable() else "?" for char in shown)

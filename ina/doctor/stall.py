@@ -4,6 +4,7 @@ Pure: from a ShowJob reply to lines."""
 from __future__ import annotations
 
 from ina.doctor.verdict import Step
+from ina.protocol.addresses import place_of
 from ina.rpc import controller_pb2 as pb2
 
 QUIET_S = 2.0
@@ -72,7 +73,8 @@ def _missing(rank: int, member: pb2.Member | None, most_submitted: int, now_unix
     name = f"rank {rank}"
     if member is None:
         return Step(name, False, "it has left", "the others should end too: look at its log")
-    progress, place = member.progress, f"{member.host}:{member.udp_port}"
+    progress = member.progress
+    place = place_of(member.host, member.udp_port, member.process)
     if silence := _silence(member, now_unix_s):  # what it said before is old
         return Step(name, False, f"{place}: {silence}", _SILENT_ADVICE)
     behind = most_submitted - progress.operations_submitted

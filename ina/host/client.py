@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -36,6 +38,11 @@ class Member:
     rank: int
     epoch: int
     key: bytes  # empty where the controller gives none
+
+
+def process_name() -> str:
+    """Return what people know this process by: "node7 pid 1234"."""
+    return f"{socket.gethostname()} pid {os.getpid()}"
 
 
 class ControllerClient:
@@ -115,6 +122,7 @@ class ControllerClient:
             epoch=member.epoch,
             member_key=member.key,
             progress=progress,
+            process=process_name(),
         )
         what = f"keep job {member.name!r} rank {member.rank} alive"
         return self._call(address, what, stub.Heartbeat, request, timeout_s)

@@ -7,7 +7,7 @@ import logging
 import time
 from dataclasses import dataclass
 
-from ina.host.client import ControllerClient, Member
+from ina.host.client import ControllerClient, Member, process_name
 from ina.host.errors import (
     ControllerError,
     ControllerTimeoutError,
@@ -115,6 +115,7 @@ def _try_once(client: ControllerClient, wish: Wish, deadline: float) -> Place:
                 timeout_s=_left_s(deadline),
                 token=wish.token,
                 takes_shared_results=link.is_listening,
+                process=process_name(),
             )
         )
         if not joined.shares_results:

@@ -155,7 +155,7 @@ class Keeper:
             return
         if not self._away:
             self._away = True
-            _log.warning("%s; training goes on, trying again", error)
+            _log.warning("%s; %s", error, self._what_now())
         self._client.try_next()
         if self._client.has_others:
             with self._lock:  # it follows: a controller that hangs keeps its stream open for ever
@@ -173,6 +173,15 @@ class Keeper:
                     (self._host_rank,),
                 )
             )
+
+    def _what_now(self) -> str:
+        """What follows from a controller that is away."""
+        if self._host_rank is None:
+            return "sums do not need it; trying again"
+        return (
+            f"it runs in rank {self._host_rank}'s process, and so does the switch: trying again, "
+            f"for {self._lease_s:g} s"
+        )
 
     def _check_switch(self, progress: pb2.Progress) -> None:
         """Give the switch up once its address has refused every packet for a lease."""

@@ -1,11 +1,13 @@
-"""MAC addresses that follow from IPv4 addresses by rule.
+"""Addresses that follow a rule: MACs from IPv4 addresses, and those behind shared memory.
 
-An unprivileged UDP socket cannot see a worker's own; that of a multicast group is defined so.
+An unprivileged UDP socket cannot see a worker's MAC; that of a multicast group is defined so.
 """
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address
+from ipaddress import AddressValueError, IPv4Address, IPv4Network
+
+_SHM_NETWORK = IPv4Network("127.64.0.0/10")
 
 _LOCALLY_ADMINISTERED = 0x0200_0000_0000
 _MULTICAST = 0x0100_5E00_0000
@@ -18,6 +20,25 @@ def mac_of(address: IPv4Address) -> int:
     The soft switch's UDP ports build frames by the same rule (native/switch/frame.cpp).
     """
     return _LOCALLY_ADMINISTERED | int(address)
+
+
+def is_shm_address(host: IPv4Address | str) -> bool:
+    """Whether it is one that a worker seems to have which shares memory with the switch.
+
+    The switch makes them up (native/switch/shm_port.cpp).
+    """
+    try:
+        return IPv4Address(host) in _SHM_NETWORK
+    except AddressValueError:
+        return False
+
+
+def place_of(host: IPv4Address | str, udp_port: int, process: str) -> str:
+    """Where a worker is, for people: ``10.0.0.3:4433``, or its process where that is made up.
+
+    ``process``: what it said of itself, "node7 pid 1234"; empty: nothing.
+    """
+    return process if process and is_shm_address(host) else f"{host}:{udp_port}"
 
 
 def multicast_mac_of(group: IPv4Address) -> int:

@@ -73,7 +73,7 @@ class CreateJobReply(_message.Message):
     def __init__(self, job: _Optional[int] = ..., switch_host: _Optional[str] = ..., switch_udp_port: _Optional[int] = ..., values_per_packet: _Optional[int] = ..., slots: _Optional[int] = ..., switch_shm: _Optional[str] = ..., results_host: _Optional[str] = ..., results_udp_port: _Optional[int] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
-    __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port", "token", "takes_shared_results")
+    __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port", "token", "takes_shared_results", "process")
     NAME_FIELD_NUMBER: _ClassVar[int]
     RANK_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
@@ -82,6 +82,7 @@ class JoinRequest(_message.Message):
     SWITCH_PORT_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     TAKES_SHARED_RESULTS_FIELD_NUMBER: _ClassVar[int]
+    PROCESS_FIELD_NUMBER: _ClassVar[int]
     name: str
     rank: int
     host: str
@@ -90,7 +91,8 @@ class JoinRequest(_message.Message):
     switch_port: int
     token: str
     takes_shared_results: bool
-    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., timeout_s: _Optional[float] = ..., switch_port: _Optional[int] = ..., token: _Optional[str] = ..., takes_shared_results: _Optional[bool] = ...) -> None: ...
+    process: str
+    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., timeout_s: _Optional[float] = ..., switch_port: _Optional[int] = ..., token: _Optional[str] = ..., takes_shared_results: _Optional[bool] = ..., process: _Optional[str] = ...) -> None: ...
 
 class JoinReply(_message.Message):
     __slots__ = ("job", "epoch", "world_size", "slots", "window", "lease_s", "heartbeat_s", "member_key", "shares_results")
@@ -159,18 +161,20 @@ class Operation(_message.Message):
     def __init__(self, number: _Optional[int] = ..., elems: _Optional[int] = ..., value_type: _Optional[int] = ..., average: _Optional[bool] = ...) -> None: ...
 
 class HeartbeatRequest(_message.Message):
-    __slots__ = ("name", "rank", "epoch", "member_key", "progress")
+    __slots__ = ("name", "rank", "epoch", "member_key", "progress", "process")
     NAME_FIELD_NUMBER: _ClassVar[int]
     RANK_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     MEMBER_KEY_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    PROCESS_FIELD_NUMBER: _ClassVar[int]
     name: str
     rank: int
     epoch: int
     member_key: bytes
     progress: Progress
-    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., epoch: _Optional[int] = ..., member_key: _Optional[bytes] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ...) -> None: ...
+    process: str
+    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., epoch: _Optional[int] = ..., member_key: _Optional[bytes] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., process: _Optional[str] = ...) -> None: ...
 
 class HeartbeatReply(_message.Message):
     __slots__ = ("lease_s",)
@@ -281,7 +285,7 @@ class Stall(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., slot: _Optional[int] = ..., missing: _Optional[_Iterable[int]] = ..., waiting: _Optional[_Iterable[int]] = ..., since_unix_s: _Optional[float] = ...) -> None: ...
 
 class Member(_message.Message):
-    __slots__ = ("rank", "host", "udp_port", "switch_port", "lease_left_s", "watching", "progress", "progress_unix_s")
+    __slots__ = ("rank", "host", "udp_port", "switch_port", "lease_left_s", "watching", "progress", "progress_unix_s", "process")
     RANK_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     UDP_PORT_FIELD_NUMBER: _ClassVar[int]
@@ -290,6 +294,7 @@ class Member(_message.Message):
     WATCHING_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_UNIX_S_FIELD_NUMBER: _ClassVar[int]
+    PROCESS_FIELD_NUMBER: _ClassVar[int]
     rank: int
     host: str
     udp_port: int
@@ -298,7 +303,8 @@ class Member(_message.Message):
     watching: bool
     progress: Progress
     progress_unix_s: float
-    def __init__(self, rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., switch_port: _Optional[int] = ..., lease_left_s: _Optional[float] = ..., watching: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., progress_unix_s: _Optional[float] = ...) -> None: ...
+    process: str
+    def __init__(self, rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., switch_port: _Optional[int] = ..., lease_left_s: _Optional[float] = ..., watching: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., progress_unix_s: _Optional[float] = ..., process: _Optional[str] = ...) -> None: ...
 
 class ShowJobRequest(_message.Message):
     __slots__ = ("name",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from rich.console import Console, RenderableType
 
 from ina.cli import job_view, main, rpc_client
 from ina.rpc import controller_pb2 as pb2
@@ -48,6 +50,51 @@ def test_list_shows_tenant_slots_and_who_is_missing(
     (job,) = json.loads(capsys.readouterr().out)
     assert job["stall"]["missing"] == [2]
     assert job["epoch"] == 70_001
+
+
+LONG = "resnet50-imagenet-nightly-2026-11-23"
+
+
+def lines_at(view: RenderableType, width: int) -> list[str]:
+    out = Console(file=io.StringIO(), width=width)
+    out.print(view)
+    assert isinstance(out.file, io.StringIO)
+    return [line.rstrip() for line in out.file.getvalue().splitlines()]
+
+
+def test_in_80_columns_names_are_whole_and_the_reason_has_lines_of_its_own() -> None:
+    long, joining = stalled(), pb2.Job(name="new", state="joining", world_size=4, joined=[1])
+    long.name = LONG
+    shown = lines_at(job_view.jobs_table([long, joining, TRAIN], now_s=1e9 + 7), 80)
+    assert [line.split() for line in shown if line.startswith((f"{LONG} ", "train "))] == [
+        [LONG, "vision", "running", "3/3", "512..1023"],
+        ["train", "vision", "running", "3/3", "512..1023"],
+    ]
+    assert "(too narrow for: epoch, window, job, priority; --json has all)" in shown
+    reasons = " ".join(shown[shown.index("") + 1 :])
+    assert reasons == (
+        f"{LONG}: rank 2 has not sent it: slot 723, sequence number 1234, for 7 s"
+        " (ranks 0, 1 waiting) new: waits for ranks 0, 2, 3 to join"
+    )
+    assert max(map(len, shown)) <= 80
+
+
+def test_a_wide_terminal_has_all_columns_and_a_tiny_one_whole_names() -> None:
+    assert lines_at(job_view.jobs_table([TRAIN]), 200)[0].split() == list(job_view.JOB_COLUMNS)
+    job = pb2.Job(name=LONG, state="running", world_size=2)
+    tiny = lines_at(job_view.jobs_table([job]), 40)
+    assert "…" not in "".join(tiny)
+
+
+def test_members_behind_shared_memory_are_named_by_process() -> None:
+    member = pb2.Member(rank=0, host="127.64.0.1", udp_port=1, process="node7 pid 11",
+                        lease_left_s=7.5123)  # fmt: skip
+    job = stalled()
+    job.stall.missing[:] = [0]
+    shown = "\n".join(lines_at(job_view.job_view(pb2.ShowJobReply(job=job, members=[member])), 200))
+    assert "stalled: rank 0 (node7 pid 11) has not sent it" in shown
+    assert "shared memory   node7 pid 11   7.51 s" in shown
+    assert "127.64" not in shown
 
 
 def test_a_joining_job_names_the_ranks_that_have_not_joined(

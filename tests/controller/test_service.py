@@ -237,3 +237,22 @@ def test_many_starts_at_once(workers: Workers) -> None:
     for (name, rank), epoch in epochs.items():
         workers.leave(name, rank, epoch)
     assert is_clean(workers)
+
+
+def test_a_worker_behind_shared_memory_is_shown_by_its_process(workers: Workers) -> None:
+    workers.create("j", 2)
+    first = workers.join("j", 0, host="127.64.0.1", udp_port=1, process="node7 pid 11")
+    wait_for_members(workers, "j", [0])
+    with pytest.raises(grpc.RpcError, match="rank 0 has joined already, from node7 pid 11"):
+        workers.join("j", 0, host="127.64.0.9", udp_port=1).result()
+    second = workers.join("j", 1, host="10.0.0.2", udp_port=4001, process="node8 pid 12")
+    epoch = first.result().epoch
+    assert second.result().epoch == epoch
+    assert [m.process for m in workers.show_job("j").members] == ["node7 pid 11", "node8 pid 12"]
+    # As a controller that was restarted hears it: from a heartbeat, and fit for a terminal.
+    workers.heartbeat("j", 0, epoch, process="node\x1b[2J pid 13")
+    assert workers.show_job("j").members[0].process == "node?[2J pid 13"
+    workers.heartbeat("j", 0, epoch)
+    assert workers.show_job("j").members[0].process == "node?[2J pid 13"
+    for rank in range(2):
+        workers.leave("j", rank, epoch)

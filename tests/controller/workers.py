@@ -63,6 +63,7 @@ class Workers:
         token: str = "",
         switch_port: int = 0,
         takes_shared_results: bool = False,
+        process: str = "",
     ) -> Future[pb2.JoinReply]:
         request = pb2.JoinRequest(
             name=name,
@@ -73,6 +74,7 @@ class Workers:
             token=token,
             switch_port=switch_port,
             takes_shared_results=takes_shared_results,
+            process=process,
         )
         return self._pool.submit(self._join, request)
 
@@ -105,7 +107,12 @@ class Workers:
         self.stub.Leave(request, timeout=CALL_TIMEOUT_S)
 
     def heartbeat(
-        self, name: str, rank: int, epoch: int, progress: pb2.Progress | None = None
+        self,
+        name: str,
+        rank: int,
+        epoch: int,
+        progress: pb2.Progress | None = None,
+        process: str = "",
     ) -> pb2.HeartbeatReply:
         request = pb2.HeartbeatRequest(
             name=name,
@@ -113,6 +120,7 @@ class Workers:
             epoch=epoch,
             member_key=self.keys[name, epoch, rank],
             progress=progress,
+            process=process,
         )
         return self.stub.Heartbeat(request, timeout=CALL_TIMEOUT_S)
 

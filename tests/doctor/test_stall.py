@@ -56,6 +56,14 @@ def test_the_missing_rank_is_named_with_slot_sequence_number_and_time() -> None:
     assert "another rank has submitted 1 more" in said
 
 
+def test_a_rank_behind_shared_memory_is_named_by_its_process() -> None:
+    answer = reply(stall=stall([1]))
+    answer.members[1].host, answer.members[1].process = "127.64.0.2", "node7 pid 1234"
+    assert "rank 1: node7 pid 1234 is in operation 5" in text(answer)
+    answer.members[1].process = ""  # an older worker's
+    assert "rank 1: 127.64.0.2:4000 is in operation 5" in text(answer)
+
+
 def test_a_rank_that_waits_for_others_itself_is_told_apart_from_an_idle_one() -> None:
     assert "is in operation 5" in text(reply(stall=stall([1])))
 

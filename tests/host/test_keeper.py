@@ -209,6 +209,27 @@ def test_what_ended_the_job_while_the_controller_was_away_is_told() -> None:
             reduce_on(sessions[0])
 
 
+@pytest.mark.parametrize(
+    ("rank", "follows"),
+    [
+        (None, "sums do not need it; trying again"),
+        # The sums end with it: nothing may say that they go on.
+        (1, "it runs in rank 1's process, and so does the switch: trying again, for 60 s"),
+    ],
+)
+def test_what_a_controller_that_is_away_means_is_said(
+    rank: int | None, follows: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with job(controller_with_rank=rank) as (fake, _):
+        fake.stop()
+        deadline = time.monotonic() + 30
+        while not (said := [r.message for r in caplog.records if "rank 0 alive" in r.message]):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        fake.start()
+    assert said[0].endswith(f"(UNAVAILABLE); {follows}")
+
+
 def test_a_failure_can_be_taken_over() -> None:
     errors: list[InaError] = []
     told = threading.Event()
