@@ -70,6 +70,8 @@ class Row:
     """CPU seconds of a worker (all its threads) for 1e9 bytes of tensor; median."""
     retransmissions: int | None
     """Of rank 0, in all samples of this size; ina only."""
+    losses: int | None
+    """Those of the retransmissions that a loss made necessary."""
     transport: str
     """udp, shm; tcp (Gloo); mpi: what Open MPI chooses."""
     multicast: bool
@@ -177,6 +179,7 @@ def _row(
         gloo_s=gloo_s,
         cpu_s=cpu,
         retransmissions=record["retransmissions"] if item["name"] == "ina" else None,
+        losses=record["losses"] if item["name"] == "ina" else None,
         transport=record["transport"] if item["name"] == "ina" else "tcp",
         multicast=item["name"] == "ina" and record["shared_packets"] > 0,
         case=case,
@@ -194,6 +197,7 @@ def make_row(
     gloo_s: float | None,
     cpu_s: float | None,
     retransmissions: int | None,
+    losses: int | None,
     transport: str,
     case: Case,
     multicast: bool = False,
@@ -220,6 +224,7 @@ def make_row(
         gain=gloo_s / times.median if gloo_s is not None else None,
         cpu_s_per_gb=cpu_s / size * 1e9 if cpu_s is not None else None,
         retransmissions=retransmissions,
+        losses=losses,
         transport=transport,
         multicast=multicast,
     )

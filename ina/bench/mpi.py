@@ -91,6 +91,7 @@ def measure(workers: int, sizes: Sequence[int], case: Case, others: Sequence[Row
                 gloo_s=gloo.get(size),
                 cpu_s=spread(record["cpu_s"]).median,
                 retransmissions=None,
+                losses=None,
                 transport="mpi",
                 case=case,
             )

@@ -42,7 +42,10 @@ class Report:
     worker_bytes_sent: float
     worker_bytes_received: float
     ring_bytes: float  # each way, 2 (n - 1) / n of the tensors, no headers
-    retransmissions: int  # all ranks together
+    retransmissions: int  # all ranks together, as are the next three, which are what became of them
+    losses: int
+    spurious_resends: int
+    probes: int
     drops_injected: int
     curve: str
     ranks: list[dict[str, Any]]  # ina.torch.GroupStats of each
@@ -77,7 +80,10 @@ def compare(
         worker_bytes_sent=_mean(rank["session"]["bytes_sent"] for rank in ranks),
         worker_bytes_received=_mean(rank["session"]["bytes_received"] for rank in ranks),
         ring_bytes=2 * (n - 1) / n * tensor_bytes,
-        retransmissions=sum(rank["session"]["retransmissions"] for rank in ranks),
+        retransmissions=_total(ranks, "retransmissions"),
+        losses=_total(ranks, "losses"),
+        spurious_resends=_total(ranks, "spurious_resends"),
+        probes=_total(ranks, "probes"),
         drops_injected=switch["loss_in_packets"] + switch["loss_out_packets"],
         curve="",
         ranks=ranks,
@@ -118,6 +124,10 @@ def _packets(switch: dict[str, Any], name: str) -> int:
     return sum(c["packets"] for c in switch["counters"] if c["name"] == alias)
 
 
+def _total(ranks: list[dict[str, Any]], counter: str) -> int:
+    return sum(int(rank["session"][counter]) for rank in ranks)
+
+
 def _mean(numbers: Any) -> float:
     return float(np.mean(list(numbers)))
 
@@ -136,7 +146,10 @@ def table(report: Report) -> Group:
         ("all-reduced by a worker", mb(report.tensor_bytes), mb(report.tensor_bytes)),
         ("  sent", mb(report.worker_bytes_sent), ring),
         ("  received", mb(report.worker_bytes_received), ring),
-        ("retransmissions", report.retransmissions, ""),
+        ("packets sent again", report.retransmissions, ""),
+        ("  for a lost one", report.losses, ""),
+        ("  while a worker was late", report.probes, ""),
+        ("  because others overtook it", report.spurious_resends, ""),
         ("injected drops", report.drops_injected, ""),
     ]
     if report.parameters_sha256_no_loss is not None:

@@ -20,9 +20,9 @@ JOB_COLUMNS = (
 _SPARE_JOB_COLUMNS = ("epoch", "window", "job", "priority", "slots", "tenant")
 _MEMBER_COLUMNS = (
     "rank", "address", "process", "lease left", "watching", "operations", "in flight", "silent",
-    "retransmissions",
+    "lost", "spurious", "probes",
 )  # fmt: skip
-_SPARE_MEMBER_COLUMNS = ("watching", "retransmissions", "in flight", "lease left", "address")
+_SPARE_MEMBER_COLUMNS = ("watching", "spurious", "probes", "lost", "in flight", "lease left", "address")
 
 
 def jobs_table(jobs: Iterable[pb2.Job], now_s: float | None = None) -> FittingTable:
@@ -122,13 +122,15 @@ def _history(shown: pb2.ShowJobReply) -> str:
 def _member_row(member: pb2.Member) -> list[object]:
     progress = member.progress
     if not member.HasField("progress"):
-        reported: list[object] = ["", "", "", ""]
+        reported: list[object] = [""] * 6
     else:
         reported = [
             f"{progress.operations_done}/{progress.operations_submitted}",
             progress.in_flight,
             time_text(progress.silent_s) + (", refused" if progress.switch_refuses else ""),
-            progress.retransmissions,
+            progress.losses,
+            progress.spurious_resends,
+            progress.probes,
         ]
     return [
         member.rank,

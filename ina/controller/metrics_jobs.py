@@ -51,6 +51,14 @@ _MEMBER_COUNTERS: tuple[tuple[str, str, _OfMember], ...] = (
      lambda member: member.progress.chunks_done),
     ("retransmissions", "Packets it sent again, as it said last.",
      lambda member: member.progress.retransmissions),
+    ("losses", "Of those, needed: an earlier copy, or its answer, was lost.",
+     lambda member: member.progress.losses),
+    ("spurious_resends", "Of those, not needed: sent because a later packet was answered.",
+     lambda member: member.progress.spurious_resends),
+    ("probes", "Of those, not needed: sent because nothing was heard, as a worker was late.",
+     lambda member: member.progress.probes),
+    ("packets_sent", "Packets it sent, with those sent again, as it said last.",
+     lambda member: member.progress.packets_sent),
 )  # fmt: skip
 
 

@@ -9,6 +9,10 @@ from ina.rpc import controller_pb2 as pb2
 
 QUIET_S = 2.0
 """A worker that has waited less is no news."""
+LOSS_SHARE = 0.02
+"""Of the packets sent: more losses are worth a look (the alert InaPacketLoss says the same)."""
+ENOUGH_PACKETS = 1000
+"""Fewer say nothing about shares."""
 _SILENT_ADVICE = "it is dead, stopped, or cut off from the controller"
 
 
@@ -123,11 +127,18 @@ def _worker(member: pb2.Member, is_missing: bool, now_unix_s: float) -> list[Ste
     silence = _silence(member, now_unix_s)
     if silence and not is_missing:
         steps.append(Step(name, False, silence, _SILENT_ADVICE))
-    sent = progress.chunks_done + progress.retransmissions
-    if sent > 1000 and progress.retransmissions > 0.05 * sent:
-        share = progress.retransmissions / sent
-        found = f"{share:.0%} of its packets were sent again"
+    sent = progress.packets_sent
+    if sent < ENOUGH_PACKETS:
+        return steps
+    if progress.losses > LOSS_SHARE * sent:
+        found = f"{progress.losses / sent:.0%} of its {sent} packets, or their answers, were lost"
         steps.append(Step(name, False, found, "ina doctor --controller on that host: losses, MTU"))
+    elif progress.probes > LOSS_SHARE * sent:
+        found = (
+            f"{progress.probes / sent:.0%} of its {sent} packets went out while it waited for a"
+            f" slower rank, {progress.losses} for a loss"
+        )
+        steps.append(Step(name, True, found))
     return steps
 
 

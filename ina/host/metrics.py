@@ -28,7 +28,13 @@ Read = Callable[[SessionStats], float]
 # Metric name after "ina_worker_", help, and the field or what makes it.
 COUNTERS: tuple[tuple[str, str, Read], ...] = (
     ("retransmissions", "Packets sent again.", lambda s: s.retransmissions),
-    ("overtaken_packets", "Of those, because a later packet's result had come.",
+    ("losses", "Packets sent again that were needed: an earlier copy, or its answer, was lost.",
+     lambda s: s.losses),
+    ("spurious_resends", "Packets sent again, not needed, because a later one was answered.",
+     lambda s: s.spurious_resends),
+    ("probes", "Packets sent again, not needed, because nothing was heard: a worker was late.",
+     lambda s: s.probes),
+    ("overtaken_packets", "Packets sent again because a later packet's result had come.",
      lambda s: s.overtaken),
     ("timeouts", "Expiries of retransmission timers.", lambda s: s.timeouts),
     ("shared_results", "Results that came to several workers at once.", lambda s: s.shared_packets),

@@ -19,7 +19,12 @@ class SessionStats:
     bytes_sent: int
     bytes_received: int
     retransmissions: int
-    overtaken: int  # of them, because the result of a packet sent later had come
+    # Each retransmission is one of these once its packet is answered (docs/host.md, "What became of
+    # them"); those whose packet is not yet are what is left of `retransmissions`.
+    losses: int  # needed: an earlier copy of the packet, or the answer to it, was lost
+    spurious_resends: int  # not needed; sent because a later packet had been answered
+    probes: int  # not needed; sent because nothing was heard: another worker was late
+    overtaken: int  # retransmissions because the result of a packet sent later had come
     timeouts: int  # timer expiries; one can lead to several retransmissions
     shared_packets: int  # of those received, for several workers at once (IP multicast)
     duplicates: int  # results that had arrived before
@@ -58,6 +63,9 @@ class SessionStats:
             bytes_received=worker.payload_bytes_received
             + FRAME_OVERHEAD_BYTES * worker.packets_received,
             retransmissions=worker.retransmissions,
+            losses=worker.losses,
+            spurious_resends=worker.spurious,
+            probes=worker.probes,
             overtaken=worker.overtaken,
             timeouts=worker.timeouts,
             shared_packets=channel.shared_packets,

@@ -200,7 +200,7 @@ def main() -> None:
             turns = Turns(elems, dtype, arguments.op == "avg", gloo)
             backends = turns.measure(arguments.repeats, arguments.seconds, arguments.spoil)
             session = ina.torch.stats().session
-            for name in ("retransmissions", "shared_packets"):
+            for name in ("retransmissions", "losses", "shared_packets"):
                 record[name] = session[name] - before_all[name]
             record |= {"backends": backends, "transport": session["transport"]}
             record["limit_bytes_per_s"] = max(before, limit())

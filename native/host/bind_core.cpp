@@ -151,6 +151,9 @@ void bind_core(nb::module_ &m) {
         .def_ro("payload_bytes_sent", &WorkerCounters::payload_bytes_sent)
         .def_ro("payload_bytes_received", &WorkerCounters::payload_bytes_received)
         .def_ro("retransmissions", &WorkerCounters::retransmissions)
+        .def_ro("losses", &WorkerCounters::losses)
+        .def_ro("spurious", &WorkerCounters::spurious)
+        .def_ro("probes", &WorkerCounters::probes)
         .def_ro("overtaken", &WorkerCounters::overtaken)
         .def_ro("timeouts", &WorkerCounters::timeouts)
         .def_ro("duplicates", &WorkerCounters::duplicates)
@@ -212,6 +215,7 @@ void bind_core(nb::module_ &m) {
             },
             nb::arg("lane"), nb::arg("seq"), nb::arg("data"))
         .def_prop_ro("stall", [](const WorkerCore &self) { return self.stall(); })
+        .def("settle_resends", &WorkerCore::settle_resends, nb::arg("now_ns"))
         .def_prop_ro("counters", [](const WorkerCore &self) { return self.counters(); })
         .def_prop_ro("srtt_ns", &WorkerCore::srtt_ns)
         .def_prop_ro("rto_ns", &WorkerCore::rto_ns)

@@ -122,6 +122,7 @@ TransportStats Transport::stats() const {
     stats.gso = stats.gro = true;
     for (const auto &share : shares_) {
         const std::lock_guard lock(share->mutex);
+        share->core.settle_resends(now_ns());
         const WorkerCore &core = share->core;
         add_counters(&stats.worker, core.counters());
         add_counters(&stats.channel, share->channel);

@@ -229,6 +229,7 @@ void WorkerCore::build_packet(Lane &lane) {
     }
     if (lane.round != Round::kGuess) announce_next(lane, header);
     wire::store_header(bytes, header);
+    Origin{header.worker, 0}.store(bytes);
     lane.packet_bytes = wire::packet_bytes(header.value_count);
 }
 
@@ -316,6 +317,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     if (lane.state != LaneState::kWaiting || header.seq != lane.seq) {
         if (lane.has_history && header.seq == lane.seq - window_) {
             ++counters_.duplicates;
+            lane.resends.duplicated(needed_copy(header), &counters_);
             note_duplicate(lane, now_ns);
         } else if (wire::seq_newer(lane.seq, header.seq)) {
             ++counters_.stale;
@@ -328,6 +330,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
         ++counters_.mismatched;
         return;
     }
+    lane.resends.answered(needed_copy(header), now_ns, &counters_);
     note_overtaken(lane);
     const std::int64_t rtt_ns = lane.retries == 0 ? now_ns - lane.sent_ns : 0;
     if (lane.retries == 0) {
@@ -365,6 +368,11 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
 bool WorkerCore::guess_holds(const Lane &lane, const wire::Header &header) {
     return header.next_exponent == lane.exponent || header.next_exponent == 0 ||
            (header.flags & wire::kFlagNonFinite) != 0;
+}
+
+std::uint32_t WorkerCore::needed_copy(const wire::Header &header) const {
+    const Origin origin = Origin::of(header);
+    return origin.worker == static_cast<std::uint32_t>(config_.rank) ? origin.copy : 0;
 }
 
 bool WorkerCore::fits(const Lane &lane, const wire::Header &header) {

@@ -38,6 +38,7 @@
 
 #include "host/congestion_window.hpp"
 #include "host/placement.hpp"
+#include "host/resends.hpp"
 #include "host/worker_types.hpp"
 
 namespace ina::host {
@@ -105,6 +106,9 @@ class WorkerCore {
     void put_result(std::uint32_t lane, std::uint32_t seq, const void *data, std::size_t bytes);
 
     const WorkerCounters &counters() const { return counters_; }
+    // Decides which of the last packets sent again were lost, after a timeout in which another
+    // answer might have come. A lane that goes on decides by itself.
+    void settle_resends(std::int64_t now_ns);
     std::int64_t srtt_ns() const { return rtt_.srtt_ns(); }
     std::int64_t rto_ns() const { return rtt_.timeout_ns(0); }
     std::uint32_t window() const { return window_; }  // W, of all shares
@@ -161,6 +165,7 @@ class WorkerCore {
         // result came before. 0: it was not, or it is known already whether it was lost.
         std::int64_t overtaken_by_ns = 0;
         std::size_t packet_bytes = 0;
+        Resends resends;
         Accepted accepted;
         std::deque<Assignment> queue;
     };
@@ -198,12 +203,14 @@ class WorkerCore {
     std::size_t resend_overtaken(std::int64_t now_ns, PacketView *batch, std::size_t capacity);
     std::size_t resend_expired(std::int64_t now_ns, PacketView *batch, std::size_t capacity);
     std::size_t resend_probes(std::int64_t now_ns, PacketView *batch, std::size_t capacity);
-    PacketView resend(Lane &lane, std::int64_t now_ns);
+    PacketView resend(Lane &lane, ResendReason reason, std::int64_t now_ns);
     PacketView emit(Lane &lane, std::int64_t now_ns);
     std::int64_t lane_deadline_ns(const Lane &lane) const;
     std::int64_t quiet_deadline_ns() const;
     std::int64_t tail_deadline_ns() const;
     std::int64_t probe_deadline_ns() const;
+    // The copy of this worker's packet that a result answers; 0: the first, or another worker's.
+    std::uint32_t needed_copy(const wire::Header &header) const;
     bool stalled(std::int64_t now_ns);
     const Lane *longest_waiting() const;  // null: nothing is in flight
     void note_submission(const TensorRequest &request);

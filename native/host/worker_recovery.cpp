@@ -96,6 +96,7 @@ void WorkerCore::put_result(std::uint32_t number, std::uint32_t seq, const void 
                 data, bytes);
     ++counters_.chunks_done;
     counters_.bytes_done += bytes;
+    lane.resends.answered(0, lane.sent_ns, &counters_);
     advance(lane, true, 0);
 }
 

@@ -107,9 +107,11 @@ void WorkerCore::unlink(Lane &lane) {
     (lane.newer == kNoLane ? newest_ : lanes_[lane.newer].older) = lane.older;
 }
 
-PacketView WorkerCore::resend(Lane &lane, std::int64_t now_ns) {
+PacketView WorkerCore::resend(Lane &lane, ResendReason reason, std::int64_t now_ns) {
     if (lane.retries < UINT8_MAX) ++lane.retries;
-    packet(lane)[wire::kFlagsOffset] |= wire::kFlagResend;
+    std::uint8_t *const bytes = packet(lane);
+    bytes[wire::kFlagsOffset] |= wire::kFlagResend;
+    Origin{static_cast<std::uint32_t>(config_.rank), lane.resends.add(reason)}.store(bytes);
     ++counters_.retransmissions;
     last_resend_ns_ = now_ns;
     unlink(lane);
@@ -132,6 +134,11 @@ void WorkerCore::note_duplicate(Lane &lane, std::int64_t now_ns) {
     reordering_ns_ = std::max(reordering_ns_, lane.overtaken_by_ns);
     reordered_at_ns_ = now_ns;
     lane.overtaken_by_ns = 0;
+}
+
+void WorkerCore::settle_resends(std::int64_t now_ns) {
+    const std::int64_t before_ns = now_ns - rtt_.timeout_ns(0);
+    for (Lane &lane : lanes_) lane.resends.settle_before(before_ns, &counters_);
 }
 
 std::int64_t WorkerCore::tolerance_ns(std::int64_t now_ns) {
@@ -162,7 +169,7 @@ std::size_t WorkerCore::resend_overtaken(std::int64_t now_ns, PacketView *batch,
         const int doublings = std::min<int>(lane.retries, kMaxToleranceDoublings);
         if (lane.sent_ns + (tolerance_ns << doublings) >= overtaken_ns_) continue;
         ++counters_.overtaken;
-        batch[count++] = resend(lane, now_ns);
+        batch[count++] = resend(lane, ResendReason::kOvertaken, now_ns);
     }
     if (count > 0) congestion_->on_loss(now_ns);
     overtaken_moved_ = count == capacity;
@@ -203,7 +210,7 @@ std::size_t WorkerCore::resend_expired(std::int64_t now_ns, PacketView *batch,
             rtt_.on_timeout(lane.timeouts);
             if (lane.timeouts < UINT8_MAX) ++lane.timeouts;
             ++counters_.timeouts;
-            batch[count++] = resend(lane, now_ns);
+            batch[count++] = resend(lane, ResendReason::kSilence, now_ns);
         }
         next_ns = std::min(next_ns, lane_deadline_ns(lane));
     }
@@ -236,7 +243,9 @@ std::size_t WorkerCore::resend_probes(std::int64_t now_ns, PacketView *batch,
     const auto first = waiting.begin();
     std::partial_sort(first, first + static_cast<std::ptrdiff_t>(count), waiting.end(),
                       [&](auto a, auto b) { return lanes_[a].order < lanes_[b].order; });
-    for (std::size_t i = 0; i < count; ++i) batch[i] = resend(lanes_[waiting[i]], now_ns);
+    for (std::size_t i = 0; i < count; ++i) {
+        batch[i] = resend(lanes_[waiting[i]], ResendReason::kSilence, now_ns);
+    }
     unanswered_ = static_cast<std::uint32_t>(count);
     scan_at_ns_ = probe_deadline_ns();
     scan_rto_ns_ = rtt_.timeout_ns(0);

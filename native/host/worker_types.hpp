@@ -63,7 +63,12 @@ struct WorkerCounters {
     std::uint64_t payload_bytes_sent = 0;  // UDP payload
     std::uint64_t payload_bytes_received = 0;
     std::uint64_t retransmissions = 0;
-    std::uint64_t overtaken = 0;   // of them, because a later packet was answered before
+    // Each retransmission is in one of these once its packet has been answered (resends.hpp), and
+    // in none before: losses + spurious + probes <= retransmissions.
+    std::uint64_t losses = 0;      // needed: an earlier copy, or the answer to it, was lost
+    std::uint64_t spurious = 0;    // not needed; sent because a later packet was answered before
+    std::uint64_t probes = 0;      // not needed; sent because nothing was heard: somebody was late
+    std::uint64_t overtaken = 0;   // of all, because a later packet was answered before
     std::uint64_t timeouts = 0;    // timer expiries; each leads to one or more retransmissions
     std::uint64_t duplicates = 0;  // results of the chunk that the lane completed last
     std::uint64_t stale = 0;       // results of older chunks, or after giving up

@@ -31,6 +31,7 @@ def gloo(time_s: float) -> Row:
         gloo_s=time_s,
         cpu_s=None,
         retransmissions=None,
+        losses=None,
         transport="tcp",
         case=CASE,
     )

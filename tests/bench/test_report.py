@@ -113,6 +113,7 @@ def rows() -> list[dict[str, Any]]:
             gloo_s=size * 2e-9,
             cpu_s=None,
             retransmissions=None,
+            losses=None,
             transport="udp",
             case=case,
         )

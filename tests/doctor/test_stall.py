@@ -86,11 +86,22 @@ def test_a_silent_worker_and_a_lossy_one_are_reported() -> None:
     answer = reply(stall=stall([1]))
     answer.members[1].progress_unix_s = NOW - 9
     answer.members[1].lease_left_s = 1
-    answer.members[2].progress.chunks_done = 2000
-    answer.members[2].progress.retransmissions = 2000
+    answer.members[2].progress.packets_sent = 4000
+    answer.members[2].progress.retransmissions = 3000
+    answer.members[2].progress.losses = 200
+    answer.members[2].progress.probes = 2800
     said = text(answer)
     assert "no heartbeat for 9 s, its lease ends in 1 s" in said
-    assert "50% of its packets were sent again" in said
+    assert "5% of its 4000 packets, or their answers, were lost" in said
+
+
+def test_probes_for_a_late_rank_are_no_trouble() -> None:
+    answer = reply()
+    answer.members[2].progress.packets_sent = 4000
+    answer.members[2].progress.retransmissions = answer.members[2].progress.probes = 3000
+    assert all(step.ok for step in explain(answer, NOW))
+    assert "75% of its 4000 packets went out while it waited for a slower rank" in text(answer)
+    assert "MTU" not in text(answer)
 
 
 def test_of_a_missing_rank_that_is_silent_the_silence_is_told_and_not_what_it_said_before() -> None:

@@ -118,6 +118,7 @@ class Network:
         self.endpoints = tuple(Endpoint(rank, rank, 1000 + rank) for rank in range(world_size))
         self.model.install(Job(JOB, EPOCH, 0, slots, self.endpoints))
         self.now_ns = 0
+        self.lost = 0  # packets, both ways
         self.frozen: set[int] = set()  # ranks that neither send nor receive any more
         self.done: list[list[int]] = [[] for _ in range(world_size)]
         self._events: list[_Event] = []
@@ -197,6 +198,7 @@ class Network:
         copies = 2 if rng.random() < link.duplication else 1
         for _ in range(copies):
             if rng.random() < link.loss:
+                self.lost += 1
                 continue
             delay_ns = rng.randint(link.min_delay_ns, link.max_delay_ns)
             if rng.random() < link.late:

@@ -99,10 +99,26 @@ def test_panels_fill_the_grid_without_overlaps() -> None:
 
 @pytest.mark.parametrize(
     "topic",
-    ["reduced_bytes", "retransmissions", "job_slots", "stalled", "dropped", "lease", "connected"],
+    [
+        "reduced_bytes",
+        "losses",
+        "probes",
+        "spurious_resends",
+        "job_slots",
+        "stalled",
+        "dropped",
+        "lease",
+        "connected",
+    ],
 )
 def test_every_topic_has_a_panel(topic: str) -> None:
     assert any(topic in query for query, _ in QUERIES)
+
+
+def test_the_alert_of_losses_counts_nothing_else() -> None:
+    (expression,) = [rule["expr"] for rule in RULES if rule["alert"] == "InaPacketLoss"]
+    counted = {metric for metric, _ in names(expression).selectors}
+    assert counted == {"ina_worker_losses_total", "ina_worker_packets_total"}
 
 
 def test_names_follow_the_conventions_of_prometheus() -> None:
