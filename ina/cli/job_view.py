@@ -22,7 +22,9 @@ _MEMBER_COLUMNS = (
     "rank", "address", "process", "lease left", "watching", "operations", "in flight", "silent",
     "lost", "spurious", "probes",
 )  # fmt: skip
-_SPARE_MEMBER_COLUMNS = ("watching", "spurious", "probes", "lost", "in flight", "lease left", "address")
+_SPARE_MEMBER_COLUMNS = (
+    "watching", "spurious", "probes", "lost", "in flight", "lease left", "address",
+)  # fmt: skip
 
 
 def jobs_table(jobs: Iterable[pb2.Job], now_s: float | None = None) -> FittingTable:
