@@ -23,7 +23,7 @@ def _of_pending(progress: Mapping[int, pb2.Progress]) -> str | None:
     for rank, report in sorted(progress.items()):
         if report.HasField("oldest"):
             described = by_number.setdefault(report.oldest.number, {})
-            described.setdefault(_describe(report.oldest), []).append(rank)
+            described.setdefault(describe(report.oldest), []).append(rank)
     for number, described in sorted(by_number.items()):
         if len(described) > 1:
             parts = [f"{_ranks(ranks)}: {what}" for what, ranks in described.items()]
@@ -48,7 +48,8 @@ def _of_history(progress: Mapping[int, pb2.Progress]) -> str | None:
     return None
 
 
-def _describe(operation: pb2.Operation) -> str:
+def describe(operation: pb2.Operation) -> str:
+    """What is summed, for people."""
     known = {value.value: value.name.lower() for value in ValueType}
     name = known.get(operation.value_type, f"type {operation.value_type}")
     return f"{'avg' if operation.average else 'sum'} of {operation.elems} {name}"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ina.controller.agreement import disagreement
 from ina.controller.coordinator import Coordinator
+from ina.controller.departures import Departure, never_completed
 from ina.controller.events import job_event
 from ina.controller.jobs import Job, JobState
 from ina.controller.leases import LeaseTable, Member
@@ -22,6 +23,8 @@ _log = logging.getLogger(__name__)
 
 CHECK_S = 0.25
 """How often it looks; deaths and stalls are told so much later at most."""
+TELL_AGAIN_S = (10.0, 30.0, 60.0)
+"""A stall is told again when it has lasted so long; from then on whenever that has doubled."""
 
 
 class FailureDetector:
@@ -48,7 +51,9 @@ class FailureDetector:
         self._clock = clock
         self._unix_clock = unix_clock
         self._reports: dict[Member, Report] = {}
+        self._departures: dict[int, dict[int, Departure]] = {}
         self._stalls: dict[int, Stall] = {}
+        self._tell_again_s: dict[int, float] = {}
         self._task: asyncio.Task[None] | None = None
 
     def heard(self, member: Member, progress: pb2.Progress | None = None) -> None:
@@ -57,6 +62,13 @@ class FailureDetector:
         self.leases.renew(member, now_s)
         if progress is not None:
             self._reports[member] = Report(progress, now_s, self._unix_clock())
+
+    def leaves(self, job: Job, rank: int, progress: pb2.Progress) -> None:
+        """A worker is about to be removed from its job; so far it has come."""
+        member, now_s = Member(job.epoch, rank), self._clock()
+        self._reports[member] = Report(progress, now_s, self._unix_clock())
+        departure = Departure(str(job.members[rank]), progress, now_s)
+        self._departures.setdefault(job.epoch, {})[rank] = departure
 
     @contextlib.contextmanager
     def watching(self, member: Member) -> Iterator[None]:
@@ -124,6 +136,9 @@ class FailureDetector:
                 self._coordinator.lose(job, dead, self._obituary(job, dead), pb2.MEMBER_LOST)
             elif differ := disagreement(self._progress(job)):
                 self._coordinator.lose(job, (), differ, pb2.JOB_ENDED)
+            elif missed := self._missed_for_ever(job, away_s, now_s):
+                rank, reason = missed
+                self._coordinator.lose(job, [rank], reason, pb2.MEMBER_LOST)
             elif away_s >= self._loss_s and (heard := self._cut_off(job)):
                 reason = f"the switch is lost: the controller has not reached it for {away_s:.0f} s"
                 self._coordinator.lose(job, (), f"{reason}, {heard}", pb2.SWITCH_LOST)
@@ -150,6 +165,12 @@ class FailureDetector:
         if waited_for is not None:
             parts.append(f"the others wait for sequence number {waited_for}")
         return "; ".join(parts)
+
+    def _missed_for_ever(self, job: Job, away_s: float, now_s: float) -> tuple[int, str] | None:
+        """Which rank has left in the middle of what others have begun, and a line about it."""
+        reports = {rank: self._reports.get(Member(job.epoch, rank)) for rank in job.members}
+        stall = None if away_s else self._stalls.get(job.epoch)
+        return never_completed(self._departures.get(job.epoch, {}), reports, stall, now_s)
 
     def _cut_off(self, job: Job) -> str:
         """Which worker has heard nothing of the switch either; empty: none that tells.
@@ -186,7 +207,12 @@ class FailureDetector:
         )
         if isinstance(found, Stall):
             self._stalls[job.epoch] = found
-            if former is None or former.missing != found.missing:
+            stalled_s = now_s - found.since_s
+            is_new = former is None or former.missing != found.missing
+            if is_new or stalled_s >= self._tell_again_s[job.epoch]:
+                self._tell_again_s[job.epoch] = next(
+                    (after_s for after_s in TELL_AGAIN_S if after_s > stalled_s), 2 * stalled_s
+                )
                 self._tell(pb2.JOB_STALLED, job, found.missing, explain(job, found, now_s))
         elif found is None and former is not None:
             del self._stalls[job.epoch]
@@ -200,8 +226,9 @@ class FailureDetector:
         alive = set(epochs)
         for member in [member for member in self._reports if member.epoch not in alive]:
             del self._reports[member]
-        for epoch in self._stalls.keys() - alive:
-            del self._stalls[epoch]
+        for of_epochs in (self._stalls, self._tell_again_s, self._departures):
+            for epoch in of_epochs.keys() - alive:
+                del of_epochs[epoch]
 
 
 def is_up(job: Job) -> bool:

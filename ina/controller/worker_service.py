@@ -240,9 +240,11 @@ class WorkerService(rpc.ControllerServicer):
 
     async def _leave(self, request: pb2.LeaveRequest) -> None:
         try:
-            self._member(request)
+            job = self._member(request)
         except UnknownJobError:
             return  # gone already
+        if request.HasField("progress"):
+            self._detector.leaves(job, request.rank, request.progress)
         await self._coordinator.leave(request.name, request.rank, request.epoch)
 
     def _member(self, request: pb2.HeartbeatRequest | pb2.WatchRequest | pb2.LeaveRequest) -> Job:

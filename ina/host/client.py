@@ -135,10 +135,17 @@ class ControllerClient:
         )
         return EventStream(address, member, stub.Watch(request))
 
-    def leave(self, member: Member) -> None:
-        """Leave the job; the last one to leave frees its slots. Tries each address once."""
+    def leave(self, member: Member, progress: pb2.Progress | None = None) -> None:
+        """Leave the job; the last one to leave frees its slots. Tries each address once.
+
+        `progress`: as far as this worker came; None: nobody needs to know.
+        """
         request = pb2.LeaveRequest(
-            name=member.name, rank=member.rank, epoch=member.epoch, member_key=member.key
+            name=member.name,
+            rank=member.rank,
+            epoch=member.epoch,
+            member_key=member.key,
+            progress=progress,
         )
         what = f"leave job {member.name!r} as rank {member.rank}"
         for tries_left in reversed(range(len(self._stubs))):

@@ -70,6 +70,7 @@ class Keeper:
         self._heard = time.monotonic()  # from the controller
         self._away = False
         self._refused_since: float | None = None
+        self._others_leave = False
         self._stop = threading.Event()
         self._hurry = threading.Event()  # heartbeat now
         self._look = threading.Event()  # open the stream now
@@ -135,9 +136,13 @@ class Keeper:
         """Wait for the next heartbeat; less when there is something to tell."""
         end = time.monotonic() + wait_s
         while (left_s := end - time.monotonic()) > 0:
-            if self._hurry.wait(min(left_s, LOOK_S) if self._shared.is_watched else left_s):
+            looks = self._shared.is_watched or self._others_leave
+            if self._hurry.wait(min(left_s, LOOK_S) if looks else left_s):
                 break
             if self._shared.look():
+                break
+            # What the others never will begin cannot end: the controller is to know soon.
+            if self._others_leave and self._reporter.has_begun_more:
                 break
         self._hurry.clear()
 
@@ -239,10 +244,14 @@ class Keeper:
             self._end(error(f"{self._who()}: {event.reason}", tuple(event.ranks)))
             return True
         elif event.kind == pb2.JOB_STALLED:
+            _log.warning("%s: %s", self._who(), event.reason)
             self._fate.hint("stall", event.reason)
         elif event.kind == pb2.JOB_RESUMED:
+            _log.warning("%s: goes on %s", self._who(), event.reason)
             self._fate.hint("stall", None)
         elif event.kind == pb2.MEMBER_LEFT:
+            self._others_leave = True
+            self._hurry.set()
             for rank in event.ranks:
                 self._fate.hint(f"rank {rank}", f"rank {rank} has left the job")
         elif event.kind == pb2.SWITCH_UNREACHABLE:

@@ -19,6 +19,12 @@ class ProgressReporter:
         self._results = -1  # at the last report
         self._refused = 0
         self._refused_at = 0.0  # when it was seen to have grown
+        self._submitted = 0  # at the last report that could say what is pending
+
+    @property
+    def has_begun_more(self) -> bool:
+        """Whether an operation was submitted that no report has told of."""
+        return self._transport.stats().worker.tensors_submitted > self._submitted
 
     def report(self) -> pb2.Progress:
         """Return the progress as of now; with the lanes unless results came since the last one."""
@@ -56,4 +62,9 @@ class ProgressReporter:
         refuses = stats.refused_since_result > 0 and now - self._refused_at < _REFUSAL_LASTS_S
         progress.switch_refuses = refuses
         self._results, self._refused = results, stats.channel.refused
+        is_whole = (
+            lanes.oldest_operation is not None or worker.tensors_done == worker.tensors_submitted
+        )
+        if is_whole:  # else what was begun a moment ago is not on its lanes yet
+            self._submitted = worker.tensors_submitted
         return progress

@@ -33,11 +33,13 @@ from ina.host.handle import Handle
 from ina.host.join import Place, Wish, join, leave
 from ina.host.keeper import Keeper
 from ina.host.link import Link, TransportName, check_transport
+from ina.host.progress import ProgressReporter
 from ina.host.stats import SessionStats
 from ina.host.ticket import Ticket, check_world
 from ina.host.udp import UdpLink
 from ina.host.watcher import Watcher
 from ina.protocol.spec import ValueType
+from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
 
@@ -391,20 +393,23 @@ class Session:
             self._closed = True
         _open_sessions.discard(self)
         metrics.SESSIONS.remove(self)
+        last = None
         if self._keeper is not None:
             self._keeper.stop()
+            if self._frozen is None:  # else the others do not need it for what they have begun
+                last = ProgressReporter(self._transport).report()
         self._transport.close()
         if self._watcher is not None:
             self._watcher.close()
         self._inflight.clear()
-        self._leave()
+        self._leave(last)
         self._link.close()
 
-    def _leave(self) -> None:
+    def _leave(self, last: pb2.Progress | None) -> None:
         if self._client is None or self._member is None:
             return  # a direct session
         try:
-            self._client.leave(self._member)
+            self._client.leave(self._member, last)
         except MembershipEndedError as error:
             _log.debug("%s", error)  # it has ended already
         except ControllerError as error:

@@ -101,7 +101,8 @@ class ControllerServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Leave(self, request, context):
-        """Removes a worker; when the last one has left, the job's slots are free.
+        """Removes a worker; when the last one has left, the job's slots are free. If others have begun what
+        it never will, the job ends: MEMBER_LOST.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

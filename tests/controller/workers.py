@@ -101,9 +101,11 @@ class Workers:
         assert len({reply.epoch for reply in replies}) == 1
         return replies[0]
 
-    def leave(self, name: str, rank: int, epoch: int) -> None:
+    def leave(self, name: str, rank: int, epoch: int, progress: pb2.Progress | None = None) -> None:
         key = self.keys[name, epoch, rank]
-        request = pb2.LeaveRequest(name=name, rank=rank, epoch=epoch, member_key=key)
+        request = pb2.LeaveRequest(
+            name=name, rank=rank, epoch=epoch, member_key=key, progress=progress
+        )
         self.stub.Leave(request, timeout=CALL_TIMEOUT_S)
 
     def heartbeat(

@@ -51,6 +51,7 @@ class FakeController(Servicer):  # type: ignore[misc]
         self.created: list[pb2.CreateJobRequest] = []
         self.joined: dict[int, pb2.JoinRequest] = {}
         self.left: list[tuple[int, int]] = []
+        self.last_words: dict[int, pb2.Progress] = {}
         self.progress: dict[int, list[pb2.Progress]] = {}
         self.watching: dict[int, queue.Queue[pb2.JobEvent | None]] = {}
         self.address = ""
@@ -171,6 +172,7 @@ class FakeController(Servicer):  # type: ignore[misc]
         self._check_primary(context)
         assert request.member_key == key_of(request.rank)
         self.left.append((request.rank, request.epoch))
+        self.last_words[request.rank] = request.progress
         return pb2.LeaveReply()
 
     def _check_primary(self, context: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import subprocess
 import sys
@@ -183,12 +184,16 @@ def test_a_switch_that_refuses_for_a_lease_is_lost() -> None:
         fake.until(lambda: fake.progress[0][-1].switch_refuses)
 
 
-def test_a_stall_is_explained_by_what_the_controller_says() -> None:
+def test_a_stall_is_explained_by_what_the_controller_says(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with job(op_timeout_s=1.0) as (fake, sessions):
         pending = sessions[0].all_reduce(ONES, async_op=True)
         fake.tell(pb2.JobEvent(kind=pb2.JOB_STALLED, reason="rank 1 has not sent number 0"))
         with pytest.raises(OperationTimeoutError, match=r"rank 1 has not sent number 0$"):
             pending.wait(30)
+    told = "job 'digits' rank 0 of 2: rank 1 has not sent number 0"
+    assert ("ina.host.keeper", logging.WARNING, told) in caplog.record_tuples
 
 
 def test_a_worker_that_left_is_named() -> None:
@@ -197,6 +202,28 @@ def test_a_worker_that_left_is_named() -> None:
         fake.tell(pb2.JobEvent(kind=pb2.MEMBER_LEFT, ranks=[1]))
         with pytest.raises(OperationTimeoutError, match=r"rank 1 has left the job$"):
             pending.wait(30)
+
+
+def test_leaving_says_how_far_the_worker_came() -> None:
+    with job(heartbeat_s=30.0) as (fake, sessions):
+        reduce_all(sessions)
+        pending = sessions[0].all_reduce(ONES, async_op=True)
+        for session in sessions:
+            session.close()
+        with pytest.raises(SessionClosedError):
+            pending.wait(30)
+        middle, end = fake.last_words[0], fake.last_words[1]
+        assert (middle.operations_submitted, middle.operations_done) == (2, 1)
+        assert (end.operations_submitted, end.operations_done) == (1, 1)
+
+
+def test_once_a_rank_has_left_what_is_begun_is_told_at_once() -> None:
+    with job(heartbeat_s=60.0) as (fake, sessions):
+        reduce_all(sessions)
+        fake.tell(pb2.JobEvent(kind=pb2.MEMBER_LEFT, ranks=[1]))
+        fake.until(lambda: fake.progress[0][-1].operations_submitted == 1)
+        sessions[0].all_reduce(ONES, async_op=True)
+        fake.until(lambda: fake.progress[0][-1].oldest.number == 2)
 
 
 def test_what_ended_the_job_while_the_controller_was_away_is_told() -> None:
