@@ -233,7 +233,7 @@ def _emit_counters(layout: Layout, out: Writer) -> None:
         out.line("(void)index;")
         with out.block("switch (counter)"):
             for counter in program.counters:
-                name = layout.names.get("state", counter.name)
+                name = layout.names.get("counter", counter.name)
                 out.line(
                     f"case {counter.index}: "
                     f"return index < {counter.size} ? &S->{name}[index] : NULL;"

@@ -14,7 +14,7 @@ from ina.switch.ir.program import Program
 from ina.switch.ir.reroll import reroll_program
 from ina.switch.ir.stmt import Block
 
-VERSION = "3"
+VERSION = "4"
 """Part of the cache key: change it when the generated code changes for the same program."""
 
 
@@ -57,8 +57,8 @@ def _emit_block(
         out.line("(void)S;")
         out.line("(void)p;")
         for group in tables.layout.groups:
-            out.line(f"{group.name}_slot *const {group.name} = S->{group.name};")
-            out.line(f"(void){group.name};")
+            out.line(f"{group.name}_slot *const {group.local} = S->{group.name};")
+            out.line(f"(void){group.local};")
         tables.to.block(block)
     out.line()
 
@@ -142,7 +142,7 @@ def _emit_state(layout: Layout, tables: TableEmitter, out: Writer) -> None:
         for info in tables.tables.values():
             out.line(f"ina_table {info.c_name};")
         for counter in layout.program.counters:
-            name = layout.names.get("state", counter.name)
+            name = layout.names.get("counter", counter.name)
             out.line(f"_Alignas(16) ina_counter {name}[{max(counter.size, 1)}];")
         # At constant places: a lookup loads no pointers.
         for info in tables.tables.values():

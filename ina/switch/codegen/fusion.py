@@ -32,6 +32,11 @@ class RegisterGroup:
     members: dict[str, str] = field(default_factory=dict)  # register -> member expression
     array_names: dict[tuple[str, ...], str] = field(default_factory=dict)
 
+    @property
+    def local(self) -> str:
+        """The variable that points to it in a block; no other begins like that."""
+        return f"at_{self.name}"
+
 
 def fuse(program: Program, names: Names) -> list[RegisterGroup]:
     """Groups in order of declaration; each register is in exactly one."""
@@ -55,7 +60,7 @@ def fuse(program: Program, names: Names) -> list[RegisterGroup]:
         if not indices[register.name]:
             key = register.name
         if key not in groups:
-            groups[key] = RegisterGroup(names.get("state", register.name), register.size)
+            groups[key] = RegisterGroup(names.get("register", register.name), register.size)
         group = groups[key]
         array = array_of.get(register.name)
         if array is None:

@@ -10,7 +10,7 @@ from ina.switch.codegen.headers import created_headers, header_uses, in_place_fi
 from ina.switch.codegen.late import Late, late_fields
 from ina.switch.codegen.late_arrays import find_late_arrays
 from ina.switch.codegen.main_path import find_main_path, main_ingress
-from ina.switch.ir.data import Field, FieldArray, HeaderType, field_arrays
+from ina.switch.ir.data import STANDARD, Field, FieldArray, HeaderType, field_arrays
 from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
 from ina.switch.ir.program import Program
 from ina.switch.ir.walk import all_parts, walk
@@ -56,6 +56,10 @@ _KEYWORDS = frozenset(
         "false",
         "type",
         "main",
+        "errno",  # and what GCC defines
+        "i386",
+        "linux",
+        "unix",
     ]
 )
 _RESERVED = frozenset(
@@ -69,6 +73,7 @@ _RESERVED = frozenset(
         "arrays",
         "mutex",
         "groups",
+        "gathered",
         "unused",
     }
 )
@@ -82,7 +87,6 @@ _SUFFIXES = (
     "_slot",
     "_kept_in",
 )  # made here from other names
-STANDARD = "standard_metadata"
 
 
 def container(width_bits: int) -> str:
@@ -98,6 +102,10 @@ def container_bits(width_bits: int) -> int:
     return next((bits for bits in (8, 16, 32, 64) if width_bits <= bits), 128)
 
 
+_SPACES = {"table": "state", "counter": "state", "register": "state"}
+"""Kinds whose identifiers share a C name space: P4 lets a table and a counter have one name."""
+
+
 class Names:
     """Turns P4 names into distinct C identifiers."""
 
@@ -109,15 +117,17 @@ class Names:
         """The identifier of ``name``; the same one each time."""
         if (kind, name) not in self._given:
             base = re.sub(r"\W+", "_", name).strip("_") or "x"
-            if base[0].isdigit() or base in _KEYWORDS or base.startswith("ina_"):
+            taken_by_c = base in _KEYWORDS or base.upper() == base  # as C's macros are written
+            if base[0].isdigit() or taken_by_c or base.startswith("ina_"):
                 base = f"p4_{base}"
-            if kind in ("header", "state") and (base in _RESERVED or base.endswith(_SUFFIXES)):
+            space = _SPACES.get(kind, kind)
+            if space in ("header", "state") and (base in _RESERVED or base.endswith(_SUFFIXES)):
                 base += "_"
             unique, n = base, 1
-            while f"{kind}:{unique}" in self._taken:
+            while f"{space}:{unique}" in self._taken:
                 n += 1
                 unique = f"{base}_{n}"
-            self._taken.add(f"{kind}:{unique}")
+            self._taken.add(f"{space}:{unique}")
             self._given[kind, name] = unique
         return self._given[kind, name]
 
@@ -195,7 +205,7 @@ class Layout:
     def _layout(
         self, name: str, header_type: HeaderType, fields: tuple[Field, ...], arrays: bool
     ) -> TypeLayout:
-        layout = TypeLayout(header_type, self.names.get("type", name) + "_t")
+        layout = TypeLayout(header_type, self.names.get("type", name) + "_type")
         own = Names()
         runs = {array.first: array for array in field_arrays(header_type)} if arrays else {}
         position = 0

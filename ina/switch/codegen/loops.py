@@ -141,7 +141,7 @@ class LoopEmitter:
             self._to.out.line(f"const uint64_t {name}_index = {code};")
             self._to.out.line(
                 f"{group.name}_slot *restrict const {name} = "
-                f"&{group.name}[ina_min_u64({name}_index, {group.size - 1})];"
+                f"&{group.local}[ina_min_u64({name}_index, {group.size - 1})];"
             )
             guards.append(f"{name}_index < {group.size}")
             self._pointers[group.name, node.index] = name

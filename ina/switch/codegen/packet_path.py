@@ -11,7 +11,7 @@ from ina.switch.codegen.layout import Layout
 from ina.switch.codegen.tables import TableEmitter
 from ina.switch.codegen.writer import Writer
 from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
-from ina.switch.ir.stmt import CopyHeader, CopyStack, MarkToDrop, SetValid, ShiftStack, Truncate
+from ina.switch.ir.stmt import CopyHeader, CopyStack, SetValid, ShiftStack, Truncate
 from ina.switch.ir.walk import pipeline_parts, targets, walk
 
 
@@ -228,10 +228,6 @@ def _saved(layout: Layout) -> list[str]:
             whole.add(ref.name)
         elif isinstance(node, (CopyStack, ShiftStack)):
             whole.add(node.target if isinstance(node, CopyStack) else node.stack)
-        elif isinstance(node, MarkToDrop):
-            group = layout.standard("mcast_grp")
-            if any(layout.field(ref) == group for ref in read):
-                paths[str(group)] = None
         elif isinstance(node, Truncate):
             paths["p->truncate"] = None
     checked = [checksum.target for checksum in program.checksums if checksum.update]

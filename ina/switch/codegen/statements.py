@@ -24,7 +24,6 @@ from ina.switch.ir.stmt import (
     HeaderRef,
     If,
     Loop,
-    MarkToDrop,
     RegisterRead,
     RegisterRef,
     RegisterWrite,
@@ -54,7 +53,6 @@ class Statements:
             RegisterWrite: self._register_write,
             Count: self._count,
             Hash: lambda stmt: emit_hash(self, stmt),
-            MarkToDrop: self._mark_to_drop,
             Truncate: self._truncate,
             Exit: lambda stmt: self.out.line("return;", stmt.source),
             If: self._if,
@@ -168,7 +166,7 @@ class Statements:
         group, member = self.layout.registers[register.name]
         if register.array:
             member = f"{group.array_names[register.array]}[k]"
-        return f"{group.name}[{index}].{member}"
+        return f"{group.local}[{index}].{member}"
 
     def size_of(self, register: RegisterRef) -> int:
         """Number of elements."""
@@ -214,16 +212,12 @@ class Statements:
 
     def _count(self, stmt: Count) -> None:
         counter = next(c for c in self.layout.program.counters if c.name == stmt.counter)
-        name = self.layout.names.get("state", counter.name)
+        name = self.layout.names.get("counter", counter.name)
         with self.out.block("", source=stmt.source):
             self.out.line(f"const uint64_t i = {self.expr.exact(stmt.index, 64)};")
             with self.out.block(f"if (INA_LIKELY(i < {counter.size}))"):
                 self.out.line(f"S->{name}[i].packets++;")
                 self.out.line(f"S->{name}[i].bytes += p->length;")
-
-    def _mark_to_drop(self, stmt: MarkToDrop) -> None:
-        self.out.line(f"{self.layout.standard('egress_spec')} = INA_DROP_PORT;", stmt.source)
-        self.out.line(f"{self.layout.standard('mcast_grp')} = 0;")
 
     def _truncate(self, stmt: Truncate) -> None:
         self.out.line(

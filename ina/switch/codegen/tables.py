@@ -134,7 +134,7 @@ class TableEmitter:
         self._out = out
         self.to = Statements(layout, out, self.apply)
         self.tables = {
-            table.name: TableLayout(table, layout.names.get("state", table.name), layout)
+            table.name: TableLayout(table, layout.names.get("table", table.name), layout)
             for table in layout.program.tables
         }
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, cached_property
 
+STANDARD = "standard_metadata"
+"""v1model's own metadata instance."""
+
 
 @dataclass(frozen=True)
 class Field:

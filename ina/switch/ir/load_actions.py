@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from ina.switch.errors import InvalidProgramError
-from ina.switch.ir.expr import Const
+from ina.switch.ir.data import STANDARD, Field, Header
+from ina.switch.ir.expr import Const, FieldRef
 from ina.switch.ir.json_access import Json, get_dict, get_objects, get_source, get_str, parse_hex
 from ina.switch.ir.load_expr import ExpressionLoader
 from ina.switch.ir.scope import Scope
+from ina.switch.ir.source import Source
 from ina.switch.ir.stmt import (
     Assign,
     Block,
@@ -15,8 +17,8 @@ from ina.switch.ir.stmt import (
     Count,
     Exit,
     Hash,
+    HeaderRef,
     If,
-    MarkToDrop,
     RegisterRead,
     RegisterRef,
     RegisterWrite,
@@ -28,6 +30,7 @@ from ina.switch.ir.stmt import (
 
 _IGNORED = frozenset({"log_msg", "assert", "assume", "no_op"})
 HASHES = frozenset({"crc16", "crc32", "csum16", "identity", "xor16"})
+DROP_PORT = 511
 
 
 class StatementLoader:
@@ -88,16 +91,43 @@ class StatementLoader:
         if name in _IGNORED:
             return ()
         try:
+            if name in ("assign_header", "copy_header"):
+                return self._copy(self._expr.header(args[0]), self._expr.header(args[1]), source)
+            if name == "mark_to_drop":
+                return self._mark_to_drop(args, source)
             return (self._statement(name, args, op),)
         except (IndexError, KeyError) as error:
             raise InvalidProgramError(f"BMv2 JSON: {name} with wrong parameters") from error
+
+    def _copy(self, target: HeaderRef, value: HeaderRef, source: Source) -> Block:
+        """A header with its validity; metadata, which has none, field by field."""
+        if target.name in self._scope.stacks or value.name in self._scope.stacks:
+            return (CopyHeader(target, value, source),)
+        into, of = self._scope.header(target.name), self._scope.header(value.name)
+        if not into.metadata and not of.metadata:
+            return (CopyHeader(target, value, source),)
+        if into.metadata != of.metadata or into.type.by_name.keys() != of.type.by_name.keys():
+            raise InvalidProgramError(
+                f"BMv2 JSON: {value.name!r} is copied to {target.name!r}, which is not of its type"
+            )
+        return tuple(
+            Assign(_field(into, field), _field(of, field), source) for field in into.type.fields
+        )
+
+    def _mark_to_drop(self, args: list[Json], source: Source) -> Block:
+        """Of the metadata that it is given: p4c may have made a copy, which is copied back."""
+        name = self._expr.header(args[0]).name if args else STANDARD
+        metadata = self._scope.header(name)
+        fields = metadata.type.by_name
+        return (
+            Assign(_field(metadata, fields["egress_spec"]), Const(DROP_PORT), source),
+            Assign(_field(metadata, fields["mcast_grp"]), Const(0), source),
+        )
 
     def _statement(self, name: str, args: list[Json], op: Json) -> Stmt:
         expr, source = self._expr, get_source(op)
         if name == "assign":
             return Assign(expr.target(args[0]), expr.integer(args[1]), source)
-        if name in ("assign_header", "copy_header"):
-            return CopyHeader(expr.header(args[0]), expr.header(args[1]), source)
         if name == "add_header":
             return SetValid(expr.header(args[0]), True, source)
         if name == "remove_header":
@@ -126,8 +156,6 @@ class StatementLoader:
             if counter not in self._scope.counters:
                 raise InvalidProgramError(f"BMv2 JSON: unknown counter {counter!r}")
             return Count(counter, expr.integer(args[1]), source)
-        if name == "mark_to_drop":
-            return MarkToDrop(source)
         if name == "truncate":
             return Truncate(expr.integer(args[0]), source)
         if name == "exit":
@@ -145,6 +173,10 @@ class StatementLoader:
                 source,
             )
         raise self._scope.refuse(f"the primitive {name!r}")
+
+
+def _field(header: Header, field: Field) -> FieldRef:
+    return FieldRef(header.name, field.name, field.width_bits, field.signed)
 
 
 def _jump_target(arg: Json) -> int:

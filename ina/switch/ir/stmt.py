@@ -22,7 +22,7 @@ class Assign:
 
 @dataclass(frozen=True)
 class CopyHeader:
-    """Copy fields and validity; copying from an invalid header only invalidates."""
+    """Copy fields and validity; copying from an invalid header only invalidates. No metadata."""
 
     target: HeaderRef
     value: HeaderRef
@@ -123,13 +123,6 @@ class HashInput:
 
 
 @dataclass(frozen=True)
-class MarkToDrop:
-    """Drop at the end of this pipeline unless a later statement changes its mind."""
-
-    source: Source = field(default=UNKNOWN, compare=False)
-
-
-@dataclass(frozen=True)
 class Truncate:
     """Send at most ``length`` bytes."""
 
@@ -210,7 +203,6 @@ Stmt = Union[  # noqa: UP007 (a forward reference needs Union here)
     RegisterWrite,
     Count,
     Hash,
-    MarkToDrop,
     Truncate,
     Exit,
     If,

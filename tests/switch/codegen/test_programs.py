@@ -8,6 +8,7 @@ import struct
 import pytest
 
 from ina.switch.errors import EntryNotFoundError, InvalidEntryError
+from ina.switch.pipeline import Exact
 from tests.switch.codegen.conftest import Load
 
 
@@ -222,3 +223,24 @@ def test_hashes(load: Load) -> None:
     assert csum == csum16(data + b"\0")
     assert xor == 0x0A00 ^ 0x0001 ^ 0x1234 ^ 0x5E00
     assert same == 0x0A0000011234 % 1000 + 5
+
+
+def test_drops_are_of_the_metadata_that_is_given(load: Load) -> None:
+    pipeline = load("metadata")
+    pipeline.set_multicast(7, [(2, 20)])
+    assert pipeline.process(0, b"\x00\x05") == [(2, b"\x00\x05")]
+    assert pipeline.process(0, b"\x01\x05") == []  # a copy, which is copied back
+    assert pipeline.process(0, b"\x02\x05") == [(2, b"\x02\x05")]  # a copy that nobody reads
+    assert pipeline.process(0, b"\x03\x05") == []  # egress's own
+
+
+def test_names_that_c_cannot_have(load: Load) -> None:
+    """A table, a counter and a register of one name; names that are words and macros of C."""
+    pipeline = load("names")
+    pipeline.insert("MyIngress.one", [Exact(3)], "MyIngress.set", [42])
+    assert only(pipeline.process(0, bytes([3, 0, 0, 7]))) == bytes([3, 42, 0, 0])
+    assert only(pipeline.process(0, bytes([3, 0, 9, 7]))) == bytes([3, 99, 9, 0])
+    assert pipeline.register("MyIngress.one", 3) == 3
+    assert pipeline.counter("MyIngress.one", 2)[0] == 2
+    assert [pipeline.register(name, 1) for name in ("p", "S", "UINT32_MAX")] == [0, 3, 3]
+    assert pipeline.register("p", 3) == 2
