@@ -16,20 +16,18 @@ from ina.switch.ir.json_access import (
     get_objects,
     get_source,
     get_str,
-    place_of_type,
 )
 from ina.switch.ir.load_actions import StatementLoader
 from ina.switch.ir.load_control import ControlLoader
 from ina.switch.ir.load_expr import ExpressionLoader
 from ina.switch.ir.load_parser import load_parser
+from ina.switch.ir.places import place_of, place_of_type, place_of_union
 from ina.switch.ir.program import Action, Checksum, Param, Program
 from ina.switch.ir.scope import MAX_FIELD_BITS, Calculation, Scope
 from ina.switch.ir.stmt import HashInput
 
+_UNIONS = ("header_unions", "header_union_stacks")
 _REFUSED = {
-    "header_union_types": "header unions",
-    "header_unions": "header unions",
-    "header_union_stacks": "header unions",
     "meter_arrays": "meters",
     "parse_vsets": "parser value sets",
     "learn_lists": "digests",
@@ -75,6 +73,10 @@ def _load(root: Json) -> Program:
             raise UnsupportedProgramError(
                 f"{construct} ({item.get('name')!r})", str(get_source(item))
             )
+    for key in _UNIONS:
+        for union in get_objects(root, key):
+            place = str(place_of_union(root, union))
+            raise UnsupportedProgramError(f"header unions ({union.get('name')!r})", place)
     scope = Scope()
     _load_data(root, scope)
     direct = _load_counters(root, scope)
@@ -96,6 +98,7 @@ def _load(root: Json) -> Program:
         raise scope.refuse("statements in the deparser")
     for name in order:
         if scope.header(name).type.width_bits % 8:
+            scope.source = place_of(root, [name, scope.header(name).stack])
             raise scope.refuse(f"header {name!r}, which is not a whole number of bytes")
     return Program(
         name=str(root.get("program", "")),
@@ -116,7 +119,14 @@ def _load(root: Json) -> Program:
 
 
 def _load_data(root: Json, scope: Scope) -> None:
+    used = {
+        item.get("header_type")
+        for key in ("headers", "header_stacks")
+        for item in get_objects(root, key)
+    }
     for node in get_objects(root, "header_types"):
+        if get_str(node, "name") not in used:
+            continue  # only declared
         scope.source = place_of_type(root, get_str(node, "name"))
         header_type = _load_type(node, scope)
         scope.types[header_type.name] = header_type

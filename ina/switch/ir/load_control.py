@@ -100,7 +100,7 @@ class ControlLoader:
             max_size=max(1, get_int(node, "max_size")),
             has_direct_counter=bool(node.get("with_counters")),
             entries=self._entries(node, keys),
-            is_const=bool(node.get("entries")),
+            is_const="entries" in node,  # an empty list, too: nothing else may be in it
             direct_counter=self._direct.get(name, ""),
             source=source,
         )
@@ -128,6 +128,8 @@ class ControlLoader:
         kind = get_str(node, "match_type")
         if kind not in _KINDS:
             raise self._scope.refuse(f"match kind {kind!r}")
+        if isinstance(node.get("target"), dict):  # p4c computes all else before
+            raise self._scope.refuse("a table key in a stack's element chosen at run time")
         target = ExpressionLoader(self._scope).integer(
             {"type": "field", "value": node.get("target")}
         )

@@ -37,6 +37,7 @@ def load_parser(parser: Json, scope: Scope) -> tuple[str | None, dict[str, Parse
 
 def _load_state(node: Json, scope: Scope) -> ParserState:
     name = get_str(node, "name")
+    scope.source = get_source(node)  # not the place of what was loaded before
     body: list[Stmt] = []
     for op in get_objects(node, "parser_ops"):
         scope.source = get_source(op) if get_source(op).line else scope.source

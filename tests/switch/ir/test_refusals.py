@@ -31,6 +31,8 @@ def line_of(name: str, text: str) -> int:
         ("selector", "action profiles", "action_profile(16)"),
         ("varbit", "varbit", "hdr.h.x = 1"),
         ("wide", "136 bits", "+ 1"),
+        ("union", "header unions ('either')", "hdr.either.other.x = 1"),
+        ("index", "a table key in a stack's element chosen at run time", "table chosen"),
     ],
 )
 def test_unsupported_constructs_are_named(name: str, construct: str, text: str) -> None:
@@ -40,6 +42,30 @@ def test_unsupported_constructs_are_named(name: str, construct: str, text: str) 
     assert construct in message
     assert message.endswith(f"{name}.p4:{line_of(name, text)}")
     assert "\n" not in message
+
+
+@pytest.mark.parametrize("name", ["varbit", "union"])
+def test_what_is_only_parsed_and_sent_is_placed_at_the_deparser(name: str) -> None:
+    program = json.loads((REFUSED / f"{name}.json").read_text())
+    for action in program["actions"]:
+        action["primitives"] = []
+    with pytest.raises(UnsupportedProgramError) as caught:
+        load_program(json.dumps(program))
+    assert str(caught.value).endswith(f"{name}.p4:{line_of(name, 'control Emit')}")
+
+
+def test_a_type_that_is_only_declared_is_no_reason() -> None:
+    program = json.loads((PROGRAMS / "hashes.json").read_text())
+    program["header_types"].append({"name": "v_t", "id": 9, "fields": [["v", "*"]]})
+    program["header_union_types"] = [{"name": "u_t", "id": 0, "headers": []}]
+    assert load_program(json.dumps(program)).headers
+
+
+def test_a_refusal_of_the_parser_names_no_place_of_an_action() -> None:
+    program = json.loads((PROGRAMS / "hashes.json").read_text())
+    program["parsers"][0]["parse_states"][0]["parser_ops"] = [{"op": "odd", "parameters": []}]
+    with pytest.raises(UnsupportedProgramError, match="parser operation 'odd'$"):
+        load_program(json.dumps(program))
 
 
 @pytest.mark.parametrize(
@@ -87,3 +113,12 @@ def test_unknown_names_are_refused() -> None:
         damaged = text.replace(f'"{name}"', '"gone"', 1)
         with pytest.raises(InvalidProgramError):
             load_program(damaged)
+
+
+def test_a_table_with_an_empty_list_of_entries_is_const() -> None:
+    program = json.loads((PROGRAMS / "tables.json").read_text())
+    [node] = [t for t in program["pipelines"][0]["tables"] if t["name"] == "MyIngress.const_t"]
+    node["entries"] = []
+    table = load_program(json.dumps(program)).table("MyIngress.const_t")
+    assert table is not None
+    assert table.is_const

@@ -1,0 +1,25 @@
+#include <core.p4>
+#include <v1model.p4>
+
+header h_t { bit<8> x; }
+struct headers_t { h_t h; h_t[4] stack; }
+struct meta_t { bit<8> color; }
+
+parser Parse(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
+    
+    state start { pkt.extract(hdr.h); pkt.extract(hdr.stack.next); transition accept; }
+}
+control MyIngress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
+    table chosen {
+        key = { hdr.stack[hdr.h.x].x: exact; }
+        actions = { NoAction; }
+    }
+    apply {
+        chosen.apply();
+    }
+}
+control MyEgress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) { apply { } }
+control NoVerify(inout headers_t hdr, inout meta_t meta) { apply { } }
+control NoUpdate(inout headers_t hdr, inout meta_t meta) { apply { } }
+control Emit(packet_out pkt, in headers_t hdr) { apply { pkt.emit(hdr); } }
+V1Switch(Parse(), NoVerify(), MyIngress(), MyEgress(), NoUpdate(), Emit()) main;
