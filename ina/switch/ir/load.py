@@ -21,7 +21,7 @@ from ina.switch.ir.load_actions import StatementLoader
 from ina.switch.ir.load_control import ControlLoader
 from ina.switch.ir.load_expr import ExpressionLoader
 from ina.switch.ir.load_parser import load_parser
-from ina.switch.ir.places import place_of, place_of_type, place_of_union
+from ina.switch.ir.places import place_of, place_of_field, place_of_union
 from ina.switch.ir.program import Action, Checksum, Param, Program
 from ina.switch.ir.scope import MAX_FIELD_BITS, Calculation, Scope
 from ina.switch.ir.stmt import HashInput
@@ -70,9 +70,8 @@ def _load(root: Json) -> Program:
         raise InvalidProgramError("not the BMv2 JSON of a v1model program: no pipelines")
     for key, construct in _REFUSED.items():
         for item in get_objects(root, key):
-            raise UnsupportedProgramError(
-                f"{construct} ({item.get('name')!r})", str(get_source(item))
-            )
+            place = str(get_source(item)) or str(place_of(root, [item.get("name")]))
+            raise UnsupportedProgramError(f"{construct} ({item.get('name')!r})", place)
     for key in _UNIONS:
         for union in get_objects(root, key):
             place = str(place_of_union(root, union))
@@ -127,8 +126,7 @@ def _load_data(root: Json, scope: Scope) -> None:
     for node in get_objects(root, "header_types"):
         if get_str(node, "name") not in used:
             continue  # only declared
-        scope.source = place_of_type(root, get_str(node, "name"))
-        header_type = _load_type(node, scope)
+        header_type = _load_type(root, node)
         scope.types[header_type.name] = header_type
     by_id = {}
     for node in get_objects(root, "headers"):
@@ -159,15 +157,19 @@ def _load_data(root: Json, scope: Scope) -> None:
         scope.registers[register.name] = register
 
 
-def _load_type(node: Json, scope: Scope) -> HeaderType:
+def _load_type(root: Json, node: Json) -> HeaderType:
     fields, offset = [], 0
     for item in get_list(node, "fields"):
         name, width = item[0], item[1]
+        what = ""
         if not isinstance(width, int):
-            raise scope.refuse(f"field {name!r} of variable length (varbit) in {node['name']!r}")
-        if not 1 <= width <= MAX_FIELD_BITS:
+            what = f"field {name!r} of variable length (varbit) in {node['name']!r}"
+        elif not 1 <= width <= MAX_FIELD_BITS:
             limit = f"(1 to {MAX_FIELD_BITS}) in {node['name']!r}"
-            raise scope.refuse(f"field {name!r} of {width} bits {limit}")
+            what = f"field {name!r} of {width} bits {limit}"
+        if what:
+            place = place_of_field(root, get_str(node, "name"), name)
+            raise UnsupportedProgramError(what, str(place))
         fields.append(Field(name, width, len(item) > 2 and bool(item[2]), offset))
         offset += width
     return HeaderType(get_str(node, "name"), tuple(fields))

@@ -16,6 +16,7 @@ from ina.switch.ir.load_actions import StatementLoader
 from ina.switch.ir.load_expr import ExpressionLoader
 from ina.switch.ir.program import Case, ParserState
 from ina.switch.ir.scope import Scope
+from ina.switch.ir.source import Source
 from ina.switch.ir.stmt import Advance, Assign, Block, Extract, Stmt, Verify
 
 
@@ -37,7 +38,7 @@ def load_parser(parser: Json, scope: Scope) -> tuple[str | None, dict[str, Parse
 
 def _load_state(node: Json, scope: Scope) -> ParserState:
     name = get_str(node, "name")
-    scope.source = get_source(node)  # not the place of what was loaded before
+    scope.source = Source(state=name)  # p4c gives few lines of parsers
     body: list[Stmt] = []
     for op in get_objects(node, "parser_ops"):
         scope.source = get_source(op) if get_source(op).line else scope.source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ina.switch.ir.json_access import Json, get_list, get_objects, get_source
@@ -11,11 +12,12 @@ _SECTIONS = ("parsers", "actions", "pipelines", "calculations", "checksums", "de
 """In the order of preference; for a header that is only extracted and sent, the deparser's own."""
 
 
-def place_of_type(root: Json, type_name: str) -> Source:
-    """The first use of a header or stack of this type."""
-    instances = [h for h in get_objects(root, "headers") if not h.get("metadata")]
-    instances += get_objects(root, "header_stacks")
-    return place_of(root, [i.get("name") for i in instances if i.get("header_type") == type_name])
+def place_of_field(root: Json, type_name: str, field: str) -> Source:
+    """The first use of a header or stack of this type; of metadata, of the field itself."""
+    instances = [*get_objects(root, "headers"), *get_objects(root, "header_stacks")]
+    instances = [item for item in instances if item.get("header_type") == type_name]
+    only = field if any(item.get("metadata") for item in instances) else None
+    return place_of(root, [item.get("name") for item in instances], only)
 
 
 def place_of_union(root: Json, union: Json) -> Source:
@@ -33,39 +35,51 @@ def _with_ids(root: Json, key: str, ids: list[Any]) -> list[Json]:
     return [item for item in get_objects(root, key) if item.get("id") in ids]
 
 
-def place_of(root: Json, names: list[Any]) -> Source:
-    """The innermost place around the first use of one of the names; UNKNOWN if there is none."""
-    for section in _SECTIONS:
-        found = _innermost(root.get(section), frozenset(filter(None, names)), UNKNOWN)
-        if found is not None and found.line:
-            return found
-    return UNKNOWN
+def place_of(root: Json, names: list[Any], field: str | None = None) -> Source:
+    """The innermost line around the first use of one of the names (and the field, if given); where
+    p4c gives no line, the parser state; UNKNOWN if there is no use."""
+    search = _Search(frozenset(filter(None, names)), field)
+    found = [search.innermost(root.get(section), UNKNOWN) for section in _SECTIONS]
+    uses = [place for place in found if place is not None]
+    return next((place for place in uses if place.line), uses[0] if uses else UNKNOWN)
 
 
-def _innermost(node: Any, names: frozenset[str], around: Source) -> Source | None:
-    """None: none of the names is used here."""
-    if isinstance(node, list):
-        children = node
-    elif isinstance(node, dict):
-        place = get_source(node)
-        around = place if place.line else around
-        if any(_is_name(node.get(key), names) for key in ("value", "target")):
-            return around
-        if any(name in names for name in node.get("order") or ()):
-            return around
-        children = list(node.values())
-    else:
-        return None
-    unplaced = None
-    for child in children:
-        found = _innermost(child, names, around)
-        if found is not None and found.line:
-            return found
-        unplaced = unplaced or found
-    return unplaced
+@dataclass(frozen=True)
+class _Search:
+    names: frozenset[str]
+    field: str | None
+
+    def innermost(self, node: Any, around: Source) -> Source | None:
+        """None: none of the names is used here."""
+        if isinstance(node, list):
+            children = node
+        elif isinstance(node, dict):
+            around = _place(node, around)
+            if any(self._is_named(node.get(key)) for key in ("value", "target")):
+                return around
+            if any(name in self.names for name in node.get("order") or ()):
+                return around
+            children = list(node.values())
+        else:
+            return None
+        unplaced = None
+        for child in children:
+            found = self.innermost(child, around)
+            if found is not None and found.line:
+                return found
+            unplaced = unplaced or found
+        return unplaced
+
+    def _is_named(self, operand: Any) -> bool:
+        """A header, or [header, field]."""
+        if isinstance(operand, list) and len(operand) == 2:
+            name, field = operand
+            return isinstance(name, str) and name in self.names and self.field in (None, field)
+        return isinstance(operand, str) and operand in self.names and self.field is None
 
 
-def _is_name(operand: Any, names: frozenset[str]) -> bool:
-    """A header, or [header, field]."""
-    name = operand[0] if isinstance(operand, list) and operand else operand
-    return isinstance(name, str) and name in names
+def _place(node: Json, around: Source) -> Source:
+    place = get_source(node)
+    if place.line:
+        return place
+    return Source(state=str(node.get("name"))) if "parser_ops" in node else around

@@ -8,16 +8,17 @@ from pathlib import PurePath
 
 @dataclass(frozen=True)
 class Source:
-    """A place in a P4 file; ``line`` 0 means unknown."""
+    """A place in a P4 file; ``line`` 0 means unknown: then perhaps the parser ``state`` is known."""
 
     file: str = ""
     line: int = 0
     fragment: str = ""
+    state: str = ""
 
     def __str__(self) -> str:
-        if not self.line:
-            return ""
-        return f"{PurePath(self.file).name}:{self.line}"
+        if self.line:
+            return f"{PurePath(self.file).name}:{self.line}"
+        return f"parser state {self.state!r}" if self.state else ""
 
 
 UNKNOWN = Source()
