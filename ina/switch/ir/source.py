@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 @dataclass(frozen=True)
 class Source:
-    """A place in a P4 file; ``line`` 0 means unknown: then perhaps the parser ``state`` is known."""
+    """A place in a P4 file; ``line`` 0 means unknown: then the parser ``state`` may be known."""
 
     file: str = ""
     line: int = 0

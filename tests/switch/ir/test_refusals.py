@@ -64,7 +64,7 @@ def test_a_type_that_is_only_declared_is_no_reason() -> None:
 def test_where_p4c_gives_no_line_the_parser_state_is_named() -> None:
     program = json.loads((PROGRAMS / "hashes.json").read_text())
     program["parsers"][0]["parse_states"][0]["parser_ops"] = [{"op": "odd", "parameters": []}]
-    with pytest.raises(UnsupportedProgramError, match="'odd' at parser state 'start'$"):
+    with pytest.raises(UnsupportedProgramError, match=r"'odd' at parser state 'start'$"):
         load_program(json.dumps(program))
 
 
