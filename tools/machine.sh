@@ -39,6 +39,8 @@ elif [ "$what" = bmv2 ]; then
 else
     command -v tshark >/dev/null || want tshark
     command -v ip >/dev/null || want iproute2
+    # Debian has initdb not on PATH, but pg_ctlcluster.
+    command -v pg_ctlcluster >/dev/null || command -v initdb >/dev/null || want postgresql
 fi
 [ -n "$missing" ] || exit 0
 

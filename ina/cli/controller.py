@@ -28,6 +28,8 @@ from ina.controller.app import ControllerApp
 from ina.controller.config import DEFAULT_LISTEN, Config, TlsConfig, load_config, make_config
 from ina.controller.secure import check_files
 from ina.controller.southbound.connect import check_program
+from ina.controller.store.check import check_store
+from ina.controller.store_url import shown
 from ina.errors import InvalidInputError, UnavailableError
 from ina.p4.builds import listed
 from ina.units import time_text
@@ -79,11 +81,17 @@ def run(
 
 @app.command()
 def check(file: Path, json: JsonOption = False) -> None:
-    """Check a configuration file; exit with 2 and say where if it is wrong."""
+    """Check a configuration file, the files that it names and its store, and change nothing.
+
+    Exits with 2 and says where if something is wrong. A controller may be running meanwhile.
+    """
     config = load_config(file)
     check_files(config)
     check_program(config)
-    emit({"file": file, "config": config}, json, f"{file}: ok")
+    store = check_store(config.store.location)
+    document = msgspec.to_builtins(config)
+    document["store"]["url"] = shown(config.store.url)  # it may have a password
+    emit({"file": file, "config": document, "store": store}, json, f"{file}: ok; {store}")
 
 
 @app.command()

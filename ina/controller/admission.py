@@ -9,6 +9,7 @@ from ina.controller.errors import NoRoomError, TenantError
 from ina.controller.jobs import Job
 
 DEFAULT_TENANT = "default"
+MAX_TENANT_CHARS = 200
 
 
 class Admission:
@@ -20,8 +21,16 @@ class Admission:
         """Whether a job may push out others of lower priority."""
 
     def tenant(self, job: str, asked: str) -> str:
-        """The tenant's name. Raises :class:`TenantError` if others are configured and it is not."""
+        """The tenant's name.
+
+        Raises :class:`TenantError`: it cannot be one, or others are configured and it is not.
+        """
         name = asked or DEFAULT_TENANT
+        if not name.isprintable() or len(name) > MAX_TENANT_CHARS:
+            raise TenantError(
+                f"job {job!r}: tenant {name[:MAX_TENANT_CHARS]!r}: not 1 to {MAX_TENANT_CHARS}"
+                " printable characters"
+            )
         if self._tenants and name not in self._tenants:
             raise TenantError(f"job {job!r}: no tenant is called {name!r}")
         return name

@@ -13,7 +13,7 @@ from ina.controller.build import with_build
 from ina.controller.config import Config
 from ina.controller.errors import ListenError, StandbyError
 from ina.controller.metrics_endpoint import serve_metrics
-from ina.controller.store import IN_MEMORY, Store
+from ina.controller.store import open_store
 from ina.controller.supervisor import Supervisor
 from ina.rpc import controller_pb2 as pb2
 
@@ -70,7 +70,7 @@ class ControllerApp:
         config = self.config
         secure.check_files(config)
         _check_free(config.listen)
-        store = Store(config.store.path or IN_MEMORY)
+        store = open_store(config.store.location)
         undo.callback(store.close)
         self._supervisor = supervisor = Supervisor(config, store)
         undo.push_async_callback(supervisor.close)

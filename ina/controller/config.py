@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from ina.controller.errors import ConfigError
 from ina.controller.results_network import network_of
+from ina.controller.store_url import IN_MEMORY, SQLITE, problem_of
 from ina.controller.tofino_config import (
     MAX_DEVICE_PORT,
     TARGET_VALUES,
@@ -146,8 +147,21 @@ class TenantConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 class StoreConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Where the desired state is kept."""
 
+    url: str = ""
+    """``sqlite:///path`` or ``postgresql://user@host/database``; standbys use the same. Neither
+    this nor ``path``: memory, lost with the process."""
     path: str = ""
-    """SQLite file; a backup controller uses the same. Empty: memory, lost with the process."""
+    """SQLite file, instead of ``url``."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether another controller can take it over."""
+        return self.location != IN_MEMORY
+
+    @property
+    def location(self) -> str:
+        """Its URL."""
+        return self.url or (SQLITE + self.path if self.path else IN_MEMORY)
 
 
 class TlsConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -272,6 +286,10 @@ def _problems(config: Config) -> list[tuple[str, str]]:
             found.append((key, "cert and key go together"))
     if config.tls.ca and not config.tls.cert:
         found.append(("tls.ca", "without cert and key the service has no TLS"))
+    if config.store.url and config.store.path:
+        found.append(("store", "url and path are two places: name one"))
+    if problem := problem_of(config.store.location):
+        found.append(("store.url", problem))
     for name in config.tenants:
         if not name or not name.isprintable():
             found.append(("tenants", f"{name!r} is not a name"))

@@ -92,7 +92,7 @@ class Supervisor:
             election_id=0 if self._session is None else self._session.election_id,
             switch_addr=switch.grpc_addr,
             switch_state=f"unreachable: {self.unreachable}" if self.unreachable else "connected",
-            store=self._config.store.path,
+            store=self._store.name if self._config.store.is_shared else "",
             started_unix_s=self._started_unix_s,
         )
         if self.term is not None:
@@ -105,7 +105,7 @@ class Supervisor:
 
     def _was_overtaken(self) -> bool:
         session = self._session
-        return session is not None and session.lost is None and bool(self._config.store.path)
+        return session is not None and session.lost is None and self._config.store.is_shared
 
     def _unreachable_s(self) -> float:
         return 0.0 if self.unreachable is None else time.monotonic() - self.unreachable_since_s
@@ -141,7 +141,7 @@ class Supervisor:
         """Makes a session and takes the role that it comes with."""
         switch = self._config.switch
         # With a store of its own, a backup would know of no job when it takes over.
-        standby = bool(self._config.store.path) or self.term is not None
+        standby = self._config.store.is_shared or self.term is not None
         self._session = await connect(self._config, standby=standby)
         if self._session.is_primary:
             await self._lead(self._session)

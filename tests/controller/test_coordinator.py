@@ -26,7 +26,7 @@ from ina.controller.memory import StaticPool
 from ina.controller.plan import JobPlan
 from ina.controller.reconcile import SwitchState
 from ina.controller.registry import Registry
-from ina.controller.store import IN_MEMORY, Store
+from ina.controller.store import IN_MEMORY, open_store
 from ina.rpc import controller_pb2 as pb2
 
 
@@ -91,7 +91,7 @@ class Bench:
     def __init__(self) -> None:
         self.switch = RecordingSwitch()
         self.registry = Registry(StaticPool(64, 16), EpochCounter(0), range(1, 9))
-        self.store = Store(IN_MEMORY)
+        self.store = open_store(IN_MEMORY)
         self.claim = self.store.claim("test")
         self.coordinator = Coordinator(self.registry, self.switch, self.claim)
 
@@ -248,7 +248,7 @@ def test_a_job_that_nobody_joined_is_forgotten() -> None:
     async def scenario() -> None:
         now_s = 0.0
         registry = Registry(StaticPool(64, 16), EpochCounter(0), range(1, 9), unjoined_s=1.0)
-        claim = Store(IN_MEMORY).claim("test")
+        claim = open_store(IN_MEMORY).claim("test")
         coordinator = Coordinator(registry, RecordingSwitch(), claim, clock=lambda: now_s)
         job = weakref.ref(await coordinator.create("j", 2, 0, 0.0))
         now_s = 2.0

@@ -26,7 +26,7 @@ from ina.controller.memory import StaticPool
 from ina.controller.reconcile import Difference, compare
 from ina.controller.registry import Registry
 from ina.controller.southbound.interface import SwitchSession
-from ina.controller.store import IN_MEMORY, Store
+from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switch_writer import SwitchWriter
 from ina.errors import InaError
 from ina.p4 import names
@@ -129,7 +129,7 @@ class World:
     def __init__(self, dice: random.Random) -> None:
         self.dice = dice
         self.session = FakeSession(dice)
-        self.store = Store(IN_MEMORY)
+        self.store = open_store(IN_MEMORY)
         self.calls: set[asyncio.Task[Any]] = set()
         self.coordinator: Coordinator
         self.newest_epoch = 0

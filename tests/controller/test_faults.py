@@ -32,6 +32,7 @@ from ina.host import Session
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from tests.controller.conftest import NewStore
 from tests.controller.workers import Workers, workers_of
 
 HANG_S = 60
@@ -43,7 +44,7 @@ NO_SUCH_PORT = 600  # v1model's ports have 9 bits
 class Place:
     """A switch, a controller's configuration, and a job that runs through all tests."""
 
-    def __init__(self, switch: SoftSwitch, directory: Path) -> None:
+    def __init__(self, switch: SoftSwitch, directory: Path, store_url: str) -> None:
         host, udp_port = switch.udp_address(1)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -53,7 +54,7 @@ class Place:
             f'listen = "{self.address}"\n'
             f'[switch]\ngrpc_addr = "{switch.grpc_addr}"\nvalues = 64\n'
             f'data_host = "{host}"\ndata_udp_port = {udp_port}\nmulticast = "239.192.0.0/24"\n'
-            f'[store]\npath = "{directory / "controller.db"}"\n[jobs]\nlease_s = {LEASE_S}\n'
+            f'[store]\nurl = "{store_url}"\n[jobs]\nlease_s = {LEASE_S}\n'
         )
         self.bystander: Session
         self.newest_epoch = 0
@@ -89,9 +90,10 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def place(tmp_path_factory: pytest.TempPathFactory, new_store: NewStore) -> Iterator[Place]:
     with SoftSwitch([UdpPort(1)]) as switch, contextlib.ExitStack() as undo:
-        place = Place(switch, tmp_path_factory.mktemp("faults"))
+        folder = tmp_path_factory.mktemp("faults")
+        place = Place(switch, folder, new_store(folder))
 
         def begin(_: ControllerApp) -> None:
             place.bystander = undo.enter_context(

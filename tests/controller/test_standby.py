@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import grpc
 import pytest
@@ -25,12 +24,12 @@ from tests.controller.proxy import Proxy
 from tests.controller.test_switch_restart import HANG_S, drive, endpoint, until
 
 
-def config(switch: str, store: Path | None, election_id: int) -> Config:
+def config(switch: str, store_url: str, election_id: int) -> Config:
     return make_config(
         {
             "listen": "127.0.0.1:0",
             "switch": {"grpc_addr": switch, "values": 64, "election_id": election_id},
-            "store": {"path": "" if store is None else str(store)},
+            "store": {"url": store_url},
         },
         "test",
     )
@@ -60,15 +59,14 @@ async def run_job(app: ControllerApp, name: str) -> Job:
 
 @asynccontextmanager
 async def pair(
-    tmp_path: Path,
+    store_url: str,
 ) -> AsyncIterator[tuple[ControllerApp, ControllerApp, Proxy, SoftSwitch]]:
     """A primary that reaches the switch through a proxy, and its standby."""
-    store = tmp_path / "s.db"
     with SoftSwitch([UdpPort(1)]) as switch:
         async with (
             Proxy(switch.grpc_addr) as proxy,
-            ControllerApp(config(proxy.address, store, 5)) as first,
-            ControllerApp(config(switch.grpc_addr, store, 3)) as second,
+            ControllerApp(config(proxy.address, store_url, 5)) as first,
+            ControllerApp(config(switch.grpc_addr, store_url, 3)) as second,
         ):
             assert (role(first), role(second)) == ("primary", "standby")
             yield first, second, proxy, switch
@@ -92,9 +90,9 @@ async def refusal(app: ControllerApp) -> str:
     return await asyncio.to_thread(ask)
 
 
-def test_a_standby_refuses_and_says_who_is_primary(tmp_path: Path) -> None:
+def test_a_standby_refuses_and_says_who_is_primary(store_url: str) -> None:
     async def scenario() -> None:
-        async with pair(tmp_path) as (first, second, _, _):
+        async with pair(store_url) as (first, second, _, _):
             assert await refusal(second) == (
                 "standby: another controller is primary (election id 5)"
             )
@@ -117,10 +115,10 @@ def test_a_standby_refuses_and_says_who_is_primary(tmp_path: Path) -> None:
 
 
 def test_the_standby_takes_over_jobs_untouched_and_the_former_primary_comes_back_as_standby(
-    tmp_path: Path,
+    store_url: str,
 ) -> None:
     async def scenario() -> None:
-        async with pair(tmp_path) as (first, second, proxy, _):
+        async with pair(store_url) as (first, second, proxy, _):
             job = await run_job(first, "j")
             entries = (await first.show()).entries
             former = coordinator(first)
@@ -148,9 +146,9 @@ def test_the_standby_takes_over_jobs_untouched_and_the_former_primary_comes_back
     drive(scenario())
 
 
-def test_a_stopped_primary_is_followed_and_follows_again(tmp_path: Path) -> None:
+def test_a_stopped_primary_is_followed_and_follows_again(store_url: str) -> None:
     async def scenario() -> None:
-        async with pair(tmp_path) as (first, second, _, _):
+        async with pair(store_url) as (first, second, _, _):
             epochs = [(await run_job(first, "a")).epoch]
             await first.__aexit__(None, None, None)
             await until(lambda: role(second) == "primary")
@@ -166,15 +164,13 @@ def test_a_stopped_primary_is_followed_and_follows_again(tmp_path: Path) -> None
     drive(scenario())
 
 
-def test_joins_that_wait_when_the_primary_is_demoted_hear_of_it(tmp_path: Path) -> None:
+def test_joins_that_wait_when_the_primary_is_demoted_hear_of_it(store_url: str) -> None:
     async def scenario() -> None:
-        async with pair(tmp_path) as (first, _, _, switch):
+        async with pair(store_url) as (first, _, _, switch):
             at = coordinator(first)
             await at.create("j", 2, 0, 0.0)
             waiting = asyncio.create_task(at.join("j", 0, endpoint(0), HANG_S))
-            async with ControllerApp(
-                config(switch.grpc_addr, Path(first.config.store.path), 9)
-            ) as new:
+            async with ControllerApp(config(switch.grpc_addr, store_url, 9)) as new:
                 with pytest.raises(StandbyError, match="standby: another controller is primary"):
                     await waiting
                 assert role(new) == "primary"
@@ -184,9 +180,9 @@ def test_joins_that_wait_when_the_primary_is_demoted_hear_of_it(tmp_path: Path) 
     drive(scenario())
 
 
-def test_the_switch_restarts_under_two_controllers(tmp_path: Path) -> None:
+def test_the_switch_restarts_under_two_controllers(store_url: str) -> None:
     async def scenario() -> None:
-        async with pair(tmp_path) as (first, second, _, switch):
+        async with pair(store_url) as (first, second, _, switch):
             await run_job(first, "j")
             await asyncio.to_thread(switch.stop)
             again = SoftSwitch([UdpPort(1)], grpc_addr=switch.grpc_addr)
@@ -206,12 +202,12 @@ def test_the_switch_restarts_under_two_controllers(tmp_path: Path) -> None:
 
 
 def test_a_controller_that_is_overtaken_while_it_starts_is_on_standby(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
         with SoftSwitch([UdpPort(1)]) as switch:
-            first = ControllerApp(config(switch.grpc_addr, tmp_path / "s.db", 3))
-            second = ControllerApp(config(switch.grpc_addr, tmp_path / "s.db", 5))
+            first = ControllerApp(config(switch.grpc_addr, store_url, 3))
+            second = ControllerApp(config(switch.grpc_addr, store_url, 5))
             set_pipeline = P4RuntimeSession.set_pipeline
             overtaken: list[ControllerApp] = []
 
@@ -231,21 +227,21 @@ def test_a_controller_that_is_overtaken_while_it_starts_is_on_standby(
     drive(scenario())
 
 
-def test_without_a_store_there_is_nothing_to_take_over(tmp_path: Path) -> None:
+def test_without_a_store_there_is_nothing_to_take_over() -> None:
     async def scenario() -> None:
         with SoftSwitch([UdpPort(1)]) as switch:
-            async with ControllerApp(config(switch.grpc_addr, None, 5)):
+            async with ControllerApp(config(switch.grpc_addr, "", 5)):
                 with pytest.raises(SwitchError, match=r"another controller is primary .*id 5"):
-                    async with ControllerApp(config(switch.grpc_addr, None, 4)):
+                    async with ControllerApp(config(switch.grpc_addr, "", 4)):
                         pass
 
     drive(scenario())
 
 
-def test_two_controllers_with_one_election_id(tmp_path: Path) -> None:
+def test_two_controllers_with_one_election_id(store_url: str) -> None:
     async def scenario() -> None:
         with SoftSwitch([UdpPort(1)]) as switch:
-            settings = config(switch.grpc_addr, tmp_path / "s.db", 1)
+            settings = config(switch.grpc_addr, store_url, 1)
             async with ControllerApp(settings) as first, ControllerApp(settings) as second:
                 assert (role(first), role(second)) == ("primary", "standby")
                 await first.__aexit__(None, None, None)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from ina.controller.errors import FencedError, StoreError
+from ina.controller.errors import FencedError
 from ina.controller.jobs import Endpoint, Job
 from ina.controller.store import rows
-from ina.controller.store.schema import migrate
+from ina.controller.store.interface import Database, Transaction
 
-IN_MEMORY = ":memory:"
-"""A path: the store lives and dies with this process."""
 
-LOCK_TIMEOUT_S = 5.0
-"""How long a change waits for another process's; each takes milliseconds."""
+class Holder(NamedTuple):
+    """Who may change a store."""
+
+    generation: int
+    """How often it was claimed."""
+    name: str
 
 
 @dataclass(frozen=True)
@@ -30,44 +31,34 @@ class StoredJob:
 
 
 class Store:
-    """One open file. Every method raises :class:`StoreError` if the file cannot be used.
+    """One open database. Every method raises :class:`StoreError` if it cannot be used.
 
     Several controllers may have it open. Who wants to change it must :meth:`claim` it first, which
     ends the right of whoever did before.
     """
 
-    def __init__(self, path: str) -> None:
-        """Opens ``path``, or creates it for this user's eyes only: it holds secrets."""
-        self.path = path
-        self._db: sqlite3.Connection | None = None
+    def __init__(self, database: Database) -> None:
+        """Brings the database's schema to the newest version. Closes the database in the end."""
+        self.name = database.name
+        """For people."""
+        self._database = database
         try:
-            if path != IN_MEMORY:
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            self._db = sqlite3.connect(path, timeout=LOCK_TIMEOUT_S, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            # WAL's default forgets the last changes when the machine loses power.
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._db.execute("PRAGMA foreign_keys = ON")
-            migrate(self._db, path)
-        except (sqlite3.Error, OSError) as error:
-            self.close()
-            raise self._error(error) from None
+            database.migrate()
         except BaseException:
-            self.close()
+            database.close()
             raise
 
     def close(self) -> None:
-        """Closes the file; may be called again."""
-        if self._db is not None:
-            self._db.close()
-            self._db = None
+        """Closes the database; may be called again."""
+        self._database.close()
 
     def claim(self, holder: str) -> Claim:
         """Takes the right to change the store, from whoever had it.
 
         ``holder`` is for people's eyes: who it is.
         """
-        with self.transaction() as db:
+        self._database.renew()
+        with self.transaction() as (db, _):
             db.execute(
                 "UPDATE claim SET generation = generation + 1, holder = ?, claimed_unix_s = ?",
                 (holder, time.time()),
@@ -77,14 +68,14 @@ class Store:
 
     def last_epoch(self) -> int | None:
         """The last epoch issued, or None if none was."""
-        with self.transaction() as db:
+        with self.transaction() as (db, _):
             row = db.execute("SELECT epoch FROM last_epoch").fetchone()
         return None if row is None else int(row[0])
 
     def load(self, now_s: float) -> list[StoredJob]:
         """Every job, by number. ``now_s`` (monotonic) becomes when they were created."""
         stored = []
-        with self.transaction() as db:
+        with self.transaction() as (db, _):
             for job in rows.get_jobs(db, now_s):
                 members = rows.get_members(db, job.number)
                 job.members = {rank: where for rank, (where, here) in members.items() if here}
@@ -92,25 +83,15 @@ class Store:
         return stored
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Commits when the block ends, rolls back when it raises."""
-        if self._db is None:
-            raise StoreError(f"store {self.path}: it is closed")
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._db
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
-        except sqlite3.Error as error:
-            raise self._error(error) from None
+    def transaction(self) -> Iterator[tuple[Transaction, Holder]]:
+        """Who has the claim, until the block ends; then it commits. Rolls back when it raises.
 
-    def _error(self, error: Exception) -> StoreError:
-        what = error.strerror if isinstance(error, OSError) else str(error)
-        return StoreError(f"store {self.path}: {what}")
+        All transactions hold the claim, so one comes after the other, and who claims waits for the
+        change that a former holder has begun.
+        """
+        with self._database.transaction() as db:
+            found = f"SELECT generation, holder FROM claim{self._database.claim_lock}"
+            yield db, Holder(*db.execute(found).fetchone())
 
 
 class Claim:
@@ -150,9 +131,8 @@ class Claim:
             db.executemany("DELETE FROM jobs WHERE number = ?", [(job.number,) for job in jobs])
 
     @contextmanager
-    def _change(self) -> Iterator[sqlite3.Connection]:
-        with self.store.transaction() as db:
-            generation, holder = db.execute("SELECT generation, holder FROM claim").fetchone()
-            if generation != self._generation:
-                raise FencedError(f"store {self.store.path}: {holder} has claimed it")
+    def _change(self) -> Iterator[Transaction]:
+        with self.store.transaction() as (db, holder):
+            if holder.generation != self._generation:
+                raise FencedError(f"store {self.store.name}: {holder.name} has claimed it")
             yield db

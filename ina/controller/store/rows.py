@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import sqlite3
 from ipaddress import IPv4Address
 
 from ina.controller.jobs import Endpoint, Job, JobState
 from ina.controller.memory import SlotRange
+from ina.controller.store.interface import Transaction
 
 _JOB_COLUMNS = (
     "number, name, state, epoch, world_size, first_slot, slots, reserved_slots, tenant, priority,"
     " window_packets, created_unix_s, token_hash, key_seed"
 )
 _MEMBER_COLUMNS = "rank, address, udp_port, switch_port, mac, results_group"
+_MEMBER_UPDATE = ", ".join(f"{name} = excluded.{name}" for name in _MEMBER_COLUMNS.split(", ")[1:])
 
 
-def put_epoch(db: sqlite3.Connection, last: int) -> None:
+def put_epoch(db: Transaction, last: int) -> None:
     """Sets the last epoch issued."""
-    db.execute("INSERT OR REPLACE INTO last_epoch VALUES (1, ?)", (last,))
+    db.execute(
+        "INSERT INTO last_epoch VALUES (1, ?)"
+        " ON CONFLICT (one) DO UPDATE SET epoch = excluded.epoch",
+        (last,),
+    )
 
 
-def put_job(db: sqlite3.Connection, job: Job) -> None:
+def put_job(db: Transaction, job: Job) -> None:
     """Inserts or updates a job and its members; see ``Store.save``."""
     db.execute(
         f"INSERT INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 14)})"
@@ -47,8 +52,8 @@ def put_job(db: sqlite3.Connection, job: Job) -> None:
     else:
         db.execute("UPDATE members SET here = 0 WHERE job = ?", (job.number,))
     db.executemany(
-        f"INSERT OR REPLACE INTO members ({_MEMBER_COLUMNS}, job, here)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, 1)",
+        f"INSERT INTO members ({_MEMBER_COLUMNS}, job, here) VALUES (?, ?, ?, ?, ?, ?, ?, 1)"
+        f" ON CONFLICT (job, rank) DO UPDATE SET {_MEMBER_UPDATE}, here = 1",
         [
             (
                 rank,
@@ -64,7 +69,7 @@ def put_job(db: sqlite3.Connection, job: Job) -> None:
     )
 
 
-def get_jobs(db: sqlite3.Connection, now_s: float) -> list[Job]:
+def get_jobs(db: Transaction, now_s: float) -> list[Job]:
     """Every job by number, without its members."""
     return [
         Job(
@@ -101,7 +106,7 @@ def get_jobs(db: sqlite3.Connection, now_s: float) -> list[Job]:
     ]
 
 
-def get_members(db: sqlite3.Connection, number: int) -> dict[int, tuple[Endpoint, bool]]:
+def get_members(db: Transaction, number: int) -> dict[int, tuple[Endpoint, bool]]:
     """By rank: where each of a job's workers is, and whether it has not left."""
     return {
         rank: (

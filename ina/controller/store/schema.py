@@ -1,16 +1,12 @@
-"""The tables, as the migrations that made them. ``PRAGMA user_version`` counts those applied.
+"""The tables, as the migrations that made them, in SQLite's words.
 
 A released migration is never changed: what is to be different comes as the next one.
 """
 
 from __future__ import annotations
 
-import sqlite3
-
-from ina.controller.errors import StoreError
-
 APPLICATION_ID = 0x696E6163
-"""Marks the file as a controller's ("inac"), for SQLite and for ``file``."""
+"""Marks the file as a controller's ("inac"), for SQLite and for ``file``; PostgreSQL's lock."""
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -61,29 +57,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 
 
-def migrate(db: sqlite3.Connection, path: str) -> None:
-    """Brings the file to the newest version, in one transaction.
+def in_postgres(statement: str) -> str:
+    """The same statement in PostgreSQL's words."""
+    for ours, theirs in _POSTGRES:
+        statement = statement.replace(ours, theirs)
+    return statement
 
-    Raises :class:`StoreError`: another program's file, or a newer ina's.
-    """
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        (version,) = db.execute("PRAGMA user_version").fetchone()
-        (application,) = db.execute("PRAGMA application_id").fetchone()
-        tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if application != APPLICATION_ID and (application or version or tables):
-            raise StoreError(f"store {path}: this SQLite file belongs to another program")
-        if version > len(MIGRATIONS):
-            raise StoreError(
-                f"store {path}: version {version} was made by a newer ina (this one knows"
-                f" {len(MIGRATIONS)})"
-            )
-        for statements in MIGRATIONS[version:]:
-            for statement in statements:
-                db.execute(statement)
-        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-        db.execute("COMMIT")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
+
+_POSTGRES = (
+    ("INTEGER", "BIGINT"),
+    ("REAL", "DOUBLE PRECISION"),
+    ("BLOB", "BYTEA"),
+    (" WITHOUT ROWID", ""),
+)

@@ -1,0 +1,37 @@
+"""Stores of each kind for the tests of the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from tests.controller import postgres
+from tests.controller.postgres import PostgresServer
+
+NewStore: TypeAlias = Callable[[Path], str]
+"""Makes the URL of an empty store, by a folder for it."""
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One for the whole session; each test has databases of its own."""
+    with postgres.server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def new_store(request: pytest.FixtureRequest) -> NewStore:
+    """The test runs with each kind of store."""
+    if request.param == "sqlite":
+        return lambda folder: f"sqlite:///{folder / 'store.db'}"
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    return lambda folder: server.new_url()
+
+
+@pytest.fixture
+def store_url(new_store: NewStore, tmp_path: Path) -> str:
+    """An empty store of each kind."""
+    return new_store(tmp_path)
