@@ -6,6 +6,9 @@ from __future__ import annotations
 class InaError(Exception):
     """Base of all errors of ina; the command line prints it as one line and exits with 2."""
 
+    detail: str = ""
+    """Lines of a tool that refused, as it wrote them; the command line prints them below."""
+
 
 class InvalidInputError(InaError, ValueError):
     """The caller's input is wrong: an argument, a file, a configuration key, a packet."""

@@ -87,6 +87,8 @@ def run(args: Sequence[str]) -> int:
         )
     except InaError as error:
         _complain(error_line(error))
+        if detail := error.detail.strip("\n"):
+            _complain(detail)
         return 2
     except _UsageError as error:
         return _usage(error)

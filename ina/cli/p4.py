@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Group
 
+from ina.cli.busy import busy
 from ina.cli.output import emit, table
 from ina.cli.output_file import check_output
 from ina.cli.p4_tofino import Target, compile_for_tofino
 from ina.errors import InvalidInputError
-from ina.p4.builds import listed
+from ina.p4.builds import listed, require_build
 from ina.p4.compile import compile_all, compile_pool, compile_program
 from ina.p4.errors import P4InfoError
 from ina.p4.info import ProgramInfo, read_p4info
+from ina.p4.origin import warn_if_changed
 from ina.p4.programs import COMPILED_DIR, build_defines, compiled
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUES_PER_PACKET_BUILDS
 from ina.switch.graph import draw_program
@@ -64,20 +67,39 @@ def compile_(
         return
     if report is not None:
         raise InvalidInputError("--report needs --target tofino or tofino2")
-    written: tuple[Path, ...]
-    if source is not None:
-        defines = build_defines(values) if values is not None else {}
-        written = compile_program(source, out or Path(), source.stem, defines)
-    elif values is None and out is None:
-        compile_all()
-        written = tuple(sorted(COMPILED_DIR.iterdir()))
-    else:
-        builds = VALUES_PER_PACKET_BUILDS if values is None else (values,)
-        for build in builds:
-            compiled(build)  # refuses a build that does not exist
-        written = tuple(path for build in builds for path in compile_pool(build, out or Path()))
+    written = _compile(source, values, out)
     rows = [{"file": str(path), "bytes": path.stat().st_size} for path in written]
     emit(rows, json)
+
+
+def _compile(source: Path | None, values: int | None, out: Path | None) -> list[Path]:
+    """What was written."""
+    if source is not None:
+        defines = build_defines(values) if values is not None else {}
+        with busy(f"p4c compiles {source}"):
+            warnings: list[str] = []
+            written = compile_program(
+                source, out or Path(), source.stem, defines, on_warnings=warnings.append
+            )
+        for said in warnings:
+            print(said.rstrip("\n"), file=sys.stderr)
+        return list(written)
+    with busy("p4c compiles the pool program") as say:
+
+        def begin(values: int) -> None:
+            say(f"p4c compiles the pool program, {values} values a packet")
+
+        if values is None and out is None:
+            compile_all(begin)
+            return sorted(COMPILED_DIR.iterdir())
+        builds = VALUES_PER_PACKET_BUILDS if values is None else (values,)
+        for build in builds:
+            require_build("--values", build)
+        made: list[Path] = []
+        for build in builds:
+            begin(build)
+            made += compile_pool(build, out or Path())
+        return made
 
 
 @app.command("info")
@@ -107,6 +129,8 @@ def graph(
     """Draw the pipeline as SVG: parser, controls, tables, registers and who touches them."""
     check_output("OUT.svg", out, (".svg",))
     source = program if program is not None else compiled(values).bmv2_json
+    if program is not None:
+        warn_if_changed(program)
     ir = load_program(source)
     svg = draw_program(ir, Path(ir.name).name or source.name)
     out.write_text(svg)

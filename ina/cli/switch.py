@@ -15,6 +15,7 @@ from ina.cli.rpc_client import ControllerOption, JsonOption
 from ina.controller.config import DEFAULT_LISTEN
 from ina.errors import InvalidInputError
 from ina.p4.builds import listed
+from ina.p4.origin import warn_if_changed
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET
 from ina.rpc.tls import TlsFiles
 from ina.switch.p4runtime.config import config_from_files
@@ -78,6 +79,8 @@ def switch(
         return
     if (p4info is None) != (program is None):
         raise InvalidInputError("--p4info and --program go together")
+    if program:
+        warn_if_changed(program)
     config = config_from_files(p4info, program) if p4info and program else None
     soft_switch = SoftSwitch(
         [parse_port(spec) for spec in port or ["1=udp:127.0.0.1:17760"]],

@@ -18,6 +18,7 @@ from ina.emulate.errors import TopologyError
 from ina.emulate.toml_file import convert
 from ina.emulate.topology import Switch, Topology
 from ina.p4 import compiled, names
+from ina.p4.origin import warn_if_changed
 
 FORWARD_DIR = Path(__file__).resolve().parent / "programs"
 FORWARD_TABLE, FORWARD_ACTION = "ForwardIngress.dmac", "ForwardIngress.forward"
@@ -133,12 +134,14 @@ def _foreign(topology: Topology, switch: Switch, path: Path) -> SwitchPlan:
     except msgspec.DecodeError as error:
         raise TopologyError(f"{path}: not JSON: {error}") from None
     runtime = convert(path, "", document, _RuntimeJson)
+    bmv2_json = _find(path, "bmv2_json", runtime.bmv2_json)
+    warn_if_changed(bmv2_json)
     return SwitchPlan(
         name=switch.name,
         address=grpc_address(topology, switch.name),
         device_id=topology.device_id(switch.name),
         p4info=str(_find(path, "p4info", runtime.p4info)),
-        bmv2_json=str(_find(path, "bmv2_json", runtime.bmv2_json)),
+        bmv2_json=str(bmv2_json),
         entries=runtime.table_entries,
         groups=runtime.multicast_group_entries,
         clones=runtime.clone_session_entries,

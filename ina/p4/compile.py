@@ -13,10 +13,11 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ina.p4 import origin
 from ina.p4.errors import P4cMissingError, P4CompileError
 from ina.p4.programs import (
     COMPILED_DIR,
@@ -29,7 +30,11 @@ from ina.p4.programs import (
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 
 P4C = "p4c-bm2-ss"
-COMPILE_DEADLINE_S = 300.0
+COMPILE_DEADLINE_S = 900.0
+"""1024 values take minutes where cores are shared."""
+# The preprocessor's, p4c's own and its parser's: the last has no colon behind "error".
+_ERROR = re.compile(r"\berror:|\):\s*syntax error\b|Compiler Bug")
+_COUNT = re.compile(r"error: \d+ errors encountered")
 _PACKAGE_ROOT = P4_DIR.parent.parent
 
 
@@ -75,21 +80,23 @@ def compile_program(
     defines: Mapping[str, str] | None = None,
     *,
     root: Path | None = None,
+    on_warnings: Callable[[str], None] = lambda said: None,
 ) -> tuple[Path, Path]:
     """Compile `source` to ``out_dir/name.json`` and ``out_dir/name.p4info.txtpb``; return both.
 
     Source paths in the JSON are relative to `root` (default: the source's directory): p4c runs
-    there.
+    there. `on_warnings` gets the lines that p4c writes about a program that it takes. Without a
+    `root`, the JSON tells what it was made from (:mod:`ina.p4.origin`).
 
     Raises:
         P4cMissingError: no compiler.
-        P4CompileError: the source cannot be read, p4c refuses it or does not end in 300 s, or the
+        P4CompileError: the source cannot be read, p4c refuses it or does not end in 900 s, or the
             results cannot be written.
     """
     p4c = find_p4c()
     if not source.is_file():
         raise P4CompileError(f"{source}: no such P4 program")
-    root = (root or source.parent).resolve()
+    has_manifest, root = root is not None, (root or source.parent).resolve()
     with tempfile.TemporaryDirectory(prefix="ina-p4-") as scratch:
         json_file, p4info_file = Path(scratch, "program.json"), Path(scratch, "p4info.txtpb")
         command = [
@@ -98,8 +105,11 @@ def compile_program(
             *("-o", str(json_file), "--p4runtime-files", str(p4info_file)),
             os.path.relpath(source.resolve(), root),
         ]
-        _run(command, root, source)
+        if said := _run(command, root, source):
+            on_warnings(said)
         program = _tidy_paths(json.loads(json_file.read_text()))
+        if not has_manifest:
+            program.setdefault(origin.META, {})[origin.KEY] = origin.record(source, out_dir)
         p4info = p4info_file.read_text()
     outputs = out_dir / f"{name}.json", out_dir / f"{name}.p4info.txtpb"
     try:
@@ -121,17 +131,20 @@ def compile_pool(values: int, out_dir: Path) -> tuple[Path, Path]:
     )
 
 
-def compile_all() -> None:
+def compile_all(on_build: Callable[[int], None] = lambda values: None) -> None:
     """Compile every checked-in build again, and record the hashes of their sources.
 
+    `on_build`: called before each, with its values a packet.
     Raises: as compile_program.
     """
     for values in VALUES_PER_PACKET_BUILDS:
+        on_build(values)
         compile_pool(values, COMPILED_DIR)
     write_manifest(p4c_version())
 
 
-def _run(command: list[str], root: Path, source: Path) -> None:
+def _run(command: list[str], root: Path, source: Path) -> str:
+    """Return what p4c said of a program that it took."""
     try:
         done = subprocess.run(
             command, cwd=root, capture_output=True, text=True, timeout=COMPILE_DEADLINE_S
@@ -141,13 +154,19 @@ def _run(command: list[str], root: Path, source: Path) -> None:
     except OSError as error:
         raise P4cMissingError(f"cannot run {command[0]}: {error.strerror}") from error
     if done.returncode != 0:
-        raise P4CompileError(_first_error(done.stderr) or f"{source}: p4c exited {done.returncode}")
+        said = done.stderr + done.stdout
+        first = first_error(said) or f"{source}: p4c exited with {done.returncode}"
+        raise P4CompileError(first, said)
+    return done.stderr
 
 
-def _first_error(stderr: str) -> str:
-    """Return p4c's first error line, or the first line that says anything."""
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    errors = [line for line in lines if re.search(r"\berror:", line)]
+def first_error(said: str) -> str:
+    """Return the first line of p4c's output that is an error, else the first that says anything.
+
+    A syntax error is ``FILE(LINE):syntax error, ...``; the line that only counts errors comes last.
+    """
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line for line in lines if _ERROR.search(line) and not _COUNT.search(line)]
     return (errors or lines or [""])[0]
 
 

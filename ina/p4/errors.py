@@ -10,7 +10,14 @@ class P4cMissingError(MissingToolError):
 
 
 class P4CompileError(InvalidInputError):
-    """p4c refused the program; the message is p4c's first error, with file and line."""
+    """p4c refused the program; the message is p4c's first error, with file and line.
+
+    ``detail``: all that p4c said, with the lines of the program that it shows.
+    """
+
+    def __init__(self, message: str, detail: str = "") -> None:
+        super().__init__(message)
+        self.detail = detail
 
 
 class P4InfoError(InvalidInputError):

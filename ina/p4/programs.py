@@ -6,8 +6,10 @@ Users of ina need no P4 compiler: ``compiled/`` holds p4c's BMv2 JSON and P4Info
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,8 @@ from pathlib import Path
 from ina.p4.builds import listed
 from ina.p4.errors import UnknownBuildError
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
+
+_log = logging.getLogger(__name__)
 
 P4_DIR = Path(__file__).resolve().parent
 POOL_SOURCE = P4_DIR / "v1model" / "pool.p4"
@@ -81,11 +85,23 @@ def compiled(values: int) -> CompiledProgram:
         )
     name = build_name(values)
     manifest = json.loads(MANIFEST.read_text())
+    _warn_if_changed(name, manifest["builds"][name]["source_sha256"], values)
     return CompiledProgram(
         p4info=COMPILED_DIR / f"{name}.p4info.txtpb",
         bmv2_json=COMPILED_DIR / f"{name}.json",
         source_sha256=manifest["builds"][name]["source_sha256"],
     )
+
+
+@functools.cache
+def _warn_if_changed(name: str, source_sha256_then: str, values: int) -> None:
+    """Once a process, for who edits the pool program and runs what it was before."""
+    if source_sha256(build_defines(values)) != source_sha256_then:
+        _log.warning(
+            "%s was compiled from other P4 sources than those in %s; what runs is the old program;"
+            " ina p4 compile renews it",
+            *(name, P4_DIR),
+        )
 
 
 def write_manifest(p4c_version: str) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ina.p4.compile import first_error
 from ina.p4.errors import P4cMissingError, P4CompileError
 from ina.p4.programs import P4_DIR
 
@@ -138,7 +139,6 @@ def _run(command: Sequence[str], source: Path, deadline_s: float) -> None:
     except OSError as error:
         raise P4cMissingError(f"cannot run {command[0]}: {error.strerror}") from error
     if done.returncode != 0:
-        said = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-        errors = [line for line in said if "error:" in line or "Compiler Bug" in line]
-        first = (errors or said or [f"exit status {done.returncode}"])[0]
-        raise P4CompileError(f"{source}: {tool}: {first}")
+        said = done.stderr + done.stdout
+        first = first_error(said) or f"exit status {done.returncode}"
+        raise P4CompileError(f"{source}: {tool}: {first}", said)

@@ -47,7 +47,7 @@ def test_compile_writes_both_files(tmp_path: Path, capsys: pytest.CaptureFixture
         ),
         (["info", "/nowhere.txtpb"], "/nowhere.txtpb: no such file"),
         (["info", __file__], "not a P4Info"),
-        (["compile", "--values", "3", "--out", "/nowhere"], "no compiled program with 3"),
+        (["compile", "--values", "3", "--out", "/nowhere"], "--values 3: there are builds for 64,"),
         (["compile", "--values", "x"], "Invalid value for '--values'"),
     ],
 )
