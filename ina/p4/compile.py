@@ -51,7 +51,7 @@ def find_p4c() -> Path:
     if named:
         raise P4cMissingError(f"INA_P4C={named} is not an executable file")
     raise P4cMissingError(
-        f"{P4C} is not on PATH and INA_P4C is not set; install p4c (https://github.com/p4lang/p4c) "
+        f"{P4C} is not on PATH and INA_P4C is not set; install p4c (docs/own_p4.md says how) "
         "or use the programs that ship with ina (ina p4 info)"
     )
 

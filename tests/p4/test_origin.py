@@ -110,3 +110,9 @@ def test_an_edited_pool_program_is_said_once(
     caplog.set_level(logging.WARNING)
     programs.compiled(256)
     assert caplog.records == []
+
+
+def test_the_example_is_compiled_from_its_source() -> None:
+    example = Path(__file__).parents[2] / "examples" / "p4" / "counter.json"
+    assert json.loads(example.read_bytes())["__meta__"]["ina"]["files"].keys() == {"counter.p4"}
+    assert what_has_changed(example) == ""
