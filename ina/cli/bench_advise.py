@@ -116,7 +116,7 @@ def advise(
 
 def _measure_costs() -> Report:
     """A short all-reduce of a small and of a large tensor on loopback."""
-    torchrun.require(["torch"], "torch")
+    torchrun.require("torch")
     rows: list[allreduce.Row] = []
     case = allreduce.Case("float32", 4, "sum", DEFAULT_VALUES_PER_PACKET, 5, 2.0, "udp")
     allreduce.measure(Loopback(_COST_WORKERS), _COST_SIZES, case, rows.extend)
@@ -130,7 +130,7 @@ def _measure_costs() -> Report:
 
 
 def _measure_model(model: str, compute_ms: float | None) -> ddp.Row:
-    torchrun.require(["torch"], "torch")
+    torchrun.require("torch")
     return ddp.measure(
         Loopback(_COST_WORKERS),
         model,

@@ -97,7 +97,7 @@ def allreduce(
         raise InvalidInputError("--memory --baseline: it has no ratios to compare")
     if link != LOOPBACK and transport == "shm":
         raise InvalidInputError(f"--transport shm --link {link}: hosts share no memory")
-    torchrun.require(["torch"], "torch")
+    torchrun.require("torch")
     settings = {
         **{"workers": counts, "sizes_bytes": wanted, "dtype": dtype, "op": op, "link": link},
         **{"queue": queue, "transport": transport, "threads": threads, "values": values},

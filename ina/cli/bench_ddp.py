@@ -73,7 +73,7 @@ def ddp(
         raise InvalidInputError(f"--repeats {repeats} --seconds {seconds:g}: want >= 3 and > 0")
     outputs = Outputs("ddp", json, save, baseline, tolerance, plot)
     check_link(link)
-    torchrun.require(["torch"], "torch")
+    torchrun.require("torch")
     rows: list[bench.Row] = []
     with steps("ddp", len(names) * len(counts)) as bar:
         for n in counts:

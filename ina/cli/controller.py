@@ -51,6 +51,10 @@ def run(
     switch: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="P4Runtime server of the switch.")
     ] = None,
+    data_host: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="IPv4 address of the switch, that workers send to."),
+    ] = None,
     values: Annotated[
         int | None, typer.Option(help=f"Values a packet: {listed('or')}; 0: by the path's MTU.")
     ] = None,
@@ -68,7 +72,11 @@ def run(
 ) -> None:
     """Run a controller until Ctrl-C or SIGTERM."""
     settings = _override(
-        config, {"listen": listen, "metrics": metrics}, grpc_addr=switch, values=values
+        config,
+        {"listen": listen, "metrics": metrics},
+        grpc_addr=switch,
+        values=values,
+        data_host=data_host,
     )
     with ExitStack() as stack:
         if embedded_switch:

@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
-import ina
 from ina.cli import demo_report, torchrun
 from ina.cli.demo_plot import plot
 from ina.cli.demo_progress import Progress
 from ina.cli.demo_run import Training, train
 from ina.cli.output import emit
-from ina.errors import InvalidInputError, MissingToolError
+from ina.errors import InvalidInputError
+from ina.files import root
 from ina.p4.builds import listed, require_build
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, MAX_WORKERS
 
@@ -40,9 +40,9 @@ def demo(
     points, or if packet loss changed the parameters.
     """
     _check(workers, epochs, values, loss_rate)
-    torchrun.require(["torch", "sklearn", "matplotlib"], "demo")
+    torchrun.require("torch", "sklearn", "matplotlib")
     out.mkdir(parents=True, exist_ok=True)
-    script = example("ddp_digits.py")
+    script = root() / "examples" / "ddp_digits.py"
     with Progress() as progress, tempfile.TemporaryDirectory() as scratch:
 
         def training(title: str, backend: str, loss: float) -> Training:
@@ -80,12 +80,3 @@ def _check(workers: int, epochs: int, values: int, loss_rate: float) -> None:
     require_build("--values", values)
     if not 0.0 <= loss_rate < 1.0:
         raise InvalidInputError(f"--loss-rate {loss_rate:g}: want 0 <= rate < 1")
-
-
-def example(name: str) -> Path:
-    """The example's file: in the checkout, or as the wheel installed it."""
-    package = Path(ina.__file__).parent
-    for folder in (package.parent / "examples", package / "examples"):
-        if (folder / name).is_file():
-            return folder / name
-    raise MissingToolError(f"{name}: not in {package / 'examples'}; reinstall ina")

@@ -38,6 +38,7 @@ NOUNS = {
     "test": Member("ina.cli.test", "Hold a data plane to the conformance cases, or to another."),
     "emulate": Member("ina.cli.emulate", "Emulate a network on this machine, and run jobs in it."),
     "bench": Member("ina.cli.bench_group", "Measure ina beside its peers and limits."),
+    "files": Member("ina.cli.files", "Copy dashboards, units, examples, P4 and the dissector."),
     "doctor": Member("ina.cli.doctor", "Say what this machine has and what it lacks."),
 }
 

@@ -26,15 +26,24 @@ _LOOK_S = 1.0
 _RANK_PREFIX = re.compile(r"^\[rank\d+\]: ")  # torch adds it once a process group is there
 
 
+_DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+"""Where pip's name of a module is not its own. ina's extras have these packages, but who installed
+ina from a file would have to name that file again."""
+
+
 class WorkersFailedError(InaError):
     """torchrun exited with an error; the message holds the last line that explains it."""
 
 
-def require(modules: Sequence[str], extra: str) -> None:
+def require(*modules: str) -> None:
     """Raise :class:`MissingToolError` if a module cannot be imported; does not import it."""
-    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    missing = [
+        _DISTRIBUTIONS.get(name, name) for name in modules if importlib.util.find_spec(name) is None
+    ]
     if missing:
-        raise MissingToolError(f"{', '.join(missing)} not installed: pip install 'ina[{extra}]'")
+        raise MissingToolError(
+            f"{', '.join(missing)} not installed: pip install {' '.join(missing)}"
+        )
 
 
 def run(

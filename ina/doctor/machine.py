@@ -49,7 +49,11 @@ def _core() -> Iterator[Finding]:
     native = (spec and spec.origin) or ""
     yield Finding("python", platform.python_version(), "everything", "Python 3.10+", required=True)
     yield Finding(
-        "native extension", native, "hosts, ports", "pip install ina, or: make venv", required=True
+        "native extension",
+        native,
+        "hosts, ports",
+        "pip install a wheel of ina, or its clone",
+        required=True,
     )
     compiler = _tool(os.environ.get("INA_CC") or "cc")
     yield Finding(
@@ -96,11 +100,11 @@ def _network() -> Iterator[Finding]:
 
 def _training() -> Iterator[Finding]:
     torch = _package("torch", "torch")
-    yield Finding("torch", torch, "import ina.torch", "pip install 'ina[torch]'")
+    yield Finding("torch", torch, "import ina.torch", "pip install torch")
     gpu = "/dev/nvidiactl" if Path("/dev/nvidiactl").exists() else ""
     yield Finding("NVIDIA driver", gpu, "CUDA tensors", "the vendor's driver")
     sklearn = _package("sklearn", "scikit-learn")
-    yield Finding("scikit-learn", sklearn, "ina demo", "pip install 'ina[demo]'")
+    yield Finding("scikit-learn", sklearn, "ina demo", "pip install scikit-learn matplotlib")
 
 
 def _package(module: str, distribution: str) -> str:

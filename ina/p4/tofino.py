@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ina.p4.compile import first_error
+from ina.files import root
 from ina.p4.errors import P4cMissingError, P4CompileError
-from ina.p4.programs import P4_DIR
 
 P4C_TOFINO = "p4c-barefoot"
 BFAS = "bfas"
-TOFINO_SOURCE = P4_DIR.parent.parent / "tofino" / "pool.p4"
-"""The twin stands in the source tree, not in the installed package."""
+TOFINO_SOURCE = root() / "tofino" / "pool.p4"
 TOFINO_DEADLINE_S = 1800.0
 """Placing 64 values takes minutes where two cores are shared."""
 _BFAS_DEADLINE_S = 300.0

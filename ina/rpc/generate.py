@@ -34,7 +34,7 @@ def generate(into: Path) -> None:
     try:
         from grpc_tools import protoc  # type: ignore[import-untyped]
     except ImportError as error:
-        raise MissingToolError("no grpcio-tools: pip install 'ina[dev]'") from error
+        raise MissingToolError("no grpcio-tools: make venv") from error
     (into / "ina/rpc").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         description = Path(scratch) / "set.pb"

@@ -14,7 +14,7 @@ try:
     import torch.distributed as dist
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "ina.torch needs PyTorch: pip install 'ina[torch]'", name=error.name
+        "ina.torch needs PyTorch: pip install torch", name=error.name
     ) from error
 from torch._C._distributed_c10d import _DistributedBackendOptions
 
