@@ -1,7 +1,7 @@
 # `make demo` and `make test` are each enough on a fresh machine with Python 3.10+, cc and make.
 # Everything lands in $(VENV); stamps there make a second run start at once.
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-bmv2 bench-guard lint python-lint native-lint generated types format constraints \
+.PHONY: help venv wheel release demo test test-bmv2 bench-guard lint python-lint native-lint generated types format constraints \
 	clean distclean
 .DELETE_ON_ERROR:
 
@@ -27,12 +27,20 @@ $(VENV)/.tools: tools/machine.sh constraints.txt
 	@$(pip) install $(pins) $(build_tools)
 	@touch $@
 
-$(VENV)/.built: $(VENV)/.tools pyproject.toml CMakeLists.txt $(native)
+$(VENV)/.built: $(VENV)/.tools pyproject.toml CMakeLists.txt ina/__init__.py $(native)
 	@echo "installing into $(VENV) and building the native extension (first time: some minutes)"
 	@PATH="$(abspath $(VENV))/bin:$$PATH" $(pip) install $(pins) --no-build-isolation -e '.[dev]'
 	@touch $@
 
 venv: $(VENV)/.built  ## make the environment and build the extension
+
+# Where ccache is, CMAKE_CXX_COMPILER_LAUNCHER=ccache makes the next one quick.
+wheel: $(VENV)/.tools  ## build dist/ina-*.whl for this Python, to be installed elsewhere
+	@mkdir -p dist && PATH="$(abspath $(VENV))/bin:$$PATH" $(pip) wheel --no-build-isolation --no-deps -w dist .
+	@ls dist/*.whl
+
+release: $(VENV)/.tools  ## sdist and wheels in dist/, each tried in a fresh environment (ARGS="--python PATH ...")
+	@$(py) tools/release.py $(ARGS)
 
 demo: $(VENV)/.built  ## train on real digits through the P4 switch, and with Gloo (ARGS="--loss-rate 0.05")
 	@$(VENV)/bin/ina demo $(ARGS)

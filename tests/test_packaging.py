@@ -1,16 +1,32 @@
-"""pyproject.toml's lower bounds are true, and constraints.txt keeps to its ranges."""
+"""pyproject.toml's lower bounds are true, constraints.txt keeps to its ranges, the wheel works.
+
+One source distribution and, out of it, one wheel are built for all tests here: a minute or two.
+"""
 
 from __future__ import annotations
 
+import os
 import re
-from importlib.metadata import requires
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from importlib.metadata import requires, version
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
+import ina
+from ina import files
 from ina.rpc.generate import ROOT
+
+BUILD_S = 900  # two cores that others may use
+TRY_S = 600
 
 
 def ours() -> dict[NormalizedName, Requirement]:
@@ -49,3 +65,90 @@ def test_our_bounds_suffice_for_the_generated_code() -> None:
     runtime = re.search(r"Protobuf Python Version: (\S+)", messages)
     assert runtime
     assert lower_bound(ours()[canonicalize_name("protobuf")]) >= Version(runtime[1])
+
+
+def test_the_version_stands_in_one_place() -> None:
+    assert version("ina") == ina.__version__, "make venv"
+    project = (ROOT / "pyproject.toml").read_text().partition("[project]")[2].partition("\n[")[0]
+    assert 'dynamic = ["version"]' in project
+    assert re.search(r"^version\b", project, re.MULTILINE) is None
+
+
+def done(*command: str | Path, cwd: Path = ROOT, **environ: str) -> str:
+    """Standard output of a command that must succeed."""
+    ran = subprocess.run(
+        [*command], cwd=cwd, env={**os.environ, **environ}, text=True, capture_output=True
+    )
+    assert ran.returncode == 0, f"{command}: {ran.stdout}{ran.stderr}"
+    return ran.stdout
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sdist")
+    code = "import sys; from scikit_build_core.build import build_sdist; build_sdist(sys.argv[1])"
+    done(sys.executable, "-c", code, folder)
+    (file,) = folder.iterdir()
+    return file
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from the source distribution alone."""
+    folder = tmp_path_factory.mktemp("wheel")
+    compiler = {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache"} if shutil.which("ccache") else {}
+    done(
+        *(sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-w", folder),
+        sdist, cwd=folder, PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        CCACHE_BASEDIR="/tmp", CCACHE_NOHASHDIR="1", **compiler,
+    )  # fmt: skip
+    (file,) = folder.iterdir()
+    return file
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment with the wheel, and with the packages of this one.
+
+    A .pth file brings those, but not this one's own .pth files, so not the editable ina.
+    """
+    folder = tmp_path_factory.mktemp("environment")
+    done(sys.executable, "-m", "venv", "--without-pip", folder)
+    python = folder / "bin" / "python"
+    done(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", wheel)
+    ours = sysconfig.get_path("purelib")
+    site = done(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
+    Path(site, "packages_of_the_tests.pth").write_text(f"{ours}\n")
+    return python
+
+
+@pytest.mark.timeout(BUILD_S)
+def test_the_sdist_has_all_that_is_built_and_shipped(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    listing = done("git", "ls-files", "-z", "native", "ina", "tools", "Makefile", "LICENSE")
+    tracked = {name for name in listing.split("\0") if name and (ROOT / name).exists()}
+    wanted = tracked | {str(path) for path in files.shipped()} | {"CMakeLists.txt", "LICENSE"}
+    assert wanted - names == set()
+
+
+@pytest.mark.timeout(BUILD_S)
+def test_the_wheel_has_all_that_ships_and_only_its_own(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    shipped = {f"ina/_files/{path}" for path in files.shipped()}
+    assert {name for name in names if name.startswith("ina/_files/")} == shipped
+    assert any(name.startswith("ina/_native.") for name in names)
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    tops = {name.partition("/")[0] for name in names}
+    assert tops == {"ina", "ina_torch_autoload", f"ina-{ina.__version__}.dist-info"}
+
+
+@pytest.mark.timeout(BUILD_S + TRY_S)
+def test_an_environment_with_only_the_wheel_does_it_all(installed: Path, tmp_path: Path) -> None:
+    """Embedded job, switch and controller apart, conformance, doctor, ina files, a PyTorch job."""
+    script = ROOT / "tools" / "try_install.py"
+    said = done(sys.executable, script, installed, "--torch", cwd=tmp_path).splitlines()
+    assert [line for line in said if not line.startswith("ok: ")] == []
+    assert len(said) == 7
+    assert f"ok: ina {ina.__version__}, {installed.parent.parent}" in said[0]
