@@ -5,6 +5,7 @@ One source distribution and, out of it, one wheel are built for all tests here: 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -24,6 +25,8 @@ from packaging.version import Version
 import ina
 from ina import files
 from ina.rpc.generate import ROOT
+from tests.deploy.containerfile import copied, script, stages, value
+from tests.deploy.machine import machine, ready_line, stop
 
 BUILD_S = 900  # two cores that others may use
 TRY_S = 600
@@ -106,19 +109,23 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of an environment with the wheel, and with the packages of this one.
+def bare(folder: Path) -> Path:
+    """An environment with the packages of this one, but without ina; its interpreter.
 
-    A .pth file brings those, but not this one's own .pth files, so not the editable ina.
+    A .pth file brings them, and does not bring this one's own .pth files, so not the editable ina.
     """
-    folder = tmp_path_factory.mktemp("environment")
     done(sys.executable, "-m", "venv", "--without-pip", folder)
     python = folder / "bin" / "python"
-    done(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", wheel)
-    ours = sysconfig.get_path("purelib")
     site = done(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
-    Path(site, "packages_of_the_tests.pth").write_text(f"{ours}\n")
+    Path(site, "packages_of_the_tests.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    return python
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment with the wheel."""
+    python = bare(tmp_path_factory.mktemp("environment"))
+    done(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", wheel)
     return python
 
 
@@ -152,3 +159,50 @@ def test_an_environment_with_only_the_wheel_does_it_all(installed: Path, tmp_pat
     assert [line for line in said if not line.startswith("ok: ")] == []
     assert len(said) == 7
     assert f"ok: ina {ina.__version__}, {installed.parent.parent}" in said[0]
+
+
+CONTAINERFILE = ROOT / "deploy" / "container" / "Containerfile"
+
+
+def below(names: list[str]) -> set[str]:
+    """The files that these are, or that are in these folders."""
+    paths = [path for name in names for path in [ROOT / name, *(ROOT / name).rglob("*")]]
+    return {str(path.relative_to(ROOT)) for path in paths if path.is_file()}
+
+
+def test_the_container_is_built_from_all_that_the_wheel_needs() -> None:
+    build, _ = stages(CONTAINERFILE)
+    assert [name for name in copied(build) if not (ROOT / name).exists()] == []
+    listing = done("git", "ls-files", "-z", "native", "ina", "ina_torch_autoload")
+    wanted = {name for name in listing.split("\0") if name and (ROOT / name).exists()}
+    wanted |= {str(path) for path in files.shipped()}
+    wanted |= {"pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE"}
+    assert wanted - below(copied(build)) == set()
+    assert value(build, "RUN").split()[-3:] == ["--wheel-dir", "/wheels", "."]
+
+
+@pytest.mark.timeout(BUILD_S + TRY_S)
+def test_the_container_runs(wheel: Path, tmp_path: Path) -> None:
+    """Its RUN steps, then what it starts, as its user: the controller and the soft switch."""
+    _, stage = stages(CONTAINERFILE)
+    environment, scratch = tmp_path / "environment", tmp_path / "scratch"
+    scratch.mkdir()
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)  # pytest's are the user's alone
+    python = bare(environment)
+    done(python, "-m", "ensurepip")
+    (environment / "bin" / "pip").write_text(f'#!/bin/sh\nexec {python} -m pip "$@"\n')
+    (environment / "bin" / "pip").chmod(0o755)
+    words = [*json.loads(value(stage, "ENTRYPOINT")), *json.loads(value(stage, "CMD"))]
+    text = script(stage, wheel, environment, scratch, " ".join(words))
+    with machine(tmp_path) as host:
+        process = host.start("sh", "-c", text, PIP_NO_INDEX="1")
+        try:
+            ready = ready_line(process)
+        except AssertionError:
+            if process.wait() == 77:
+                pytest.skip("needs overlayfs")
+            raise
+        finally:
+            stop(process)
+    assert ready.startswith("ready: controller 127.0.0.1:17700")

@@ -132,7 +132,6 @@ def files(it: Installed) -> str:
     """All that ships is put out, and the emulator takes a topology of it."""
     written = json.loads(it.run("ina", "files", "out", "--json"))["written"]
     it.run("ina", "emulate", "check", "out/examples/topologies/star4.toml")
-    it.run("ina", "controller", "check", "out/deploy/systemd/controller.toml")
     return f"ina files: {len(written)} files"
 
 
