@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ina.p4.compile import first_error
 from ina.files import root
+from ina.p4.compile import first_error
 from ina.p4.errors import P4cMissingError, P4CompileError
 
 P4C_TOFINO = "p4c-barefoot"

@@ -56,6 +56,12 @@ def script(stage: list[Step], wheel: Path, environment: Path, scratch: Path, end
     inside += [f"export {shlex.quote(shlex.split(text)[0])}" for text in variables]
     runs = [step.text for step in stage if step.name == "RUN"]
     root = scratch / "root"
+    # On the way to the environment and to its interpreter, which may be the superuser's alone.
+    private = {
+        folder
+        for path in (environment / "bin", (environment / "bin" / "python").resolve())
+        for folder in path.parents
+    }
     return "\n".join(
         [
             "set -e",
@@ -66,7 +72,8 @@ def script(stage: list[Step], wheel: Path, environment: Path, scratch: Path, end
             f"mount --bind /proc {root}/proc; mount --bind /dev {root}/dev",
             f"mkdir -p {root}/stubs {root}/wheels; cp {wheel} {root}/wheels",
             f"printf '#!/bin/sh\\necho apt-get \"$@\"\\n' > {root}/stubs/apt-get",
-            f"chmod +x {root}/stubs/apt-get; chmod a+x {root}/root",  # where pyenv's Python is
+            f"chmod +x {root}/stubs/apt-get",
+            f"chmod a+x {' '.join(f'{root}{path}' for path in private)}",
             *(
                 f"chroot {root} sh -c {shlex.quote(chr(10).join(['set -e', *inside, run]))}"
                 for run in runs
