@@ -147,6 +147,8 @@ def test_the_wheel_has_all_that_ships_and_only_its_own(wheel: Path) -> None:
     assert {name for name in names if name.startswith("ina/_files/")} == shipped
     assert any(name.startswith("ina/_native.") for name in names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
+    own = f"cp3{sys.version_info.minor}"
+    assert ("cp312-abi3" if sys.version_info >= (3, 12) else f"{own}-{own}") in wheel.name
     tops = {name.partition("/")[0] for name in names}
     assert tops == {"ina", "ina_torch_autoload", f"ina-{ina.__version__}.dist-info"}
 
@@ -204,3 +206,17 @@ def test_the_container_runs(wheel: Path, tmp_path: Path) -> None:
         finally:
             stop(process)
     assert ready.startswith("ready: controller 127.0.0.1:17700")
+
+
+FROM_AN_INDEX = re.compile(
+    r"pip install (?:-\S+ )*['\"]?ina(?:\[[\w,]+\])?['\"]?(?=$|[\s`'\"),.;:])(?! @)", re.MULTILINE
+)
+
+
+def test_nobody_is_told_to_install_ina_from_an_index() -> None:
+    """It is on none: advice names a package that is, or docs/install.md's ways."""
+    assert FROM_AN_INDEX.search("needs PyTorch: pip install 'ina[torch]'")
+    listing = done("git", "ls-files", "-z", "*.md", "ina/*.py", "*.toml", "Makefile")
+    texts = {name: (ROOT / name).read_text() for name in listing.split("\0") if name}
+    found = {name: FROM_AN_INDEX.findall(text) for name, text in texts.items()}
+    assert {name: lines for name, lines in found.items() if lines} == {}

@@ -108,7 +108,7 @@ class PostgresServer:
 @contextmanager
 def server() -> Iterator[PostgresServer]:
     """Skips where there is none that can be started here."""
-    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'ina[postgres]'")
+    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'psycopg[binary]'")
     tools = find_tools()
     if tools is None:
         pytest.skip("needs PostgreSQL's initdb and pg_ctl: apt-get install postgresql")

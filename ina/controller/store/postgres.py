@@ -68,7 +68,7 @@ class PostgresDatabase:
         except ImportError as error:
             why = " ".join(str(error).split())
             raise MissingToolError(
-                f"store {shown(url)}: needs psycopg: pip install 'ina[postgres]' ({why})"
+                f"store {shown(url)}: needs psycopg: pip install 'psycopg[binary]' ({why})"
             ) from None
         self.name = shown(url)
         self._url = url
