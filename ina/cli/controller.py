@@ -13,6 +13,7 @@ import msgspec
 import typer
 from rich.console import Group
 
+from ina.cli.log_options import log_as_a_service
 from ina.cli.messages import plain
 from ina.cli.output import emit
 from ina.cli.rpc_client import (
@@ -71,6 +72,7 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """Run a controller until Ctrl-C or SIGTERM."""
+    log_as_a_service()
     settings = _override(
         config,
         {"listen": listen, "metrics": metrics},

@@ -28,7 +28,10 @@ class View(Protocol):
         """The jobs as they are now; comes every second."""
 
     def trouble(self, error: InaError) -> None:
-        """The controller is away."""
+        """The controller is away, for a reason that was not said yet."""
+
+    def back(self) -> None:
+        """It answers again."""
 
 
 def watch(controllers: str, name: str, *, for_s: float, json: bool) -> None:
@@ -43,15 +46,21 @@ def watch(controllers: str, name: str, *, for_s: float, json: bool) -> None:
 
 
 def _show(controllers: str, name: str, end_s: float | None, view: View) -> None:
+    away = ""  # why, as said last
     for seen in follow(controllers, name):
+        if isinstance(seen, InaError):
+            if str(seen) != away:
+                view.trouble(seen)
+            away = str(seen)
+        elif away:
+            away = ""
+            view.back()
         if isinstance(seen, pb2.JobEvent):
             view.event(seen)
             if name and seen.name == name and seen.kind == pb2.JOB_ENDED:
                 view.jobs([])
                 return
-        elif isinstance(seen, InaError):
-            view.trouble(seen)
-        else:
+        elif not isinstance(seen, InaError):
             view.jobs(seen)
         if end_s is not None and time.monotonic() >= end_s:
             return
@@ -98,6 +107,9 @@ class _Lines:
     def trouble(self, error: InaError) -> None:
         print(f"trying again: {error}", file=sys.stderr)
 
+    def back(self) -> None:
+        print("the controller is back", file=sys.stderr)
+
 
 class _Terminal(_Lines):
     """Events scroll above a table of the jobs that is kept up to date."""
@@ -112,9 +124,13 @@ class _Terminal(_Lines):
     def trouble(self, error: InaError) -> None:
         self._live.update(f"trying again: {error}", refresh=True)
 
+    def back(self) -> None:
+        """The table is there again."""
+
 
 class _Json:
-    """A document a line: ``{"event": ...}``, ``{"stall": ...}``, ``{"away": "..."}``."""
+    """A document a line: ``{"event": ...}``, ``{"stall": ...}``, ``{"away": "..."}``,
+    ``{"back": true}``."""
 
     def __init__(self) -> None:
         self._changes = _Changes()
@@ -132,6 +148,9 @@ class _Json:
 
     def trouble(self, error: InaError) -> None:
         self._put({"away": str(error)})
+
+    def back(self) -> None:
+        self._put({"back": True})
 
     def _put(self, document: dict[str, Any]) -> None:
         sys.stdout.write(msgspec.json.encode(document).decode() + "\n")

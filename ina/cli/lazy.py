@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from ina.cli import log_options
 from ina.cli.help_text import polish
 
 
@@ -36,6 +37,7 @@ def load(name: str, member: Member) -> Any:
     command.name = name
     # Completion is the root command's concern.
     command.params = [p for p in command.params if not str(p.name).endswith("_completion")]
+    log_options.add_to(command)
     return polish(command)
 
 

@@ -20,7 +20,8 @@ from typing import Annotated
 
 import typer
 
-from ina import __version__
+from ina import __version__, log
+from ina.cli import log_options
 from ina.cli.help_text import polish
 from ina.cli.lazy import Member, lazy_group
 from ina.cli.output import error_line
@@ -83,9 +84,10 @@ def _stop(signum: int, frame: FrameType | None) -> None:
 def run(args: Sequence[str]) -> int:
     """Run one command line; returns its exit code and prints at most one line of error."""
     try:
-        code = polish(typer.main.get_command(app)).main(
-            args=list(args), prog_name="ina", standalone_mode=False
-        )
+        log_options.begin()
+        root = typer.main.get_command(app)
+        log_options.add_to(root)
+        code = polish(root).main(args=list(args), prog_name="ina", standalone_mode=False)
     except InaError as error:
         _complain(error_line(error))
         if detail := error.detail.strip("\n"):
@@ -110,6 +112,8 @@ def run(args: Sequence[str]) -> int:
         # A path from the command line that cannot be read or written.
         _complain(error_line(f"{error.filename}: {error.strerror}"))
         return 2
+    finally:
+        log.remove()
     return code if isinstance(code, int) else 0
 
 

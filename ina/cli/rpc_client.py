@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar
@@ -13,7 +14,10 @@ from ina.errors import InaError, InvalidInputError, UnavailableError
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import OperatorStub
+from ina.rpc.patience import Patience
 from ina.rpc.tls_probe import tls_trouble
+
+_log = logging.getLogger(__name__)
 
 TIMEOUT_S = 30.0
 PATIENCE_S = 5.0
@@ -56,7 +60,10 @@ def ask(
             try:
                 if len(found) > 1:  # who hangs must not keep the question from the others
                     describe(operator, address)
-                return call(method(operator), request, address)
+                with Patience(_log, f"controller {address}", TIMEOUT_S) as patience:
+                    reply = call(method(operator), request, address)
+                    patience.heard()
+                return reply
             except UnavailableError as error:
                 away.append(str(error))
     raise UnavailableError("; ".join(away))

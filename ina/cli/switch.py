@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ina.cli import switch_shell, switch_show
+from ina.cli.log_options import log_as_a_service
 from ina.cli.output import emit
 from ina.cli.rpc_client import ControllerOption, JsonOption
 from ina.controller.config import DEFAULT_LISTEN
@@ -77,6 +78,7 @@ def switch(
     if ctx.invoked_subcommand is not None:
         _refuse_options(ctx)
         return
+    log_as_a_service()
     if (p4info is None) != (program is None):
         raise InvalidInputError("--p4info and --program go together")
     if program:

@@ -265,12 +265,13 @@ class Coordinator:
             for number, items in difference.missing.items():
                 await self._put_back(number, items)
             changed = sum(map(len, difference.missing.values())) + len(difference.wrong)
-            if changed or difference.extra:
-                _log.warning(
-                    "reconciled the switch: %d entries written, %d removed",
-                    changed,
-                    len(difference.extra),
-                )
+            differed = changed or difference.extra
+            _log.log(
+                logging.WARNING if differed else logging.INFO,
+                "reconciled the switch: %d entries written, %d removed",
+                changed,
+                len(difference.extra),
+            )
             self._found_foreign(difference.foreign)
 
     async def remove_foreign(self) -> list[Item]:
@@ -315,7 +316,6 @@ class Coordinator:
         return job.state is JobState.JOINING or bool(job.members)
 
     def _end(self, job: Job, ranks: Iterable[int], reason: str, kind: pb2.EventKind) -> None:
-        _log.error("job %r ends: %s", job.name, reason)
         if job.state in (JobState.RUNNING, JobState.LEAVING):
             self.registry.end(job)
             self._save("evict" if kind == pb2.JOB_EVICTED else "lost", job)
@@ -380,8 +380,7 @@ class Coordinator:
                 self.registry.failed(job)
                 self._save("fail", job)
         if error is None:
-            _log.info("job %r runs: number %d, epoch %d", job.name, job.number, job.epoch)
-            self._tell(pb2.JOB_RUNNING, job)
+            self._tell(pb2.JOB_RUNNING, job, reason=job.size_text())
             if not started.done():
                 started.set_result(None)
             return
@@ -478,7 +477,6 @@ class Coordinator:
         ended = self._ended.pop(job, None)
         if ended is not None:
             ended.set()
-        _log.info("job %r has ended", job.name)
         self._tell(pb2.JOB_ENDED, job, reason=reason)
 
     def _tell(

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 
 from ina.controller.errors import SlowWatcherError
 from ina.controller.jobs import Job
+from ina.log import fields
 from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
@@ -45,6 +46,48 @@ def job_event(
         ranks=sorted(ranks),
         reason=reason,
         fatal=fatal,
+    )
+
+
+_WORDS: dict[int, tuple[str, int]] = {
+    pb2.JOB_CREATED: ("created", logging.INFO),
+    pb2.MEMBER_JOINED: ("joined", logging.INFO),
+    pb2.JOB_RUNNING: ("runs", logging.INFO),
+    pb2.MEMBER_LEFT: ("left", logging.INFO),
+    pb2.MEMBER_LOST: ("lost", logging.ERROR),
+    pb2.JOB_STALLED: ("stalled", logging.WARNING),
+    pb2.JOB_RESUMED: ("goes on", logging.WARNING),
+    pb2.JOB_EVICTED: ("evicted", logging.ERROR),
+    pb2.SWITCH_LOST: ("lost its switch", logging.ERROR),
+    pb2.JOB_ENDED: ("ended", logging.INFO),
+}
+
+
+def log_event(event: pb2.JobEvent) -> None:
+    """One line; of the switch as such the supervisor tells, also where no term listens."""
+    if event.kind not in _WORDS:
+        return
+    word, level = _WORDS[event.kind]
+    ranks = ", ".join(map(str, event.ranks))
+    who = f"rank{'s' if len(event.ranks) > 1 else ''} {ranks} " if ranks else ""
+    _log.log(
+        logging.ERROR if event.fatal else level,
+        "job %r: %s%s%s (number %d, epoch %d)",
+        event.name,
+        who,
+        word,
+        f": {event.reason}" if event.reason else "",
+        event.job,
+        event.epoch,
+        extra=fields(
+            event=pb2.EventKind.Name(event.kind),
+            job_name=event.name,
+            job=event.job,
+            epoch=event.epoch,
+            ranks=list(event.ranks),
+            reason=event.reason,
+            fatal=event.fatal,
+        ),
     )
 
 
@@ -121,6 +164,7 @@ class EventBus:
             event.unix_s = self._unix_clock()
         if event.name:
             self._keep(event)
+        log_event(event)
         for subscription in list(self._subscriptions):
             subscription._offer(event)
 

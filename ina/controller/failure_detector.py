@@ -219,7 +219,6 @@ class FailureDetector:
             self._tell(pb2.JOB_RESUMED, job, (), f"after {now_s - former.since_s:.1f} s")
 
     def _tell(self, kind: pb2.EventKind, job: Job, ranks: Iterable[int], reason: str) -> None:
-        _log.info("job %r: %s: %s", job.name, pb2.EventKind.Name(kind), reason)
         self._coordinator.events.publish(job_event(kind, job, ranks=ranks, reason=reason))
 
     def _forget(self, epochs: Iterable[int]) -> None:

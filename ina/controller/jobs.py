@@ -101,6 +101,12 @@ class Job:
         """Moves to the next state."""
         self.state = TRANSITIONS[self.state, event]
 
+    def size_text(self) -> str:
+        """``4 workers, slots 0..511, window 256``, for people."""
+        last = self.memory.first + self.memory.slots - 1
+        workers = f"{self.world_size} worker{'s' if self.world_size > 1 else ''}"
+        return f"{workers}, slots {self.memory.first}..{last}, window {self.window}"
+
     def missing(self) -> list[int]:
         """Ranks that have not joined, or have left."""
         return [rank for rank in range(self.world_size) if rank not in self.members]

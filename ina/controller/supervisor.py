@@ -207,6 +207,7 @@ class Supervisor:
             raise
         self.term = term
         self.switchboard.serve(term)
+        _log.info("primary of switch %s, election id %d", session.address, session.election_id)
 
     async def _stand_by(self, why: str) -> None:
         if why != self._why:

@@ -1,5 +1,6 @@
 """The worker's side: sessions that reduce NumPy arrays through the switch (see docs/host.md)."""
 
+from ina import log
 from ina.host.errors import (
     ControllerError,
     ControllerTimeoutError,
@@ -53,3 +54,5 @@ __all__ = [
     "WorldSizeError",
     "serve_metrics",
 ]
+
+log.from_environ()

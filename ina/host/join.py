@@ -18,6 +18,7 @@ from ina.host.link import Link, TransportName, open_link
 from ina.host.ticket import Ticket
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
+from ina.rpc.patience import Patience
 from ina.rpc.tls_probe import tls_trouble
 
 _log = logging.getLogger(__name__)
@@ -59,11 +60,18 @@ def join(client: ControllerClient, wish: Wish) -> Place:
 
     Raises ControllerError, ControllerTimeoutError, TransportError, InvalidTicketError.
     """
+    whom = f"job {wish.job!r} rank {wish.rank}: controller"
+    with Patience(_log, f"{whom} {client.address}", wish.timeout_s) as patience:
+        return _insist(client, wish, patience, whom)
+
+
+def _insist(client: ControllerClient, wish: Wish, patience: Patience, whom: str) -> Place:
     deadline = time.monotonic() + wish.timeout_s
     pause_s = _FIRST_PAUSE_S
     while True:
+        patience.whom = f"{whom} {client.address}"
         try:
-            return _try_once(client, wish, deadline)
+            return _try_once(client, wish, deadline, patience)
         except (ControllerUnavailableError, MembershipEndedError) as caught:
             # NOT_FOUND: the job was created, and ended (its controller restarted) before Join.
             trouble = tls_trouble(client.address)
@@ -75,12 +83,13 @@ def join(client: ControllerClient, wish: Wish) -> Place:
                 raise ControllerTimeoutError(message) from None
             if pause_s == _FIRST_PAUSE_S:
                 _log.info("%s; trying again", error)
+            patience.why = error.partition(": ")[2]  # without the address
         client.try_next()
         time.sleep(pause_s)
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
-def _try_once(client: ControllerClient, wish: Wish, deadline: float) -> Place:
+def _try_once(client: ControllerClient, wish: Wish, deadline: float, patience: Patience) -> Place:
     created = client.create_job(
         pb2.CreateJobRequest(
             name=wish.job,
@@ -92,6 +101,7 @@ def _try_once(client: ControllerClient, wish: Wish, deadline: float) -> Place:
         ),
         _left_s(deadline),
     )
+    patience.heard()  # from here on it is the other ranks that are waited for
     link = open_link(
         f"job {wish.job!r} rank {wish.rank}",
         wish.transport,

@@ -153,7 +153,7 @@ class Keeper:
             self._lease_s = reply.lease_s
         if self._away:
             self._away = False
-            _log.info("controller %s is back", self._client.address)
+            _log.warning("%s: controller %s is back", self._who(), self._client.address)
 
     def _on_silence(self, error: ControllerError) -> None:
         if self._stop.is_set():
@@ -258,7 +258,7 @@ class Keeper:
             _log.warning("%s: %s", self._who(), event.reason)
             self._fate.hint("switch", event.reason)
         elif event.kind == pb2.SWITCH_BACK:
-            _log.info("%s: %s", self._who(), event.reason)
+            _log.warning("%s: the controller reaches the switch again", self._who())
             self._fate.hint("switch", None)
         return False
 

@@ -16,6 +16,7 @@ from ina._native.host import Operation, OperationState, WorkerConfig
 from ina.errors import InaError, InvalidInputError
 from ina.host import arrays, failure, metrics
 from ina.host import threads as thread_counts
+from ina.host.announce import describe_place
 from ina.host.arrays import Array
 from ina.host.client import ControllerClient, Member
 from ina.host.errors import (
@@ -237,7 +238,7 @@ class Session:
                 leave(client, place)
             client.close()
             raise
-        _log.info("%s reaches the switch over %s", failure.who(place.ticket), place.link.name)
+        _log.info("%s", describe_place(place, session._transport.stats(), client.address))
         session._client, session._member = client, place.member
         if place.heartbeat_s > 0:
             session._keeper = Keeper(

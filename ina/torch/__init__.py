@@ -18,6 +18,7 @@ except ModuleNotFoundError as error:
     ) from error
 from torch._C._distributed_c10d import _DistributedBackendOptions
 
+from ina import log
 from ina.torch import exit as _exit
 from ina.torch.devices import DEVICES
 from ina.torch.env import Settings
@@ -59,5 +60,6 @@ def stats(group: dist.ProcessGroup | None = None) -> GroupStats:
     return group.stats()
 
 
+log.from_environ()
 dist.Backend.register_backend("ina", create, extended_api=True, devices=DEVICES)
 _exit.install()

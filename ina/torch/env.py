@@ -35,6 +35,9 @@ INA_STATS_DIR          existing folder in which each worker writes its counters 
                        (``group<id>.rank<r>.json``) when its group is destroyed.
 INA_LEAVE_TIMEOUT_S    how long the process with the embedded switch waits, when it is done, for
                        the other workers to leave their jobs. Default 30.
+INA_LOG                ``debug``, ``info``, ``warning`` or ``error``: log lines on stderr
+                       (:mod:`ina.log`)
+INA_LOG_FORMAT         ``text`` or ``json``
 INA_METRICS            ``host:port`` where each worker serves its counters to Prometheus, with
                        ``LOCAL_RANK`` added to the port; 0: any free one. Read by :mod:`ina.host`.
 =====================  =============================================================================
@@ -73,6 +76,8 @@ _ALWAYS = (
         "INA_THREADS",
         "INA_STATS_DIR",
         "INA_LEAVE_TIMEOUT_S",
+        "INA_LOG",
+        "INA_LOG_FORMAT",
         "INA_METRICS",
     ),
 )

@@ -71,6 +71,7 @@ class Paths:
         self._talks = talks
         self._lock = threading.Lock()
         self._said: set[str] = set()
+        self._summed: set[tuple[str, torch.dtype]] = set()  # by the network; said
         self.network_all_reduces = 0
         self.network_reduce_scatters = 0
         self.network_elems = 0
@@ -87,6 +88,12 @@ class Paths:
                 self.network_all_reduces += 1
             self.network_elems += elems
             self.network_bytes += elems * tensor.element_size()
+            if (collective, tensor.dtype) in self._summed:
+                return
+            self._summed.add((collective, tensor.dtype))
+        what = f"{collective} of {str(tensor.dtype).removeprefix('torch.')}"
+        level = logging.INFO if self._talks else logging.DEBUG
+        _log.log(level, "ina: %s in group %s goes through the network", what, self._group)
 
     def fallback(self, what: str, reason: str) -> None:
         """Count one sum that goes through Gloo; ``what`` is its :func:`kind`."""

@@ -117,6 +117,7 @@ def test_a_controller_that_comes_back_is_followed_again(
     until(lambda: "standby: starting" in capsys.readouterr().err)
     fake.refuse = None
     until(lambda: len(fake.watched) == 2)
+    until(lambda: "the controller is back" in capsys.readouterr().err)
     fake.events.put(event(pb2.JOB_ENDED))
     watching.join(DEADLINE_S)
     assert code == [0]

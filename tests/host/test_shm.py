@@ -148,7 +148,10 @@ def test_without_an_offer_auto_is_udp_and_shm_an_error(caplog: pytest.LogCapture
             Session.join(embedded.controller_addr, "other", 0, 1, transport="shm")
         with pytest.raises(InvalidInputError, match="transport 'tcp': want auto, udp, shm"):
             Session.join(embedded.controller_addr, "other", 0, 1, transport="tcp")  # type: ignore[arg-type]
-    assert "job 'test' rank 0 of 1 reaches the switch over UDP 127.0.0.1:" in caplog.text
+    (line,) = [r.getMessage() for r in caplog.records if "reaches the switch" in r.getMessage()]
+    assert line.startswith("job 'test' rank 0 of 1 reaches the switch over UDP 127.0.0.1:")
+    chosen = ("window ", "64 values a packet", "1 thread;", "receive buffer ", "epoch 1", "ina 0")
+    assert all(words in line for words in (*chosen, f"controller {embedded.controller_addr}"))
 
 
 def test_a_switch_on_another_host_is_reached_over_udp(caplog: pytest.LogCaptureFixture) -> None:

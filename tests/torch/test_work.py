@@ -237,6 +237,20 @@ def test_spellings_of_allreduce(session: ManualSession, spelling: str) -> None:
     session.handles[0].finish()
 
 
+def test_that_the_network_sums_is_said_once_for_a_type(
+    session: ManualSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="ina.torch"):
+        for dtype in (torch.float32, torch.int32, torch.float32):
+            work = dist.all_reduce(torch.ones(2, dtype=dtype), async_op=True)
+            session.handles[-1].finish()
+            work.wait()
+    assert [record.getMessage() for record in caplog.records] == [
+        "ina: all_reduce of float32 in group 0 goes through the network",
+        "ina: all_reduce of int32 in group 0 goes through the network",
+    ]
+
+
 def test_fallback_is_said_once_and_counted(
     session: ManualSession, caplog: pytest.LogCaptureFixture
 ) -> None:
