@@ -10,8 +10,9 @@ import typer
 from rich.console import Group
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from ina.cli.job_view import known_of
 from ina.cli.output import console, emit, table
-from ina.cli.rpc_client import addresses, ask
+from ina.cli.rpc_client import addresses, ask, ask_about_itself
 from ina.doctor.machine import Finding, examine
 from ina.doctor.path import examine_path
 from ina.doctor.stall import explain
@@ -95,7 +96,8 @@ def _start(stack: ExitStack) -> str:
 
 def _explain(controller: str, job: str) -> list[Step]:
     reply = ask(controller, lambda operator: operator.ShowJob, pb2.ShowJobRequest(name=job))
-    return explain(reply, time.time())
+    known = known_of(reply, ask_about_itself(controller))
+    return explain(known, time.time(), reply.counters)
 
 
 def _progress() -> Progress:

@@ -12,7 +12,7 @@ from ina.cli.job_view import job_view, jobs_table, slot_range
 from ina.cli.messages import plain
 from ina.cli.output import emit
 from ina.cli.output_file import check_output
-from ina.cli.rpc_client import ControllerOption, JsonOption, ask
+from ina.cli.rpc_client import ControllerOption, JsonOption, ask, ask_about_itself
 from ina.controller.config import DEFAULT_LISTEN
 from ina.rpc import controller_pb2 as pb2
 
@@ -32,8 +32,12 @@ def _job() -> None:
 def list_jobs(controller: ControllerOption = DEFAULT_LISTEN, json: JsonOption = False) -> None:
     """List the jobs: state, epoch, slots, ranks that have joined, and who is missing."""
     reply = ask(controller, lambda operator: operator.ListJobs, pb2.ListJobsRequest())
-    human = jobs_table(reply.jobs) if reply.jobs else "no jobs"
-    emit([plain(job) for job in reply.jobs], json, human)
+    if json:
+        emit([plain(job) for job in reply.jobs], json)
+        return
+    about = ask_about_itself(controller)
+    state = about.switch_state if about else ""
+    emit([], json, jobs_table(reply.jobs, switch_state=state) if reply.jobs else "no jobs")
 
 
 @app.command()
@@ -42,7 +46,8 @@ def show(
 ) -> None:
     """Show one job: members, leases, progress, who is missing, counters, last events."""
     reply = ask(controller, lambda operator: operator.ShowJob, pb2.ShowJobRequest(name=name))
-    emit(plain(reply), json, job_view(reply))
+    human = None if json else job_view(reply, controller=ask_about_itself(controller))
+    emit(plain(reply), json, human)
 
 
 @app.command()

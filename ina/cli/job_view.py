@@ -10,7 +10,8 @@ from rich.text import Text
 
 from ina.cli.fitting import FittingTable
 from ina.cli.output import table
-from ina.protocol.addresses import is_shm_address, place_of
+from ina.doctor.job_verdict import Known, judge, ranks_text
+from ina.protocol.addresses import is_shm_address
 from ina.rpc import controller_pb2 as pb2
 from ina.units import time_text
 
@@ -27,13 +28,17 @@ _SPARE_MEMBER_COLUMNS = (
 )  # fmt: skip
 
 
-def jobs_table(jobs: Iterable[pb2.Job], now_s: float | None = None) -> FittingTable:
+def jobs_table(
+    jobs: Iterable[pb2.Job], now_s: float | None = None, switch_state: str = ""
+) -> FittingTable:
     """A line a job, and below a line for each that waits: for whom, and why.
 
-    ``now_s``: Unix time, for how long it has stood still.
+    ``now_s``: Unix time, for how long it has stood still. ``switch_state``: as ShowController says
+    it; empty: not known.
     """
     jobs, now_s = list(jobs), now_s or time.time()
-    notes = [f"{job.name}: {why}" for job in jobs if (why := _why_it_waits(job, now_s))]
+    known = [Known(job, switch_state=switch_state) for job in jobs]
+    notes = [f"{of.job.name}: {why}" for of in known if (why := _note(of, now_s))]
     rows = [_job_row(job) for job in jobs]
     return FittingTable(JOB_COLUMNS, rows, _SPARE_JOB_COLUMNS, notes=["", *notes] if notes else ())
 
@@ -45,41 +50,15 @@ def _job_row(job: pb2.Job) -> list[object]:
     ]  # fmt: skip
 
 
-def _why_it_waits(job: pb2.Job, now_s: float) -> str:
-    if job.HasField("stall"):
-        return stall_text(job, (), now_s)
-    if job.state != "joining":
-        return ""
-    missing = [rank for rank in range(job.world_size) if rank not in job.joined]
-    return f"waits for {ranks_text(missing)} to join"
+def _note(known: Known, now_s: float) -> str:
+    """What is worth a line below the job's; empty: nothing."""
+    verdict = judge(known, now_s)
+    return "" if verdict.ok and not known.switch_trouble else verdict.found
 
 
 def slot_range(job: pb2.Job) -> str:
     """``512..1023``: physical slots."""
     return f"{job.first_slot}..{job.first_slot + job.slots - 1}" if job.slots else ""
-
-
-def stall_text(job: pb2.Job, members: Sequence[pb2.Member], now_s: float) -> str:
-    """Who is missing: slot, sequence number, absent ranks and since when."""
-    stall = job.stall
-    where = f"slot {stall.slot}, sequence number {stall.seq}"
-    since = f"for {time_text(round(max(0.0, now_s - stall.since_unix_s)))}"
-    if stall.missing:
-        have = "has" if len(stall.missing) == 1 else "have"
-        who = f"{ranks_text(stall.missing, members)} {have} not sent it"
-    else:
-        who = "all have sent it: packets are lost between the switch and the workers"
-    waiting = f" ({ranks_text(stall.waiting)} waiting)" if stall.waiting else ""
-    return f"{who}: {where}, {since}{waiting}"
-
-
-def ranks_text(ranks: Iterable[int], members: Sequence[pb2.Member] = ()) -> str:
-    """``rank 2 (10.0.0.3:4433)`` or ``ranks 0, 1``."""
-    where = {member.rank: f" ({_place(member)})" for member in members}
-    named = [f"{rank}{where.get(rank, '')}" for rank in sorted(ranks)]
-    if not named:
-        return "no rank"
-    return f"rank{'s' if len(named) > 1 else ''} {', '.join(named)}"
 
 
 def event_line(event: pb2.JobEvent) -> str:
@@ -94,19 +73,24 @@ def event_line(event: pb2.JobEvent) -> str:
     return "  ".join([at, event.name or "*", kind, *who, *filter(None, [event.reason]), *end])
 
 
-def job_view(shown: pb2.ShowJobReply, now_s: float | None = None) -> RenderableType:
-    """Everything about one job."""
+def job_view(
+    shown: pb2.ShowJobReply,
+    now_s: float | None = None,
+    controller: pb2.ShowControllerReply | None = None,
+) -> RenderableType:
+    """Everything about one job. ``controller``: what it says of itself, if that is known."""
     now = now_s or time.time()
     job = shown.job
     if job.state == "ended":
         return Group(f"job {job.name} has ended", Text(_history(shown)))
     parts: list[RenderableType] = []
-    if job.HasField("stall"):
-        stalled = f"stalled: {stall_text(job, shown.members, now)}"
-        parts.append(FittingTable(JOB_COLUMNS, [_job_row(job)], _SPARE_JOB_COLUMNS))
-        parts.append(Text(stalled, overflow="fold"))
-    else:
-        parts.append(jobs_table([job], now))
+    parts.append(FittingTable(JOB_COLUMNS, [_job_row(job)], _SPARE_JOB_COLUMNS))
+    known = known_of(shown, controller)
+    verdict = judge(known, now)
+    if not verdict.ok or known.switch_trouble:
+        stalled = "stalled: " if job.HasField("stall") else ""
+        advice = f"\n-> {verdict.advice}" if verdict.advice else ""
+        parts.append(Text(f"{stalled}{verdict.found}{advice}", overflow="fold"))
     rows = [_member_row(member) for member in shown.members]
     parts.append(FittingTable(_MEMBER_COLUMNS, rows, _SPARE_MEMBER_COLUMNS, title="members"))
     if shown.counters:
@@ -115,6 +99,12 @@ def job_view(shown: pb2.ShowJobReply, now_s: float | None = None) -> RenderableT
     if shown.history:
         parts.append(Text(_history(shown)))
     return Group(*_spaced(parts))
+
+
+def known_of(shown: pb2.ShowJobReply, controller: pb2.ShowControllerReply | None = None) -> Known:
+    """What is known of a job, put together."""
+    state = controller or pb2.ShowControllerReply()
+    return Known(shown.job, shown.members, shown.history, state.switch_addr, state.switch_state)
 
 
 def _history(shown: pb2.ShowJobReply) -> str:
@@ -142,10 +132,6 @@ def _member_row(member: pb2.Member) -> list[object]:
         "yes" if member.watching else "no",
         *reported,
     ]
-
-
-def _place(member: pb2.Member) -> str:
-    return place_of(member.host, member.udp_port, member.process)
 
 
 def _address(member: pb2.Member) -> str:

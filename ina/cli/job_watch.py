@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.live import Live
 
 from ina.cli.job_follow import follow
-from ina.cli.job_view import event_line, jobs_table, stall_text
+from ina.cli.job_view import event_line, jobs_table
 from ina.cli.messages import plain
 from ina.cli.output import console
+from ina.doctor.job_verdict import Known, judge
 from ina.errors import InaError
 from ina.rpc import controller_pb2 as pb2
 
@@ -102,7 +103,7 @@ class _Lines:
         for job in self._changes.stalls(jobs):
             now_s = time.time()
             at = time.strftime("%H:%M:%S", time.localtime(now_s))
-            self._out.print(f"{at}  {job.name}  missing: {stall_text(job, (), now_s)}")
+            self._out.print(f"{at}  {job.name}  stalled: {judge(Known(job), now_s).found}")
 
     def trouble(self, error: InaError) -> None:
         print(f"trying again: {error}", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -67,6 +68,17 @@ def ask(
             except UnavailableError as error:
                 away.append(str(error))
     raise UnavailableError("; ".join(away))
+
+
+def ask_about_itself(controllers: str) -> pb2.ShowControllerReply | None:
+    """What the primary of ``controllers`` says of itself; None: it does not say. For what explains
+    another answer, and is no reason to go without that one."""
+    for address in addresses(controllers):
+        with controller_at(address) as operator, contextlib.suppress(InaError):
+            reply = describe(operator, address)
+            if reply.role == "primary":
+                return reply
+    return None
 
 
 def addresses(controllers: str) -> list[str]:

@@ -68,7 +68,8 @@ def log_event(event: pb2.JobEvent) -> None:
     if event.kind not in _WORDS:
         return
     word, level = _WORDS[event.kind]
-    ranks = ", ".join(map(str, event.ranks))
+    # Most reasons name them, and where they are.
+    ranks = "" if event.reason.startswith("rank") else ", ".join(map(str, event.ranks))
     who = f"rank{'s' if len(event.ranks) > 1 else ''} {ranks} " if ranks else ""
     _log.log(
         logging.ERROR if event.fatal else level,

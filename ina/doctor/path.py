@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import grpc
 
 from ina.doctor.evidence import Evidence, read_evidence
+from ina.doctor.job_verdict import switch_advice, switch_trouble
 from ina.doctor.machine import WANTED_RECEIVE_BUFFER_BYTES
 from ina.doctor.probe import Echo, Prober
 from ina.doctor.verdict import Step, Way, judge_full, judge_small
@@ -18,12 +19,15 @@ from ina.host.udp import open_socket
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import ControllerStub, OperatorStub
+from ina.rpc.tls_probe import tls_trouble
 
 PROBES = 10
 PAUSE_S = 0.2
 """Longest wait for one answer. A lost probe costs this much: both sizes together 4 s at most."""
 _CALL_TIMEOUT_S = 10.0
 _JOB_SLOTS = 2
+_ABSENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+"""What only a controller that is not there answers to ShowController: any role does that."""
 
 
 def examine_path(
@@ -46,6 +50,19 @@ def examine_path(
     job = f"doctor-{secrets.token_hex(4)}"
     with open_channel(controller) as channel, contextlib.ExitStack() as undo:
         worker, operator = ControllerStub(channel), OperatorStub(channel)
+        about = pb2.ShowControllerReply()
+        try:
+            about = operator.ShowController(pb2.ShowControllerRequest(), timeout=timeout_s)
+        except grpc.RpcError as error:
+            if error.code() in _ABSENT:
+                yield _absent(controller, error)
+                return  # who refuses to say it (no operator token) has answered, too
+        trouble = switch_trouble(about.switch_state)
+        if about.role == "primary" and trouble:
+            yield Step("controller", True, f"{controller} answers")
+            found = f"the controller does not reach its switch: {trouble}"
+            yield Step("switch", False, found, switch_advice(about.switch_addr))
+            return
         try:
             create = pb2.CreateJobRequest(
                 name=job, world_size=1, slots=_JOB_SLOTS, token=token, tenant=tenant
@@ -116,17 +133,30 @@ def _refused(controller: str, error: Exception) -> Step:
             "route", False, str(error), "ip route get; --host names the address to send from"
         )
     assert isinstance(error, grpc.RpcError)
-    details = " ".join(str(error.details()).split())
-    if error.code() is grpc.StatusCode.UNAVAILABLE and "standby" not in details:
-        advice = (
-            "is `ina controller run` running there? a firewall for TCP? does it listen on 127.0.0.1"
-            " only? with TLS: INA_TLS_CA"
-        )
+    found = f"{controller} answers: {_details(error)}"
+    if "standby" in found:
+        advice = "name the primary, or all controllers, separated by commas"
     elif error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
-        advice = "a firewall that drops TCP without a word, or a controller without its switch"
+        advice = "it did not start the test's job in time: does its switch answer? see its log"
+    elif error.code() is grpc.StatusCode.UNAVAILABLE:
+        advice = "ina controller status: does it reach its switch? see its log"
     else:
         advice = "the controller's own words; see docs/controller.md"
-    return Step("controller", False, f"{controller}: {details}", advice)
+    return Step("controller", False, found, advice)
+
+
+def _absent(controller: str, error: grpc.RpcError) -> Step:
+    """Nobody answers there."""
+    found = f"{controller}: {tls_trouble(controller) or _details(error)}"
+    advice = (
+        "is `ina controller run` running there? a firewall for TCP? does it listen on 127.0.0.1"
+        " only? with TLS: INA_TLS_CA"
+    )
+    return Step("controller", False, found, advice)
+
+
+def _details(error: grpc.RpcError) -> str:
+    return " ".join(str(error.details()).split())
 
 
 def _stay(worker: ControllerStub, job: str, joined: pb2.JoinReply, timeout_s: float) -> None:

@@ -1,86 +1,65 @@
-"""Why a job stands still: what its workers last reported, in the words of somebody who has to act.
-Pure: from a ShowJob reply to lines."""
+"""Why a job stands still: the verdict, and what each worker's last report adds to it. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ina.doctor.job_verdict import SILENT_ADVICE, Cause, Known, Verdict, judge, silence
 from ina.doctor.verdict import Step
 from ina.protocol.addresses import place_of
 from ina.rpc import controller_pb2 as pb2
 
-QUIET_S = 2.0
-"""A worker that has waited less is no news."""
 LOSS_SHARE = 0.02
 """Of the packets sent: more losses are worth a look (the alert InaPacketLoss says the same)."""
 ENOUGH_PACKETS = 1000
 """Fewer say nothing about shares."""
-_SILENT_ADVICE = "it is dead, stopped, or cut off from the controller"
+_WHO = (Cause.MISSING, Cause.SILENT, Cause.LEFT)
+_NAMES = {
+    Cause.NONE: "progress",
+    Cause.ENDED: "state",
+    Cause.SWITCH_AWAY: "switch",
+    Cause.SWITCH_REFUSES: "switch",
+    Cause.NOT_JOINED: "start",
+    Cause.STARTING: "start",
+    Cause.LEFT: "who is missing",
+    Cause.SILENT: "who is missing",
+    Cause.MISSING: "who is missing",
+    Cause.NO_RESULT: "packets",
+    Cause.LEAVING: "state",
+}
 
 
-def explain(reply: pb2.ShowJobReply, now_unix_s: float) -> list[Step]:
-    """What is known about a job, worst first; each step that is not ok says what to do."""
-    job = reply.job
-    if job.state != "running":
-        return [_not_running(reply)]
-    members = {member.rank: member for member in reply.members}
-    steps = _order_of_operations(members)
-    if job.HasField("stall"):
-        steps += _stalled(reply, members, now_unix_s)
-    else:
-        steps.append(Step("progress", True, _progress(reply)))
+def explain(known: Known, now_unix_s: float, counters: Sequence[pb2.Counter] = ()) -> list[Step]:
+    """What is known about a job, worst first; each step that is not ok says what to do.
+
+    ``counters``: of this job, as the switch has them.
+    """
+    job, verdict = known.job, judge(known, now_unix_s)
+    steps = [Step(_NAMES[verdict.cause], verdict.ok, verdict.found, verdict.advice)]
+    if verdict.cause is Cause.NONE:
+        steps[0] = Step(_NAMES[Cause.NONE], True, _progress(verdict, known.members))
+    if verdict.cause not in (Cause.NONE, Cause.NO_RESULT, *_WHO):
+        return steps
+    members = {member.rank: member for member in known.members}
+    steps += _order_of_operations(members)
+    if verdict.cause in _WHO:
+        most = max((m.progress.operations_submitted for m in members.values()), default=0)
+        for rank in job.stall.missing:
+            member = members.get(rank)
+            if member is None or not silence(member, now_unix_s):  # the verdict has said that
+                steps.append(_missing(rank, member, most))
     for rank in sorted(members):
         steps += _worker(members[rank], rank in job.stall.missing, now_unix_s)
-    steps += _switch(reply)
+    steps += _switch(counters)
     return sorted(steps, key=lambda step: step.ok)
 
 
-def _not_running(reply: pb2.ShowJobReply) -> Step:
-    job = reply.job
-    absent = [rank for rank in range(job.world_size) if rank not in job.joined]
-    if job.state == "joining":
-        return Step(
-            "start",
-            False,
-            f"it waits for {_ranks(absent)} of {job.world_size} to join",
-            "are those processes running, do they name the same controller, job and world size?",
-        )
-    last = reply.history[-1].reason if reply.history else ""
-    found = f"it is {job.state}" + (f": {last}" if last else "")
-    return Step("state", False, found, "ina controller status: does the switch answer it?")
-
-
-def _stalled(
-    reply: pb2.ShowJobReply, members: dict[int, pb2.Member], now_unix_s: float
-) -> list[Step]:
-    stall = reply.job.stall
-    since_s = max(0.0, now_unix_s - stall.since_unix_s)
-    where = f"sequence number {stall.seq}, slot {stall.slot}, for {since_s:.0f} s"
-    if not stall.missing:
-        return [
-            Step(
-                "packets",
-                False,
-                f"every rank has sent {where}, and no result comes",
-                "packets are lost one way: run ina doctor --controller on the waiting hosts"
-                f" ({_ranks(list(stall.waiting))})",
-            )
-        ]
-    verb = "waits" if len(stall.waiting) == 1 else "wait"
-    found = f"{_ranks(list(stall.waiting))} {verb} for {_ranks(list(stall.missing))}: {where}"
-    steps = [Step("who is missing", False, found)]
-    most = max((m.progress.operations_submitted for m in members.values()), default=0)
-    for rank in stall.missing:
-        steps.append(_missing(rank, members.get(rank), most, now_unix_s))
-    return steps
-
-
-def _missing(rank: int, member: pb2.Member | None, most_submitted: int, now_unix_s: float) -> Step:
+def _missing(rank: int, member: pb2.Member | None, most_submitted: int) -> Step:
     name = f"rank {rank}"
     if member is None:
         return Step(name, False, "it has left", "the others should end too: look at its log")
     progress = member.progress
     place = place_of(member.host, member.udp_port, member.process)
-    if silence := _silence(member, now_unix_s):  # what it said before is old
-        return Step(name, False, f"{place}: {silence}", _SILENT_ADVICE)
     behind = most_submitted - progress.operations_submitted
     if progress.operations_submitted == progress.operations_done:
         found = (
@@ -93,13 +72,6 @@ def _missing(rank: int, member: pb2.Member | None, most_submitted: int, now_unix
             " something else, or calls other collectives: look at its stack (py-spy dump)"
         )
         return Step(name, False, found, advice)
-    if progress.switch_refuses:
-        return Step(
-            name,
-            False,
-            f"{place}: the switch's address refuses its packets",
-            "is the switch running?",
-        )
     found = f"{place} is in operation {progress.operations_done + 1} and has not sent that packet"
     return Step(name, False, found, "its packets in flight wait for others: see those first")
 
@@ -113,20 +85,12 @@ def _order_of_operations(members: dict[int, pb2.Member]) -> list[Step]:
     return [Step("operations", True, f"submitted so far: {said}")]
 
 
-def _silence(member: pb2.Member, now_unix_s: float) -> str:
-    """Empty: it has been heard of late."""
-    age_s = now_unix_s - member.progress_unix_s
-    if not member.progress_unix_s or age_s <= max(QUIET_S, member.lease_left_s):
-        return ""
-    return f"no heartbeat for {age_s:.0f} s, its lease ends in {member.lease_left_s:.0f} s"
-
-
 def _worker(member: pb2.Member, is_missing: bool, now_unix_s: float) -> list[Step]:
     name, progress = f"rank {member.rank}", member.progress
     steps = []
-    silence = _silence(member, now_unix_s)
-    if silence and not is_missing:
-        steps.append(Step(name, False, silence, _SILENT_ADVICE))
+    silent = silence(member, now_unix_s)
+    if silent and not is_missing:
+        steps.append(Step(name, False, silent, SILENT_ADVICE))
     sent = progress.packets_sent
     if sent < ENOUGH_PACKETS:
         return steps
@@ -142,9 +106,9 @@ def _worker(member: pb2.Member, is_missing: bool, now_unix_s: float) -> list[Ste
     return steps
 
 
-def _switch(reply: pb2.ShowJobReply) -> list[Step]:
+def _switch(counters: Sequence[pb2.Counter]) -> list[Step]:
     counts: dict[str, int] = {}
-    for counter in reply.counters:
+    for counter in counters:
         counts[counter.name] = counts.get(counter.name, 0) + counter.packets
     unaddressed = counts.get("job_unaddressed", 0)
     if not unaddressed:
@@ -153,10 +117,7 @@ def _switch(reply: pb2.ShowJobReply) -> list[Step]:
     return [Step("switch", False, found, "somebody removed entries: ina switch show")]
 
 
-def _progress(reply: pb2.ShowJobReply) -> str:
-    done = [member.progress.chunks_done for member in reply.members]
-    return f"it moves: {min(done)} to {max(done)} chunks done" if done else "it runs"
-
-
-def _ranks(ranks: list[int]) -> str:
-    return f"rank{'s' if len(ranks) != 1 else ''} {', '.join(map(str, ranks)) or 'none'}"
+def _progress(verdict: Verdict, members: Sequence[pb2.Member]) -> str:
+    done = [member.progress.chunks_done for member in members]
+    moves = f"; it moves: {min(done)} to {max(done)} chunks done" if done else ""
+    return verdict.found + moves

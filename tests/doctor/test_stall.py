@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ina.doctor.job_verdict import Known
 from ina.doctor.stall import explain
+from ina.doctor.verdict import Step
 from ina.rpc import controller_pb2 as pb2
 
 NOW = 1_000_000.0
@@ -29,12 +31,16 @@ def stall(missing: list[int]) -> pb2.Stall:
     return pb2.Stall(seq=77, slot=513, missing=missing, waiting=waiting, since_unix_s=NOW - 30)
 
 
+def explained(answer: pb2.ShowJobReply) -> list[Step]:
+    return explain(Known(answer.job, answer.members, answer.history), NOW, answer.counters)
+
+
 def text(answer: pb2.ShowJobReply) -> str:
-    return "\n".join(f"{s.name}: {s.found} -> {s.advice}" for s in explain(answer, NOW))
+    return "\n".join(f"{s.name}: {s.found} -> {s.advice}" for s in explained(answer))
 
 
 def test_a_job_that_moves_is_well() -> None:
-    steps = explain(reply(), NOW)
+    steps = explained(reply())
     assert all(step.ok for step in steps)
     assert "100 to 100 chunks" in steps[0].found
 
@@ -48,10 +54,11 @@ def test_a_joining_job_names_who_has_not_joined() -> None:
 def test_the_missing_rank_is_named_with_slot_sequence_number_and_time() -> None:
     answer = reply(stall=stall([1]))
     answer.members[1].progress.operations_submitted = 4
-    steps = explain(answer, NOW)
+    steps = explained(answer)
     assert not steps[0].ok
     said = text(answer)
-    assert "ranks 0, 2 wait for rank 1: sequence number 77, slot 513, for 30 s" in said
+    assert "rank 1 (10.0.0.1:4000) has not sent it: slot 513, sequence number 77, for 30 s" in said
+    assert "(ranks 0, 2 waiting)" in said
     assert "10.0.0.1:4000 has finished its 4 operations" in said
     assert "another rank has submitted 1 more" in said
 
@@ -71,14 +78,17 @@ def test_a_rank_that_waits_for_others_itself_is_told_apart_from_an_idle_one() ->
 def test_a_rank_that_is_gone_or_whose_switch_refuses() -> None:
     answer = reply(stall=stall([1]))
     answer.members[1].progress.switch_refuses = True
-    assert "refuses its packets" in text(answer)
+    assert "switch: nobody listens at the switch's address any more, say rank 1" in text(answer)
     del answer.members[1]
-    assert "rank 1: it has left" in text(answer)
+    answer.job.joined[:] = [0, 2]
+    said = text(answer)
+    assert "who is missing: rank 1 has left and not sent it" in said
+    assert "rank 1: it has left" in said
 
 
 def test_when_nobody_is_missing_packets_are() -> None:
     said = text(reply(stall=stall([])))
-    assert "every rank has sent sequence number 77" in said
+    assert "all have sent it, and no result comes: slot 513, sequence number 77" in said
     assert "ranks 0, 1, 2" in said
 
 
@@ -99,7 +109,7 @@ def test_probes_for_a_late_rank_are_no_trouble() -> None:
     answer = reply()
     answer.members[2].progress.packets_sent = 4000
     answer.members[2].progress.retransmissions = answer.members[2].progress.probes = 3000
-    assert all(step.ok for step in explain(answer, NOW))
+    assert all(step.ok for step in explained(answer))
     assert "75% of its 4000 packets went out while it waited for a slower rank" in text(answer)
     assert "MTU" not in text(answer)
 
