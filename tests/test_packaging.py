@@ -163,6 +163,29 @@ def test_an_environment_with_only_the_wheel_does_it_all(installed: Path, tmp_pat
     assert f"ok: ina {ina.__version__}, {installed.parent.parent}" in said[0]
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--python", "no-such-python"], "error: no-such-python does not run\n"),
+        (["--demo", "3.9"], "error: no Python 3.9 to run the demo: have "),
+    ],
+)
+def test_a_release_says_what_it_lacks(options: list[str], said: str, tmp_path: Path) -> None:
+    command = [sys.executable, "tools/release.py", "--dist", str(tmp_path / "dist"), *options]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith(said)
+
+
+def test_a_release_leaves_files_of_another_alone(tmp_path: Path) -> None:
+    (tmp_path / "ina-0.0.1.tar.gz").write_text("")
+    command = [sys.executable, "tools/release.py", "--dist", str(tmp_path)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (
+        1, f"error: {tmp_path} is not empty: a release is built anew\n"
+    )  # fmt: skip
+
+
 CONTAINERFILE = ROOT / "deploy" / "container" / "Containerfile"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped,unused-ignore]
 
+from ina.cli.main import run
 from ina.controller.config import load_config
 from tests.deploy.machine import DEPLOY, RUN_S, machine, ready_line, stop
 
@@ -83,6 +84,7 @@ def test_services_ports_and_volumes_are_there() -> None:
 
 def test_the_commands_listen_where_the_ports_say(config: Path) -> None:
     network = pod("StatefulSet", "ina-controller")
+    assert run(["controller", "check", str(config)]) == 0
     settings = load_config(config)
     ports = {p["name"]: p["containerPort"] for p in container(network, "controller")["ports"]}
     assert (settings.listen, settings.metrics) == (
