@@ -107,6 +107,7 @@ def _load(root: Json) -> Program:
         counters=tuple(scope.counters.values()),
         actions=tuple(actions.values()),
         tables=tuple(controls.tables),
+        folded=tuple(controls.folded),
         errors={str(name): int(code) for name, code in get_list(root, "errors")},
         start_state=start,
         states=states,

@@ -30,9 +30,10 @@ class ControlLoader:
         self._actions = actions  # by BMv2 id
         self._direct = direct  # table name -> direct counter
         self.tables: list[Table] = []
+        self.folded: list[Table] = []
 
     def pipeline(self, node: Json) -> Block:
-        """One pipeline; its tables are added to :attr:`tables`."""
+        """One pipeline; its tables are added to :attr:`tables` or :attr:`folded`."""
         for profile in get_objects(node, "action_profiles"):
             self._scope.source = get_source(profile)
             kind = "selectors" if profile.get("selector") else "profiles"
@@ -78,16 +79,6 @@ class ControlLoader:
             a for a in actions + tuple(self._actions.values()) if a.index == default.action
         )
         constant = bool((node.get("default_entry") or {}).get("action_entry_const"))
-        if (
-            not get_list(node, "key")
-            and constant
-            and not node.get("with_counters")
-            and not action.params
-        ):
-            # p4c wraps a plain statement or action call in a table nobody can see: run it in place.
-            return Node(
-                name, body=action.body, next={"next": nexts.get(action.name)}, source=source
-            )
         keys = tuple(self._key(key) for key in get_objects(node, "key"))
         table = Table(
             name=name,
@@ -106,6 +97,12 @@ class ControlLoader:
         )
         if len(table.entries) > table.max_size:
             raise InvalidProgramError(f"table {name!r} has more constant entries than room")
+        if not keys and constant and not table.has_direct_counter and not action.params:
+            # Not to be looked up: the action runs in place. p4c wraps plain statements so, too.
+            self.folded.append(table)
+            return Node(
+                name, body=action.body, next={"next": nexts.get(action.name)}, source=source
+            )
         self.tables.append(table)
         ways: dict[str | int, str | None] = {}
         if "__HIT__" in nexts or "__MISS__" in nexts:

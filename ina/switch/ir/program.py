@@ -150,6 +150,8 @@ class Program:
     egress: Block
     checksums: tuple[Checksum, ...]
     deparse: tuple[str, ...]
+    folded: tuple[Table, ...] = ()
+    """Tables without key whose default action is constant: it stands in the pipelines itself."""
 
     def table(self, name: str) -> Table | None:
         """The table of this name."""

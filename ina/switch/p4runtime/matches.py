@@ -14,7 +14,7 @@ from finsy.proto import p4r
 from ina.switch.ir.program import KeyValue, MatchKind
 from ina.switch.p4runtime.bits import decode, encode
 from ina.switch.p4runtime.schema import FieldSchema, TableSchema
-from ina.switch.p4runtime.status import invalid
+from ina.switch.p4runtime.status import invalid, unimplemented
 from ina.switch.pipeline import Exact, KeyMatch, Lpm, Range, Ternary
 
 Key = tuple[KeyMatch, ...]
@@ -42,6 +42,12 @@ def check_priority(table: TableSchema, priority: int) -> None:
         raise invalid(f"{table.name}: priority must be positive (it has ternary matches)")
     if not table.needs_priority and priority != 0:
         raise invalid(f"{table.name}: priority must be 0 (it has no ternary matches)")
+
+
+def refuse_string(field: FieldSchema, what: str) -> None:
+    """A value that the client gives as a string cannot be written."""
+    if field.is_string:
+        raise unimplemented(f"{what}: a string (p4runtime_translation)")
 
 
 def format_key(table: TableSchema, key: Key) -> list[p4r.FieldMatch]:
@@ -85,6 +91,7 @@ def _dont_care(table: TableSchema, field: FieldSchema) -> KeyMatch:
 
 def _parse(table: TableSchema, field: FieldSchema, match: p4r.FieldMatch) -> KeyMatch:
     what = f"{table.name}, {field.name}"
+    refuse_string(field, what)
     sent = match.WhichOneof("field_match_type")
     if sent != field.kind.value:
         raise invalid(f"{what}: is matched {field.kind.value}, not {sent}")

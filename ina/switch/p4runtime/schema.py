@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from finsy.proto import p4i
 
-from ina.switch.ir.program import MatchKind, Program, Table
+from ina.switch.ir.program import Action, MatchKind, Program, Table
 from ina.switch.p4runtime.status import StatusError, invalid, unimplemented
 
 _KINDS = {
@@ -17,6 +17,7 @@ _KINDS = {
     p4i.MatchField.RANGE: MatchKind.RANGE,
     p4i.MatchField.OPTIONAL: MatchKind.OPTIONAL,
 }
+_Field = p4i.MatchField | p4i.Action.Param | p4i.ControllerPacketMetadata.Metadata
 _WITH_PRIORITY = {MatchKind.TERNARY, MatchKind.RANGE, MatchKind.OPTIONAL}
 
 
@@ -27,7 +28,10 @@ class FieldSchema:
     id: int
     name: str
     width_bits: int
+    """In the program. A client's translated number (p4runtime_translation) is taken as it is."""
     kind: MatchKind = MatchKind.EXACT
+    is_string: bool = False
+    """Translated from a string: only the target's maker could say which value it means."""
 
 
 @dataclass(frozen=True)
@@ -97,10 +101,14 @@ class Schema:
 
 def build_schema(p4info: p4i.P4Info, program: Program) -> Schema:
     """Join a P4Info with the loaded program; a StatusError says where they disagree."""
-    actions = {a.preamble.id: _action(a) for a in p4info.actions}
+    removed = _removed_tables(p4info, program)
+    types = _Types(p4info)
+    actions = {a.preamble.id: a for a in p4info.actions}
     direct = {c.direct_table_id: _counter(c.preamble, c.spec, 0) for c in p4info.direct_counters}
     tables = {
-        t.preamble.id: _table(t, actions, direct.get(t.preamble.id), program) for t in p4info.tables
+        t.preamble.id: _table(t, actions, direct.get(t.preamble.id), program, types)
+        for t in p4info.tables
+        if t.preamble.name not in removed
     }
     counters = {c.preamble.id: _counter(c.preamble, c.spec, c.size) for c in p4info.counters}
     known_counters = {counter.name for counter in program.counters}
@@ -112,10 +120,22 @@ def build_schema(p4info: p4i.P4Info, program: Program) -> Schema:
         tables=tables,
         counters=counters,
         direct_counters={t.direct_counter.id: t for t in tables.values() if t.direct_counter},
-        packet_in=_header(headers.get("packet_in")),
-        packet_out=_header(headers.get("packet_out")),
+        packet_in=_header(headers.get("packet_in"), program, types),
+        packet_out=_header(headers.get("packet_out"), program, types),
         unsupported=frozenset(_unsupported(p4info)),
     )
+
+
+def _removed_tables(p4info: p4i.P4Info, program: Program) -> set[str]:
+    """Tables that p4c took out of the program, for no packet reaches them.
+
+    It writes P4Info before. If the program has tables that P4Info does not have, then the two are
+    not of one program, and nothing is taken as removed.
+    """
+    described = {t.preamble.name for t in p4info.tables}
+    if any(table.name not in described for table in program.tables):
+        return set()
+    return described - {table.name for table in (*program.tables, *program.folded)}
 
 
 def _mismatch(what: str) -> StatusError:
@@ -137,17 +157,31 @@ def _unsupported(p4info: p4i.P4Info) -> Iterable[str]:
         yield from ("action_profile_member", "action_profile_group")
 
 
-def _action(action: p4i.Action) -> ActionSchema:
-    params = tuple(_field(p.id, p.name, p.bitwidth, action.preamble.name) for p in action.params)
-    return ActionSchema(action.preamble.id, action.preamble.name, params)
+class _Types:
+    """How wide clients' values are, and how wide the program's."""
 
+    def __init__(self, p4info: p4i.P4Info) -> None:
+        self._translated = {
+            name: new.translated_type
+            for name, new in p4info.type_info.new_types.items()
+            if new.HasField("translated_type")
+        }
 
-def _field(
-    id_: int, name: str, width_bits: int, owner: str, kind: MatchKind = MatchKind.EXACT
-) -> FieldSchema:
-    if width_bits <= 0:  # sdn_string: a translation that only the target's maker can know
-        raise unimplemented(f"{owner}, {name}: a type without a bit width (p4runtime_translation)")
-    return FieldSchema(id_, name, width_bits, kind)
+    def is_translated(self, info: _Field) -> bool:
+        """Whether the client's values are not the program's."""
+        return info.type_name.name in self._translated
+
+    def field(
+        self, info: _Field, width_bits: int, what: str, kind: MatchKind = MatchKind.EXACT
+    ) -> FieldSchema:
+        """A field that the program has with this width; ``what`` is what it lacks otherwise."""
+        is_string = False
+        if self.is_translated(info):
+            translated = self._translated[info.type_name.name]
+            is_string = translated.WhichOneof("sdn_type") == "sdn_string"
+        elif info.bitwidth and info.bitwidth != width_bits:  # p4c gives an error no width
+            raise _mismatch(what)
+        return FieldSchema(info.id, info.name, width_bits, kind, is_string)
 
 
 def _counter(preamble: p4i.Preamble, spec: p4i.CounterSpec, size: int) -> CounterSchema:
@@ -161,24 +195,54 @@ def _counter(preamble: p4i.Preamble, spec: p4i.CounterSpec, size: int) -> Counte
     )
 
 
-def _header(metadata: p4i.ControllerPacketMetadata | None) -> tuple[FieldSchema, ...]:
+def _header(
+    metadata: p4i.ControllerPacketMetadata | None, program: Program, types: _Types
+) -> tuple[FieldSchema, ...]:
     if metadata is None:
         return ()
-    name = metadata.preamble.name
-    fields = tuple(_field(m.id, m.name, m.bitwidth, name) for m in metadata.metadata)
-    if sum(field.width_bits for field in fields) % 8:
+    name, infos = metadata.preamble.name, metadata.metadata
+    widths = [info.bitwidth for info in infos]
+    if any(types.is_translated(info) for info in infos):
+        widths = _widths_of_header(program, [info.name for info in infos]) or widths
+    fields = []
+    for info, width_bits in zip(infos, widths, strict=True):
+        field = types.field(info, width_bits, f"{info.name} of {info.bitwidth} bits in {name}")
+        if field.is_string or not width_bits:
+            raise unimplemented(f"{name}, {info.name}: a string (p4runtime_translation)")
+        fields.append(field)
+    if sum(widths) % 8:
         raise invalid(f"controller header {name}: not a whole number of bytes")
-    return fields
+    return tuple(fields)
+
+
+def _widths_of_header(program: Program, names: list[str]) -> list[int] | None:
+    """Of the header with these fields: neither p4c file says which one a controller header is."""
+    for header in program.headers.values():
+        if [field.name for field in header.type.fields] == names:
+            return [field.width_bits for field in header.type.fields]
+    return None
+
+
+def _action(info: p4i.Action, action: Action, types: _Types) -> ActionSchema:
+    what = f"action {info.preamble.name} with these parameters"
+    if len(info.params) != len(action.params):
+        raise _mismatch(what)
+    params = tuple(
+        types.field(param, own.width_bits, what)
+        for param, own in zip(info.params, action.params, strict=True)
+    )
+    return ActionSchema(info.preamble.id, info.preamble.name, params)
 
 
 def _table(
     info: p4i.Table,
-    actions: Mapping[int, ActionSchema],
+    actions: Mapping[int, p4i.Action],
     direct_counter: CounterSchema | None,
     program: Program,
+    types: _Types,
 ) -> TableSchema:
     name = info.preamble.name
-    table = program.table(name)
+    table = next((t for t in (*program.tables, *program.folded) if t.name == name), None)
     if table is None:
         raise _mismatch(f"table {name}")
     if len(info.match_fields) != len(table.keys):
@@ -189,23 +253,21 @@ def _table(
         if kind is None:
             raise unimplemented(f"table {name}, {match.name}: match type {match.match_type}")
         compiled = MatchKind.TERNARY if kind is MatchKind.OPTIONAL else kind  # as p4c writes it
-        if match.bitwidth != key.width_bits or key.kind not in (kind, compiled):
-            raise _mismatch(
-                f"match field {match.name} of {match.bitwidth} bits, {kind.value}, in table {name}"
-            )
-        fields.append(_field(match.id, match.name, match.bitwidth, name, kind))
+        what = f"match field {match.name} of {match.bitwidth} bits, {kind.value}, in table {name}"
+        if key.kind not in (kind, compiled):
+            raise _mismatch(what)
+        fields.append(types.field(match, key.width_bits, what, kind))
     refs = {}
     for ref in info.action_refs:
-        schema = actions.get(ref.id)
-        if schema is None:
+        described = actions.get(ref.id)
+        if described is None:
             raise invalid(f"P4Info: table {name} names action {ref.id}, which P4Info does not have")
-        action = table.action(schema.name)
+        action_name = described.preamble.name
+        action = table.action(action_name)
         if action is None:
-            raise _mismatch(f"action {schema.name} in table {name}")
-        if [p.width_bits for p in schema.params] != [p.width_bits for p in action.params]:
-            raise _mismatch(f"action {schema.name} with these parameters")
+            raise _mismatch(f"action {action_name} in table {name}")
         refs[ref.id] = ActionRef(
-            schema,
+            _action(described, action, types),
             in_entries=ref.scope != p4i.ActionRef.DEFAULT_ONLY,
             as_default=ref.scope != p4i.ActionRef.TABLE_ONLY,
         )

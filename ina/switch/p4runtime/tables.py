@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from finsy.proto import p4r
 
 from ina.switch.p4runtime.bits import decode, encode
-from ina.switch.p4runtime.matches import Key, check_priority, format_key, key_of_const, parse_key
+from ina.switch.p4runtime.matches import (
+    Key,
+    check_priority,
+    format_key,
+    key_of_const,
+    parse_key,
+    refuse_string,
+)
 from ina.switch.p4runtime.schema import ActionSchema, TableSchema
 from ina.switch.p4runtime.status import denied, exists, invalid, not_found, unimplemented
 from ina.switch.pipeline import Pipeline
@@ -207,6 +214,8 @@ class TableStore:
         if len(values) != len(sent.params) or values.keys() != {p.id for p in action.params}:
             wanted = ", ".join(f"{p.name} ({p.id})" for p in action.params) or "none"
             raise invalid(f"{self.schema.name}, {action.name}: expected parameters: {wanted}")
+        for p in action.params:
+            refuse_string(p, f"{self.schema.name}, {action.name}, {p.name}")
         params = tuple(
             decode(values[p.id], p.width_bits, f"{self.schema.name}, {action.name}, {p.name}")
             for p in action.params

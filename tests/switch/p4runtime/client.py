@@ -18,17 +18,26 @@ PROGRAMS = Path(__file__).parent / "programs"
 DEVICE = 1
 
 
-def features_p4info() -> p4i.P4Info:
-    return text_format.Parse((PROGRAMS / "features.p4info.txtpb").read_text(), p4i.P4Info())
+def p4info_of(program: str) -> p4i.P4Info:
+    return text_format.Parse((PROGRAMS / f"{program}.p4info.txtpb").read_text(), p4i.P4Info())
 
 
-def features_config(cookie: int = 0) -> p4r.ForwardingPipelineConfig:
+def config_of(program: str, cookie: int = 0) -> p4r.ForwardingPipelineConfig:
+    """Of one of tests/switch/p4runtime/programs."""
     config = p4r.ForwardingPipelineConfig(
-        p4info=features_p4info(), p4_device_config=(PROGRAMS / "features.json").read_bytes()
+        p4info=p4info_of(program), p4_device_config=(PROGRAMS / f"{program}.json").read_bytes()
     )
     if cookie:
         config.cookie.cookie = cookie
     return config
+
+
+def features_p4info() -> p4i.P4Info:
+    return p4info_of("features")
+
+
+def features_config(cookie: int = 0) -> p4r.ForwardingPipelineConfig:
+    return config_of("features", cookie)
 
 
 class Ids:
@@ -186,11 +195,11 @@ def update(kind: str, **entity: Any) -> p4r.Update:
 
 
 def entry(
-    table: str, action: str = "", params: tuple[bytes, ...] = (), **fields: Any
+    table: str, action: str = "", params: tuple[bytes, ...] = (), ids: Ids = IDS, **fields: Any
 ) -> p4r.TableEntry:
-    message = p4r.TableEntry(table_id=IDS.table[table], **fields)
+    message = p4r.TableEntry(table_id=ids.table[table], **fields)
     if action:
-        message.action.action.action_id = IDS.action[action]
+        message.action.action.action_id = ids.action[action]
         for i, value in enumerate(params):
             message.action.action.params.add(param_id=i + 1, value=value)
     return message
