@@ -15,6 +15,7 @@ PORT_DROPS = {
     "loss_in_packets": ("rx", "injected_loss"),
     "no_pipeline_packets": ("rx", "no_pipeline"),
     "malformed_packets": ("rx", "malformed"),
+    "wrong_checksum_packets": ("rx", "wrong_checksum"),
     "kernel_drop_packets": ("rx", "receive_buffer_full"),
     "loss_out_packets": ("tx", "injected_loss"),
     "undeliverable_packets": ("tx", "undeliverable"),

@@ -28,6 +28,8 @@ class PortStats:
     """Arrived before a program was set."""
     malformed_packets: int = 0
     """Arrived cut short, or in a form that cannot be read."""
+    wrong_checksum_packets: int = 0
+    """Arrived at an interface or from a file: to the aggregation, with a wrong UDP checksum."""
     undeliverable_packets: int = 0
     """Leaving: not what this kind of port can carry (UDP: not IPv4/UDP), or addressed to itself."""
     blocked_packets: int = 0

@@ -109,10 +109,13 @@ void AfPacketPort::accept(const msghdr &message, const VnetHeader &offload, size
                           FrameBatch *batch) {
     uint8_t *frame = scratch_.get() + kVlanTagBytes;
     VnetHeader header = offload;
+    // Its sender's kernel left the checksum to a card, or this one's card has checked it.
+    bool checked = header.flags & (kNeedsChecksum | kChecksumValid);
     auto *c = CMSG_FIRSTHDR(&message);
     if (c && c->cmsg_level == SOL_PACKET && c->cmsg_type == PACKET_AUXDATA) {
         tpacket_auxdata aux;
         std::memcpy(&aux, CMSG_DATA(c), sizeof aux);
+        checked = checked || aux.tp_status & (TP_STATUS_CSUMNOTREADY | TP_STATUS_CSUM_VALID);
         if (aux.tp_status & TP_STATUS_VLAN_VALID) {  // the kernel took the tag out
             std::memmove(frame - kVlanTagBytes, frame, kMacBytes);
             frame -= kVlanTagBytes;
@@ -130,6 +133,8 @@ void AfPacketPort::accept(const msghdr &message, const VnetHeader &offload, size
         if (packets == 0) counters_.malformed_packets.add(1);
     } else if ((header.flags & kNeedsChecksum) && !complete_checksum(header, frame, bytes)) {
         counters_.malformed_packets.add(1);
+    } else if (!checked && has_wrong_checksum(frame, bytes)) {
+        counters_.wrong_checksum_packets.add(1);
     } else if (!loses_arrival()) {
         uint8_t *space = batch->reserve(bytes);
         std::memcpy(space, frame, bytes);

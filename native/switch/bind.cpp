@@ -30,6 +30,7 @@ nb::dict port_stats(const Port &port) {
                                         {"loss_out_packets", &c.loss_out_packets},
                                         {"no_pipeline_packets", &c.no_pipeline_packets},
                                         {"malformed_packets", &c.malformed_packets},
+                                        {"wrong_checksum_packets", &c.wrong_checksum_packets},
                                         {"undeliverable_packets", &c.undeliverable_packets},
                                         {"blocked_packets", &c.blocked_packets},
                                         {"failed_packets", &c.failed_packets}})

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "common/ina_wire.hpp"
+
 namespace ina::sw {
 
 namespace {
@@ -75,6 +77,18 @@ bool parse_udp_frame(const uint8_t *frame, size_t length, Datagram *datagram, co
     datagram->tail = tail;
     datagram->tail_bytes = payload_bytes - datagram->payload_bytes;
     return true;
+}
+
+bool has_wrong_checksum(const uint8_t *frame, size_t length) {
+    Datagram datagram;
+    if (!parse_udp_frame(frame, length, &datagram) || datagram.destination.port != wire::kUdpPort)
+        return false;
+    const uint8_t *udp = datagram.payload - kUdpBytes;
+    if (load_be16(udp + 6) == 0) return false;  // none
+    const size_t bytes = kUdpBytes + datagram.payload_bytes;
+    const uint32_t sum = add_checksum(kProtocolUdp + static_cast<uint32_t>(bytes),
+                                      frame + kEthernetBytes + 12, 8);  // the pseudo-header
+    return fold_checksum(add_checksum(sum, udp, bytes)) != 0;
 }
 
 }  // namespace ina::sw

@@ -61,4 +61,9 @@ void write_frame_header(uint8_t *frame, Endpoint source, Endpoint destination, u
 bool parse_udp_frame(const uint8_t *frame, size_t length, Datagram *datagram,
                      const uint8_t *tail = nullptr, size_t tail_bytes = 0);
 
+// Whether a frame to the aggregation (IPv4/UDP to wire::kUdpPort) has a UDP checksum and it is
+// wrong. Other frames are never wrong here: a switch forwards them unread, their receivers check
+// them.
+bool has_wrong_checksum(const uint8_t *frame, size_t length);
+
 }  // namespace ina::sw

@@ -14,7 +14,7 @@ struct VnetHeader {  // virtio_net_hdr, host byte order
     uint16_t csum_start, csum_offset;
 };
 static_assert(sizeof(VnetHeader) == 10);
-constexpr uint8_t kNeedsChecksum = 1;  // of flags
+constexpr uint8_t kNeedsChecksum = 1, kChecksumValid = 2;  // of flags
 constexpr uint8_t kGsoNone = 0, kGsoTcpV4 = 1, kGsoTcpV6 = 4, kGsoEcn = 0x80;
 constexpr uint8_t kGsoUdpL4 =
     5;  // told since Linux 6.2; before, such frames are lost in the kernel

@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#include "switch/frame.hpp"
+
 namespace ina::sw {
 
 PcapPort::PcapPort(uint32_t number, const std::string &read, const std::string &write,
@@ -25,7 +27,10 @@ void PcapPort::receive(FrameBatch *batch) {
             reader_->data(frame, record);
             counters_.rx_packets.add(1);
             counters_.rx_bytes.add(record.bytes);
-            if (!loses_arrival()) batch->commit(record.bytes, number(), record.time_ns);
+            if (has_wrong_checksum(frame, record.bytes))
+                counters_.wrong_checksum_packets.add(1);
+            else if (!loses_arrival())
+                batch->commit(record.bytes, number(), record.time_ns);
         }
     } catch (const std::invalid_argument &) {  // it was whole when the port was opened
         counters_.malformed_packets.add(1);

@@ -33,6 +33,7 @@ struct PortCounters {
     Counter loss_in_packets, loss_out_packets;  // injected
     Counter no_pipeline_packets;                // in: no program was set
     Counter malformed_packets;                  // in: cut short or of a kind that cannot be read
+    Counter wrong_checksum_packets;             // in: to the aggregation, UDP checksum wrong
     Counter undeliverable_packets;  // out: not what this port can carry, or addressed to itself
     Counter blocked_packets;        // out: the socket stayed full
     Counter failed_packets;         // out: the kernel refused

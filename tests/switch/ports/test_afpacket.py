@@ -129,6 +129,31 @@ def test_vlan_tags_are_put_back(reflector: Make, run_loop: Run, pair: list[Host]
         assert heard is not None
 
 
+def test_wrong_checksums_are_dropped(reflector: Make, run_loop: Run, pair: list[Host]) -> None:
+    """Of what is to the aggregation; what is not goes on to its receiver, who checks it."""
+    host, other = pair
+    port = port_of(host)
+    loop = run_loop([port], reflector(to_port=510))
+
+    def frame(payload: bytes, to: int = 17760) -> bytes:
+        ethernet = Ether(src=host.mac, dst=other.mac)
+        return bytes(ethernet / IP(src=host.address, dst=other.address) / UDP(dport=to) / payload)
+
+    wrong = bytearray(frame(b"values"))
+    wrong[-1] ^= 0x10
+    ordinary = bytearray(frame(b"values", to=17761))
+    ordinary[-1] ^= 0x10
+    without = bytearray(wrong)
+    without[40:42] = bytes(2)
+    right = frame(b"values")
+    with host.inside(), socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
+        raw.bind(("eth0", 0))
+        for each in (wrong, ordinary, without, right):
+            raw.send(each)
+    assert [of_udp(loop) for _ in range(3)] == [bytes(ordinary), bytes(without), right]
+    assert port.stats()["wrong_checksum_packets"] == 1
+
+
 def test_frames_over_the_mtu_are_counted(reflector: Make, run_loop: Run, pair: list[Host]) -> None:
     port = port_of(pair[0])
     loop = run_loop([port], reflector())

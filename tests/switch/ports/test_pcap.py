@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
 from scapy.utils import RawPcapReader
 
 from ina._native import switch as native
@@ -52,6 +55,43 @@ def test_round_trip(
     wait_until(lambda: writing.stats()["tx_packets"] == len(frames), "all written")
     assert reading.stats()["finished"] == 1
     assert frames_of(target) == frames
+
+
+def datagram(payload: bytes, port: int = 17760) -> bytes:
+    frame = Ether() / IP(src="10.0.0.1", dst="10.0.0.2") / UDP(sport=9, dport=port) / Raw(payload)
+    return bytes(frame)
+
+
+def test_flipped_bits_do_not_reach_the_aggregation(
+    tmp_path: Path, reflector: Callable[..., Reflector], run_loop: Callable[..., native.PortLoop]
+) -> None:
+    """Any one bit of UDP header and payload: the frame is dropped, or is not to the aggregation."""
+    good, other = datagram(bytes(range(1, 40))), bytearray(datagram(b"other", 17761))
+    other[-1] ^= 1  # not to the aggregation: forwarded, its receiver checks it
+    without = bytearray(good)
+    without[40:42], without[-1] = b"\0\0", 0  # no checksum
+    flipped = []
+    for bit in range(34 * 8, len(good) * 8):
+        frame = bytearray(good)
+        frame[bit // 8] ^= 1 << bit % 8
+        flipped.append(bytes(frame))
+    passed = [good, bytes(other), bytes(without)]
+    source, target = tmp_path / "in.pcap", tmp_path / "out.pcap"
+    source.write_bytes(pcap_bytes(passed + flipped))
+    reading = native.PcapPort(1, str(source), "", 0.0, 0)
+    writing = native.PcapPort(2, "", str(target), 0.0, 0)
+    loop = run_loop([reading, writing])
+    pipeline = reflector(to_port=2)
+    loop.set_pipeline(pipeline.pipeline, pipeline.state)
+    wait_until(lambda: reading.stats()["finished"] == 1, "all read")
+    dropped = reading.stats()["wrong_checksum_packets"]
+    left = len(passed) + len(flipped) - dropped
+    wait_until(lambda: writing.stats()["tx_packets"] == left, "all written")
+    found = frames_of(target)
+    assert found[:3] == passed
+    assert all(frame[36:38] != good[36:38] or int.from_bytes(frame[38:40], "big") > len(good) - 34
+               for frame in found[3:])  # fmt: skip
+    assert dropped >= (len(good) - 42) * 8
 
 
 def test_every_cut_of_a_file_is_refused_or_whole(tmp_path: Path) -> None:
