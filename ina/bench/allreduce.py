@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ina import units
 from ina.bench import limits
 from ina.bench.parse import size_text
 from ina.bench.place import LOOPBACK, Place
-from ina.bench.plot import Panel, curves
+from ina.bench.plot import Axis, Panel, Point, curves, gain_panel
 from ina.bench.report import Ratio
 from ina.bench.spread import Spread, spread
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
@@ -264,44 +265,58 @@ def ratios(rows: Sequence[Row], link: str) -> list[Ratio]:
     return found
 
 
-def _label(row: dict[str, Any]) -> str:
-    return f"{row['backend']}, {row['workers']} workers"
+def _group(row: dict[str, Any]) -> str:
+    return f"{row['workers']} workers"
 
 
-def _is_peer(row: dict[str, Any]) -> bool:
-    return bool(row["backend"] != "ina")
+def _backend(row: dict[str, Any]) -> str:
+    return str(row["backend"])
+
+
+_SIZE = Axis("tensor", "bytes", log=True)
 
 
 def memory_panels(rows: Sequence[dict[str, Any]]) -> list[Panel]:
     """Memory above the tensor against its size."""
-    found = curves(
-        rows, _label, lambda row: (row["size_bytes"], row["above_bytes"] / 2**20), _is_peer
-    )
-    return [Panel("Peak memory above the tensor", "tensor, bytes", "MiB", found, log_x=True)]
+    found = curves(rows, _group, _backend, lambda row: Point(row["size_bytes"], row["above_bytes"]))
+    return [Panel("Peak memory above the tensor", _SIZE, Axis("", "bytes"), found)]
 
 
 def panels(rows: Sequence[dict[str, Any]]) -> list[Panel]:
     """Time and bandwidth against size, gain against the number of workers."""
-    limit_rows = [row for row in rows if row["backend"] == "ina" and row["limit_s"]]
+    by_case = {(row["workers"], row["size_bytes"]): row for row in rows if row["backend"] == "gloo"}
 
-    def gain_label(row: dict[str, Any]) -> str:
-        return size_text(row["size_bytes"])
+    def time(row: dict[str, Any]) -> Point:
+        return Point(row["size_bytes"], row["time_s"], row["time_low_s"], row["time_high_s"])
 
-    times = curves(rows, _label, lambda row: (row["size_bytes"], 1e3 * row["time_s"]), _is_peer)
+    def rate(row: dict[str, Any]) -> Point:
+        gb = row["size_bytes"] / 1e9
+        slow, fast = gb / row["time_high_s"], gb / row["time_low_s"]
+        return Point(row["size_bytes"], row["algbw_gb_s"], slow, fast)
+
+    def gain(row: dict[str, Any]) -> Point:
+        gloo = by_case.get((row["workers"], row["size_bytes"]))
+        if gloo is None:  # its rows have no peer to compare a quartile with
+            return Point(row["workers"], row["gain"])
+        low = gloo["time_low_s"] / row["time_high_s"]
+        return Point(row["workers"], row["gain"], low, gloo["time_high_s"] / row["time_low_s"])
+
+    times = curves(rows, _group, _backend, time)
     times += curves(
-        limit_rows,
-        lambda row: f"limit, {row['workers']} workers",
-        lambda row: (row["size_bytes"], 1e3 * row["limit_s"]),
-        lambda row: True,
+        [row for row in rows if row["backend"] == "ina" and row["limit_s"]],
+        _group,
+        lambda row: "limit",
+        lambda row: Point(row["size_bytes"], row["limit_s"]),
     )
-    rates = curves(rows, _label, lambda row: (row["size_bytes"], row["algbw_gb_s"]), _is_peer)
     gains = curves(
         [row for row in rows if row["backend"] == "ina" and row["gain"]],
-        gain_label,
-        lambda row: (row["workers"], row["gain"]),
+        lambda row: units.size_text(row["size_bytes"]),
+        lambda row: "",
+        gain,
     )
+    rates = curves(rows, _group, _backend, rate)
     return [
-        Panel("Time", "tensor, bytes", "ms", times, log_x=True, log_y=True),
-        Panel("Algorithm bandwidth", "tensor, bytes", "GB/s", rates, log_x=True),
-        Panel("Gain", "workers", "Gloo's time / ina's", gains, level=1.0),
+        Panel("Time", _SIZE, Axis("", "s", log=True), times),
+        Panel("Algorithm bandwidth", _SIZE, Axis("GB/s", "GB/s"), rates),
+        gain_panel(gains),
     ]

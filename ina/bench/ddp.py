@@ -9,7 +9,7 @@ from typing import Any
 
 from ina.bench import limits
 from ina.bench.place import LOOPBACK, Place
-from ina.bench.plot import Panel, curves
+from ina.bench.plot import Axis, Panel, Point, curves, gain_panel
 from ina.bench.report import Ratio
 from ina.bench.spread import spread
 from ina.errors import InaError
@@ -127,18 +127,28 @@ def ratios(rows: Sequence[Row], link: str) -> list[Ratio]:
 
 def panels(rows: Sequence[dict[str, Any]]) -> list[Panel]:
     """Step time and gain against the number of workers."""
+    by_case = {(row["model"], row["workers"]): row for row in rows if row["backend"] == "gloo"}
+
+    def gain(row: dict[str, Any]) -> Point:
+        gloo = by_case.get((row["model"], row["workers"]))
+        if gloo is None:
+            return Point(row["workers"], row["gain"])
+        low = gloo["step_low_s"] / row["step_high_s"]
+        return Point(row["workers"], row["gain"], low, gloo["step_high_s"] / row["step_low_s"])
+
     steps = curves(
         rows,
-        lambda row: f"{row['backend']}, {row['model']}",
-        lambda row: (row["workers"], row["step_s"]),
-        lambda row: bool(row["backend"] != "ina"),
+        lambda row: str(row["model"]),
+        lambda row: str(row["backend"]),
+        lambda row: Point(row["workers"], row["step_s"], row["step_low_s"], row["step_high_s"]),
     )
     gains = curves(
         [row for row in rows if row["backend"] == "ina"],
         lambda row: str(row["model"]),
-        lambda row: (row["workers"], row["gain"]),
+        lambda row: "",
+        gain,
     )
     return [
-        Panel("Step", "workers", "s", steps, log_y=True),
-        Panel("Gain", "workers", "Gloo's time / ina's", gains, level=1.0),
+        Panel("Step", Axis("workers", "workers"), Axis("", "s", log=True), steps),
+        gain_panel(gains),
     ]

@@ -1,26 +1,52 @@
-"""Draws a report: time and bandwidth against size, gain against the number of workers."""
+"""What a report's panels hold, and where they are drawn: see :mod:`ina.bench.figure`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from ina.errors import InvalidInputError, MissingToolError
 
-_COLOURS = ("#08306b", "#d94801", "#238b45", "#6a51a3", "#a50f15", "#525252")
 SUFFIXES = (".png", ".svg", ".pdf")
+
+Unit = Literal["bytes", "s", "GB/s", "ratio", "workers"]
+"""Bytes and seconds are drawn as people write them: 64 KiB, 3.5 ms."""
+
+
+class Point(NamedTuple):
+    """A median, and the quartiles around it where there are several measurements."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a panel."""
+    """The points of one ``backend`` in one ``group``; a backend is a style, a group a colour."""
+
+    group: str
+    """As "4 workers"; what the figure's colours tell apart."""
+    backend: str
+    """ina, gloo, mpi, or limit; empty: there is but one."""
+    points: Sequence[Point]
+
+    @property
+    def label(self) -> str:
+        """In the legend."""
+        return ", ".join(filter(None, [self.backend, self.group]))
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What it says and counts."""
 
     label: str
-    points: Sequence[tuple[float, float]]
-    dashed: bool = False
-    """A peer or a limit, not ina."""
+    unit: Unit
+    log: bool = False
 
 
 @dataclass(frozen=True)
@@ -28,13 +54,22 @@ class Panel:
     """One set of axes."""
 
     title: str
-    x: str
-    y: str
+    x: Axis
+    y: Axis
     curves: Sequence[Curve]
-    log_x: bool = False
-    log_y: bool = False
-    level: float | None = None
-    """A horizontal line: where the two are equal."""
+    level: tuple[float, str] | None = None
+    """A horizontal line and its name: where the two are equal."""
+
+
+def gain_panel(found: Sequence[Curve]) -> Panel:
+    """Gloo's time over ina's, by the number of workers."""
+    return Panel(
+        "Gain",
+        Axis("workers", "workers"),
+        Axis("Gloo's time / ina's", "ratio"),
+        found,
+        level=(1.0, "as fast as Gloo"),
+    )
 
 
 def check_plot_path(path: Path) -> None:
@@ -51,54 +86,19 @@ def check_plot_path(path: Path) -> None:
 
 def draw(panels: Sequence[Panel], title: str, path: Path) -> None:
     """Writes the panels, side by side, to a file. Raises OSError."""
-    import matplotlib
+    from ina.bench.figure import figure_of
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(
-        1, len(panels), figsize=(4.6 * len(panels), 4.2), layout="constrained", squeeze=False
-    )
-    for panel, ax in zip(panels, axes[0], strict=True):
-        if panel.level is not None:
-            ax.axhline(panel.level, color="#969696", linewidth=1)
-        labels = list(dict.fromkeys(_family(curve) for curve in panel.curves))
-        for curve in panel.curves:
-            ax.plot(
-                *zip(*sorted(curve.points), strict=True),
-                label=curve.label,
-                color=_COLOURS[labels.index(_family(curve)) % len(_COLOURS)],
-                linestyle="--" if curve.dashed else "-",
-                marker=".",
-            )
-        ax.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
-        if panel.log_x:
-            ax.set_xscale("log", base=2)
-        if panel.log_y:
-            ax.set_yscale("log")
-        ax.grid(alpha=0.3)
-        if panel.curves:
-            ax.legend(fontsize="small")
-    figure.suptitle(title, fontsize="medium")
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
+    figure_of(panels, title).savefig(path, dpi=120)
 
 
 def curves(
     rows: Iterable[dict[str, Any]],
-    label: Callable[[dict[str, Any]], str],
-    point: Callable[[dict[str, Any]], tuple[float, float]],
-    dashed: Callable[[dict[str, Any]], bool] = lambda row: False,
+    group: Callable[[dict[str, Any]], str],
+    backend: Callable[[dict[str, Any]], str],
+    point: Callable[[dict[str, Any]], Point],
 ) -> list[Curve]:
-    """Rows of one label make one line."""
-    found: dict[str, list[tuple[float, float]]] = {}
-    style: dict[str, bool] = {}
+    """Rows of one group and backend make one curve."""
+    found: dict[tuple[str, str], list[Point]] = {}
     for row in rows:
-        found.setdefault(label(row), []).append(point(row))
-        style[label(row)] = dashed(row)
-    return [Curve(name, points, style[name]) for name, points in found.items()]
-
-
-def _family(curve: Curve) -> str:
-    """``ina, 4 workers`` and ``gloo, 4 workers`` have one colour."""
-    return curve.label.partition(", ")[2] or curve.label
+        found.setdefault((group(row), backend(row)), []).append(point(row))
+    return [Curve(*names, points) for names, points in found.items()]

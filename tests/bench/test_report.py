@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from ina.bench import allreduce, baseline, report
-from ina.bench.plot import check_plot_path, draw
+from ina.bench.plot import Point, check_plot_path, draw
 from ina.bench.report import Ratio, Report, rows_of
 from ina.bench.spread import spread
 from ina.cli.bench_output import Outputs
@@ -157,15 +157,15 @@ def test_the_panels_of_a_plot() -> None:
         *("ina, 2 workers", "gloo, 2 workers", "ina, 4 workers", "gloo, 4 workers"),
         *("limit, 2 workers", "limit, 4 workers"),
     ]
-    assert _rounded(time.curves[1].points) == [(1 << 16, 0.1311), (1 << 20, 2.0972)]
+    assert _rounded(time.curves[1].points) == [(1 << 16, 0.0001311), (1 << 20, 0.0020972)]
     assert _rounded(rate.curves[0].points) == [(1 << 16, 1.0), (1 << 20, 1.0)]
     assert [(curve.label, _rounded(curve.points)) for curve in gain.curves] == [
-        *(("64K", [(2, 2.0), (4, 2.0)]), ("1M", [(2, 2.0), (4, 2.0)])),
+        *(("64 KiB", [(2, 2.0), (4, 2.0)]), ("1 MiB", [(2, 2.0), (4, 2.0)])),
     ]
 
 
-def _rounded(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    return [(x, round(y, 4)) for x, y in points]
+def _rounded(points: Sequence[Point]) -> list[tuple[float, float]]:
+    return [(point.x, round(point.y, 7)) for point in points]
 
 
 def test_a_baseline_of_another_benchmark_is_told_first(tmp_path: Path) -> None:

@@ -1,0 +1,169 @@
+"""Draws panels with matplotlib: curves; or bars, where nothing changes along the x axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    Locator,
+    LogLocator,
+    MaxNLocator,
+    MultipleLocator,
+    NullLocator,
+)
+
+from ina.bench.plot import Axis, Curve, Panel, Point, Unit
+from ina.units import size_text, time_text
+
+_COLOURS = ("#08306b", "#d94801", "#238b45", "#6a51a3", "#a50f15", "#525252")
+# Line and marker of each backend: they must be told apart without colour, too.
+_STYLES = {
+    "": ("-", "o"),
+    "ina": ("-", "o"),
+    "gloo": ("--", "s"),
+    "mpi": ("-.", "^"),
+    "limit": (":", ""),
+}
+_HATCHES = {"gloo": "//", "mpi": "..", "limit": "xx"}
+_TEXTS: dict[Unit, Callable[[float], str]] = {
+    "bytes": size_text,
+    "s": time_text,
+    "GB/s": lambda value: f"{value:.3g}",
+    "ratio": lambda value: f"{value:.3g}",
+    "workers": lambda value: f"{value:.0f}",
+}
+_MOST_TICKS = 8
+
+
+def figure_of(panels: Sequence[Panel], title: str) -> Figure:
+    """The panels side by side; error bars are the quartiles."""
+    figure = Figure(figsize=(5.0 * len(panels), 4.8), layout="constrained")
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for panel, ax in zip(panels, axes, strict=True):
+        found = {point.x for curve in panel.curves for point in curve.points}
+        if len(found) > 1:
+            _draw_curves(ax, panel, sorted(found))
+        else:
+            _draw_bars(ax, panel)
+        _y_axis(ax, panel)
+        if panel.level is not None:
+            level, name = panel.level
+            ax.axhline(level, color="#969696", linewidth=1, zorder=0)
+            ax.annotate(
+                name, (1, level), xycoords=("axes fraction", "data"), xytext=(-3, 2),
+                textcoords="offset points", ha="right", color="#525252", fontsize="small",
+                bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
+            )  # fmt: skip
+    has_spread = any(p.low is not None for panel in panels for c in panel.curves for p in c.points)
+    note = "\nerror bars: quartiles" if has_spread else ""
+    figure.suptitle(title + note, fontsize="medium")
+    return figure
+
+
+def _draw_curves(ax: Axes, panel: Panel, xs: Sequence[float]) -> None:
+    groups = list(dict.fromkeys(curve.group for curve in panel.curves))
+    for curve in panel.curves:
+        points = sorted(curve.points)
+        line, marker = _STYLES.get(curve.backend, ("--", "d"))
+        ax.errorbar(
+            [point.x for point in points],
+            [point.y for point in points],
+            yerr=_errors(points),
+            label=curve.label,
+            color=_COLOURS[groups.index(curve.group) % len(_COLOURS)],
+            linestyle=line,
+            marker=marker,
+            markersize=4,
+            linewidth=1.4,
+            elinewidth=1,
+            capsize=3,
+        )
+    if panel.x.log:
+        ax.set_xscale("log", base=2)
+    every = -(-len(xs) // _MOST_TICKS)
+    ax.xaxis.set_major_locator(FixedLocator(xs[::every]))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(_formatter(panel.x))
+    ax.set(title=panel.title, xlabel=panel.x.label)
+    ax.grid(alpha=0.3)
+    # Below: inside it would hide what it explains. Long enough for a line's pattern to be seen.
+    ax.legend(
+        loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize="small", handlelength=4,
+        frameon=False,
+    )  # fmt: skip
+
+
+def _draw_bars(ax: Axes, panel: Panel) -> None:
+    """One bar a curve: with one x there is no line to draw."""
+    groups = list(dict.fromkeys(curve.group for curve in panel.curves))
+    text = _TEXTS[panel.y.unit]
+    for place, curve in enumerate(panel.curves):
+        (point,) = curve.points
+        bars = ax.bar(
+            place,
+            point.y,
+            width=0.6,
+            label=curve.label,
+            yerr=_errors([point]),
+            color=_COLOURS[groups.index(curve.group) % len(_COLOURS)],
+            alpha=0.75,
+            hatch=_HATCHES.get(curve.backend),
+            capsize=4,
+        )
+        ax.bar_label(bars, labels=[text(point.y)], padding=3, fontsize="small")
+    ax.xaxis.set_major_locator(FixedLocator(range(len(panel.curves))))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _name(panel.curves, groups, round(x))))
+    ax.tick_params(axis="x", labelsize="small")
+    ax.set_axisbelow(True)
+    ax.margins(y=0.15)
+    if (missing := 3 - len(panel.curves)) > 0:  # no bar as wide as the axes
+        ax.set_xlim(-0.5 - missing / 2, len(panel.curves) - 0.5 + missing / 2)
+    only = [point.x for curve in panel.curves for point in curve.points][:1]
+    at = f" ({panel.x.label}: {_TEXTS[panel.x.unit](only[0])})" if only else ""
+    ax.set(title=panel.title + at)
+    ax.grid(alpha=0.3, axis="y")
+
+
+def _name(curves: Sequence[Curve], groups: Sequence[str], place: int) -> str:
+    if not 0 <= place < len(curves):
+        return ""
+    curve = curves[place]
+    parts = [curve.backend, curve.group if len(groups) > 1 or not curve.backend else ""]
+    return "\n".join(filter(None, parts))
+
+
+def _y_axis(ax: Axes, panel: Panel) -> None:
+    has_bars = bool(ax.patches)
+    if panel.y.log and not has_bars:
+        ax.set_yscale("log")
+        low, high = ax.get_ylim()
+        steps = (1.0,) if high > 1000 * low else (1.0, 2.0, 5.0)
+        ax.yaxis.set_major_locator(LogLocator(10, subs=steps))
+        ax.yaxis.set_minor_locator(NullLocator())
+    else:
+        ax.set_ylim(bottom=0)
+        locator: Locator = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10])
+        if panel.y.unit == "bytes":  # powers of two: 64 MiB, not 61
+            locator = MultipleLocator(2 ** max(0, math.ceil(math.log2(ax.get_ylim()[1] / 6))))
+        ax.yaxis.set_major_locator(locator)
+    ax.yaxis.set_major_formatter(_formatter(panel.y))
+    ax.set_ylabel(panel.y.label)
+
+
+def _formatter(axis: Axis) -> FuncFormatter:
+    text = _TEXTS[axis.unit]
+    return FuncFormatter(lambda value, _: text(value))
+
+
+def _errors(points: Sequence[Point]) -> list[list[float]] | None:
+    """Distances down and up; None: nothing is known of any point."""
+    if all(point.low is None for point in points):
+        return None
+    down = [point.y - (point.y if point.low is None else point.low) for point in points]
+    up = [(point.y if point.high is None else point.high) - point.y for point in points]
+    return [[max(0.0, value) for value in down], [max(0.0, value) for value in up]]
