@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +14,7 @@ import msgspec
 import typer
 from rich.console import Group
 
+from ina.cli.controller_reload import reload_on_hangup
 from ina.cli.log_options import log_as_a_service
 from ina.cli.messages import plain
 from ina.cli.output import emit
@@ -71,19 +73,27 @@ def run(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Run a controller until Ctrl-C or SIGTERM."""
+    """Run a controller until Ctrl-C or SIGTERM.
+
+    SIGHUP makes it read its file again, for tenants, operators' token and certificates.
+    """
     log_as_a_service()
-    settings = _override(
-        config,
-        {"listen": listen, "metrics": metrics},
-        grpc_addr=switch,
-        values=values,
-        data_host=data_host,
-    )
+    place: dict[str, str] = {}
+
+    def read() -> Config:
+        found = _override(
+            config,
+            {"listen": listen, "metrics": metrics},
+            grpc_addr=switch,
+            values=values,
+            data_host=data_host,
+        )
+        return msgspec.structs.replace(found, switch=msgspec.structs.replace(found.switch, **place))
+
     with ExitStack() as stack:
         if embedded_switch:
-            settings = _start_switch(settings, stack)
-        number = asyncio.run(_serve(settings, json))
+            place |= _start_switch(read(), stack)
+        number = asyncio.run(_serve(read(), json, None if config is None else read))
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     raise SystemExit(128 + number)
@@ -155,7 +165,8 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _start_switch(config: Config, stack: ExitStack) -> Config:
+def _start_switch(config: Config, stack: ExitStack) -> dict[str, str]:
+    """Returns where it is, in words of the configuration."""
     from ina.switch.ports import ShmPort, UdpPort
     from ina.switch.server import SoftSwitch
 
@@ -171,12 +182,11 @@ def _start_switch(config: Config, stack: ExitStack) -> Config:
     running = stack.enter_context(
         SoftSwitch([udp, shm], grpc_addr="127.0.0.1:0", device_id=switch.device_id)
     )
-    place = {"grpc_addr": running.grpc_addr, "data_shm": running.shm_address(shm.number)}
-    return msgspec.structs.replace(config, switch=msgspec.structs.replace(switch, **place))
+    return {"grpc_addr": running.grpc_addr, "data_shm": running.shm_address(shm.number)}
 
 
-async def _serve(config: Config, json: bool) -> int:
-    """Runs until a signal; returns its number."""
+async def _serve(config: Config, json: bool, read: Callable[[], Config] | None) -> int:
+    """Runs until a signal; returns its number. ``read``: the configuration anew, on SIGHUP."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     received: list[int] = []
@@ -191,6 +201,8 @@ async def _serve(config: Config, json: bool) -> int:
     try:
         async with ControllerApp(config) as controller:
             _say_ready(controller, json)
+            if read is not None:
+                reload_on_hangup(controller, read, lambda: stop(signal.SIGHUP))
             await asyncio.Event().wait()
     except asyncio.CancelledError:
         if not received:

@@ -34,6 +34,7 @@ NOUNS = {
         "ina.cli.controller", "Run and inspect the controller that admits jobs to switches."
     ),
     "job": Member("ina.cli.job", "List, inspect, watch and end the jobs of a controller."),
+    "tenant": Member("ina.cli.tenant", "Show what each tenant uses and may use."),
     "p4": Member("ina.cli.p4", "Compile, describe and draw the P4 programs."),
     "pcap": Member("ina.cli.pcap", "Read packet captures: decode them, follow a slot."),
     "test": Member("ina.cli.test", "Hold a data plane to the conformance cases, or to another."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from ina.controller.config import TenantConfig
 from ina.controller.errors import NoRoomError, TenantError
@@ -10,6 +11,22 @@ from ina.controller.jobs import Job
 
 DEFAULT_TENANT = "default"
 MAX_TENANT_CHARS = 200
+
+
+class Usage(NamedTuple):
+    """What jobs have together."""
+
+    jobs: int
+    slots: int
+    """Reserved, used or not."""
+    workers: int
+    """That they are for, here or not."""
+
+
+def usage(jobs: Iterable[Job]) -> Usage:
+    """Adds up."""
+    each = [(1, job.memory.reserved, job.world_size) for job in jobs]
+    return Usage(*map(sum, zip(*each, strict=True))) if each else Usage(0, 0, 0)
 
 
 class Admission:
@@ -47,17 +64,24 @@ class Admission:
         limits = self._tenants.get(tenant)
         if limits is None:
             return
-        own = [other for other in jobs if other.tenant == tenant]
+        has = usage(other for other in jobs if other.tenant == tenant)
         for what, limit, used, wanted in (
-            ("jobs", limits.jobs, len(own), 1),
-            ("slots", limits.slots, sum(other.memory.reserved for other in own), slots),
-            ("workers", limits.workers, sum(other.world_size for other in own), workers),
+            ("jobs", limits.jobs, has.jobs, 1),
+            ("slots", limits.slots, has.slots, slots),
+            ("workers", limits.workers, has.workers, workers),
         ):
             if limit and used + wanted > limit:
                 raise NoRoomError(
                     f"job {job!r}: tenant {tenant!r} may have {limit} {what} at a time: it has"
                     f" {used} and this needs {wanted} more"
                 )
+
+    def tenants(self, jobs: Iterable[Job]) -> list[tuple[str, Usage, TenantConfig | None]]:
+        """By name: each tenant that is configured or has a job, what it has, and its limits."""
+        of: dict[str, list[Job]] = {name: [] for name in self._tenants or [DEFAULT_TENANT]}
+        for job in jobs:
+            of.setdefault(job.tenant, []).append(job)
+        return [(name, usage(of[name]), self._tenants.get(name)) for name in sorted(of)]
 
     def victims(
         self, priority: int, jobs: Iterable[Job], fits: Callable[[Sequence[Job]], bool]

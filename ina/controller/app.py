@@ -8,11 +8,14 @@ import logging
 import socket
 from types import TracebackType
 
+import msgspec
+
 from ina.controller import secure
 from ina.controller.build import with_build
 from ina.controller.config import Config
 from ina.controller.errors import ListenError, StandbyError
 from ina.controller.metrics_endpoint import serve_metrics
+from ina.controller.reload import Changes, changes
 from ina.controller.store import open_store
 from ina.controller.supervisor import Supervisor
 from ina.rpc import controller_pb2 as pb2
@@ -28,12 +31,14 @@ class ControllerApp:
     def __init__(self, config: Config) -> None:
         """Raises :class:`ConfigError`: ``switch.values`` is 0 and no build fits the path."""
         self.config = with_build(config)
+        self._asked = config
         self.listen_addr = ""
         """host:port that the service listens on, once started."""
         self.metrics_addr = ""
         """host:port of the Prometheus endpoint, if there is one, once started."""
         self._undo = contextlib.AsyncExitStack()
         self._supervisor: Supervisor | None = None
+        self._access: secure.ServerAccess | None = None
 
     async def __aenter__(self) -> ControllerApp:
         """Connects to the switch, takes the role that its election gives, and starts to serve.
@@ -60,6 +65,24 @@ class ControllerApp:
         """``primary`` or ``standby``."""
         return "standby" if self._supervisor is None else self._supervisor.describe().role
 
+    def reload(self, asked: Config) -> Changes:
+        """Takes quotas, tokens and certificates of ``asked``, and reads all files again.
+
+        Raises :class:`~ina.rpc.tls.TlsError`, :class:`~ina.rpc.operator_token.OperatorTokenError`;
+        then everything is as it was.
+        """
+        assert self._supervisor is not None
+        assert self._access is not None
+        found = changes(self.config, self._asked, asked)
+        self._access.take(found.config)
+        self.config = found.config
+        self._supervisor.reconfigure(found.config)
+        # What stays is named each time, until it is undone or the controller has restarted.
+        live = {key: getattr(found.config, key) for key in ("tenants", "operators", "switch_tls")}
+        live |= {"tls": found.config.tls, "jobs": found.config.jobs}
+        self._asked = msgspec.structs.replace(self._asked, **live)
+        return found
+
     async def show(self) -> pb2.ShowSwitchReply:
         """What the switch has now. Raises :class:`SwitchError`, :class:`StandbyError`."""
         if self._supervisor is None or self._supervisor.term is None:
@@ -68,7 +91,7 @@ class ControllerApp:
 
     async def _start(self, undo: contextlib.AsyncExitStack) -> None:
         config = self.config
-        secure.check_files(config)
+        self._access = access = secure.ServerAccess(config)
         _check_free(config.listen)
         store = open_store(config.store.location)
         undo.callback(store.close)
@@ -77,9 +100,9 @@ class ControllerApp:
         if config.metrics:
             self.metrics_addr = serve_metrics(supervisor, config.metrics, undo)
         await supervisor.start()
-        server = secure.make_server(config)
+        server = access.make_server()
         server.add_generic_rpc_handlers((supervisor.switchboard,))
-        self.listen_addr = secure.add_port(server, config)
+        self.listen_addr = access.add_port(server, config)
         await server.start()
         undo.push_async_callback(server.stop, _STOP_GRACE_S)
         undo.push_async_callback(supervisor.close)  # first: it ends the calls that wait

@@ -21,6 +21,7 @@ from ina import __version__
 from ina.controller.errors import SlowWatcherError, SwitchError
 from ina.controller.events import EventBus, Subscription
 from ina.controller.metrics_jobs import job_families
+from ina.controller.metrics_tenants import tenant_families
 from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ class Snapshot:
     members: dict[str, list[pb2.Member]] = field(default_factory=dict)
     """By name of the job."""
     foreign_entries: int = 0
+    tenants: list[pb2.Tenant] = field(default_factory=list)
 
 
 class ControllerCollector(Collector):
@@ -100,6 +102,7 @@ class ControllerCollector(Collector):
         )
         return [
             *_controller_families(snapshot),
+            *tenant_families(snapshot.tenants),
             events,
             *job_families(snapshot.jobs, snapshot.members, counters),
         ]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import AsyncExitStack
 
 from ina.controller.metrics import ControllerCollector, Snapshot
-from ina.controller.show import drop_counters, pool_counters, show_job, show_member
+from ina.controller.show import drop_counters, pool_counters, show_job, show_member, show_tenants
 from ina.controller.supervisor import Supervisor
 from ina.metrics import MetricsServer
 from ina.rpc import controller_pb2 as pb2
@@ -47,6 +47,7 @@ def _snapshot(supervisor: Supervisor) -> Snapshot:
             for job in jobs
         },
         len(term.coordinator.foreign),
+        show_tenants(term.registry.admission, jobs),
     )
 
 

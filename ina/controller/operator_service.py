@@ -13,7 +13,14 @@ from ina.controller.coordinator import Coordinator
 from ina.controller.errors import SwitchError, UnknownJobError
 from ina.controller.failure_detector import FailureDetector
 from ina.controller.jobs import Job
-from ina.controller.show import job_counters, show_item, show_job, show_member, show_switch
+from ina.controller.show import (
+    job_counters,
+    show_item,
+    show_job,
+    show_member,
+    show_switch,
+    show_tenants,
+)
 from ina.controller.switch_writer import SwitchWriter
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
@@ -45,6 +52,14 @@ class OperatorService(rpc.OperatorServicer):
         """Every job and its ranks."""
         jobs = self._coordinator.jobs()
         return pb2.ListJobsReply(jobs=[show_job(job, self._detector) for job in jobs])
+
+    async def ListTenants(  # noqa: N802
+        self, request: pb2.ListTenantsRequest, context: Context
+    ) -> pb2.ListTenantsReply:
+        """Every tenant, what it uses and may use."""
+        jobs = self._coordinator.jobs()
+        admission = self._coordinator.registry.admission
+        return pb2.ListTenantsReply(tenants=show_tenants(admission, jobs))
 
     async def ShowJob(  # noqa: N802
         self, request: pb2.ShowJobRequest, context: Context

@@ -14,52 +14,73 @@ from ina.controller.errors import ListenError
 from ina.rpc.channel import is_loopback
 from ina.rpc.limits import MAX_CALLS, SERVER_OPTIONS, PeerLimit
 from ina.rpc.operator_token import TokenAsker, read_token
-from ina.rpc.tls import TlsFiles, load, server_credentials
+from ina.rpc.tls import TlsFiles, load, server_certificates
 
 _log = logging.getLogger(__name__)
 
 
 def check_files(config: Config) -> None:
     """Reads every file that the configuration names. Raises TlsError, OperatorTokenError."""
-    listen = _files(config.tls, "tls.")
-    if listen:
-        server_credentials(listen)
-    switch_credentials(switch_tls(config))
-    if config.operators.token_file:
-        read_token(Path(config.operators.token_file))
+    ServerAccess(config)
 
 
-def make_server(config: Config) -> grpc.aio.Server:
-    """A server with the configuration's limits and token. Raises OperatorTokenError."""
-    interceptors: list[grpc.aio.ServerInterceptor] = [PeerLimit()]  # type: ignore[type-arg]
-    if config.operators.token_file:
-        interceptors.append(TokenAsker(read_token(Path(config.operators.token_file))))
-    return grpc.aio.server(
-        interceptors=interceptors, options=SERVER_OPTIONS, maximum_concurrent_rpcs=MAX_CALLS
-    )
+class ServerAccess:
+    """What a controller asks of its callers, and shows them. The files may be read again."""
 
+    def __init__(self, config: Config) -> None:
+        """Reads every file that the configuration names. Raises TlsError, OperatorTokenError."""
+        self._asker = TokenAsker("")
+        self._certificates: grpc.ServerCertificateConfiguration | None = None
+        self.take(config)
 
-def add_port(server: grpc.aio.Server, config: Config) -> str:
-    """Binds ``config.listen``, with TLS if configured; returns host:port with the actual port.
+    def take(self, config: Config) -> None:
+        """Reads the files of this configuration; for who connects, or calls, from now on.
 
-    Raises :class:`ListenError`, :class:`~ina.rpc.tls.TlsError`.
-    """
-    host = config.listen.rpartition(":")[0]
-    files = _files(config.tls, "tls.")
-    credentials = server_credentials(files) if files else None
-    try:
-        if credentials is None:
-            if not is_loopback(host):
-                _log.warning(
-                    "%s is served without TLS: who reaches it can create and end jobs",
-                    config.listen,
+        Raises TlsError, OperatorTokenError; then everything is as it was.
+        """
+        listen = _files(config.tls, "tls.")
+        certificates = server_certificates(listen) if listen else None
+        switch_credentials(switch_tls(config))  # read at each connection to the switch
+        token_file = config.operators.token_file
+        self._asker.set_token(read_token(Path(token_file)) if token_file else "")
+        self._certificates = certificates
+
+    def make_server(self) -> grpc.aio.Server:
+        """A server with limits, and which asks for the token."""
+        return grpc.aio.server(
+            interceptors=[PeerLimit(), self._asker],
+            options=SERVER_OPTIONS,
+            maximum_concurrent_rpcs=MAX_CALLS,
+        )
+
+    def add_port(self, server: grpc.aio.Server, config: Config) -> str:
+        """Binds ``config.listen``, with TLS if configured; returns host:port, the actual port.
+
+        Raises :class:`ListenError`.
+        """
+        host = config.listen.rpartition(":")[0]
+        try:
+            if self._certificates is None:
+                if not is_loopback(host):
+                    _log.warning(
+                        "%s is served without TLS: who reaches it can create and end jobs",
+                        config.listen,
+                    )
+                port = server.add_insecure_port(config.listen)
+            else:
+                credentials = grpc.dynamic_ssl_server_credentials(
+                    self._certificates,
+                    self._certificates_now,  # at each handshake, in a thread of gRPC's
+                    require_client_authentication=bool(config.tls.ca),
                 )
-            port = server.add_insecure_port(config.listen)
-        else:
-            port = server.add_secure_port(config.listen, credentials)
-    except RuntimeError as error:
-        raise ListenError(f"cannot listen on {config.listen}: {error}") from None
-    return f"{host}:{port}"
+                port = server.add_secure_port(config.listen, credentials)
+        except RuntimeError as error:
+            raise ListenError(f"cannot listen on {config.listen}: {error}") from None
+        return f"{host}:{port}"
+
+    def _certificates_now(self) -> grpc.ServerCertificateConfiguration:
+        assert self._certificates is not None  # whether there are any is decided at the start
+        return self._certificates
 
 
 def switch_tls(config: Config) -> TlsFiles:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address
 
+from ina.controller.admission import Admission
 from ina.controller.coordinator import Coordinator
 from ina.controller.failure_detector import FailureDetector
 from ina.controller.items import Group, Item, MatchValue, PortState, Row
@@ -54,6 +55,24 @@ def show_job(job: Job, detector: FailureDetector) -> pb2.Job:
             )
         )
     return shown
+
+
+def show_tenants(admission: Admission, jobs: Iterable[Job]) -> list[pb2.Tenant]:
+    """What each uses and may use."""
+    return [
+        pb2.Tenant(
+            name=name,
+            configured=limits is not None,
+            jobs=has.jobs,
+            slots=has.slots,
+            workers=has.workers,
+            jobs_limit=limits.jobs if limits else 0,
+            slots_limit=limits.slots if limits else 0,
+            workers_limit=limits.workers if limits else 0,
+            max_priority=limits.max_priority if limits else 0,
+        )
+        for name, has, limits in admission.tenants(jobs)
+    ]
 
 
 def show_member(job: Job, rank: int, detector: FailureDetector) -> pb2.Member:

@@ -24,7 +24,7 @@ from ina.controller.southbound.interface import SwitchSession
 from ina.controller.standby import Switchboard
 from ina.controller.store import Store
 from ina.controller.switch_writer import SwitchWriter
-from ina.controller.term import Term
+from ina.controller.term import Term, admission_of
 from ina.errors import InaError
 from ina.rpc import controller_pb2 as pb2
 
@@ -83,6 +83,12 @@ class Supervisor:
                 await self._task
         await self._end_term("the controller is stopping")
         await self._hang_up()
+
+    def reconfigure(self, config: Config) -> None:
+        """From now on, tenants and what the switch is shown are those of ``config``."""
+        self._config = config
+        if self.term is not None:
+            self.term.registry.admission = admission_of(config)
 
     def describe(self) -> pb2.ShowControllerReply:
         """The answer to ShowController."""

@@ -47,7 +47,7 @@ class Term:
             EpochCounter(store.last_epoch() or 0),
             range(MARK_JOB + 1, names.JOBS_TOTAL),
             unjoined_s=config.jobs.unjoined_s,
-            admission=Admission(config.tenants, preempt=config.jobs.preempt),
+            admission=admission_of(config),
             max_window=config.switch.window_limit,
             pipe_of=pipe_of if config.switch.is_tofino else one_pipe,
         )
@@ -78,6 +78,11 @@ class Term:
         """Ends all calls under way; the switch keeps its entries. ``why`` is told to callers."""
         await self._undo.aclose()
         await self.coordinator.close(why)
+
+
+def admission_of(config: Config) -> Admission:
+    """The rules of a configuration."""
+    return Admission(config.tenants, preempt=config.jobs.preempt)
 
 
 def program_of(config: Config) -> str:

@@ -414,6 +414,38 @@ class RemoveForeignReply(_message.Message):
     removed: _containers.RepeatedCompositeFieldContainer[TableEntry]
     def __init__(self, removed: _Optional[_Iterable[_Union[TableEntry, _Mapping]]] = ...) -> None: ...
 
+class ListTenantsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Tenant(_message.Message):
+    __slots__ = ("name", "configured", "jobs", "slots", "workers", "jobs_limit", "slots_limit", "workers_limit", "max_priority")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURED_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    WORKERS_FIELD_NUMBER: _ClassVar[int]
+    JOBS_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    WORKERS_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    MAX_PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    configured: bool
+    jobs: int
+    slots: int
+    workers: int
+    jobs_limit: int
+    slots_limit: int
+    workers_limit: int
+    max_priority: int
+    def __init__(self, name: _Optional[str] = ..., configured: _Optional[bool] = ..., jobs: _Optional[int] = ..., slots: _Optional[int] = ..., workers: _Optional[int] = ..., jobs_limit: _Optional[int] = ..., slots_limit: _Optional[int] = ..., workers_limit: _Optional[int] = ..., max_priority: _Optional[int] = ...) -> None: ...
+
+class ListTenantsReply(_message.Message):
+    __slots__ = ("tenants",)
+    TENANTS_FIELD_NUMBER: _ClassVar[int]
+    tenants: _containers.RepeatedCompositeFieldContainer[Tenant]
+    def __init__(self, tenants: _Optional[_Iterable[_Union[Tenant, _Mapping]]] = ...) -> None: ...
+
 class ShowControllerRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

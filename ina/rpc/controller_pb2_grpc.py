@@ -327,6 +327,11 @@ class OperatorStub:
                 request_serializer=ina_dot_rpc_dot_controller__pb2.RemoveForeignRequest.SerializeToString,
                 response_deserializer=ina_dot_rpc_dot_controller__pb2.RemoveForeignReply.FromString,
                 _registered_method=True)
+        self.ListTenants = channel.unary_unary(
+                '/ina.v1.Operator/ListTenants',
+                request_serializer=ina_dot_rpc_dot_controller__pb2.ListTenantsRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_controller__pb2.ListTenantsReply.FromString,
+                _registered_method=True)
         self.ShowController = channel.unary_unary(
                 '/ina.v1.Operator/ShowController',
                 request_serializer=ina_dot_rpc_dot_controller__pb2.ShowControllerRequest.SerializeToString,
@@ -380,6 +385,13 @@ class OperatorServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListTenants(self, request, context):
+        """What each tenant uses and may use: those that are configured, and others that have jobs.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ShowController(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -418,6 +430,11 @@ def add_OperatorServicer_to_server(servicer, server):
                     servicer.RemoveForeign,
                     request_deserializer=ina_dot_rpc_dot_controller__pb2.RemoveForeignRequest.FromString,
                     response_serializer=ina_dot_rpc_dot_controller__pb2.RemoveForeignReply.SerializeToString,
+            ),
+            'ListTenants': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTenants,
+                    request_deserializer=ina_dot_rpc_dot_controller__pb2.ListTenantsRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_controller__pb2.ListTenantsReply.SerializeToString,
             ),
             'ShowController': grpc.unary_unary_rpc_method_handler(
                     servicer.ShowController,
@@ -589,6 +606,33 @@ class Operator:
             '/ina.v1.Operator/RemoveForeign',
             ina_dot_rpc_dot_controller__pb2.RemoveForeignRequest.SerializeToString,
             ina_dot_rpc_dot_controller__pb2.RemoveForeignReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTenants(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ina.v1.Operator/ListTenants',
+            ina_dot_rpc_dot_controller__pb2.ListTenantsRequest.SerializeToString,
+            ina_dot_rpc_dot_controller__pb2.ListTenantsReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -48,7 +48,13 @@ class TokenAsker(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
     """Refuses operators' calls that do not show the token; lets workers' calls through."""
 
     def __init__(self, token: str) -> None:
-        self._digest = _digest(token)
+        """Empty: none is asked for."""
+        self._digest = b""
+        self.set_token(token)
+
+    def set_token(self, token: str) -> None:
+        """Asks for another one from the next call on."""
+        self._digest = _digest(token) if token else b""
 
     async def intercept_service(
         self,
@@ -59,7 +65,7 @@ class TokenAsker(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
     ) -> grpc.RpcMethodHandler[Any, Any]:
         """The method's own handler, or one that refuses."""
         handler = await continuation(details)
-        if handler is None or not details.method.startswith(METHODS):
+        if handler is None or not self._digest or not details.method.startswith(METHODS):
             return handler
         shown = [value for key, value in details.invocation_metadata or () if key == METADATA_KEY]
         if len(shown) == 1 and hmac.compare_digest(_digest(shown[0]), self._digest):

@@ -62,6 +62,13 @@ def server_credentials(files: TlsFiles) -> grpc.ServerCredentials:
     )
 
 
+def server_certificates(files: TlsFiles) -> grpc.ServerCertificateConfiguration:
+    """As :func:`server_credentials`, for a server that may change them. Raises TlsError."""
+    pair, roots = load(files, server=True)
+    assert pair is not None
+    return grpc.ssl_server_certificate_configuration([pair], root_certificates=roots)
+
+
 def channel_credentials(files: TlsFiles) -> grpc.ChannelCredentials:
     """What a client needs; without ``ca``, the public roots are trusted. Raises TlsError."""
     pair, roots = load(files, server=False)

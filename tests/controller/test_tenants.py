@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import grpc
+import pytest
 
+from ina.cli import main
 from ina.controller.embedded import Embedded
 from ina.rpc import controller_pb2 as pb2
 from tests.controller.test_service import is_clean, refusal
@@ -102,3 +105,46 @@ def test_jobs_get_equal_shares_and_windows_that_the_switch_bears() -> None:
     with controller(config) as workers:
         joined = workers.run_job("j", 1)
         assert (joined.slots, joined.window) == (2730, 60)
+
+
+def test_operators_see_what_each_tenant_uses_and_may_use() -> None:
+    limits = {"slots": 8192, "jobs": 2, "workers": 3, "max_priority": 5}
+    with controller({"tenants": {"vision": limits, "idle": {}}}) as workers:
+        joined = workers.run_job("a", 2, tenant="vision")
+        idle, vision = workers.tenants()
+        assert idle == pb2.Tenant(name="idle", configured=True)
+        used = {"jobs": 1, "slots": 4096, "workers": 2}
+        allowed = {"jobs_limit": 2, "slots_limit": 8192, "workers_limit": 3, "max_priority": 5}
+        assert vision == pb2.Tenant(name="vision", configured=True, **used, **allowed)
+        workers.leave("a", 0, joined.epoch)  # it still has its slots
+        assert workers.tenants()[1] == vision
+        workers.leave("a", 1, joined.epoch)
+        assert workers.tenants()[1].jobs == 0
+
+
+def test_without_configured_tenants_those_with_jobs_are_shown() -> None:
+    with controller({}) as workers:
+        assert workers.tenants() == [pb2.Tenant(name="default")]
+        workers.create("a", 3, tenant="speech")
+        assert workers.tenants()[1] == pb2.Tenant(name="speech", jobs=1, slots=4096, workers=3)
+
+
+def test_the_command_line_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
+    config = {"tenants": {"vision": {"jobs": 2, "max_priority": 5}}}
+    with Embedded(values=64, slots=4096, config=config) as embedded:
+        with workers_of(embedded.controller_addr) as workers:
+            workers.create("a", 1, tenant="vision")
+        command = ["tenant", "list", "--controller", embedded.controller_addr]
+        assert main.run(command) == 0
+        assert capsys.readouterr().out.splitlines()[-1].split() == (
+            ["vision", "1", "of", "2", "4096", "1", "5"]
+        )
+        assert main.run([*command, "--json"]) == 0
+        (row,) = json.loads(capsys.readouterr().out)
+        assert (row["name"], row["jobs"], row["jobs_limit"]) == ("vision", 1, 2)
+
+
+def test_a_tenant_whose_name_cannot_be_printed_is_refused() -> None:
+    """PostgreSQL would not store it, and the controller would lose its store for it."""
+    with controller({}) as workers, refusal(grpc.StatusCode.PERMISSION_DENIED, "printable"):
+        workers.create("a", 1, tenant="a\0b")

@@ -85,9 +85,10 @@ class Workers:
         first_udp_port: int = 4000,
         *,
         takes_shared_results: bool = False,
+        tenant: str = "",
     ) -> pb2.JoinReply:
         """Creates a job and joins all its ranks."""
-        self.create(name, world_size)
+        self.create(name, world_size, tenant=tenant)
         joins = [
             self.join(
                 name,
@@ -174,6 +175,10 @@ class Workers:
 
     def jobs(self) -> list[pb2.Job]:
         return list(self.operator.ListJobs(pb2.ListJobsRequest(), timeout=CALL_TIMEOUT_S).jobs)
+
+    def tenants(self) -> list[pb2.Tenant]:
+        reply = self.operator.ListTenants(pb2.ListTenantsRequest(), timeout=CALL_TIMEOUT_S)
+        return list(reply.tenants)
 
     def show(self) -> pb2.ShowSwitchReply:
         return self.operator.ShowSwitch(pb2.ShowSwitchRequest(), timeout=CALL_TIMEOUT_S)

@@ -35,6 +35,11 @@ SNAPSHOT = Snapshot(
     jobs=[JOB],
     members={"train": [MEMBER]},
     foreign_entries=6,
+    tenants=[
+        pb2.Tenant(name="vision", configured=True, jobs=1, slots=512, workers=3, slots_limit=1024,
+                   jobs_limit=4, workers_limit=8),
+        pb2.Tenant(name="other"),
+    ],
 )  # fmt: skip
 COUNTERS = [
     *(
@@ -86,6 +91,11 @@ def test_jobs_members_slots_and_counters() -> None:
     assert found.value("ina_controller_jobs", state="running") == 1
     assert found.value("ina_controller_jobs", state="joining") == 0
     assert found.value("ina_controller_foreign_entries") == 6
+    assert found.value("ina_tenant_slots", tenant="vision") == 512
+    assert found.value("ina_tenant_slots_limit", tenant="vision") == 1024
+    assert found.value("ina_tenant_jobs", tenant="other") == 0
+    limits = found.families["ina_tenant_slots_limit"].samples
+    assert [sample.labels["tenant"] for sample in limits] == ["vision"]  # the other has none
     assert found.value("ina_controller_info", switch="10.0.0.9:9559") == 1
     assert found.value("ina_job_stalled", job_name="train", tenant="vision") == 1
     assert found.value("ina_job_missing_workers", job_name="train") == 1

@@ -124,7 +124,7 @@ def test_the_alert_of_losses_counts_nothing_else() -> None:
 def test_names_follow_the_conventions_of_prometheus() -> None:
     for family in families():
         assert re.fullmatch(
-            r"ina_(switch|controller|job|member|worker|dataplane|torch)_[a-z_]+", family.name
+            r"ina_(switch|controller|job|member|worker|dataplane|tenant|torch)_[a-z_]+", family.name
         )
         assert family.documentation.endswith("."), family.name
         assert not re.search(r"_(ms|ns|us|s|kb|mb|total)$", family.name), "base units, by name"
