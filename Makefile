@@ -1,7 +1,7 @@
 # `make demo` and `make test` are each enough on a fresh machine with Python 3.10+, cc and make.
 # Everything lands in $(VENV); stamps there make a second run start at once.
 .DEFAULT_GOAL := help
-.PHONY: help venv wheel release demo test test-bmv2 bench-guard lint python-lint native-lint generated types format constraints \
+.PHONY: help venv wheel release demo docs test test-bmv2 bench-guard lint python-lint native-lint generated types format constraints \
 	clean distclean
 .DELETE_ON_ERROR:
 
@@ -16,6 +16,7 @@ pip := $(py) -m pip --disable-pip-version-check --quiet
 native := $(wildcard $(foreach end,cpp h hpp,native/*.$(end) native/*/*.$(end))) \
 	$(wildcard ina/switch/codegen/runtime/*.h)
 generated_tests := tests/rpc/test_generated.py tests/p4/test_programs.py tests/p4/test_compile.py
+docs_tools := 'mkdocs-material>=9.6,<10'
 build_tools := scikit-build-core nanobind cmake ninja
 
 help:  ## list the targets
@@ -53,6 +54,14 @@ test: $(VENV)/.built  ## run every test this machine can run (ARGS="-k name")
 test-bmv2: $(VENV)/.built  ## as root: network tests in Mininet, on BMv2 and on the soft switch
 	@tools/machine.sh bmv2
 	@$(VENV)/bin/pytest bmv2_tests --durations=10 $(ARGS)
+
+$(VENV)/.docs: $(VENV)/.tools pyproject.toml
+	@$(pip) install $(pins) $(docs_tools)
+	@touch $@
+
+docs: $(VENV)/.docs  ## make the site of the documentation, with search, in out/site
+	@NO_MKDOCS_2_WARNING=1 $(py) -m mkdocs --quiet build --strict
+	@echo "out/site/index.html"
 
 bench-guard: $(VENV)/.built  ## compare ratios with benchmarks/baseline.json (ARGS="--update": write it)
 	@$(py) -m benchmarks.guard $(ARGS)
