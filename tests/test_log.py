@@ -106,9 +106,12 @@ def test_every_command_takes_v_and_a_format(
         monkeypatch.setenv(name, value)
     installed: list[tuple[int, str]] = []
     install = log.install
-    monkeypatch.setattr(
-        log, "install", lambda level, form: (installed.append((level, form)), install(level, form))
-    )
+
+    def spy(level: int, form: str) -> None:
+        installed.append((level, form))
+        install(level, form)
+
+    monkeypatch.setattr(log, "install", spy)
     assert main.run(arguments) == 0
     assert installed[-1] == (level, "json" if "json" in arguments else "text")
     assert _ina.level == logging.NOTSET, "nothing is left behind"

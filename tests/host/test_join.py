@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from concurrent import futures
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from ina.host import (
     TransportError,
     WorldSizeError,
 )
+from ina.rpc.patience import Patience
 from tests.host.fake_controller import EPOCH, FakeController
 from tests.host.udp_model import UdpModel, closing
 
@@ -189,3 +191,30 @@ def test_leaving_finds_the_controller_that_has_taken_over(
         session.close()
     assert former.left == []
     assert fake.left == [(0, EPOCH)]
+
+
+def test_that_no_controller_answers_is_said_long_before_the_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And who, where and for how long yet; after 5 s, which are 50 ms here."""
+    monkeypatch.setattr("ina.host.join.Patience", partial(Patience, first_s=0.05))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+    with pytest.raises(ControllerTimeoutError):
+        Session.join(address, "digits", 1, 2, timeout_s=0.5)
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert said
+    assert said[0].startswith(f"job 'digits' rank 1: controller {address} does not answer (")
+    assert "Connection refused" in said[0]
+    assert "trying again for another " in said[0]
+
+
+def test_a_wait_for_other_ranks_is_not_blamed_on_the_controller(
+    controller: tuple[str, FakeController],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("ina.host.join.Patience", partial(Patience, first_s=0.2))
+    with pytest.raises(ControllerTimeoutError, match="rank 1 is missing"):
+        Session.join(controller[0], "digits", 0, 2, timeout_s=0.6)
+    assert "does not answer" not in caplog.text
