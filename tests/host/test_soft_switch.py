@@ -58,4 +58,8 @@ def test_a_million_values(count: int, values: int, loss: float) -> None:
         lost = port.loss_in_packets + port.loss_out_packets
         assert (lost > 0) == (loss > 0)
         if loss:
-            assert sum(session.stats().retransmissions for session in sessions) > lost // 4
+            counts = [session.stats() for session in sessions]
+            assert sum(stats.losses for stats in counts) > lost // 4
+            for stats in counts:
+                sorted_out = stats.losses + stats.spurious_resends + stats.probes
+                assert stats.losses <= sorted_out <= stats.retransmissions

@@ -25,7 +25,10 @@ JOB = pb2.Job(
 )  # fmt: skip
 MEMBER = pb2.Member(
     rank=1, lease_left_s=7.5, watching=True,
-    progress=pb2.Progress(operations_done=4, retransmissions=3, in_flight=2, silent_s=1.5),
+    progress=pb2.Progress(
+        operations_done=4, retransmissions=8, losses=1, spurious_resends=2, probes=5,
+        packets_sent=40, in_flight=2, silent_s=1.5,
+    ),
 )  # fmt: skip
 SNAPSHOT = Snapshot(
     controller=pb2.ShowControllerReply(
@@ -101,7 +104,9 @@ def test_jobs_members_slots_and_counters() -> None:
     assert found.value("ina_job_missing_workers", job_name="train") == 1
     assert found.value("ina_job_joined_workers", job_name="train") == 2
     assert found.value("ina_member_lease_seconds", job_name="train", rank="1") == 7.5
-    assert found.value("ina_member_retransmissions_total", job_name="train", rank="1") == 3
+    counted = {"retransmissions": 8, "losses": 1, "spurious_resends": 2, "probes": 5}
+    for name, count in {**counted, "packets_sent": 40}.items():
+        assert found.value(f"ina_member_{name}_total", job_name="train", rank="1") == count
     for i, alias in enumerate(JOB_COUNTERS):
         assert found.value(f"ina_{alias}_total", job_name="train") == 100 + i
         assert found.value(f"ina_{alias}_bytes_total", job_name="train") == 1000 + i
