@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ina.cli import job_dump, job_watch
+from ina.cli.complete import job_names
 from ina.cli.job_view import job_view, jobs_table, slot_range
 from ina.cli.messages import plain
 from ina.cli.output import emit
@@ -20,7 +21,9 @@ app = typer.Typer(
     help="List, inspect, watch and end the jobs of a controller.", no_args_is_help=True
 )
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The job's name.")]
+NameArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="The job's name.", autocompletion=job_names)
+]
 
 
 @app.callback()
@@ -53,7 +56,10 @@ def show(
 @app.command()
 def watch(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A job; without it, all of them.")
+        str,
+        typer.Argument(
+            metavar="NAME", help="A job; without it, all of them.", autocompletion=job_names
+        ),
     ] = "",
     for_s: Annotated[
         float,

@@ -63,6 +63,14 @@ class LazyGroup(TyperGroup):
             return self.commands.get(cmd_name)
         return load(cmd_name, self.members[cmd_name])
 
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Offer the members' names without importing any."""
+        self._for_help = True
+        try:
+            return super().shell_complete(ctx, incomplete)
+        finally:
+            self._for_help = False
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help without importing any member."""
         self._for_help = True

@@ -62,7 +62,6 @@ app = typer.Typer(
     name="ina",
     cls=lazy_group(NOUNS),
     help="In-network aggregation: gradients summed by P4 switches.",
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )

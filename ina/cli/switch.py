@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ina.cli import switch_shell, switch_show
+from ina.cli.complete import job_names
 from ina.cli.log_options import log_as_a_service
 from ina.cli.output import emit
 from ina.cli.rpc_client import ControllerOption, JsonOption
@@ -108,7 +109,9 @@ def switch(
 
 @app.command()
 def show(
-    job: Annotated[str, typer.Option(help="Only what belongs to this job.")] = "",
+    job: Annotated[
+        str, typer.Option(help="Only what belongs to this job.", autocompletion=job_names)
+    ] = "",
     controller: ControllerOption = DEFAULT_LISTEN,
     json: JsonOption = False,
 ) -> None:

@@ -98,6 +98,10 @@ class FakeController:
         self._check(context)
         return pb2.RemoveForeignReply(removed=[e for e in SWITCH.entries if e.foreign])
 
+    def ListTenants(self, request: Any, context: Any) -> pb2.ListTenantsReply:  # noqa: N802
+        self._check(context)
+        return pb2.ListTenantsReply(tenants=[pb2.Tenant(name="vision", jobs=1, slots=512)])
+
     def ShowController(self, request: Any, context: Any) -> pb2.ShowControllerReply:  # noqa: N802
         self._hang()
         standby = self.refuse is not None
