@@ -203,6 +203,8 @@ def test_the_container_is_built_from_all_that_the_wheel_needs() -> None:
     wanted |= {str(path) for path in files.shipped()}
     wanted |= {"pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE"}
     assert wanted - below(copied(build)) == set()
+    ignored = Path(f"{CONTAINERFILE}.dockerignore").read_text().splitlines()
+    assert {line[1:] for line in ignored if line.startswith("!")} == set(copied(build))
     assert value(build, "RUN").split()[-3:] == ["--wheel-dir", "/wheels", "."]
 
 
