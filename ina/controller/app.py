@@ -100,7 +100,7 @@ class ControllerApp:
         if config.metrics:
             self.metrics_addr = serve_metrics(supervisor, config.metrics, undo)
         await supervisor.start()
-        server = access.make_server()
+        server = access.make_server(config.jobs.lease_s)
         server.add_generic_rpc_handlers((supervisor.switchboard,))
         self.listen_addr = access.add_port(server, config)
         await server.start()

@@ -42,6 +42,9 @@ DEFAULT_BFRT = "127.0.0.1:50052"
 """Where bf_switchd serves BFRuntime."""
 DEFAULT_JOB_SLOTS = 512
 DEFAULT_LEASE_S = 10.0
+EMBEDDED_LEASE_S = 15.0
+"""As torchrun's own rendezvous: a node is dead that has missed three keep-alives of 5 s
+(``keep_alive_interval``, ``keep_alive_max_attempt`` of torch's dynamic_rendezvous.py)."""
 
 TARGET_WINDOWS = {"soft": 0, "bmv2": 16, "tofino": 0, "tofino2": 0}
 """By target, as ``SwitchConfig.window_limit``. BMv2's egress queues hold 64 packets a port."""

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from ina.controller.app import ControllerApp
-from ina.controller.config import DEFAULT_JOB_SLOTS, make_config
+from ina.controller.config import DEFAULT_JOB_SLOTS, EMBEDDED_LEASE_S, make_config
 from ina.controller.errors import SwitchError
 from ina.controller.southbound.p4runtime import CONNECT_TIMEOUT_S, PIPELINE_TIMEOUT_S
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUE_BYTES
@@ -131,7 +131,7 @@ class Embedded:
                 "data_port": DATA_PORT,
                 "data_shm": self.switch.shm_address(SHM_PORT) if self._shm else "",
             },
-            "jobs": {"slots": self._slots},
+            "jobs": {"slots": self._slots, "lease_s": EMBEDDED_LEASE_S},
         }
         for table, keys in self._config.items():
             settings.setdefault(table, {}).update(keys)

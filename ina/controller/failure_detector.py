@@ -61,6 +61,11 @@ class FailureDetector:
         now_s = self._clock()
         self.leases.renew(member, now_s)
         if progress is not None:
+            former = self._reports.get(member)
+            if former is not None and progress.chunks_done > former.progress.chunks_done:
+                # A worker that waits says when its last result came; else it was since the former.
+                at_s = now_s - progress.silent_s if progress.in_flight else former.at_s
+                self.leases.took_part(member.epoch, max(at_s, former.at_s))
             self._reports[member] = Report(progress, now_s, self._unix_clock())
 
     def leaves(self, job: Job, rank: int, progress: pb2.Progress) -> None:
@@ -156,7 +161,7 @@ class FailureDetector:
             report = self._reports.get(Member(job.epoch, rank))
             seq = None if report is None else last_seq(report.progress)
             sent = "" if seq is None else f", last sequence number {seq}"
-            parts.append(f"rank {rank} ({job.members[rank]}) has died: {why}{sent}")
+            parts.append(f"rank {rank} ({job.members[rank]}) {why}{sent}")
         waited_for = oldest_waited_for(
             report.progress
             for rank in job.members

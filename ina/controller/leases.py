@@ -1,7 +1,11 @@
 """Which workers are alive, as far as anybody can tell. No I/O; time is passed in.
 
-A worker is dead when it has not been heard for a lease. Its Watch stream breaks at once when its
-process is killed; then a shorter time is enough, in which a worker whose network hiccuped is heard.
+A worker is dead when it has not been heard for a lease. It is heard by its heartbeats, which are
+Python's; by its Watch stream, which the server pings, and gRPC's native threads answer whatever
+holds Python up; and by sums that complete, as each rank is part of them.
+
+The stream breaks at once when the process is killed, and when its pings are not answered; then a
+shorter time is enough, in which a worker whose network hiccuped is heard.
 """
 
 from __future__ import annotations
@@ -11,10 +15,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 HEARTBEATS_PER_LEASE = 5
+MAX_HEARTBEAT_S = 2.0
+"""However long the lease: stalls are found by heartbeats."""
 OVERDUE = 2.0
 """A worker in good health is heard more often than once in so many heartbeats."""
 BROKEN_S = 2.0
 """A worker whose Watch stream broke has at least so long to be heard again."""
+MIN_PING_S = 1.0
+"""gRPC pings no more often."""
 AWAY_S = 2.0
 """Not asked for so long, the controller itself was stopped: heartbeats may lie unread."""
 
@@ -42,9 +50,12 @@ class LeaseTable:
 
     def __init__(self, lease_s: float) -> None:
         self.lease_s = lease_s
-        self.heartbeat_s = lease_s / HEARTBEATS_PER_LEASE
+        self.heartbeat_s = min(lease_s / HEARTBEATS_PER_LEASE, MAX_HEARTBEAT_S)
         # A worker in good health must have said a heartbeat before its time is over.
         self.broken_s = min(lease_s, max(BROKEN_S, 1.5 * self.heartbeat_s))
+        # So that whoever is stopped is dead after a lease: its stream breaks, and nothing follows.
+        self.ping_s = max(MIN_PING_S, self.heartbeat_s)
+        self.ping_timeout_s = max(MIN_PING_S, lease_s - self.ping_s - self.broken_s)
         self._leases: dict[Member, _Lease] = {}
         self._asked_s: float | None = None
 
@@ -70,6 +81,17 @@ class LeaseTable:
         lease.watches -= 1
         if lease.watches == 0:
             lease.broken_s = now_s
+            # It may have been stopped for as long as the answer to a ping may take.
+            lease.heard_s = max(lease.heard_s, now_s - self.ping_s - self.ping_timeout_s)
+
+    def took_part(self, epoch: int, at_s: float) -> None:
+        """A sum of the job's incarnation has completed: all its workers were alive at that time."""
+        for member, lease in self._leases.items():
+            if member.epoch != epoch:
+                continue
+            lease.heard_s = max(lease.heard_s, at_s)
+            if lease.broken_s is not None:
+                lease.broken_s = max(lease.broken_s, at_s)
 
     def keep(self, members: Iterable[Member], now_s: float) -> None:
         """Forgets all workers but these; those who have no lease get one."""
@@ -86,11 +108,16 @@ class LeaseTable:
         self._asked_s = now_s
         found = {}
         for member, lease in self._leases.items():
-            if now_s - lease.heard_s >= self.lease_s:
-                found[member] = f"no heartbeat for {self.lease_s:g} s"
-            elif lease.broken_s is not None and now_s - lease.broken_s >= self.broken_s:
+            if lease.broken_s is not None:
+                silent_s = now_s - lease.broken_s
+                if silent_s >= self.broken_s or now_s - lease.heard_s >= self.lease_s:
+                    found[member] = (
+                        "has died, or is stopped: its connection broke and no heartbeat came for"
+                        f" {silent_s:.0f} s"
+                    )
+            elif not lease.watches and now_s - lease.heard_s >= self.lease_s:
                 found[member] = (
-                    f"its connection broke and no heartbeat came for {self.broken_s:g} s"
+                    f"is dead, stopped or not running Python: no heartbeat for {self.lease_s:g} s"
                 )
         return found
 
@@ -99,7 +126,7 @@ class LeaseTable:
         lease = self._leases.get(member)
         if lease is None:
             return 0.0
-        end_s = lease.heard_s + self.lease_s
+        end_s = (now_s if lease.watches else lease.heard_s) + self.lease_s
         if lease.broken_s is not None:
             end_s = min(end_s, lease.broken_s + self.broken_s)
         return max(0.0, end_s - now_s)

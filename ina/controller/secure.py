@@ -11,6 +11,8 @@ from finsy.grpcutil import GRPCCredentialsTLS
 
 from ina.controller.config import Config, TlsConfig
 from ina.controller.errors import ListenError
+from ina.controller.leases import LeaseTable
+from ina.rpc import pings
 from ina.rpc.channel import is_loopback
 from ina.rpc.limits import MAX_CALLS, SERVER_OPTIONS, PeerLimit
 from ina.rpc.operator_token import TokenAsker, read_token
@@ -45,11 +47,12 @@ class ServerAccess:
         self._asker.set_token(read_token(Path(token_file)) if token_file else "")
         self._certificates = certificates
 
-    def make_server(self) -> grpc.aio.Server:
-        """A server with limits, and which asks for the token."""
+    def make_server(self, lease_s: float) -> grpc.aio.Server:
+        """A server with limits, which asks for the token, and pings workers with such leases."""
+        leases = LeaseTable(lease_s)
         return grpc.aio.server(
             interceptors=[PeerLimit(), self._asker],
-            options=SERVER_OPTIONS,
+            options=[*SERVER_OPTIONS, *pings.options(leases.ping_s, leases.ping_timeout_s)],
             maximum_concurrent_rpcs=MAX_CALLS,
         )
 

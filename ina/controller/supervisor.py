@@ -47,7 +47,7 @@ class Supervisor:
         self.unreachable: str | None = None
         """Why the switch cannot be reached; None: it can."""
         self.unreachable_since_s = 0.0
-        """Monotonic; of use while ``unreachable``."""
+        """The switch's last word; monotonic; of use while ``unreachable``."""
         self._config = config
         self._store = store
         self._session: SwitchSession | None = None
@@ -235,7 +235,9 @@ class Supervisor:
     def _is_unreachable(self, why: str) -> None:
         if self.unreachable is None:
             _log.error("%s", why)
-            self.unreachable_since_s = time.monotonic()
+            # The call that found out has waited for its deadline since.
+            session = self._session
+            self.unreachable_since_s = time.monotonic() if session is None else session.heard_s
             self._tell(pb2.SWITCH_UNREACHABLE, why)
         self.unreachable = why
 

@@ -230,7 +230,8 @@ class WorkerService(rpc.ControllerServicer):
         self._detector.heard(Member(job.epoch, request.rank), progress)
         if progress is not None and progress.shared_results_missing:
             self._coordinator.give_own_results(job, request.rank)
-        return pb2.HeartbeatReply(lease_s=self._detector.leases.lease_s)
+        leases = self._detector.leases
+        return pb2.HeartbeatReply(lease_s=leases.lease_s, heartbeat_s=leases.heartbeat_s)
 
     def _know_process(self, job: Job, request: pb2.HeartbeatRequest) -> None:
         """A restarted controller has the worker's address from its store, and this from here."""

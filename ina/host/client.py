@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ from ina.host.errors import (
     MembershipEndedError,
 )
 from ina.rpc import controller_pb2 as pb2
-from ina.rpc import controller_pb2_grpc
+from ina.rpc import controller_pb2_grpc, pings
 from ina.rpc.channel import open_channel
 from ina.rpc.streams import let_go
 
@@ -26,6 +26,7 @@ Reply = TypeVar("Reply")
 
 # On top of Join's own timeout, so that the controller can say who is missing before gRPC gives up.
 _JOIN_GRACE_S = 5.0
+_PING_S = 2.0
 # With several controllers: how long a silent one (its host is down) holds up the next.
 _SILENT_S = 3.0
 
@@ -62,11 +63,11 @@ class ControllerClient:
         if not names:
             raise InvalidInputError(f"controller {addresses!r}: host:port is needed")
         self._timeout_s = timeout_s
-        self._channels = [(name, open_channel(name)) for name in names]
-        self._stubs = [
-            (name, controller_pb2_grpc.ControllerStub(channel)) for name, channel in self._channels
-        ]
+        self._names = names
+        self._channels: list[tuple[str, grpc.Channel]] = []
+        self._stubs: list[tuple[str, controller_pb2_grpc.ControllerStub]] = []
         self._current = 0
+        self._open([])
 
     def __enter__(self) -> ControllerClient:
         return self
@@ -81,6 +82,32 @@ class ControllerClient:
         # Freed now, while gRPC's thread runs and lets go of their locks (see Keeper.close).
         self._channels.clear()
         self._stubs.clear()
+
+    def ping(self, lease_s: float) -> None:
+        """Connect anew: streams break when the controller's process is silent for `lease_s`.
+
+        Not while calls are under way.
+        """
+        self.close()
+        every_s = min(lease_s / 5, _PING_S)
+        self._open(pings.options(every_s, lease_s - every_s))
+
+    def is_refused(self) -> bool:
+        """Whether nothing listens any more where calls go. A silent host refuses nothing."""
+        host, _, port = self.address.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _SILENT_S).close()
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def _open(self, options: Sequence[tuple[str, int]]) -> None:
+        self._channels = [(name, open_channel(name, options)) for name in self._names]
+        self._stubs = [
+            (name, controller_pb2_grpc.ControllerStub(channel)) for name, channel in self._channels
+        ]
 
     @property
     def address(self) -> str:
@@ -188,6 +215,10 @@ class EventStream:
     def __init__(self, address: str, member: Member, call: Any) -> None:
         self._what = f"controller {address}: cannot watch job {member.name!r} rank {member.rank}"
         self._call = call
+
+    def begins(self) -> bool:
+        """Wait for the controller's word that it has the stream; False: it broke before."""
+        return self._call.initial_metadata() is not None and self._call.is_active()
 
     def __iter__(self) -> Iterator[pb2.JobEvent]:
         """Yield events; raises what the client's other calls raise when the stream breaks."""

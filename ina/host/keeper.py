@@ -43,6 +43,8 @@ _REASON_GRACE_S = 1.0
 # While the controller is away. Soon, whatever the lease: it may come back with a shorter one.
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.1, 2.0
 _JOIN_S = 5.0
+# Where nothing listens any more, the process is dead; this is for one that was about to say more.
+_REFUSED_S = 2.0
 
 
 class Keeper:
@@ -71,6 +73,12 @@ class Keeper:
         self._away = False
         self._refused_since: float | None = None
         self._others_leave = False
+        self._chunks_done = 0
+        # While it is open the controller's process runs: it is pinged, where that process is a
+        # rank's, and native threads answer, also while that rank holds Python's lock for long.
+        self._stream_is_open = False
+        if self._host_rank is not None:
+            client.ping(self._lease_s)
         self._stop = threading.Event()
         self._hurry = threading.Event()  # heartbeat now
         self._look = threading.Event()  # open the stream now
@@ -115,6 +123,9 @@ class Keeper:
             progress = self._reporter.report()
             progress.shared_results_missing = self._shared.missing
             timeout_s = max(min(self._lease_s / 2, 5.0), self._heartbeat_s)
+            if progress.chunks_done > self._chunks_done:  # the rank with the controller took part
+                self._chunks_done = progress.chunks_done
+                self._heard = max(self._heard, time.monotonic() - progress.silent_s)
             try:
                 reply = self._client.heartbeat(self._place.member, progress, timeout_s)
             except MembershipEndedError as error:
@@ -148,9 +159,8 @@ class Keeper:
 
     def _on_answer(self, reply: pb2.HeartbeatReply) -> None:
         self._heard = time.monotonic()
-        if reply.lease_s > 0 and reply.lease_s != self._lease_s:
-            self._heartbeat_s *= reply.lease_s / self._lease_s
-            self._lease_s = reply.lease_s
+        if reply.lease_s > 0 and reply.heartbeat_s > 0:
+            self._lease_s, self._heartbeat_s = reply.lease_s, reply.heartbeat_s
         if self._away:
             self._away = False
             _log.warning("%s: controller %s is back", self._who(), self._client.address)
@@ -166,18 +176,23 @@ class Keeper:
             with self._lock:  # it follows: a controller that hangs keeps its stream open for ever
                 if self._stream is not None:
                     self._stream.cancel()
+        if self._host_rank is not None and not self._stream_is_open:
+            self._end_if_dead(self._host_rank)
+
+    def _end_if_dead(self, rank: int) -> None:
+        """What the silence of the controller in a rank's process means."""
         silent_s = time.monotonic() - self._heard
         # The next look, a heartbeat later, would be after the lease.
-        is_over = silent_s + self._heartbeat_s > self._lease_s
-        if self._host_rank is not None and is_over:
-            self._end(
-                WorkerLostError(
-                    f"{self._who()}: rank {self._host_rank} has died: the controller and the "
-                    f"switch in its process have not answered for {silent_s:.0f} s "
-                    f"({self._last_seq()})",
-                    (self._host_rank,),
-                )
+        if silent_s + self._heartbeat_s > self._lease_s:
+            what = (
+                f"rank {rank} is dead, stopped or not running Python: the controller and the "
+                f"switch in its process have not answered for {silent_s:.0f} s"
             )
+        elif silent_s > _REFUSED_S and self._client.is_refused():
+            what = f"rank {rank} has died: nothing listens any more where its controller was"
+        else:
+            return
+        self._end(WorkerLostError(f"{self._who()}: {what} ({self._last_seq()})", (rank,)))
 
     def _what_now(self) -> str:
         """What follows from a controller that is away."""
@@ -219,6 +234,7 @@ class Keeper:
                     return
                 stream = self._stream = self._client.watch(self._place.member)
             try:
+                self._stream_is_open = stream.begins()
                 for event in stream:
                     pause_s = _FIRST_PAUSE_S
                     if self._on_event(event):
@@ -228,6 +244,8 @@ class Keeper:
                 return
             except ControllerError as error:
                 _log.debug("%s", error)
+            finally:
+                self._stream_is_open = False
             # Without its stream the controller takes this worker for dead if no heartbeat comes.
             self._hurry.set()
             self._look.wait(pause_s)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
 from ipaddress import ip_address
 
 import grpc
@@ -30,16 +31,16 @@ _OPTIONS = [
 ]
 
 
-def open_channel(address: str) -> grpc.Channel:
-    """A channel to ``host:port``; connects when first used.
+def open_channel(address: str, options: Sequence[tuple[str, int]] = ()) -> grpc.Channel:
+    """A channel to ``host:port``; connects when first used. ``options``: gRPC's, besides ina's own.
 
     Raises :class:`~ina.rpc.tls.TlsError`: a file that the environment names is wrong.
     """
     files = from_environment()
     if files:
-        channel = grpc.secure_channel(address, channel_credentials(files), _OPTIONS)
+        channel = grpc.secure_channel(address, channel_credentials(files), [*_OPTIONS, *options])
     else:
-        channel = grpc.insecure_channel(address, _OPTIONS)
+        channel = grpc.insecure_channel(address, [*_OPTIONS, *options])
     token = os.environ.get(ENVIRONMENT, "")
     if token and not files and not is_loopback(address.rpartition(":")[0]):
         _log.warning("%s: %s goes over the network without TLS", address, ENVIRONMENT)

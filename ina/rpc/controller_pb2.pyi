@@ -185,10 +185,12 @@ class HeartbeatRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., epoch: _Optional[int] = ..., member_key: _Optional[bytes] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., process: _Optional[str] = ...) -> None: ...
 
 class HeartbeatReply(_message.Message):
-    __slots__ = ("lease_s",)
+    __slots__ = ("lease_s", "heartbeat_s")
     LEASE_S_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_S_FIELD_NUMBER: _ClassVar[int]
     lease_s: float
-    def __init__(self, lease_s: _Optional[float] = ...) -> None: ...
+    heartbeat_s: float
+    def __init__(self, lease_s: _Optional[float] = ..., heartbeat_s: _Optional[float] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ("name", "rank", "epoch", "member_key")

@@ -93,7 +93,8 @@ class ControllerServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Watch(self, request, context):
-        """What happens to the worker's job, from now on, until it ends. A worker whose stream breaks and
+        """What happens to the worker's job, from now on, until it ends. The stream is pinged (HTTP/2), and
+        while it is open the worker is alive, whatever its heartbeats do. A worker whose stream breaks and
         who does not heartbeat soon after is taken for dead before its lease ends.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

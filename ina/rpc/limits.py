@@ -16,6 +16,8 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
+from ina.rpc import pings
+
 MAX_CALLS_A_PEER = 1024
 """Open calls from one address. A worker holds two: Watch, and Join or Heartbeat."""
 MAX_CALLS = 20_000
@@ -23,18 +25,15 @@ MAX_CALLS = 20_000
 MAX_REQUEST_BYTES = 1 << 20
 """The largest request is a heartbeat with the state of 4096 lanes: 20 KB."""
 _HANDSHAKE_MS = 10_000
-_KEEPALIVE_MS = 10_000
 SERVER_OPTIONS: list[tuple[str, int]] = [
     # Several processes may share a port with SO_REUSEPORT; two controllers must not.
     ("grpc.so_reuseport", 0),
     ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
     # Who connects and says nothing is hung up on.
     ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
-    # A peer that died without a word must not hold its streams.
-    ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
-    ("grpc.keepalive_timeout_ms", _KEEPALIVE_MS),
-    ("grpc.http2.min_ping_interval_without_data_ms", _KEEPALIVE_MS // 2),
+    *pings.BEARABLE,
 ]
+"""Of any server; what pings it sends depends on its workers' leases."""
 
 
 class PeerLimit(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]

@@ -41,13 +41,14 @@ class _Host:
                 # Imported here: a worker that joins a running controller needs no soft switch.
                 from ina.controller.embedded import Embedded
 
+                jobs = {} if settings.lease_s is None else {"lease_s": settings.lease_s}
                 embedded = Embedded(
                     values=settings.packet_values,
                     host=settings.embedded_host,
                     loss_rate=settings.loss_rate,
                     loss_seed=settings.loss_seed,
                     shm=settings.transport != "udp",
-                    config={"switch": {"multicast": settings.multicast}},
+                    config={"switch": {"multicast": settings.multicast}, "jobs": jobs},
                 )
                 embedded.__enter__()
                 self._embedded = embedded

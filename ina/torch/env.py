@@ -28,6 +28,8 @@ INA_VALUES             values a packet of the embedded switch's P4 build: 64, 25
 INA_MULTICAST          IPv4 multicast network where the embedded switch sends results, once for all
                        workers, as ``239.192.0.0/24``. Unset: to each worker a copy of its own. See
                        docs/host.md.
+INA_LEASE_S            seconds after which the embedded controller takes a silent worker for dead:
+                       1 to 3600, default 15. A killed process is found in about 3 s.
 INA_LOSS_RATE          share of packets that the embedded switch drops at its ports, in each
                        direction: 0 (default) to below 1. For tests and demonstrations.
 INA_LOSS_SEED          seed of those drops, default 0.
@@ -65,7 +67,7 @@ from ina.torch.errors import SettingError
 _log = logging.getLogger("ina.torch")
 
 _ETHERNET_MTU_BYTES = 1500
-_EMBEDDED_ONLY = ("INA_VALUES", "INA_MULTICAST", "INA_LOSS_RATE", "INA_LOSS_SEED")
+_EMBEDDED_ONLY = ("INA_VALUES", "INA_MULTICAST", "INA_LEASE_S", "INA_LOSS_RATE", "INA_LOSS_SEED")
 _ALWAYS = (
     *("INA_CONTROLLER", "INA_JOB", "INA_JOB_TOKEN", "INA_TENANT", "INA_PRIORITY"),
     *("INA_TLS_CA", "INA_TLS_CERT", "INA_TLS_KEY"),
@@ -106,6 +108,8 @@ class Settings:
     values: int = 0  # 0: packet_values chooses
     multicast: str = ""
     """A network; empty: none."""
+    lease_s: float | None = None
+    """Of the embedded controller; None: its default."""
     loss_rate: float = 0.0
     loss_seed: int = 0
     stats_dir: Path | None = None
@@ -159,6 +163,7 @@ class Settings:
             local_workers=_integer(environ, "LOCAL_WORLD_SIZE", 0),
             values=values,
             multicast=_multicast(environ),
+            lease_s=_lease_s(environ),
             loss_rate=loss_rate,
             loss_seed=_integer(environ, "INA_LOSS_SEED", 0),
             stats_dir=_folder(environ, "INA_STATS_DIR"),
@@ -191,6 +196,20 @@ def check_on_switch_loss(name: str, value: str) -> None:
     """Raise :class:`SettingError` unless the value, of what is called ``name``, is a policy."""
     if value not in ON_SWITCH_LOSS:
         raise SettingError(f"{name}={value}: want {' or '.join(ON_SWITCH_LOSS)}")
+
+
+def check_lease(name: str, lease_s: float) -> None:
+    """Raise :class:`SettingError` unless a controller takes such a lease, of what is called so."""
+    if not 1.0 <= lease_s <= 3600.0:
+        raise SettingError(f"{name}={lease_s:g}: want 1 to 3600 seconds")
+
+
+def _lease_s(environ: Mapping[str, str]) -> float | None:
+    if not environ.get("INA_LEASE_S"):
+        return None
+    lease_s = _number(environ, "INA_LEASE_S", 0.0)
+    check_lease("INA_LEASE_S", lease_s)
+    return lease_s
 
 
 def _check_addresses(addresses: str) -> None:

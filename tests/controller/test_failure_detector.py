@@ -95,7 +95,8 @@ async def test_a_dead_worker_ends_its_job_and_is_named(bench: Watched) -> None:
     bench.go(1, alive=(0, 1))
     assert bench.told()[-1] == ("MEMBER_LOST", [2], True)
     assert bench.reasons(pb2.MEMBER_LOST) == [
-        "rank 2 (10.0.0.1:4002) has died: no heartbeat for 10 s, last sequence number 9"
+        "rank 2 (10.0.0.1:4002) is dead, stopped or not running Python: no heartbeat for 10 s,"
+        " last sequence number 9"
     ]
     await bench.until_empty()
 
@@ -107,7 +108,7 @@ async def test_of_a_worker_that_said_nothing_the_others_tell_where_they_are(
     await bench.run()
     bench.go(10, alive=(0, 1), progress="ow")
     assert bench.reasons(pb2.MEMBER_LOST) == [
-        "rank 2 (10.0.0.1:4002) has died: no heartbeat for 10 s;"
+        "rank 2 (10.0.0.1:4002) is dead, stopped or not running Python: no heartbeat for 10 s;"
         " the others wait for sequence number 8"
     ]
 
@@ -120,6 +121,20 @@ async def test_workers_that_never_heartbeat_are_dead_too(bench: Watched) -> None
     bench.go(10)
     assert len(bench.reasons(pb2.MEMBER_LOST)) == 1
     await bench.until_empty()
+
+
+@scenario
+async def test_sums_that_complete_keep_all_alive(bench: Watched) -> None:
+    await bench.run()
+    for chunks in range(15):
+        progress = pb2.Progress(chunks_done=10 + chunks, in_flight=1, silent_s=0.1)
+        bench.detector.heard(Member(1, 0), progress)
+        bench.go(2, alive=())
+    assert not bench.reasons(pb2.MEMBER_LOST)
+    bench.go(7, alive=(0,), progress="d")  # no chunks any more
+    assert not bench.reasons(pb2.MEMBER_LOST)
+    bench.go(4, alive=(0,), progress="d")
+    assert bench.told()[-1] == ("MEMBER_LOST", [1, 2], True)
 
 
 @scenario
@@ -137,7 +152,8 @@ async def test_a_broken_stream_and_silence_is_a_death(bench: Watched) -> None:
         bench.go(2, alive=(0, 1, 2))
     bench.go(3, alive=(0, 2))
     assert bench.reasons(pb2.MEMBER_LOST) == [
-        "rank 1 (10.0.0.1:4001) has died: its connection broke and no heartbeat came for 3 s"
+        "rank 1 (10.0.0.1:4001) has died, or is stopped: its connection broke and no heartbeat"
+        " came for 3 s"
     ]
 
 

@@ -10,6 +10,7 @@ from ina.controller.leases import AWAY_S, LeaseTable, Member
 
 LEASE_S = 10.0
 A, B = Member(1, 0), Member(1, 1)
+SILENT = "is dead, stopped or not running Python: no heartbeat for"
 
 
 def table() -> LeaseTable:
@@ -28,7 +29,7 @@ def test_who_is_silent_for_a_lease_is_dead() -> None:
     times = [float(second) for second in range(10)]
     assert look(leases, *times) == {}
     leases.renew(B, 9.0)
-    assert leases.lost(10.0) == {A: "no heartbeat for 10 s"}
+    assert leases.lost(10.0) == {A: f"{SILENT} 10 s"}
     leases.keep([B], 10.0)
     assert leases.lost(10.5) == {}
     assert leases.left_s(B, 12.0) == 7.0
@@ -41,7 +42,7 @@ def test_workers_of_a_former_controller_with_longer_leases_have_time_to_come() -
     times = [float(second) for second in range(10)]
     assert look(leases, *times) == {}
     leases.keep([A, B], 9.0)  # B's job has started since
-    assert leases.lost(10.0) == dict.fromkeys([A, B], "no heartbeat for 1 s")
+    assert leases.lost(10.0) == dict.fromkeys([A, B], f"{SILENT} 1 s")
 
 
 def test_a_broken_connection_shortens_the_wait_until_the_worker_is_heard() -> None:
@@ -54,8 +55,48 @@ def test_a_broken_connection_shortens_the_wait_until_the_worker_is_heard() -> No
     leases.renew(B, 2.0)
     assert look(leases, 2.0, 3.0, 3.9) == {}
     assert leases.left_s(A, 3.0) == 1.0
-    assert leases.lost(4.0) == {A: "its connection broke and no heartbeat came for 3 s"}
+    assert leases.lost(4.0) == {
+        A: "has died, or is stopped: its connection broke and no heartbeat came for 3 s"
+    }
     assert leases.left_s(B, 4.0) == 8.0
+
+
+def test_who_answers_pings_lives_whatever_its_heartbeats_do() -> None:
+    leases = table()
+    leases.watch_begins(A, 0.0)
+    leases.renew(B, 0.0)
+    assert set(look(leases, *range(61))) == {B}
+    assert leases.left_s(A, 60.0) == 10.0
+    leases.watch_ends(A, 60.0)  # it may be that a ping of 53 s was the last to be answered
+    assert set(look(leases, 61.0, 62.0, 62.9)) == {B}
+    assert set(look(leases, 63.0)) == {A, B}
+
+
+def test_pings_break_the_stream_of_who_is_stopped_so_that_it_is_dead_after_a_lease() -> None:
+    for lease_s in (5.0, 10.0, 15.0, 3600.0):
+        leases = LeaseTable(lease_s)
+        assert leases.ping_s + leases.ping_timeout_s + leases.broken_s == lease_s
+        assert 1.0 <= leases.ping_s <= 2.0
+    shortest = LeaseTable(1.0)
+    assert (shortest.ping_s, shortest.ping_timeout_s) == (1.0, 1.0)  # gRPC can no less
+
+
+def test_a_sum_that_completes_shows_that_all_took_part() -> None:
+    leases = table()
+    other = Member(2, 0)
+    leases.keep([A, B, other], 0.0)
+    leases.renew(B, 8.0)
+    look(leases, *range(9))
+    leases.took_part(1, 7.0)
+    assert leases.left_s(A, 8.0) == 9.0
+    assert leases.left_s(B, 8.0) == 10.0
+    assert set(look(leases, 9.0, 10.0, 11.0)) == {other}
+    leases.watch_begins(A, 11.0)
+    leases.watch_ends(A, 11.0)
+    leases.took_part(1, 10.0)  # before it broke
+    leases.took_part(1, 12.0)
+    assert set(look(leases, 12.0, 13.0, 14.0)) == {other}
+    assert set(look(leases, 15.0)) == {A, other}
 
 
 def test_who_should_have_been_heard_is_overdue() -> None:
@@ -100,10 +141,11 @@ def test_a_controller_that_was_stopped_itself_blames_nobody() -> None:
 def test_a_healthy_worker_heartbeats_before_any_time_is_over(lease_s: float) -> None:
     leases = LeaseTable(lease_s)
     assert leases.heartbeat_s < leases.broken_s <= lease_s
+    assert leases.heartbeat_s <= 2.0
 
 
 class Renewing(RuleBasedStateMachine):
-    """A is heard at least every 9.9 s, and within 2.9 s of a break; B is never heard."""
+    """Without a stream A is heard every 9.9 s, and within 2.9 s of a break; B is never heard."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -121,13 +163,13 @@ class Renewing(RuleBasedStateMachine):
     @rule()
     def heartbeat(self) -> None:
         self.leases.renew(A, self.now_s)
-        self.must_be_heard_s = self.now_s + 9.9
+        self.must_be_heard_s = self.now_s + (1e6 if self.watches else 9.9)
 
     @rule()
     def watch(self) -> None:
         self.leases.watch_begins(A, self.now_s)
         self.watches += 1
-        self.must_be_heard_s = self.now_s + 9.9
+        self.must_be_heard_s = self.now_s + 1e6
 
     @rule()
     def breaks(self) -> None:

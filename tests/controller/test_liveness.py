@@ -44,10 +44,11 @@ def test_a_silent_worker_is_named_to_the_others_and_everything_is_free(workers: 
         until(events, pb2.JOB_ENDED)
     assert (lost.fatal, list(lost.ranks), lost.epoch) == (True, [2], epoch)
     assert lost.reason == (
-        "rank 2 (127.0.0.1:4002) has died: no heartbeat for 1 s, last sequence number 123"
+        "rank 2 (127.0.0.1:4002) is dead, stopped or not running Python: no heartbeat for 1 s,"
+        " last sequence number 123"
     )
     assert is_clean(workers)
-    with refusal(grpc.StatusCode.NOT_FOUND, "epoch 1 of it has ended: rank 2 .* has died"):
+    with refusal(grpc.StatusCode.NOT_FOUND, "epoch 1 of it has ended: rank 2 .* is dead,"):
         workers.heartbeat("j", 1, epoch)
     with workers.watch("j", 1, epoch) as late:  # who could not hear it then
         assert list(late) == [lost]

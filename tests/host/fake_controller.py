@@ -13,6 +13,7 @@ import grpc
 from ina.protocol.spec import RESULTS_UDP_PORT
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
+from ina.rpc import pings
 from tests.host.udp_model import UdpModel
 
 JOB, EPOCH = 3, 0x2_0001
@@ -68,7 +69,7 @@ class FakeController(Servicer):  # type: ignore[misc]
     def start(self) -> None:
         """Serve, after stop() on the same port again."""
         self._pool = futures.ThreadPoolExecutor(16)
-        self._server = grpc.server(self._pool)
+        self._server = grpc.server(self._pool, options=pings.BEARABLE)
         register(self, self._server)
         self._port = self._server.add_insecure_port(f"127.0.0.1:{self._port}")
         self.address = f"127.0.0.1:{self._port}"
@@ -144,7 +145,7 @@ class FakeController(Servicer):  # type: ignore[misc]
                 self.missing.add(request.rank)
                 self._install()
             self._changed.notify_all()
-        return pb2.HeartbeatReply(lease_s=self.lease_s)
+        return pb2.HeartbeatReply(lease_s=self.lease_s, heartbeat_s=self.heartbeat_s)
 
     def _shares(self, rank: int) -> bool:
         wants = self.joined[rank].takes_shared_results and rank not in self.missing

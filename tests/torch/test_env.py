@@ -101,6 +101,20 @@ def test_multicast_needs_a_network() -> None:
         Settings.from_environ({"INA_MULTICAST": "239.192.0.0/24", "INA_CONTROLLER": "host:99"})
 
 
+def test_lease_of_the_embedded_controller() -> None:
+    assert Settings.from_environ({"INA_LEASE_S": "40"}).lease_s == 40.0
+    assert Options(lease_s=50.0).over(Settings(lease_s=40.0)).lease_s == 50.0
+    for wrong in ("0.5", "4000", "nan"):
+        with pytest.raises(SettingError, match=f"INA_LEASE_S={wrong}: want 1 to 3600 seconds"):
+            Settings.from_environ({"INA_LEASE_S": wrong})
+    with pytest.raises(SettingError, match=r"lease_s=0\.1: want"):
+        Options(lease_s=0.1)
+    with pytest.raises(SettingError, match="INA_LEASE_S is for the embedded switch"):
+        Settings.from_environ({"INA_LEASE_S": "40", "INA_CONTROLLER": "host:99"})
+    with pytest.raises(SettingError, match="INA_CONTROLLER=host:99 names a running one"):
+        Options(lease_s=40.0).over(Settings(controller="host:99"))
+
+
 def test_options_go_before_the_environment() -> None:
     settings = Settings.from_environ({"INA_TENANT": "vision", "INA_PRIORITY": "4"})
     over = Options(on_switch_loss="fallback", priority=0).over(settings)

@@ -40,6 +40,11 @@ class SwitchSession(Protocol):
         """Why it is of no use any more; None: it works."""
         ...
 
+    @property
+    def heard_s(self) -> float:
+        """When the switch answered last; monotonic clock."""
+        ...
+
     def who_is_primary(self) -> str:
         """For people: why this one is not."""
         ...

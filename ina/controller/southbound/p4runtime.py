@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -55,6 +56,8 @@ class P4RuntimeSession:
         self.is_primary = False
         self.lost: str | None = None
         """Why it is of no use any more; None: it works."""
+        self.heard_s = time.monotonic()
+        """When the switch answered last."""
         self._own_id = election_id
         self._standby = standby
         self._primary_id = 0
@@ -153,6 +156,7 @@ class P4RuntimeSession:
             raise self._translate(P4ClientError(error, "set pipeline")) from None
         finally:
             self._busy = False
+        self.heard_s = time.monotonic()
         return True
 
     async def insert(self, entities: Sequence[p4entity.P4Entity]) -> None:
@@ -266,6 +270,7 @@ class P4RuntimeSession:
         try:
             while True:
                 message = await self._client.receive()
+                self.heard_s = time.monotonic()
                 if message.HasField("arbitration"):
                     await self._take_election(message.arbitration)
         except P4ClientError as error:
@@ -280,6 +285,7 @@ class P4RuntimeSession:
             try:
                 if not self._busy:
                     await self._cookie()
+                    self.heard_s = time.monotonic()
             except SwitchError as error:
                 self._end(str(error))
 

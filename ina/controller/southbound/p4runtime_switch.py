@@ -64,6 +64,11 @@ class P4RuntimeSwitch:
         """See :class:`SwitchSession`."""
         return self.session.lost
 
+    @property
+    def heard_s(self) -> float:
+        """See :class:`SwitchSession`."""
+        return self.session.heard_s
+
     def who_is_primary(self) -> str:
         """See :class:`SwitchSession`."""
         return self.session.who_is_primary()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -71,6 +72,8 @@ class BfrtSwitch:
         self._mirrors: Mirrors
         self._owner = "no controller is primary"
         self._lost = asyncio.Event()
+        self.heard_s = time.monotonic()
+        """When the switch answered last."""
         self._tasks: list[asyncio.Task[None]] = []
 
     @classmethod
@@ -246,6 +249,7 @@ class BfrtSwitch:
             await asyncio.sleep(PROBE_S)
             try:
                 await self._caller.call("probe", self._ask_for_life)
+                self.heard_s = time.monotonic()
             except SwitchError as error:
                 self._end(str(error))
 

@@ -1,0 +1,64 @@
+"""For how long the switch has been silent is counted from its last word."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from ina.controller.config import Config
+from ina.controller.southbound import p4runtime
+from ina.controller.southbound.p4runtime import P4RuntimeSession
+from ina.controller.store import IN_MEMORY, Store
+from ina.controller.supervisor import Supervisor
+from ina.switch.ports import UdpPort
+from ina.switch.server import SoftSwitch
+
+SILENT_S = 12.0
+
+
+@pytest.fixture
+def switch() -> Iterator[SoftSwitch]:
+    running = SoftSwitch([UdpPort(1, "127.0.0.1")])
+    running.start()
+    yield running
+    running.stop()
+
+
+def test_it_is_not_counted_from_when_the_controller_noticed() -> None:
+    store = Store(IN_MEMORY)
+    supervisor = Supervisor(Config(), store)
+    supervisor._session = cast(Any, SimpleNamespace(heard_s=time.monotonic() - SILENT_S))
+    assert supervisor._unreachable_s() == 0.0
+    supervisor._is_unreachable("probe: no answer")
+    assert supervisor._unreachable_s() >= SILENT_S
+    supervisor._session = None
+    supervisor._is_unreachable("nobody listens")
+    assert supervisor._unreachable_s() >= SILENT_S
+    store.close()
+
+
+def test_each_answer_to_a_probe_is_a_word(
+    switch: SoftSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(p4runtime, "PROBE_S", 0.05)
+
+    async def scenario() -> None:
+        session = await P4RuntimeSession.connect(switch.grpc_addr, 1)
+        for _ in range(2):
+            heard_s = session.heard_s
+            while session.heard_s == heard_s:
+                await asyncio.sleep(0.01)
+        switch.stop()
+        while session.lost is None:
+            await asyncio.sleep(0.01)
+        last_s = session.heard_s
+        await asyncio.sleep(0.2)
+        assert session.heard_s == last_s <= time.monotonic() - 0.2
+        await session.close()
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
