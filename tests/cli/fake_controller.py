@@ -44,7 +44,11 @@ SWITCH = pb2.ShowSwitchReply(
 )
 
 
-class FakeController:
+# The generated classes are typed for grpc.aio only. What is missing here is UNIMPLEMENTED.
+Servicer: Any = rpc.OperatorServicer
+
+
+class FakeController(Servicer):  # type: ignore[misc]
     """Serves what its attributes hold; ``refuse`` ends every call with that status."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ import pytest
 from ina.controller.config import Config
 from ina.controller.southbound import p4runtime
 from ina.controller.southbound.p4runtime import P4RuntimeSession
-from ina.controller.store import IN_MEMORY, Store
+from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.supervisor import Supervisor
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
@@ -30,7 +30,7 @@ def switch() -> Iterator[SoftSwitch]:
 
 
 def test_it_is_not_counted_from_when_the_controller_noticed() -> None:
-    store = Store(IN_MEMORY)
+    store = open_store(IN_MEMORY)
     supervisor = Supervisor(Config(), store)
     supervisor._session = cast(Any, SimpleNamespace(heard_s=time.monotonic() - SILENT_S))
     assert supervisor._unreachable_s() == 0.0
