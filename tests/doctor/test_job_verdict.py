@@ -24,6 +24,8 @@ from ina.rpc import controller_pb2 as pb2
 
 DEADLINE_S = 60.0  # for a hang
 NAME = "train"
+PATIENT = {"jobs": {"lease_s": 20}}
+"""A job without its switch ends after a while; not while it is looked at."""
 Capture = pytest.CaptureFixture[str]
 
 
@@ -148,7 +150,7 @@ def test_nobody_listens_at_the_switchs_address() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-    with Embedded(values=64, config={"switch": {"data_udp_port": port}}) as embedded:
+    with Embedded(values=64, config={**PATIENT, "switch": {"data_udp_port": port}}) as embedded:
         controller = embedded.controller_addr
         with pair(controller) as sessions:
             begin(*sessions)
@@ -158,7 +160,7 @@ def test_nobody_listens_at_the_switchs_address() -> None:
 
 
 def test_a_switch_that_is_down_is_the_cause_in_every_command(capsys: Capture) -> None:
-    with Embedded(values=64) as embedded:
+    with Embedded(values=64, config={**PATIENT, "switch": {"loss_s": 120}}) as embedded:
         controller = embedded.controller_addr
         with pair(controller) as sessions:
             embedded.switch.stop()
