@@ -130,8 +130,7 @@ class Supervisor:
                     await self._unless_broken(self._follow())
             except SwitchError as error:
                 self._is_unreachable(str(error))
-            except StoreError as error:
-                _log.error("%s", error)
+            except StoreError as error:  # told once, for as long as it is the same
                 await self._stand_by(str(error))
                 pause_s = MAX_PAUSE_S  # leave the switch to who has the store
             except InaError as error:  # a TLS file has gone, say
@@ -213,6 +212,7 @@ class Supervisor:
             raise
         self.term = term
         self.switchboard.serve(term)
+        self._why = ""
         _log.info("primary of switch %s, election id %d", session.address, session.election_id)
 
     async def _stand_by(self, why: str) -> None:

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,39 +32,55 @@ SETTINGS = {
 
 
 class PostgresServer:
-    """``initdb``, ``pg_ctl`` and a folder; may be stopped and started again."""
+    """A server process and its folder; may be stopped and started again."""
 
     def __init__(self, tools: Path, folder: Path, owner: dict[str, Any]) -> None:
         self._tools = tools
         self._data = folder / "data"
-        self._log = folder / "log"
         self._owner = owner  # of its processes: a server refuses to be root's
+        self._process: subprocess.Popen[bytes] | None = None
         self._names = (f"store{n}" for n in itertools.count(1))
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port: int = probe.getsockname()[1]
+        self._url = f"postgresql://{USER}@127.0.0.1:{self.port}"
         settings = {**SETTINGS, "port": str(self.port), "unix_socket_directories": str(folder)}
-        self._run("initdb", "-U", USER, "-A", "trust", "-E", "UTF8", "--no-sync", "-D")
+        self._initialise()
         with (self._data / "postgresql.conf").open("a") as conf:
             conf.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
 
     def start(self) -> None:
-        """Returns when it accepts connections."""
-        self._run("pg_ctl", "start", "-w", "-t", str(START_S), "-l", str(self._log), "-D")
+        """Returns when it accepts connections. Not in a thread: the server ends with it."""
+        # It must not outlive the tests, however they end; the kernel means the thread, though.
+        keeper = ["setpriv", "--pdeathsig", "QUIT"] if shutil.which("setpriv") else []
+        with (self._data.parent / "log").open("a") as log:
+            self._process = subprocess.Popen(
+                [*keeper, str(self._tools / "postgres"), "-D", str(self._data)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", **self._owner,
+            )  # fmt: skip
+        import psycopg
 
-    def stop(self, mode: str = "immediate") -> None:
-        """Ends it and all its connections."""
-        self._run("pg_ctl", "stop", "-w", "-t", str(STOP_S), "-m", mode, "-D")
+        deadline_s = time.monotonic() + START_S
+        while True:
+            try:
+                self.run(f"{self._url}/postgres", "SELECT 1")
+                return
+            except psycopg.OperationalError as error:
+                if self._process.poll() is not None or time.monotonic() > deadline_s:
+                    pytest.fail(f"{error}: {(self._data.parent / 'log').read_text()}")
+                time.sleep(0.05)
 
-    @property
-    def is_up(self) -> bool:
-        """Whether the server process is there."""
-        return (self._data / "postmaster.pid").exists()
+    def stop(self) -> None:
+        """Ends it and all its connections; may be called again."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)  # a "fast" shutdown
+            self._process.wait(STOP_S)
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """Meanwhile all its processes are stopped, as on a host that hangs."""
-        pids = [int((self._data / "postmaster.pid").read_text().split()[0])]
+        assert self._process is not None
+        pids = [self._process.pid]
         tasks = Path(f"/proc/{pids[0]}/task/{pids[0]}/children")
         pids += map(int, tasks.read_text().split())
         for pid in pids:
@@ -76,13 +93,9 @@ class PostgresServer:
 
     def new_url(self) -> str:
         """Of a new, empty database."""
-        import psycopg
-
         name = next(self._names)
-        url = f"postgresql://{USER}@127.0.0.1:{self.port}"
-        with psycopg.connect(f"{url}/postgres", autocommit=True, connect_timeout=START_S) as db:
-            db.execute(f"CREATE DATABASE {name}".encode())
-        return f"{url}/{name}"
+        self.run(f"{self._url}/postgres", f"CREATE DATABASE {name}")
+        return f"{self._url}/{name}"
 
     @staticmethod
     def run(url: str, statement: str) -> list[Any]:
@@ -93,16 +106,14 @@ class PostgresServer:
             done = db.execute(statement.encode())
             return done.fetchall() if done.description else []
 
-    def _run(self, tool: str, *arguments: str) -> None:
-        command = [str(self._tools / tool), *arguments, str(self._data)]
-        # Not into pipes: the server would keep them open.
-        with tempfile.TemporaryFile("w+") as said:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd="/",
-                timeout=START_S + STOP_S, env={**os.environ, "LC_ALL": "C"}, **self._owner,
-            )  # fmt: skip
-            said.seek(0)
-            assert done.returncode == 0, said.read()
+    def _initialise(self) -> None:
+        command = [str(self._tools / "initdb"), "-U", USER, "-A", "trust", "-E", "UTF8"]
+        done = subprocess.run(
+            [*command, "--no-sync", "-D", str(self._data)], stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, cwd="/", timeout=START_S,
+            env={**os.environ, "LC_ALL": "C"}, **self._owner,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
 
 
 @contextmanager
@@ -111,7 +122,7 @@ def server() -> Iterator[PostgresServer]:
     pytest.importorskip("psycopg", reason="needs psycopg: pip install 'psycopg[binary]'")
     tools = find_tools()
     if tools is None:
-        pytest.skip("needs PostgreSQL's initdb and pg_ctl: apt-get install postgresql")
+        pytest.skip("needs PostgreSQL's initdb and postgres: apt-get install postgresql")
     owner: dict[str, Any] = {}
     folder = Path(tempfile.mkdtemp(prefix="ina-postgres-"))
     try:
@@ -124,19 +135,18 @@ def server() -> Iterator[PostgresServer]:
         try:
             yield running
         finally:
-            if running.is_up:
-                running.stop()
+            running.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def find_tools() -> Path | None:
-    """The folder of ``initdb`` and ``pg_ctl``: Debian's is not on PATH. The newest version's."""
+    """The folder of ``initdb`` and ``postgres``: Debian's is not on PATH. The newest version's."""
     versions = Path("/usr/lib/postgresql").glob("*/bin")
     places = sorted(versions, key=lambda path: float(path.parent.name), reverse=True)
     on_path = shutil.which("initdb")
     places += [Path(on_path).parent] if on_path else []
-    return next((p for p in places if (p / "initdb").exists() and (p / "pg_ctl").exists()), None)
+    return next((p for p in places if (p / "initdb").exists() and (p / "postgres").exists()), None)
 
 
 def _somebody() -> pwd.struct_passwd:

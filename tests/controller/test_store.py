@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import replace
 from ipaddress import IPv4Address
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 from ina.controller.errors import FencedError, StoreError
 from ina.controller.jobs import Endpoint, Job, JobState
 from ina.controller.memory import SlotRange
-from ina.controller.store import Store, open_store
+from ina.controller.store import Store, open_store, rows
 from ina.controller.store.schema import APPLICATION_ID, MIGRATIONS
 
 endpoints = st.builds(
@@ -127,6 +128,27 @@ def test_who_lost_the_claim_writes_nothing(store: Store, store_url: str) -> None
     assert [item.job.state for item in second.load(0.0)] == [JobState.JOINING]
     assert second.last_epoch() is None
     second.close()
+
+
+def test_who_claims_sees_the_change_that_a_former_holder_has_begun(
+    store: Store, store_url: str
+) -> None:
+    """Else it would go on without it, and the change would come later all the same."""
+    former = store.claim("former")
+
+    def take_over() -> list[str]:
+        with closing(open_store(store_url)) as other:
+            other.claim("latter")
+            return [item.job.name for item in other.load(0.0)]
+
+    with ThreadPoolExecutor() as pool:
+        with former._change() as db:
+            taking = pool.submit(take_over)
+            wait([taking], timeout=0.5)
+            rows.put_job(db, job())
+        assert taking.result() == ["j"]
+    with pytest.raises(FencedError):
+        former.save(job(2, "late"))
 
 
 def test_a_change_that_was_begun_dies_with_its_process(store_url: str) -> None:

@@ -70,6 +70,7 @@ class PostgresDatabase:
             raise MissingToolError(
                 f"store {shown(url)}: needs psycopg: pip install 'psycopg[binary]' ({why})"
             ) from None
+        logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of what is raised, too
         self.name = shown(url)
         self._url = url
         self._psycopg = psycopg
