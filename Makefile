@@ -31,6 +31,7 @@ $(VENV)/.tools: tools/machine.sh constraints.txt
 $(VENV)/.built: $(VENV)/.tools pyproject.toml CMakeLists.txt ina/__init__.py $(native)
 	@echo "installing into $(VENV) and building the native extension (first time: some minutes)"
 	@PATH="$(abspath $(VENV))/bin:$$PATH" $(pip) install $(pins) --no-build-isolation -e '.[dev]'
+	@echo "ina is in $(VENV): . $(VENV)/bin/activate puts it on PATH"
 	@touch $@
 
 venv: $(VENV)/.built  ## make the environment and build the extension
