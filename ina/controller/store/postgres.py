@@ -83,13 +83,8 @@ class PostgresDatabase:
     def transaction(self) -> Iterator[Transaction]:
         """See :class:`Database`. When it raises, it may have been committed or not."""
         connection = self._connection or self._connect()
-        try:
-            with _hung_up_after(TRANSACTION_S, connection.fileno()), connection.transaction():
-                yield _Statements(connection)
-        except self._psycopg.Error as error:
-            if connection.broken or isinstance(error, self._psycopg.OperationalError):
-                self._hang_up()
-            raise self._error(error) from None
+        with self._deadline(connection), connection.transaction():
+            yield _Statements(connection)
 
     def version(self, db: Transaction) -> int:
         """Kept in a table of its own."""
@@ -161,14 +156,25 @@ class PostgresDatabase:
         except self._psycopg.Error as error:
             raise self._error(error) from None
         self._connection = connection
-        try:
-            with _hung_up_after(TRANSACTION_S, connection.fileno()):
-                connection.execute("; ".join(_SETTINGS).encode())
-        except self._psycopg.Error as error:
-            self._hang_up()
-            raise self._error(error) from None
+        with self._deadline(connection):
+            connection.execute("; ".join(_SETTINGS).encode())
         self._warn_of_plain_text(connection)
         return connection
+
+    @contextmanager
+    def _deadline(self, connection: psycopg.Connection[Any]) -> Iterator[None]:
+        """Hangs up where the block takes too long, or the connection is of no more use."""
+        hung_up = threading.Event()
+        try:
+            with _hung_up_after(TRANSACTION_S, connection.fileno(), hung_up):
+                yield
+        except self._psycopg.Error as error:
+            if connection.broken or isinstance(error, self._psycopg.OperationalError):
+                self._hang_up()
+            if hung_up.is_set():
+                why = f"no answer within {TRANSACTION_S:g} s"
+                raise StoreError(f"store {self.name}: {why}") from None
+            raise self._error(error) from None
 
     def _warn_of_plain_text(self, connection: psycopg.Connection[Any]) -> None:
         here = connection.info.host.startswith("/") or connection.info.hostaddr in _LOOPBACK
@@ -183,8 +189,8 @@ class PostgresDatabase:
 
     def _error(self, error: Exception) -> StoreError:
         diagnosis = getattr(error, "diag", None)
-        what = getattr(diagnosis, "message_primary", None) or str(error)
-        return StoreError(f"store {self.name}: {' '.join(what.split())}")
+        what = getattr(diagnosis, "message_primary", None) or str(error).strip()
+        return StoreError(f"store {self.name}: {what.partition(chr(10))[0]}")  # then come guesses
 
 
 _LOOPBACK = ("127.0.0.1", "::1")
@@ -212,12 +218,13 @@ def _placed(sql: str) -> bytes:
 
 
 @contextmanager
-def _hung_up_after(seconds: float, fd: int) -> Iterator[None]:
+def _hung_up_after(seconds: float, fd: int, hung_up: threading.Event) -> Iterator[None]:
     """Shuts the connection of ``fd`` down where the block takes longer: who waits for it fails."""
     # A descriptor of its own: the number may be another file's when the time is over.
     with socket.socket(fileno=os.dup(fd)) as connection:
 
         def hang_up() -> None:
+            hung_up.set()
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
