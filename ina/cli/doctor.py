@@ -10,6 +10,7 @@ import typer
 from rich.console import Group
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from ina.cli.complete import job_names
 from ina.cli.job_view import known_of
 from ina.cli.output import console, emit, table
 from ina.cli.rpc_client import addresses, ask, ask_about_itself
@@ -36,7 +37,11 @@ def doctor(
     ] = False,
     job: Annotated[
         str,
-        typer.Option(metavar="NAME", help="Only explain why this job stands still."),
+        typer.Option(
+            metavar="NAME",
+            help="Only explain why this job stands still.",
+            autocompletion=job_names,
+        ),
     ] = "",
     host: Annotated[
         str | None,
