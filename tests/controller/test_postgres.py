@@ -111,6 +111,7 @@ def test_without_psycopg_it_says_what_to_install(
 
 
 def test_nobody_there_is_one_line_without_the_password() -> None:
+    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'psycopg[binary]'")
     with pytest.raises(StoreError, match=r"store postgresql://ina@127\.0\.0\.1:1/x: ") as caught:
         open_store("postgresql://ina:secret@127.0.0.1:1/x?password=secret")
     assert "refused" in str(caught.value)
