@@ -55,8 +55,9 @@ _WORDS: dict[int, tuple[str, int]] = {
     pb2.JOB_RUNNING: ("runs", logging.INFO),
     pb2.MEMBER_LEFT: ("left", logging.INFO),
     pb2.MEMBER_LOST: ("lost", logging.ERROR),
-    pb2.JOB_STALLED: ("stalled", logging.WARNING),
-    pb2.JOB_RESUMED: ("goes on", logging.WARNING),
+    # Workers warn of it, and a job's own controller is in one's process.
+    pb2.JOB_STALLED: ("stalled", logging.INFO),
+    pb2.JOB_RESUMED: ("goes on", logging.INFO),
     pb2.JOB_EVICTED: ("evicted", logging.ERROR),
     pb2.SWITCH_LOST: ("lost its switch", logging.ERROR),
     pb2.JOB_ENDED: ("ended", logging.INFO),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -22,6 +23,7 @@ def start(*args: str) -> tuple[subprocess.Popen[str], dict[str, Any]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "ina", *args, "--json"], stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "INA_LOG": "warning"},  # servers log what happens, too
     )  # fmt: skip
     assert process.stdout is not None
     line = process.stdout.readline()
