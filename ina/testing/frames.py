@@ -31,7 +31,8 @@ _UDP = struct.Struct(">HHHH")
 
 @dataclass(frozen=True)
 class Frame:
-    """The fields of a frame with an UDP datagram in it. ``checksum`` None: computed when built."""
+    """The fields of a frame with an UDP datagram in it. Checksums that are None are computed when
+    it is built: a switch does not look at UDP's, but what its packets come through may."""
 
     payload: bytes
     src_ipv4: int
@@ -44,7 +45,7 @@ class Frame:
     tos: int = 2  # ECT(0)
     identification: int = 0x1234
     fragment: int = 0x4000  # don't fragment
-    udp_checksum: int = 0xBEEF  # not looked at by the switch
+    udp_checksum: int | None = None
     checksum: int | None = None
 
     @property
@@ -55,6 +56,9 @@ class Frame:
     def build(self) -> bytes:
         """Returns the bytes of the frame."""
         udp_bytes = UDP_BYTES + len(self.payload)
+        udp = _UDP.pack(self.src_udp, self.dst_udp, udp_bytes, self.udp_checksum or 0)
+        if self.udp_checksum is None:
+            udp = udp[:6] + self._udp_checksum(udp).to_bytes(2, "big")
         header = bytearray(
             _IPV4.pack(
                 0x45,
@@ -77,10 +81,22 @@ class Frame:
                     self.dst_mac.to_bytes(6, "big"), self.src_mac.to_bytes(6, "big"), ETHERTYPE_IPV4
                 ),
                 header,
-                _UDP.pack(self.src_udp, self.dst_udp, udp_bytes, self.udp_checksum),
+                udp,
                 self.payload,
             )
         )
+
+    def _udp_checksum(self, udp: bytes) -> int:
+        """``udp``: the header, with checksum 0. Never 0, which means none (RFC 768)."""
+        pseudo = struct.pack(
+            ">IIHH", self.src_ipv4, self.dst_ipv4, PROTOCOL_UDP, len(udp) + len(self.payload)
+        )
+        covered = pseudo + udp + self.payload
+        covered += b"\0" * (len(covered) % 2)
+        total = sum(struct.unpack(f">{len(covered) // 2}H", covered))
+        while total > 0xFFFF:
+            total = (total & 0xFFFF) + (total >> 16)
+        return (total ^ 0xFFFF) or 0xFFFF
 
 
 def ipv4_checksum(header: bytes | bytearray) -> int:
