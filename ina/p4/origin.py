@@ -14,8 +14,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+from ina.p4.programs import COMPILED_DIR
+
 _log = logging.getLogger(__name__)
 
+_ONE_CHECKOUT_NS = 5_000_000_000
+"""Files of one checkout or archive are written within so long, in any order."""
 META, KEY = "__meta__", "ina"
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 
@@ -87,13 +91,15 @@ def _by_hash(bmv2_json: Path, made_from: dict[str, Any]) -> tuple[list[str], Pat
 
 def _by_time(bmv2_json: Path, program: str) -> tuple[list[str], Path]:
     """`program`: the path that p4c was called with, from a folder that nobody wrote down."""
-    compiled_ns = bmv2_json.stat().st_mtime_ns
     parent = bmv2_json.resolve().parent
+    if parent == COMPILED_DIR:  # its manifest has hashes, which ina.p4.compiled looks at
+        return [], Path(program)
+    newest_ns = bmv2_json.stat().st_mtime_ns + _ONE_CHECKOUT_NS
     for folder in (Path(), parent, parent.parent):
         source = folder / program
         if program and source.is_file():
             found = (_near(path) for path in _own_files(source.resolve()))
-            newer = [str(path) for path in found if path.stat().st_mtime_ns > compiled_ns]
+            newer = [str(path) for path in found if path.stat().st_mtime_ns > newest_ns]
             return newer, _near(source)
     return [], Path(program)
 

@@ -65,8 +65,22 @@ def test_without_hashes_the_times_tell(built: Path) -> None:
     plain.write_text(json.dumps({"program": "prog.p4"}))
     os.utime(plain, (2e9, 2e9))
     assert what_has_changed(plain) == ""
-    os.utime("src/lib/b.p4", (2e9 + 1, 2e9 + 1))
+    os.utime("src/lib/b.p4", (2e9 + 4, 2e9 + 4))  # of one checkout
+    assert what_has_changed(plain) == ""
+    os.utime("src/lib/b.p4", (2e9 + 6, 2e9 + 6))
     assert "src/lib/b.p4 changed after" in what_has_changed(plain)
+
+
+def test_inas_own_builds_have_a_manifest_and_no_times() -> None:
+    """A checkout leaves any times; the hashes of the sources are what counts."""
+    found = programs.compiled(64).bmv2_json
+    source = programs.POOL_SOURCE
+    was = source.stat()
+    try:
+        os.utime(source, (4e9, 4e9))
+        assert what_has_changed(found) == ""
+    finally:
+        os.utime(source, ns=(was.st_atime_ns, was.st_mtime_ns))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"__meta__": {"ina": {"files": 3}}}', "\0"])
