@@ -1,0 +1,92 @@
+"""Other people's programs: p4c's v1model samples on the soft switch and on BMv2, packet by packet.
+
+INA_P4C_SAMPLES names a folder of P4 programs (p4c's testdata/p4_16_samples); p4c-bm2-ss and
+simple_switch must be on PATH. Each program gets random entries in its tables, and packets from its
+parser, from its STF file, mutated, and noise. Minutes to an hour: `pytest -n 2`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ina.switch.errors import UnsupportedProgramError
+from ina.switch.ir import load_program
+from ina.switch.pipeline import Pipeline
+from tests.switch.samples import simple_switch
+from tests.switch.samples.entries import with_random_entries
+from tests.switch.samples.packets import Packet, packets
+
+SAMPLES = os.environ.get("INA_P4C_SAMPLES", "")
+SEED = int(os.environ.get("INA_P4C_SEED", "1"))
+COMPILER = "p4c-bm2-ss"
+
+
+def _samples() -> list[Path]:
+    if not SAMPLES:
+        return []
+    folder = Path(SAMPLES)
+    assert folder.is_dir(), f"INA_P4C_SAMPLES={SAMPLES} is no folder"
+    found = [
+        p for p in sorted(folder.rglob("*.p4")) if "v1model.p4" in p.read_text(errors="replace")
+    ]
+    assert found, f"no v1model program in INA_P4C_SAMPLES={SAMPLES}"
+    return found
+
+
+def _why_not() -> str:
+    if not SAMPLES:
+        return "set INA_P4C_SAMPLES to p4c's testdata/p4_16_samples (takes long)"
+    missing = [tool for tool in (COMPILER, simple_switch.BINARY) if shutil.which(tool) is None]
+    return f"needs {' and '.join(missing)} on PATH" if missing else ""
+
+
+WHY_NOT = _why_not()
+
+
+def compiled(sample: Path, folder: Path) -> str:
+    """The BMv2 JSON; skips the test where p4c refuses the sample."""
+    target = folder / "program.json"
+    done = subprocess.run(
+        [COMPILER, "--std", "p4-16", "-o", str(target), str(sample)],
+        cwd=sample.parent, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    if done.returncode or not target.exists():
+        lines = [line for line in done.stderr.splitlines() if "error" in line] or ["no output"]
+        pytest.skip(f"p4c refuses: {lines[0][-150:]}")
+    return target.read_text()
+
+
+@pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+@pytest.mark.parametrize("sample", _samples() or [None], ids=lambda s: s.stem if s else "none")
+def test_sample(sample: Path, tmp_path: Path) -> None:
+    text = compiled(sample, tmp_path)
+    random_ = random.Random(f"{SEED} {sample.stem}")
+    try:
+        program = load_program(text)
+    except UnsupportedProgramError as error:
+        pytest.skip(f"refused: {error}")
+    text = with_random_entries(text, program, random_)
+    sent = packets(program, sample.with_suffix(".stf"), simple_switch.MAX_PACKETS, random_)
+    try:
+        with Pipeline.load(text, cache_dir=tmp_path / "cache") as pipeline:
+            own = simple_switch.outputs(pipeline.process_batch(sent))
+    except UnsupportedProgramError as error:
+        pytest.skip(f"refused: {error}")
+    theirs = _theirs(text, sent, tmp_path / "bmv2")
+    if own != theirs and _theirs(text, sent, tmp_path / "again") != theirs:
+        pytest.skip("BMv2's own output differs from run to run (time, random numbers)")
+    for port, expected in theirs.items():
+        assert own[port] == expected, f"port {port}, seed {SEED}"
+
+
+def _theirs(text: str, sent: list[Packet], folder: Path) -> dict[int, list[bytes]]:
+    try:
+        return simple_switch.run(text, sent, folder)
+    except simple_switch.AbortedError as error:
+        pytest.skip(f"BMv2 aborts: {error}")
