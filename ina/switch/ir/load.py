@@ -72,10 +72,7 @@ def _load(root: Json) -> Program:
         for item in get_objects(root, key):
             place = str(get_source(item)) or str(place_of(root, [item.get("name")]))
             raise UnsupportedProgramError(f"{construct} ({item.get('name')!r})", place)
-    for key in _UNIONS:
-        for union in get_objects(root, key):
-            place = str(place_of_union(root, union))
-            raise UnsupportedProgramError(f"header unions ({union.get('name')!r})", place)
+    _refuse_unions(root)
     scope = Scope()
     _load_data(root, scope)
     direct = _load_counters(root, scope)
@@ -116,6 +113,16 @@ def _load(root: Json) -> Program:
         checksums=tuple(_load_checksum(node, scope) for node in get_objects(root, "checksums")),
         deparse=order,
     )
+
+
+def _refuse_unions(root: Json) -> None:
+    """Of unions, stacks of them, and what p4c makes of some: a header of a union's type."""
+    types = {node.get("name") for node in get_objects(root, "header_union_types")}
+    found = [h for h in get_objects(root, "headers") if h.get("header_type") in types]
+    found += [union for key in _UNIONS for union in get_objects(root, key)]
+    for union in found:
+        place = str(place_of_union(root, union))
+        raise UnsupportedProgramError(f"header unions ({union.get('name')!r})", place)
 
 
 def _load_data(root: Json, scope: Scope) -> None:

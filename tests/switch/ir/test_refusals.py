@@ -61,6 +61,15 @@ def test_a_type_that_is_only_declared_is_no_reason() -> None:
     assert load_program(json.dumps(program)).headers
 
 
+def test_a_header_of_a_unions_type_is_a_union() -> None:
+    """p4c 1.2.5 makes such a one of a union that only a sub-parser has."""
+    program = json.loads((PROGRAMS / "hashes.json").read_text())
+    program["header_union_types"] = [{"name": "u_t", "id": 0, "headers": []}]
+    program["headers"].append({"name": "u", "id": 9, "header_type": "u_t", "metadata": True})
+    with pytest.raises(UnsupportedProgramError, match="header unions"):
+        load_program(json.dumps(program))
+
+
 def test_where_p4c_gives_no_line_the_parser_state_is_named() -> None:
     program = json.loads((PROGRAMS / "hashes.json").read_text())
     program["parsers"][0]["parse_states"][0]["parser_ops"] = [{"op": "odd", "parameters": []}]

@@ -27,6 +27,10 @@ _RECORD = struct.Struct("<IIII")
 class AbortedError(Exception):
     """simple_switch ended by itself: an assertion, or it does not take the program."""
 
+    def __init__(self, words: str) -> None:
+        super().__init__(words)
+        self.left: dict[int, list[bytes]] = {}  # what had left before
+
 
 def run(program: str, packets: list[Packet], folder: Path) -> dict[int, list[bytes]]:
     """What leaves each port below EGRESS_PORTS, in order; AbortedError has its last words."""
@@ -48,9 +52,16 @@ def run(program: str, packets: list[Packet], folder: Path) -> dict[int, list[byt
         )
     try:
         _wait(process, folder)
+    except AbortedError as error:
+        error.left = _outputs(folder)
+        raise
     finally:
         process.kill()
         process.wait()
+    return _outputs(folder)
+
+
+def _outputs(folder: Path) -> dict[int, list[bytes]]:
     return {port: _read(folder / f"p{port}_out.pcap") for port in range(EGRESS_PORTS)}
 
 
@@ -92,8 +103,9 @@ def _is_quiet(pid: int, folder: Path) -> bool:
 
 
 def _read(path: Path) -> list[bytes]:
-    whole = path.stat().st_size > 0  # BMv2 writes the file's head with the first packet
-    return [bytes(data) for data, _ in RawPcapReader(str(path))] if whole else []
+    if not path.exists() or path.stat().st_size == 0:
+        return []  # BMv2 writes the file's head with the first packet
+    return [bytes(data) for data, _ in RawPcapReader(str(path))]
 
 
 def outputs(sent: list[Packet]) -> dict[int, list[bytes]]:

@@ -20,11 +20,12 @@ from ina.switch.ir import load_program
 from ina.switch.pipeline import Pipeline
 from tests.switch.samples import simple_switch
 from tests.switch.samples.entries import with_random_entries
-from tests.switch.samples.packets import Packet, packets
+from tests.switch.samples.packets import packets
 
 SAMPLES = os.environ.get("INA_P4C_SAMPLES", "")
 SEED = int(os.environ.get("INA_P4C_SEED", "1"))
 COMPILER = "p4c-bm2-ss"
+COMPILE_S = 500
 
 
 def _samples() -> list[Path]:
@@ -54,7 +55,7 @@ def compiled(sample: Path, folder: Path) -> str:
     target = folder / "program.json"
     done = subprocess.run(
         [COMPILER, "--std", "p4-16", "-o", str(target), str(sample)],
-        cwd=sample.parent, capture_output=True, text=True, timeout=120, check=False,
+        cwd=sample.parent, capture_output=True, text=True, timeout=COMPILE_S, check=False,
     )  # fmt: skip
     if done.returncode or not target.exists():
         lines = [line for line in done.stderr.splitlines() if "error" in line] or ["no output"]
@@ -78,15 +79,13 @@ def test_sample(sample: Path, tmp_path: Path) -> None:
             own = simple_switch.outputs(pipeline.process_batch(sent))
     except UnsupportedProgramError as error:
         pytest.skip(f"refused: {error}")
-    theirs = _theirs(text, sent, tmp_path / "bmv2")
-    if own != theirs and _theirs(text, sent, tmp_path / "again") != theirs:
-        pytest.skip("BMv2's own output differs from run to run (time, random numbers)")
+    try:
+        theirs = simple_switch.run(text, sent, tmp_path / "bmv2")
+        if own != theirs and simple_switch.run(text, sent, tmp_path / "again") != theirs:
+            pytest.skip("BMv2's own output differs from run to run (time, random numbers)")
+    except simple_switch.AbortedError as error:
+        for port, expected in error.left.items():
+            assert own[port][: len(expected)] == expected, f"port {port}, seed {SEED}"
+        pytest.skip(f"BMv2 aborts: {error}")
     for port, expected in theirs.items():
         assert own[port] == expected, f"port {port}, seed {SEED}"
-
-
-def _theirs(text: str, sent: list[Packet], folder: Path) -> dict[int, list[bytes]]:
-    try:
-        return simple_switch.run(text, sent, folder)
-    except simple_switch.AbortedError as error:
-        pytest.skip(f"BMv2 aborts: {error}")
