@@ -130,6 +130,21 @@ def test_who_lost_the_claim_writes_nothing(store: Store, store_url: str) -> None
     second.close()
 
 
+def test_a_database_that_has_forgotten_a_claim_does_not_let_two_write(
+    store: Store, store_url: str
+) -> None:
+    """As after a failover to a copy that lacks the last transactions."""
+    store.claim("first")
+    former = store.claim("former")
+    with store.transaction() as (db, _):
+        db.execute("UPDATE claim SET generation = generation - 1, holder = 'first'")
+    with closing(open_store(store_url)) as other:
+        latter = other.claim("latter")
+        with pytest.raises(FencedError, match="latter has claimed it"):
+            former.save(job())
+        latter.save(job())
+
+
 def test_who_claims_sees_the_change_that_a_former_holder_has_begun(
     store: Store, store_url: str
 ) -> None:

@@ -20,6 +20,12 @@ class Holder(NamedTuple):
     generation: int
     """How often it was claimed."""
     name: str
+    claimed_unix_s: float
+    """Tells two claims of one generation apart: a database that fails over to a copy, or is
+    restored, may have forgotten the last ones."""
+
+
+_HOLDER = "SELECT generation, holder, claimed_unix_s FROM claim"
 
 
 @dataclass(frozen=True)
@@ -63,8 +69,7 @@ class Store:
                 "UPDATE claim SET generation = generation + 1, holder = ?, claimed_unix_s = ?",
                 (holder, time.time()),
             )
-            (generation,) = db.execute("SELECT generation FROM claim").fetchone()
-        return Claim(self, generation)
+            return Claim(self, Holder(*db.execute(_HOLDER).fetchone()))
 
     def last_epoch(self) -> int | None:
         """The last epoch issued, or None if none was."""
@@ -90,8 +95,8 @@ class Store:
         change that a former holder has begun.
         """
         with self._database.transaction() as db:
-            found = f"SELECT generation, holder FROM claim{self._database.claim_lock}"
-            yield db, Holder(*db.execute(found).fetchone())
+            found = db.execute(_HOLDER + self._database.claim_lock)
+            yield db, Holder(*found.fetchone())
 
 
 class Claim:
@@ -100,9 +105,9 @@ class Claim:
     Each method is one transaction, and raises :class:`FencedError` when the right has ended.
     """
 
-    def __init__(self, store: Store, generation: int) -> None:
+    def __init__(self, store: Store, holder: Holder) -> None:
         self.store = store
-        self._generation = generation
+        self._holder = holder
 
     def check(self) -> None:
         """Raises :class:`FencedError` if somebody else has claimed the store since."""
@@ -133,6 +138,6 @@ class Claim:
     @contextmanager
     def _change(self) -> Iterator[Transaction]:
         with self.store.transaction() as (db, holder):
-            if holder.generation != self._generation:
+            if holder != self._holder:
                 raise FencedError(f"store {self.store.name}: {holder.name} has claimed it")
             yield db
