@@ -66,7 +66,8 @@ def _core() -> Iterator[Finding]:
 def _p4() -> Iterator[Finding]:
     p4lang = "build it from github.com/p4lang and put it on PATH"
     p4c = _tool(os.environ.get("INA_P4C") or "p4c-bm2-ss")
-    yield Finding("p4c", p4c, "ina p4 compile", f"{p4lang} (p4c, its BMv2 back end)")
+    how = "package p4lang-p4c, container p4lang/p4c, or a build: see docs/own_p4.md"
+    yield Finding("p4c", p4c, "ina p4 compile", how)
     bmv2 = _tool("simple_switch_grpc")
     yield Finding("BMv2", bmv2, "the P4 reference switch", f"{p4lang} (PI, behavioral-model)")
     tofino = _tool("bf-p4c", "p4c-barefoot")

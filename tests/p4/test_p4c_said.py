@@ -47,6 +47,10 @@ def source(tmp_path: Path) -> Path:
     ("said", "first"),
     [
         (SYNTAX, "counter.p4(18):syntax error, unexpected APPLY, expecting ;"),
+        (
+            f'a.p4:2:2: warning: #warning "old" [-Wcpp]\n{SYNTAX}',
+            "counter.p4(18):syntax error, unexpected APPLY, expecting ;",
+        ),
         (TYPE, TYPE.splitlines()[3]),
         (INCLUDE, INCLUDE.splitlines()[0]),
         ("Segmentation fault", "Segmentation fault"),
