@@ -25,6 +25,7 @@ from ina.emulate.nodes import controller_toml
 from ina.errors import DeadlineError, InaError
 from ina.host.client import ControllerClient, Member
 from ina.p4 import names
+from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
 
 _READY_S = 120.0
@@ -69,7 +70,9 @@ class Client:
         return list(self.pool.map(lambda rank: self._join(name, rank), range(self.workers)))
 
     def _join(self, name: str, rank: int) -> pb2.JoinReply:
-        request = pb2.CreateJobRequest(name=name, world_size=self.workers, slots=_SLOTS)
+        request = pb2.CreateJobRequest(
+            name=name, world_size=self.workers, slots=_SLOTS, wire_version=VERSION
+        )
         self.client.create_job(request)
         return self.client.join(
             pb2.JoinRequest(

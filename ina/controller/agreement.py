@@ -1,59 +1,78 @@
-"""Whether the workers of a job reduce the same things: nothing in their packets tells.
+"""Whether the workers of a job reduce the same things, and how they differ if not.
 
-Ranks that submit other sizes, dtypes or operations than the rest run into their deadline, or worse,
-get sums of things that do not belong together. Their heartbeats give them away.
+The data path stops by itself where they differ: a worker takes no result in which another one's
+digest is (docs/protocol.md). Each says then what it has submitted, and here that is put side by
+side. Workers whose packets do not meet, because they are on different lanes, just wait; what they
+say meanwhile tells as well. No I/O.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
-from ina.protocol.spec import ValueType
 from ina.rpc import controller_pb2 as pb2
+from ina.rpc.operations import describe
+
+MAX_SUBMITTED = 512
+"""Operations that one report may list."""
 
 
-def disagreement(progress: Mapping[int, pb2.Progress]) -> str | None:
-    """One line on how the ranks differ, from what each said last; None: as far as known not."""
-    return _of_pending(progress) or _of_history(progress)
+@dataclass(frozen=True)
+class Difference:
+    """Ranks of one job reduce different things."""
+
+    reason: str
+    """One line: what each of them does, as far as they have said."""
+    is_whole: bool
+    """Nobody can add to it."""
 
 
-def _of_pending(progress: Mapping[int, pb2.Progress]) -> str | None:
-    """Compares operations that have the same number; says exactly what differs."""
-    by_number: dict[int, dict[str, list[int]]] = {}
+def find_difference(
+    progress: Mapping[int, pb2.Progress], world_size: int, left: Collection[int] = ()
+) -> Difference | None:
+    """How ranks differ in the first operation in which they do; None: as far as known not.
+
+    Args:
+        progress: what each rank said last, those included that have left.
+        world_size: all ranks; those without a report have yet to make one.
+        left: ranks that have left. They say nothing more.
+    """
+    known = _by_number(progress)
+    differing = [number for number, ranks in known.items() if len(set(ranks.values())) > 1]
+    seen = [report.differs_at for report in progress.values() if report.differs_at]
+    if not differing and not seen:
+        return None
+    # What a result shows may have begun before: the first that is known to differ, if there is one.
+    number = min(differing or seen)
+    parts: dict[str, list[int]] = {}
+    for rank in range(world_size):
+        what = known.get(number, {}).get(rank)
+        parts.setdefault(what or _silence(progress.get(rank), number), []).append(rank)
+    told = "; ".join(f"{_ranks(ranks, left)}: {what}" for what, ranks in parts.items())
+    missing = [rank for rank in range(world_size) if rank not in known.get(number, {})]
+    return Difference(
+        f"ranks differ in all-reduce {number}: {told}",
+        is_whole=bool(differing) and all(rank in left for rank in missing),
+    )
+
+
+def _by_number(progress: Mapping[int, pb2.Progress]) -> dict[int, dict[int, str]]:
+    """By operation, in words: what each rank says that it is."""
+    known: dict[int, dict[int, str]] = {}
     for rank, report in sorted(progress.items()):
-        if report.HasField("oldest"):
-            described = by_number.setdefault(report.oldest.number, {})
-            described.setdefault(describe(report.oldest), []).append(rank)
-    for number, described in sorted(by_number.items()):
-        if len(described) > 1:
-            parts = [f"{_ranks(ranks)}: {what}" for what, ranks in described.items()]
-            return f"the ranks disagree on operation {number}: {'; '.join(parts)}"
-    return None
+        pending = [report.oldest] if report.HasField("oldest") else []
+        for operation in (*report.submitted, *pending):
+            known.setdefault(operation.number, {})[rank] = describe(operation)
+    return known
 
 
-def _of_history(progress: Mapping[int, pb2.Progress]) -> str | None:
-    """Compares the first 1, 2, 4, 8 ... operations, as far as two ranks or more have come."""
-    longest = max((len(report.digests) for report in progress.values()), default=0)
-    for index in range(longest):
-        groups: dict[int, list[int]] = {}
-        for rank, report in sorted(progress.items()):
-            if index < len(report.digests):
-                groups.setdefault(report.digests[index], []).append(rank)
-        if len(groups) > 1:
-            parts = " against ".join(_ranks(ranks) for ranks in groups.values())
-            return (
-                f"the ranks disagree on sizes, dtypes or reductions among their first "
-                f"{1 << index} operations: {parts}"
-            )
-    return None
+def _silence(report: pb2.Progress | None, number: int) -> str:
+    if report is None or report.operations_submitted >= number:
+        return "not known"
+    return f"nothing, it has submitted {report.operations_submitted} in all"
 
 
-def describe(operation: pb2.Operation) -> str:
-    """What is summed, for people."""
-    known = {value.value: value.name.lower() for value in ValueType}
-    name = known.get(operation.value_type, f"type {operation.value_type}")
-    return f"{'avg' if operation.average else 'sum'} of {operation.elems} {name}"
-
-
-def _ranks(ranks: list[int]) -> str:
-    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
+def _ranks(ranks: list[int], left: Collection[int]) -> str:
+    names = [f"{rank} (has left)" if rank in left else str(rank) for rank in ranks]
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(names)}"

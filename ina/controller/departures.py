@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ina.controller.agreement import describe
 from ina.controller.stalls import STALL_S, Report, Stall
 from ina.rpc import controller_pb2 as pb2
+from ina.rpc.operations import describe
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from ina.controller.agreement import disagreement
+from ina.controller.agreement import Difference, find_difference
 from ina.controller.coordinator import Coordinator
 from ina.controller.departures import Departure, never_completed
 from ina.controller.events import job_event
@@ -25,6 +25,9 @@ CHECK_S = 0.25
 """How often it looks; deaths and stalls are told so much later at most."""
 TELL_AGAIN_S = (10.0, 30.0, 60.0)
 """A stall is told again when it has lasted so long; from then on whenever that has doubled."""
+
+ANSWER_S = 1.0
+"""Workers that are asked what they have submitted have so long to say it."""
 
 
 class FailureDetector:
@@ -54,6 +57,7 @@ class FailureDetector:
         self._departures: dict[int, dict[int, Departure]] = {}
         self._stalls: dict[int, Stall] = {}
         self._tell_again_s: dict[int, float] = {}
+        self._asked_s: dict[int, float] = {}
         self._task: asyncio.Task[None] | None = None
 
     def heard(self, member: Member, progress: pb2.Progress | None = None) -> None:
@@ -137,10 +141,10 @@ class FailureDetector:
         away_s = self._unreachable_s()
         for job in jobs:
             dead = {rank: lost[m] for rank in job.members if (m := Member(job.epoch, rank)) in lost}
-            if dead:
+            if differ := self._difference(job):
+                self._end_differing(job, differ, now_s)
+            elif dead:
                 self._coordinator.lose(job, dead, self._obituary(job, dead), pb2.MEMBER_LOST)
-            elif differ := disagreement(self._progress(job)):
-                self._coordinator.lose(job, (), differ, pb2.JOB_ENDED)
             elif missed := self._missed_for_ever(job, away_s, now_s):
                 rank, reason = missed
                 self._coordinator.lose(job, [rank], reason, pb2.MEMBER_LOST)
@@ -150,6 +154,23 @@ class FailureDetector:
             else:
                 self._look_for_stall(job, now_s)
         self._forget(job.epoch for job in jobs if is_up(job))
+
+    def _difference(self, job: Job) -> Difference | None:
+        reports = {
+            rank: report.progress
+            for rank in range(job.world_size)
+            if (report := self._reports.get(Member(job.epoch, rank))) is not None
+        }
+        return find_difference(reports, job.world_size, job.missing())
+
+    def _end_differing(self, job: Job, differ: Difference, now_s: float) -> None:
+        """Ends a job whose ranks reduce different things, once all have said what."""
+        if job.epoch not in self._asked_s:
+            self._asked_s[job.epoch] = now_s
+            if not differ.is_whole:
+                self._tell(pb2.RANKS_DIFFER, job, (), f"{differ.reason}; asking all of them")
+        if differ.is_whole or now_s - self._asked_s[job.epoch] >= ANSWER_S:
+            self._coordinator.lose(job, (), differ.reason, pb2.RANKS_DIFFER)
 
     def _progress(self, job: Job) -> dict[int, pb2.Progress]:
         found = {rank: self._reports.get(Member(job.epoch, rank)) for rank in job.members}
@@ -230,7 +251,7 @@ class FailureDetector:
         alive = set(epochs)
         for member in [member for member in self._reports if member.epoch not in alive]:
             del self._reports[member]
-        for of_epochs in (self._stalls, self._tell_again_s, self._departures):
+        for of_epochs in (self._stalls, self._tell_again_s, self._departures, self._asked_s):
             for epoch in of_epochs.keys() - alive:
                 del of_epochs[epoch]
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ina.controller.agreement import MAX_SUBMITTED
 from ina.controller.errors import JobRequestError
 from ina.protocol import serial
 from ina.rpc import controller_pb2 as pb2
@@ -80,8 +81,12 @@ def oldest_waited_for(reports: Iterable[pb2.Progress]) -> int | None:
 
 
 def check_progress(progress: pb2.Progress, slots: int, where: str) -> None:
-    """Raises :class:`JobRequestError` if the lanes reported cannot be those of such a job."""
+    """Raises :class:`JobRequestError` if such a job has other lanes, or too much is listed."""
     lanes = 1 << ((slots // 2).bit_length() - 1)
+    if len(progress.submitted) > MAX_SUBMITTED:
+        raise JobRequestError(
+            f"{where}: lists {len(progress.submitted)} operations, at most {MAX_SUBMITTED}"
+        )
     if not progress.lane_seqs and not progress.lanes_waiting:
         return
     if len(progress.lane_seqs) != lanes or len(progress.lanes_waiting) != (lanes + 7) // 8:

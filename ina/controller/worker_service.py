@@ -29,7 +29,7 @@ from ina.controller.jobs import Endpoint, Job, JobState
 from ina.controller.leases import Member
 from ina.controller.results_network import group_of
 from ina.controller.stalls import check_progress
-from ina.protocol.spec import RESULTS_UDP_PORT
+from ina.protocol.spec import RESULTS_UDP_PORT, VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
 
@@ -91,6 +91,7 @@ class WorkerService(rpc.ControllerServicer):
             switch_shm=self._data.shm,
             results_host="" if group is None else str(group),
             results_udp_port=0 if group is None else RESULTS_UDP_PORT,
+            wire_version=VERSION,
         )
 
     async def Join(  # noqa: N802
@@ -152,6 +153,12 @@ class WorkerService(rpc.ControllerServicer):
 
     async def _create(self, request: pb2.CreateJobRequest, wait_s: float, may_ask: bool) -> Job:
         """``may_ask``: the caller has less time than a former job may need; let it ask again."""
+        if request.wire_version != VERSION:
+            raise JobRequestError(
+                f"job {request.name!r}: this worker's ina sends packets of wire format"
+                f" {request.wire_version or 1}, the controller's switch takes {VERSION}; install"
+                " the same version of ina"
+            )
         if len(request.token) > MAX_TOKEN_CHARS:
             raise JobRequestError(
                 f"job {request.name!r}: a join token of {len(request.token)} characters: at most"

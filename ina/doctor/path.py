@@ -16,6 +16,7 @@ from ina.doctor.probe import Echo, Prober
 from ina.doctor.verdict import Step, Way, judge_full, judge_small
 from ina.host.errors import TransportError
 from ina.host.udp import open_socket
+from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import ControllerStub, OperatorStub
@@ -65,7 +66,12 @@ def examine_path(
             return
         try:
             create = pb2.CreateJobRequest(
-                name=job, world_size=1, slots=_JOB_SLOTS, token=token, tenant=tenant
+                name=job,
+                world_size=1,
+                slots=_JOB_SLOTS,
+                token=token,
+                tenant=tenant,
+                wire_version=VERSION,
             )
             created = worker.CreateJob(create, timeout=timeout_s)
             sock = open_socket(created.switch_host, created.switch_udp_port, host)

@@ -84,6 +84,10 @@ class JobEndedError(JobFailedError):
     """The controller has ended this incarnation of the job."""
 
 
+class RanksDifferError(JobEndedError):
+    """The ranks do not reduce the same things in the same order; says how they differ."""
+
+
 class SessionFrozenError(UnavailableError):
     """The session was frozen to go on without the switch; nothing more can be submitted."""
 

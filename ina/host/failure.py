@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ina._native.host import StallReport, TransportStats
+from ina.host.progress import Submitted, operation_of
 from ina.host.ticket import Ticket
+from ina.rpc.operations import describe
 
 
 def describe_stall(
@@ -26,6 +28,16 @@ def describe_wait(
         f"{who(ticket)}: not done after waiting {timeout_s:g} s "
         f"({stats.in_flight} packets in flight, {_progress(stats)}): "
         f"{said or _cause(ticket, stats)}"
+    )
+
+
+def describe_mismatch(ticket: Ticket, number: int, submitted: list[Submitted]) -> str:
+    """Return one line for a result that holds something else than operation `number`."""
+    own = next((describe(operation_of(told)) for told in submitted if told[0] == number), "")
+    what = f"all-reduce {number}{f' ({own})' if own else ''}"
+    return (
+        f"{who(ticket)}: ranks differ: the result of {what} holds what another rank has submitted "
+        f"instead, or before it; do all ranks reduce the same sizes and dtypes in the same order?"
     )
 
 
@@ -53,8 +65,8 @@ def _cause(ticket: Ticket, stats: TransportStats) -> str:
         return f"nothing listens at the switch's address {where}"
     if worker.mismatched:
         return (
-            f"{worker.mismatched} results did not fit what was waited for; do all ranks reduce the "
-            "same sizes and dtypes in the same order?"
+            f"{worker.mismatched} results did not fit what was waited for: something changes "
+            "packets on their way, or the switch does not run this version's program"
         )
     if results == 0:
         return (

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ina._native.host import Transport
 from ina.errors import InaError
 from ina.host import failure
-from ina.host.errors import OperationTimeoutError
+from ina.host.errors import OperationTimeoutError, RanksDifferError
 from ina.host.ticket import Ticket
 
 _log = logging.getLogger(__name__)
@@ -18,6 +18,13 @@ _log = logging.getLogger(__name__)
 OnFailure = Callable[[InaError], bool]
 """Called once, from a thread of the session, before its operations fail. True: it has taken over
 (it froze the session, for instance), nothing fails."""
+
+
+Asks = Callable[[], bool]
+"""Tells the controller how this worker gets on, now; returns whether its answer may come."""
+
+# Until the controller has heard from all ranks and has told how they differ.
+_ANSWER_S = 5.0
 
 
 class Fate:
@@ -31,6 +38,12 @@ class Fate:
         self._on_failure = on_failure
         self._handed_over = False
         self._hints: dict[str, str] = {}
+        self._asks: Asks | None = None
+        self._told = threading.Condition(self._lock)  # there is an error
+
+    def asks(self, asks: Asks) -> None:
+        """Where to turn to once ranks are seen to reduce different things."""
+        self._asks = asks
 
     def fail(self, error: InaError) -> None:
         """End all pending and later operations with `error`, unless they have failed before."""
@@ -47,6 +60,7 @@ class Fate:
             if self._error is not None or self._handed_over:
                 return
             self._error = error
+            self._told.notify_all()
         _log.error("%s", error)
         self._transport.fail()
 
@@ -69,8 +83,18 @@ class Fate:
                 self._hints[topic] = text
 
     def error(self) -> InaError | None:
-        """Return why the session failed, a copy for each caller; None: it has not."""
+        """Return why the session failed, a copy for each caller; None: it has not.
+
+        Where ranks reduce different things, it waits some seconds for the controller to say how.
+        """
         with self._lock:
+            if self._error is None and (mismatch := self._transport.mismatch()) is not None:
+                if self._asks is not None and self._asks():
+                    self._told.wait_for(lambda: self._error is not None, _ANSWER_S)
+                if self._error is None:
+                    told = self._transport.submissions()
+                    text = failure.describe_mismatch(self._ticket, mismatch.operation, told)
+                    self._error = RanksDifferError(text)
             if self._error is None:
                 report = self._transport.failure()
                 if report is None:

@@ -16,7 +16,7 @@ from ina.host.errors import (
 )
 from ina.host.link import Link, TransportName, open_link
 from ina.host.ticket import Ticket
-from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
+from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.patience import Patience
 from ina.rpc.tls_probe import tls_trouble
@@ -98,10 +98,17 @@ def _try_once(client: ControllerClient, wish: Wish, deadline: float, patience: P
             tenant=wish.tenant,
             priority=wish.priority,
             token=wish.token,
+            wire_version=VERSION,
         ),
         _left_s(deadline),
     )
     patience.heard()  # from here on it is the other ranks that are waited for
+    if created.wire_version != VERSION:
+        raise ControllerError(
+            f"controller {client.address}: its switch takes packets of wire format "
+            f"{created.wire_version or 1}, this worker's ina sends {VERSION}; install the same "
+            "version of ina"
+        )
     link = open_link(
         f"job {wish.job!r} rank {wish.rank}",
         wish.transport,

@@ -21,6 +21,7 @@ from ina.host.errors import (
     JobEvictedError,
     JobFailedError,
     MembershipEndedError,
+    RanksDifferError,
     SwitchLostError,
     WorkerLostError,
 )
@@ -37,6 +38,7 @@ _ERRORS: dict[int, type[JobFailedError]] = {
     pb2.MEMBER_LOST: WorkerLostError,
     pb2.JOB_EVICTED: JobEvictedError,
     pb2.SWITCH_LOST: SwitchLostError,
+    pb2.RANKS_DIFFER: RanksDifferError,
 }
 # After NOT_FOUND: for the stream to bring the reason, which says more.
 _REASON_GRACE_S = 1.0
@@ -91,6 +93,11 @@ class Keeper:
         ]
         for thread in self._threads:
             thread.start()
+
+    def speak(self) -> bool:
+        """Send a heartbeat at once; returns whether the controller may have an answer to it."""
+        self._hurry.set()
+        return not self._stop.is_set()
 
     def stop(self) -> None:
         """Send no more heartbeats and report nothing more. Idempotent.
@@ -264,6 +271,8 @@ class Keeper:
         elif event.kind == pb2.JOB_STALLED:
             _log.warning("%s: %s", self._who(), event.reason)
             self._fate.hint("stall", event.reason)
+        elif event.kind == pb2.RANKS_DIFFER:
+            self._hurry.set()  # each heartbeat says what was submitted
         elif event.kind == pb2.JOB_RESUMED:
             _log.warning("%s: goes on %s", self._who(), event.reason)
             self._fate.hint("stall", None)

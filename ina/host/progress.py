@@ -10,6 +10,15 @@ from ina.rpc import controller_pb2 as pb2
 # Packets in flight are sent again every 200 ms at least.
 _REFUSAL_LASTS_S = 1.0
 
+Submitted = tuple[int, int, int, bool]
+"""Number, elements, value type, whether it averages: as the transport tells of an operation."""
+
+
+def operation_of(told: Submitted) -> pb2.Operation:
+    """Return what the transport tells of an operation as a message."""
+    number, elems, value_type, average = told
+    return pb2.Operation(number=number, elems=elems, value_type=value_type, average=average)
+
 
 class ProgressReporter:
     """Makes one report after the other of one transport."""
@@ -45,12 +54,12 @@ class ProgressReporter:
             oldest_seq=lanes.oldest_seq,
             oldest_waited_s=lanes.oldest_waited_ns / 1e9,
         )
-        progress.digests.extend(lanes.digests)
         if lanes.oldest_operation is not None:
-            number, elems, value_type, average = lanes.oldest_operation
-            progress.oldest.CopyFrom(
-                pb2.Operation(number=number, elems=elems, value_type=value_type, average=average)
-            )
+            progress.oldest.CopyFrom(operation_of(lanes.oldest_operation))
+        progress.submitted.extend(map(operation_of, self._transport.submissions()))
+        mismatch = self._transport.mismatch()
+        if mismatch is not None:
+            progress.differs_at = mismatch.operation
         results = worker.chunks_done + worker.exponent_rounds
         if results == self._results:
             progress.lane_seqs.extend(lanes.seqs)

@@ -244,6 +244,7 @@ class Session:
             session._keeper = Keeper(
                 place, session._transport, client, session._fate, controller_with_rank
             )
+            session._fate.asks(session._keeper.speak)
         return session
 
     @overload
@@ -275,7 +276,7 @@ class Session:
 
         Raises UnsupportedDtypeError, UnsupportedOpError, InvalidArrayError, OperationTimeoutError,
         SessionClosedError, JobFailedError: WorkerLostError, JobEvictedError, SwitchLostError,
-        JobEndedError.
+        RanksDifferError, JobEndedError.
         """
         value_type = arrays.check_input(array)
         average = arrays.is_average(op)

@@ -59,7 +59,7 @@ class Header:
     contributors: int = 0
     exponent: int = 0
     next_exponent: int = 0
-    next_block: int = 0
+    digest: int = 0
 
     @property
     def is_to_all(self) -> bool:

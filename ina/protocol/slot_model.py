@@ -30,6 +30,10 @@ STICKY_FLAGS = Flag.ECN | Flag.OVERFLOW | Flag.NON_FINITE
 """The flags that a slot collects from the contributions of a round."""
 
 
+DIGEST_MODULUS = 1 << 16
+"""A slot adds the digests of a round up modulo this."""
+
+
 class Outcome(Enum):
     """What becomes of a contribution."""
 
@@ -63,6 +67,7 @@ class Contribution:
     next_exponent: int = 0
     flags: Flag = NO_FLAGS
     values: tuple[int, ...] = ()
+    digest: int = 0
 
 
 @dataclass
@@ -78,6 +83,7 @@ class Slot:
     next_exponent: int = 0
     flags: Flag = NO_FLAGS
     values: tuple[int, ...] = ()
+    digest: int = 0
 
     def contribute(self, part: Contribution, all_bits: int) -> Outcome:
         """Counts one admitted contribution; ``all_bits`` has the bit of each worker of the job."""
@@ -96,12 +102,14 @@ class Slot:
         self.bitmap = part.bit
         self.next_exponent = part.next_exponent
         self.flags = part.flags & STICKY_FLAGS
+        self.digest = part.digest
         self.values = part.values or (0,) * len(self.values)
 
     def _add(self, part: Contribution) -> None:
         self.bitmap |= part.bit
         self.next_exponent = max(self.next_exponent, part.next_exponent)
         self.flags |= part.flags & STICKY_FLAGS
+        self.digest = (self.digest + part.digest) % DIGEST_MODULUS
         if part.values:
             self.values = add_int32(self.values, part.values)
 

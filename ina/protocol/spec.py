@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
-VERSION = 1
+VERSION = 2
 UDP_PORT = 17760
 """The port of the switch. A packet to or from any other port is ordinary traffic."""
 
@@ -92,7 +92,7 @@ class Field:
 
 
 FIELDS: tuple[Field, ...] = (
-    Field("version", 4, "wire format version, 1"),
+    Field("version", 4, f"wire format version, {VERSION}"),
     Field("kind", 4, "what the packet is, see Kind"),
     Field("flags", 8, "see Flag"),
     Field("job", 16, "job number, given by the controller"),
@@ -107,7 +107,7 @@ FIELDS: tuple[Field, ...] = (
     Field("contributors", 32, "bitmap of the workers in the values, bit = worker"),
     Field("exponent", 8, "biased exponent of this chunk's values; 0: all zero"),
     Field("next_exponent", 8, "the same of the chunk one window ahead; a slot keeps the maximum"),
-    Field("next_block", 16, "mode `sparse`: chunks to the next non-zero block; 0 otherwise"),
+    Field("digest", 16, "of what the worker has submitted; a slot adds them up, modulo 2^16"),
 )
 
 HEADER_BYTES = sum(field.bits for field in FIELDS) // 8

@@ -167,7 +167,12 @@ class SwitchModel:
         slot = self.slots[self.physical_slot(job, header)]
         flags = header.flags | (Flag.ECN if congested else NO_FLAGS)
         part = Contribution(
-            Tag(job.epoch, header.seq), 1 << header.worker, header.next_exponent, flags, values
+            Tag(job.epoch, header.seq),
+            1 << header.worker,
+            header.next_exponent,
+            flags,
+            values,
+            header.digest,
         )
         outcome = slot.contribute(part, job.all_bits)
         self.outcomes[job.number, outcome] += 1
@@ -209,5 +214,6 @@ class SwitchModel:
                 flags=slot.flags,
                 contributors=slot.bitmap,
                 next_exponent=slot.next_exponent,
+                digest=slot.digest,
             )
             yield Departure(to, result, slot.values[: header.value_count])

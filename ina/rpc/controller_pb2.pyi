@@ -22,6 +22,7 @@ class EventKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     JOB_ENDED: _ClassVar[EventKind]
     SWITCH_UNREACHABLE: _ClassVar[EventKind]
     SWITCH_BACK: _ClassVar[EventKind]
+    RANKS_DIFFER: _ClassVar[EventKind]
 EVENT_UNSPECIFIED: EventKind
 JOB_CREATED: EventKind
 MEMBER_JOINED: EventKind
@@ -35,25 +36,28 @@ SWITCH_LOST: EventKind
 JOB_ENDED: EventKind
 SWITCH_UNREACHABLE: EventKind
 SWITCH_BACK: EventKind
+RANKS_DIFFER: EventKind
 
 class CreateJobRequest(_message.Message):
-    __slots__ = ("name", "world_size", "slots", "tenant", "priority", "token")
+    __slots__ = ("name", "world_size", "slots", "tenant", "priority", "token", "wire_version")
     NAME_FIELD_NUMBER: _ClassVar[int]
     WORLD_SIZE_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
+    WIRE_VERSION_FIELD_NUMBER: _ClassVar[int]
     name: str
     world_size: int
     slots: int
     tenant: str
     priority: int
     token: str
-    def __init__(self, name: _Optional[str] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., token: _Optional[str] = ...) -> None: ...
+    wire_version: int
+    def __init__(self, name: _Optional[str] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., token: _Optional[str] = ..., wire_version: _Optional[int] = ...) -> None: ...
 
 class CreateJobReply(_message.Message):
-    __slots__ = ("job", "switch_host", "switch_udp_port", "values_per_packet", "slots", "switch_shm", "results_host", "results_udp_port")
+    __slots__ = ("job", "switch_host", "switch_udp_port", "values_per_packet", "slots", "switch_shm", "results_host", "results_udp_port", "wire_version")
     JOB_FIELD_NUMBER: _ClassVar[int]
     SWITCH_HOST_FIELD_NUMBER: _ClassVar[int]
     SWITCH_UDP_PORT_FIELD_NUMBER: _ClassVar[int]
@@ -62,6 +66,7 @@ class CreateJobReply(_message.Message):
     SWITCH_SHM_FIELD_NUMBER: _ClassVar[int]
     RESULTS_HOST_FIELD_NUMBER: _ClassVar[int]
     RESULTS_UDP_PORT_FIELD_NUMBER: _ClassVar[int]
+    WIRE_VERSION_FIELD_NUMBER: _ClassVar[int]
     job: int
     switch_host: str
     switch_udp_port: int
@@ -70,7 +75,8 @@ class CreateJobReply(_message.Message):
     switch_shm: str
     results_host: str
     results_udp_port: int
-    def __init__(self, job: _Optional[int] = ..., switch_host: _Optional[str] = ..., switch_udp_port: _Optional[int] = ..., values_per_packet: _Optional[int] = ..., slots: _Optional[int] = ..., switch_shm: _Optional[str] = ..., results_host: _Optional[str] = ..., results_udp_port: _Optional[int] = ...) -> None: ...
+    wire_version: int
+    def __init__(self, job: _Optional[int] = ..., switch_host: _Optional[str] = ..., switch_udp_port: _Optional[int] = ..., values_per_packet: _Optional[int] = ..., slots: _Optional[int] = ..., switch_shm: _Optional[str] = ..., results_host: _Optional[str] = ..., results_udp_port: _Optional[int] = ..., wire_version: _Optional[int] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
     __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port", "token", "takes_shared_results", "process")
@@ -117,7 +123,7 @@ class JoinReply(_message.Message):
     def __init__(self, job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., lease_s: _Optional[float] = ..., heartbeat_s: _Optional[float] = ..., member_key: _Optional[bytes] = ..., shares_results: _Optional[bool] = ...) -> None: ...
 
 class Progress(_message.Message):
-    __slots__ = ("operations_submitted", "operations_done", "chunks_done", "retransmissions", "in_flight", "silent_s", "oldest_seq", "oldest_waited_s", "lane_seqs", "lanes_waiting", "switch_refuses", "digests", "oldest", "shared_results_missing", "losses", "spurious_resends", "probes", "packets_sent")
+    __slots__ = ("operations_submitted", "operations_done", "chunks_done", "retransmissions", "in_flight", "silent_s", "oldest_seq", "oldest_waited_s", "lane_seqs", "lanes_waiting", "switch_refuses", "oldest", "shared_results_missing", "losses", "spurious_resends", "probes", "packets_sent", "submitted", "differs_at")
     OPERATIONS_SUBMITTED_FIELD_NUMBER: _ClassVar[int]
     OPERATIONS_DONE_FIELD_NUMBER: _ClassVar[int]
     CHUNKS_DONE_FIELD_NUMBER: _ClassVar[int]
@@ -129,13 +135,14 @@ class Progress(_message.Message):
     LANE_SEQS_FIELD_NUMBER: _ClassVar[int]
     LANES_WAITING_FIELD_NUMBER: _ClassVar[int]
     SWITCH_REFUSES_FIELD_NUMBER: _ClassVar[int]
-    DIGESTS_FIELD_NUMBER: _ClassVar[int]
     OLDEST_FIELD_NUMBER: _ClassVar[int]
     SHARED_RESULTS_MISSING_FIELD_NUMBER: _ClassVar[int]
     LOSSES_FIELD_NUMBER: _ClassVar[int]
     SPURIOUS_RESENDS_FIELD_NUMBER: _ClassVar[int]
     PROBES_FIELD_NUMBER: _ClassVar[int]
     PACKETS_SENT_FIELD_NUMBER: _ClassVar[int]
+    SUBMITTED_FIELD_NUMBER: _ClassVar[int]
+    DIFFERS_AT_FIELD_NUMBER: _ClassVar[int]
     operations_submitted: int
     operations_done: int
     chunks_done: int
@@ -147,14 +154,15 @@ class Progress(_message.Message):
     lane_seqs: _containers.RepeatedScalarFieldContainer[int]
     lanes_waiting: bytes
     switch_refuses: bool
-    digests: _containers.RepeatedScalarFieldContainer[int]
     oldest: Operation
     shared_results_missing: bool
     losses: int
     spurious_resends: int
     probes: int
     packets_sent: int
-    def __init__(self, operations_submitted: _Optional[int] = ..., operations_done: _Optional[int] = ..., chunks_done: _Optional[int] = ..., retransmissions: _Optional[int] = ..., in_flight: _Optional[int] = ..., silent_s: _Optional[float] = ..., oldest_seq: _Optional[int] = ..., oldest_waited_s: _Optional[float] = ..., lane_seqs: _Optional[_Iterable[int]] = ..., lanes_waiting: _Optional[bytes] = ..., switch_refuses: _Optional[bool] = ..., digests: _Optional[_Iterable[int]] = ..., oldest: _Optional[_Union[Operation, _Mapping]] = ..., shared_results_missing: _Optional[bool] = ..., losses: _Optional[int] = ..., spurious_resends: _Optional[int] = ..., probes: _Optional[int] = ..., packets_sent: _Optional[int] = ...) -> None: ...
+    submitted: _containers.RepeatedCompositeFieldContainer[Operation]
+    differs_at: int
+    def __init__(self, operations_submitted: _Optional[int] = ..., operations_done: _Optional[int] = ..., chunks_done: _Optional[int] = ..., retransmissions: _Optional[int] = ..., in_flight: _Optional[int] = ..., silent_s: _Optional[float] = ..., oldest_seq: _Optional[int] = ..., oldest_waited_s: _Optional[float] = ..., lane_seqs: _Optional[_Iterable[int]] = ..., lanes_waiting: _Optional[bytes] = ..., switch_refuses: _Optional[bool] = ..., oldest: _Optional[_Union[Operation, _Mapping]] = ..., shared_results_missing: _Optional[bool] = ..., losses: _Optional[int] = ..., spurious_resends: _Optional[int] = ..., probes: _Optional[int] = ..., packets_sent: _Optional[int] = ..., submitted: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ..., differs_at: _Optional[int] = ...) -> None: ...
 
 class Operation(_message.Message):
     __slots__ = ("number", "elems", "value_type", "average")

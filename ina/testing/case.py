@@ -180,7 +180,17 @@ def _shown(frame: bytes) -> str:
     return f"{len(frame)} bytes {frame[:80].hex()}"
 
 
-_TOLD = ("job", "worker", "slot", "seq", "flags", "contributors", "exponent", "next_exponent")
+_TOLD = (
+    "job",
+    "worker",
+    "slot",
+    "seq",
+    "flags",
+    "contributors",
+    "exponent",
+    "next_exponent",
+    "digest",
+)
 
 
 def shown_counter(ref: CounterRef) -> str:

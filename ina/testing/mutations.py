@@ -26,11 +26,11 @@ def mutate_header(rng: random.Random, header: Header, values: int) -> dict[str, 
         {"job": (header.job + rng.choice((1, -1, 0x100))) % 2**16},
         {"slot": (header.slot + rng.choice((1, -1))) % 2**16},
         {"slot": rng.getrandbits(16)},
-        {"version": rng.choice((0, 2, 15))},
+        {"version": rng.choice((0, 1, 15))},
         {"kind": rng.choice((0, 2, 3, 4, 5, 6, 15))},
         {"value_count": rng.choice((1, values - 1, values + 1, *VALUES_PER_PACKET_BUILDS, 4095))},
         {"value_count": values - header.value_count},  # the other of the two lengths
-        {"level": rng.getrandbits(4), "next_block": rng.getrandbits(16)},
+        {"level": rng.getrandbits(4), "digest": rng.getrandbits(16)},
         {"contributors": rng.getrandbits(32)},
     ]
     return rng.choice(choices)

@@ -10,12 +10,13 @@ from typing import Any
 
 from ina.protocol import serial
 from ina.protocol.codec import Header, encode_header
-from ina.protocol.spec import ALL_WORKERS, HEADER_BYTES, Flag, ValueType
+from ina.protocol.spec import ALL_WORKERS, HEADER_BYTES, VERSION, Flag, Kind, ValueType
 from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job, Sharing
 from ina.testing.frames import CE, PAYLOAD_OFFSET, Frame, PortFrame
 from ina.testing.mutations import MUTATIONS, mutate_header
 
 HISTORY = 4096  # frames that may come again
+_RESULT = VERSION << 4 | Kind.RESULT  # a result's first byte
 DELIVERED = 0.9  # share of results that reach their worker
 
 
@@ -126,6 +127,7 @@ class Traffic:
             contributors=1 << worker,
             exponent=rng.getrandbits(8),
             next_exponent=rng.getrandbits(8),
+            digest=rng.getrandbits(16),
         )
         if changes is None:
             header = replace(header, **mutate_header(rng, header, self.values))
@@ -144,7 +146,7 @@ class Traffic:
         """Takes what left the switch: most of it reaches the workers."""
         for port, data in departures:
             payload = data[PAYLOAD_OFFSET:]
-            if len(payload) < HEADER_BYTES or payload[0] != 0x12:
+            if len(payload) < HEADER_BYTES or payload[0] != _RESULT:
                 continue
             live = self.jobs.get(int.from_bytes(payload[2:4], "big"))
             if live is None:

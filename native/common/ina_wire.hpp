@@ -9,7 +9,7 @@
 
 namespace ina::wire {
 
-inline constexpr std::uint8_t kVersion = 1;
+inline constexpr std::uint8_t kVersion = 2;
 inline constexpr std::uint16_t kUdpPort = 17760;  // of the switch
 inline constexpr std::size_t kHeaderBytes = 24;
 inline constexpr std::size_t kValueBytes = 4;
@@ -52,11 +52,11 @@ inline constexpr std::size_t kSeqOffset = 12;
 inline constexpr std::size_t kContributorsOffset = 16;
 inline constexpr std::size_t kExponentOffset = 20;
 inline constexpr std::size_t kNextExponentOffset = 21;
-inline constexpr std::size_t kNextBlockOffset = 22;
+inline constexpr std::size_t kDigestOffset = 22;
 
 // A decoded header; wider than the wire where a field has no machine type.
 struct Header {
-    std::uint8_t version = kVersion;  // wire format version, 1
+    std::uint8_t version = kVersion;  // wire format version, 2
     std::uint8_t kind = 0;  // what the packet is, see Kind
     std::uint8_t flags = 0;  // see Flag
     std::uint16_t job = 0;  // job number, given by the controller
@@ -71,7 +71,7 @@ struct Header {
     std::uint32_t contributors = 0;  // bitmap of the workers in the values, bit = worker
     std::uint8_t exponent = 0;  // biased exponent of this chunk's values; 0: all zero
     std::uint8_t next_exponent = 0;  // the same of the chunk one window ahead; a slot keeps the maximum
-    std::uint16_t next_block = 0;  // mode `sparse`: chunks to the next non-zero block; 0 otherwise
+    std::uint16_t digest = 0;  // of what the worker has submitted; a slot adds them up, modulo 2^16
 };
 
 inline std::uint8_t load_be8(const std::uint8_t *p) { return p[0]; }
@@ -114,7 +114,7 @@ inline Header load_header(const std::uint8_t *p) {
     h.contributors = load_be32(p + kContributorsOffset);
     h.exponent = load_be8(p + kExponentOffset);
     h.next_exponent = load_be8(p + kNextExponentOffset);
-    h.next_block = load_be16(p + kNextBlockOffset);
+    h.digest = load_be16(p + kDigestOffset);
     return h;
 }
 
@@ -132,7 +132,7 @@ inline void store_header(std::uint8_t *p, const Header &h) {
     store_be32(p + 16, h.contributors);
     store_be8(p + 20, h.exponent);
     store_be8(p + 21, h.next_exponent);
-    store_be16(p + 22, h.next_block);
+    store_be16(p + 22, h.digest);
 }
 
 constexpr bool is_known_kind(std::uint8_t kind) {

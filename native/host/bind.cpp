@@ -99,6 +99,18 @@ void bind_transport(nb::module_ &m) {
         .def("take_own_results", &Transport::take_own_results, Unlocked())
         .def("fail", &Transport::fail, Unlocked())
         .def("failure", &Transport::failure, Unlocked())
+        .def("mismatch", &Transport::mismatch, Unlocked())
+        .def("submissions",
+             [](const Transport &self) {
+                 std::vector<TensorRequest> requests;
+                 {
+                     const nb::gil_scoped_release unlocked;
+                     requests = self.submissions();
+                 }
+                 nb::list told;
+                 for (const TensorRequest &request : requests) told.append(described(request));
+                 return told;
+             })
         .def("freeze", &Transport::freeze, Unlocked())
         .def("lane_result", &Transport::lane_result, nb::arg("lane"), Unlocked())
         .def("pending", &Transport::pending, Unlocked())

@@ -17,5 +17,7 @@ void bind_recovery(nanobind::module_ &m);
 ValueType value_type_of(int type);
 TensorRequest tensor_request(std::uint64_t id, std::uintptr_t in, std::uintptr_t out,
                              std::uint64_t elems, int type, bool average);
+// Id, elements, type, whether it averages.
+nanobind::object described(const TensorRequest &request);
 
 }  // namespace ina::host

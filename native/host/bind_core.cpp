@@ -145,6 +145,10 @@ void bind_core(nb::module_ &m) {
         .def_ro("in_flight", &StallReport::in_flight)
         .def_ro("anything_sent", &StallReport::anything_sent);
 
+    nb::class_<Mismatch>(m, "Mismatch")
+        .def_ro("operation", &Mismatch::tensor)
+        .def_ro("seq", &Mismatch::seq);
+
     nb::class_<WorkerCounters>(m, "WorkerCounters")
         .def_ro("packets_sent", &WorkerCounters::packets_sent)
         .def_ro("packets_received", &WorkerCounters::packets_received)
@@ -216,6 +220,8 @@ void bind_core(nb::module_ &m) {
             nb::arg("lane"), nb::arg("seq"), nb::arg("data"))
         .def_prop_ro("stall", [](const WorkerCore &self) { return self.stall(); })
         .def("settle_resends", &WorkerCore::settle_resends, nb::arg("now_ns"))
+        .def_prop_ro("mismatch", [](const WorkerCore &self) { return self.mismatch(); })
+        .def_prop_ro("agreed", &WorkerCore::agreed)
         .def_prop_ro("counters", [](const WorkerCore &self) { return self.counters(); })
         .def_prop_ro("srtt_ns", &WorkerCore::srtt_ns)
         .def_prop_ro("rto_ns", &WorkerCore::rto_ns)

@@ -19,12 +19,8 @@ nb::bytes waiting(const LaneSnapshot &self) {
     return nb::bytes(self.waiting.data(), self.waiting.size());
 }
 
-// Number, elements, type, whether it averages; None: nothing is pending.
-nb::object oldest(const LaneSnapshot &self) {
-    const TensorRequest &request = self.oldest;
-    if (request.id == 0) return nb::none();
-    return nb::make_tuple(request.id, request.elems, static_cast<int>(request.type),
-                          request.op == ReduceOp::kAverage);
+nb::object oldest(const LaneSnapshot &self) {  // None: nothing is pending
+    return self.oldest.id == 0 ? nb::none() : described(self.oldest);
 }
 
 nb::bytes data(const LaneResult &self) { return nb::bytes(self.data.data(), self.data.size()); }
@@ -47,6 +43,11 @@ nb::list undone(const PendingTensor &self) {
 
 }  // namespace
 
+nb::object described(const TensorRequest &request) {
+    return nb::make_tuple(request.id, request.elems, static_cast<int>(request.type),
+                          request.op == ReduceOp::kAverage);
+}
+
 void bind_recovery(nb::module_ &m) {
     nb::class_<LaneSnapshot>(m, "LaneSnapshot")
         .def_prop_ro("seqs", &seqs)
@@ -55,7 +56,6 @@ void bind_recovery(nb::module_ &m) {
         .def_ro("silent_ns", &LaneSnapshot::silent_ns)
         .def_ro("oldest_seq", &LaneSnapshot::oldest_seq)
         .def_ro("oldest_waited_ns", &LaneSnapshot::oldest_waited_ns)
-        .def_ro("digests", &LaneSnapshot::digests)
         .def_prop_ro("oldest_operation", &oldest);
 
     nb::class_<LaneResult>(m, "LaneResult")

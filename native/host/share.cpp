@@ -30,7 +30,6 @@ LaneSnapshot merge_lanes(const std::vector<LaneSnapshot> &shares) {
             }
         }
         all.in_flight += share.in_flight;
-        if (share.digests.size() > all.digests.size()) all.digests = share.digests;
         const std::uint64_t oldest = share.oldest.id;
         if (oldest != 0 && (all.oldest.id == 0 || oldest < all.oldest.id)) {
             all.oldest = share.oldest;

@@ -37,7 +37,7 @@ struct Share {
     bool asleep = false;               // the owner: to be woken
 };
 
-// Of all shares, in the order of their lanes. The results' `digests` are the longest.
+// Of all shares, in the order of their lanes.
 LaneSnapshot merge_lanes(const std::vector<LaneSnapshot> &shares);
 // Tensors that any share has not done.
 std::vector<PendingTensor> merge_pending(const std::vector<std::vector<PendingTensor>> &shares);

@@ -92,6 +92,8 @@ std::shared_ptr<Operation> Transport::submit(TensorRequest request) {
         return operations_.ended(request.id, state);
     }
     ++submitted_;
+    submissions_.agree_up_to(agreed_);
+    submissions_.add(request);
     const std::uint32_t takers = shares_of(request);
     auto operation = operations_.add(request.id, takers);
     for (std::size_t i = 0; i < shares_.size(); ++i) {
@@ -164,6 +166,18 @@ std::optional<StallReport> Transport::failure() const {
     std::optional<StallReport> report = failure_;
     if (report) report->in_flight = in_flight;
     return report;
+}
+
+std::optional<Mismatch> Transport::mismatch() const {
+    const std::lock_guard lock(mutex_);
+    return mismatch_;
+}
+
+std::vector<TensorRequest> Transport::submissions() const {
+    const std::lock_guard lock(mutex_);
+    Submissions known = submissions_;
+    known.agree_up_to(agreed_);
+    return known.list();
 }
 
 LaneSnapshot Transport::lanes() const {

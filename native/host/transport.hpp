@@ -24,6 +24,7 @@
 #include "host/placement.hpp"
 #include "host/share.hpp"
 #include "host/sleeper.hpp"
+#include "host/submissions.hpp"
 
 namespace ina::host {
 
@@ -73,6 +74,12 @@ class Transport {
     void fail();
     // The stall that made operations fail; empty while none has, and after fail().
     std::optional<StallReport> failure() const;
+
+    // The result that made operations fail because workers have submitted different things; empty
+    // while none has.
+    std::optional<Mismatch> mismatch() const;
+    // The submissions among which the difference is; see Submissions.
+    std::vector<TensorRequest> submissions() const;
 
     // Stops sending and accepting, for good, and leaves pending operations pending; the functions
     // below then say what has been done and let the caller finish them. False when the transport
@@ -130,7 +137,7 @@ class Transport {
     void accept(Worker &worker, std::size_t index, std::int64_t received_ns);
     bool take_inbox(std::size_t index, bool is_owner);
     void transmit(Worker &worker, Share &share);
-    void note_stall(const StallReport &stall);
+    void note_failure(const WorkerCore &core);
     void sleep(Worker &worker);
     void leave(Worker &worker);
     bool is_ending() const { return failed_ || frozen_ || stopping_; }  // with mutex_ held
@@ -143,15 +150,18 @@ class Transport {
     Operations operations_;
     std::atomic<std::int64_t> progress_ns_{0};  // when a result was accepted last
     std::atomic<std::uint64_t> refused_{0};     // refusals since then
+    std::atomic<std::uint64_t> agreed_{0};      // the most that WorkerCore::agreed of any share is
 
     std::mutex close_mutex_;
     mutable std::mutex mutex_;  // guards what follows, and the shares' inboxes
     std::condition_variable stopped_;
     Placement placement_;
     std::optional<StallReport> failure_;
+    std::optional<Mismatch> mismatch_;
+    Submissions submissions_;
     std::uint64_t next_id_ = 1;
     std::uint64_t submitted_ = 0;
-    bool failed_ = false;  // by a stall, or by fail()
+    bool failed_ = false;  // by a stall, a mismatch, or by fail()
     bool frozen_ = false;
     bool stopping_ = false;  // closing
     std::uint32_t running_;  // threads; when there are none, the cores are their heirs'

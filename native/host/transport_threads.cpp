@@ -152,6 +152,10 @@ void Transport::accept(Worker &worker, std::size_t index, std::int64_t received_
     share.last_result_ns = share.time_ns;
     progress_ns_ = share.time_ns;
     refused_ = 0;
+    const std::uint64_t agreed = share.core.agreed();
+    std::uint64_t before = agreed_;
+    while (before < agreed && !agreed_.compare_exchange_weak(before, agreed)) {
+    }
     operations_.share_done(index, share.core.take_completions());
 }
 
@@ -180,14 +184,15 @@ void Transport::transmit(Worker &worker, Share &share) {
         count = share.core.poll_transmit(share.time_ns, worker.batch.data(), worker.batch.size());
         worker.channel->send(worker.batch.data(), count, share.core.longest_train());
     } while (count == worker.batch.size());
-    if (share.core.stall()) note_stall(*share.core.stall());
+    if (share.core.stall() || share.core.mismatch()) note_failure(share.core);
 }
 
-void Transport::note_stall(const StallReport &stall) {
+void Transport::note_failure(const WorkerCore &core) {
     const std::lock_guard lock(mutex_);
     if (is_ending()) return;
     failed_ = true;
-    failure_ = stall;
+    failure_ = core.stall();
+    mismatch_ = core.mismatch();
     wake_all();
 }
 

@@ -85,7 +85,8 @@ WorkerCore::WorkerCore(const WorkerConfig &config, std::unique_ptr<CongestionWin
 }
 
 void WorkerCore::submit(const TensorRequest &request, std::int64_t now_ns) {
-    note_submission(request);
+    digest_.add(request);
+    ++counters_.tensors_submitted;
     if (request.elems == 0) return complete(request.id);
     if (tensors_.count(request.id) > 0) {
         throw std::invalid_argument("tensor id is in use: " + std::to_string(request.id));
@@ -99,8 +100,8 @@ void WorkerCore::submit(const TensorRequest &request, std::int64_t now_ns) {
         if (index >= lane_count()) continue;
         if (tensor == nullptr) {
             if (tensors_.empty()) last_progress_ns_ = now_ns;
-            tensor =
-                &tensors_.emplace(request.id, Tensor{request, place, next_order_, 0}).first->second;
+            const Tensor fresh{request, place, next_order_, digest_.value(), 0};
+            tensor = &tensors_.emplace(request.id, fresh).first->second;
         }
         tensor->chunks_left += full_rounds + (i < rest ? 1 : 0);
         Lane &lane = lanes_[index];
@@ -200,6 +201,7 @@ void WorkerCore::build_packet(Lane &lane) {
     header.seq = lane.seq;
     header.contributors = std::uint32_t{1} << config_.rank;
     header.exponent = lane.exponent;
+    header.digest = round_digest(tensor.digest, lane.seq);
     bool summed = true;
     if (lane.round == Round::kGuess) {
         const BlockScan own = scan(tensor, lane.chunk);
@@ -260,7 +262,7 @@ BlockScan WorkerCore::scan(const Tensor &tensor, std::uint64_t chunk) const {
 
 std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
                                       std::size_t capacity) {
-    if (stall_ || stalled(now_ns)) return 0;
+    if (stall_ || mismatch_ || stalled(now_ns)) return 0;
     std::size_t count = overtaken_moved_ ? resend_overtaken(now_ns, batch, capacity) : 0;
     if (now_ns >= scan_at_ns_ && count < capacity) {
         count += resend_expired(now_ns, batch + count, capacity - count);
@@ -304,7 +306,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
         ++counters_.foreign;
         return;
     }
-    if (stall_) {
+    if (stall_ || mismatch_) {
         ++counters_.stale;
         return;
     }
@@ -326,11 +328,20 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
         }
         return;
     }
+    if (!is_whole(lane, header)) {
+        ++counters_.mismatched;
+        return;
+    }
+    if (!all_agree(lane, header)) {
+        mismatch_ = {lane.tensor->request.id, lane.seq};
+        return;
+    }
     if (!fits(lane, header)) {
         ++counters_.mismatched;
         return;
     }
     lane.resends.answered(needed_copy(header), now_ns, &counters_);
+    agreed_ = std::max(agreed_, lane.tensor->request.id);
     note_overtaken(lane);
     const std::int64_t rtt_ns = lane.retries == 0 ? now_ns - lane.sent_ns : 0;
     if (lane.retries == 0) {
@@ -375,13 +386,23 @@ std::uint32_t WorkerCore::needed_copy(const wire::Header &header) const {
     return origin.worker == static_cast<std::uint32_t>(config_.rank) ? origin.copy : 0;
 }
 
+bool WorkerCore::is_whole(const Lane &lane, const wire::Header &header) const {
+    return header.slot == (lane.seq & (2 * window_ - 1)) && header.contributors == full_bitmap_;
+}
+
+// Whether all workers whose contributions are in it have submitted the same up to this tensor.
+bool WorkerCore::all_agree(const Lane &lane, const wire::Header &header) const {
+    const std::uint32_t own = round_digest(lane.tensor->digest, lane.seq);
+    const auto workers = static_cast<std::uint32_t>(config_.world_size);
+    return header.digest == static_cast<std::uint16_t>(workers * own);
+}
+
 bool WorkerCore::fits(const Lane &lane, const wire::Header &header) {
     const ValueType type = lane.tensor->request.type;
     const std::uint32_t values = lane.round == Round::kExponent ? 0 : config_.values_per_packet;
     const bool next_is_valid =
         header.next_exponent == wire::kExponentAllZero || header.next_exponent >= kMinBlockExponent;
-    return header.slot == (lane.seq & (2 * window_ - 1)) && header.contributors == full_bitmap_ &&
-           header.value_type == static_cast<std::uint8_t>(type) && header.value_count == values &&
+    return header.value_type == static_cast<std::uint8_t>(type) && header.value_count == values &&
            header.exponent == lane.exponent && next_is_valid;
 }
 

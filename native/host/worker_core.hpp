@@ -37,6 +37,7 @@
 #include <vector>
 
 #include "host/congestion_window.hpp"
+#include "host/digest.hpp"
 #include "host/placement.hpp"
 #include "host/resends.hpp"
 #include "host/worker_types.hpp"
@@ -61,7 +62,7 @@ class WorkerCore {
                const PacketMemory &memory = {});
 
     // Appends a tensor to the job's sequence. An empty one completes at once. All workers must
-    // submit tensors of the same sizes, types and operations in the same order.
+    // submit tensors of the same sizes, types and operations in the same order; see mismatch().
     void submit(const TensorRequest &request, std::int64_t now_ns);
 
     // Fills `batch` with packets to send now; call again while it comes back full. The views hold
@@ -95,6 +96,13 @@ class WorkerCore {
     // Set once no chunk has completed for the stall timeout; the core then stays silent.
     const std::optional<StallReport> &stall() const { return stall_; }
 
+    // Set once a result shows that other workers have submitted other things. Nothing of it was
+    // taken; the core then stays silent.
+    const std::optional<Mismatch> &mismatch() const { return mismatch_; }
+    // Of the tensors with a result so far, the one submitted last: all workers have submitted the
+    // same up to it. 0: none.
+    std::uint64_t agreed() const { return agreed_; }
+
     // Of this core's lanes, as are the next three.
     LaneSnapshot lanes(std::int64_t now_ns) const;
 
@@ -124,6 +132,7 @@ class WorkerCore {
         TensorRequest request;
         Place place;
         std::uint64_t first_order;  // chunk 0's; see Lane::order
+        std::uint64_t digest;       // of all submissions up to this one
         std::uint64_t chunks_left;  // on this core's lanes
     };
     struct Assignment {  // a lane's part of a tensor: chunks first_chunk, + W, + 2W ...
@@ -192,6 +201,8 @@ class WorkerCore {
     void note_duplicate(Lane &lane, std::int64_t now_ns);
     std::int64_t tolerance_ns(std::int64_t now_ns);
     static bool guess_holds(const Lane &lane, const wire::Header &header);
+    bool is_whole(const Lane &lane, const wire::Header &header) const;
+    bool all_agree(const Lane &lane, const wire::Header &header) const;
     bool fits(const Lane &lane, const wire::Header &header);
     void write_result(const Lane &lane, const wire::Header &header, const std::uint8_t *values);
     void remember(Lane &lane, bool has_sums);
@@ -213,7 +224,6 @@ class WorkerCore {
     std::uint32_t needed_copy(const wire::Header &header) const;
     bool stalled(std::int64_t now_ns);
     const Lane *longest_waiting() const;  // null: nothing is in flight
-    void note_submission(const TensorRequest &request);
 
     WorkerConfig config_;
     std::uint32_t window_;
@@ -236,9 +246,10 @@ class WorkerCore {
     std::uint32_t oldest_ = kNoLane;
     std::uint32_t newest_ = kNoLane;
     std::vector<std::uint64_t> completions_;
-    std::uint64_t digest_ = 0xcbf29ce484222325;  // of all submissions; see LaneSnapshot
-    std::vector<std::uint64_t> digests_;
+    SubmissionDigest digest_;
+    std::uint64_t agreed_ = 0;
     std::optional<StallReport> stall_;
+    std::optional<Mismatch> mismatch_;
     WorkerCounters counters_;
 
     // Loss recovery. In the flow, a packet counts as lost when the result of one that was sent a

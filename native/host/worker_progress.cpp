@@ -26,17 +26,6 @@ bool WorkerCore::stalled(std::int64_t now_ns) {
     return true;
 }
 
-void WorkerCore::note_submission(const TensorRequest &request) {
-    // FNV-1a over three words, with a shift that brings the high bits down.
-    for (const std::uint64_t word : {request.elems, static_cast<std::uint64_t>(request.type),
-                                     static_cast<std::uint64_t>(request.op)}) {
-        digest_ = (digest_ ^ word) * 0x100000001b3u;
-        digest_ ^= digest_ >> 29;
-    }
-    const std::uint64_t count = ++counters_.tensors_submitted;
-    if ((count & (count - 1)) == 0) digests_.push_back(digest_);
-}
-
 LaneSnapshot WorkerCore::lanes(std::int64_t now_ns) const {
     LaneSnapshot snapshot;
     snapshot.seqs.reserve(lane_count());
@@ -49,7 +38,6 @@ LaneSnapshot WorkerCore::lanes(std::int64_t now_ns) const {
     }
     snapshot.in_flight = in_flight_;
     snapshot.heard_ns = heard_ns_;
-    snapshot.digests = digests_;
     for (const auto &[id, tensor] : tensors_) {
         if (snapshot.oldest.id == 0 || id < snapshot.oldest.id) snapshot.oldest = tensor.request;
     }

@@ -253,7 +253,7 @@ std::size_t WorkerCore::resend_probes(std::int64_t now_ns, PacketView *batch,
 }
 
 std::int64_t WorkerCore::next_deadline_ns(std::int64_t now_ns) const {
-    if (stall_ || tensors_.empty()) return kNever;
+    if (stall_ || mismatch_ || tensors_.empty()) return kNever;
     std::int64_t deadline_ns = std::min(scan_at_ns_, last_progress_ns_ + config_.stall_timeout_ns);
     if (!ready_.empty() && may_send_next()) return now_ns;
     return deadline_ns;

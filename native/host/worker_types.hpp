@@ -94,6 +94,13 @@ struct StallReport {
     bool anything_sent = false;
 };
 
+// Why the core stopped: the result of a round holds what workers said who had submitted other
+// things than this one (digest.hpp).
+struct Mismatch {
+    std::uint64_t tensor = 0;  // id: it, or one before it, is what they differ in
+    std::uint32_t seq = 0;
+};
+
 // Where the lanes are, for whoever asks which worker the others wait for.
 struct LaneSnapshot {
     // One for each lane, of its packet sent last; a lane that has sent nothing says its first
@@ -105,9 +112,6 @@ struct LaneSnapshot {
     std::uint32_t oldest_seq = 0;  // of the packet that has waited longest, where one is in flight
     std::int64_t oldest_waited_ns = 0;  // since it was first sent
     std::int64_t heard_ns = 0;          // when the last result came, or the first packet went out
-    // Of the sizes, types and operations of the first 1, 2, 4, 8 ... tensors: workers whose digests
-    // differ have submitted different things, and their sums mean nothing.
-    std::vector<std::uint64_t> digests;
     TensorRequest oldest;  // submitted first of those that are not done; id 0: all are done
 };
 

@@ -106,6 +106,13 @@ def swap_first_values(program: dict[str, Any]) -> None:
                 node["value"] = [header, other[name]]
 
 
+def last_digest(program: dict[str, Any]) -> None:
+    """Nothing is added: the slot keeps what the newest packet says."""
+    for node in nodes(action(program, "contribution.digest_join")):
+        if node.get("op") == "+":
+            node["left"] = {"type": "hexstr", "value": "0x0000"}
+
+
 def swap_exponents(program: dict[str, Any]) -> None:
     """Wherever an action reads or writes one of them, it takes the other."""
     other = {"exponent": "next_exponent", "next_exponent": "exponent"}
@@ -158,6 +165,14 @@ MUTANTS = (
         "if (hdr.ina.next_exponent < value)",
         least_exponent,
         "exponent/maximum-3-200-7",
+    ),
+    Mutant(
+        "last-digest",
+        "shared/contribution.p4",
+        "value = value + hdr.ina.digest;",
+        "value = hdr.ina.digest;",
+        last_digest,
+        "digest/sum-0x0001-0x0002-0x0004",
     ),
     Mutant(
         "values-0-and-1-swapped",

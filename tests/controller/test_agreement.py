@@ -1,65 +1,188 @@
-"""Ranks that reduce different things are found out by their heartbeats."""
+"""Ranks that reduce different things are told how they differ."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from concurrent import futures
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
-from ina.controller.agreement import disagreement
+from ina.controller.agreement import find_difference
 from ina.controller.embedded import Embedded
-from ina.host import JobEndedError, Session
+from ina.host import RanksDifferError, Session
+from ina.host.arrays import Array
+from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2 import Operation, Progress
+from tests.controller.test_failure_detector import Watched, scenario
 
-
-def report(*digests: int, oldest: Operation | None = None) -> Progress:
-    return Progress(digests=digests, oldest=oldest)
-
-
-BIG, SMALL = (
-    Operation(number=9, elems=64, value_type=1),
-    Operation(number=9, elems=32, average=True),
+F32 = 1
+BIG, SMALL, AVG = (
+    Operation(number=9, elems=64, value_type=F32),
+    Operation(number=9, elems=32),
+    Operation(number=9, elems=64, value_type=F32, average=True),
 )
+BEFORE = Operation(number=8, elems=5)
+
+
+def report(*submitted: Operation, in_all: int = 9, differs_at: int = 0) -> Progress:
+    return Progress(submitted=submitted, operations_submitted=in_all, differs_at=differs_at)
+
+
+def reason(reports: dict[int, Progress], world_size: int, left: tuple[int, ...] = ()) -> str:
+    found = find_difference(reports, world_size, left)
+    assert found is not None
+    return f"{found.reason}{'' if found.is_whole else ' ...'}"
 
 
 def test_ranks_that_agree_so_far() -> None:
-    assert disagreement({}) is None
-    assert disagreement({0: report()}) is None
-    assert disagreement({0: report(5, 6, 7), 1: report(5, 6), 2: report()}) is None
-    assert disagreement({0: report(5, oldest=BIG), 1: report(5, oldest=BIG)}) is None
-    later = Operation(number=10, elems=1)
-    assert disagreement({0: report(5, oldest=BIG), 1: report(5, oldest=later)}) is None
+    assert find_difference({}, 3) is None
+    assert find_difference({0: report()}, 3) is None
+    assert find_difference({0: report(BEFORE, BIG), 1: report(BIG), 2: report()}, 3) is None
+    later = Progress(oldest=Operation(number=10, elems=1))
+    assert find_difference({0: report(BEFORE, BIG), 1: later}, 2) is None
 
 
-def test_the_first_operations_that_differ() -> None:
-    assert disagreement({0: report(5, 6, 7), 1: report(5, 8), 3: report(5, 6, 9)}) == (
-        "the ranks disagree on sizes, dtypes or reductions among their first 2 operations: "
-        "ranks 0, 3 against rank 1"
+def test_each_group_is_named() -> None:
+    reports = {2: report(SMALL), 0: report(BEFORE, BIG), 1: report(BIG), 3: report(AVG)}
+    assert reason(reports, 4) == (
+        "ranks differ in all-reduce 9: ranks 0, 1: sum of float32[64]; "
+        "rank 2: sum of int32[32]; rank 3: avg of float32[64]"
     )
 
 
-def test_the_operation_that_differs_is_told_exactly() -> None:
-    reports = {2: report(5, oldest=SMALL), 0: report(5, oldest=BIG), 1: report(4, oldest=BIG)}
-    assert disagreement(reports) == (
-        "the ranks disagree on operation 9: ranks 0, 1: sum of 64 float32; rank 2: avg of 32 int32"
+def test_the_first_difference_is_the_one() -> None:
+    other = Operation(number=8, elems=6)
+    reports = {0: report(BEFORE, BIG, differs_at=9), 1: report(other, SMALL, differs_at=9)}
+    assert reason(reports, 2) == (
+        "ranks differ in all-reduce 8: rank 0: sum of int32[5]; rank 1: sum of int32[6]"
     )
 
 
-@pytest.mark.parametrize("elems", [310, 400])  # as many chunks as 300 have, or more
-def test_workers_of_a_real_job_are_told(elems: int) -> None:
-    with Embedded(values=64) as embedded, futures.ThreadPoolExecutor(2) as pool:
+def test_what_is_not_known_yet_may_come() -> None:
+    reports = {0: report(BIG), 1: report(SMALL), 2: report(in_all=12)}
+    assert reason(reports, 4) == (
+        "ranks differ in all-reduce 9: rank 0: sum of float32[64]; rank 1: sum of int32[32]; "
+        "ranks 2, 3: not known ..."
+    )
+    assert reason({0: report(BIG, differs_at=9)}, 2) == (
+        "ranks differ in all-reduce 9: rank 0: sum of float32[64]; rank 1: not known ..."
+    )
+
+
+def test_a_rank_that_has_left() -> None:
+    reports = {0: report(BIG), 1: report(SMALL)}
+    assert reason(reports, 2, (1,)) == (
+        "ranks differ in all-reduce 9: rank 0: sum of float32[64]; "
+        "rank 1 (has left): sum of int32[32]"
+    )
+    reports[2] = report(in_all=8)
+    assert reason(reports, 3, (2,)) == (
+        "ranks differ in all-reduce 9: rank 0: sum of float32[64]; rank 1: sum of int32[32]; "
+        "rank 2 (has left): nothing, it has submitted 8 in all"
+    )
+
+
+@scenario
+async def test_all_are_asked_and_the_job_ends_when_they_have_answered(bench: Watched) -> None:
+    await bench.run()
+    say: Callable[[int, Progress], None] = lambda rank, said: bench.detector.heard(  # noqa: E731
+        bench.member(rank), said
+    )
+    say(0, report(BIG, differs_at=9))
+    bench.detector.check()
+    assert bench.told()[-1] == ("RANKS_DIFFER", [], False)
+    say(1, report(SMALL, differs_at=9))
+    bench.detector.check()
+    assert bench.told()[-1] == ("RANKS_DIFFER", [], False)
+    say(2, report(BIG))
+    bench.detector.check()
+    assert bench.told()[-1] == ("RANKS_DIFFER", [], True)
+    assert bench.reasons(pb2.RANKS_DIFFER)[1:] == [
+        "ranks differ in all-reduce 9: ranks 0, 2: sum of float32[64]; rank 1: sum of int32[32]"
+    ]
+    await bench.until_empty()
+
+
+@scenario
+async def test_who_does_not_answer_is_not_waited_for(bench: Watched) -> None:
+    await bench.run()
+    bench.detector.heard(bench.member(0), report(BIG, differs_at=9))
+    bench.detector.heard(bench.member(1), report(SMALL, differs_at=9))
+    bench.detector.check()
+    bench.go(1)
+    assert bench.told()[-1] == ("RANKS_DIFFER", [], True)
+    assert bench.reasons(pb2.RANKS_DIFFER)[-1].endswith("rank 2: not known")
+    await bench.until_empty()
+
+
+@contextmanager
+def job(embedded: Embedded, name: str, world_size: int) -> Iterator[list[Session]]:
+    with futures.ThreadPoolExecutor(world_size) as pool:
         joining = [
-            pool.submit(Session.join, embedded.controller_addr, "differ", rank, 2)
-            for rank in range(2)
+            pool.submit(Session.join, embedded.controller_addr, name, rank, world_size)
+            for rank in range(world_size)
         ]
         sessions = [future.result(60) for future in joining]
         try:
-            for session, length in zip(sessions, (300, elems), strict=True):
-                session.all_reduce(np.ones(length, np.int32), async_op=True)
-            later = sessions[0].all_reduce(np.ones(9, np.float32), async_op=True)
-            with pytest.raises(JobEndedError, match=r"the ranks disagree on"):
-                later.wait(60)
+            yield sessions
         finally:
             for session in sessions:
                 session.close()
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Iterator[Embedded]:
+    with Embedded(values=64) as running:
+        yield running
+
+
+ODD = {
+    "one element more": (np.ones(1001, np.float32), "sum", "sum of float32[1001]"),
+    "integers": (np.ones(1000, np.int32), "sum", "sum of int32[1000]"),
+    "average": (np.ones(1000, np.float32), "avg", "avg of float32[1000]"),
+}
+
+
+@pytest.mark.parametrize("world_size", [2, 3, 4])
+@pytest.mark.parametrize("kind", ODD)
+def test_no_wrong_sum_comes_out(kind: str, world_size: int, embedded: Embedded) -> None:
+    odd, op, described = ODD[kind]
+    with job(embedded, f"{kind} {world_size}", world_size) as sessions:
+        for _ in range(2):  # what agrees is summed
+            handles = [s.all_reduce(np.ones(500, np.float32), async_op=True) for s in sessions]
+            assert all((handle.wait(30) == world_size).all() for handle in handles)
+        arrays: list[Array] = [np.ones(1000, np.float32)] * (world_size - 1)
+        started = [s.all_reduce(a, async_op=True) for s, a in zip(sessions, arrays, strict=False)]
+        started.append(sessions[-1].all_reduce(odd, op, async_op=True))
+        *others, last = range(world_size)
+        names = f"rank{'s' * (world_size > 2)} {', '.join(map(str, others))}"
+        for handle in started:
+            with pytest.raises(RanksDifferError) as told:
+                handle.wait(30)
+            assert str(told.value).endswith(
+                f"ranks differ in all-reduce 3: {names}: sum of float32[1000];"
+                f" rank {last}: {described}"
+            )
+
+
+def test_lanes_that_do_not_meet(embedded: Embedded) -> None:
+    """Nobody gets a result, so nobody notices; heartbeats tell."""
+    with job(embedded, "apart", 2) as sessions:
+        sizes = [(64, 128)] * 2
+        for small, large in sizes:
+            for elems in (small, large):
+                handles = [
+                    s.all_reduce(np.ones(elems, np.float32), async_op=True) for s in sessions
+                ]
+                assert all((handle.wait(30) == 2).all() for handle in handles)
+        started = [
+            session.all_reduce(np.ones(elems, np.float32), async_op=True)
+            for session, elems in zip(sessions, sizes[0], strict=True)
+        ]
+        for handle in started:
+            with pytest.raises(
+                RanksDifferError, match=r"rank 0: sum of float32\[64\]; rank 1: sum"
+            ):
+                handle.wait(30)

@@ -53,7 +53,7 @@ async def test_who_begins_what_another_never_will_hears_it_at_once(bench: Watche
     assert not hear(bench, 0.2, r0=said(4), r2=said(4))
     assert hear(bench, 0.2, r0=said(5, 5), r2=said(4)) == [
         "rank 1 (10.0.0.1:4001) has left after 4 operations and has not sent operation 5"
-        " (sum of 1000 float32), for which rank 0 waits"
+        " (sum of float32[1000]), for which rank 0 waits"
     ]
     assert bench.told()[-1] == ("MEMBER_LOST", [1], True)
     await bench.until_empty()
@@ -108,7 +108,7 @@ async def test_who_leaves_in_the_middle_of_a_sum_is_named_once_nothing_comes(
     bench.unreachable_s = 0.0
     assert hear(bench, 1.0, r0=stuck, r2=stuck) == [
         "rank 1 (10.0.0.1:4001) has left after 3 operations and has not finished operation 4"
-        " (sum of 1000 float32), for which rank 0 waits"
+        " (sum of float32[1000]), for which rank 0 waits"
     ]
 
 

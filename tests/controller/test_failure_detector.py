@@ -40,8 +40,11 @@ class Watched(Bench):
         for _ in range(int(seconds)):
             self.now_s += 1.0
             for rank in alive:
-                self.detector.heard(Member(1, rank), LANES[progress[rank]] if progress else None)
+                self.detector.heard(self.member(rank), LANES[progress[rank]] if progress else None)
             self.detector.check()
+
+    def member(self, rank: int) -> Member:
+        return Member(1, rank)
 
     def reasons(self, kind: pb2.EventKind) -> list[str]:
         return [e.reason for e in self.coordinator.events.history("j") if e.kind == kind]

@@ -8,6 +8,7 @@ import grpc
 import pytest
 
 from ina.controller.embedded import Embedded
+from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
 from tests.controller.test_service import is_clean, refusal
 from tests.controller.workers import Workers, workers_of
@@ -94,7 +95,7 @@ def test_who_has_less_time_than_a_former_job_may_need_is_asked_to_come_again(
 ) -> None:
     # As a worker with several controllers, which gives each a short time for an answer.
     epoch = workers.run_job("j", 2).epoch
-    request = pb2.CreateJobRequest(name="j", world_size=2)
+    request = pb2.CreateJobRequest(name="j", world_size=2, wire_version=VERSION)
     with workers.alive("j", [1], epoch):
         workers.leave("j", 0, epoch)
         with refusal(grpc.StatusCode.UNAVAILABLE, "'j' is in use: it is leaving"):

@@ -12,6 +12,7 @@ import pytest
 
 from ina.controller.embedded import Embedded
 from ina.protocol.serial import is_newer
+from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
 from tests.controller.workers import Workers, workers_of
 
@@ -101,18 +102,31 @@ def test_a_restarted_job_gets_a_newer_epoch_and_late_leaves_do_not_touch_it(
 def test_create_waits_for_the_former_job_to_end(workers: Workers) -> None:
     first = workers.run_job("j", 2)
     workers.leave("j", 0, first.epoch)
-    request = pb2.CreateJobRequest(name="j", world_size=3)
+    request = pb2.CreateJobRequest(name="j", world_size=3, wire_version=VERSION)
     created = workers.stub.CreateJob.future(request, timeout=20)
     workers.leave("j", 1, first.epoch)
     assert created.result().slots == SLOTS
     assert [(job.world_size, job.state) for job in workers.jobs()] == [(3, "joining")]
 
 
+@pytest.mark.parametrize(("version", "sends"), [(0, 1), (VERSION + 1, VERSION + 1)])
+def test_a_worker_of_another_wire_format_is_refused(
+    workers: Workers, version: int, sends: int
+) -> None:
+    """Its packets would be dropped, and the job would wait for them."""
+    said = rf"packets of wire format {sends}, the controller's switch takes {VERSION}; install"
+    with refusal(grpc.StatusCode.INVALID_ARGUMENT, said):
+        request = pb2.CreateJobRequest(name="j", world_size=2, wire_version=version)
+        workers.stub.CreateJob(request, timeout=5.0)
+    assert workers.jobs() == []
+
+
 def test_a_former_job_that_does_not_end_is_named(workers: Workers) -> None:
     first = workers.run_job("j", 2)
     workers.leave("j", 0, first.epoch)
     with refusal(grpc.StatusCode.UNAVAILABLE, r"leaving \(epoch 1, ranks here: 1\)"):
-        workers.stub.CreateJob(pb2.CreateJobRequest(name="j", world_size=2), timeout=1.0)
+        again = pb2.CreateJobRequest(name="j", world_size=2, wire_version=VERSION)
+        workers.stub.CreateJob(again, timeout=1.0)
 
 
 def test_a_join_that_times_out_names_the_missing_ranks_to_all(workers: Workers) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import grpc
 
+from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2_grpc import ControllerStub, OperatorStub
 
@@ -49,6 +50,7 @@ class Workers:
             tenant=tenant,
             priority=priority,
             token=token,
+            wire_version=VERSION,
         )
         return self.stub.CreateJob(request, timeout=CALL_TIMEOUT_S)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import grpc
 
-from ina.protocol.spec import RESULTS_UDP_PORT
+from ina.protocol.spec import RESULTS_UDP_PORT, VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
 from ina.rpc import pings
@@ -33,7 +33,8 @@ class FakeController(Servicer):  # type: ignore[misc]
     What a test may set: `lease_s`, `heartbeat_s`, `window`; `standby`: every call fails as a
     standby's does; `ended`: Heartbeat and Watch answer NOT_FOUND with this text; `end`: Watch
     brings this event instead; `forgets`: so many Joins find no job; `results_host`: where workers
-    are told to listen. `missing`: ranks that have said that nothing comes there.
+    are told to listen. `missing`: ranks that have said that nothing comes there. `wire_version`: of
+    the packets that the switch is said to take.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class FakeController(Servicer):  # type: ignore[misc]
         self.switch = switch
         self.switch_host = switch.address[0]
         self.lease_s, self.heartbeat_s, self.window = lease_s, heartbeat_s, window
+        self.wire_version = VERSION
         self.standby = False
         self.ended: str | None = None
         self.end: pb2.JobEvent | None = None
@@ -107,6 +109,7 @@ class FakeController(Servicer):  # type: ignore[misc]
             slots=request.slots or self.switch.slots,
             results_host=self.results_host,
             results_udp_port=RESULTS_UDP_PORT if self.results_host else 0,
+            wire_version=self.wire_version,
         )
 
     def Join(self, request: pb2.JoinRequest, context: Any) -> pb2.JoinReply:  # noqa: N802

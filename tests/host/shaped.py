@@ -80,6 +80,8 @@ class EchoSwitch:
             head[1] = Flag.ECN if slot.marked else 0
             head[6] = rank
             head[16:20] = everyone.to_bytes(4, "big")
+            digest = int.from_bytes(packet[22:24], "big") * self._world_size  # all say the same
+            head[22:24] = (digest % (1 << 16)).to_bytes(2, "big")
             results.append((rank, bytes(head) + packet[HEADER_BYTES:]))
         return results
 

@@ -9,6 +9,7 @@ from typing import Any
 from ina._native.host import (
     LaneResult,
     LaneSnapshot,
+    Mismatch,
     PendingTensor,
     WorkerCore,
     WorkerCounters,
@@ -45,6 +46,10 @@ class Shares:
     def next_deadline_ns(self, now_ns: int) -> int | None:
         deadlines = [core.next_deadline_ns(now_ns) for core in self.cores]
         return min((at_ns for at_ns in deadlines if at_ns is not None), default=None)
+
+    @property
+    def mismatch(self) -> Mismatch | None:
+        return next((core.mismatch for core in self.cores if core.mismatch), None)
 
     def take_completions(self) -> list[int]:
         """Tensors that all cores are done with."""

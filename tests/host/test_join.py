@@ -47,6 +47,16 @@ def test_workers_join_reduce_and_leave(controller: tuple[str, FakeController]) -
     assert sorted(fake.left) == [(0, EPOCH), (1, EPOCH)]
 
 
+def test_a_switch_of_another_wire_format_is_not_joined(
+    controller: tuple[str, FakeController],
+) -> None:
+    address, fake = controller
+    fake.wire_version = 0  # an older controller says none
+    with pytest.raises(ControllerError, match=r"takes packets of wire format 1, .* sends 2; inst"):
+        Session.join(address, "digits", 0, 1)
+    assert not fake.joined
+
+
 def test_missing_workers_end_the_wait(controller: tuple[str, FakeController]) -> None:
     with pytest.raises(
         ControllerTimeoutError, match="join job 'digits' as rank 0: rank 1 is missing"

@@ -1,43 +1,13 @@
-"""What a worker says of itself: its lanes, and digests of what it has submitted."""
+"""What a worker says of itself: where its lanes are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-import pytest
 
 from ina._native.host import WorkerCore
 from tests.host.network import Network, worker_config
 
 MEMORY = np.zeros(1000, np.int32)
-SUM, AVG = False, True
-
-
-def digests_of(*operations: tuple[int, int, bool]) -> Sequence[int]:
-    core = WorkerCore(worker_config(0, 2, 8, 8))
-    for number, (elems, value_type, average) in enumerate(operations, start=1):
-        address = MEMORY.ctypes.data
-        core.submit(number, address, address, elems, value_type, average, 0)
-    return core.lanes(0).digests
-
-
-def test_digests_are_of_the_first_1_2_4_8_operations() -> None:
-    operations = [(elems, elems % 4, elems % 3 == 0) for elems in range(9)]
-    all_of_them = digests_of(*operations)
-    assert [len(digests_of(*operations[:n])) for n in range(10)] == [0, 1, 2, 2, 3, 3, 3, 3, 4, 4]
-    assert len(set(all_of_them)) == 4
-    assert digests_of(*operations[:4]) == all_of_them[:3]
-
-
-@pytest.mark.parametrize("other", [(9, 1, SUM), (8, 2, SUM), (8, 1, AVG)])
-def test_digests_differ_where_the_operations_do(other: tuple[int, int, bool]) -> None:
-    same, changed = [(8, 1, SUM)] * 4, [(8, 1, SUM)] * 4
-    changed[2] = other
-    one, two = digests_of(*same), digests_of(*changed)
-    assert one[:2] == two[:2]
-    assert one[2] != two[2]
-    assert digests_of((8, 1, SUM), other)[1] != digests_of(other, (8, 1, SUM))[1]
 
 
 def test_the_oldest_operation_that_is_not_done() -> None:

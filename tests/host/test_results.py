@@ -19,6 +19,12 @@ SLOTS, VALUES = 8, 4
 DATA = np.arange(64, dtype=np.int32)
 
 
+def result_of(sent: Header) -> Header:
+    """What comes back where the other worker says the same."""
+    digest = 2 * sent.digest % 2**16
+    return replace(sent, kind=Kind.RESULT, contributors=0b11, digest=digest)
+
+
 class Worker:
     def __init__(self, elems: int = VALUES) -> None:
         self.out = np.full(64, -1, np.int32)
@@ -27,7 +33,7 @@ class Worker:
         self.sent = [decode(packet)[0] for packet in self.core.poll_transmit(0)]
 
     def good(self, index: int = 0) -> Header:
-        return replace(self.sent[index], kind=Kind.RESULT, contributors=0b11)
+        return result_of(self.sent[index])
 
     def receive(self, header: Header, fill: int = 9) -> None:
         self.core.on_result(encode(header, np.full(header.value_count, fill, np.int32)), 1000)
@@ -80,7 +86,7 @@ def test_an_exponent_that_no_worker_announces_is_refused(next_exponent: int) -> 
     core.submit(1, ones.ctypes.data, ones.ctypes.data, VALUES, 1, False, 0)
     header = decode(core.poll_transmit(0)[0])[0]
     assert (header.value_count, header.next_exponent) == (0, 128)
-    result = replace(header, kind=Kind.RESULT, contributors=0b11, next_exponent=next_exponent)
+    result = replace(result_of(header), next_exponent=next_exponent)
     core.on_result(encode(result), 1000)
     assert core.counters.mismatched == 1
     core.on_result(encode(replace(result, next_exponent=200)), 1000)
@@ -107,7 +113,7 @@ def test_a_result_that_comes_twice_is_a_duplicate() -> None:
 def test_truncated_and_overlong_packets_are_malformed() -> None:
     worker = Worker()
     packet = encode(worker.good(), np.zeros(VALUES, np.int32))
-    for wrong in (b"", packet[:23], packet[:-1], packet + b"\0", b"\x22" + packet[1:]):
+    for wrong in (b"", packet[:23], packet[:-1], packet + b"\0", b"\x12" + packet[1:]):
         worker.core.on_result(wrong, 1000)
     assert worker.core.counters.malformed == 5
     assert worker.untouched()

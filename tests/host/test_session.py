@@ -21,6 +21,7 @@ from ina.host import (
     Handle,
     InvalidArrayError,
     OperationTimeoutError,
+    RanksDifferError,
     Session,
     SessionClosedError,
     Ticket,
@@ -208,14 +209,23 @@ def test_waiting_shorter_than_the_operation_takes() -> None:
         assert (other.wait(30) == 2).all()
 
 
-def test_ranks_that_disagree_run_into_the_deadline() -> None:
-    with UdpModel() as switch, closing(switch.sessions(2, op_timeout_s=0.5)) as sessions:
+@pytest.mark.parametrize("threads", [1, 4])
+def test_ranks_that_differ_are_told_at_once(threads: int) -> None:
+    with UdpModel() as switch, closing(switch.sessions(2, threads=[threads, 1])) as sessions:
+        before = [session.all_reduce(np.ones(64, np.int32), async_op=True) for session in sessions]
+        assert all((handle.wait(30) == 2).all() for handle in before)
+        outs = np.full(200, -7, np.float32), np.full(200, -7, np.int32)
         handles: list[Handle[NDArray[Any]]] = [
-            sessions[0].all_reduce(np.ones(64, np.float32), async_op=True),
-            sessions[1].all_reduce(np.ones(32, np.int32), async_op=True),
+            session.all_reduce(np.ones_like(out), out=out, async_op=True)
+            for session, out in zip(sessions, outs, strict=True)
         ]
-        with pytest.raises(OperationTimeoutError, match="the same"):
-            handles[0].wait()
+        for rank, handle in enumerate(handles):
+            own = rf"all-reduce 2 \(sum of {outs[rank].dtype}\[200\]\)"
+            with pytest.raises(RanksDifferError, match=f"rank {rank} of 2: .* {own}"):
+                handle.wait(30)
+            with pytest.raises(RanksDifferError):  # what comes later ends, too
+                sessions[rank].all_reduce(np.ones(3, np.int32))
+        assert all((out == -7).all() for out in outs)
 
 
 def test_no_switch_at_the_address() -> None:

@@ -129,10 +129,7 @@ def test_a_snapshot_of_the_lanes_is_that_of_one_share(slots: int, shares: int) -
         network._transmit()
         seen.append(network.workers[0].lanes(network.now_ns + 3))
         shown.append(
-            [
-                (s.seqs, s.waiting, s.in_flight, s.digests, s.oldest_operation, s.oldest_waited_ns)
-                for s in seen
-            ]
+            [(s.seqs, s.waiting, s.in_flight, s.oldest_operation, s.oldest_waited_ns) for s in seen]
         )
         assert [s.in_flight > 0 for s in seen] == [True, True, True, False, True]
         assert [s.silent_ns for s in seen] == [7 * MS, 7 * MS, 7 * MS, 0, 3]

@@ -37,6 +37,7 @@ def sent_at(core: WorkerCore, now_ns: int) -> list[Header]:
 
 def answer(core: WorkerCore, header: Header, now_ns: int) -> None:
     result = replace(header, kind=Kind.RESULT, flags=Flag(0), contributors=0b11, worker=0)
+    result = replace(result, digest=2 * header.digest % 2**16)
     core.on_result(encode(result, np.zeros(header.value_count, np.int32)), now_ns)
 
 

@@ -154,7 +154,7 @@ def test_a_copy_without_receiver_is_counted(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"version": 2}, DropReason.VERSION),
+        ({"version": 1}, DropReason.VERSION),
         ({"kind": Kind.RESULT}, DropReason.KIND),
         ({"kind": Kind.CONTROL}, DropReason.KIND),
         ({"job": 8}, DropReason.JOB),

@@ -97,8 +97,8 @@ def test_a_snap_length_leaves_the_header() -> None:
         (PAYLOAD[:23], "shorter"),
         (PAYLOAD[:-1], "31 bytes, 2 values make 32"),
         (PAYLOAD + b"\0", "33 bytes, 2 values make 32"),
-        (b"\x21" + PAYLOAD[1:], "version 2"),
-        (b"\x1f" + PAYLOAD[1:], "kind 15"),
+        (b"\x11" + PAYLOAD[1:], "version 1"),
+        (b"\x2f" + PAYLOAD[1:], "kind 15"),
         (b"", "shorter"),
     ],
 )

@@ -21,7 +21,7 @@ from typing import Any
 
 from ina.protocol import serial
 from ina.protocol.codec import Header
-from ina.protocol.slot_model import Slot, Tag
+from ina.protocol.slot_model import DIGEST_MODULUS, Slot, Tag
 from ina.protocol.spec import ALL_WORKERS
 from ina.protocol.switch_model import (
     Departure,
@@ -117,6 +117,13 @@ class System:
     def place(self, epoch: int, chunk: int) -> int:
         return (epoch - FIRST_EPOCH) * self.chunks + chunk
 
+    def digest(self, epoch: int, worker: int, chunk: int) -> int:
+        """Another one for each contribution, so that a sum tells which are in it, and how often."""
+        digest = 3 << 2 * self.place(epoch, chunk)
+        for _ in range(worker):
+            digest = digest * 5 + 1
+        return digest % DIGEST_MODULUS
+
     def chunk(self, header: Header) -> int:
         return serial.add(header.seq, -self.first_seq)
 
@@ -130,6 +137,7 @@ class System:
             slot=chunk % self.slot_count,
             seq=serial.add(self.first_seq, chunk),
             value_count=len(values),
+            digest=self.digest(epoch, worker, chunk),
         )
         return Packet(self.endpoints[worker], header, tuple(values))
 
@@ -137,7 +145,8 @@ class System:
         """What somebody else sends in worker 0's name: other values."""
         packet = self.packet(epoch, 0, chunk)
         values = tuple(value << WORKER_SHIFT * self.workers for value in packet.values)
-        return replace(packet, sender=STRANGER, values=values)
+        header = replace(packet.header, digest=1)
+        return replace(packet, sender=STRANGER, header=header, values=values)
 
     def in_flight(self, state: State) -> Iterator[Packet]:
         """Every contribution that has been sent so far, and the stranger's."""
@@ -181,7 +190,7 @@ class System:
         return _freeze(switch.slots[index]), departures
 
     def _check(self, departure: Departure, epoch: int) -> list[Result]:
-        """Promises 1 and 2: the values are the chunk's contributions, each once, and no others."""
+        """Promises 1 and 2: values and digest are the contributions', each once, and no others."""
         chunk = self.chunk(departure.header)
         expected = [0] * 2 * self.chunks
         expected[self.place(epoch, chunk)] = sum(
@@ -190,6 +199,11 @@ class System:
         if departure.values != tuple(expected):
             got = [f"{value:#x}" for value in departure.values]
             raise Violation(f"result of epoch {epoch} chunk {chunk} holds {got}")
+        digests = sum(self.digest(epoch, worker, chunk) for worker in range(self.workers))
+        if departure.header.digest != digests % DIGEST_MODULUS:
+            raise Violation(
+                f"result of epoch {epoch} chunk {chunk} has digest {departure.header.digest}"
+            )
         worker = departure.header.worker
         reached = range(self.listening) if worker == ALL_WORKERS else (worker,)
         return [Result(each, departure.header.epoch, chunk) for each in reached]

@@ -8,14 +8,14 @@ from typing import Any
 
 from ina.protocol.codec import Header, encode
 from ina.protocol.layout import PLACES
-from ina.protocol.spec import Flag, Kind, ValueType
+from ina.protocol.spec import VERSION, Flag, Kind, ValueType
 
 
 def sample_packets(count: int, seed: int) -> list[tuple[Header, list[int], bytes]]:
     """Returns each header, values and bytes: one all-ones packet, then seeded random ones."""
     rng = random.Random(seed)
     ones: dict[str, Any] = {place.name: place.mask for place in PLACES}
-    ones |= {"version": 1, "kind": Kind.REFUSAL, "flags": Flag(255), "value_count": 3}
+    ones |= {"version": VERSION, "kind": Kind.REFUSAL, "flags": Flag(255), "value_count": 3}
     headers = [Header(**ones)]
     for _ in range(count - 1):
         numbers: dict[str, Any] = {

@@ -14,7 +14,7 @@ from ina.errors import InvalidInputError
 from ina.protocol import errors
 from ina.protocol.codec import Header, Values, decode, decode_header, encode, encode_header
 from ina.protocol.layout import PLACES, Place
-from ina.protocol.spec import HEADER_BYTES, Flag, Kind, ValueType
+from ina.protocol.spec import HEADER_BYTES, VERSION, Flag, Kind, ValueType
 from tests.protocol.strategies import headers, packets
 
 Packet = tuple[Header, list[int]]
@@ -36,10 +36,10 @@ def test_wire_bytes_are_as_documented() -> None:
         contributors=0x0F101112,
         exponent=0x13,
         next_exponent=0x14,
-        next_block=0x1516,
+        digest=0x1516,
     )
     assert encode(header, [1, -2]).hex(" ") == (
-        "12 11 02 03 04 05 06 78 09 0a 30 02 0b 0c 0d 0e 0f 10 11 12 13 14 15 16"
+        "22 11 02 03 04 05 06 78 09 0a 30 02 0b 0c 0d 0e 0f 10 11 12 13 14 15 16"
         " 00 00 00 01 ff ff ff fe"
     )
 
@@ -77,7 +77,7 @@ def test_every_longer_packet_is_overlong(packet: Packet, tail: bytes) -> None:
         decode(encode(*packet) + tail)
 
 
-@given(headers(st.just(0)), st.integers(0, 15).filter(lambda version: version != 1))
+@given(headers(st.just(0)), st.integers(0, 15).filter(lambda version: version != VERSION))
 def test_unknown_version(header: Header, version: int) -> None:
     with pytest.raises(errors.UnknownVersionError, match=f"version {version}"):
         decode(encode_header(replace(header, version=version)))
@@ -85,7 +85,7 @@ def test_unknown_version(header: Header, version: int) -> None:
 
 @pytest.mark.parametrize("kind", [0, *range(6, 16)])
 def test_unknown_kind(kind: int) -> None:
-    payload = bytes([0x10 | kind]) + encode_header(Header())[1:]
+    payload = bytes([VERSION << 4 | kind]) + encode_header(Header())[1:]
     with pytest.raises(errors.UnknownKindError, match=f"kind {kind}"):
         decode(payload)
 

@@ -93,7 +93,7 @@ def test_fields_and_bytes(program: Path) -> None:
 def test_the_same_packets_are_refused_for_the_same_reason(program: Path) -> None:
     whole = sample_packets(1, seed=5)[0][2]
     bad = [whole[:cut] for cut in range(len(whole))]
-    bad += [whole + b"\0", b"\x21" + whole[1:], b"\x10" + whole[1:], b"\x16" + whole[1:]]
+    bad += [whole + b"\0", b"\x11" + whole[1:], b"\x20" + whole[1:], b"\x26" + whole[1:]]
     for payload, line in zip(bad, run(program, bad), strict=True):
         with pytest.raises(tuple(_VERDICTS)) as refusal:
             decode(payload)

@@ -23,9 +23,7 @@ def test_a_changed_file_is_found_and_mended(path: str, tmp_path: Path) -> None:
         shutil.copy(emit.ROOT / name, tmp_path / name)
     copy = tmp_path / path
     whole = copy.read_text()
-    copy.write_text(
-        whole.replace("next_block` |" if path == emit.PAGE else "next_block", "changed")
-    )
+    copy.write_text(whole.replace("digest` |" if path == emit.PAGE else "digest", "changed"))
     assert list(emit.stale_files(tmp_path)) == [path]
     assert emit.write_files(tmp_path) == [path]
     assert copy.read_text() == whole

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from ina.protocol.codec import Header
-from ina.protocol.slot_model import Contribution, Outcome, Slot
+from ina.protocol.slot_model import DIGEST_MODULUS, Contribution, Outcome, Slot
 from ina.protocol.spec import ALL_WORKERS, DropReason
 from ina.protocol.switch_model import Departure, Dropped, Endpoint, Job, SwitchModel
 from tests.protocol.model_check import System, Violation, search
@@ -76,6 +76,26 @@ class NeverReplays(Slot):
         return Outcome.DUPLICATE if outcome is Outcome.REPLAY else outcome
 
 
+class RepeatsAddTheirDigest(Slot):
+    """A repeated contribution's digest is added once more."""
+
+    def contribute(self, part: Contribution, all_bits: int) -> Outcome:
+        outcome = super().contribute(part, all_bits)
+        if outcome is Outcome.DUPLICATE:
+            self.digest = (self.digest + part.digest) % DIGEST_MODULUS
+        return outcome
+
+
+class OlderAddTheirDigest(Slot):
+    """The digest of a late copy is added, though its values are not."""
+
+    def contribute(self, part: Contribution, all_bits: int) -> Outcome:
+        outcome = super().contribute(part, all_bits)
+        if outcome is Outcome.STALE:
+            self.digest = (self.digest + part.digest) % DIGEST_MODULUS
+        return outcome
+
+
 class ReplaysToAll(SwitchModel):
     """A replay goes to every worker."""
 
@@ -124,6 +144,10 @@ class AdmitsAnySender(SwitchModel):
         pytest.param(System(2, 4, slot_type=NoBitmap), "holds", id="no bitmap"),
         pytest.param(System(2, 4, slot_type=ReplaysOpenRound), "holds", id="replay of open round"),
         pytest.param(System(2, 4, slot_type=NeverReplays), "no progress", id="no replay"),
+        pytest.param(
+            System(2, 4, slot_type=RepeatsAddTheirDigest), "digest", id="repeats add digests"
+        ),
+        pytest.param(System(2, 4, slot_type=OlderAddTheirDigest), "digest", id="late digests"),
         pytest.param(System(2, 4, switch_type=ReplaysToAll), "to all twice", id="replay to all"),
         pytest.param(
             System(3, 3, listening=2, slot_type=NeverReplays), "no progress", id="no shared replay"

@@ -80,6 +80,17 @@ def test_flags_and_exponents_are_collected_and_not_inherited() -> None:
     assert pool.next_exponent == 0
 
 
+def test_digests_are_added_once_each_and_not_inherited() -> None:
+    pool = slot()
+    for worker, digest in ((0, 0xFFFF), (0, 0xFFFF), (1, 3), (1, 3)):
+        pool.contribute(replace(part(worker), digest=digest), 0b11)
+    assert pool.digest == 2
+    pool.contribute(replace(part(1, tag=Tag(7, 99)), digest=1), 0b11)
+    assert pool.digest == 2
+    pool.contribute(replace(part(0, tag=Tag(7, 102)), digest=0x8000), 0b11)
+    assert pool.digest == 0x8000
+
+
 def test_a_round_that_begins_without_values_begins_at_zero() -> None:
     pool = slot()
     pool.contribute(part(0, 5), 0b1)

@@ -14,6 +14,7 @@ import grpc.aio
 import pytest
 
 from ina.controller.embedded import Embedded
+from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
 from ina.rpc.limits import MAX_CALLS_A_PEER
@@ -120,7 +121,9 @@ def test_a_flood_of_joins(embedded: Embedded) -> None:
 
     async def attack(channel: Any, ready: threading.Event) -> None:
         worker: Any = rpc.ControllerStub(channel)
-        await worker.CreateJob(pb2.CreateJobRequest(name="trap", world_size=32, slots=64))
+        await worker.CreateJob(
+            pb2.CreateJobRequest(name="trap", world_size=32, slots=64, wire_version=VERSION)
+        )
         requests = [
             pb2.JoinRequest(
                 name=name, rank=number % 31, host="127.0.0.2", udp_port=4000 + number % 31,

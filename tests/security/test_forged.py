@@ -39,7 +39,8 @@ def embedded() -> Iterator[Embedded]:
 def result_of(contribution: bytes, world_size: int, **fields: int) -> bytes:
     """The result that a switch would send for it, but with other values, and ``fields``."""
     header, _ = decode(contribution)
-    truth = {"kind": Kind.RESULT, "contributors": (1 << world_size) - 1}
+    digest = world_size * header.digest % (1 << 16)
+    truth = {"kind": Kind.RESULT, "contributors": (1 << world_size) - 1, "digest": digest}
     forged = replace(header, **{**truth, **fields})  # type: ignore[arg-type]
     return encode(forged, np.full(forged.value_count, LIE, np.int32))
 

@@ -16,6 +16,7 @@ import pytest
 from google.protobuf.message import Message
 
 from ina.controller.embedded import Embedded
+from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import OperatorStub
@@ -64,7 +65,7 @@ class Target:
         ticket = job.sessions[0].ticket
         self.name = ticket.job_name
         self.good: list[Message] = [
-            pb2.CreateJobRequest(name=self.name, world_size=2, slots=64),
+            pb2.CreateJobRequest(name=self.name, world_size=2, slots=64, wire_version=VERSION),
             pb2.JoinRequest(name=self.name, rank=1, host="127.0.0.1", udp_port=4000, timeout_s=0.1),
             pb2.HeartbeatRequest(
                 name=self.name,

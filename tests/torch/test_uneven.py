@@ -40,7 +40,7 @@ def test_rank_that_goes_on_alone_is_told_who_has_left(longer: int, tmp_path: Pat
     assert said[other] is None
     assert re.fullmatch(
         rf"WorkerLostError: job '.*' rank {longer} of 2: rank {other} \(.*\) has left after"
-        rf" {STEPS} operations and has not sent operation {STEPS + 1} \(sum of 77 float32\), for"
+        rf" {STEPS} operations and has not sent operation {STEPS + 1} \(sum of float32\[77\]\), for"
         rf" which rank {longer} waits",
         said[longer],
     )

@@ -3,7 +3,7 @@
 -- Use: wireshark -X lua_script:tools/wireshark/ina.lua, or copy it to the plugins.
 
 local ina = Proto("ina", "In-Network Aggregation")
-local VERSION, UDP_PORT = 1, 17760
+local VERSION, UDP_PORT = 2, 17760
 local HEADER_BYTES, VALUE_BYTES = 24, 4
 local FLAGS_OFFSET = 1
 local JOB_OFFSET = 2
@@ -28,7 +28,7 @@ local fields = {
     contributors = ProtoField.uint32("ina.contributors", "contributors", base.HEX, nil),
     exponent = ProtoField.uint8("ina.exponent", "exponent", base.DEC, nil),
     next_exponent = ProtoField.uint8("ina.next_exponent", "next_exponent", base.DEC, nil),
-    next_block = ProtoField.uint16("ina.next_block", "next_block", base.DEC, nil),
+    digest = ProtoField.uint16("ina.digest", "digest", base.DEC, nil),
     flag_resend = ProtoField.bool("ina.flags.resend", "resend", 8, nil, 0x01),
     flag_collision = ProtoField.bool("ina.flags.collision", "collision", 8, nil, 0x02),
     flag_ecn = ProtoField.bool("ina.flags.ecn", "ecn", 8, nil, 0x04),
@@ -56,7 +56,7 @@ local places = {
     { name = "contributors", offset = 16, bytes = 4 },
     { name = "exponent", offset = 20, bytes = 1 },
     { name = "next_exponent", offset = 21, bytes = 1 },
-    { name = "next_block", offset = 22, bytes = 2 },
+    { name = "digest", offset = 22, bytes = 2 },
 }
 local flags = { "flag_resend", "flag_collision", "flag_ecn", "flag_overflow", "flag_non_finite", "flag_partial" }
 

@@ -6,6 +6,7 @@
 control Contribution(inout headers_t hdr, inout ina_metadata_t meta) {
     STATE(bit<8>, slot_next_exponent, SLOTS_TOTAL)
     STATE(bit<8>, slot_flags, SLOTS_TOTAL)
+    STATE(bit<16>, slot_digest, SLOTS_TOTAL)
 
     STATE_ACTION(bit<8>, slot_next_exponent, next_exponent_take, hdr.ina.next_exponent,
         value = hdr.ina.next_exponent;
@@ -25,6 +26,16 @@ control Contribution(inout headers_t hdr, inout ina_metadata_t meta) {
     STATE_ACTION(bit<8>, slot_flags, flags_read, meta.flags,
         rv = value;)
 
+    // Workers that have submitted the same things say the same: then the sum is as many times that.
+    STATE_ACTION(bit<16>, slot_digest, digest_take, hdr.ina.digest,
+        value = hdr.ina.digest;
+        rv = value;)
+    STATE_ACTION(bit<16>, slot_digest, digest_join, hdr.ina.digest,
+        value = value + hdr.ina.digest;
+        rv = value;)
+    STATE_ACTION(bit<16>, slot_digest, digest_read, hdr.ina.digest,
+        rv = value;)
+
     action take() { meta.access = ACCESS_TAKE; }
     action join() { meta.access = ACCESS_JOIN; }
     action read() { meta.access = ACCESS_READ; }
@@ -34,12 +45,14 @@ control Contribution(inout headers_t hdr, inout ina_metadata_t meta) {
     BY_ROUND(decide, take, join, read)
     BY_ROUND(touch_next_exponent, next_exponent_take, next_exponent_join, next_exponent_read)
     BY_ROUND(touch_flags, flags_take, flags_join, flags_read)
+    BY_ROUND(touch_digest, digest_take, digest_join, digest_read)
 
     apply {
         compare_full();
         RUN_BY_ROUND(decide, take, join, read)
         RUN_BY_ROUND(touch_next_exponent, next_exponent_take, next_exponent_join, next_exponent_read)
         RUN_BY_ROUND(touch_flags, flags_take, flags_join, flags_read)
+        RUN_BY_ROUND(touch_digest, digest_take, digest_join, digest_read)
     }
 }
 

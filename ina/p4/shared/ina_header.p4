@@ -4,7 +4,7 @@
 #ifndef INA_HEADER_P4
 #define INA_HEADER_P4
 
-const bit<4> INA_VERSION = 1;
+const bit<4> INA_VERSION = 2;
 const bit<16> INA_UDP_PORT = 17760;
 const bit<16> INA_HEADER_BYTES = 24;
 const bit<16> INA_VALUE_BYTES = 4;
@@ -43,7 +43,7 @@ const bit<32> INA_DROP_REASONS = 8;
 
 // 24 bytes behind UDP; value_count int32 values follow.
 header ina_h {
-    bit<4>  version;       // wire format version, 1
+    bit<4>  version;       // wire format version, 2
     bit<4>  kind;          // what the packet is, see Kind
     bit<8>  flags;         // see Flag
     bit<16> job;           // job number, given by the controller
@@ -58,7 +58,7 @@ header ina_h {
     bit<32> contributors;  // bitmap of the workers in the values, bit = worker
     bit<8>  exponent;      // biased exponent of this chunk's values; 0: all zero
     bit<8>  next_exponent; // the same of the chunk one window ahead; a slot keeps the maximum
-    bit<16> next_block;    // mode `sparse`: chunks to the next non-zero block; 0 otherwise
+    bit<16> digest;        // of what the worker has submitted; a slot adds them up, modulo 2^16
 }
 
 #endif // INA_HEADER_P4

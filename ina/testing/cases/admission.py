@@ -13,7 +13,7 @@ from ina.testing.frames import parse
 from ina.testing.state import job_entry, member_entry, receiver_entry
 
 _FIELDS: tuple[tuple[str, int, DropReason], ...] = (
-    *(("version", version, DropReason.VERSION) for version in (0, 2, 15)),
+    *(("version", version, DropReason.VERSION) for version in (0, 1, 15)),
     *(("kind", kind, DropReason.KIND) for kind in (0, 2, 3, 4, 5, 6, 15)),
     *(("job", job, DropReason.JOB) for job in (0, 2, 0x101, 0xFFFF)),
     *(("epoch", epoch, DropReason.JOB) for epoch in (0, 8, 10, 0x109, 0xFFFF)),

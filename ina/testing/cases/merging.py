@@ -1,4 +1,4 @@
-"""What a slot gathers besides values: exponents, flags, marks of congestion."""
+"""What a slot gathers besides values: exponents, digests, flags, marks of congestion."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ PASSING = (Flag.RESEND, Flag.COLLISION, Flag.PARTIAL, 0x40, 0x80)
 
 
 def cases(values: int) -> Iterator[Case]:
-    """Exponents, flags, ECN, and the fields that are only carried."""
+    """Exponents, digests, flags, ECN, and the fields that are only carried."""
     yield from exponents(values)
+    yield from digests(values)
     yield from flags(values)
     yield from congestion(values)
     yield from carried(values)
@@ -85,6 +86,80 @@ def exponents(values: int) -> Iterator[Case]:
             ),
         ),
         tally(them, contributions=3, results=1, duplicates=1, stale=1),
+    )
+
+
+def digests(values: int) -> Iterator[Case]:
+    """A slot adds the digests up, modulo 2^16."""
+    them = team(values)
+    ones, threes = them.ones(), [3] * values
+    for said in ((1, 2, 4), (0, 0, 9), (0x8000, 0x8000, 0x8000), (0xFFFF, 0xFFFF, 0xFFFE)):
+        whole = sum(said) % (1 << 16)
+        yield Case(
+            f"digest/sum-{'-'.join(f'{one:#06x}' for one in said)}",
+            "The result carries the sum of all contributions' digests, and so do its replays.",
+            values,
+            them.state,
+            (
+                them.sends(0, 4, ones, digest=said[0]),
+                them.sends(1, 4, ones, digest=said[1]),
+                them.sends(2, 4, ones, digest=said[2]).gives(
+                    *them.results(4, threes, digest=whole)
+                ),
+                them.sends(1, 4, ones, digest=said[1]).gives(
+                    them.result(1, 4, threes, digest=whole)
+                ),
+            ),
+            tally(them, contributions=3, results=1, replays=1),
+        )
+    yield Case(
+        "digest/round-without-values",
+        "Digests are added where there are no values, too.",
+        values,
+        them.state,
+        (
+            them.sends(0, 2, digest=0x0102),
+            them.sends(1, 2, digest=0x1020),
+            them.sends(2, 2, digest=0x0304).gives(*them.results(2, digest=0x1426)),
+        ),
+        tally(them, contributions=3, results=1),
+    )
+    yield Case(
+        "digest/new-round-forgets",
+        "The sum begins anew with each round of the slot.",
+        values,
+        them.state,
+        (
+            *(them.sends(rank, 0, ones, digest=0x1111) for rank in (0, 1)),
+            them.sends(2, 0, ones, digest=0x1111).gives(*them.results(0, threes, digest=0x3333)),
+            *(them.sends(rank, 8, ones, digest=1) for rank in (0, 1)),
+            them.sends(2, 8, ones, digest=1).gives(*them.results(8, threes, digest=3)),
+        ),
+        tally(them, contributions=6, results=2),
+    )
+    yield Case(
+        "digest/repeats-do-not-count",
+        "A repeated or an older contribution adds nothing to the digest.",
+        values,
+        them.state,
+        (
+            them.sends(0, 8, ones, digest=5),
+            them.sends(0, 8, ones, digest=5),
+            them.sends(1, 0, ones, digest=99),
+            them.sends(1, 8, ones, digest=6),
+            them.sends(2, 8, ones, digest=7).gives(*them.results(8, threes, digest=18)),
+            them.sends(2, 8, ones, digest=1000).gives(them.result(2, 8, threes, digest=18)),
+        ),
+        tally(them, contributions=3, results=1, replays=1, duplicates=1, stale=1),
+    )
+    one = team(values, 1)
+    yield Case(
+        "digest/one-worker",
+        "The sum of one is its own.",
+        values,
+        one.state,
+        (one.sends(0, 0, ones, digest=0xABCD).gives(*one.results(0, ones, digest=0xABCD)),),
+        tally(one, contributions=1, results=1),
     )
 
 
@@ -200,7 +275,6 @@ def carried(values: int) -> Iterator[Case]:
         {"exponent": 130},
         {"priority": 9},
         {"level": 5},
-        {"next_block": 0xABCD},
         *({"value_type": int(value_type)} for value_type in ValueType),
         {"value_type": 15},
     )

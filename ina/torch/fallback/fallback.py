@@ -19,7 +19,7 @@ from torch._C._distributed_c10d import Store
 
 from ina.errors import InaError
 from ina.host import Session
-from ina.host.errors import JobEndedError, SwitchLostError
+from ina.host.errors import JobEndedError, RanksDifferError, SwitchLostError
 from ina.host.frozen import Frozen
 from ina.torch.errors import FallbackError, GroupClosedError
 from ina.torch.fallback.agreement import agree, hand_on
@@ -76,7 +76,7 @@ class Fallback:
         reason: str | None = None
         if isinstance(error, SwitchLostError):
             reason = str(error)
-        elif isinstance(error, JobEndedError):
+        elif isinstance(error, JobEndedError) and not isinstance(error, RanksDifferError):
             reason = self._signal.hear(_HEARSAY_S)
         if reason is None:
             return False
