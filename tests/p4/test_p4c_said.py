@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,3 +92,20 @@ def test_the_real_one_says_its_syntax_error(tmp_path: Path, capsys: Capture) -> 
     first, *detail = capsys.readouterr().err.splitlines()
     assert first.startswith("error: broken.p4(4):syntax error, unexpected }")
     assert detail[:3] == [first.removeprefix("error: "), "}", "^"]
+
+
+def test_a_terminal_sees_that_it_is_at_work(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_p4c.install(source.parent, monkeypatch)
+    ours, theirs = pty.openpty()
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-m", "ina", "p4", "compile", source.name], cwd=source.parent,
+            stdout=subprocess.PIPE, stderr=theirs, timeout=60, check=True,
+        )  # fmt: skip
+        shown = os.read(ours, 1 << 16).decode()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert "p4c compiles counter.p4" in shown
+    assert "0:00:0" in shown  # the time gone by
+    assert b"compiles" not in ran.stdout
