@@ -143,7 +143,7 @@ class Coordinator:
             self._commit("start", lambda: self._claim.save(job, last_epoch=epoch))
         else:
             self._save("join", job)
-        self._tell(pb2.MEMBER_JOINED, job, ranks=[rank])
+        self._tell(pb2.MEMBER_JOINED, job, ranks=[rank], reason=f"from {endpoint}")
         started = self._started.get(job)
         if started is None:
             started = self._started[job] = asyncio.get_running_loop().create_future()

@@ -262,7 +262,10 @@ def test_a_worker_behind_shared_memory_is_shown_by_its_process(workers: Workers)
     second = workers.join("j", 1, host="10.0.0.2", udp_port=4001, process="node8 pid 12")
     epoch = first.result().epoch
     assert second.result().epoch == epoch
-    assert [m.process for m in workers.show_job("j").members] == ["node7 pid 11", "node8 pid 12"]
+    shown = workers.show_job("j")
+    assert [member.process for member in shown.members] == ["node7 pid 11", "node8 pid 12"]
+    joined = [event.reason for event in shown.history if event.kind == pb2.MEMBER_JOINED]
+    assert joined == ["from node7 pid 11", "from 10.0.0.2:4001"]
     # As a controller that was restarted hears it: from a heartbeat, and fit for a terminal.
     workers.heartbeat("j", 0, epoch, process="node\x1b[2J pid 13")
     assert workers.show_job("j").members[0].process == "node?[2J pid 13"
