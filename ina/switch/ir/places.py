@@ -21,13 +21,18 @@ def place_of_field(root: Json, type_name: str, field: str) -> Source:
 
 
 def place_of_union(root: Json, union: Json) -> Source:
-    """The first use of a header union, or of a stack of them, or of what is in it."""
+    """The first use of a header union, of a stack of them, of a header that is one, or of what is
+    in it."""
     names, unions = [union.get("name")], [union]
     if "header_union_ids" in union:
         unions = _with_ids(root, "header_unions", get_list(union, "header_union_ids"))
     for each in unions:
         members = _with_ids(root, "headers", get_list(each, "header_ids"))
         names += [each.get("name"), *(member.get("name") for member in members)]
+    for union_type in get_objects(root, "header_union_types"):
+        if union_type.get("name") == union.get("header_type"):
+            parts = get_list(union_type, "headers")
+            names += [f"{union.get('name')}.{part[0]}" for part in parts]
     return place_of(root, names)
 
 

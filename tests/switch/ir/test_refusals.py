@@ -64,9 +64,11 @@ def test_a_type_that_is_only_declared_is_no_reason() -> None:
 def test_a_header_of_a_unions_type_is_a_union() -> None:
     """p4c 1.2.5 makes such a one of a union that only a sub-parser has."""
     program = json.loads((PROGRAMS / "hashes.json").read_text())
-    program["header_union_types"] = [{"name": "u_t", "id": 0, "headers": []}]
+    program["header_union_types"] = [{"name": "u_t", "id": 0, "headers": [["one", "h_t"]]}]
     program["headers"].append({"name": "u", "id": 9, "header_type": "u_t", "metadata": True})
-    with pytest.raises(UnsupportedProgramError, match="header unions"):
+    extract = {"op": "extract", "parameters": [{"type": "regular", "value": "u.one"}]}
+    program["parsers"][0]["parse_states"][0]["parser_ops"].append(extract)
+    with pytest.raises(UnsupportedProgramError, match=r"header unions .* parser state 'start'$"):
         load_program(json.dumps(program))
 
 

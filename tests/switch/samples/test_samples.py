@@ -17,6 +17,8 @@ import pytest
 
 from ina.switch.errors import UnsupportedProgramError
 from ina.switch.ir import load_program
+from ina.switch.p4runtime.config import config_from_files
+from ina.switch.p4runtime.schema import build_schema
 from ina.switch.pipeline import Pipeline
 from tests.switch.samples import simple_switch
 from tests.switch.samples.entries import with_random_entries
@@ -26,6 +28,8 @@ SAMPLES = os.environ.get("INA_P4C_SAMPLES", "")
 SEED = int(os.environ.get("INA_P4C_SEED", "1"))
 COMPILER = "p4c-bm2-ss"
 COMPILE_S = 500
+PROGRAM = "program.json"
+P4INFO = "p4info.txtpb"
 
 
 def _samples() -> list[Path]:
@@ -51,16 +55,18 @@ WHY_NOT = _why_not()
 
 
 def compiled(sample: Path, folder: Path) -> str:
-    """The BMv2 JSON; skips the test where p4c refuses the sample."""
-    target = folder / "program.json"
-    done = subprocess.run(
-        [COMPILER, "--std", "p4-16", "-o", str(target), str(sample)],
-        cwd=sample.parent, capture_output=True, text=True, timeout=COMPILE_S, check=False,
-    )  # fmt: skip
-    if done.returncode or not target.exists():
-        lines = [line for line in done.stderr.splitlines() if "error" in line] or ["no output"]
-        pytest.skip(f"p4c refuses: {lines[0][-150:]}")
-    return target.read_text()
+    """The BMv2 JSON, with P4Info beside it if p4c can say it; skips the test where p4c refuses."""
+    target = folder / PROGRAM
+    for options in ([f"--p4runtime-files={folder / P4INFO}"], []):
+        done = subprocess.run(
+            [COMPILER, "--std", "p4-16", *options, "-o", str(target), str(sample)],
+            cwd=sample.parent, capture_output=True, text=True, timeout=COMPILE_S, check=False,
+        )  # fmt: skip
+        if done.returncode == 0 and target.exists():
+            return target.read_text()
+        (folder / P4INFO).unlink(missing_ok=True)
+    lines = [line for line in done.stderr.splitlines() if "error:" in line] or ["no output"]
+    pytest.skip(f"p4c refuses: {lines[0][-150:]}")
 
 
 @pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
@@ -72,6 +78,8 @@ def test_sample(sample: Path, tmp_path: Path) -> None:
         program = load_program(text)
     except UnsupportedProgramError as error:
         pytest.skip(f"refused: {error}")
+    if (tmp_path / P4INFO).exists():
+        build_schema(config_from_files(tmp_path / P4INFO, tmp_path / PROGRAM).p4info, program)
     text = with_random_entries(text, program, random_)
     sent = packets(program, sample.with_suffix(".stf"), simple_switch.MAX_PACKETS, random_)
     try:
