@@ -167,6 +167,18 @@ def test_no_wrong_sum_comes_out(kind: str, world_size: int, embedded: Embedded) 
             )
 
 
+def test_what_a_rank_had_submitted_that_has_left_is_told(embedded: Embedded) -> None:
+    with job(embedded, "left", 2) as sessions:
+        sessions[1].all_reduce(np.ones(1001, np.float32), async_op=True)
+        sessions[1].close()  # before anybody can see that it is another size
+        with pytest.raises(RanksDifferError) as told:
+            sessions[0].all_reduce(np.ones(1000, np.float32))
+        assert str(told.value).endswith(
+            "ranks differ in all-reduce 1: rank 0: sum of float32[1000];"
+            " rank 1 (has left): sum of float32[1001]"
+        )
+
+
 def test_lanes_that_do_not_meet(embedded: Embedded) -> None:
     """Nobody gets a result, so nobody notices; heartbeats tell."""
     with job(embedded, "apart", 2) as sessions:
