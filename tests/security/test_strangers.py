@@ -14,7 +14,7 @@ import pytest
 
 from ina.controller.embedded import Embedded
 from ina.protocol.codec import Header, decode_header, encode_header
-from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, DropReason, Kind
+from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VERSION, DropReason, Kind
 from tests.security.jobs import SummingJob, summing_job
 
 PACKETS = 200  # of each kind of attack
@@ -178,7 +178,7 @@ def victim_packets(embedded: Embedded) -> int:
 
 
 def wrong_version(packet: bytes, rng: random.Random) -> bytes:
-    version = rng.choice([v for v in range(16) if v != 1])
+    version = rng.choice([v for v in range(16) if v != VERSION])
     return bytes([version << 4 | packet[0] & 0xF]) + packet[1:]
 
 
@@ -218,5 +218,5 @@ def test_the_kinds_of_attack_are_what_they_say() -> None:
     rng = random.Random(0)
     assert decode_header(setting(slot=range(64, 65))(packet, rng)) == replace(header, slot=64)
     assert decode_header(setting(kind=range(2, 3))(packet, rng)).kind is Kind.RESULT
-    assert wrong_version(packet, rng)[0] >> 4 != 1
+    assert wrong_version(packet, rng)[0] >> 4 != VERSION
     assert len(cut_short(packet, rng)) < len(packet) < len(too_long(packet, rng))
