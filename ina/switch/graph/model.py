@@ -17,6 +17,9 @@ from ina.switch.ir.stmt import Apply, Block, Count, If, Loop, RegisterRead, Regi
 from ina.switch.ir.walk import walk
 
 _COMPUTED = "a computed condition"
+TABLE, REGISTER, COUNTER = "table", "register", "counter"
+"""Kinds: one of each may have the same name."""
+
 _MIN_ARRAY = 4
 """As many registers alike (value_0, value_1, ...) are drawn as one."""
 
@@ -66,14 +69,14 @@ def pipelines(program: Program) -> list[Pipeline]:
     reached = {name for each in found for name in each.reached}
     rest = _Gatherer(program, ())
     for table in program.tables:
-        if table.name not in reached:
+        if (TABLE, table.name) not in reached:
             rest.add_table(table, ("never applied",))
     for register in program.registers:
-        if register.name not in reached:
-            rest.touch(register.name, "", "")
+        if (REGISTER, register.name) not in reached:
+            rest.touch(REGISTER, register.name, "", "")
     for counter in program.counters:
-        if counter.name not in reached:
-            rest.touch(counter.name, "", "")
+        if (COUNTER, counter.name) not in reached:
+            rest.touch(COUNTER, counter.name, "", "")
     named = zip(("ingress", "egress", "not used"), (*found, rest), strict=True)
     return [Pipeline(name, each.finish()) for name, each in named if each.controls]
 
@@ -83,31 +86,31 @@ class _Gatherer:
 
     def __init__(self, program: Program, block: Block) -> None:
         self._program = program
-        self._states: dict[str, State] = {}
+        self._states: dict[tuple[str, str], State] = {}
         self._sizes = {r.name: r for r in program.registers}
         self._counters = {c.name: c for c in program.counters}
         self.controls: dict[str, Control] = {}
-        self.reached: set[str] = set()
+        self.reached: set[tuple[str, str]] = set()
         self._block(block, (), "")
 
     def add_table(self, table: Table, conditions: tuple[str, ...]) -> None:
-        self.reached.add(table.name)
+        self.reached.add((TABLE, table.name))
         control = self._control(_parent(table.name))
         if all(use.table is not table for use in control.tables):
             control.tables.append(TableUse(table, conditions))
         self._holds(control, conditions)
 
-    def touch(self, name: str, how: str, place: str, user: str = "") -> None:
+    def touch(self, kind: str, name: str, how: str, place: str, user: str = "") -> None:
         """Notes that the register or counter is read or written at a place."""
-        self.reached.add(name)
-        state = self._states.get(name)
+        self.reached.add((kind, name))
+        state = self._states.get((kind, name))
         if state is None:
-            register = self._sizes.get(name)
-            if register is not None:
-                state = State("register", [name], register.size, register.width_bits)
+            if kind == REGISTER:
+                register = self._sizes[name]
+                state = State(REGISTER, [name], register.size, register.width_bits)
             else:
-                state = State("counter", [name], self._counters[name].size, 0)
-            self._states[name] = state
+                state = State(COUNTER, [name], self._counters[name].size, 0)
+            self._states[kind, name] = state
             self._control(_parent(name)).states.append(state)
         for places, wanted in ((state.reads, "read"), (state.writes, "write")):
             if how == wanted:
@@ -162,15 +165,15 @@ class _Gatherer:
             if isinstance(item, RegisterRead | RegisterWrite):
                 how = "read" if isinstance(item, RegisterRead) else "write"
                 for name in item.register.array or (item.register.name,):
-                    self._touch(name, how, place, conditions, user)
+                    self._touch((REGISTER, name), how, place, conditions, user)
             elif isinstance(item, Count):
-                self._touch(item.counter, "write", place, conditions, user)
+                self._touch((COUNTER, item.counter), "write", place, conditions, user)
 
     def _touch(
-        self, name: str, how: str, place: str, conditions: tuple[str, ...], user: str
+        self, what: tuple[str, str], how: str, place: str, conditions: tuple[str, ...], user: str
     ) -> None:
-        self.touch(name, how, place, user)
-        self._holds(self._control(_parent(name)), conditions)
+        self.touch(*what, how, place, user)
+        self._holds(self._control(_parent(what[1])), conditions)
 
     def _holds(self, control: Control, conditions: tuple[str, ...]) -> None:
         """What all places of a control have in common is the control's own condition."""
@@ -199,7 +202,7 @@ def _condition(stmt: If) -> str:
 def _merge(states: list[State], registers: dict[str, Register]) -> Iterator[State]:
     groups: dict[tuple[object, ...], list[State]] = {}
     for state in states:
-        stem = re.sub(r"\d+$", "", state.names[0]) if state.kind == "register" else state.names[0]
+        stem = re.sub(r"\d+$", "", state.names[0]) if state.kind == REGISTER else state.names[0]
         groups.setdefault((stem, state.kind, state.size, state.width_bits), []).append(state)
     for alike in groups.values():
         if len(alike) < _MIN_ARRAY:
