@@ -207,6 +207,7 @@ def twice(rank: int, workers: int) -> float:
 
 def ina_inside_gloo(rank: int, workers: int) -> float | None:
     """The default group is Gloo's; ranks 1 and 2 make an ina group."""
+    dist.barrier()  # rank 0 must not end while others still connect to it
     group = dist.new_group([1, 2], backend="ina")
     if rank == 0:
         return None
