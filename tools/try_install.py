@@ -77,15 +77,18 @@ class Installed:
     @contextmanager
     def serving(self, *command: str | Path) -> Iterator[dict[str, Any]]:
         """Run a server with ``--json`` until the block ends; gives its ready line."""
-        server = subprocess.Popen(
-            [self.bin / command[0], *command[1:], "--json"], cwd=self.folder, text=True,
-            env=self.environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        )  # fmt: skip
+        log = self.folder / "server.log"
+        with log.open("w") as stderr:
+            server = subprocess.Popen(
+                [self.bin / command[0], *command[1:], "--json"], cwd=self.folder, text=True,
+                env=self.environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
+            )  # fmt: skip
         try:
             assert server.stdout is not None
             ready = server.stdout.readline()
             if not ready:
-                raise FailedError(f"{' '.join(map(str, command))}: ended with {server.wait()}")
+                said = f"ended with {server.wait()}\n{log.read_text()}"
+                raise FailedError(f"{' '.join(map(str, command))}: {said}")
             yield json.loads(ready)
         finally:
             server.terminate()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ class Machine:
     def __init__(self, prefix: list[str], hosts: Path) -> None:
         self._prefix = prefix
         self._hosts = hosts
+        self.started: list[subprocess.Popen[str]] = []
         scripts = Path(sys.executable).parent
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("INA_", "SLURM_"))}
         self.environ = {**kept, "PATH": f"{scripts}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
@@ -31,24 +33,30 @@ class Machine:
     def start(self, *command: str, **environ: str) -> subprocess.Popen[str]:
         """Start it; standard output and error are one."""
         script = f'mount --bind {self._hosts} /etc/hosts && exec "$@"'
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [*self._prefix, "unshare", "--mount", "sh", "-c", script, "sh", *command],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             env={**self.environ, **environ}, start_new_session=True,
         )  # fmt: skip
+        self.started.append(process)
+        return process
 
 
 @contextmanager
 def machine(folder: Path, *names: str) -> Iterator[Machine]:
     """Skips the test where this process may not make one. Each of `names` means 127.0.0.1."""
     network = PrivateNetwork()
+    running = None
     try:
         if not network.prefix:
             pytest.skip("needs root and network namespaces")
         hosts = folder / "hosts"
         hosts.write_text(f"127.0.0.1 localhost {os.uname().nodename} {' '.join(names)}\n")
-        yield Machine(network.prefix, hosts)
+        running = Machine(network.prefix, hosts)
+        yield running
     finally:
+        if running is not None:  # a test that failed left them
+            stop(*(process for process in running.started if process.poll() is None))
         network.close()
 
 
@@ -70,5 +78,5 @@ def stop(*processes: subprocess.Popen[str]) -> None:
         try:
             process.communicate(timeout=20)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(20)  # not for its output: who left its group may hold the pipe
