@@ -16,7 +16,7 @@ import torch
 from torch._C._distributed_c10d import HashStore
 
 from ina.controller.embedded import Embedded
-from ina.host.errors import JobEvictedError, SwitchLostError
+from ina.host.errors import JobEvictedError, RanksDifferError, SwitchLostError
 from ina.torch.env import Settings
 from ina.torch.errors import FallbackError, GroupClosedError
 from ina.torch.fallback import fallback
@@ -191,6 +191,17 @@ def test_other_failures_are_not_taken_over(pair: Group) -> None:
     waiting = pair.members[0].submit(torch.ones(100), "sum")
     pair.members[0]._session.fail(JobEvictedError("an operator says so"))
     with pytest.raises(JobEvictedError):
+        waiting.wait()
+    assert pair.members[0].switch_loss is None
+
+
+def test_what_differs_is_not_summed_by_gloo(pair: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    over = pair.members[0]._fallback
+    assert over is not None
+    monkeypatch.setattr(over._signal, "hear", lambda _limit_s: "another rank says it is lost")
+    waiting = pair.members[0].submit(torch.ones(100), "sum")
+    pair.members[0]._session.fail(RanksDifferError("ranks differ in all-reduce 1"))
+    with pytest.raises(RanksDifferError):
         waiting.wait()
     assert pair.members[0].switch_loss is None
 
