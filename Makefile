@@ -16,7 +16,6 @@ pip := $(py) -m pip --disable-pip-version-check --quiet
 native := $(wildcard $(foreach end,cpp h hpp,native/*.$(end) native/*/*.$(end))) \
 	$(wildcard ina/switch/codegen/runtime/*.h)
 generated_tests := tests/rpc/test_generated.py tests/p4/test_programs.py tests/p4/test_compile.py
-docs_tools := 'mkdocs-material>=9.6,<10'
 build_tools := scikit-build-core nanobind cmake ninja
 
 help:  ## list the targets
@@ -56,11 +55,7 @@ test-bmv2: $(VENV)/.built  ## as root: network tests in Mininet, on BMv2 and on 
 	@tools/machine.sh bmv2
 	@$(VENV)/bin/pytest bmv2_tests --durations=10 $(ARGS)
 
-$(VENV)/.docs: $(VENV)/.tools pyproject.toml
-	@$(pip) install $(pins) $(docs_tools)
-	@touch $@
-
-docs: $(VENV)/.docs  ## make the site of the documentation, with search, in out/site
+docs: $(VENV)/.built  ## make the site of the documentation, with search, in out/site
 	@NO_MKDOCS_2_WARNING=1 $(py) -m mkdocs --quiet build --strict
 	@echo "out/site/index.html"
 
