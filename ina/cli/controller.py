@@ -200,9 +200,9 @@ async def _serve(config: Config, json: bool, read: Callable[[], Config] | None) 
         loop.add_signal_handler(number, stop, number)
     try:
         async with ControllerApp(config) as controller:
-            _say_ready(controller, json)
-            if read is not None:
+            if read is not None:  # before anybody is told that it may be asked to
                 reload_on_hangup(controller, read, lambda: stop(signal.SIGHUP))
+            _say_ready(controller, json)
             await asyncio.Event().wait()
     except asyncio.CancelledError:
         if not received:

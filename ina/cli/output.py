@@ -44,7 +44,9 @@ def emit(obj: Any, json: bool, human: RenderableType | None = None) -> None:
         sys.stdout.write(msgspec.json.encode(obj, enc_hook=_plain).decode() + "\n")
         sys.stdout.flush()
         return
-    console().print(human if human is not None else _render(obj))
+    view = human if human is not None else _render(obj)
+    # A line of text stays one, however long its names are: a pipe's reader takes it as it is.
+    console().print(view, soft_wrap=isinstance(view, str))
 
 
 def table(

@@ -12,7 +12,7 @@ from ina.protocol import serial
 from ina.protocol.codec import Header, encode_header
 from ina.protocol.spec import ALL_WORKERS, HEADER_BYTES, VERSION, Flag, Kind, ValueType
 from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job, Sharing
-from ina.testing.frames import CE, PAYLOAD_OFFSET, Frame, PortFrame
+from ina.testing.frames import CE, PAYLOAD_OFFSET, Frame, PortFrame, without_udp_checksum
 from ina.testing.mutations import MUTATIONS, mutate_header
 
 HISTORY = 4096  # frames that may come again
@@ -140,7 +140,8 @@ class Traffic:
     def _mutated(self) -> PortFrame:
         port, data = self._contribution({})
         mutation: Callable[[random.Random, int, bytes], PortFrame] = self.rng.choice(MUTATIONS)
-        return mutation(self.rng, port, data)
+        port, data = mutation(self.rng, port, data)
+        return port, without_udp_checksum(data)
 
     def observe(self, departures: list[PortFrame]) -> None:
         """Takes what left the switch: most of it reaches the workers."""

@@ -84,6 +84,22 @@ def main_path(rng: random.Random) -> bytes:
     return bytes([rng.getrandbits(8), op]) + kind.to_bytes(2, "big") + inner + edgy(rng, 60)
 
 
+def metadata(rng: random.Random) -> bytes:
+    """Each way of dropping, and none; all else goes to group 7."""
+    return bytes([rng.randrange(5), rng.randrange(9)]) + rng.randbytes(TAIL_BYTES)
+
+
+def names(rng: random.Random) -> bytes:
+    """Indices within the smallest register, keys that entries have and others."""
+    keys = bytes([rng.randrange(4), rng.getrandbits(8), rng.choice((9, rng.getrandbits(8)))])
+    return keys + rng.randbytes(1 + TAIL_BYTES)
+
+
+def names_state(_rng: random.Random) -> list[Item]:
+    """The table whose name a counter and a register have, too."""
+    return [Entry("MyIngress.one", (("hdr.gathered.linux", 3),), "MyIngress.set", (("value", 42),))]
+
+
 def parsing(rng: random.Random) -> bytes:
     """Every path of the parser, and verify.
 
@@ -181,6 +197,8 @@ STRESSES = (
     Stress("checksum", checksum),
     Stress("hashes", any_bytes),
     Stress("main_path", main_path, lambda _rng: [MulticastGroup(1, ((2, 5), (3, 6), (2, 7)))]),
+    Stress("metadata", metadata, lambda _rng: [MulticastGroup(7, ((2, 1), (5, 2)))]),
+    Stress("names", names, names_state),
     Stress("parsing", parsing),
     Stress(
         "registers",

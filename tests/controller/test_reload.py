@@ -19,6 +19,7 @@ import grpc
 
 from ina.controller.config import make_config
 from ina.controller.reload import changes
+from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2_grpc import ControllerStub, OperatorStub
 from ina.rpc.operator_token import METADATA_KEY
@@ -89,7 +90,7 @@ def write(folder: Path, text: str, top: str = "") -> Path:
 
 def create(address: str, name: str) -> grpc.StatusCode | None:
     """How CreateJob of the tenant ``vision`` ends; None: well."""
-    request = pb2.CreateJobRequest(name=name, world_size=1, tenant="vision")
+    request = pb2.CreateJobRequest(name=name, world_size=1, tenant="vision", wire_version=VERSION)
     with grpc.insecure_channel(address) as channel:
         try:
             ControllerStub(channel).CreateJob(request, timeout=DEADLINE_S)

@@ -170,7 +170,9 @@ def test_a_job_has_a_deadline(name: str, tmp_path: Path) -> None:
         *("--timeout-s", "1", "--", "sh", "-c", "sleep 1000"),
     )
     assert done.returncode == 2
-    assert "error: not done after 1 s: rank 0 on h1, rank 1 on h2" in done.stderr
+    logs = [tmp_path / name / f"job.h{rank + 1}.log" for rank in range(2)]
+    late = f"rank 0 on h1 (see {logs[0]}), rank 1 on h2 (see {logs[1]})"
+    assert f"error: not done after 1 s: {late}" in done.stderr
     assert left(name) == {}
 
 

@@ -30,7 +30,7 @@ control MyIngress(inout headers_t hdr, inout meta_t meta, inout standard_metadat
     apply {
         sm.egress_spec = 1;
         p.read(meta.unix, (bit<32>)hdr.gathered.linux);
-        p.write((bit<32>)hdr.gathered.linux, meta.unix + 1);
+        p.write((bit<32>)hdr.gathered.linux, (meta.unix + 1) & 7);
         s.read(hdr.gathered.out_of, (bit<32>)meta.unix);
         s.write((bit<32>)meta.unix, hdr.gathered.linux);
         most.write(1, hdr.gathered.linux);
