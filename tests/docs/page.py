@@ -87,7 +87,11 @@ def _notes(line: str) -> dict[str, str]:
         return {}
     pairs = (part.partition(":") for part in match.group(1).split(";"))
     notes = {name.strip(): value.strip() for name, _, value in pairs}
-    return notes if set(notes) <= ANNOTATIONS else {}
+    if set(notes) <= ANNOTATIONS:
+        return notes
+    # With one unknown name the others would be lost, and what is to be skipped would run.
+    assert not set(notes) & ANNOTATIONS, f"{line}: unknown: {set(notes) - ANNOTATIONS}"
+    return {}
 
 
 def prose(page: Path) -> str:

@@ -98,6 +98,13 @@ def test_exact_output_is_compared_and_continued_lines_are_one_command(tmp_path: 
     runner.close()
 
 
+def test_a_note_with_an_unknown_part_is_not_lost(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- skip: this; that -->\n```console\n$ false\n```\n")
+    with pytest.raises(AssertionError, match=r"unknown: .'that'"):
+        blocks(page)
+
+
 def test_a_background_block_runs_until_its_page_ends(tmp_path: Path) -> None:
     text = "<!-- background -->\n```console\n$ echo $$ > pid; echo ready; sleep 60\n```\n"
     (tmp_path / "run").mkdir()
