@@ -57,7 +57,7 @@ test-bmv2: $(VENV)/.built  ## as root: network tests in Mininet, on BMv2 and on 
 
 docs: $(VENV)/.built  ## make the site of the documentation, with search, in out/site
 	@NO_MKDOCS_2_WARNING=1 $(py) -m mkdocs --quiet build --strict
-	@echo "out/site/index.html"
+	@echo "out/site/index.html; its search needs a server: $(py) -m http.server -d out/site"
 
 bench-guard: $(VENV)/.built  ## compare ratios with benchmarks/baseline.json (ARGS="--update": write it)
 	@$(py) -m benchmarks.guard $(ARGS)

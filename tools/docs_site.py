@@ -23,9 +23,9 @@ PAGES = {
     "CHANGELOG.md": "changes.md",
 }
 _OF_PAGE = {page: name for name, page in PAGES.items()}
-_FENCED = re.compile(r"(^```.*?^```[^\n]*$)", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"(^ *```.*?^ *```[^\n]*$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
-_ANNOTATION = re.compile(r"^<!--.*?-->\n", re.MULTILINE)
+_ANNOTATION = re.compile(r"^ *<!--.*?-->\n", re.MULTILINE)
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -38,6 +38,8 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Leaves out the notes for the tests, and turns links to where the site has things."""
     uri = page.file.src_uri
+    if uri == "index.md":  # alone in its part of the order: nothing to navigate to
+        page.meta["hide"] = ["navigation"]
     home = _OF_PAGE.get(uri, f"docs/{uri}")
     parts = _FENCED.split(_ANNOTATION.sub("", markdown))
     for index in range(0, len(parts), 2):  # what is between code

@@ -1,8 +1,9 @@
 """Reads a Markdown page: its fenced blocks with their annotations, its headings and links.
 
 A ``console`` block holds commands on lines that begin with ``$ ``; a command continues after a
-backslash; the other lines show what is printed. A ``python`` block is a program. An HTML comment on
-the line above a fence annotates the block; several annotations are parted by ``;``:
+backslash; the other lines show what is printed. A ``python`` block is a program. A block in an item
+of a list is as far to the right as the item's text. An HTML comment on the line above a fence
+annotates the block; several annotations are parted by ``;``:
 
 ``skip: REASON``     not executed, and why
 ``needs: A, B``      skipped unless each is there: ``root``, a path in the checkout, a tool on PATH
@@ -19,7 +20,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-_FENCE = re.compile(r"^(`{3,})(\w*)\s*$")
+_FENCE = re.compile(r"^( *)(`{3,})(\w*)\s*$")
 _ANNOTATION = re.compile(r"^<!--\s*(.*?)\s*-->$")
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 ANNOTATIONS = {"skip", "needs", "file", "background", "exact", "fails", "timeout"}
@@ -73,10 +74,11 @@ def blocks(page: Path) -> list[Block]:
         if not opening:
             index += 1
             continue
-        end = next(i for i in range(index + 1, len(lines)) if lines[i].rstrip() == opening.group(1))
+        indent, fence, language = opening.groups()
+        end = next(i for i in range(index + 1, len(lines)) if lines[i].rstrip() == indent + fence)
         notes = _notes(lines[index - 1]) if index else {}
-        text = "\n".join(lines[index + 1 : end])
-        found.append(Block(page, index + 1, opening.group(2), text, notes))
+        text = "\n".join(line.removeprefix(indent) for line in lines[index + 1 : end])
+        found.append(Block(page, index + 1, language, text, notes))
         index = end + 1
     return found
 
@@ -96,10 +98,11 @@ def _notes(line: str) -> dict[str, str]:
 
 def prose(page: Path) -> str:
     """The page without its fenced blocks."""
-    text = page.read_text()
+    lines = page.read_text().splitlines()
     for block in blocks(page):
-        text = text.replace(block.text, "")
-    return text
+        end = block.line + len(block.text.splitlines())
+        lines[block.line : end] = [""] * (end - block.line)
+    return "\n".join(lines)
 
 
 def links(page: Path) -> list[str]:

@@ -98,6 +98,16 @@ def test_exact_output_is_compared_and_continued_lines_are_one_command(tmp_path: 
     runner.close()
 
 
+def test_a_block_in_a_list_is_one(tmp_path: Path) -> None:
+    lines = ["<!-- exact -->", "```console", "$ printf 'a\\n b\\n'", "a", " b", "```"]
+    text = "\n".join(["1. Do", "", *(f"    {line}" for line in lines), "", "2. [x](y)"])
+    page = write(tmp_path, text)
+    (block,) = blocks(page)
+    assert (block.line, block.notes, block.shown) == (4, {"exact": ""}, "a\n b")
+    assert "printf" not in pages.prose(page)
+    assert pages.links(page) == ["y"]
+
+
 def test_a_note_with_an_unknown_part_is_not_lost(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("<!-- skip: this; that -->\n```console\n$ false\n```\n")

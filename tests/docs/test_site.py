@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped,unused-ignore]
 
+from tests.docs.page import blocks
 from tests.docs.runner import ROOT
 
 ROLES = ["Train", "Operate", "Write P4", "Do research", "Contribute"]
@@ -57,23 +58,75 @@ def test_the_readme_has_a_row_for_each_role() -> None:
 
 def test_nothing_is_fetched_from_elsewhere() -> None:
     assert CONFIG["theme"]["font"] is False
-    assert CONFIG["plugins"] == ["search"]  # others may load scripts from a CDN
-    assert not {"extra_css", "extra_javascript"} & CONFIG.keys()
+    assert [list(plugin) for plugin in CONFIG["plugins"]] == [["search"]]  # others ask a CDN
+    assert CONFIG["extra_css"] == ["site.css"]
+    assert not re.search(r"url\(|@import", (ROOT / "docs" / "site.css").read_text())
+    assert "extra_javascript" not in CONFIG
 
 
-@pytest.mark.skipif(importlib.util.find_spec("material") is None, reason="make docs installs it")
-def test_it_builds_without_a_warning(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built without a warning."""
+    if importlib.util.find_spec("material") is None:
+        pytest.skip("make docs installs it")
+    folder = tmp_path_factory.mktemp("site")
     ran = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
         cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
-    for page in (tmp_path / "site").rglob("*.html"):
+    return folder
+
+
+def test_a_page_brings_all_it_needs(site: Path) -> None:
+    for page in site.rglob("*.html"):
         text = page.read_text()
         assert not re.findall(r'<(?:script|img)[^>]*src="(?:https?:)?//', text), page
         assert not re.findall(r'<link[^>]*stylesheet[^>]*href="(?:https?:)?//', text), page
         assert "<!-- " not in re.sub(r"<(pre|code).*?</\1>", "", text, flags=re.DOTALL), page
-    index = (tmp_path / "site" / "index.html").read_text()
+    index = (site / "index.html").read_text()
     assert 'href="quickstart.html"' in index  # README's docs/quickstart.md
-    assert (tmp_path / "site" / "source/examples/p4/counter.p4.txt").is_file()
-    assert (tmp_path / "site" / "search/search_index.json").is_file()
+    assert re.search(r"md-sidebar--primary[^>]*hidden", index)  # it would say Home, and no more
+    assert 'href="assets/' in index
+    assert 'href="site.css"' in index
+    assert (site / "source/examples/p4/counter.p4.txt").is_file()
+    assert (site / "search/search_index.json").is_file()
+
+
+def test_what_is_copied_of_a_console_block_is_its_commands(site: Path) -> None:
+    hidden = re.search(r"([^{}]*)\{\s*display: none;\s*\}", (site / "site.css").read_text())
+    assert hidden is not None
+    assert all(f"[data-md-copying] .{part}" in hidden[1] for part in ("gp", "go"))
+    (bundle,) = (site / "assets" / "javascripts").glob("bundle.*.js")
+    assert "data-md-copying" in bundle.read_text()  # what the theme sets while it copies
+    assert '<span class="gp">$ </span>' in (site / "index.html").read_text()
+
+
+def test_lists_and_code_are_whole(site: Path) -> None:
+    """Markdown that GitHub reads as a list or a block, and mkdocs as a paragraph, shows here."""
+    above = {page: name for name, page in ABOVE.items()}
+    for uri in pages(CONFIG["nav"]):
+        text = (site / uri).with_suffix(".html").read_text()
+        article = text[text.index("<article") : text.index("</article>")]
+        source = ROOT / above[uri] if uri in above else ROOT / "docs" / uri
+        assert article.count("<pre") == len(blocks(source)), uri
+        prose = re.sub(r"<pre.*?</pre>", "", article, flags=re.DOTALL)
+        assert "<ol start" not in prose, f"{uri}: something ends its list"
+        for paragraph in re.findall(r"<p>(.*?)</p>", prose, re.DOTALL):
+            assert not re.search(r"^\s*(?:[-*]|\d+\.) ", paragraph, re.MULTILINE), uri
+            assert "](" not in re.sub(r"<code>.*?</code>", "", paragraph), uri
+            assert "`" not in paragraph, uri
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("stop (SIGHUP), or", "SIGHUP"),
+        ("and jobs.lease_s, which", "lease_s"),
+        ("with `INA_LOG=info`:", "INA_LOG"),
+        ("ina job list|show|watch", "watch"),
+        ("quotas, tokens", "quotas"),
+    ],
+)
+def test_a_search_finds_words_without_their_punctuation(text: str, found: str) -> None:
+    assert found in re.split(CONFIG["plugins"][0]["search"]["separator"], text)
