@@ -19,6 +19,7 @@ from finsy.proto import p4r
 
 from ina._native import switch as native
 from ina.errors import InvalidInputError, UnavailableError
+from ina.rpc import pings
 from ina.rpc.channel import is_loopback
 from ina.rpc.tls import PLAIN_TEXT, TlsFiles, server_credentials
 from ina.switch.p4runtime import Device, P4RuntimeService
@@ -43,7 +44,8 @@ MAX_CONFIG_BYTES = 128 << 20
 _STOP_GRACE_S = 0.5
 _STOP_DEADLINE_S = 10.0
 _CPU_POLL_NS = 200_000_000
-_KEEPALIVE_MS = 10_000
+_PING_S = 10.0
+_HANDSHAKE_MS = 10_000
 _RPC_THREADS = MAX_STREAMS + 24  # a stream holds one as long as it lives
 _MAX_WAITING_RPCS = 1024  # more are refused at once, not queued
 
@@ -247,11 +249,10 @@ class SoftSwitch:
                 ("grpc.so_reuseport", 0),
                 ("grpc.max_receive_message_length", MAX_CONFIG_BYTES),
                 ("grpc.max_send_message_length", MAX_CONFIG_BYTES),
-                ("grpc.server_handshake_timeout_ms", _KEEPALIVE_MS),
+                ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
                 # A primary whose machine died without a word must not stay primary.
-                ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
-                ("grpc.keepalive_timeout_ms", _KEEPALIVE_MS),
-                ("grpc.http2.min_ping_interval_without_data_ms", _KEEPALIVE_MS // 2),
+                *pings.options(_PING_S, _PING_S),
+                ("grpc.http2.min_ping_interval_without_data_ms", int(_PING_S * 500)),
             ],
         )
         self._service = P4RuntimeService(self._device)
