@@ -177,6 +177,8 @@ def _load_type(root: Json, node: Json) -> HeaderType:
             what = f"field {name!r} of {width} bits {limit}"
         if what:
             place = place_of_field(root, get_str(node, "name"), name)
+            if place is None:
+                continue  # only declared
             raise UnsupportedProgramError(what, str(place))
         fields.append(Field(name, width, len(item) > 2 and bool(item[2]), offset))
         offset += width

@@ -106,7 +106,7 @@ class StatementLoader:
         into, of = self._scope.header(target.name), self._scope.header(value.name)
         if not into.metadata and not of.metadata:
             return (CopyHeader(target, value, source),)
-        if into.metadata != of.metadata or into.type.by_name.keys() != of.type.by_name.keys():
+        if into.metadata != of.metadata or _widths(into) != _widths(of):
             raise InvalidProgramError(
                 f"BMv2 JSON: {value.name!r} is copied to {target.name!r}, which is not of its type"
             )
@@ -173,6 +173,10 @@ class StatementLoader:
                 source,
             )
         raise self._scope.refuse(f"the primitive {name!r}")
+
+
+def _widths(header: Header) -> dict[str, int]:
+    return {field.name: field.width_bits for field in header.type.fields}
 
 
 def _field(header: Header, field: Field) -> FieldRef:

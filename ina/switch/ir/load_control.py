@@ -100,9 +100,8 @@ class ControlLoader:
         if not keys and constant and not table.has_direct_counter and not action.params:
             # Not to be looked up: the action runs in place. p4c wraps plain statements so, too.
             self.folded.append(table)
-            return Node(
-                name, body=action.body, next={"next": nexts.get(action.name)}, source=source
-            )
+            after = nexts.get("__MISS__") if "__MISS__" in nexts else nexts.get(action.name)
+            return Node(name, body=action.body, next={"next": after}, source=source)
         self.tables.append(table)
         ways: dict[str | int, str | None] = {}
         if "__HIT__" in nexts or "__MISS__" in nexts:

@@ -12,12 +12,13 @@ _SECTIONS = ("parsers", "actions", "pipelines", "calculations", "checksums", "de
 """In the order of preference; for a header that is only extracted and sent, the deparser's own."""
 
 
-def place_of_field(root: Json, type_name: str, field: str) -> Source:
-    """The first use of a header or stack of this type; of metadata, of the field itself."""
+def place_of_field(root: Json, type_name: str, field: str) -> Source | None:
+    """The first use of a header or stack of this type; of metadata, of the field or of all of
+    them at once. None: there is no use."""
     instances = [*get_objects(root, "headers"), *get_objects(root, "header_stacks")]
     instances = [item for item in instances if item.get("header_type") == type_name]
     only = field if any(item.get("metadata") for item in instances) else None
-    return place_of(root, [item.get("name") for item in instances], only)
+    return _first_use(root, [item.get("name") for item in instances], only)
 
 
 def place_of_union(root: Json, union: Json) -> Source:
@@ -40,13 +41,18 @@ def _with_ids(root: Json, key: str, ids: list[Any]) -> list[Json]:
     return [item for item in get_objects(root, key) if item.get("id") in ids]
 
 
-def place_of(root: Json, names: list[Any], field: str | None = None) -> Source:
-    """The innermost line around the first use of one of the names (and the field, if given); where
-    p4c gives no line, the parser state; UNKNOWN if there is no use."""
+def place_of(root: Json, names: list[Any]) -> Source:
+    """The innermost line around the first use of one of the names; where p4c gives no line, the
+    parser state; UNKNOWN if there is no use."""
+    return _first_use(root, names) or UNKNOWN
+
+
+def _first_use(root: Json, names: list[Any], field: str | None = None) -> Source | None:
+    """With a field: of that one, or of the whole header. None: there is no use."""
     search = _Search(frozenset(filter(None, names)), field)
     found = [search.innermost(root.get(section), UNKNOWN) for section in _SECTIONS]
     uses = [place for place in found if place is not None]
-    return next((place for place in uses if place.line), uses[0] if uses else UNKNOWN)
+    return next((place for place in uses if place.line), uses[0] if uses else None)
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,7 @@ class _Search:
         if isinstance(operand, list) and len(operand) == 2:
             name, field = operand
             return isinstance(name, str) and name in self.names and self.field in (None, field)
-        return isinstance(operand, str) and operand in self.names and self.field is None
+        return isinstance(operand, str) and operand in self.names
 
 
 def _place(node: Json, around: Source) -> Source:

@@ -61,6 +61,43 @@ def test_a_type_that_is_only_declared_is_no_reason() -> None:
     assert load_program(json.dumps(program)).headers
 
 
+def of_metadata(primitives: list[dict[str, object]]) -> str:
+    """Hashes, with metadata of a varbit, a wide field and one more, and a copy of it."""
+    program = json.loads((PROGRAMS / "hashes.json").read_text())
+    fields = [["wide", 200, False], ["varied", "*"], ["x", 8, False]]
+    program["header_types"].append({"name": "m_t", "id": 90, "fields": fields})
+    program["headers"] += [
+        {"name": name, "id": number, "header_type": "m_t", "metadata": True}
+        for number, name in enumerate(("m", "copy_of_m"), 90)
+    ]
+    program["actions"][0]["primitives"] += primitives
+    return json.dumps(program)
+
+
+def use(op: str, *operands: tuple[str, object]) -> dict[str, object]:
+    parameters = [{"type": kind, "value": value} for kind, value in operands]
+    return {"op": op, "parameters": parameters, "source_info": {"filename": "m.p4", "line": 77}}
+
+
+def test_a_field_of_metadata_that_nothing_uses_is_no_reason() -> None:
+    """p4c's issue1291: a varbit in the user's metadata."""
+    program = load_program(of_metadata([use("assign", ("field", ["m", "x"]), ("hexstr", "0x01"))]))
+    assert [field.name for field in program.headers["m"].type.fields] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("primitive", "construct"),
+    [
+        (use("assign", ("field", ["m", "wide"]), ("hexstr", "0x01")), "'wide' of 200 bits"),
+        (use("assign_VL", ("field", ["m", "varied"]), ("field", ["m", "varied"])), "'varied'"),
+        (use("assign_header", ("header", "copy_of_m"), ("header", "m")), "'wide' of 200 bits"),
+    ],
+)
+def test_one_that_is_used_is_placed(primitive: dict[str, object], construct: str) -> None:
+    with pytest.raises(UnsupportedProgramError, match=rf"{construct}.* at m\.p4:77$"):
+        load_program(of_metadata([primitive]))
+
+
 def test_a_header_of_a_unions_type_is_a_union() -> None:
     """p4c 1.2.5 makes such a one of a union that only a sub-parser has."""
     program = json.loads((PROGRAMS / "hashes.json").read_text())
@@ -133,3 +170,24 @@ def test_a_table_with_an_empty_list_of_entries_is_const() -> None:
     table = load_program(json.dumps(program)).table("MyIngress.const_t")
     assert table is not None
     assert table.is_const
+
+
+def test_hit_and_miss_of_a_table_that_runs_in_place() -> None:
+    """`if (keyless.apply().hit)`: it never hits, and what follows a miss runs."""
+    text = (PROGRAMS.parent / "p4runtime" / "programs" / "types.json").read_text()
+    program = json.loads(text)
+    [node] = [t for t in program["pipelines"][0]["tables"] if t["name"] == "MyIngress.keyless"]
+    [after] = node["next_tables"].values()
+    node["next_tables"] = {"__HIT__": None, "__MISS__": after}
+    assert load_program(json.dumps(program)).ingress == load_program(text).ingress
+
+
+def test_metadata_of_another_type_is_not_copied() -> None:
+    program = json.loads(of_metadata([use("assign_header", ("header", "m"), ("header", "other"))]))
+    wide, narrow = program["header_types"][-1], {"name": "n_t", "id": 91}
+    wide["fields"], narrow["fields"] = [["x", 16, False]], [["x", 8, False]]
+    program["header_types"].append(narrow)
+    other = {"name": "other", "id": 92, "header_type": "n_t", "metadata": True}
+    program["headers"].append(other)
+    with pytest.raises(InvalidProgramError, match="'other' is copied to 'm', which is not of its"):
+        load_program(json.dumps(program))
