@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from ina import units
@@ -70,9 +71,10 @@ class Row:
     cpu_s_per_gb: float | None
     """CPU seconds of a worker (all its threads) for 1e9 bytes of tensor; median."""
     retransmissions: int | None
-    """Of rank 0, in all samples of this size; ina only."""
+    """Of all ranks, in all samples of this size; ina only. The next three: what became of them."""
     losses: int | None
-    """Those of the retransmissions that a loss made necessary."""
+    spurious_resends: int | None
+    probes: int | None
     transport: str
     """udp, shm; tcp (Gloo); mpi: what Open MPI chooses."""
     multicast: bool
@@ -179,8 +181,7 @@ def _row(
         limit_s=limit_s,
         gloo_s=gloo_s,
         cpu_s=cpu,
-        retransmissions=record["retransmissions"] if item["name"] == "ina" else None,
-        losses=record["losses"] if item["name"] == "ina" else None,
+        resends=record if item["name"] == "ina" else {},
         transport=record["transport"] if item["name"] == "ina" else "tcp",
         multicast=item["name"] == "ina" and record["shared_packets"] > 0,
         case=case,
@@ -197,13 +198,12 @@ def make_row(
     limit_s: float | None,
     gloo_s: float | None,
     cpu_s: float | None,
-    retransmissions: int | None,
-    losses: int | None,
     transport: str,
     case: Case,
+    resends: Mapping[str, int] = MappingProxyType({}),
     multicast: bool = False,
 ) -> Row:
-    """What follows from the measured numbers."""
+    """What follows from the measured numbers. ``resends`` has RESENDS, or nothing: not counted."""
     size = count * case.dtype_bytes
     algbw = size / times.median / 1e9
     return Row(
@@ -224,8 +224,10 @@ def make_row(
         limit_share=limit_s / times.median if limit_s is not None else None,
         gain=gloo_s / times.median if gloo_s is not None else None,
         cpu_s_per_gb=cpu_s / size * 1e9 if cpu_s is not None else None,
-        retransmissions=retransmissions,
-        losses=losses,
+        retransmissions=resends.get("retransmissions"),
+        losses=resends.get("losses"),
+        spurious_resends=resends.get("spurious_resends"),
+        probes=resends.get("probes"),
         transport=transport,
         multicast=multicast,
     )

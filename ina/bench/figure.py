@@ -17,7 +17,7 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
-from ina.bench.plot import Axis, Curve, Panel, Point, Unit
+from ina.bench.plot import Axis, Panel, Point, Unit
 from ina.units import size_text, time_text
 
 _COLOURS = ("#08306b", "#d94801", "#238b45", "#6a51a3", "#a50f15", "#525252")
@@ -38,10 +38,14 @@ _TEXTS: dict[Unit, Callable[[float], str]] = {
     "workers": lambda value: f"{value:.0f}",
 }
 _MOST_TICKS = 8
+_ROOMY_BARS = 6
+"""With more the numbers above them would meet, so they stand upright."""
+_GROUP_GAP = 0.5
+"""Between the bars of two groups, in bars."""
 
 
 def figure_of(panels: Sequence[Panel], title: str) -> Figure:
-    """The panels side by side; error bars are the quartiles."""
+    """The panels side by side; error bars are the quartiles, of a ratio its times' quartiles."""
     figure = Figure(figsize=(5.0 * len(panels), 4.8), layout="constrained")
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for panel, ax in zip(panels, axes, strict=True):
@@ -61,6 +65,8 @@ def figure_of(panels: Sequence[Panel], title: str) -> Figure:
             )  # fmt: skip
     has_spread = any(p.low is not None for panel in panels for c in panel.curves for p in c.points)
     note = "\nerror bars: quartiles" if has_spread else ""
+    if has_spread and any(panel.y.unit == "ratio" for panel in panels):
+        note += ", of a ratio those of both its times"
     figure.suptitle(title + note, fontsize="medium")
     return figure
 
@@ -99,10 +105,14 @@ def _draw_curves(ax: Axes, panel: Panel, xs: Sequence[float]) -> None:
 
 
 def _draw_bars(ax: Axes, panel: Panel) -> None:
-    """One bar a curve: with one x there is no line to draw."""
+    """One bar a curve, those of a group side by side: with one x there is no line to draw."""
     groups = list(dict.fromkeys(curve.group for curve in panel.curves))
-    text = _TEXTS[panel.y.unit]
-    for place, curve in enumerate(panel.curves):
+    curves = sorted(panel.curves, key=lambda curve: groups.index(curve.group))
+    has_backends = any(curve.backend for curve in curves)
+    gap = _GROUP_GAP if has_backends else 0.0
+    places = [place + gap * groups.index(curve.group) for place, curve in enumerate(curves)]
+    text, crowded = _TEXTS[panel.y.unit], len(curves) > _ROOMY_BARS
+    for place, curve in zip(places, curves, strict=True):
         (point,) = curve.points
         bars = ax.bar(
             place,
@@ -113,28 +123,33 @@ def _draw_bars(ax: Axes, panel: Panel) -> None:
             color=_COLOURS[groups.index(curve.group) % len(_COLOURS)],
             alpha=0.75,
             hatch=_HATCHES.get(curve.backend),
-            capsize=4,
+            capsize=3 if crowded else 4,
         )
-        ax.bar_label(bars, labels=[text(point.y)], padding=3, fontsize="small")
-    ax.xaxis.set_major_locator(FixedLocator(range(len(panel.curves))))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _name(panel.curves, groups, round(x))))
-    ax.tick_params(axis="x", labelsize="small")
+        ax.bar_label(
+            bars, labels=[text(point.y)], padding=4, rotation=90 if crowded else 0,
+            fontsize="x-small" if crowded else "small",
+        )  # fmt: skip
+    names = [curve.backend or curve.group for curve in curves]
+    ax.set_xticks(places, names, fontsize="x-small" if crowded else "small")
+    if has_backends and len(groups) > 1:
+        of_group: dict[str, list[float]] = {group: [] for group in groups}
+        for place, curve in zip(places, curves, strict=True):
+            of_group[curve.group].append(place)
+        below = ax.secondary_xaxis(location=0)
+        below.set_xticks(
+            [sum(held) / len(held) for held in of_group.values()],
+            groups,
+            fontsize="small",
+        )
+        below.tick_params("x", length=0, pad=18)  # below the backends' names
     ax.set_axisbelow(True)
-    ax.margins(y=0.15)
-    if (missing := 3 - len(panel.curves)) > 0:  # no bar as wide as the axes
-        ax.set_xlim(-0.5 - missing / 2, len(panel.curves) - 0.5 + missing / 2)
-    only = [point.x for curve in panel.curves for point in curve.points][:1]
+    ax.margins(y=0.25 if crowded else 0.15)
+    if (missing := 3 - len(curves)) > 0:  # no bar as wide as the axes
+        ax.set_xlim(places[0] - 0.5 - missing / 2, places[-1] + 0.5 + missing / 2)
+    only = [point.x for curve in curves for point in curve.points][:1]
     at = f" ({panel.x.label}: {_TEXTS[panel.x.unit](only[0])})" if only else ""
     ax.set(title=panel.title + at)
     ax.grid(alpha=0.3, axis="y")
-
-
-def _name(curves: Sequence[Curve], groups: Sequence[str], place: int) -> str:
-    if not 0 <= place < len(curves):
-        return ""
-    curve = curves[place]
-    parts = [curve.backend, curve.group if len(groups) > 1 or not curve.backend else ""]
-    return "\n".join(filter(None, parts))
 
 
 def _y_axis(ax: Axes, panel: Panel) -> None:

@@ -90,8 +90,6 @@ def measure(workers: int, sizes: Sequence[int], case: Case, others: Sequence[Row
                 limit_s=None,
                 gloo_s=gloo.get(size),
                 cpu_s=spread(record["cpu_s"]).median,
-                retransmissions=None,
-                losses=None,
                 transport="mpi",
                 case=case,
             )

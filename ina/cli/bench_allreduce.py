@@ -44,7 +44,11 @@ _CROSSINGS = "2 n tensors with headers (n + 1 where the switch sends results onc
 """What ina moves through this machine's UDP."""
 COLUMNS = (
     *("n", "backend", "over", "size", "count", "type", "redop", "time ms", "±", "algbw GB/s"),
-    *("busbw GB/s", "#wrong", "limit ms", "% of limit", "Gloo/this", "CPU s/GB"),
+    *("busbw GB/s", "#wrong", "lost", "limit ms", "% of limit", "Gloo/this", "CPU s/GB"),
+)
+SPARE = (
+    *("redop", "type", "count", "busbw GB/s", "±", "limit ms", "CPU s/GB", "lost", "% of limit"),
+    *("over", "algbw GB/s"),
 )
 
 
@@ -147,6 +151,7 @@ def allreduce(
         title=f"all-reduce, {link}, {dtype} {op}, {values} values a packet"
         + (f", {threads} threads a worker" if threads else ""),
         panels=bench.panels(plain) if plot is not None else (),
+        spare=SPARE,
     )
 
 
@@ -179,6 +184,7 @@ def _cells(row: bench.Row) -> tuple[Any, ...]:
         number(1e3 * row.time_s, 3),
         number(1e3 * (row.time_high_s - row.time_low_s), 3),
         *(number(row.algbw_gb_s, 3), number(row.busbw_gb_s, 3), row.wrong),
+        number(row.losses, 0),
         number(None if row.limit_s is None else 1e3 * row.limit_s, 3),
         number(None if row.limit_share is None else 100 * row.limit_share, 1),
         number(row.gain),
@@ -191,7 +197,10 @@ def _over(row: bench.Row) -> str:
 
 
 def _notes(link: str, rate: float | None, dtype: str, op: str, multicast: bool) -> list[str]:
-    notes = ["time: median of samples, each of the slowest rank; ±: between the quartiles"]
+    notes = [
+        "time: median of samples, each of the slowest rank; ±: between the quartiles; lost: packets"
+        " of all samples and ranks that were sent again for a loss (--json: the other resends, too)"
+    ]
     if link == LOOPBACK:
         notes.append(
             f"limit: {_CROSSINGS}, at the rate of UDP with GSO and GRO in this run;"

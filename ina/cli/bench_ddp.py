@@ -36,6 +36,7 @@ COLUMNS = (
     *("model", "n", "backend", "gradients MB", "buckets", "step ms", "±", "compute ms"),
     *("items/s", "", "CPU s/step", "limit ms", "% of limit", "Gloo/this", "#wrong"),
 )
+SPARE = (*("buckets", "gradients MB", "±", "limit ms", "CPU s/step", "compute ms", "% of limit"),)
 
 
 def ddp(
@@ -109,6 +110,7 @@ def ddp(
         [_cells(row) for row in rows],
         title=f"DDP, {link}, {values} values a packet",
         panels=bench.panels(plain) if plot is not None else (),
+        spare=SPARE,
     )
 
 

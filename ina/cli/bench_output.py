@@ -19,6 +19,7 @@ from ina.bench import baseline as baselines
 from ina.bench.plot import Panel, check_plot_path, draw
 from ina.bench.report import Report, load
 from ina.bench.report import save as save_report
+from ina.cli.fitting import FittingTable
 from ina.cli.output import emit, table
 from ina.cli.output_file import check_output
 from ina.errors import InvalidInputError
@@ -77,8 +78,11 @@ class Outputs:
         *,
         title: str,
         panels: Sequence[Panel] = (),
+        spare: Sequence[str] = (),
     ) -> None:
         """Save, draw, compare, print. Exits with 1 for a wrong sum or a regression.
+
+        ``spare``: columns that a narrow terminal does without, the first ones first.
 
         Raises :class:`InvalidInputError` for a file that cannot be written, or a baseline that has
         none of these ratios, when what was measured has been printed: no measurement is lost.
@@ -97,7 +101,7 @@ class Outputs:
         document = msgspec.to_builtins(report)
         if self.baseline is not None:
             document["baseline"] = [asdict(change) for change in changes]
-        parts: list[Any] = [table(columns, cells, title=title)]
+        parts: list[Any] = [FittingTable(columns, cells, spare, title=title)]
         parts += [Text(note) for note in report.notes]
         if changes:
             parts.append(_changes_table(changes, self.tolerance))

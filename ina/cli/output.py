@@ -52,7 +52,7 @@ def emit(obj: Any, json: bool, human: RenderableType | None = None) -> None:
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str | None = None
 ) -> Table:
-    """A table whose columns of numbers are right-aligned; cells are shown by ``str``."""
+    """A table whose columns of numbers, and "-" for none, are right-aligned; by ``str``."""
     grid = [list(row) for row in rows]
     view = Table(
         title=title and Text(title),
@@ -62,7 +62,8 @@ def table(
         show_edge=False,
     )
     for index, name in enumerate(columns):
-        numeric = bool(grid) and all(isinstance(row[index], int | float) for row in grid)
+        cells = [row[index] for row in grid if row[index] != "-"]
+        numeric = bool(cells) and all(isinstance(cell, int | float) for cell in cells)
         view.add_column(name, justify="right" if numeric else "left")
     for row in grid:
         view.add_row(*map(_cell, row))

@@ -26,6 +26,7 @@ _WARM_UP = 2
 _SAMPLE_S = 0.25
 """A sample repeats a short operation until it takes about so long: a barrier ends less exactly."""
 _MAX_ITERATIONS = 64
+_RESENDS = ("retransmissions", "losses", "spurious_resends", "probes")
 _SAMPLE_BYTES = 64 << 20
 """Each repetition within a sample has a tensor of its own, as a training step does."""
 
@@ -200,8 +201,10 @@ def main() -> None:
             turns = Turns(elems, dtype, arguments.op == "avg", gloo)
             backends = turns.measure(arguments.repeats, arguments.seconds, arguments.spoil)
             session = ina.torch.stats().session
-            for name in ("retransmissions", "losses", "shared_packets"):
-                record[name] = session[name] - before_all[name]
+            record["shared_packets"] = session["shared_packets"] - before_all["shared_packets"]
+            resends = torch.tensor([session[name] - before_all[name] for name in _RESENDS])
+            dist.all_reduce(resends, group=gloo)
+            record |= zip(_RESENDS, resends.tolist(), strict=True)
             record |= {"backends": backends, "transport": session["transport"]}
             record["limit_bytes_per_s"] = max(before, limit())
         say(record)

@@ -17,10 +17,12 @@ from tests.bench.command import bench
 from tests.emulate.networks import need
 
 SMALL = ("--repeats=3", "--seconds=1")
+RESENDS = ("retransmissions", "losses", "spurious_resends", "probes")
 FIELDS = {
     *("workers", "backend", "size_bytes", "count", "type", "redop", "time_s", "time_low_s"),
     *("time_high_s", "samples", "algbw_gb_s", "busbw_gb_s", "wrong", "limit_s", "limit_share"),
-    *("gain", "cpu_s_per_gb", "retransmissions", "losses", "transport", "multicast"),
+    *("gain", "cpu_s_per_gb", "transport", "multicast"),
+    *RESENDS,
 }
 
 
@@ -36,6 +38,9 @@ def check_rows(document: dict[str, Any], workers: int, size: int) -> dict[str, d
     ina, gloo = rows["ina"], rows["gloo"]
     assert ina["gain"] == pytest.approx(gloo["time_s"] / ina["time_s"])
     assert document["wrong"] == 0
+    assert all(rows["gloo"][name] is None for name in RESENDS)
+    resent, *became = (ina[name] for name in RESENDS)
+    assert 0 <= sum(became) <= resent
     return rows
 
 

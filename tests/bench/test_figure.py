@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -10,6 +12,8 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.axes import Axes
 from matplotlib.container import BarContainer, ErrorbarContainer
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from ina.bench import allreduce, ddp
 from ina.bench.figure import figure_of
@@ -32,7 +36,7 @@ def rows(workers: tuple[int, ...], sizes: tuple[int, ...]) -> list[dict[str, Any
                         workers=n, backend=backend, count=size // 4, wrong=0,
                         times=spread([0.9 * time_s, time_s, 1.2 * time_s]),
                         limit_s=size * 5e-10 if backend == "ina" else None, gloo_s=size * 2e-9,
-                        cpu_s=None, retransmissions=None, losses=None, transport="udp", case=CASE,
+                        cpu_s=None, transport="udp", case=CASE,
                     )
                 )  # fmt: skip
     return rows_of(made)
@@ -118,7 +122,8 @@ def test_error_bars_are_the_quartiles() -> None:
     assert ends(rate, "ina, 2 workers") == pytest.approx(wanted)
     low, high = ends(gain, "1 MiB")
     assert low < 2.0 < high
-    assert "quartiles" in figure_of(allreduce.panels(rows((2, 4), (MIB,))), "t").get_suptitle()
+    wanted_note = "quartiles, of a ratio those of both its times"
+    assert wanted_note in figure_of(allreduce.panels(rows((2, 4), (MIB,))), "t").get_suptitle()
 
 
 def test_one_number_of_workers_gives_bars_with_their_values() -> None:
@@ -131,13 +136,32 @@ def test_one_number_of_workers_gives_bars_with_their_values() -> None:
     assert gain.get_ylim()[0] == 0
 
 
+def boxes(texts: Iterable[Text]) -> list[Bbox]:
+    return [text.get_window_extent() for text in texts if text.get_text()]
+
+
+def meet(one: Bbox, other: Bbox) -> bool:
+    return bool(one.overlaps(other))
+
+
 def test_one_size_gives_bars_that_can_be_told_apart() -> None:
     time, *_ = drawn(allreduce.panels(rows((2, 4), (MIB,))))
     assert time.get_title() == "Time (tensor: 1 MiB)"
-    assert ticks(time.xaxis)[:2] == ["ina\n2 workers", "gloo\n2 workers"]
-    hatches = {bar.patches[0].get_hatch() for bar in bars(time)[:3]}
-    assert len(hatches) == 3
+    assert ticks(time.xaxis) == ["ina", "gloo", "mpi", "limit"] * 2
+    (below,) = time.child_axes
+    assert [text.get_text() for text in below.get_xticklabels()] == ["2 workers", "4 workers"]
+    hatches = {bar.patches[0].get_hatch() for bar in bars(time)[:4]}
+    assert len(hatches) == 4
     assert "1.05 ms" in [text.get_text() for text in time.texts]
+
+
+@pytest.mark.parametrize("workers", [(4,), (2, 4), (2, 4, 8)])
+def test_no_text_of_a_bar_meets_another(workers: tuple[int, ...]) -> None:
+    for ax in drawn(allreduce.panels(rows(workers, (64 * KIB,))))[:2]:
+        below = [text for child in ax.child_axes for text in child.get_xticklabels()]
+        found = boxes([*ax.get_xticklabels(), *below, *ax.texts])
+        assert len(found) >= len(workers) * 6
+        assert [pair for pair in combinations(found, 2) if meet(*pair)] == []
 
 
 def test_steps_of_a_model() -> None:

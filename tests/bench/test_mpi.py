@@ -30,8 +30,6 @@ def gloo(time_s: float) -> Row:
         limit_s=None,
         gloo_s=time_s,
         cpu_s=None,
-        retransmissions=None,
-        losses=None,
         transport="tcp",
         case=CASE,
     )

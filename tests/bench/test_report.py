@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 import typer
+from rich.console import Console
 
-from ina.bench import allreduce, baseline, report
+from ina.bench import allreduce, baseline, ddp, report
 from ina.bench.plot import Point, check_plot_path, draw
 from ina.bench.report import Ratio, Report, rows_of
 from ina.bench.spread import spread
+from ina.cli import bench_allreduce, bench_ddp, bench_output
 from ina.cli.bench_output import Outputs
 from ina.cli.bench_places import Loopback
 from ina.errors import InvalidInputError
@@ -112,8 +114,6 @@ def rows() -> list[dict[str, Any]]:
             limit_s=size * 1e-9,
             gloo_s=size * 2e-9,
             cpu_s=None,
-            retransmissions=None,
-            losses=None,
             transport="udp",
             case=case,
         )
@@ -162,6 +162,51 @@ def test_the_panels_of_a_plot() -> None:
     assert [(curve.label, _rounded(curve.points)) for curve in gain.curves] == [
         *(("64 KiB", [(2, 2.0), (4, 2.0)]), ("1 MiB", [(2, 2.0), (4, 2.0)])),
     ]
+
+
+def test_the_table_tells_losses_and_fits_a_terminal() -> None:
+    case = allreduce.Case("float32", 4, "sum", 256, 3, 1.0)
+    resends = {"retransmissions": 9, "losses": 4, "spurious_resends": 3, "probes": 2}
+    row = allreduce.make_row(
+        workers=2, backend="ina", count=1 << 24, times=spread([0.1]), wrong=0, limit_s=None,
+        gloo_s=0.2, cpu_s=None, transport="udp", case=case, resends=resends, multicast=True,
+    )  # fmt: skip
+    assert (row.losses, row.spurious_resends, row.probes) == (4, 3, 2)
+    cells = bench_allreduce._cells(row)
+    shown = dict(zip(bench_allreduce.COLUMNS, cells, strict=True))
+    assert (shown["lost"], shown["limit ms"]) == (4, "-")
+    lines = _printed(bench_allreduce.COLUMNS, [cells], bench_allreduce.SPARE, width=80)
+    assert lines[1].split("  ")[0] == "n"
+    for name in ("backend", "size", "time ms", "#wrong", "Gloo/this"):
+        assert name in lines[1]
+    assert "67108864" in lines[3]
+    assert lines[4].startswith("(too narrow for: redop, type, count")
+    none = ["-" if name == "lost" else cell for name, cell in shown.items()]
+    wide = _printed(bench_allreduce.COLUMNS, [cells, none], bench_allreduce.SPARE, width=240)
+    assert all(name in wide[1] for name in bench_allreduce.COLUMNS)
+    end = wide[1].index("lost") + len("lost")
+    assert [line[end - 4 : end] for line in wide[3:5]] == ["   4", "   -"]  # as numbers stand
+
+
+def test_ddp_fits_a_terminal() -> None:
+    row = ddp.Row(
+        *("resnet50", 8, "gloo", 25_600_000, 102_400_000, 25, 1.5, 1.4, 1.6, 5, 0.1, 12345.0),
+        *("images", 0.1, None, None, 2.0, 0),
+    )
+    lines = _printed(bench_ddp.COLUMNS, [bench_ddp._cells(row)], bench_ddp.SPARE, width=80)
+    assert "resnet50" in lines[3]
+    assert all(name in lines[1] for name in ("backend", "step ms", "items/s", "#wrong"))
+
+
+def _printed(
+    columns: Sequence[str], cells: Sequence[Sequence[Any]], spare: Sequence[str], width: int
+) -> list[str]:
+    console = Console(width=width)
+    with console.capture() as said, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bench_output, "emit", lambda obj, json, human: console.print(human))
+        outputs = Outputs("allreduce", json=False)
+        outputs.finish(a_report(), columns, cells, title="t", spare=spare)
+    return said.get().splitlines()
 
 
 def _rounded(points: Sequence[Point]) -> list[tuple[float, float]]:
