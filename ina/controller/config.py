@@ -110,6 +110,11 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Mirror sessions to set up through BFRuntime; others are left as they are."""
 
     @property
+    def data_addr(self) -> str:
+        """host:port that workers send to: what all controllers of this switch call it."""
+        return f"{self.data_host}:{self.data_udp_port}"
+
+    @property
     def is_tofino(self) -> bool:
         """Whether it has pipes."""
         return self.target in TOFINOS

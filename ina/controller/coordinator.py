@@ -461,8 +461,7 @@ class Coordinator:
         faults.reach(f"{step}.decided")
         try:
             change()
-        except StoreError as error:
-            _log.error("%s", error)
+        except StoreError as error:  # whoever waits for it to break says so
             self._store_error = error
             self._broken.set()
             raise

@@ -7,34 +7,23 @@ has taken part in can still be had by ranks whose copy of the result was lost.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from ina.controller.jobs import Departure
 from ina.controller.stalls import STALL_S, Report, Stall
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.operations import describe
 
+_MAX_STORED = (1 << 63) - 1
+"""A store's integers have 64 bits with a sign; a worker may say more, and means nothing by it."""
 
-@dataclass(frozen=True)
-class Departure:
-    """A rank's last words."""
 
-    where: str
-    """Its endpoint, for people."""
-    progress: pb2.Progress
-    at_s: float
-    """Monotonic clock of the controller."""
-
-    @property
-    def submitted(self) -> int:
-        """Of operations with higher numbers it has sent nothing."""
-        return self.progress.operations_submitted
-
-    @property
-    def finished(self) -> int:
-        """Of operations up to this number it has had the result: all their sums are complete."""
-        if self.progress.HasField("oldest"):
-            return self.progress.oldest.number - 1
-        return self.progress.operations_done  # what was begun at the very end is not done
+def departure(where: str, progress: pb2.Progress, at_s: float) -> Departure:
+    """What a rank's last words say, which come from ``where`` at ``at_s``."""
+    finished = progress.operations_done  # what was begun at the very end is not done
+    if progress.HasField("oldest"):
+        finished = progress.oldest.number - 1
+    submitted = progress.operations_submitted
+    return Departure(where, min(submitted, _MAX_STORED), min(finished, _MAX_STORED), at_s)
 
 
 def never_completed(

@@ -76,5 +76,9 @@ class FencedError(StoreError):
     """Another controller has claimed the store: this one may not change it any more."""
 
 
+class OtherSwitchError(StoreError):
+    """A controller of another switch has claimed the store: each switch needs one of its own."""
+
+
 class StandbyError(UnavailableError):
     """This controller is not the primary; another one is, or nobody is yet."""

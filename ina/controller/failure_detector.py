@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ina.controller.agreement import Difference, find_difference
 from ina.controller.coordinator import Coordinator
-from ina.controller.departures import Departure, never_completed
+from ina.controller.departures import departure, never_completed
+from ina.controller.errors import StoreError
 from ina.controller.events import job_event
 from ina.controller.jobs import Job, JobState
 from ina.controller.leases import LeaseTable, Member
 from ina.controller.stalls import Report, Stall, find_stall, last_seq, oldest_waited_for
-from ina.errors import InaError
 from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
@@ -54,7 +54,6 @@ class FailureDetector:
         self._clock = clock
         self._unix_clock = unix_clock
         self._reports: dict[Member, Report] = {}
-        self._departures: dict[int, dict[int, Departure]] = {}
         self._stalls: dict[int, Stall] = {}
         self._tell_again_s: dict[int, float] = {}
         self._asked_s: dict[int, float] = {}
@@ -70,14 +69,16 @@ class FailureDetector:
                 # A worker that waits says when its last result came; else it was since the former.
                 at_s = now_s - progress.silent_s if progress.in_flight else former.at_s
                 self.leases.took_part(member.epoch, max(at_s, former.at_s))
-            self._reports[member] = Report(progress, now_s, self._unix_clock())
+            self._keep(member, progress, now_s)
 
     def leaves(self, job: Job, rank: int, progress: pb2.Progress) -> None:
         """A worker is about to be removed from its job; so far it has come."""
         member, now_s = Member(job.epoch, rank), self._clock()
+        self._keep(member, progress, now_s)
+        job.departures[rank] = departure(str(job.members[rank]), progress, now_s)
+
+    def _keep(self, member: Member, progress: pb2.Progress, now_s: float) -> None:
         self._reports[member] = Report(progress, now_s, self._unix_clock())
-        departure = Departure(str(job.members[rank]), progress, now_s)
-        self._departures.setdefault(job.epoch, {})[rank] = departure
 
     @contextlib.contextmanager
     def watching(self, member: Member) -> Iterator[None]:
@@ -125,8 +126,8 @@ class FailureDetector:
         while True:
             try:
                 self.check()
-            except InaError as error:  # the store's; this controller will soon be primary no more
-                _log.error("%s", error)
+            except StoreError:  # the supervisor says it; this term is about to end
+                pass
             except Exception:  # a bug; that no death is noticed any more would be worse
                 _log.exception("the failure detector failed")
             await asyncio.sleep(CHECK_S)
@@ -196,7 +197,7 @@ class FailureDetector:
         """Which rank has left in the middle of what others have begun, and a line about it."""
         reports = {rank: self._reports.get(Member(job.epoch, rank)) for rank in job.members}
         stall = None if away_s else self._stalls.get(job.epoch)
-        return never_completed(self._departures.get(job.epoch, {}), reports, stall, now_s)
+        return never_completed(job.departures, reports, stall, now_s)
 
     def _cut_off(self, job: Job) -> str:
         """Which worker has heard nothing of the switch either; empty: none that tells.
@@ -251,7 +252,7 @@ class FailureDetector:
         alive = set(epochs)
         for member in [member for member in self._reports if member.epoch not in alive]:
             del self._reports[member]
-        for of_epochs in (self._stalls, self._tell_again_s, self._departures, self._asked_s):
+        for of_epochs in (self._stalls, self._tell_again_s, self._asked_s):
             for epoch in of_epochs.keys() - alive:
                 del of_epochs[epoch]
 

@@ -70,6 +70,20 @@ class Endpoint:
         return place_of(self.address, self.udp_port, self.process)
 
 
+@dataclass(frozen=True)
+class Departure:
+    """How far a rank had come that has left."""
+
+    where: str
+    """Its endpoint, for people."""
+    submitted: int
+    """Of operations with higher numbers it has sent nothing."""
+    finished: int
+    """Of operations up to this number it has had the result: all their sums are complete."""
+    at_s: float
+    """Monotonic clock of the controller: when it left, or when its job was read from a store."""
+
+
 @dataclass(eq=False)
 class Job:
     """One incarnation of a job."""
@@ -85,6 +99,8 @@ class Job:
     """0 until all ranks have joined."""
     members: dict[int, Endpoint] = field(default_factory=dict)
     """By rank: who has joined and not left."""
+    departures: dict[int, Departure] = field(default_factory=dict)
+    """By rank: who has left a job that runs, and said how far it had come."""
     state: JobState = JobState.JOINING
     tenant: str = "default"
     priority: int = 0

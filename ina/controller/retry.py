@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from ina.controller.errors import StandbyError, SwitchError
+from ina.controller.errors import StandbyError, StoreError, SwitchError
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class Persistence:
         self._closing = asyncio.Event()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Runs ``work`` in a task; its error is logged."""
+        """Runs ``work`` in a task; its error is logged, but for the store's."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -92,8 +92,9 @@ class Persistence:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            _log.error("%s", task.exception())
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, StoreError):  # which the supervisor says
+            _log.error("%s", error)
 
 
 def fail(future: asyncio.Future[None], error: Exception) -> None:

@@ -113,6 +113,10 @@ class Supervisor:
         session = self._session
         return session is not None and session.lost is None and self._config.store.is_shared
 
+    @property
+    def _is_starting(self) -> bool:
+        return self._task is None
+
     def _unreachable_s(self) -> float:
         return 0.0 if self.unreachable is None else time.monotonic() - self.unreachable_since_s
 
@@ -131,7 +135,8 @@ class Supervisor:
             except SwitchError as error:
                 self._is_unreachable(str(error))
             except StoreError as error:  # told once, for as long as it is the same
-                await self._stand_by(str(error))
+                is_fenced = isinstance(error, FencedError)
+                await self._stand_by(str(error), logging.WARNING if is_fenced else logging.ERROR)
                 pause_s = MAX_PAUSE_S  # leave the switch to who has the store
             except InaError as error:  # a TLS file has gone, say
                 self._is_unreachable(str(error))
@@ -151,6 +156,8 @@ class Supervisor:
         if self._session.is_primary:
             await self._lead(self._session)
         else:
+            if self._is_starting:  # to find out when it must take over would be too late
+                self._store.check_switch(switch.data_addr)
             await self._stand_by(self._session.who_is_primary())
         if self.unreachable is not None:
             _log.warning("switch %s is back", switch.grpc_addr)
@@ -202,7 +209,11 @@ class Supervisor:
             return
         if not session.is_primary:  # so as not to take the store from who is by now
             raise SwitchError(f"switch {session.address}: {session.who_is_primary()}")
-        claim = self._store.claim(f"{socket.gethostname()} process {os.getpid()}")
+        holder = f"{socket.gethostname()} process {os.getpid()}"
+        # Who starts a controller says whose the store is. Later it is no more taken from another
+        # switch's: that one would take it back, and so on for ever.
+        switch = self._config.switch.data_addr
+        claim = self._store.claim(holder, switch, moves=self._is_starting)
         term = Term(self._config, claim, self._writer, self._unreachable_s)
         self.on_term(term)
         try:
@@ -213,11 +224,13 @@ class Supervisor:
         self.term = term
         self.switchboard.serve(term)
         self._why = ""
-        _log.info("primary of switch %s, election id %d", session.address, session.election_id)
+        level = logging.INFO if self._is_starting else logging.WARNING  # as what it ends was said
+        told = "primary of switch %s, election id %d"
+        _log.log(level, told, session.address, session.election_id)
 
-    async def _stand_by(self, why: str) -> None:
+    async def _stand_by(self, why: str, level: int = logging.WARNING) -> None:
         if why != self._why:
-            _log.warning("standby: %s", why)
+            _log.log(level, "standby: %s", why)
         self._why = why
         await self._end_term(why)
 

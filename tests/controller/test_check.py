@@ -51,6 +51,9 @@ def test_it_says_what_a_controller_will_find(store_url: str, tmp_path: Path, say
         assert check(tmp_path, store_url) == 0
         assert f"schema {NEWEST}, 1 jobs, claimed by host process 7 at 20" in says()
         claim.check()  # it has not taken it
+        claim = store.claim("host process 7", "10.0.0.254:17760")
+        assert check(tmp_path, store_url) == 0
+        assert says().endswith(" for the switch at 10.0.0.254:17760")
         second = store.claim("other")
         with pytest.raises(FencedError):
             claim.check()

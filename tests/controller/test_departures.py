@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from ina.controller.coordinator import Coordinator
 from ina.controller.embedded import Embedded
+from ina.controller.epochs import EpochCounter
+from ina.controller.failure_detector import FailureDetector
 from ina.controller.leases import Member
+from ina.controller.memory import StaticPool
+from ina.controller.registry import Registry
 from ina.protocol.spec import ValueType
 from ina.rpc import controller_pb2 as pb2
 from tests.controller.test_failure_detector import Watched, scenario
@@ -37,6 +42,14 @@ async def leave(bench: Watched, rank: int, progress: pb2.Progress) -> None:
     await bench.coordinator.leave("j", rank, 1)
 
 
+def restart(bench: Watched) -> None:
+    """Another controller takes over what is in the store."""
+    bench.registry = Registry(StaticPool(64, 16), EpochCounter(1), range(1, 9))
+    bench.coordinator = Coordinator(bench.registry, bench.switch, bench.store.claim("next"))
+    bench.coordinator.restore(bench.store.load(bench.now_s))
+    bench.detector = FailureDetector(bench.coordinator, 10.0, clock=lambda: bench.now_s)
+
+
 def hear(bench: Watched, after_s: float, **ranks: pb2.Progress) -> list[str]:
     """What ranks (r0=, r1=) say after so long; the reasons of deaths so far."""
     bench.now_s += after_s
@@ -67,6 +80,21 @@ async def test_who_had_begun_it_before_hears_it_too(bench: Watched) -> None:
     # What rank 2 said is older: it may have begun, and not have ended, what is complete.
     assert not hear(bench, 0.2, r0=said(5, 5, waits=True))
     assert len(hear(bench, 0.2, r2=said(4))) == 1
+
+
+@scenario
+async def test_a_controller_that_starts_again_knows_who_has_left(bench: Watched) -> None:
+    await bench.run()
+    await leave(bench, 1, said(4))
+    await leave(bench, 2, said(2**64 - 1))  # more than a database's integer
+    restart(bench)
+    bench.detector.check()
+    assert not hear(bench, 0.2, r0=said(4))
+    assert hear(bench, 0.2, r0=said(5, 5)) == [
+        "rank 1 (10.0.0.1:4001) has left after 4 operations and has not sent operation 5"
+        " (sum of float32[1000]), for which rank 0 waits"
+    ]
+    await bench.until_empty()
 
 
 @scenario

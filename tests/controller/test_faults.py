@@ -108,7 +108,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, new_store: NewStore) -> Iter
 def live(workers: Workers) -> None:
     """A job's whole life."""
     epoch = workers.run_job(VICTIM, 2).epoch
-    workers.leave(VICTIM, 0, epoch)
+    workers.leave(VICTIM, 0, epoch, pb2.Progress(operations_submitted=4, operations_done=3))
     workers.leave(VICTIM, 1, epoch)
 
 
@@ -214,6 +214,9 @@ def check(place: Place, app: ControllerApp, point: str) -> None:
             assert (there[VICTIM].state, there[VICTIM].members) == (JobState.JOINING, {})
         elif point in UP:
             assert sorted(there[VICTIM].members) == UP[point]
+            left = there[VICTIM].departures.items()
+            said = {0: (4, 3)} if UP[point] == [1] else {}
+            assert {rank: (last.submitted, last.finished) for rank, last in left} == said
         else:
             assert there == {}
         assert disagreement(place, coordinator) == Difference()
@@ -230,10 +233,6 @@ def check(place: Place, app: ControllerApp, point: str) -> None:
 
 def jobs(coordinator: Coordinator) -> list[Job]:
     return sorted(coordinator.registry, key=lambda job: job.number)
-
-
-def is_being_removed(job: Job) -> bool:
-    return job.state is JobState.LEAVING and not job.members
 
 
 def disagreement(place: Place, coordinator: Coordinator) -> Difference:

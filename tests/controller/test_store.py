@@ -19,8 +19,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ina.controller.errors import FencedError, StoreError
-from ina.controller.jobs import Endpoint, Job, JobState
+from ina.controller.errors import FencedError, OtherSwitchError, StoreError
+from ina.controller.jobs import Departure, Endpoint, Job, JobState
 from ina.controller.memory import SlotRange
 from ina.controller.store import Store, open_store, rows
 from ina.controller.store.schema import APPLICATION_ID, MIGRATIONS
@@ -84,6 +84,44 @@ def test_a_job_comes_back_as_it_was_and_with_those_who_left(
     assert stored.endpoints == everybody
     claim.remove(made)
     assert store.load(7.0) == []
+
+
+def test_how_far_those_had_come_who_left_is_stored(store: Store) -> None:
+    claim = store.claim("test")
+    made = job(ranks=3, state=JobState.RUNNING)
+    claim.save(made)
+    made.departures[1] = Departure("10.0.0.1:4001 of host pid 3", 2**63 - 1, 4, 7.0)
+    claim.save(made)  # it is still here
+    assert store.load(0.0)[0].job.departures == {}
+    del made.members[1]
+    made.departures[1] = replace(made.departures[1], submitted=5)
+    claim.save(made)
+    del made.members[2]  # without a word
+    claim.save(made)
+    (stored,) = store.load(9.0)
+    assert stored.job.departures == {1: Departure("10.0.0.1:4001", 5, 4, 9.0)}
+
+
+def test_a_store_is_one_switch_s(store: Store, store_url: str) -> None:
+    former = store.claim("a process 1", "10.0.0.1:17760")
+    store.check_switch("10.0.0.1:17760")
+    refusal = (
+        r"store \S+: a process 1 has claimed it for the switch at 10\.0\.0\.1:17760, and this"
+        r" controller's is at 10\.0\.0\.2:17760: give each switch a store of its own"
+    )
+    for late in (
+        lambda: store.check_switch("10.0.0.2:17760"),
+        lambda: store.claim("b process 2", "10.0.0.2:17760"),
+    ):
+        with pytest.raises(OtherSwitchError, match=refusal):
+            late()
+    former.check()
+    with closing(open_store(store_url)) as other:
+        other.claim("b process 2", "10.0.0.2:17760", moves=True)
+        with pytest.raises(OtherSwitchError, match="b process 2 has claimed it for the switch at"):
+            former.check()
+        with pytest.raises(OtherSwitchError):
+            store.claim("a process 1", "10.0.0.1:17760")
 
 
 def test_a_joining_job_forgets_who_hung_up(store: Store) -> None:
@@ -203,6 +241,26 @@ def test_opening_again_migrates_nothing(tmp_path: Path) -> None:
     assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
     assert db.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
     assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_file_of_before_departures_opens_and_is_any_switch_s(tmp_path: Path) -> None:
+    path = str(tmp_path / "s.db")
+    with sqlite3.connect(path) as db:
+        for statement in (*MIGRATIONS[0], *MIGRATIONS[1]):
+            db.execute(statement)
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute("PRAGMA user_version = 2")
+        db.execute("UPDATE claim SET generation = 4, holder = 'a process 1'")
+        db.execute(
+            "INSERT INTO jobs VALUES"
+            " (1, 'j', 'leaving', 5, 2, 512, 512, 512, '', 0, 8, 0, x'', x'')"
+        )
+        db.execute("INSERT INTO members VALUES (1, 0, '10.0.0.1', 4000, 1, NULL, 1, NULL)")
+        db.execute("INSERT INTO members VALUES (1, 1, '10.0.0.2', 4001, 2, 9, 0, NULL)")
+    with closing(open_file(path)) as store:
+        (stored,) = store.load(0.0)
+        assert (sorted(stored.job.members), stored.job.departures) == ([0], {})
+        store.claim("b process 2", "10.0.0.2:17760").save(stored.job)
 
 
 def test_a_file_of_before_results_by_multicast_opens(tmp_path: Path) -> None:

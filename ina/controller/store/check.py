@@ -28,6 +28,8 @@ class StoreReport:
     holder: str = ""
     """Who has claimed it last; that controller may have ended since."""
     claimed_unix_s: float = 0.0
+    switch: str = ""
+    """Where workers reach that controller's switch."""
 
     def __str__(self) -> str:
         if not self.name:
@@ -39,7 +41,8 @@ class StoreReport:
             schema += f", will be brought to {self.newest}"
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.claimed_unix_s))
         held = f"claimed by {self.holder} at {since}" if self.holder else "claimed by nobody"
-        return f"store {self.name}: {schema}, {self.jobs} jobs, {held}"
+        of = f" for the switch at {self.switch}" if self.switch else ""
+        return f"store {self.name}: {schema}, {self.jobs} jobs, {held}{of}"
 
 
 def check_store(url: str) -> StoreReport:
@@ -67,10 +70,11 @@ def check_store(url: str) -> StoreReport:
 
 
 def _report(name: str, version: int, db: Transaction, lock: str) -> StoreReport:
-    found = f"SELECT holder, claimed_unix_s FROM claim{lock}"
-    holder, claimed_unix_s = db.execute(found).fetchone()
+    switch = "switch_addr" if version == len(MIGRATIONS) else "''"
+    found = f"SELECT holder, claimed_unix_s, {switch} FROM claim{lock}"
+    held = db.execute(found).fetchone()
     (jobs,) = db.execute("SELECT count(*) FROM jobs").fetchone()
-    return StoreReport(name, version, jobs=jobs, holder=holder, claimed_unix_s=claimed_unix_s)
+    return StoreReport(name, version, len(MIGRATIONS), jobs, *held)
 
 
 def _check_folder(path: Path) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ina.controller.errors import FencedError
+from ina.controller.errors import FencedError, OtherSwitchError
 from ina.controller.jobs import Endpoint, Job
 from ina.controller.store import rows
 from ina.controller.store.interface import Database, Transaction
+
+_log = logging.getLogger(__name__)
 
 
 class Holder(NamedTuple):
@@ -23,9 +26,11 @@ class Holder(NamedTuple):
     claimed_unix_s: float
     """Tells two claims of one generation apart: a database that fails over to a copy, or is
     restored, may have forgotten the last ones."""
+    switch: str
+    """Where workers reach its switch; empty: not known."""
 
 
-_HOLDER = "SELECT generation, holder, claimed_unix_s FROM claim"
+_HOLDER = "SELECT generation, holder, claimed_unix_s, switch_addr FROM claim"
 
 
 @dataclass(frozen=True)
@@ -58,18 +63,40 @@ class Store:
         """Closes the database; may be called again."""
         self._database.close()
 
-    def claim(self, holder: str) -> Claim:
+    def claim(self, holder: str, switch: str = "", *, moves: bool = False) -> Claim:
         """Takes the right to change the store, from whoever had it.
 
-        ``holder`` is for people's eyes: who it is.
+        ``holder`` is for people's eyes: who it is. ``switch``: where workers reach its switch;
+        where the store is another switch's, ``moves`` makes it this one's.
+
+        Raises :class:`OtherSwitchError`.
         """
         self._database.renew()
-        with self.transaction() as (db, _):
+        with self.transaction() as (db, former):
+            if not moves:
+                self._check_switch(former, switch)
+            elif _are_two(former.switch, switch):
+                words = "store %s: of the switch at %s, claimed by %s: is that of the one at %s now"
+                _log.warning(words, self.name, former.switch, former.name, switch)
             db.execute(
-                "UPDATE claim SET generation = generation + 1, holder = ?, claimed_unix_s = ?",
-                (holder, time.time()),
+                "UPDATE claim SET generation = generation + 1, holder = ?, claimed_unix_s = ?,"
+                " switch_addr = ?",
+                (holder, time.time(), switch),
             )
             return Claim(self, Holder(*db.execute(_HOLDER).fetchone()))
+
+    def check_switch(self, switch: str) -> None:
+        """Raises :class:`OtherSwitchError`: it is claimed for another one than ``switch``."""
+        with self.transaction() as (_, holder):
+            self._check_switch(holder, switch)
+
+    def _check_switch(self, holder: Holder, switch: str) -> None:
+        if _are_two(holder.switch, switch):
+            raise OtherSwitchError(
+                f"store {self.name}: {holder.name} has claimed it for the switch at"
+                f" {holder.switch}, and this controller's is at {switch}: give each switch a store"
+                " of its own, and start this controller again"
+            )
 
     def last_epoch(self) -> int | None:
         """The last epoch issued, or None if none was."""
@@ -81,10 +108,14 @@ class Store:
         """Every job, by number. ``now_s`` (monotonic) becomes when they were created."""
         stored = []
         with self.transaction() as (db, _):
+            members = rows.get_members(db, now_s)
             for job in rows.get_jobs(db, now_s):
-                members = rows.get_members(db, job.number)
-                job.members = {rank: where for rank, (where, here) in members.items() if here}
-                stored.append(StoredJob(job, {rank: at for rank, (at, _) in members.items()}))
+                found = members.get(job.number, {})
+                job.members = {rank: row.where for rank, row in found.items() if row.is_here}
+                job.departures = {
+                    rank: row.left for rank, row in found.items() if row.left is not None
+                }
+                stored.append(StoredJob(job, {rank: row.where for rank, row in found.items()}))
         return stored
 
     @contextmanager
@@ -99,10 +130,15 @@ class Store:
             yield db, Holder(*found.fetchone())
 
 
+def _are_two(switch: str, other: str) -> bool:
+    return bool(switch and other) and switch != other
+
+
 class Claim:
     """The right to change a store, until somebody else claims it.
 
-    Each method is one transaction, and raises :class:`FencedError` when the right has ended.
+    Each method is one transaction, and raises :class:`FencedError` when the right has ended, or
+    :class:`OtherSwitchError` where it has for another switch's sake.
     """
 
     def __init__(self, store: Store, holder: Holder) -> None:
@@ -139,5 +175,6 @@ class Claim:
     def _change(self) -> Iterator[Transaction]:
         with self.store.transaction() as (db, holder):
             if holder != self._holder:
+                self.store._check_switch(holder, self._holder.switch)
                 raise FencedError(f"store {self.store.name}: {holder.name} has claimed it")
             yield db

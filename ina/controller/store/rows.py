@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Address
+from typing import NamedTuple
 
-from ina.controller.jobs import Endpoint, Job, JobState
+from ina.controller.jobs import Departure, Endpoint, Job, JobState
 from ina.controller.memory import SlotRange
 from ina.controller.store.interface import Transaction
 
@@ -14,6 +15,15 @@ _JOB_COLUMNS = (
 )
 _MEMBER_COLUMNS = "rank, address, udp_port, switch_port, mac, results_group"
 _MEMBER_UPDATE = ", ".join(f"{name} = excluded.{name}" for name in _MEMBER_COLUMNS.split(", ")[1:])
+
+
+class MemberRow(NamedTuple):
+    """A worker of a job, here or not."""
+
+    where: Endpoint
+    is_here: bool
+    left: Departure | None
+    """How far it had come when it left, if it said so."""
 
 
 def put_epoch(db: Transaction, last: int) -> None:
@@ -67,6 +77,13 @@ def put_job(db: Transaction, job: Job) -> None:
             for rank, at in job.members.items()
         ],
     )
+    db.executemany(
+        "UPDATE members SET submitted = ?, finished = ? WHERE job = ? AND rank = ? AND here = 0",
+        [
+            (left.submitted, left.finished, job.number, rank)
+            for rank, left in job.departures.items()
+        ],
+    )
 
 
 def get_jobs(db: Transaction, now_s: float) -> list[Job]:
@@ -106,20 +123,31 @@ def get_jobs(db: Transaction, now_s: float) -> list[Job]:
     ]
 
 
-def get_members(db: Transaction, number: int) -> dict[int, tuple[Endpoint, bool]]:
-    """By rank: where each of a job's workers is, and whether it has not left."""
-    return {
-        rank: (
-            Endpoint(
-                IPv4Address(address),
-                udp_port,
-                switch_port,
-                mac,
-                None if group is None else IPv4Address(group),
-            ),
-            bool(here),
+def get_members(db: Transaction, now_s: float) -> dict[int, dict[int, MemberRow]]:
+    """Of every job, by its number and by rank; ``now_s`` becomes when those left that have."""
+    found: dict[int, dict[int, MemberRow]] = {}
+    for (
+        job,
+        rank,
+        address,
+        udp_port,
+        switch_port,
+        mac,
+        group,
+        here,
+        submitted,
+        finished,
+    ) in db.execute(
+        f"SELECT job, {_MEMBER_COLUMNS}, here, submitted, finished FROM members ORDER BY job, rank"
+    ):
+        where = Endpoint(
+            IPv4Address(address),
+            udp_port,
+            switch_port,
+            mac,
+            None if group is None else IPv4Address(group),
         )
-        for rank, address, udp_port, switch_port, mac, group, here in db.execute(
-            f"SELECT {_MEMBER_COLUMNS}, here FROM members WHERE job = ? ORDER BY rank", (number,)
-        )
-    }
+        has_said = not here and submitted is not None
+        left = Departure(str(where), submitted, finished, now_s) if has_said else None
+        found.setdefault(job, {})[rank] = MemberRow(where, bool(here), left)
+    return found

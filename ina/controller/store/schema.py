@@ -54,6 +54,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # Where a worker listens for results by IP multicast; NULL: it wants results of its own.
     ("ALTER TABLE members ADD COLUMN results_group TEXT",),
+    (
+        # Whose store it is: where workers reach the switch of who claimed last; empty: not known.
+        "ALTER TABLE claim ADD COLUMN switch_addr TEXT NOT NULL DEFAULT ''",
+        # How far a rank had come that has left: the last operation it has begun, and the last of
+        # those it has had all results of; NULL: it is here, or did not say.
+        "ALTER TABLE members ADD COLUMN submitted INTEGER",
+        "ALTER TABLE members ADD COLUMN finished INTEGER",
+    ),
 )
 
 
