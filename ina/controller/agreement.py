@@ -8,7 +8,7 @@ say meanwhile tells as well. No I/O.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from ina.rpc import controller_pb2 as pb2
@@ -26,6 +26,34 @@ class Difference:
     """One line: what each of them does, as far as they have said."""
     is_whole: bool
     """Nobody can add to it."""
+
+
+_Key = tuple[int, int, bool]
+_KEPT = 4 * MAX_SUBMITTED
+"""Of all that was submitted: more than ranks can be apart."""
+
+
+class Agreement:
+    """Whether reports of a job's ranks may differ: asked four times a second of every job, which is
+    too often to put all of them side by side each time.
+    """
+
+    def __init__(self) -> None:
+        self.is_doubtful = False
+        """Some report differs from another one, or says that a result does."""
+        self._known: dict[int, _Key] = {}
+        """What the first who said it has submitted, by number."""
+
+    def hear(self, report: pb2.Progress) -> None:
+        """To be told of each report of any rank."""
+        if report.differs_at:
+            self.is_doubtful = True
+        for operation in _operations(report):
+            key = (operation.elems, operation.value_type, operation.average)
+            if self._known.setdefault(operation.number, key) != key:
+                self.is_doubtful = True
+        if len(self._known) > 2 * _KEPT:
+            self._known = dict(sorted(self._known.items())[-_KEPT:])
 
 
 def find_difference(
@@ -61,10 +89,15 @@ def _by_number(progress: Mapping[int, pb2.Progress]) -> dict[int, dict[int, str]
     """By operation, in words: what each rank says that it is."""
     known: dict[int, dict[int, str]] = {}
     for rank, report in sorted(progress.items()):
-        pending = [report.oldest] if report.HasField("oldest") else []
-        for operation in (*report.submitted, *pending):
+        for operation in _operations(report):
             known.setdefault(operation.number, {})[rank] = describe(operation)
     return known
+
+
+def _operations(report: pb2.Progress) -> Iterator[pb2.Operation]:
+    yield from report.submitted
+    if report.HasField("oldest"):
+        yield report.oldest
 
 
 def _silence(report: pb2.Progress | None, number: int) -> str:

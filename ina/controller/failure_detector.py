@@ -7,9 +7,10 @@ import contextlib
 import logging
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
-from ina.controller.agreement import Difference, find_difference
+from ina.controller.agreement import Agreement, Difference, find_difference
 from ina.controller.coordinator import Coordinator
 from ina.controller.departures import departure, never_completed
 from ina.controller.errors import StoreError
@@ -57,6 +58,7 @@ class FailureDetector:
         self._stalls: dict[int, Stall] = {}
         self._tell_again_s: dict[int, float] = {}
         self._asked_s: dict[int, float] = {}
+        self._agreements: defaultdict[int, Agreement] = defaultdict(Agreement)
         self._task: asyncio.Task[None] | None = None
 
     def heard(self, member: Member, progress: pb2.Progress | None = None) -> None:
@@ -79,6 +81,7 @@ class FailureDetector:
 
     def _keep(self, member: Member, progress: pb2.Progress, now_s: float) -> None:
         self._reports[member] = Report(progress, now_s, self._unix_clock())
+        self._agreements[member.epoch].hear(progress)
 
     @contextlib.contextmanager
     def watching(self, member: Member) -> Iterator[None]:
@@ -157,6 +160,8 @@ class FailureDetector:
         self._forget(job.epoch for job in jobs if is_up(job))
 
     def _difference(self, job: Job) -> Difference | None:
+        if not self._agreements[job.epoch].is_doubtful:
+            return None
         reports = {
             rank: report.progress
             for rank in range(job.world_size)
@@ -252,7 +257,7 @@ class FailureDetector:
         alive = set(epochs)
         for member in [member for member in self._reports if member.epoch not in alive]:
             del self._reports[member]
-        for of_epochs in (self._stalls, self._tell_again_s, self._asked_s):
+        for of_epochs in (self._stalls, self._tell_again_s, self._asked_s, self._agreements):
             for epoch in of_epochs.keys() - alive:
                 del of_epochs[epoch]
 

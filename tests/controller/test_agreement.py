@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
+from ina.controller import failure_detector
 from ina.controller.agreement import find_difference
 from ina.controller.embedded import Embedded
 from ina.host import RanksDifferError, Session
@@ -115,6 +116,36 @@ async def test_who_does_not_answer_is_not_waited_for(bench: Watched) -> None:
     assert bench.told()[-1] == ("RANKS_DIFFER", [], True)
     assert bench.reasons(pb2.RANKS_DIFFER)[-1].endswith("rank 2: not known")
     await bench.until_empty()
+
+
+@scenario
+async def test_reports_that_agree_are_not_put_side_by_side_at_each_look(bench: Watched) -> None:
+    """With many ranks and operations that takes the time that a rank's own Python needs."""
+    await bench.run()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(failure_detector, "find_difference", None)
+        for number in range(9, 9 + 10_000, 100):
+            listed = [Operation(number=number + n, elems=64) for n in range(150)]
+            for rank in range(3):
+                bench.detector.heard(bench.member(rank), report(*listed))
+            bench.detector.check()
+    assert len(bench.detector._agreements[1]._known) < 10_000
+    bench.detector.heard(bench.member(0), report(Operation(number=number + 1, elems=63)))
+    bench.detector.check()
+    assert bench.told()[-1] == ("RANKS_DIFFER", [], True)
+
+
+@scenario
+async def test_what_only_an_older_report_contradicts_ends_nothing(bench: Watched) -> None:
+    await bench.run()
+    bench.detector.heard(bench.member(0), report(BIG))
+    bench.detector.heard(bench.member(0), report())
+    bench.detector.heard(bench.member(1), report(SMALL))
+    bench.detector.check()
+    assert not bench.reasons(pb2.RANKS_DIFFER)
+    bench.detector.heard(bench.member(2), report(BIG))
+    bench.detector.check()
+    assert len(bench.reasons(pb2.RANKS_DIFFER)) == 1
 
 
 @contextmanager

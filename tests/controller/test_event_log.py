@@ -52,6 +52,17 @@ def test_each_event_is_a_line(
     assert (fields["job_name"], fields["ranks"]) == ("train", list(said.ranks))
 
 
+def test_every_event_of_a_job_is_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    of_none = ("EVENT_UNSPECIFIED", "SWITCH_UNREACHABLE", "SWITCH_BACK")
+    names = pb2.EventKind.keys()
+    of_jobs = [getattr(pb2, name) for name in names if name not in of_none]
+    with caplog.at_level(logging.INFO):
+        for kind in of_jobs:
+            EventBus().publish(event(kind, reason="so it is"))
+    assert len(caplog.records) == len(of_jobs)
+    assert all(": so it is (" in record.getMessage() for record in caplog.records)
+
+
 def test_that_a_job_stalls_and_goes_on_is_heard_alike(caplog: pytest.LogCaptureFixture) -> None:
     bus = EventBus()
     with caplog.at_level(logging.INFO):
