@@ -14,7 +14,7 @@ import msgspec
 import typer
 from rich.console import Group
 
-from ina.cli.controller_reload import reload_on_hangup
+from ina.cli.controller_reload import Reloader
 from ina.cli.log_options import log_as_a_service
 from ina.cli.messages import plain
 from ina.cli.output import emit
@@ -199,9 +199,13 @@ async def _serve(config: Config, json: bool, read: Callable[[], Config] | None) 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop, number)
     try:
-        async with ControllerApp(config) as controller:
-            if read is not None:  # before anybody is told that it may be asked to
-                reload_on_hangup(controller, read, lambda: stop(signal.SIGHUP))
+        controller = ControllerApp(config)
+        reloader = None
+        if read is not None:
+            reloader = Reloader(controller, read, lambda: stop(signal.SIGHUP))
+        async with controller:
+            if reloader is not None:
+                reloader.begin()
             _say_ready(controller, json)
             await asyncio.Event().wait()
     except asyncio.CancelledError:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import functools
+import logging
 import os
 import pty
 import shutil
@@ -11,12 +14,17 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
+import msgspec
+import pytest
 
+from ina.cli.controller_reload import Reloader
+from ina.controller.app import ControllerApp
 from ina.controller.config import make_config
 from ina.controller.reload import changes
 from ina.protocol.spec import VERSION
@@ -24,6 +32,8 @@ from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2_grpc import ControllerStub, OperatorStub
 from ina.rpc.operator_token import METADATA_KEY
 from ina.rpc.tls import TlsFiles, channel_credentials
+from ina.switch.ports import UdpPort
+from ina.switch.server import SoftSwitch
 from tests.rpc.certificates import Authority
 
 DEADLINE_S = 60.0
@@ -218,6 +228,64 @@ def test_without_a_terminal_any_more_it_ends(tmp_path: Path) -> None:
     os.close(terminal)
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGHUP
+
+
+def test_with_nohup_it_outlives_its_terminal(tmp_path: Path) -> None:
+    file = write(tmp_path, "")
+    log = tmp_path / "log"
+    pid, terminal = pty.fork()
+    if not pid:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+        with log.open("w") as stderr:
+            os.dup2(stderr.fileno(), 2)
+        os.execv(
+            sys.executable,
+            [sys.executable, "-m", "ina", "controller", "run", str(file), "--embedded-switch"],
+        )
+    try:
+        while b"ready" not in os.read(terminal, 4096):
+            pass
+        os.close(terminal)
+        deadline_s = time.monotonic() + DEADLINE_S
+        while "reload: done" not in log.read_text():
+            assert os.waitpid(pid, os.WNOHANG) == (0, 0)
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 128 + signal.SIGTERM
+
+
+def test_a_signal_that_comes_while_it_starts_is_heeded_when_it_serves(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = make_config({"listen": "127.0.0.1:0"}, "test")
+    asked = make_config({"listen": "127.0.0.1:0", "tenants": {"a": {}}}, "test")
+
+    async def scenario() -> None:
+        with SoftSwitch([UdpPort(1)], grpc_addr="127.0.0.1:0") as switch:
+            place = msgspec.structs.replace(given.switch, grpc_addr=switch.grpc_addr)
+            controller = ControllerApp(msgspec.structs.replace(given, switch=place))
+            reloader = Reloader(
+                controller, lambda: msgspec.structs.replace(asked, switch=place), _never
+            )
+            os.kill(os.getpid(), signal.SIGHUP)
+            await asyncio.sleep(0.05)
+            async with controller:
+                assert list(controller.config.tenants) == []
+                reloader.begin()
+                assert list(controller.config.tenants) == ["a"]
+
+    before = signal.getsignal(signal.SIGHUP)
+    with caplog.at_level(logging.INFO):
+        asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
+    assert signal.getsignal(signal.SIGHUP) is before
+    assert "reload: done, changed: tenants.a" in caplog.messages
+
+
+def _never() -> None:
+    raise AssertionError("there is a terminal, or there never was one")
 
 
 def test_what_stays_is_named_again_until_it_is_undone() -> None:
