@@ -18,6 +18,11 @@ FULL = "postgresql://ina:secret@db1:5432,db2/x?target_session_attrs=read-write&p
         (FULL, "postgresql://ina@db1:5432,db2/x"),
         ("postgres://h/x", "postgres://h/x"),
         ("postgresql:///x?host=/run/postgresql", "postgresql:///x"),
+        ("postgresql://ina:s#cret@h/x", "postgresql://..."),
+        ("postgresql://ina:s/cret@h/x", "postgresql://..."),
+        ("postgresql://ina:s?cret@h/x", "postgresql://..."),
+        ("postgresql://ina:s[cret@h/x", "postgresql://..."),
+        ("postgresql://ina@[::1]:5432/x", "postgresql://ina@[::1]:5432/x"),
         ("", ""),
     ],
 )
@@ -34,7 +39,23 @@ def test_a_path_is_a_url() -> None:
     assert not make_config({}, "test").store.is_shared
 
 
-def test_an_error_shows_no_password() -> None:
-    said = problem_of("mysql://u:secret@h/d")
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("mysql://u:secret@h/d", "'mysql://u@h/d': want sqlite:///PATH or postgresql://"),
+        ("postgresql://ina:secret#secret@h/x", "write @ : / ? # [ ] in these as %40"),
+        ("postgresql://ina:secret/secret@h/x", "write @"),
+        ("postgresql://ina@[::1/x", "write @"),
+        ("sqlite:///:memory:", "leave url and path empty"),
+    ],
+)
+def test_what_cannot_be_one_is_said_without_a_password(url: str, says: str) -> None:
+    said = problem_of(url)
     assert said is not None
+    assert says in said
     assert "secret" not in said
+
+
+@pytest.mark.parametrize("url", [FULL, "postgresql:///x?host=/run/postgresql", "sqlite:///a"])
+def test_what_can_be_one(url: str) -> None:
+    assert problem_of(url) is None

@@ -155,9 +155,13 @@ class PostgresDatabase:
             )
         except self._psycopg.Error as error:
             raise self._error(error) from None
+        try:
+            with self._deadline(connection):
+                connection.execute("; ".join(_SETTINGS).encode())
+        except BaseException:  # never to be used without them
+            connection.close()
+            raise
         self._connection = connection
-        with self._deadline(connection):
-            connection.execute("; ".join(_SETTINGS).encode())
         self._warn_of_plain_text(connection)
         return connection
 
