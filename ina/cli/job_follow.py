@@ -7,11 +7,12 @@ import queue
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
 
-from ina.cli.rpc_client import TIMEOUT_S, addresses, controller_at, describe, explain
+from ina.cli.rpc_client import TIMEOUT_S, addresses, call, controller_at, describe, explain
 from ina.errors import InaError, UnavailableError
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2_grpc import OperatorStub
@@ -22,8 +23,18 @@ AWAY_S = 60.0
 """A controller that was there and goes away is waited for so long."""
 _PAUSE_S = 1.0
 
-Seen = pb2.JobEvent | list[pb2.Job] | InaError
-"""An event; the jobs as they are now; the controller went away (and is tried again)."""
+
+@dataclass(frozen=True)
+class Jobs:
+    """The jobs as they are now."""
+
+    jobs: list[pb2.Job]
+    switch_state: str
+    """As ShowController says it: what a job waits for may be the switch."""
+
+
+Seen = pb2.JobEvent | Jobs | InaError
+"""An event; the jobs; the controller went away (and is tried again)."""
 
 
 def follow(controllers: str, name: str) -> Iterator[Seen]:
@@ -109,9 +120,7 @@ def _until_poll(
             yield event
 
 
-def _jobs(operator: OperatorStub, name: str, address: str) -> list[pb2.Job]:
-    try:
-        jobs = operator.ListJobs(pb2.ListJobsRequest(), timeout=TIMEOUT_S).jobs
-    except grpc.RpcError as error:
-        raise explain(error, address) from None
-    return [job for job in jobs if name in ("", job.name)]
+def _jobs(operator: OperatorStub, name: str, address: str) -> Jobs:
+    found = call(operator.ListJobs, pb2.ListJobsRequest(), address).jobs
+    wanted = [job for job in found if name in ("", job.name)]
+    return Jobs(wanted, describe(operator, address).switch_state)

@@ -7,10 +7,10 @@ import time
 from typing import Any, Protocol
 
 import msgspec
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
 
-from ina.cli.job_follow import follow
+from ina.cli.job_follow import Jobs, follow
 from ina.cli.job_view import event_line, jobs_table
 from ina.cli.messages import plain
 from ina.cli.output import console
@@ -25,7 +25,7 @@ class View(Protocol):
     def event(self, event: pb2.JobEvent) -> None:
         """Something happened."""
 
-    def jobs(self, jobs: list[pb2.Job]) -> None:
+    def jobs(self, now: Jobs) -> None:
         """The jobs as they are now; comes every second."""
 
     def trouble(self, error: InaError) -> None:
@@ -59,7 +59,7 @@ def _show(controllers: str, name: str, end_s: float | None, view: View) -> None:
         if isinstance(seen, pb2.JobEvent):
             view.event(seen)
             if name and seen.name == name and seen.kind == pb2.JOB_ENDED:
-                view.jobs([])
+                view.jobs(Jobs([], ""))
                 return
         elif not isinstance(seen, InaError):
             view.jobs(seen)
@@ -85,6 +85,10 @@ class _Changes:
         return [job for job in changed if job.name in now]
 
 
+def _table(now: Jobs) -> RenderableType:
+    return jobs_table(now.jobs, switch_state=now.switch_state) if now.jobs else "no jobs"
+
+
 class _Lines:
     """A line an event; another when who is missing changes."""
 
@@ -96,14 +100,15 @@ class _Lines:
     def event(self, event: pb2.JobEvent) -> None:
         self._out.print(event_line(event))
 
-    def jobs(self, jobs: list[pb2.Job]) -> None:
+    def jobs(self, now: Jobs) -> None:
         if self._first:
-            self._out.print(jobs_table(jobs) if jobs else "no jobs")
+            self._out.print(_table(now))
             self._first = False
-        for job in self._changes.stalls(jobs):
+        for job in self._changes.stalls(now.jobs):
             now_s = time.time()
             at = time.strftime("%H:%M:%S", time.localtime(now_s))
-            self._out.print(f"{at}  {job.name}  stalled: {judge(Known(job), now_s).found}")
+            verdict = judge(Known(job, switch_state=now.switch_state), now_s)
+            self._out.print(f"{at}  {job.name}  stalled: {verdict.found}")
 
     def trouble(self, error: InaError) -> None:
         print(f"trying again: {error}", file=sys.stderr)
@@ -119,8 +124,8 @@ class _Terminal(_Lines):
         super().__init__(live.console)
         self._live = live
 
-    def jobs(self, jobs: list[pb2.Job]) -> None:
-        self._live.update(jobs_table(jobs) if jobs else "no jobs", refresh=True)
+    def jobs(self, now: Jobs) -> None:
+        self._live.update(_table(now), refresh=True)
 
     def trouble(self, error: InaError) -> None:
         self._live.update(f"trying again: {error}", refresh=True)
@@ -140,11 +145,11 @@ class _Json:
     def event(self, event: pb2.JobEvent) -> None:
         self._put({"event": plain(event)})
 
-    def jobs(self, jobs: list[pb2.Job]) -> None:
+    def jobs(self, now: Jobs) -> None:
         if self._first:
-            self._put({"jobs": [plain(job) for job in jobs]})
+            self._put({"jobs": [plain(job) for job in now.jobs]})
             self._first = False
-        for job in self._changes.stalls(jobs):
+        for job in self._changes.stalls(now.jobs):
             self._put({"stall": {"name": job.name, **plain(job.stall)}})
 
     def trouble(self, error: InaError) -> None:

@@ -22,16 +22,19 @@ def _tenant() -> None:
 def list_tenants(controller: ControllerOption = DEFAULT_LISTEN, json: JsonOption = False) -> None:
     """List the tenants: jobs, slots and workers, used and allowed.
 
-    Those that are configured, and others that have jobs.
+    Those that are configured, and others that have jobs: where any is configured, their next ones
+    are refused.
     """
     reply = ask(controller, lambda operator: operator.ListTenants, pb2.ListTenantsRequest())
+    # A job that names another tenant than those that are configured is refused, if any is.
+    other = "refused" if any(tenant.configured for tenant in reply.tenants) else "any"
     rows = [
         [
             tenant.name,
             _of(tenant.jobs, tenant.jobs_limit),
             _of(tenant.slots, tenant.slots_limit),
             _of(tenant.workers, tenant.workers_limit),
-            str(tenant.max_priority) if tenant.configured else "any",
+            str(tenant.max_priority) if tenant.configured else other,
         ]
         for tenant in reply.tenants
     ]

@@ -49,7 +49,8 @@ class Admission:
                 " printable characters"
             )
         if self._tenants and name not in self._tenants:
-            raise TenantError(f"job {job!r}: no tenant is called {name!r}")
+            unsaid = "" if asked else "; the job names none: set INA_TENANT"
+            raise TenantError(f"job {job!r}: no tenant is called {name!r}{unsaid}")
         return name
 
     def priority(self, tenant: str, asked: int) -> int:

@@ -55,6 +55,7 @@ class FakeController(Servicer):  # type: ignore[misc]
         self.jobs = [TRAIN]
         self.refuse: tuple[grpc.StatusCode, str] | None = None
         self.switch_away = False
+        self.switch_state = "connected"
         self.released: threading.Event | None = None  # calls hang until it is set
         self.events: queue.Queue[pb2.JobEvent | None] = queue.Queue()
         self.evicted: list[pb2.EvictJobRequest] = []
@@ -111,7 +112,7 @@ class FakeController(Servicer):  # type: ignore[misc]
         standby = self.refuse is not None
         return pb2.ShowControllerReply(
             role="standby" if standby else "primary", election_id=2, jobs=1,
-            switch_addr="10.0.0.9:9559", switch_state="connected", store="/var/lib/ina/c.db",
+            switch_addr="10.0.0.9:9559", switch_state=self.switch_state, store="/var/lib/ina/c.db",
         )  # fmt: skip
 
     def _job(self, name: str, context: Any) -> pb2.Job:

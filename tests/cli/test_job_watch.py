@@ -133,7 +133,7 @@ def test_one_that_stays_away_is_an_error_after_a_while(
 ) -> None:
     monkeypatch.setattr(job_follow, "AWAY_S", 0.2)
     following = job_follow.follow(address, "")
-    assert next(following) == [TRAIN]
+    assert next(following) == job_follow.Jobs([TRAIN], "connected")
     fake.refuse = (grpc.StatusCode.UNAVAILABLE, "standby: gone")
     fake.events.put(None)
     with pytest.raises(UnavailableError, match="standby: gone"):
@@ -153,6 +153,24 @@ def test_it_stops_after_the_time_that_was_asked_for(
 ) -> None:
     assert main.run(["job", "watch", "--for", "0.2", "--controller", address]) == 0
     assert "train" in capsys.readouterr().out
+
+
+def test_what_all_wait_for_may_be_the_switch(
+    fake: FakeController,
+    address: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    terminal = Console(file=(shown := io.StringIO()), force_terminal=True, width=200)
+    fake.jobs = [with_stall([])]
+    fake.switch_state = "unreachable: probe: no answer"
+    command = ["job", "watch", "train", "--for", "0.2", "--controller", address]
+    assert main.run(command) == 0
+    monkeypatch.setattr(job_watch, "console", lambda: terminal)
+    assert main.run(command) == 0
+    for said in (capsys.readouterr().out, shown.getvalue()):
+        assert "the controller does not reach the switch either (probe: no answer)" in said
+        assert "all have sent it" not in said
 
 
 def test_a_terminal_shows_a_table_that_is_kept_up_to_date(

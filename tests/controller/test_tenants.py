@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import grpc
+import msgspec
 import pytest
 
 from ina.cli import main
+from ina.controller.config import TenantConfig
 from ina.controller.embedded import Embedded
 from ina.rpc import controller_pb2 as pb2
 from tests.controller.test_service import is_clean, refusal
@@ -33,7 +35,9 @@ def test_tenants_and_their_quotas() -> None:
     with controller(TENANTS) as workers:
         workers.create("a", 1, tenant="vision", priority=9)
         assert [(job.tenant, job.priority) for job in workers.jobs()] == [("vision", 5)]
-        with refusal(grpc.StatusCode.PERMISSION_DENIED, "'b': no tenant is called 'default'"):
+        with refusal(
+            grpc.StatusCode.PERMISSION_DENIED, "'b': no tenant is called 'default'; .* INA_TENANT"
+        ):
             workers.create("b", 1)
         with refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, "tenant 'vision' may have 1 jobs"):
             workers.create("b", 1, tenant="vision")
@@ -142,6 +146,26 @@ def test_the_command_line_lists_them(capsys: pytest.CaptureFixture[str]) -> None
         assert main.run([*command, "--json"]) == 0
         (row,) = json.loads(capsys.readouterr().out)
         assert (row["name"], row["jobs"], row["jobs_limit"]) == ("vision", 1, 2)
+
+
+def test_of_a_tenant_that_is_no_more_configured_it_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with Embedded(values=64, slots=4096) as embedded:
+        with workers_of(embedded.controller_addr) as workers:
+            workers.create("a", 1, tenant="vision")
+        command = ["tenant", "list", "--controller", embedded.controller_addr]
+        assert main.run(command) == 0
+        assert capsys.readouterr().out.splitlines()[-1].split()[-1] == "any"
+        assert embedded._app is not None
+        assert embedded._loop is not None
+        asked = msgspec.structs.replace(
+            embedded._app._asked, tenants={"speech": TenantConfig(max_priority=2)}
+        )
+        embedded._loop.call_soon_threadsafe(embedded._app.reload, asked)
+        assert main.run(command) == 0
+        speech, vision = capsys.readouterr().out.splitlines()[-2:]
+        assert (speech.split()[-1], vision.split()[-1]) == ("2", "refused")
 
 
 def test_a_tenant_whose_name_cannot_be_printed_is_refused() -> None:
