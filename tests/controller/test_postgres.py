@@ -129,6 +129,17 @@ def test_a_lost_connection_fails_once_and_is_made_anew(store: Store, url: str) -
     assert [item.job.state for item in store.load(0.0)] == [JobState.LEAVING]
 
 
+def test_a_connection_without_its_settings_is_not_used(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as refused:
+        refused.setattr(postgres, "_SETTINGS", ("SET no_such_setting = 1",))
+        with pytest.raises(StoreError, match="no_such_setting"):
+            store.claim("test")
+    with store.transaction() as (db, _):
+        assert db.execute("SHOW lock_timeout").fetchone() == (f"{postgres.STATEMENT_S}s",)
+
+
 def test_a_server_that_restarts_has_all_that_was_saved(
     postgres_server: PostgresServer, store: Store
 ) -> None:
