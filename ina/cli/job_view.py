@@ -17,8 +17,11 @@ from ina.units import time_text
 
 JOB_COLUMNS = (
     "name", "tenant", "priority", "state", "job", "epoch", "joined", "slots", "window",
+    "lost", "spurious", "probes",
 )  # fmt: skip
-_SPARE_JOB_COLUMNS = ("epoch", "window", "job", "priority", "slots", "tenant")
+_SPARE_JOB_COLUMNS = (
+    "spurious", "probes", "epoch", "window", "job", "lost", "priority", "slots", "tenant",
+)  # fmt: skip
 _MEMBER_COLUMNS = (
     "rank", "address", "process", "lease left", "watching", "operations", "in flight", "silent",
     "lost", "spurious", "probes",
@@ -46,8 +49,17 @@ def jobs_table(
 def _job_row(job: pb2.Job) -> list[object]:
     return [
         job.name, job.tenant, job.priority, job.state, job.job, job.epoch,
-        f"{len(job.joined)}/{job.world_size}", slot_range(job), job.window,
+        f"{len(job.joined)}/{job.world_size}", slot_range(job), job.window, *_resends(job.traffic),
     ]  # fmt: skip
+
+
+def _resends(traffic: pb2.Traffic) -> list[object]:
+    """What became of packets sent again; empty cells: no worker has reported."""
+    sent = traffic.packets_sent
+    if not sent:
+        return [""] * 3
+    lost = f"{traffic.losses} ({traffic.losses / sent:.1%})" if traffic.losses else "0"
+    return [lost, traffic.spurious_resends, traffic.probes]
 
 
 def _note(known: Known, now_s: float) -> str:

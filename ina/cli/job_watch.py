@@ -14,7 +14,7 @@ from ina.cli.job_follow import Jobs, follow
 from ina.cli.job_view import event_line, jobs_table
 from ina.cli.messages import plain
 from ina.cli.output import console
-from ina.doctor.job_verdict import Known, judge
+from ina.doctor.job_verdict import Known, judge, switch_trouble
 from ina.errors import InaError
 from ina.rpc import controller_pb2 as pb2
 
@@ -71,18 +71,19 @@ class _Changes:
     """Which jobs stand still, or wait for others, since the last look."""
 
     def __init__(self) -> None:
-        self._stalls: dict[str, tuple[int, tuple[int, ...]]] = {}
+        self._stalls: dict[str, tuple[int, tuple[int, ...], bool]] = {}
 
-    def stalls(self, jobs: list[pb2.Job]) -> list[pb2.Job]:
-        """Jobs whose stall is new or has changed."""
-        now = {
-            job.name: (job.stall.seq, tuple(job.stall.missing))
-            for job in jobs
+    def stalls(self, now: Jobs) -> list[pb2.Job]:
+        """Jobs whose stall is new or has changed, or has another cause now."""
+        no_switch = bool(switch_trouble(now.switch_state))
+        stalls = {
+            job.name: (job.stall.seq, tuple(job.stall.missing), no_switch)
+            for job in now.jobs
             if job.HasField("stall")
         }
-        changed = [job for job in jobs if now.get(job.name) != self._stalls.get(job.name)]
-        self._stalls = now
-        return [job for job in changed if job.name in now]
+        changed = [job for job in now.jobs if stalls.get(job.name) != self._stalls.get(job.name)]
+        self._stalls = stalls
+        return [job for job in changed if job.name in stalls]
 
 
 def _table(now: Jobs) -> RenderableType:
@@ -104,7 +105,7 @@ class _Lines:
         if self._first:
             self._out.print(_table(now))
             self._first = False
-        for job in self._changes.stalls(now.jobs):
+        for job in self._changes.stalls(now):
             now_s = time.time()
             at = time.strftime("%H:%M:%S", time.localtime(now_s))
             verdict = judge(Known(job, switch_state=now.switch_state), now_s)
@@ -149,7 +150,7 @@ class _Json:
         if self._first:
             self._put({"jobs": [plain(job) for job in now.jobs]})
             self._first = False
-        for job in self._changes.stalls(now.jobs):
+        for job in self._changes.stalls(now):
             self._put({"stall": {"name": job.name, **plain(job.stall)}})
 
     def trouble(self, error: InaError) -> None:

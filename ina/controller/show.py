@@ -28,7 +28,7 @@ _WORKER_COUNTERS = {names.MEMBERS: "member_packets", names.RECEIVERS: "receiver_
 
 
 def show_job(job: Job, detector: FailureDetector) -> pb2.Job:
-    """A job without its members' progress."""
+    """A job; of its members' progress only what adds up."""
     shown = pb2.Job(
         name=job.name,
         job=job.number,
@@ -54,6 +54,12 @@ def show_job(job: Job, detector: FailureDetector) -> pb2.Job:
                 since_unix_s=detector.since_unix_s(stall),
             )
         )
+    reports = [detector.report(Member(job.epoch, rank)) for rank in job.members]
+    for progress in (report.progress for report in reports if report is not None):
+        shown.traffic.packets_sent += progress.packets_sent
+        shown.traffic.losses += progress.losses
+        shown.traffic.spurious_resends += progress.spurious_resends
+        shown.traffic.probes += progress.probes
     return shown
 
 

@@ -70,7 +70,7 @@ def test_in_80_columns_names_are_whole_and_the_reason_has_lines_of_its_own() -> 
         [LONG, "vision", "running", "3/3", "512..1023"],
         ["train", "vision", "running", "3/3", "512..1023"],
     ]
-    assert "(too narrow for: epoch, window, job, priority; --json has all)" in shown
+    assert "(too narrow for: spurious, probes, epoch, window, job, lost, priority; --json" in shown
     reasons = " ".join(shown[shown.index("") + 1 :])
     assert reasons == (
         f"{LONG}: rank 2 has not sent it: slot 723, sequence number 1234, for 7 s"
@@ -84,6 +84,20 @@ def test_a_wide_terminal_has_all_columns_and_a_tiny_one_whole_names() -> None:
     job = pb2.Job(name=LONG, state="running", world_size=2)
     tiny = lines_at(job_view.jobs_table([job]), 40)
     assert "…" not in "".join(tiny)
+
+
+def test_losses_and_other_resends_are_told_apart() -> None:
+    lossy, new = stalled(), pb2.Job(name="new", state="joining", world_size=4)
+    traffic = {"packets_sent": 4000, "losses": 100, "spurious_resends": 7, "probes": 55}
+    lossy.traffic.CopyFrom(pb2.Traffic(**traffic))
+    wide = lines_at(job_view.jobs_table([lossy, new]), 200)
+    assert wide[0].split()[-3:] == ["lost", "spurious", "probes"]
+    assert wide[2].split()[-4:] == ["100", "(2.5%)", "7", "55"]
+    assert wide[3].endswith("0")  # the window: nobody has sent yet
+    narrow = lines_at(job_view.jobs_table([lossy]), 80)
+    assert "(2.5%)" in narrow[2]
+    lossy.traffic.losses = 0
+    assert lines_at(job_view.jobs_table([lossy]), 200)[2].split()[-3:] == ["0", "7", "55"]
 
 
 def test_members_behind_shared_memory_are_named_by_process() -> None:

@@ -73,6 +73,28 @@ def test_it_ends_with_the_named_job(
     assert "512..1023" in "\n".join(lines)
 
 
+def test_a_stall_whose_cause_changes_is_said_again(
+    fake: FakeController, address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake.jobs = [with_stall([2])]
+    command = ["job", "watch", "train", "--controller", address]
+    watching = threading.Thread(target=main.run, args=(command,))
+    watching.start()
+    out = ""
+
+    def seen(text: str) -> bool:
+        nonlocal out
+        out += capsys.readouterr().out
+        return text in out
+
+    until(lambda: seen("stalled: rank 2 has not sent it"))
+    fake.switch_state = "unreachable: 10.0.0.9:9559 does not answer"
+    until(lambda: seen("stalled: no result comes, and the controller does not reach the switch"))
+    fake.events.put(event(pb2.JOB_ENDED))
+    watching.join(DEADLINE_S)
+    assert not watching.is_alive()
+
+
 def test_json_is_a_document_a_line_and_says_when_the_missing_change(
     fake: FakeController, address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -180,8 +202,10 @@ def test_a_terminal_shows_a_table_that_is_kept_up_to_date(
     terminal = Console(file=shown, force_terminal=True, width=200, highlight=False)
     monkeypatch.setattr(job_watch, "console", lambda: terminal)
     fake.jobs = [with_stall([2])]
+    fake.jobs[0].traffic.CopyFrom(pb2.Traffic(packets_sent=4000, losses=100))
     fake.events.put(event(pb2.JOB_STALLED, ranks=[2]))
     fake.events.put(event(pb2.JOB_ENDED))
     job_watch.watch(address, "train", for_s=DEADLINE_S, json=False)
     assert "rank 2 has not sent it" in shown.getvalue()
     assert "JOB_STALLED  rank 2" in shown.getvalue()
+    assert "100 (2.5%)" in shown.getvalue()

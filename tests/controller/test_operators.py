@@ -61,6 +61,18 @@ def test_a_job_is_shown_with_its_members_progress_counters_and_history(workers: 
         workers.show_job("none")
 
 
+def test_a_job_shows_what_became_of_its_workers_packets(workers: Workers) -> None:
+    epoch = workers.run_job("j", 3).epoch
+    (job,) = workers.jobs()
+    assert not job.HasField("traffic")
+    for rank in (0, 2):
+        said = pb2.Progress(packets_sent=1000, losses=3 + rank, spurious_resends=20, probes=100)
+        workers.heartbeat("j", rank, epoch, said)
+    (job,) = workers.jobs()
+    wanted = pb2.Traffic(packets_sent=2000, losses=8, spurious_resends=40, probes=200)
+    assert job.traffic == workers.show_job("j").job.traffic == wanted
+
+
 def test_who_is_missing_is_told_live_and_shown(workers: Workers) -> None:
     epoch = workers.run_job("j", 3).epoch
     with workers.watch_jobs("j") as events:
