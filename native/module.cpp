@@ -15,6 +15,7 @@ NB_MODULE(_native, m) {
     // does): nanobind would call them leaks, in forty lines a worker.
     nb::set_leak_warnings(false);
     m.doc() = "Native cores of ina: the host's WorkerCore and transport, the soft switch's ports.";
+    m.attr("SOURCES_SHA256") = INA_SOURCES_SHA256;  // ina/extension.py compares it
     auto host = m.def_submodule("host");
     ina::host::bind(host);
     auto sw = m.def_submodule("switch");

@@ -20,17 +20,20 @@ BELOW = {
     "errors": set(),
     "units": set(),
     "files": {"errors"},
+    "native_sources": set(),
+    "extension": {"errors", "native_sources"},
     "log": {"errors"},
     "protocol": {"errors"},
     "rpc": {"errors", "log", "protocol"},
     "p4": {"errors", "files", "protocol"},
     "pcap": {"errors", "protocol"},
     "metrics": {"errors"},
-    "switch": {"errors", "protocol", "rpc", "p4", "metrics"},
-    "host": {"errors", "log", "protocol", "rpc", "p4", "metrics"},
+    "switch": {"errors", "extension", "protocol", "rpc", "p4", "metrics"},
+    "host": {"errors", "extension", "log", "protocol", "rpc", "p4", "metrics"},
     "controller": {"errors", "log", "protocol", "rpc", "p4", "metrics", "switch"},
     "doctor": {
         "errors",
+        "extension",
         "units",
         "protocol",
         "rpc",
@@ -65,7 +68,7 @@ BELOW = {
     "__main__": {"cli"},
 }
 # Each submodule of the extension belongs to one package.
-NATIVE_OWNERS = {"host": {"host"}, "switch": {"switch"}}
+NATIVE_OWNERS = {"": {"extension"}, "host": {"host"}, "switch": {"switch"}}
 
 SOURCES = {".py", ".pyi", ".c", ".cpp", ".hpp", ".h", ".p4", ".lua", ".sh", ".proto"}
 MAX_LINES = 500

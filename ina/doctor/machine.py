@@ -45,14 +45,13 @@ def examine() -> list[Finding]:
 
 
 def _core() -> Iterator[Finding]:
-    spec = importlib.util.find_spec("ina._native")
-    native = (spec and spec.origin) or ""
+    native, how = _extension()
     yield Finding("python", platform.python_version(), "everything", "Python 3.10+", required=True)
     yield Finding(
         "native extension",
         native,
         "hosts, ports",
-        "pip install a wheel of ina, or its clone",
+        how,
         required=True,
     )
     compiler = _tool(os.environ.get("INA_CC") or "cc")
@@ -61,6 +60,15 @@ def _core() -> Iterator[Finding]:
     )
     cxx = _tool(os.environ.get("CXX") or "c++")
     yield Finding("C++ compiler", cxx, "building ina from source", "apt install g++")
+
+
+def _extension() -> tuple[str, str]:
+    """Where it is, else how to get it."""
+    try:
+        from ina.extension import check
+    except MissingToolError as error:
+        return "", str(error)
+    return check(), ""
 
 
 def _p4() -> Iterator[Finding]:

@@ -17,6 +17,7 @@ from types import TracebackType
 import grpc
 from finsy.proto import p4r
 
+import ina.extension  # noqa: F401  (refuses an old extension)
 from ina._native import switch as native
 from ina.errors import InvalidInputError, UnavailableError
 from ina.rpc import pings

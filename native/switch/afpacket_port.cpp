@@ -115,7 +115,8 @@ void AfPacketPort::accept(const msghdr &message, const VnetHeader &offload, size
     if (c && c->cmsg_level == SOL_PACKET && c->cmsg_type == PACKET_AUXDATA) {
         tpacket_auxdata aux;
         std::memcpy(&aux, CMSG_DATA(c), sizeof aux);
-        checked = checked || aux.tp_status & (TP_STATUS_CSUMNOTREADY | TP_STATUS_CSUM_VALID);
+        // Not TP_STATUS_CSUM_VALID: before Linux 6.1 it says only that the card made a sum.
+        checked = checked || aux.tp_status & TP_STATUS_CSUMNOTREADY;
         if (aux.tp_status & TP_STATUS_VLAN_VALID) {  // the kernel took the tag out
             std::memmove(frame - kVlanTagBytes, frame, kMacBytes);
             frame -= kVlanTagBytes;

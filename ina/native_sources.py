@@ -1,0 +1,27 @@
+"""The hash of what the native extension is made of; CMakeLists.txt runs this file, too.
+
+``python -I native_sources.py CHECKOUT`` prints it, without ina: there is no extension yet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+
+_PATTERNS = ("CMakeLists.txt", "native/**/*.[ch]pp", "native/**/*.h")
+_SHARED = "ina/switch/codegen/runtime/*.h"  # the extension runs what is compiled with these
+
+
+def sources_sha256(checkout: Path) -> str:
+    """Of the names and the contents of all sources below a checkout."""
+    files = {path for pattern in (*_PATTERNS, _SHARED) for path in checkout.glob(pattern)}
+    digest = hashlib.sha256()
+    for name, path in sorted((path.relative_to(checkout).as_posix(), path) for path in files):
+        content = path.read_bytes()
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+if __name__ == "__main__":
+    print(sources_sha256(Path(sys.argv[1])))
