@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from finsy.proto import p4i
@@ -203,7 +203,7 @@ def _header(
     name, infos = metadata.preamble.name, metadata.metadata
     widths = [info.bitwidth for info in infos]
     if any(types.is_translated(info) for info in infos):
-        widths = _widths_of_header(program, [info.name for info in infos]) or widths
+        widths = _widths_of_header(program, infos, types) or widths
     fields = []
     for info, width_bits in zip(infos, widths, strict=True):
         field = types.field(info, width_bits, f"{info.name} of {info.bitwidth} bits in {name}")
@@ -215,11 +215,21 @@ def _header(
     return tuple(fields)
 
 
-def _widths_of_header(program: Program, names: list[str]) -> list[int] | None:
+def _widths_of_header(
+    program: Program, infos: Sequence[p4i.ControllerPacketMetadata.Metadata], types: _Types
+) -> list[int] | None:
     """Of the header with these fields: neither p4c file says which one a controller header is."""
     for header in program.headers.values():
-        if [field.name for field in header.type.fields] == names:
-            return [field.width_bits for field in header.type.fields]
+        fields = header.type.fields
+        if (
+            not header.metadata
+            and [field.name for field in fields] == [info.name for info in infos]
+            and all(
+                types.is_translated(info) or info.bitwidth == field.width_bits
+                for info, field in zip(infos, fields, strict=True)
+            )
+        ):
+            return [field.width_bits for field in fields]
     return None
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from finsy.proto import p4r, rpc_code
 
+from ina.switch.ir import load_program
+from ina.switch.p4runtime.schema import build_schema
 from tests.switch.p4runtime.client import Client, Ids, config_of, entry, exact, p4info_of
 from tests.switch.p4runtime.conftest import Connect, refused, update_refused
 
@@ -80,3 +84,16 @@ def test_a_p4info_of_another_program_is_refused(connect: Connect) -> None:
     removed = "MyIngress.unreachable"
     assert removed in {table.preamble.name for table in config.p4info.tables}
     assert removed not in config.p4_device_config.decode()
+
+
+@pytest.mark.parametrize("metadata", [False, True])
+def test_a_controller_header_is_the_one_whose_other_fields_fit(metadata: bool) -> None:
+    """P4Info says 32 and 7 bits; of the headers with these fields one has 9 and 7."""
+    config = config_of("types")
+    program = json.loads(config.p4_device_config)
+    fields = [["port", 16, False], ["padding", 7 if metadata else 8, False]]
+    program["header_types"].insert(0, {"name": "other_t", "id": 90, "fields": fields})
+    other = {"name": "other", "id": 90, "header_type": "other_t", "metadata": metadata}
+    program["headers"].insert(0, other)
+    schema = build_schema(config.p4info, load_program(json.dumps(program)))
+    assert [field.width_bits for field in schema.packet_in] == [9, 7]
