@@ -90,8 +90,8 @@ def compile_program(
 
     Raises:
         P4cMissingError: no compiler.
-        P4CompileError: the source cannot be read, p4c refuses it or does not end in 900 s, or the
-            results cannot be written.
+        P4CompileError: the source cannot be read, p4c refuses it, does not end in 900 s or writes
+            where this machine does not see it, or the results cannot be written.
     """
     p4c = find_p4c()
     if not source.is_file():
@@ -107,6 +107,11 @@ def compile_program(
         ]
         if said := _run(command, root, source):
             on_warnings(said)
+        if not (json_file.is_file() and p4info_file.is_file()):
+            raise P4CompileError(
+                f"{source}: {p4c} wrote nothing into {scratch}; does it see that folder"
+                " (docs/own_p4.md, of containers)?"
+            )
         program = _tidy_paths(json.loads(json_file.read_text()))
         if not has_manifest:
             program.setdefault(origin.META, {})[origin.KEY] = origin.record(source, out_dir)

@@ -76,6 +76,15 @@ def test_a_p4c_that_dies_without_a_word_is_named(
     assert capsys.readouterr().err == f"error: {source}: p4c exited with 9\n"
 
 
+def test_a_p4c_that_writes_elsewhere_is_asked_about(
+    source: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """As one in a container that does not have the folder."""
+    monkeypatch.setenv("INA_P4C", "/bin/true")
+    assert run(["p4", "compile", str(source), "--out", str(source.parent)]) == 2
+    assert f"error: {source}: /bin/true wrote nothing into /" in capsys.readouterr().err
+
+
 def test_warnings_of_a_program_that_compiles_are_shown(
     source: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
