@@ -110,6 +110,16 @@ class FailureDetector:
         """Who holds up the job; None while it runs."""
         return self._stalls.get(job.epoch)
 
+    def stall_event(self, job: Job) -> pb2.JobEvent | None:
+        """JOB_STALLED as of now, for who begins to listen; None while the job runs."""
+        stall = self._stalls.get(job.epoch)
+        if stall is None:
+            return None
+        reason = explain(job, stall, self._clock())
+        event = job_event(pb2.JOB_STALLED, job, ranks=stall.missing, reason=reason)
+        event.unix_s = self._unix_clock()
+        return event
+
     def since_unix_s(self, stall: Stall) -> float:
         """When it began."""
         return self._unix_clock() - (self._clock() - stall.since_s)

@@ -120,7 +120,7 @@ class WorkerService(rpc.ControllerServicer):
     async def Watch(  # noqa: N802
         self, request: pb2.WatchRequest, context: Context
     ) -> AsyncIterator[pb2.JobEvent]:
-        """What happens to the worker's job, until it has ended.
+        """What happens to the worker's job, until it has ended. A stall that lasts comes first.
 
         A worker that comes back too late to see the end, because the controller was away, is told.
         """
@@ -135,6 +135,8 @@ class WorkerService(rpc.ControllerServicer):
                 self._detector.watching(Member(job.epoch, request.rank)),
             ):
                 await context.send_initial_metadata(())  # now the caller knows that it is heard
+                if (stalled := self._detector.stall_event(job)) is not None:
+                    yield stalled
                 async for event in events:
                     if event.name and event.epoch != job.epoch:
                         continue

@@ -242,6 +242,8 @@ class Keeper:
                 stream = self._stream = self._client.watch(self._place.member)
             try:
                 self._stream_is_open = stream.begins()
+                if self._stream_is_open:  # that a stall is over may have been said meanwhile
+                    self._fate.hint("stall", None)
                 for event in stream:
                     pause_s = _FIRST_PAUSE_S
                     if self._on_event(event):

@@ -159,6 +159,24 @@ async def test_a_stall_is_told_again_at_growing_intervals(bench: Watched) -> Non
     assert waited == ["3.0 s", "10.0 s", "30.0 s", "60.0 s", "120.0 s", "240.0 s"]
 
 
+def test_who_comes_back_to_its_stream_hears_that_the_job_stands_still() -> None:
+    waits, late = said(1, 1, waits=True), said(0, sent=False)
+    waits.silent_s = 3600.0  # it would be told again after another hour
+    with (
+        Embedded(values=64, slots=4) as embedded,
+        workers_of(embedded.controller_addr) as workers,
+    ):
+        epoch = workers.run_job("j", 2).epoch
+        with workers.alive("j", [0, 1], epoch):
+            for _ in range(2):
+                with workers.watch("j", 0, epoch) as events:
+                    workers.heartbeat("j", 1, epoch, late)
+                    workers.heartbeat("j", 0, epoch, waits)
+                    stalled = next(event for event in events if event.kind == pb2.JOB_STALLED)
+                    assert list(stalled.ranks) == [1]
+                    assert "rank 0 waited for 3600" in stalled.reason
+
+
 def test_the_others_hear_it_through_the_service_and_the_name_is_free() -> None:
     with (
         Embedded(values=64, slots=8) as embedded,

@@ -164,6 +164,7 @@ class FakeController(Servicer):  # type: ignore[misc]
             yield self.end
             return
         self._check_member(request, context)
+        context.send_initial_metadata(())  # it is heard
         events: queue.Queue[pb2.JobEvent | None] = queue.Queue()
         with self._changed:
             self.watching[request.rank] = events

@@ -198,6 +198,26 @@ def test_a_stall_is_explained_by_what_the_controller_says(
     assert ("ina.host.keeper", logging.WARNING, told) in caplog.record_tuples
 
 
+def test_a_stall_that_ended_while_the_controller_was_away_explains_nothing() -> None:
+    with job(op_timeout_s=2.0) as (fake, sessions):
+        fake.tell(pb2.JobEvent(kind=pb2.JOB_STALLED, reason="rank 1 has not sent number 0"))
+        until_hinted(sessions[0])
+        fake.stop()
+        fake.watching = {}
+        fake.start()
+        fake.until(lambda: len(fake.watching) == 2)
+        with pytest.raises(OperationTimeoutError, match="no result for 2") as late:
+            sessions[0].all_reduce(ONES)
+        assert "has not sent" not in str(late.value)
+
+
+def until_hinted(session: Session) -> None:
+    deadline = time.monotonic() + 30
+    while session._fate._said() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_a_worker_that_left_is_named() -> None:
     with job(op_timeout_s=1.0) as (fake, sessions):
         pending = sessions[0].all_reduce(ONES, async_op=True)
