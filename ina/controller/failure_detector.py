@@ -69,7 +69,8 @@ class FailureDetector:
             former = self._reports.get(member)
             if former is not None and progress.chunks_done > former.progress.chunks_done:
                 # A worker that waits says when its last result came; else it was since the former.
-                at_s = now_s - progress.silent_s if progress.in_flight else former.at_s
+                silent_s = max(0.0, progress.silent_s)
+                at_s = now_s - silent_s if progress.in_flight else former.at_s
                 self.leases.took_part(member.epoch, max(at_s, former.at_s))
             self._keep(member, progress, now_s)
 

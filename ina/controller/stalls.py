@@ -20,6 +20,8 @@ from ina.rpc import controller_pb2 as pb2
 
 STALL_S = 2.0
 """Without any result for so long, a worker with packets in flight is held up."""
+MAX_WAIT_S = 1e9
+"""Longer than any computer has run."""
 STALE_HEARTBEATS = 2.5
 """A worker whose report is older than so many heartbeats is taken for missing."""
 
@@ -81,7 +83,13 @@ def oldest_waited_for(reports: Iterable[pb2.Progress]) -> int | None:
 
 
 def check_progress(progress: pb2.Progress, slots: int, where: str) -> None:
-    """Raises :class:`JobRequestError` if such a job has other lanes, or too much is listed."""
+    """Raises :class:`JobRequestError` if it cannot be of a worker of such a job.
+
+    It has other lanes, too much is listed, or a time is none.
+    """
+    for waited_s in (progress.silent_s, progress.oldest_waited_s):
+        if not abs(waited_s) <= MAX_WAIT_S:  # clocks of two threads may give less than 0
+            raise JobRequestError(f"{where}: reports to have waited for {waited_s:g} s")
     lanes = 1 << ((slots // 2).bit_length() - 1)
     if len(progress.submitted) > MAX_SUBMITTED:
         raise JobRequestError(

@@ -63,6 +63,9 @@ class DataPath:
         return None if self.multicast is None else group_of(self.multicast, job.number)
 
 
+_FromMember = pb2.HeartbeatRequest | pb2.WatchRequest | pb2.LeaveRequest
+
+
 class WorkerService(rpc.ControllerServicer):
     """Each method's errors end the call with a status; see :mod:`ina.controller.answers`."""
 
@@ -233,8 +236,7 @@ class WorkerService(rpc.ControllerServicer):
         job = self._member(request)
         progress = request.progress if request.HasField("progress") else None
         if progress is not None:
-            where = f"job {request.name!r} rank {request.rank}"
-            check_progress(progress, job.memory.slots, where)
+            check_progress(progress, job.memory.slots, _who(request))
         self._know_process(job, request)
         self._detector.heard(Member(job.epoch, request.rank), progress)
         if progress is not None and progress.shared_results_missing:
@@ -254,16 +256,17 @@ class WorkerService(rpc.ControllerServicer):
         except UnknownJobError:
             return  # gone already
         if request.HasField("progress"):
+            check_progress(request.progress, job.memory.slots, _who(request))
             self._detector.leaves(job, request.rank, request.progress)
         await self._coordinator.leave(request.name, request.rank, request.epoch)
 
-    def _member(self, request: pb2.HeartbeatRequest | pb2.WatchRequest | pb2.LeaveRequest) -> Job:
+    def _member(self, request: _FromMember) -> Job:
         """The job that the caller is a worker of, which may send.
 
         Raises :class:`UnknownJobError` if that incarnation has ended, or the rank has left;
         :class:`JobRequestError` and :class:`MemberKeyError` about its key.
         """
-        who = f"job {request.name!r} rank {request.rank}"
+        who = _who(request)
         if not request.member_key:
             raise JobRequestError(
                 f"{who}: the call carries no member key: this worker's ina is older than the"
@@ -307,6 +310,10 @@ class WorkerService(rpc.ControllerServicer):
         return Endpoint(
             address, request.udp_port, request.switch_port or port, mac, process=process
         )
+
+
+def _who(request: _FromMember) -> str:
+    return f"job {request.name!r} rank {request.rank}"
 
 
 def printable(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -251,6 +252,18 @@ def test_many_starts_at_once(workers: Workers) -> None:
     for (name, rank), epoch in epochs.items():
         workers.leave(name, rank, epoch)
     assert is_clean(workers)
+
+
+def test_what_no_worker_can_report_is_refused_with_heartbeats_and_last_words(
+    workers: Workers,
+) -> None:
+    epoch = workers.run_job("j", 1).epoch
+    for progress in (pb2.Progress(silent_s=math.inf), pb2.Progress(lane_seqs=[1, 2, 3])):
+        for say in (workers.heartbeat, workers.leave):
+            with refusal(grpc.StatusCode.INVALID_ARGUMENT, "job 'j' rank 0: reports"):
+                say("j", 0, epoch, progress)
+    assert workers.jobs()[0].joined == [0]
+    workers.leave("j", 0, epoch)
 
 
 def test_a_worker_behind_shared_memory_is_shown_by_its_process(workers: Workers) -> None:

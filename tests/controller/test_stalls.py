@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -184,6 +186,16 @@ def test_the_oldest_number_waited_for_holds_where_numbers_wrap() -> None:
 def test_lanes_of_another_job_are_refused(lanes: int, octets: int) -> None:
     progress = pb2.Progress(lane_seqs=range(lanes), lanes_waiting=bytes(octets))
     with pytest.raises(JobRequestError, match=f"'j': reports {lanes} lanes.*the job has 4 lanes"):
+        check_progress(progress, 14, "job 'j'")
+
+
+@pytest.mark.parametrize("seconds", [-math.inf, 1e300, math.inf, math.nan])
+@pytest.mark.parametrize("field", ["silent_s", "oldest_waited_s"])
+def test_times_that_are_none_are_refused(field: str, seconds: float) -> None:
+    """Operators' commands would fail with them, and leases never end."""
+    progress = pb2.Progress()
+    setattr(progress, field, seconds)
+    with pytest.raises(JobRequestError, match=r"'j': reports to have waited for \S+ s"):
         check_progress(progress, 14, "job 'j'")
 
 
