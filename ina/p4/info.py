@@ -75,13 +75,13 @@ def read_p4info(path: Path) -> ProgramInfo:
     """
     try:
         schema = P4Schema(path)
-        name = schema.name
+        name = schema.name or path.name.removesuffix(".p4info.txtpb")  # p4c gives none
     except OSError as error:
         raise P4InfoError(f"{path}: {error.strerror}") from error
     except Exception as error:  # protobuf's parse errors have no common base
         raise P4InfoError(f"{path}: not a P4Info in text form: {error}") from error
-    if not schema.actions and not schema.tables:
-        raise P4InfoError(f"{path}: not a P4Info: it has no table and no action")
+    if not any((schema.actions, schema.tables, schema.counters, schema.registers)):
+        raise P4InfoError(f"{path}: no P4Info: it has no table, action, counter or register")
     return ProgramInfo(
         name=name,
         tables=tuple(

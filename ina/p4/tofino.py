@@ -91,7 +91,7 @@ def compile_tofino(
             "(https://github.com/p4lang/p4c) with its Tofino back end"
         )
     if not source.is_file():
-        raise P4CompileError(f"{source}: no such P4 program (the twin is in the source tree only)")
+        raise P4CompileError(f"{source}: no such P4 program")
     out_dir = out_dir.resolve()
     try:
         out_dir.mkdir(parents=True, exist_ok=True)

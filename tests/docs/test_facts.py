@@ -35,6 +35,39 @@ def test_every_setting_of_the_environment_is_on_a_page() -> None:
     assert missing == set()
 
 
+def texts_of_the_code() -> str:
+    """All strings of ina's, what is filled in left out."""
+    found = []
+    for path in (ROOT / "ina").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+            said = [part.value if isinstance(part, ast.Constant) else "\0" for part in parts]
+            found.append("".join(text for text in said if isinstance(text, str)))
+    native = (path.read_text() for path in (ROOT / "native").rglob("*.[ch]pp"))
+    return "\n".join([*found, *(re.sub(r'"\s*"', "", text) for text in native)])
+
+
+def test_what_troubleshooting_quotes_is_said() -> None:
+    """At most once a quote goes over what is filled in."""
+    code = texts_of_the_code()
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
+    quotes = [
+        part.strip(" :,")
+        for line in page.splitlines()
+        if line.startswith("| ")
+        for quote in re.findall(r"`([^`]+)`", line.split("|")[1])
+        for part in re.split(r"\.\.\.|HOST:PORT", quote)
+    ]
+    assert len(quotes) > 30
+
+    def is_said(quote: str) -> bool:
+        words = quote.split(" ")
+        cuts = ((words[:cut], words[cut:]) for cut in range(len(words)))
+        return any(" ".join(one) in code and " ".join(other) in code for one, other in cuts)
+
+    assert [quote for quote in quotes if not is_said(quote)] == []
+
+
 def test_every_package_is_in_the_architecture() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
     packages = {path.parent.name for path in (ROOT / "ina").glob("*/__init__.py")}

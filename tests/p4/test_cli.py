@@ -10,6 +10,8 @@ import pytest
 from ina.cli.main import run
 from ina.p4 import compiled, names
 
+COUNTER = Path(__file__).parents[2] / "examples/p4/counter.p4info.txtpb"
+
 
 def test_info_lists_what_the_control_plane_can_address(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["p4", "info", "--values", "64"]) == 0
@@ -25,6 +27,14 @@ def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert program["name"] == "pool_v1model_256"
     assert len(program["registers"]) == 6 + 256
     assert {"name": "job", "bits": 16, "match": "exact"} in program["tables"][3]["keys"]
+
+
+def test_info_of_a_program_that_only_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["p4", "info", str(COUNTER), "--json"]) == 0
+    program = json.loads(capsys.readouterr().out)
+    assert program["name"] == "counter"
+    assert [counter["name"] for counter in program["counters"]] == ["CounterIngress.per_port"]
+    assert program["tables"] == []
 
 
 @pytest.mark.usefixtures("p4c")

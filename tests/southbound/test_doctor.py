@@ -38,3 +38,14 @@ def test_compiler_and_assembler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     assert finding("Tofino compiler").found == str(tmp_path / "p4c-barefoot")
     assert finding("Tofino assembler").found == str(tmp_path / "bfas")
+
+
+def test_compiler_and_assembler_that_variables_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, name in (("INA_P4C_TOFINO", "my-p4c"), ("INA_BFAS", "my-bfas")):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+        monkeypatch.setenv(variable, str(tmp_path / name))
+    assert finding("Tofino compiler").found == str(tmp_path / "my-p4c")
+    assert finding("Tofino assembler").found == str(tmp_path / "my-bfas")
