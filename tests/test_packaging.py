@@ -75,6 +75,11 @@ def test_the_version_stands_in_one_place() -> None:
     project = (ROOT / "pyproject.toml").read_text().partition("[project]")[2].partition("\n[")[0]
     assert 'dynamic = ["version"]' in project
     assert re.search(r"^version\b", project, re.MULTILINE) is None
+    # A release would leave it behind there. Other programs' versions may be the same number.
+    for folder, pattern in (("deploy", f'"{ina.__version__}"'), ("docs", f"ina-{ina.__version__}")):
+        listing = done("git", "ls-files", "-z", folder)
+        texts = [ROOT / name for name in listing.split("\0") if name]
+        assert [path for path in texts if pattern in path.read_text()] == []
 
 
 def done(*command: str | Path, cwd: Path = ROOT, **environ: str) -> str:
@@ -168,12 +173,19 @@ def test_an_environment_with_only_the_wheel_does_it_all(installed: Path, tmp_pat
     [
         (["--python", "no-such-python"], "error: no-such-python does not run\n"),
         (["--demo", "3.9"], "error: no Python 3.9 to run the demo: have "),
+        (["--python", "is-3.9"], "error: {folder}/is-3.9 is Python 3.9, not supported\n"),
+        (["--python", "is-3.13", "--demo", "3.13"], "error: no wheel for Python 3.13, which runs"),
     ],
 )
 def test_a_release_says_what_it_lacks(options: list[str], said: str, tmp_path: Path) -> None:
+    for fake in ("3.9", "3.13"):
+        (tmp_path / f"is-{fake}").write_text(f"#!/bin/sh\necho {fake}\n")
+        (tmp_path / f"is-{fake}").chmod(0o755)
     command = [sys.executable, "tools/release.py", "--dist", str(tmp_path / "dist"), *options]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environ)
     assert (ran.returncode, ran.stdout) == (1, "")
+    said = said.format(folder=tmp_path)
     assert ran.stderr.startswith(said)
 
 

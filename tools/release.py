@@ -32,7 +32,14 @@ def interpreters(given: list[str]) -> dict[str, Path]:
             found[asked.stdout.strip()] = Path(str(path))
         elif given:
             raise SystemExit(f"error: {name} does not run")
+    if given and (others := sorted(found.keys() - set(SUPPORTED))):
+        raise SystemExit(f"error: {found[others[0]]} is Python {others[0]}, not supported")
     return {version: found[version] for version in SUPPORTED if version in found}
+
+
+def served(pythons: dict[str, Path]) -> list[str]:
+    """The versions that get a wheel out of those that build with these interpreters."""
+    return [version for version in pythons if version in BUILDERS or "3.12" in pythons]
 
 
 def step(*command: str | Path, **environ: str) -> None:
@@ -51,7 +58,7 @@ def environment(python: Path, folder: Path) -> Path:
 
 
 def build(pythons: dict[str, Path], dist: Path, scratch: Path) -> dict[str, Path]:
-    """Build all; returns the wheel for each Python in `pythons` that has one."""
+    """Build all; returns the wheel for each Python of :func:`served`."""
     packager = environment(Path(sys.executable), scratch / "packager")
     step(packager, "-m", "pip", "install", "-q", *PACKAGERS)
     step(packager, "-m", "build", "--sdist", "--outdir", dist, ".")
@@ -70,9 +77,7 @@ def build(pythons: dict[str, Path], dist: Path, scratch: Path) -> dict[str, Path
         step(packager, *repair, PATH=path)
         (wheel,) = (scratch / f"fit-{version}").glob("*.whl")
         wheels[version] = Path(shutil.copy(wheel, dist))
-    if "3.12" in wheels:
-        wheels |= {v: wheels["3.12"] for v in pythons if v not in BUILDERS}
-    return wheels
+    return {version: wheels.get(version) or wheels["3.12"] for version in served(pythons)}
 
 
 def main() -> int:
@@ -88,6 +93,8 @@ def main() -> int:
     demo = args.demo or ".".join(map(str, sys.version_info[:2]))
     if demo not in pythons:
         raise SystemExit(f"error: no Python {demo} to run the demo: have {', '.join(pythons)}")
+    if demo not in served(pythons):
+        raise SystemExit(f"error: no wheel for Python {demo}, which runs the demo, without 3.12")
     scratch = ROOT / "build" / "release"
     wheels = build(pythons, args.dist, scratch)
     for version, wheel in wheels.items():

@@ -1,4 +1,4 @@
-"""Shows that an installed ina works: ``python tools/try_install.py PYTHON [--demo]``.
+"""Shows that an installed ina works: ``python tools/try_install.py PYTHON [--torch] [--demo]``.
 
 PYTHON is the interpreter of an environment that has ina installed. Everything runs with it in an
 empty folder, so nothing of this checkout can be imported by chance. Prints a line for each thing
@@ -58,6 +58,7 @@ class Installed:
         self.python = python
         self.folder = folder
         self.bin = python.parent
+        self.servers = 0
         self.environ = {
             **{k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "INA_"))},
             "PATH": f"{self.bin}:{os.environ['PATH']}",
@@ -77,7 +78,8 @@ class Installed:
     @contextmanager
     def serving(self, *command: str | Path) -> Iterator[dict[str, Any]]:
         """Run a server with ``--json`` until the block ends; gives its ready line."""
-        log = self.folder / "server.log"
+        self.servers += 1
+        log = self.folder / f"server{self.servers}.log"
         with log.open("w") as stderr:
             server = subprocess.Popen(
                 [self.bin / command[0], *command[1:], "--json"], cwd=self.folder, text=True,
