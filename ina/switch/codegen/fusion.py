@@ -34,7 +34,7 @@ class RegisterGroup:
 
     @property
     def local(self) -> str:
-        """The variable that points to it in a block; no other begins like that."""
+        """The variable that points to it in a block. A loop's own (at_0) are not names of P4."""
         return f"at_{self.name}"
 
 

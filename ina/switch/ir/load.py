@@ -88,7 +88,7 @@ def _load(root: Json) -> Program:
     ingress = controls.pipeline(pipelines["ingress"])
     egress = controls.pipeline(pipelines["egress"])
     deparsers = get_objects(root, "deparsers")
-    order = tuple(scope.header(name).name for name in get_list(deparsers[0], "order"))
+    order = tuple(scope.on_the_wire(name).name for name in get_list(deparsers[0], "order"))
     if get_list(deparsers[0], "primitives"):
         scope.source = get_source(deparsers[0])
         raise scope.refuse("statements in the deparser")

@@ -114,10 +114,14 @@ class ControlLoader:
         entry = node.get("default_entry")
         if not isinstance(entry, dict):
             raise self._scope.refuse(f"table {name!r} without a default action")
-        action = self._action(get_int(entry, "action_id"))
-        args = tuple(parse_hex(arg) for arg in get_list(entry, "action_data"))
+        return self._call(entry, f"the default action of {name!r}")
+
+    def _call(self, node: Json, what: str) -> ActionCall:
+        action = self._action(get_int(node, "action_id"))
+        args = tuple(parse_hex(arg) for arg in get_list(node, "action_data"))
         if len(args) != len(action.params):
-            raise InvalidProgramError(f"BMv2 JSON: default action of {name!r} lacks arguments")
+            wanted = f"{len(args)} arguments, not {len(action.params)}"
+            raise InvalidProgramError(f"BMv2 JSON: {what} has {wanted}")
         return ActionCall(action.index, args)
 
     def _key(self, node: Json) -> Key:
@@ -176,9 +180,4 @@ class ControlLoader:
         call = item.get("action_entry")
         if not isinstance(call, dict):
             raise InvalidProgramError("BMv2 JSON: a constant entry without an action")
-        args = tuple(parse_hex(arg) for arg in get_list(call, "action_data"))
-        return Entry(
-            tuple(values),
-            ActionCall(self._action(get_int(call, "action_id")).index, args),
-            priority,
-        )
+        return Entry(tuple(values), self._call(call, "a constant entry"), priority)

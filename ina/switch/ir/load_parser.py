@@ -93,7 +93,7 @@ def _load_op(op: Json, scope: Scope) -> Block:
     if name == "extract":
         kind, target = get_str(args[0], "type"), args[0].get("value")
         if kind == "regular":
-            return (Extract(scope.header(str(target)).name, False, source),)
+            return (Extract(scope.on_the_wire(str(target)).name, False, source),)
         if kind == "stack":
             return (Extract(scope.stack(str(target)).name, True, source),)
         raise scope.refuse(f"extraction into a {kind}")

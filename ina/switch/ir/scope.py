@@ -52,6 +52,13 @@ class Scope:
         except (KeyError, TypeError):
             raise InvalidProgramError(f"BMv2 JSON: unknown header {name!r}") from None
 
+    def on_the_wire(self, name: str) -> Header:
+        """A header instance that packets have; not metadata."""
+        header = self.header(name)
+        if header.metadata:
+            raise InvalidProgramError(f"BMv2 JSON: {name!r} is metadata, no header")
+        return header
+
     def stack(self, name: str) -> Stack:
         """A header stack."""
         try:

@@ -191,3 +191,26 @@ def test_metadata_of_another_type_is_not_copied() -> None:
     program["headers"].append(other)
     with pytest.raises(InvalidProgramError, match="'other' is copied to 'm', which is not of its"):
         load_program(json.dumps(program))
+
+
+def test_metadata_is_neither_extracted_nor_sent() -> None:
+    program = json.loads((PROGRAMS / "hashes.json").read_text())
+    [state] = program["parsers"][0]["parse_states"]
+    name = state["parser_ops"][0]["parameters"][0]["value"]
+    [header] = [header for header in program["headers"] if header["name"] == name]
+    header["metadata"] = True
+    with pytest.raises(InvalidProgramError, match=f"'{name}' is metadata, no header"):
+        load_program(json.dumps(program))
+    state["parser_ops"] = []
+    with pytest.raises(InvalidProgramError, match=f"'{name}' is metadata, no header"):
+        load_program(json.dumps(program))
+
+
+def test_an_entry_has_the_arguments_of_its_action() -> None:
+    program = json.loads((PROGRAMS / "tables.json").read_text())
+    [node] = [t for t in program["pipelines"][0]["tables"] if t["name"] == "MyIngress.const_t"]
+    entry = node["entries"][0]["action_entry"]
+    entry["action_data"].append("0x01")
+    wanted = rf"a constant entry has {len(entry['action_data'])} arguments, not"
+    with pytest.raises(InvalidProgramError, match=wanted):
+        load_program(json.dumps(program))
