@@ -94,6 +94,66 @@ def test_flipped_bits_do_not_reach_the_aggregation(
     assert dropped >= (len(good) - 42) * 8
 
 
+def with_checksum_ffff() -> bytes:
+    """Of which the sum comes out as 0, which would say that there is none."""
+    frame = datagram(datagram(b"\0\0odd")[40:42] + b"odd")
+    assert frame[40:42] == b"\xff\xff"
+    return frame
+
+
+def test_what_is_checked_is_what_a_udp_socket_would_check(
+    tmp_path: Path, reflector: Callable[..., Reflector], run_loop: Callable[..., native.PortLoop]
+) -> None:
+    good = datagram(b"values")
+    wrong = good[:-1] + b"!"
+    ethernet, ip, udp = good[:14], good[14:34], good[34:]
+
+    def of_ip(changes: dict[int, int], options: bytes = b"", rest: bytes = wrong[34:]) -> bytes:
+        header = bytearray(ip)
+        for place, byte in changes.items():
+            header[place] = byte
+        return ethernet + header + options + rest
+
+    def with_options(rest: bytes) -> bytes:
+        header = {0: 0x46, 3: len(ip) + 4 + len(udp)}
+        return of_ip(header, b"\1\1\1\0", rest)
+
+    tagged = wrong[:12] + b"\x81\0\0\7" + wrong[12:]
+    short = len(udp) - 2  # of the datagram: what follows it in the IP packet is not its own
+    by_length = bytearray(datagram(b"valu"))
+    by_length[16:18] = (len(ip) + len(udp)).to_bytes(2, "big")
+    passed = [
+        good + bytes(7),  # padded
+        with_checksum_ffff(),
+        with_options(udp),
+        bytes(by_length) + b"es",
+        of_ip({6: 0x20}),  # the first fragment: its checksum is of all of them
+        of_ip({6: 0, 7: 1}),  # a later one, which has no UDP header
+        wrong[:-1],  # cut short
+        tagged,  # not looked into
+    ]
+    assert int.from_bytes(by_length[38:40], "big") == short
+    by_length[-1] ^= 1
+    dropped = [
+        wrong,
+        wrong + bytes(7),
+        with_options(wrong[34:]),
+        bytes(by_length) + b"es",
+        of_ip({6: 0x40}),
+    ]
+    source, target = tmp_path / "in.pcap", tmp_path / "out.pcap"
+    source.write_bytes(pcap_bytes(dropped + passed))
+    reading = native.PcapPort(1, str(source), "", 0.0, 0)
+    writing = native.PcapPort(2, "", str(target), 0.0, 0)
+    loop = run_loop([reading, writing])
+    pipeline = reflector(to_port=2)
+    loop.set_pipeline(pipeline.pipeline, pipeline.state)
+    wait_until(lambda: reading.stats()["finished"] == 1, "all read")
+    wait_until(lambda: writing.stats()["tx_packets"] >= len(passed), "all written")
+    assert frames_of(target) == passed
+    assert reading.stats()["wrong_checksum_packets"] == len(dropped)
+
+
 def test_every_cut_of_a_file_is_refused_or_whole(tmp_path: Path) -> None:
     whole = pcap_bytes([b"a" * 20, b"b" * 7])
     boundaries = {24, 24 + 36, len(whole)}
