@@ -13,7 +13,7 @@ from ina.cli.output import emit, table
 from ina.errors import InvalidInputError
 from ina.p4.errors import P4CompileError
 from ina.p4.programs import build_defines, tree_sha256
-from ina.p4.tofino import TARGETS, TOFINO_SOURCE, TofinoBuild, compile_tofino
+from ina.p4.tofino import TARGETS, TofinoBuild, compile_tofino, tofino_source
 from ina.p4.tofino_page import page
 from ina.p4.tofino_report import KINDS, TofinoReport, read_report
 
@@ -36,7 +36,7 @@ def compile_for_tofino(
 ) -> None:
     """Compiles, prints the report; raises P4CompileError where a budget is exceeded."""
     target = TARGETS[target_name]
-    program = source or TOFINO_SOURCE
+    program = source or tofino_source()
     if source is None and values is None:
         values = target.values
     defines = build_defines(values) if values is not None else {}

@@ -20,7 +20,6 @@ from ina.p4.errors import P4cMissingError, P4CompileError
 
 P4C_TOFINO = "p4c-barefoot"
 BFAS = "bfas"
-TOFINO_SOURCE = root() / "tofino" / "pool.p4"
 TOFINO_DEADLINE_S = 1800.0
 """Placing 64 values takes minutes where two cores are shared."""
 _BFAS_DEADLINE_S = 300.0
@@ -65,6 +64,11 @@ def find_tool(name: str, variable: str) -> Path | None:
     """Return the program that the environment `variable` names, else `name` on PATH, else None."""
     found = shutil.which(os.environ.get(variable) or name)
     return Path(found) if found else None
+
+
+def tofino_source() -> Path:
+    """The pool program for Tofino. Raises as :func:`ina.files.root`."""
+    return root() / "tofino" / "pool.p4"
 
 
 def compile_tofino(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -257,3 +259,21 @@ def test_compiler_refuses(tmp_path: Path) -> None:
     source.write_text(PROGRAM.replace("value + hdr.number.sum", "value + nothing"))
     with pytest.raises(P4CompileError, match="nothing"):
         compile_tofino(source, TARGETS["tofino"], tmp_path / "out")
+
+
+def test_without_its_files_an_ina_lacks_only_what_needs_them() -> None:
+    """As where only the package was copied: `ina p4` and the controller import this module."""
+    code = """
+import pathlib, sys, ina.files
+ina.files._PACKAGE = pathlib.Path("/nowhere/ina")
+import ina.controller.tofino_config
+from ina.cli.main import run
+sys.exit(run(sys.argv[1:]))
+"""
+    for args, status, said in (
+        (["p4", "info", "--help"], 0, ""),
+        (["p4", "compile", "--target", "tofino"], 2, "reinstall ina\n"),
+    ):
+        command = [sys.executable, "-c", code, *args]
+        ran = subprocess.run(command, capture_output=True, text=True)
+        assert (ran.returncode, ran.stderr.endswith(said)) == (status, True), ran.stderr

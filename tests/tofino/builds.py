@@ -14,10 +14,10 @@ from ina.p4.programs import build_defines
 from ina.p4.tofino import (
     P4C_TOFINO,
     TARGETS,
-    TOFINO_SOURCE,
     TofinoBuild,
     compile_tofino,
     find_tool,
+    tofino_source,
 )
 
 BUILD_DEADLINE_S = 2400.0
@@ -70,7 +70,7 @@ class TofinoBuilds:
         chip = TARGETS[target]
         try:
             return compile_tofino(
-                TOFINO_SOURCE, chip, self._folder / target, build_defines(chip.values)
+                tofino_source(), chip, self._folder / target, build_defines(chip.values)
             )
         except P4CompileError as error:
             return error

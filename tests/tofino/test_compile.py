@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from ina.p4.programs import P4_DIR, build_defines
-from ina.p4.tofino import TARGETS, TOFINO_SOURCE, compile_tofino
+from ina.p4.tofino import TARGETS, compile_tofino, tofino_source
 from tests.conformance.mutants import MUTANTS, Mutant
 from tests.tofino.builds import BUILD_DEADLINE_S, TofinoBuilds, binary_of
 
@@ -76,7 +76,7 @@ def wrong(right: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The assembly with all bugs in it. bfas refuses what p4c makes of the bitmap's."""
     folder = tmp_path_factory.mktemp("mutants")
     shutil.copytree(P4_DIR / "shared", folder / "ina" / "p4" / "shared")
-    source = shutil.copytree(TOFINO_SOURCE.parent, folder / "tofino") / TOFINO_SOURCE.name
+    source = shutil.copytree(tofino_source().parent, folder / "tofino") / tofino_source().name
     for mutant in SHARED:
         path = folder / "ina" / "p4" / mutant.source
         text = path.read_text()

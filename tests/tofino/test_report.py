@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ina.p4.programs import P4_DIR, tree_sha256
-from ina.p4.tofino import TARGETS, TOFINO_SOURCE
+from ina.p4.tofino import TARGETS, tofino_source
 from ina.p4.tofino_page import page
 from ina.p4.tofino_report import read_report
 from tests.tofino.builds import BUILD_DEADLINE_S, TofinoBuilds
@@ -19,7 +19,7 @@ def checked_in(target: str) -> str:
 
 @pytest.mark.parametrize("target", sorted(TARGETS))
 def test_page_is_of_these_sources(target: str) -> None:
-    sources = tree_sha256(TOFINO_SOURCE.parent)
+    sources = tree_sha256(tofino_source().parent)
     assert sources in checked_in(target), (
         f"P4 changed: ina p4 compile --target {target} --report docs/{target}_resources.md"
     )
@@ -31,4 +31,4 @@ def test_page_is_what_the_compiler_says(target: str, tofino_builds: TofinoBuilds
     build = tofino_builds.of(target)
     report = read_report(build.logs, target)
     assert report.exceeded() == []
-    assert page([report], tree_sha256(TOFINO_SOURCE.parent)) == checked_in(target)
+    assert page([report], tree_sha256(tofino_source().parent)) == checked_in(target)
