@@ -47,7 +47,9 @@ def _controller() -> None:
 
 @app.command()
 def run(
-    config: Annotated[Path | None, typer.Argument(help="TOML file; without it, defaults.")] = None,
+    config: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="TOML file; without it, defaults.")
+    ] = None,
     listen: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Where workers and operators connect.")
     ] = None,
@@ -68,7 +70,8 @@ def run(
     embedded_switch: Annotated[
         bool,
         typer.Option(
-            help="Run a soft switch in this process: on switch.data_host, and in shared memory."
+            "--embedded-switch",
+            help="Run a soft switch in this process: on switch.data_host, and in shared memory.",
         ),
     ] = False,
     json: JsonOption = False,
@@ -100,7 +103,10 @@ def run(
 
 
 @app.command()
-def check(file: Path, json: JsonOption = False) -> None:
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="TOML file, as for `run`.")],
+    json: JsonOption = False,
+) -> None:
     """Check a configuration file, the files that it names and its store, and change nothing.
 
     Exits with 2 and says where if something is wrong. A controller may be running meanwhile.

@@ -33,7 +33,8 @@ def doctor(
         ),
     ] = "",
     embedded: Annotated[
-        bool, typer.Option(help="Also test a soft switch of this process, over loopback.")
+        bool,
+        typer.Option("--embedded", help="Also test a soft switch of this process, over loopback."),
     ] = False,
     job: Annotated[
         str,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -29,13 +30,28 @@ def test_help_is_for_people(
     assert not re.search(r"<bool>|\bBOOLEAN\b", shown)
     assert not re.search(r"\S  ?\.$|\[\[\w+\]\]", shown, re.MULTILINE)
     if words:
-        command: Any = lazy.load(words[0], main.NOUNS[words[0]])
-        for word in words[1:]:
-            command = command.get_command(None, word)
+        command = command_of(words)
         flat = " ".join(re.sub(r"[│\s]+", " ", shown).split())
         for default in re.findall(r"\\?(\[[^\]/]*\])", " ".join(_texts(command))):
             if default != "[bold]":  # rich's
                 assert default in flat
+
+
+@pytest.mark.parametrize("words", [words for words, _ in leaves()], ids=" ".join)
+def test_every_parameter_is_explained_and_no_flag_undoes_what_is_not_on(
+    words: tuple[str, ...],
+) -> None:
+    for parameter in command_of(words).params:
+        assert getattr(parameter, "help", None), parameter.name
+        if getattr(parameter, "is_flag", False) and not parameter.default:
+            assert parameter.secondary_opts == []
+
+
+def command_of(words: Sequence[str]) -> Any:
+    command: Any = lazy.load(words[0], main.NOUNS[words[0]])
+    for word in words[1:]:
+        command = command.get_command(None, word)
+    return command
 
 
 def _texts(command: Any) -> list[str]:
