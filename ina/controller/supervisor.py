@@ -81,7 +81,8 @@ class Supervisor:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
-        await self._end_term("the controller is stopping")
+        self._why = "the controller is stopping"
+        await self._end_term(self._why)
         await self._hang_up()
 
     def reconfigure(self, config: Config) -> None:

@@ -114,6 +114,16 @@ def test_a_standby_refuses_and_says_who_is_primary(store_url: str) -> None:
     drive(scenario())
 
 
+def test_a_controller_that_stops_says_so(store_url: str) -> None:
+    async def scenario() -> None:
+        async with pair(store_url) as (first, _, _, _):
+            assert first._supervisor is not None
+            await first._supervisor.close()  # its server still answers for a moment
+            assert await refusal(first) == "standby: the controller is stopping"
+
+    drive(scenario())
+
+
 def test_the_standby_takes_over_jobs_untouched_and_the_former_primary_comes_back_as_standby(
     store_url: str,
 ) -> None:
