@@ -29,7 +29,7 @@ from ina.controller.errors import (
 )
 from ina.controller.events import EventBus, job_event
 from ina.controller.items import Item
-from ina.controller.jobs import Endpoint, Job, JobState
+from ina.controller.jobs import Endpoint, Job, JobState, ranks_text
 from ina.controller.plan import JobPlan, plan_job, sharing_ranks
 from ina.controller.reconcile import (
     compare,
@@ -345,7 +345,7 @@ class Coordinator:
             why = f"the switch did not take its entries in the {timeout_s:g} s of rank {rank}"
             self._given_up.setdefault(job, why)
             raise JoinTimeoutError(f"job {job.name!r}: {why}")
-        missing = _ranks(job.missing())
+        missing = ranks_text(job.missing())
         self._abandon(
             job,
             JoinTimeoutError(
@@ -488,7 +488,3 @@ class Coordinator:
         fatal: bool = False,
     ) -> None:
         self.events.publish(job_event(kind, job, ranks=ranks, reason=reason, fatal=fatal))
-
-
-def _ranks(ranks: list[int]) -> str:
-    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"

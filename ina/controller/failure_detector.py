@@ -15,7 +15,7 @@ from ina.controller.coordinator import Coordinator
 from ina.controller.departures import departure, never_completed
 from ina.controller.errors import StoreError
 from ina.controller.events import job_event
-from ina.controller.jobs import Job, JobState
+from ina.controller.jobs import Job, JobState, ranks_text
 from ina.controller.leases import LeaseTable, Member
 from ina.controller.stalls import Report, Stall, find_stall, last_seq, oldest_waited_for
 from ina.rpc import controller_pb2 as pb2
@@ -281,15 +281,10 @@ def is_up(job: Job) -> bool:
 def explain(job: Job, stall: Stall, now_s: float) -> str:
     """One line: who is missing, what, since when."""
     what = f"sequence number {stall.seq} (slot {stall.slot})"
-    waiting = f"{_ranks(stall.waiting)} waited for {now_s - stall.since_s:.1f} s"
+    waiting = f"{ranks_text(stall.waiting)} waited for {now_s - stall.since_s:.1f} s"
     if not stall.missing:
         return f"all have sent {what}, and no result arrives: {waiting}"
     names = ", ".join(
         f"rank {rank} ({job.members.get(rank, 'it has left')})" for rank in stall.missing
     )
     return f"{names} {'have' if len(stall.missing) > 1 else 'has'} not sent {what}: {waiting}"
-
-
-def _ranks(ranks: Iterable[int]) -> str:
-    numbers = [str(rank) for rank in ranks]
-    return f"rank{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"

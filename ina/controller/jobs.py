@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from ipaddress import IPv4Address
@@ -126,3 +127,8 @@ class Job:
     def missing(self) -> list[int]:
         """Ranks that have not joined, or have left."""
         return [rank for rank in range(self.world_size) if rank not in self.members]
+
+
+def ranks_text(ranks: Sequence[int]) -> str:
+    """``rank 2`` or ``ranks 0, 1``."""
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
