@@ -155,7 +155,7 @@ def _status_view(row: dict[str, Any]) -> str:
     return (
         f"controller {row['controller']}: {row['role']}, election id {row['election_id']}, up"
         f" {time_text(round(running_s))}; switch {row['switch_addr']} {row['switch_state']};"
-        f" store {store}; {row['jobs']} jobs, slots {row['slots_used']} of {row['slots_total']}"
+        f" store {store}; jobs {row['jobs']}, slots {row['slots_used']} of {row['slots_total']}"
         f" in use, last epoch {row['last_epoch']}"
     )
 

@@ -73,8 +73,8 @@ class Admission:
         ):
             if limit and used + wanted > limit:
                 raise NoRoomError(
-                    f"job {job!r}: tenant {tenant!r} may have {limit} {what} at a time: it has"
-                    f" {used} and this needs {wanted} more"
+                    f"job {job!r}: quota of tenant {tenant!r}: {used} of {limit} {what} in use, and"
+                    f" this needs {wanted} more"
                 )
 
     def tenants(self, jobs: Iterable[Job]) -> list[tuple[str, Usage, TenantConfig | None]]:

@@ -49,9 +49,9 @@ def test_without_tenants_each_name_is_one() -> None:
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
-        (TenantConfig(jobs=2), "may have 2 jobs at a time: it has 2 and this needs 1 more"),
-        (TenantConfig(slots=40), "may have 40 slots at a time: it has 32 and this needs 16 more"),
-        (TenantConfig(workers=6), "may have 6 workers at a time: it has 4 and this needs 3 more"),
+        (TenantConfig(jobs=2), "2 of 2 jobs in use, and this needs 1 more"),
+        (TenantConfig(slots=40), "32 of 40 slots in use, and this needs 16 more"),
+        (TenantConfig(workers=6), "4 of 6 workers in use, and this needs 3 more"),
     ],
 )
 def test_a_quota_is_refused_with_its_numbers_and_holds_for_one_tenant(
@@ -60,7 +60,7 @@ def test_a_quota_is_refused_with_its_numbers_and_holds_for_one_tenant(
     registry = make_registry({"t": limits, "u": TenantConfig()})
     for name in "ab":
         registry.create(name, 2, 0, 0.0, tenant="t")
-    with pytest.raises(NoRoomError, match=f"'c': tenant 't' {said}"):
+    with pytest.raises(NoRoomError, match=f"'c': quota of tenant 't': {said}"):
         registry.create("c", 3, 0, 0.0, tenant="t")
     registry.create("c", 3, 0, 0.0, tenant="u")
     registry.abandon(registry.get("a"))
@@ -84,7 +84,7 @@ def test_the_youngest_of_the_least_important_makes_room() -> None:
 def test_nobody_is_ended_for_a_quota() -> None:
     registry = make_registry({"t": TenantConfig(jobs=1, max_priority=9)}, preempt=True)
     registry.create("a", 1, 0, 0.0, tenant="t")
-    with pytest.raises(NoRoomError, match="may have 1 jobs"):
+    with pytest.raises(NoRoomError, match="1 of 1 jobs in use"):
         registry.victims("b", 1, 0, tenant="t", priority=9)
 
 

@@ -45,11 +45,11 @@ def test_it_says_what_a_controller_will_find(store_url: str, tmp_path: Path, say
     assert says() == f"store {name}: will be created"
     with closing(open_store(store_url)) as store:
         assert check(tmp_path, store_url) == 0
-        assert says() == f"store {name}: schema {NEWEST}, 0 jobs, claimed by nobody"
+        assert says() == f"store {name}: schema {NEWEST}, jobs 0, claimed by nobody"
         claim = store.claim("host process 7")
         claim.save(job())
         assert check(tmp_path, store_url) == 0
-        assert f"schema {NEWEST}, 1 jobs, claimed by host process 7 at 20" in says()
+        assert f"schema {NEWEST}, jobs 1, claimed by host process 7 at 20" in says()
         claim.check()  # it has not taken it
         claim = store.claim("host process 7", "10.0.0.254:17760")
         assert check(tmp_path, store_url) == 0

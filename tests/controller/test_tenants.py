@@ -39,10 +39,12 @@ def test_tenants_and_their_quotas() -> None:
             grpc.StatusCode.PERMISSION_DENIED, "'b': no tenant is called 'default'; .* INA_TENANT"
         ):
             workers.create("b", 1)
-        with refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, "tenant 'vision' may have 1 jobs"):
+        with refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, "quota of tenant 'vision': 1 of 1 jobs"):
             workers.create("b", 1, tenant="vision")
         workers.create("b", 1, tenant="speech")
-        with refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, "tenant 'speech' may have 4096 slots"):
+        with refusal(
+            grpc.StatusCode.RESOURCE_EXHAUSTED, "quota of tenant 'speech': 4096 of 4096 slots"
+        ):
             workers.create("c", 1, tenant="speech")
 
 

@@ -42,7 +42,7 @@ class StoreReport:
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.claimed_unix_s))
         held = f"claimed by {self.holder} at {since}" if self.holder else "claimed by nobody"
         of = f" for the switch at {self.switch}" if self.switch else ""
-        return f"store {self.name}: {schema}, {self.jobs} jobs, {held}{of}"
+        return f"store {self.name}: {schema}, jobs {self.jobs}, {held}{of}"
 
 
 def check_store(url: str) -> StoreReport:
