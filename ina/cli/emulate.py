@@ -230,7 +230,7 @@ def _network(topology: Topology, out: Path | None, pcap: bool) -> Iterator[Emula
     def hang_up(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
-    signal.signal(signal.SIGHUP, hang_up)  # the terminal is gone: unwind as for SIGTERM
+    before = signal.signal(signal.SIGHUP, hang_up)  # the terminal is gone: unwind as for SIGTERM
     started = time.monotonic()
     screen = console(stderr=True)
 
@@ -238,8 +238,11 @@ def _network(topology: Topology, out: Path | None, pcap: bool) -> Iterator[Emula
         screen.print(f"{time.monotonic() - started:6.1f} s  {step}")
 
     folder = out if out is not None else Path("out/emulate") / topology.name
-    with emulate(topology, folder, say, pcap=pcap) as emulation:
-        yield emulation
+    try:
+        with emulate(topology, folder, say, pcap=pcap) as emulation:
+            yield emulation
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def _ready(topology: Topology, emulation: Emulation) -> str:
