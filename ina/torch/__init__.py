@@ -23,7 +23,6 @@ from ina.torch import exit as _exit
 from ina.torch.devices import DEVICES
 from ina.torch.env import Settings
 from ina.torch.errors import NotInaGroupError
-from ina.torch.fresh_store import fresh
 from ina.torch.hook import HookState, allreduce_hook
 from ina.torch.options import Options
 from ina.torch.process_group import ProcessGroupIna
@@ -38,7 +37,7 @@ def create(options: _DistributedBackendOptions, backend_options: object) -> Proc
     if isinstance(backend_options, Options):
         settings = backend_options.over(settings)
     return ProcessGroupIna(
-        fresh(options.store, options.group_rank, options.group_size, options.timeout),
+        options.store,
         options.group_rank,
         options.group_size,
         options.timeout,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 
 from torch._C._distributed_c10d import Store
-from torch.distributed import DistStoreError
 
 from ina.errors import InaError
 from ina.torch.embedded import HOST
@@ -18,6 +17,7 @@ from ina.torch.env import Settings
 from ina.torch.errors import RendezvousError, SettingError
 
 _KEY = "ina/meeting"
+_POLL_S = 0.01
 
 
 @dataclass(frozen=True)
@@ -86,12 +86,11 @@ def _lead(store: Store, global_rank: int, sub_group: str, settings: Settings) ->
 
 
 def _follow(store: Store, settings: Settings, timeout_s: float) -> Meeting:
-    try:
-        store.wait([_KEY], timedelta(seconds=timeout_s))
-    except DistStoreError as error:
-        raise RendezvousError(
-            f"rank 0 named no controller within {timeout_s:g} s: {error}"
-        ) from error
+    deadline = time.monotonic() + timeout_s
+    while not store.check([_KEY]):  # store.wait would not hear Ctrl-C
+        if time.monotonic() >= deadline:
+            raise RendezvousError(f"rank 0 named no controller within {timeout_s:g} s")
+        time.sleep(_POLL_S)
     said = json.loads(store.get(_KEY))
     if "error" in said:
         raise RendezvousError(f"rank 0 could not start the group: {said['error']}")

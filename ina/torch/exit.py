@@ -10,12 +10,17 @@ _log = logging.getLogger("ina.torch")
 
 
 def close_living_groups() -> None:
-    """Shut down every group that is still open; errors are logged, never raised."""
+    """Shut down every group that is still open; errors are logged, never raised.
+
+    Ctrl-C ends a wait for other ranks, and the program goes on to its end.
+    """
     from ina.torch.process_group import LIVING
 
     for group in list(LIVING):
         try:
             group.shutdown()
+        except KeyboardInterrupt:
+            _log.warning("ina: interrupted while it left group %s", group.group_name)
         except Exception as error:
             _log.error("ina: could not close a process group at exit: %s", error)
 

@@ -1,14 +1,16 @@
-"""A part of the store that no process of an earlier attempt has written to.
+"""A part of the store that no earlier group has written to.
 
 torchrun starts all workers again when one has died, and may give them the store of the attempt
-before (torch 2.13 with the c10d rendezvous). A fast rank would find there the addresses of
-processes that are gone. The number of the attempt does not help: on several hosts each agent counts
-for itself (pytorch issue 135712). So the ranks shake hands: what is new for both sides is from now.
+before (torch 2.13 with the c10d rendezvous). A process that destroys its group and makes another
+one finds the store of the first, and the same names in it. A fast rank would find there the
+addresses of what is gone. The number of the attempt does not help: on several hosts each agent
+counts for itself (pytorch issue 135712). So the ranks shake hands: what is new for both sides is
+from now.
 """
 
 from __future__ import annotations
 
-import os
+import logging
 import secrets
 import time
 from collections.abc import Callable
@@ -18,28 +20,60 @@ from torch._C._distributed_c10d import PrefixStore, Store
 
 from ina.torch.errors import RendezvousError
 
+_log = logging.getLogger("ina.torch")
+
 _POLL_S = 0.01
+_FIRST_WORD_S = 10.0
+"""Longer than ranks that start together take to import what they need."""
+_GROWTH = 3.0
+
+_kept: list[Store] = []
+"""That of the newest group that this process is rank 0 of, whose server runs here as a rule. Ranks
+that make another group come to it while this process still waits for others to leave the old one;
+freed with the old one, it would hang up on them."""
 
 
-def fresh(store: Store, rank: int, size: int, timeout: timedelta) -> Store:
-    """``store`` as it is, or under torchrun a part of it for these processes alone.
+def fresh(store: Store, rank: int, size: int, timeout: timedelta, group: str = "0") -> Store:
+    """A part of ``store`` for these processes and this group alone; ``group``: its name.
 
-    All ranks call it. Raises :class:`RendezvousError` if they have not within ``timeout``.
+    All ranks call it. Says after ten seconds, and again at growing intervals, for whom it waits.
+    Raises :class:`RendezvousError` if they have not come within ``timeout``.
     """
-    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
-        return store
     mine, meeting = secrets.token_hex(8), PrefixStore("ina/fresh", store)
-    deadline = time.monotonic() + timeout.total_seconds()
-    try:
-        if rank == 0:
-            _welcome(meeting, mine, size, deadline)
-            return PrefixStore(f"ina/{mine}", store)
-        return PrefixStore(f"ina/{_introduce(meeting, mine, rank, deadline)}", store)
-    except TimeoutError as error:
-        raise RendezvousError(f"{error} within {timeout.total_seconds():g} s") from None
+    wait = _Wait(f"rank {rank} of group {group}", timeout.total_seconds())
+    if rank == 0:
+        _kept[:] = [store]
+        _welcome(meeting, mine, size, wait)
+        return PrefixStore(f"ina/{mine}", store)
+    return PrefixStore(f"ina/{_introduce(meeting, mine, rank, wait)}", store)
 
 
-def _welcome(store: Store, mine: str, size: int, deadline: float) -> None:
+class _Wait:
+    """One rank's wait for others, in slices: Ctrl-C ends it."""
+
+    def __init__(self, who: str, timeout_s: float) -> None:
+        self._who = who
+        self._timeout_s = timeout_s
+        self._began_s = time.monotonic()
+        self._pause_s = self._word_s = _FIRST_WORD_S  # since the beginning
+
+    def until(self, is_so: Callable[[], bool], whom: Callable[[], str]) -> None:
+        """Raises :class:`RendezvousError` after the time-out."""
+        while not is_so():
+            waited_s = time.monotonic() - self._began_s
+            if waited_s >= self._timeout_s:
+                raise RendezvousError(f"{whom()} did not come within {self._timeout_s:g} s")
+            if waited_s >= self._word_s:
+                self._pause_s *= _GROWTH
+                self._word_s += self._pause_s
+                _log.warning(
+                    "ina: %s waits for %s to make the group: %.0f s so far, at most %.0f s",
+                    *(self._who, whom(), waited_s, self._timeout_s),
+                )
+            time.sleep(_POLL_S)
+
+
+def _welcome(store: Store, mine: str, size: int, wait: _Wait) -> None:
     """Rank 0's side: answer each rank's newest name until it has read the answer."""
     answered = dict.fromkeys(range(1, size), "")
 
@@ -54,10 +88,10 @@ def _welcome(store: Store, mine: str, size: int, deadline: float) -> None:
                     answered[rank] = name
         return not answered
 
-    _poll(all_have_read, deadline, lambda: f"ranks {list(answered)} did not come")
+    wait.until(all_have_read, lambda: f"ranks {list(answered)}")
 
 
-def _introduce(store: Store, mine: str, rank: int, deadline: float) -> str:
+def _introduce(store: Store, mine: str, rank: int, wait: _Wait) -> str:
     """Another rank's side; returns rank 0's name."""
     store.set(f"hello/{rank}", mine)
     found: list[str] = []
@@ -69,13 +103,6 @@ def _introduce(store: Store, mine: str, rank: int, deadline: float) -> str:
                 found.append(leader)
         return bool(found)
 
-    _poll(is_welcome, deadline, lambda: "rank 0 did not come")
+    wait.until(is_welcome, lambda: "rank 0")
     store.set(f"read/{found[0]}/{rank}", "")
     return found[0]
-
-
-def _poll(is_so: Callable[[], bool], deadline: float, what: Callable[[], str]) -> None:
-    while not is_so():
-        if time.monotonic() >= deadline:
-            raise TimeoutError(what())
-        time.sleep(_POLL_S)

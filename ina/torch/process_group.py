@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
 import threading
 import weakref
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from ina.torch.deadlines import Deadlines
 from ina.torch.devices import device_type_of
 from ina.torch.env import Settings
 from ina.torch.errors import GroupClosedError, GroupSizeError
+from ina.torch.fresh_store import fresh
 from ina.torch.member import Member
 from ina.torch.metrics import GROUPS
 from ina.torch.paths import Paths, kind, network_op, op_name, why_not_network
@@ -71,9 +73,11 @@ class ProcessGroupIna(ReduceScatter):
                 " the width of the contributors bitmap"
             )
         self._settings = settings = settings or Settings.from_environ()
+        store = fresh(store, rank, size, timeout, group_id)
         paths = Paths(group_id, talks=rank == 0)
         super().__init__(store, rank, size, timeout, paths)
         self._group_id = group_id
+        self._pid = os.getpid()
         self._close_lock = threading.Lock()
         self._closed = False
         self._member = Member(
@@ -104,6 +108,14 @@ class ProcessGroupIna(ReduceScatter):
     def getBackendName(self) -> str:  # noqa: N802 - torch's trampoline looks for this name
         """``ina``, as passed to ``init_process_group``."""
         return "ina"
+
+    def __repr__(self) -> str:
+        """Name the group, the job and the rank."""
+        state = "destroyed" if self._closed else f"controller={self._member.meeting.controller}"
+        return (
+            f"<ina.torch.ProcessGroupIna group={self._group_id} job={self._member.meeting.job}"
+            f" rank={self.rank()}/{self.size()} {state}>"
+        )
 
     # -- all_reduce ------------------------------------------------------------------------------
 
@@ -276,7 +288,9 @@ class ProcessGroupIna(ReduceScatter):
             self._member.close(leave_timeout_s)
 
     def _start_to_close(self) -> bool:
-        """True the first time."""
+        """True the first time; never in a fork (a DataLoader's worker), which has not joined."""
+        if os.getpid() != self._pid:
+            return False
         with self._close_lock:
             if self._closed:
                 return False

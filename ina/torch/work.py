@@ -56,6 +56,15 @@ class NetworkWork(Work):
         if self._remaining == 0:
             self._finish()
 
+    def __repr__(self) -> str:
+        """Name the operation, and say how it is; changes nothing."""
+        alone = self._alone
+        if not self._finished.is_set():
+            state = "ended" if alone is not None and alone.done() else "under way"
+        else:
+            state = "done" if self._error is None else f"failed: {self._error}"
+        return f"<{self._what}: {state}>"
+
     def watch(self, handle: Sum) -> None:
         """Count the operation of ``handle`` as one of the pieces."""
         if len(self._pieces) == 1 and self._pieces[0].deliver is None:

@@ -1,4 +1,4 @@
-"""Ranks that find an earlier attempt's store agree on a part of it that is theirs."""
+"""Ranks that find an earlier attempt's or group's store agree on a part of it that is theirs."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ from datetime import timedelta
 import pytest
 from torch._C._distributed_c10d import HashStore, Store
 
+from ina.torch import fresh_store
 from ina.torch.errors import RendezvousError
 from ina.torch.fresh_store import fresh
 
 _LIMIT = timedelta(seconds=20)
-
-
-@pytest.fixture(autouse=True)
-def torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
 
 
 def attempt(store: Store, size: int, order: list[int]) -> list[Store]:
@@ -47,7 +43,14 @@ def test_attempt_that_was_killed_in_the_middle_does_no_harm() -> None:
     assert all(part.check(["address"]) for part in parts)
 
 
-def test_without_torchrun_the_store_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TORCHELASTIC_USE_AGENT_STORE")
-    store = HashStore()
-    assert fresh(store, 1, 2, _LIMIT) is store
+def test_who_waits_says_for_whom_again_and_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(fresh_store, "_FIRST_WORD_S", 0.02)
+    with pytest.raises(RendezvousError):
+        fresh(HashStore(), 0, 3, timedelta(seconds=0.4), "7")
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 3  # after 0.02, 0.08, 0.26 s
+    assert set(said) == {
+        "ina: rank 0 of group 7 waits for ranks [1, 2] to make the group: 0 s so far, at most 0 s"
+    }

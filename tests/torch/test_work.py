@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import re
 import threading
 import weakref
 from collections.abc import Iterator
@@ -299,6 +300,25 @@ def test_destroyed_group_refuses(session: ManualSession) -> None:
 def test_meta_tensor_is_refused(session: ManualSession) -> None:
     with pytest.raises(errors.UnsupportedDeviceError, match="meta"):
         dist.all_reduce(torch.ones(2, device="meta"))
+
+
+def test_printed_a_work_and_a_group_say_what_they_are(session: ManualSession) -> None:
+    group = dist.group.WORLD
+    first, second = (dist.all_reduce(torch.ones(5), async_op=True) for _ in range(2))
+    what = r"<all_reduce SUM of 5 x float32 in job torch-\w+, rank 0 of 1: "
+    assert re.fullmatch(what + "under way>", repr(first))
+    session.handles[0].finish()
+    assert re.fullmatch(what + "ended>", repr(first))
+    first.wait()
+    assert re.fullmatch(what + "done>", repr(first))
+    session.handles[1].finish(error=ValueError("lost"))
+    with pytest.raises(ValueError, match="lost"):
+        second.wait()
+    assert re.fullmatch(what + "failed: lost>", repr(second))
+    described = r"<ina\.torch\.ProcessGroupIna group=0 job=torch-\w+ rank=0/1 "
+    assert re.fullmatch(described + "controller=127.0.0.1:1>", repr(group))
+    dist.destroy_process_group()
+    assert re.fullmatch(described + "destroyed>", str(group))
 
 
 def test_33_workers_are_refused_with_the_reason() -> None:
