@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Mapping
 from types import TracebackType
@@ -25,6 +26,9 @@ _STOP_TIMEOUT_S = 10.0
 _SHOW_TIMEOUT_S = 30.0
 _WINDOW_BYTES = 512 << 10
 """Of values, at most: what a core's cache holds of packets being built, or sums being written."""
+
+_runs_in: dict[str, int] = {}
+"""The process in which the first one was. In a fork of it gRPC's server waits for ever."""
 
 
 class Embedded:
@@ -91,6 +95,11 @@ class Embedded:
         return reply.result(_SHOW_TIMEOUT_S)
 
     def __enter__(self) -> Embedded:
+        if _runs_in.setdefault("pid", os.getpid()) != os.getpid():
+            raise SwitchError(
+                f"process {_runs_in['pid']}, of which this one is a fork, has run a switch:"
+                " gRPC cannot serve in both; start workers by spawn or forkserver"
+            )
         try:
             self.switch.start()
             self._start_controller()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 import threading
 import time
@@ -66,6 +67,26 @@ def test_it_works_inside_a_running_event_loop() -> None:
             return embedded.show().slots_total
 
     assert asyncio.run(scenario()) == 8192
+
+
+def test_in_a_fork_of_a_process_that_ran_one_it_says_so(capfd: pytest.CaptureFixture[str]) -> None:
+    with Embedded(values=64):
+        pass
+    child = os.fork()
+    if child == 0:
+        try:
+            Embedded(values=64).__enter__()
+        except InaError as error:
+            os.write(1, str(error).encode())
+        finally:
+            os._exit(0)
+    deadline = time.monotonic() + 10
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.01)
+    said = capfd.readouterr().out
+    assert f"process {os.getpid()}, of which this one is a fork, has run a switch" in said
 
 
 def test_two_in_one_process() -> None:
