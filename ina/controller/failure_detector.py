@@ -259,7 +259,8 @@ class FailureDetector:
                 self._tell(pb2.JOB_STALLED, job, found.missing, explain(job, found, now_s))
         elif found is None and former is not None:
             del self._stalls[job.epoch]
-            self._tell(pb2.JOB_RESUMED, job, (), f"after {now_s - former.since_s:.1f} s")
+            if any(rank in job.members for rank in former.waiting):  # else they gave up and left
+                self._tell(pb2.JOB_RESUMED, job, (), f"after {now_s - former.since_s:.1f} s")
 
     def _tell(self, kind: pb2.EventKind, job: Job, ranks: Iterable[int], reason: str) -> None:
         self._coordinator.events.publish(job_event(kind, job, ranks=ranks, reason=reason))

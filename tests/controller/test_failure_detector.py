@@ -184,6 +184,17 @@ async def test_a_stall_is_told_once_again_when_others_are_missing_and_when_it_is
 
 
 @scenario
+async def test_a_job_whose_waiting_rank_gave_up_and_left_does_not_go_on(bench: Watched) -> None:
+    job = await bench.run()
+    bench.go(3, alive=(0, 1, 2), progress="woo")
+    assert bench.detector.stall(job) is not None
+    await bench.coordinator.leave("j", 0, 1)
+    bench.go(1, alive=(1, 2), progress=" oo")
+    assert bench.detector.stall(job) is None
+    assert not bench.reasons(pb2.JOB_RESUMED)
+
+
+@scenario
 async def test_a_switch_that_nobody_hears_is_lost(bench: Watched) -> None:
     await bench.run()
     bench.unreachable_s = 9.0
