@@ -241,7 +241,8 @@ def _error_of(error: grpc.RpcError, message: str, timeout_s: float) -> Controlle
     code = error.code()
     if code == grpc.StatusCode.DEADLINE_EXCEEDED:
         return ControllerTimeoutError(f"{message} (after {timeout_s:g} s)")
-    if code == grpc.StatusCode.UNAVAILABLE:
+    # CANCELLED: a controller that stops lets go of what it was about to answer.
+    if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
         return ControllerUnavailableError(f"{message} ({code.name})")
     if code == grpc.StatusCode.NOT_FOUND:
         return MembershipEndedError(f"{message} ({code.name})")

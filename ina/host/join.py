@@ -83,7 +83,7 @@ def _insist(client: ControllerClient, wish: Wish, patience: Patience, whom: str)
                 raise ControllerTimeoutError(message) from None
             if pause_s == _FIRST_PAUSE_S:
                 _log.info("%s; trying again", error)
-            patience.why = error.partition(": ")[2]  # without the address
+            patience.missed(error.partition(": ")[2])  # without the address
         client.try_next()
         time.sleep(pause_s)
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

@@ -29,17 +29,15 @@ class Patience:
         self.why = ""
         """What was heard last, if anything was."""
         self._log = log
-        self._timeout_s = timeout_s
+        self._end_s = time.monotonic() + timeout_s
         self._first_s = first_s
         self._ended = threading.Event()
-        self._began_s = time.monotonic()
+        self._began_s = 0.0
         self._has_spoken = False
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Patience:
-        if self._timeout_s > self._first_s:
-            self._thread = threading.Thread(target=self._run, name="ina-patience", daemon=True)
-            self._thread.start()
+        self._start()
         return self
 
     def __exit__(
@@ -51,26 +49,40 @@ class Patience:
         self._stop()
 
     def heard(self) -> None:
-        """It has answered: nothing more is said of it."""
+        """It has answered: nothing more is said of it, unless it is :meth:`missed` again."""
         self._stop()
         if self._has_spoken:
             self._has_spoken = False
             waited_s = time.monotonic() - self._began_s
             self._log.warning("%s is back, after %.0f s", self.whom, waited_s)
 
+    def missed(self, why: str) -> None:
+        """It has not answered, because of ``why``. Where it had before, a new wait begins."""
+        self.why = why
+        if self._ended.is_set():
+            self._start()
+
+    def _start(self) -> None:
+        self._ended.clear()
+        self._began_s = time.monotonic()
+        if self._end_s - self._began_s > self._first_s:
+            self._thread = threading.Thread(target=self._run, name="ina-patience", daemon=True)
+            self._thread.start()
+
     def _stop(self) -> None:
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
+            self._thread = None
 
     def _run(self) -> None:
         pause_s = self._first_s
         while not self._ended.wait(pause_s):
-            waited_s = time.monotonic() - self._began_s
+            now_s = time.monotonic()
             why = f" ({self.why})" if self.why else ""
             self._log.warning(
                 "%s does not answer%s: tried for %.0f s, trying again for another %.0f s",
-                *(self.whom, why, waited_s, max(0.0, self._timeout_s - waited_s)),
+                *(self.whom, why, now_s - self._began_s, max(0.0, self._end_s - now_s)),
             )
             self._has_spoken = True
             pause_s *= _GROWTH

@@ -6,7 +6,9 @@ import socket
 from collections.abc import Iterator
 from concurrent import futures
 from functools import partial
+from typing import Any
 
+import grpc
 import numpy as np
 import pytest
 
@@ -189,6 +191,20 @@ def test_a_job_that_ends_between_create_and_join_is_created_again(
     with Session.join(address, "digits", 0, 1) as session:
         assert (session.all_reduce(np.ones(3, np.int32)) == 1).all()
     assert len(fake.created) == 3
+
+
+def test_a_controller_that_stops_in_the_middle_of_an_answer_is_asked_again(
+    controller: tuple[str, FakeController], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, fake = controller
+
+    def stops(context: Any) -> None:
+        monkeypatch.undo()
+        context.abort(grpc.StatusCode.CANCELLED, "CANCELLED")
+
+    monkeypatch.setattr(fake, "_check_primary", stops)
+    with Session.join(address, "digits", 0, 1):
+        assert len(fake.created) == 1
 
 
 def test_leaving_finds_the_controller_that_has_taken_over(

@@ -40,3 +40,15 @@ def test_who_answers_in_time_is_not_mentioned(caplog: pytest.LogCaptureFixture) 
         patience.heard()
     assert not caplog.records
     assert not [thread for thread in threading.enumerate() if thread.name == "ina-patience"]
+
+
+def test_who_answered_and_does_not_any_more_is_mentioned(caplog: pytest.LogCaptureFixture) -> None:
+    with Patience(_log, "controller c:1", 120.0, first_s=0.1) as patience:
+        patience.heard()
+        patience.missed("connection refused")
+        patience.missed("no route to host")  # the same wait goes on
+        until_said(caplog, 1)
+        patience.heard()
+    first, last = (record.getMessage() for record in caplog.records)
+    assert first.startswith("controller c:1 does not answer (no route to host): tried for 0 s,")
+    assert last == "controller c:1 is back, after 0 s"
