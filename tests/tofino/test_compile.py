@@ -44,6 +44,9 @@ TRACES = {
     "least-exponent": Trace(
         "contribution_next_exponent_join_alu", r"lss\.u lo, phv_lo, -lo", r"grt\.u lo, phv_lo, -lo"
     ),
+    "last-digest": Trace(
+        "contribution_digest_join_alu", r"alu_a lo, phv_lo", r"add lo, lo, phv_lo"
+    ),
     "values-0-and-1-swapped": Trace("", r"set hdr\.values\.v1, accumulate_swapped"),
 }
 """By the name of the mutant."""
