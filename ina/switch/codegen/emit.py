@@ -24,7 +24,7 @@ def emit_c(program: Program, digest: str) -> str:
     layout = Layout(program)
     out = Writer()
     tables = TableEmitter(layout, out)
-    out.line(f"/* Generated from {program.name or 'a P4 program'} by ina; do not edit. */")
+    out.line(f"// Generated from {program.name or 'a P4 program'} by ina; do not edit.")
     out.line('#include "ina_pipeline.h"')
     out.line()
     _emit_types(layout, out)

@@ -116,7 +116,7 @@ class Names:
     def get(self, kind: str, name: str) -> str:
         """The identifier of ``name``; the same one each time."""
         if (kind, name) not in self._given:
-            base = re.sub(r"\W+", "_", name).strip("_") or "x"
+            base = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "x"
             taken_by_c = base in _KEYWORDS or base.upper() == base  # as C's macros are written
             if base[0].isdigit() or taken_by_c or base.startswith("ina_"):
                 base = f"p4_{base}"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ina.switch.ir.source import Source
+
+_NOT_IN_A_COMMENT = re.compile(r"[\x00-\x1f\x7f\\]")
+"""Names of P4 in comments may have these: they end the comment, or take the next line into it."""
 
 
 class Writer:
@@ -18,8 +22,9 @@ class Writer:
     def line(self, text: str = "", source: Source | None = None) -> None:
         """One line; ``source`` becomes a comment at its end."""
         where = str(source) if source else ""
-        comment = f" // {where}" if where else ""
-        self.lines.append(("    " * self._depth + text + comment) if text else "")
+        code, slashes, comment = (f"{text} // {where}" if where else text).partition("//")
+        line = f"{code}{slashes}{_NOT_IN_A_COMMENT.sub('?', comment)}"
+        self.lines.append(("    " * self._depth + line) if text else "")
 
     @contextmanager
     def block(self, head: str, tail: str = "}", source: Source | None = None) -> Iterator[None]:

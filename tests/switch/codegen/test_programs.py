@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import binascii
+import json
 import struct
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ina.switch.errors import EntryNotFoundError, InvalidEntryError
-from ina.switch.pipeline import Exact
-from tests.switch.codegen.conftest import Load
+from ina.switch.pipeline import Exact, Pipeline
+from tests.switch.codegen.conftest import PROGRAMS, Load
 
 
 def only(packets: list[tuple[int, bytes]]) -> bytes:
@@ -244,3 +247,26 @@ def test_names_that_c_cannot_have(load: Load) -> None:
     assert pipeline.counter("MyIngress.one", 2)[0] == 2
     assert [pipeline.register(name, 1) for name in ("p", "S", "UINT32_MAX")] == [0, 3, 3]
     assert pipeline.register("p", 3) == 2
+
+
+@pytest.mark.parametrize("end", ["\\", "\n#error", "*/\n#error", "\r#error", "\x00", "é", '"'])
+def test_names_of_any_characters_stay_in_comments(end: str, cache_dir: Path) -> None:
+    """`@name` and file names may hold what C would read: none is code, none hides the next line."""
+    program = json.loads((PROGRAMS / "names.json").read_text())
+    tables = {table["name"] for pipeline in program["pipelines"] for table in pipeline["tables"]}
+    registers = {register["name"] for register in program["register_arrays"]}
+    actions = {action["name"] for action in program["actions"]}
+    others = {program["program"], "start", "hdr.gathered.linux"}
+
+    def renamed(node: Any) -> Any:
+        if isinstance(node, dict):
+            return {renamed(key): renamed(value) for key, value in node.items()}
+        if isinstance(node, list):
+            return [renamed(item) for item in node]
+        return node + end if node in {*tables, *registers, *actions, *others} else node
+
+    with Pipeline.load(json.dumps(renamed(program)), cache_dir=cache_dir) as pipeline:
+        pipeline.insert("MyIngress.one" + end, [Exact(3)], "MyIngress.set" + end, [42])
+        assert only(pipeline.process(0, bytes([3, 0, 0, 7]))) == bytes([3, 42, 0, 0])
+        assert only(pipeline.process(0, bytes([3, 0, 9, 7]))) == bytes([3, 99, 9, 0])
+        assert pipeline.register("MyIngress.one" + end, 3) == 3
