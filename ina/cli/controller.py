@@ -151,9 +151,10 @@ def _status_view(row: dict[str, Any]) -> str:
     if "error" in row:
         return str(row["error"])
     store = row["store"] or "in memory"
+    why = f" ({row['standby_reason']})" if row["standby_reason"] else ""
     running_s = max(0.0, time.time() - row["started_unix_s"])
     return (
-        f"controller {row['controller']}: {row['role']}, election id {row['election_id']}, up"
+        f"controller {row['controller']}: {row['role']}{why}, election id {row['election_id']}, up"
         f" {time_text(round(running_s))}; switch {row['switch_addr']} {row['switch_state']};"
         f" store {store}; jobs {row['jobs']}, slots {row['slots_used']} of {row['slots_total']}"
         f" in use, last epoch {row['last_epoch']}"

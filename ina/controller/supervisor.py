@@ -102,7 +102,9 @@ class Supervisor:
             store=self._store.name if self._config.store.is_shared else "",
             started_unix_s=self._started_unix_s,
         )
-        if self.term is not None:
+        if self.term is None:
+            reply.standby_reason = self._why_standby()
+        else:
             registry = self.term.registry
             reply.jobs = len(registry)
             reply.last_epoch = registry.epochs.last

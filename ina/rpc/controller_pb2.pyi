@@ -475,7 +475,7 @@ class ShowControllerRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class ShowControllerReply(_message.Message):
-    __slots__ = ("role", "election_id", "switch_addr", "switch_state", "store", "jobs", "started_unix_s", "last_epoch", "slots_total", "slots_used")
+    __slots__ = ("role", "election_id", "switch_addr", "switch_state", "store", "jobs", "started_unix_s", "last_epoch", "slots_total", "slots_used", "standby_reason")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     ELECTION_ID_FIELD_NUMBER: _ClassVar[int]
     SWITCH_ADDR_FIELD_NUMBER: _ClassVar[int]
@@ -486,6 +486,7 @@ class ShowControllerReply(_message.Message):
     LAST_EPOCH_FIELD_NUMBER: _ClassVar[int]
     SLOTS_TOTAL_FIELD_NUMBER: _ClassVar[int]
     SLOTS_USED_FIELD_NUMBER: _ClassVar[int]
+    STANDBY_REASON_FIELD_NUMBER: _ClassVar[int]
     role: str
     election_id: int
     switch_addr: str
@@ -496,4 +497,5 @@ class ShowControllerReply(_message.Message):
     last_epoch: int
     slots_total: int
     slots_used: int
-    def __init__(self, role: _Optional[str] = ..., election_id: _Optional[int] = ..., switch_addr: _Optional[str] = ..., switch_state: _Optional[str] = ..., store: _Optional[str] = ..., jobs: _Optional[int] = ..., started_unix_s: _Optional[float] = ..., last_epoch: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ...) -> None: ...
+    standby_reason: str
+    def __init__(self, role: _Optional[str] = ..., election_id: _Optional[int] = ..., switch_addr: _Optional[str] = ..., switch_state: _Optional[str] = ..., store: _Optional[str] = ..., jobs: _Optional[int] = ..., started_unix_s: _Optional[float] = ..., last_epoch: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ..., standby_reason: _Optional[str] = ...) -> None: ...

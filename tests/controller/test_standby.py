@@ -110,6 +110,8 @@ def test_a_standby_refuses_and_says_who_is_primary(store_url: str) -> None:
             assert (primary.role, primary.jobs, primary.slots_used) == ("primary", 1, 512)
             assert (primary.election_id, standby.election_id) == (5, 3)
             assert (standby.role, standby.switch_state) == ("standby", "connected")
+            reasons = (primary.standby_reason, standby.standby_reason)
+            assert reasons == ("", "another controller is primary (election id 5)")
 
     drive(scenario())
 
@@ -204,7 +206,8 @@ def test_the_switch_restarts_under_two_controllers(store_url: str) -> None:
                 )
                 primary = first if role(first) == "primary" else second
                 await until(lambda: not coordinator(primary).jobs())
-                assert (await run_job(primary, "j")).epoch == 2
+                # The next one; or by the clock, where one set the pipeline and the other took over.
+                assert (await run_job(primary, "j")).epoch >= 2
             finally:
                 await asyncio.to_thread(again.stop)
 

@@ -8,6 +8,7 @@ import logging
 import msgspec
 import pytest
 
+from ina.cli import main
 from ina.controller import supervisor
 from ina.controller.app import ControllerApp
 from ina.controller.config import Config
@@ -25,7 +26,10 @@ def at(settings: Config, udp_port: int) -> Config:
 
 
 def test_the_one_that_was_there_before_stands_by_and_says_why(
-    store_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    store_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(supervisor, "MAX_PAUSE_S", 0.05)
     settings: list[Config] = []
@@ -42,6 +46,8 @@ def test_the_one_that_was_there_before_stands_by_and_says_why(
                 await until(lambda: role(first) == "standby")
                 await asyncio.sleep(0.5)  # ten attempts
                 assert role(first) == "standby"
+                status = ["controller", "status", "--controller", first.listen_addr]
+                assert await asyncio.to_thread(main.run, status) == 1
                 assert (await run_job(second, "j")).world_size == 2
             async with ControllerApp(settings[0]) as first:  # it was started again
                 assert role(first) == "primary"
@@ -49,6 +55,8 @@ def test_the_one_that_was_there_before_stands_by_and_says_why(
     with caplog.at_level(logging.INFO):
         drive(scenario())
     lines = [r.getMessage() for r in caplog.records if "the switch at" in r.getMessage()]
+    assert "standby (store " in (said := capsys.readouterr().out)
+    assert "give each switch a store of its own" in said
     taken, refused, taken_back = lines
     assert taken.endswith("is that of the one at 127.0.0.1:17002 now")
     assert refused.startswith("standby: store ")
