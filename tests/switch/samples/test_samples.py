@@ -7,6 +7,7 @@ parser, from its STF file, mutated, and noise. Minutes to an hour: `pytest -n 2`
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import shutil
@@ -109,8 +110,20 @@ def test_sample(sample: Path, tmp_path: Path) -> None:
         if own != theirs and simple_switch.run(text, sent, tmp_path / "again") != theirs:
             pytest.skip("BMv2's own output differs from run to run (time, stale fields)")
     except simple_switch.AbortedError as error:
-        for port, expected in error.left.items():
+        left = error.left
+        if any(own[port][: len(seen)] != seen for port, seen in left.items()):
+            # What it did on its way to the abort may have been undefined, too.
+            with pytest.raises(simple_switch.AbortedError) as again:
+                simple_switch.run(text, sent, tmp_path / "aborted")
+            left = {port: _common(seen, again.value.left[port]) for port, seen in left.items()}
+        for port, expected in left.items():
             assert own[port][: len(expected)] == expected, f"port {port}, seed {SEED}"
         pytest.skip(f"BMv2 aborts: {error}")
     for port, expected in theirs.items():
         assert own[port] == expected, f"port {port}, seed {SEED}"
+
+
+def _common(first: list[bytes], second: list[bytes]) -> list[bytes]:
+    """The packets up to the first one in which the runs differ."""
+    pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))
+    return [packet for packet, _ in pairs]
