@@ -219,15 +219,23 @@ def test_without_a_terminal_any_more_it_ends(tmp_path: Path) -> None:
     file = write(tmp_path, "")
     pid, terminal = pty.fork()
     if not pid:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # these tests may run with nohup
         os.execv(
             sys.executable,
             [sys.executable, "-m", "ina", "controller", "run", str(file), "--embedded-switch"],
         )
-    while b"ready" not in os.read(terminal, 4096):
-        pass
-    os.close(terminal)
-    _, status = os.waitpid(pid, 0)
-    assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGHUP
+    try:
+        while b"ready" not in os.read(terminal, 4096):
+            pass
+        os.close(terminal)
+        deadline_s = time.monotonic() + DEADLINE_S
+        while (ended := os.waitpid(pid, os.WNOHANG)) == (0, 0):
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)
+        assert os.waitstatus_to_exitcode(ended[1]) == 128 + signal.SIGHUP
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_with_nohup_it_outlives_its_terminal(tmp_path: Path) -> None:
