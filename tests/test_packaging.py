@@ -14,11 +14,12 @@ import sys
 import sysconfig
 import tarfile
 import zipfile
-from importlib.metadata import requires, version
+from importlib.metadata import distributions, requires, version
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
@@ -28,6 +29,8 @@ from ina.rpc.generate import ROOT
 from tests.deploy.containerfile import copied, script, stages, value
 from tests.deploy.machine import machine, ready_line, stop
 
+DEBIAN_12 = "3.11.2"
+"""The oldest Python that the pins are for; pip takes nothing that wants a newer one."""
 BUILD_S = 900  # two cores that others may use
 TRY_S = 600
 
@@ -43,14 +46,29 @@ def lower_bound(requirement: Requirement) -> Version:
     return max(bounds, default=Version("0"))
 
 
-def test_every_pin_is_within_our_bounds() -> None:
+def pins() -> dict[NormalizedName, str]:
+    """The versions of constraints.txt, by name."""
     lines = (ROOT / "constraints.txt").read_text().splitlines()
-    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
-    pinned = {canonicalize_name(name): version for name, version in pins.items()}
+    found = dict(line.split("==") for line in lines if not line.startswith("#"))
+    return {canonicalize_name(name): version for name, version in found.items()}
+
+
+def test_every_pin_is_within_our_bounds() -> None:
+    pinned = pins()
     outside = [str(r) for name, r in ours().items()
                if name in pinned and not r.specifier.contains(pinned[name])]  # fmt: skip
     assert outside == []
     assert len(pinned.keys() & ours().keys()) > 15
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the pins are for Python 3.11")
+def test_every_pin_installs_on_debian_12() -> None:
+    pinned = pins()
+    installed = [d for d in distributions() if pinned.get(canonicalize_name(d.name)) == d.version]
+    assert len(installed) > 60
+    wanted = {d.name: d.metadata["Requires-Python"] or "" for d in installed}
+    too_new = {n: spec for n, spec in wanted.items() if DEBIAN_12 not in SpecifierSet(spec)}
+    assert too_new == {}
 
 
 @pytest.mark.parametrize("name", ["grpcio", "protobuf"])
