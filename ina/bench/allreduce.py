@@ -203,7 +203,7 @@ def make_row(
     resends: Mapping[str, int] = MappingProxyType({}),
     multicast: bool = False,
 ) -> Row:
-    """What follows from the measured numbers. ``resends`` has RESENDS, or nothing: not counted."""
+    """What follows from the measured numbers. ``resends``: by Row's fields; empty: not counted."""
     size = count * case.dtype_bytes
     algbw = size / times.median / 1e9
     return Row(

@@ -36,7 +36,7 @@ COLUMNS = (
     *("model", "n", "backend", "gradients MB", "buckets", "step ms", "±", "compute ms"),
     *("items/s", "", "CPU s/step", "limit ms", "% of limit", "Gloo/this", "#wrong"),
 )
-SPARE = (*("buckets", "gradients MB", "±", "limit ms", "CPU s/step", "compute ms", "% of limit"),)
+SPARE = ("buckets", "gradients MB", "±", "limit ms", "CPU s/step", "compute ms", "% of limit")
 
 
 def ddp(

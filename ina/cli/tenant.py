@@ -26,7 +26,6 @@ def list_tenants(controller: ControllerOption = DEFAULT_LISTEN, json: JsonOption
     are refused.
     """
     reply = ask(controller, lambda operator: operator.ListTenants, pb2.ListTenantsRequest())
-    # A job that names another tenant than those that are configured is refused, if any is.
     other = "refused" if any(tenant.configured for tenant in reply.tenants) else "any"
     rows = [
         [

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 from ina.controller.app import ControllerApp
 from ina.controller.config import DEFAULT_JOB_SLOTS, EMBEDDED_LEASE_S, make_config
@@ -27,9 +27,6 @@ _SHOW_TIMEOUT_S = 30.0
 _WINDOW_BYTES = 512 << 10
 """Of values, at most: what a core's cache holds of packets being built, or sums being written."""
 
-_runs_in: dict[str, int] = {}
-"""The process in which the first one was. In a fork of it gRPC's server waits for ever."""
-
 
 class Embedded:
     """Context manager: on entry both are running, on exit both are gone.
@@ -38,6 +35,9 @@ class Embedded:
     raises what the switch and the controller raise (:class:`~ina.errors.InaError`): no C compiler,
     port in use, and so on. Where the environment names TLS files, the controller serves with them.
     """
+
+    _first_pid: ClassVar[int] = 0
+    """The process that entered the first one. In a fork of it gRPC's server waits for ever."""
 
     def __init__(
         self,
@@ -95,9 +95,10 @@ class Embedded:
         return reply.result(_SHOW_TIMEOUT_S)
 
     def __enter__(self) -> Embedded:
-        if _runs_in.setdefault("pid", os.getpid()) != os.getpid():
+        Embedded._first_pid = Embedded._first_pid or os.getpid()
+        if Embedded._first_pid != os.getpid():
             raise SwitchError(
-                f"process {_runs_in['pid']}, of which this one is a fork, has run a switch:"
+                f"process {Embedded._first_pid}, of which this one is a fork, has run a switch:"
                 " gRPC cannot serve in both; start workers by spawn or forkserver"
             )
         try:

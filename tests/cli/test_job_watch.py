@@ -59,6 +59,21 @@ def until(condition: Callable[[], object]) -> None:
     raise AssertionError("it did not come to pass")
 
 
+class Output:
+    """All that was printed since it was made."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self._text = ""
+
+    def all(self) -> str:
+        self._text += self._capsys.readouterr().out
+        return self._text
+
+    def has(self, text: str) -> bool:
+        return text in self.all()
+
+
 def test_it_ends_with_the_named_job(
     fake: FakeController, address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,16 +95,10 @@ def test_a_stall_whose_cause_changes_is_said_again(
     command = ["job", "watch", "train", "--controller", address]
     watching = threading.Thread(target=main.run, args=(command,))
     watching.start()
-    out = ""
-
-    def seen(text: str) -> bool:
-        nonlocal out
-        out += capsys.readouterr().out
-        return text in out
-
-    until(lambda: seen("stalled: rank 2 has not sent it"))
+    out = Output(capsys)
+    until(lambda: out.has("stalled: rank 2 has not sent it"))
     fake.switch_state = "unreachable: 10.0.0.9:9559 does not answer"
-    until(lambda: seen("stalled: no result comes, and the controller does not reach the switch"))
+    until(lambda: out.has("stalled: no result comes, and the controller does not reach the switch"))
     fake.events.put(event(pb2.JOB_ENDED))
     watching.join(DEADLINE_S)
     assert not watching.is_alive()
@@ -103,22 +112,16 @@ def test_json_is_a_document_a_line_and_says_when_the_missing_change(
     watching = threading.Thread(target=main.run, args=(command,))
     watching.start()
     until(lambda: fake.watched)
-    out = ""
-
-    def seen(text: str) -> bool:
-        nonlocal out
-        out += capsys.readouterr().out
-        return text in out
-
-    until(lambda: seen('"missing":[2]'))
+    out = Output(capsys)
+    until(lambda: out.has('"missing":[2]'))
     fake.jobs = [with_stall([1, 2])]
-    until(lambda: seen('"missing":[1,2]'))
+    until(lambda: out.has('"missing":[1,2]'))
     fake.jobs = [TRAIN]
     fake.events.put(event(pb2.JOB_RESUMED))
     fake.events.put(event(pb2.JOB_ENDED))
     watching.join(DEADLINE_S)
     assert not watching.is_alive()
-    documents = [json.loads(line) for line in (out + capsys.readouterr().out).splitlines()]
+    documents = [json.loads(line) for line in out.all().splitlines()]
     assert [next(iter(document)) for document in documents] == [
         "jobs", "stall", "stall", "event", "event",
     ]  # fmt: skip

@@ -214,12 +214,17 @@ def test_certificates_are_read_again_and_connections_stay(tmp_path: Path) -> Non
             assert controller.read_until("restart")[-1].endswith("unchanged: tls.ca")
 
 
-def test_without_a_terminal_any_more_it_ends(tmp_path: Path) -> None:
-    """The kernel sends SIGHUP then, too; a controller that goes on would be forgotten."""
-    file = write(tmp_path, "")
+@contextmanager
+def losing_its_terminal(
+    file: Path, on_hangup: signal.Handlers, log: Path | None = None
+) -> Iterator[int]:
+    """A controller whose terminal has gone since it was ready: its process. ``log``: its stderr."""
     pid, terminal = pty.fork()
     if not pid:
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # these tests may run with nohup
+        signal.signal(signal.SIGHUP, on_hangup)
+        if log:
+            with log.open("w") as stderr:
+                os.dup2(stderr.fileno(), 2)
         os.execv(
             sys.executable,
             [sys.executable, "-m", "ina", "controller", "run", str(file), "--embedded-switch"],
@@ -228,41 +233,32 @@ def test_without_a_terminal_any_more_it_ends(tmp_path: Path) -> None:
         while b"ready" not in os.read(terminal, 4096):
             pass
         os.close(terminal)
-        deadline_s = time.monotonic() + DEADLINE_S
-        while (ended := os.waitpid(pid, os.WNOHANG)) == (0, 0):
-            assert time.monotonic() < deadline_s
-            time.sleep(0.05)
-        assert os.waitstatus_to_exitcode(ended[1]) == 128 + signal.SIGHUP
+        yield pid
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
+def test_without_a_terminal_any_more_it_ends(tmp_path: Path) -> None:
+    """The kernel sends SIGHUP then, too; a controller that goes on would be forgotten."""
+    with losing_its_terminal(write(tmp_path, ""), signal.SIG_DFL) as pid:
+        deadline_s = time.monotonic() + DEADLINE_S
+        while (ended := os.waitpid(pid, os.WNOHANG)) == (0, 0):
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)
+        assert os.waitstatus_to_exitcode(ended[1]) == 128 + signal.SIGHUP
+
+
 def test_with_nohup_it_outlives_its_terminal(tmp_path: Path) -> None:
-    file = write(tmp_path, "")
     log = tmp_path / "log"
-    pid, terminal = pty.fork()
-    if not pid:
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
-        with log.open("w") as stderr:
-            os.dup2(stderr.fileno(), 2)
-        os.execv(
-            sys.executable,
-            [sys.executable, "-m", "ina", "controller", "run", str(file), "--embedded-switch"],
-        )
-    try:
-        while b"ready" not in os.read(terminal, 4096):
-            pass
-        os.close(terminal)
+    with losing_its_terminal(write(tmp_path, ""), signal.SIG_IGN, log) as pid:
         deadline_s = time.monotonic() + DEADLINE_S
         while "reload: done" not in log.read_text():
             assert os.waitpid(pid, os.WNOHANG) == (0, 0)
             assert time.monotonic() < deadline_s
             time.sleep(0.05)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 128 + signal.SIGTERM
+        os.kill(pid, signal.SIGTERM)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 128 + signal.SIGTERM
 
 
 def test_a_signal_that_comes_while_it_starts_is_heeded_when_it_serves(

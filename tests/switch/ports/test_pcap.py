@@ -62,6 +62,27 @@ def datagram(payload: bytes, port: int = 17760) -> bytes:
     return bytes(frame)
 
 
+def forwarded(
+    frames: list[bytes],
+    tmp_path: Path,
+    reflector: Callable[..., Reflector],
+    run_loop: Callable[..., native.PortLoop],
+) -> tuple[list[bytes], int]:
+    """What comes out at another port, and how many were dropped for their checksum."""
+    source, target = tmp_path / "in.pcap", tmp_path / "out.pcap"
+    source.write_bytes(pcap_bytes(frames))
+    reading = native.PcapPort(1, str(source), "", 0.0, 0)
+    writing = native.PcapPort(2, "", str(target), 0.0, 0)
+    loop = run_loop([reading, writing])
+    pipeline = reflector(to_port=2)
+    loop.set_pipeline(pipeline.pipeline, pipeline.state)
+    wait_until(lambda: reading.stats()["finished"] == 1, "all read")
+    dropped = reading.stats()["wrong_checksum_packets"]
+    left = len(frames) - dropped
+    wait_until(lambda: writing.stats()["tx_packets"] == left, "all written")
+    return frames_of(target), dropped
+
+
 def test_flipped_bits_do_not_reach_the_aggregation(
     tmp_path: Path, reflector: Callable[..., Reflector], run_loop: Callable[..., native.PortLoop]
 ) -> None:
@@ -76,18 +97,7 @@ def test_flipped_bits_do_not_reach_the_aggregation(
         frame[bit // 8] ^= 1 << bit % 8
         flipped.append(bytes(frame))
     passed = [good, bytes(other), bytes(without)]
-    source, target = tmp_path / "in.pcap", tmp_path / "out.pcap"
-    source.write_bytes(pcap_bytes(passed + flipped))
-    reading = native.PcapPort(1, str(source), "", 0.0, 0)
-    writing = native.PcapPort(2, "", str(target), 0.0, 0)
-    loop = run_loop([reading, writing])
-    pipeline = reflector(to_port=2)
-    loop.set_pipeline(pipeline.pipeline, pipeline.state)
-    wait_until(lambda: reading.stats()["finished"] == 1, "all read")
-    dropped = reading.stats()["wrong_checksum_packets"]
-    left = len(passed) + len(flipped) - dropped
-    wait_until(lambda: writing.stats()["tx_packets"] == left, "all written")
-    found = frames_of(target)
+    found, dropped = forwarded(passed + flipped, tmp_path, reflector, run_loop)
     assert found[:3] == passed
     assert all(frame[36:38] != good[36:38] or int.from_bytes(frame[38:40], "big") > len(good) - 34
                for frame in found[3:])  # fmt: skip
@@ -141,17 +151,9 @@ def test_what_is_checked_is_what_a_udp_socket_would_check(
         bytes(by_length) + b"es",
         of_ip({6: 0x40}),
     ]
-    source, target = tmp_path / "in.pcap", tmp_path / "out.pcap"
-    source.write_bytes(pcap_bytes(dropped + passed))
-    reading = native.PcapPort(1, str(source), "", 0.0, 0)
-    writing = native.PcapPort(2, "", str(target), 0.0, 0)
-    loop = run_loop([reading, writing])
-    pipeline = reflector(to_port=2)
-    loop.set_pipeline(pipeline.pipeline, pipeline.state)
-    wait_until(lambda: reading.stats()["finished"] == 1, "all read")
-    wait_until(lambda: writing.stats()["tx_packets"] >= len(passed), "all written")
-    assert frames_of(target) == passed
-    assert reading.stats()["wrong_checksum_packets"] == len(dropped)
+    found, dropped_packets = forwarded(dropped + passed, tmp_path, reflector, run_loop)
+    assert found == passed
+    assert dropped_packets == len(dropped)
 
 
 def test_every_cut_of_a_file_is_refused_or_whole(tmp_path: Path) -> None:
