@@ -81,7 +81,7 @@ def test_all_workers_show_the_jobs_token() -> None:
         with refusal(grpc.StatusCode.PERMISSION_DENIED, other):
             workers.join("j", 0, token="open barley").result()
         joins = [workers.join("j", rank, token="open sesame") for rank in range(2)]
-        epoch = joins[0].result().epoch
+        (epoch,) = {join.result().epoch for join in joins}
         for rank in range(2):
             workers.leave("j", rank, epoch)
         assert is_clean(workers)
