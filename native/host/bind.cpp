@@ -11,9 +11,9 @@
 #include <memory>
 #include <utility>
 
-#include "host/shm_channel.hpp"
-#include "host/transport.hpp"
-#include "host/udp_channel.hpp"
+#include "host/channel/shm_channel.hpp"
+#include "host/channel/udp_channel.hpp"
+#include "host/transport/transport.hpp"
 
 namespace nb = nanobind;
 

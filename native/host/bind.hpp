@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "host/worker_types.hpp"
+#include "host/core/worker_types.hpp"
 
 namespace ina::host {
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "host/bind.hpp"
-#include "host/quantize.hpp"
+#include "host/core/quantize.hpp"
 
 namespace nb = nanobind;
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <utility>
 
-#include "host/adaptive_window.hpp"
+#include "congestion/adaptive.hpp"
 #include "host/bind.hpp"
-#include "host/worker_core.hpp"
+#include "host/core/worker_core.hpp"
 
 namespace nb = nanobind;
 

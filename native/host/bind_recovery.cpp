@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "host/bind.hpp"
-#include "host/share.hpp"
+#include "host/transport/share.hpp"
 
 namespace nb = nanobind;
 

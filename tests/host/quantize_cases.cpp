@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "host/quantize.hpp"
+#include "host/core/quantize.hpp"
 
 namespace {
 

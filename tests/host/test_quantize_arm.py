@@ -103,7 +103,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Compiled as the extension is; nothing of ARM's has to be installed to run it."""
     assert COMPILER is not None
     path = tmp_path_factory.mktemp("arm") / "quantize"
-    sources = [ROOT / "tests/host/quantize_cases.cpp", ROOT / "native/host/quantize.cpp"]
+    sources = [ROOT / "tests/host/quantize_cases.cpp", ROOT / "native/host/core/quantize.cpp"]
     options = ["-std=c++17", "-O3", "-Wall", "-Wextra", "-Werror", "-static"]
     command = [COMPILER, *options, f"-I{ROOT / 'native'}", *map(str, sources), "-o", str(path)]
     subprocess.run(command, check=True, timeout=DEADLINE_S)

@@ -1,6 +1,6 @@
 """Block floating point in torch operations, on whatever device the tensor is.
 
-The same numbers as ``native/host/quantize.cpp``, bit for bit (docs/host.md defines them): a block
+The same numbers as ``native/host/core/quantize.cpp``, bit for bit (docs/host.md defines them): a block
 of consecutive elements shares one exponent, on which the workers agree with MAX; its values times a
 power of two, rounded half to even, are int32 that n workers can sum without overflow.
 

@@ -1,0 +1,38 @@
+// A UDP socket for each thread of a worker, all at the worker's one address and port. The kernel
+// puts a packet into the receive queue of the thread that owns its lane.
+//
+// The sockets are a group with SO_REUSEPORT, whose classic BPF program finds a packet's lane in its
+// sequence number (socket(7), SO_ATTACH_REUSEPORT_CBPF; Linux 4.5; no privilege needed). A train
+// that the kernel has put together (UDP_GRO) goes to one socket whole, by its first packet.
+//
+// A connected socket would be preferred to the group, and get all packets. So none is connected,
+// and what that did for one socket is done by other means: each send names the switch, a socket
+// filter admits nobody else's packets, and IP_RECVERR reports ICMP errors (udp_error_queue.hpp).
+#pragma once
+
+#include <netinet/in.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "host/channel/channel.hpp"
+#include "host/channel/descriptor.hpp"
+
+namespace ina::host {
+
+struct LaneSockets {
+    std::vector<Descriptor> sockets;  // thread k's is sockets[k]
+    sockaddr_in peer;                 // the switch
+};
+
+// Replaces `connected`, a UDP socket that is connected to the switch, by one socket for each
+// thread; `configure` sets a new socket's options before packets can come to it. `connected` is
+// then unconnected: it has lost its address, or is another descriptor of the first of these
+// sockets. To be called before anything is sent: what `connected` has received it may keep.
+//
+// Throws std::system_error, which says what the kernel refused; `connected` is then as before.
+LaneSockets open_lane_sockets(int connected, const LaneParts &parts,
+                              const std::function<void(int fd)> &configure);
+
+}  // namespace ina::host

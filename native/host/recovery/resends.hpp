@@ -1,0 +1,110 @@
+// What became of the packets that a lane sent again: was a loss mended, or was nothing lost?
+//
+// A switch echoes the header fields `level` and `priority`, which mean nothing to it in mode
+// `pool`, of the contribution that it answers: the one that completed the sum, or was answered by a
+// replay. A worker writes into them who it is and how often it has sent the packet, and so a result
+// tells which copy of whose packet brought it. If that is a resend of our own, the copies before
+// came to nothing: something was lost, of them or of their answers. If it is anybody else's packet,
+// or our first, then no resend of ours was needed; one that was sent because nothing was heard was
+// a probe, one that was sent because later packets had been answered was sent on wrong evidence.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "common/ina_wire.hpp"
+#include "host/core/worker_types.hpp"
+
+namespace ina::host {
+
+// One copy of one worker's packet, as told in the header. Copies from the eighth on are told as 7.
+struct Origin {
+    static constexpr std::uint32_t kCopyBits = 3;
+    static constexpr std::uint32_t kLastCopy = (1u << kCopyBits) - 1;
+
+    std::uint32_t worker = 0;
+    std::uint32_t copy = 0;  // 0: sent for the first time
+
+    static Origin of(const wire::Header &header) {
+        const std::uint32_t told = std::uint32_t{header.level} << 4 | header.priority;
+        return {told >> kCopyBits, told & kLastCopy};
+    }
+    void store(std::uint8_t *packet) const {
+        static_assert(wire::kLevelOffset == wire::kPriorityOffset);
+        packet[wire::kLevelOffset] = static_cast<std::uint8_t>(worker << kCopyBits | copy);
+    }
+};
+
+enum class ResendReason : std::uint8_t {
+    kOvertaken,  // the result of a packet sent later had come
+    kSilence,    // nothing was heard for too long, of this lane or of all
+};
+
+// Of one lane: its packet in flight, and the one answered last.
+class Resends {
+  public:
+    // The packet goes out again. Returns which copy this one is.
+    std::uint32_t add(ResendReason reason) {
+        const std::uint32_t copy = std::min(overtaken_ + silent_ + 1, Origin::kLastCopy);
+        if (reason == ResendReason::kOvertaken) {
+            ++overtaken_;
+            overtaken_copies_ |= static_cast<std::uint8_t>(1u << copy);
+        } else {
+            ++silent_;
+        }
+        return copy;
+    }
+
+    // A result came for it, or (`needed` 0) it was taken from another worker. `needed`: the copy of
+    // ours that brought the result; 0: the first, or another worker's packet.
+    void answered(std::uint32_t needed, std::int64_t now_ns, WorkerCounters *counters) {
+        settle(counters);
+        if (overtaken_ + silent_ == 0) return;
+        if (needed > 0 && needed <= overtaken_ + silent_) {
+            // Results of later packets came meanwhile, so nobody was late: what was sent because of
+            // them was lost, too. Probes before may have met a sum that still waited for others.
+            const bool by_silence = (overtaken_copies_ >> needed & 1u) == 0;
+            for (std::uint32_t copy = 1; copy <= needed; ++copy) {
+                mended_overtaken_ += overtaken_copies_ >> copy & 1u;
+            }
+            mended_silent_ = by_silence ? 1 : 0;
+            needed_ = static_cast<std::uint8_t>(needed);
+            answered_ns_ = now_ns;
+        }
+        counters->spurious += overtaken_ - mended_overtaken_;
+        counters->probes += silent_ - mended_silent_;
+        overtaken_ = silent_ = 0;
+        overtaken_copies_ = 0;
+    }
+
+    // Another result for the packet answered last. Where no later copy of ours brought it, it had
+    // only been slower than the one before: nothing was lost.
+    // `later`: the copy of ours that brought it; 0: none did.
+    void duplicated(std::uint32_t later, WorkerCounters *counters) {
+        if (later > needed_ || later == Origin::kLastCopy) return;
+        counters->spurious += mended_overtaken_;
+        counters->probes += mended_silent_;
+        mended_overtaken_ = mended_silent_ = 0;
+    }
+
+    // No other result for the packet answered last will come any more.
+    void settle(WorkerCounters *counters) {
+        counters->losses += mended_overtaken_ + mended_silent_;
+        mended_overtaken_ = mended_silent_ = 0;
+    }
+    void settle_before(std::int64_t time_ns, WorkerCounters *counters) {
+        if (answered_ns_ < time_ns) settle(counters);
+    }
+
+  private:
+    std::uint32_t overtaken_ = 0;  // of the packet in flight, by reason
+    std::uint32_t silent_ = 0;
+    std::uint8_t overtaken_copies_ = 0;  // bit c: copy c was sent for that reason
+    // Of the packet answered last: losses, unless the answer to an earlier copy turns up.
+    std::uint8_t mended_overtaken_ = 0;
+    std::uint8_t mended_silent_ = 0;
+    std::uint8_t needed_ = 0;
+    std::int64_t answered_ns_ = 0;
+};
+
+}  // namespace ina::host

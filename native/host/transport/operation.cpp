@@ -1,0 +1,96 @@
+#include "host/transport/operation.hpp"
+
+#include <chrono>
+
+namespace ina::host {
+
+bool Operation::wait(std::int64_t timeout_ns) const {
+    std::unique_lock lock(board_->mutex);
+    return board_->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
+                                    [&] { return state() != OperationState::kPending; });
+}
+
+void Operation::watch() {
+    const std::lock_guard lock(board_->mutex);
+    if (state() == OperationState::kPending) {
+        watched_ = true;
+        return;
+    }
+    board_->watched_done.push_back(id_);
+    board_->changed.notify_all();
+}
+
+void Operation::end(OperationState state) {
+    state_.store(state, std::memory_order_release);
+    if (watched_) board_->watched_done.push_back(id_);
+}
+
+std::shared_ptr<Operation> Operations::add(std::uint64_t id, std::uint32_t shares) {
+    const auto state = shares == 0 ? OperationState::kDone : OperationState::kPending;
+    auto operation = std::make_shared<Operation>(id, board_, state);
+    const std::lock_guard lock(board_->mutex);
+    if (shares == 0) {
+        ++done_;
+    } else {
+        pending_.emplace(id, Pending{operation, shares});
+    }
+    return operation;
+}
+
+std::shared_ptr<Operation> Operations::ended(std::uint64_t id, OperationState state) const {
+    return std::make_shared<Operation>(id, board_, state);
+}
+
+void Operations::share_done(std::size_t share, const std::vector<std::uint64_t> &ids) {
+    if (ids.empty()) return;
+    bool any_ended = false;
+    const std::lock_guard lock(board_->mutex);
+    for (const std::uint64_t id : ids) {
+        const auto found = pending_.find(id);
+        if (found == pending_.end()) continue;
+        found->second.shares &= ~(std::uint32_t{1} << share);
+        if (found->second.shares != 0) continue;
+        found->second.operation->end(OperationState::kDone);
+        pending_.erase(found);
+        ++done_;
+        any_ended = true;
+    }
+    if (any_ended) board_->changed.notify_all();
+}
+
+bool Operations::end(std::uint64_t id, OperationState state) {
+    const std::lock_guard lock(board_->mutex);
+    const auto found = pending_.find(id);
+    if (found == pending_.end()) return false;
+    found->second.operation->end(state);
+    pending_.erase(found);
+    board_->changed.notify_all();
+    return true;
+}
+
+void Operations::end_all(OperationState state) {
+    const std::lock_guard lock(board_->mutex);
+    for (auto &[id, pending] : pending_) pending.operation->end(state);
+    pending_.clear();
+    board_->changed.notify_all();
+}
+
+std::uint64_t Operations::done() const {
+    const std::lock_guard lock(board_->mutex);
+    return done_;
+}
+
+std::vector<std::uint64_t> Operations::wait_watched(std::int64_t timeout_ns) {
+    std::unique_lock lock(board_->mutex);
+    board_->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
+                             [&] { return !board_->watched_done.empty() || board_->closed; });
+    return std::exchange(board_->watched_done, {});
+}
+
+void Operations::close() {
+    const std::lock_guard lock(board_->mutex);
+    board_->closed = true;
+    board_->changed.notify_all();
+}
+
+}  // namespace ina::host

@@ -1,0 +1,234 @@
+// What a transport's threads do.
+//
+// No wake-up is lost. A thread tells when it will look at its share again (Share::attended_ns) in
+// the same hold of the share's lock in which it has done all that was due; whoever then makes
+// something due earlier wakes it. It says that it is asleep (Share::asleep) in the same hold of
+// mutex_ in which it has found its inbox empty. And a wake counts even if it comes before the
+// sleep.
+#include <sched.h>
+
+#include <algorithm>
+#include <csignal>
+#include <system_error>
+#include <utility>
+
+#include "common/clock.hpp"
+#include "host/transport/transport.hpp"
+
+namespace ina::host {
+namespace {
+
+// A batch thread (sched(7)) does not preempt whoever wakes it. On a machine whose cores are all
+// busy the switch then finishes its batch instead of losing its core to each worker that it wakes,
+// and this thread finds more packets when it runs. Best effort; where a core is free it changes
+// nothing.
+void give_way() {
+    const sched_param no_priority{};
+    (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &no_priority);
+}
+
+}  // namespace
+
+void Transport::start() {
+    running_ = static_cast<std::uint32_t>(workers_.size());
+    // Signals belong to the interpreter's threads.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+        for (const auto &worker : workers_) {
+            worker->thread = std::thread([this, &worker = *worker] { run(worker); });
+            pthread_setname_np(worker->thread.native_handle(), "ina-worker");  // for top and perf
+        }
+    } catch (const std::system_error &) {
+        {
+            const std::lock_guard lock(mutex_);
+            stopping_ = true;
+            wake_all();
+        }
+        for (const auto &worker : workers_) {
+            if (worker->thread.joinable()) worker->thread.join();
+        }
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Transport::run(Worker &worker) {
+    give_way();
+    std::int64_t received_ns = 0;
+    bool more_to_read = false;
+    while (true) {
+        if (worker.touched != 0) attend_others(worker, received_ns);
+        if (!attend_own(worker, received_ns)) break;
+        if (!more_to_read) sleep(worker);
+        received_ns = now_ns();
+        more_to_read = worker.channel->receive(&worker.arrivals);
+        const std::uint64_t refused = worker.channel->counters().refused;
+        if (refused != worker.refused) refused_ += refused - std::exchange(worker.refused, refused);
+        sort_arrivals(worker);
+    }
+    leave(worker);
+}
+
+// Says for each arrival which share it is for. What is no packet of this format goes to the
+// thread's own share, to be counted.
+void Transport::sort_arrivals(Worker &worker) const {
+    worker.touched = 0;
+    if (shares_.size() == 1) return;
+    worker.owners.clear();
+    for (const Arrival &arrival : worker.arrivals) {
+        std::size_t owner = worker.index;
+        if (arrival.bytes >= wire::kHeaderBytes) {
+            const std::uint32_t seq = wire::load_be32(arrival.data + wire::kSeqOffset);
+            owner = share_of(seq & (window_ - 1));
+        }
+        worker.owners.push_back(static_cast<std::uint8_t>(owner));
+        worker.touched |= std::uint32_t{1} << owner;
+        worker.passed_on += owner != worker.index ? 1 : 0;
+    }
+    worker.touched &= ~(std::uint32_t{1} << worker.index);
+}
+
+// Those shares whose lock is free first.
+void Transport::attend_others(Worker &worker, std::int64_t received_ns) {
+    for (const bool patient : {false, true}) {
+        for (std::size_t i = 0; i < shares_.size(); ++i) {
+            const std::uint32_t bit = std::uint32_t{1} << i;
+            if ((worker.touched & bit) == 0) continue;
+            Share &share = *shares_[i];
+            std::unique_lock lock(share.mutex, std::defer_lock);
+            if (patient) {
+                lock.lock();
+            } else if (!lock.try_lock()) {
+                continue;
+            }
+            worker.touched &= ~bit;
+            accept(worker, i, received_ns);
+            if (!take_inbox(i, false)) continue;  // the own share will say so, too
+            transmit(worker, share);
+            const std::int64_t deadline_ns = share.core.next_deadline_ns(share.time_ns);
+            if (deadline_ns >= share.attended_ns) continue;
+            share.attended_ns = deadline_ns;
+            workers_[i]->sleeper.wake();
+        }
+    }
+}
+
+// False when the thread is to end.
+bool Transport::attend_own(Worker &worker, std::int64_t received_ns) {
+    Share &share = *shares_[worker.index];
+    const std::lock_guard lock(share.mutex);
+    accept(worker, worker.index, received_ns);
+    worker.channel->release();
+    share.channel = worker.channel->counters();
+    share.gso = worker.channel->uses_gso();
+    share.gro = worker.channel->uses_gro();
+    share.passed_on = worker.passed_on;
+    if (!take_inbox(worker.index, true)) return false;
+    transmit(worker, share);
+    worker.deadline_ns = share.attended_ns = share.core.next_deadline_ns(share.time_ns);
+    worker.in_flight = share.core.in_flight();
+    worker.moderation_ns = worker.arrivals.empty() ? 0 : share.core.moderation_ns();
+    return true;
+}
+
+// With the share's mutex held, as are the next two.
+void Transport::accept(Worker &worker, std::size_t index, std::int64_t received_ns) {
+    Share &share = *shares_[index];
+    share.time_ns = std::max(share.time_ns, received_ns);
+    const bool all = shares_.size() == 1;
+    for (std::size_t i = 0; i < worker.arrivals.size(); ++i) {
+        if (!all && worker.owners[i] != index) continue;
+        const Arrival &arrival = worker.arrivals[i];
+        share.core.on_result(arrival.data, arrival.bytes, share.time_ns, arrival.ip_marked,
+                             arrival.values);
+    }
+    const WorkerCounters &counters = share.core.counters();
+    const std::uint64_t results = counters.chunks_done + counters.exponent_rounds;
+    if (results == std::exchange(share.results, results)) return;
+    share.last_result_ns = share.time_ns;
+    progress_ns_ = share.time_ns;
+    refused_ = 0;
+    const std::uint64_t agreed = share.core.agreed();
+    std::uint64_t before = agreed_;
+    while (before < agreed && !agreed_.compare_exchange_weak(before, agreed)) {
+    }
+    operations_.share_done(index, share.core.take_completions());
+}
+
+// False when the transport's threads are to end; the inbox then stays as it is.
+bool Transport::take_inbox(std::size_t index, bool is_owner) {
+    Share &share = *shares_[index];
+    std::vector<TensorRequest> taken;
+    {
+        const std::lock_guard lock(mutex_);
+        if (is_owner) share.asleep = false;
+        if (is_ending()) return false;
+        taken.swap(share.inbox);
+    }
+    if (taken.empty()) return true;
+    share.time_ns = std::max(share.time_ns, now_ns());
+    for (const TensorRequest &request : taken) share.core.submit(request, share.time_ns);
+    operations_.share_done(index, share.core.take_completions());  // without a part in them
+    return true;
+}
+
+void Transport::transmit(Worker &worker, Share &share) {
+    if (shares_.size() > 1) share.core.note_progress(progress_ns_);
+    std::size_t count = 0;
+    do {
+        share.time_ns = std::max(share.time_ns, now_ns());
+        count = share.core.poll_transmit(share.time_ns, worker.batch.data(), worker.batch.size());
+        worker.channel->send(worker.batch.data(), count, share.core.longest_train());
+    } while (count == worker.batch.size());
+    if (share.core.stall() || share.core.mismatch()) note_failure(share.core);
+}
+
+void Transport::note_failure(const WorkerCore &core) {
+    const std::lock_guard lock(mutex_);
+    if (is_ending()) return;
+    failed_ = true;
+    failure_ = core.stall();
+    mismatch_ = core.mismatch();
+    wake_all();
+}
+
+void Transport::sleep(Worker &worker) {
+    {
+        const std::lock_guard lock(mutex_);
+        Share &share = *shares_[worker.index];
+        if (is_ending() || !share.inbox.empty()) return;
+        share.asleep = true;
+    }
+    if (!worker.channel->prepare_sleep(worker.in_flight)) return;  // take_inbox() clears `asleep`
+    std::int64_t wait_ns = -1;
+    if (worker.deadline_ns != kNever) {
+        wait_ns = std::max<std::int64_t>(worker.deadline_ns - now_ns(), 0);
+    }
+    if (worker.moderation_ns > 0 && wait_ns > 0 && worker.channel->is_woken_often()) {
+        return worker.sleeper.pause(std::min(worker.moderation_ns, wait_ns));
+    }
+    worker.sleeper.sleep(worker.channel->fd(), wait_ns);
+}
+
+// A thread's last act; the last thread's is to end what is pending, or, frozen, to leave it with
+// all that was submitted in the cores.
+void Transport::leave(Worker &worker) {
+    Share &share = *shares_[worker.index];
+    const std::lock_guard owned(share.mutex);
+    const std::lock_guard lock(mutex_);
+    if (frozen_) {
+        for (const TensorRequest &request : share.inbox) share.core.submit(request, now_ns());
+    }
+    share.inbox.clear();
+    if (--running_ > 0) return;
+    if (failed_ || stopping_) {
+        operations_.end_all(failed_ ? OperationState::kFailed : OperationState::kClosed);
+    }
+    stopped_.notify_all();
+}
+
+}  // namespace ina::host
