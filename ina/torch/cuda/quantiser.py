@@ -1,8 +1,8 @@
 """Block floating point in torch operations, on whatever device the tensor is.
 
-The same numbers as ``native/host/core/quantize.cpp``, bit for bit (docs/host.md defines them): a block
-of consecutive elements shares one exponent, on which the workers agree with MAX; its values times a
-power of two, rounded half to even, are int32 that n workers can sum without overflow.
+The same numbers as ``native/host/core/quantize.cpp``, bit for bit (docs/host.md defines them): a
+block of consecutive elements shares one exponent, on which the workers agree with MAX; its values
+times a power of two, rounded half to even, are int32 that n workers can sum without overflow.
 
 A block's exponent travels as one byte, its *code*: 0 for a block of zeros, 255 for one with Inf or
 NaN, else the exponent + 96. The maximum of the workers' codes is the code of the sum.
