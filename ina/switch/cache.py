@@ -7,6 +7,7 @@ written beside their place and renamed, so that several processes may compile a 
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import os
 import platform
@@ -19,6 +20,8 @@ from pathlib import Path
 from ina.switch.errors import CompilationError, CompilerMissingError
 
 RUNTIME = Path(__file__).parent / "codegen" / "runtime"
+GENERATOR_FOLDERS = ("codegen", "ir")
+"""Beside this file: what makes C of a program, all of it part of the digest."""
 FLAGS = (
     "-std=gnu11",
     "-O3",
@@ -77,6 +80,21 @@ def _run(command: list[str], what: str) -> str:
     return result.stdout
 
 
+def _version_of(compiler: str) -> str:
+    """What ``--version`` says; asked once of a compiler, and again when its file has changed."""
+    try:
+        status = os.stat(compiler)
+    except OSError as error:
+        raise CompilerMissingError(f"cannot run {compiler}: {error.strerror}") from error
+    return _ask_version(compiler, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=8)
+def _ask_version(compiler: str, inode: int, size_bytes: int, modified_ns: int) -> str:
+    return _run([compiler, "--version"], f"{compiler} --version")
+
+
+@functools.cache
 def _cpu_flags() -> str:
     """What ``-march=native`` depends on."""
     try:
@@ -102,11 +120,25 @@ def digest_of(program: bytes, generator: str, compiler_version: str) -> str:
         digest.update(hashlib.sha256(part).digest())
     for flag in flags_for(compiler_version):
         digest.update(flag.encode() + b"\0")
-    for header in sorted(RUNTIME.glob("*.h")):
-        digest.update(hashlib.sha256(header.read_bytes()).digest())
-    for source in sorted([*RUNTIME.parent.glob("*.py"), *(RUNTIME.parents[1] / "ir").glob("*.py")]):
-        digest.update(hashlib.sha256(source.read_bytes()).digest())
+    digest.update(_generator_digest())
     return digest.hexdigest()[:32]
+
+
+def generator_sources() -> list[Path]:
+    """All that decides which C comes of a program."""
+    folders = [Path(__file__).parent / name for name in GENERATOR_FOLDERS]
+    return sorted(
+        path for folder in folders for end in ("*.py", "*.h") for path in folder.rglob(end)
+    )
+
+
+@functools.cache
+def _generator_digest() -> bytes:
+    """Of the sources as this process loaded them: they are read once."""
+    digest = hashlib.sha256()
+    for source in generator_sources():
+        digest.update(hashlib.sha256(source.read_bytes()).digest())
+    return digest.digest()
 
 
 def load_library(
@@ -122,7 +154,7 @@ def load_library(
     digest, is compiled anew.
     """
     compiler = find_compiler(cc)
-    version = _run([compiler, "--version"], f"{compiler} --version")
+    version = _version_of(compiler)
     digest = digest_of(program, generator, version)
     directory = cache_dir or default_cache_dir()
     source, library = directory / f"{digest}.c", directory / f"{digest}.so"

@@ -63,6 +63,14 @@ class Pipeline:
         )
         return cls(program, library, source)
 
+    def power_on(self) -> Pipeline:
+        """Another pipeline of the same program, as at power-on: nothing is read or compiled.
+
+        It has memory of its own, so that nothing of this one's state can be left in it; this one
+        may be closed before or after.
+        """
+        return Pipeline(self.program, self._library, self.c_source)
+
     # -- packets --
 
     def process(self, port: int, packet: bytes, now_ns: int = 0) -> list[tuple[int, bytes]]:

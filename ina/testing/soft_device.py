@@ -49,11 +49,14 @@ class SoftDevice:
         self._open = ExitStack()
         self._pipeline: Pipeline | None = None
         self._client: P4RuntimeClient | None = None
+        self._device: SwitchDevice | None = None
+        self._loaded: Program | None = None
 
     def __enter__(self) -> SoftDevice:
         with ExitStack() as undo:
             device = SwitchDevice(_DEVICE_ID, install=self._install, inject=lambda _packet: False)
             undo.callback(device.close)
+            self._device = device
             threads = undo.enter_context(ThreadPoolExecutor(8))
             service = P4RuntimeService(device)
             limit = ("grpc.max_receive_message_length", MAX_CONFIG_BYTES)
@@ -75,15 +78,21 @@ class SoftDevice:
         trace: TracebackType | None,
     ) -> None:
         self._open.close()
-        self._pipeline = self._client = None
+        self._pipeline = self._client = self._device = self._loaded = None
 
     def reset(self, values: int) -> None:
-        """Loads the pool program anew."""
-        self.load(self._program_of(values))
+        """Loads the pool program, or switches it off and on where it is loaded already."""
+        program = self._program_of(values)
+        if self._device is not None and program == self._loaded:
+            self._device.power_on()
+        else:
+            self.load(program)
 
     def load(self, program: Program) -> None:
         """Loads any program."""
+        self._loaded = None
         self.client.set_pipeline(program)
+        self._loaded = program
 
     def insert(self, items: Sequence[Item]) -> None:
         """Writes entries, default actions and groups, in order."""

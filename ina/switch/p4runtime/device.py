@@ -37,6 +37,13 @@ class _Loaded:
     config: p4r.ForwardingPipelineConfig
     forwarding: Forwarding
 
+    def is_of(self, config: p4r.ForwardingPipelineConfig) -> bool:
+        """Whether the program is the same; its cookie may be another."""
+        return (
+            config.p4_device_config == self.config.p4_device_config
+            and config.p4info == self.config.p4info
+        )
+
 
 class Device:
     """Thread-safe; every public method takes the lock, so writes are seen whole or not at all."""
@@ -139,10 +146,25 @@ class Device:
         with self._lock:
             self._commit(loaded)
 
+    def power_on(self) -> None:
+        """The active program with nothing in its tables and registers, as if it were set again."""
+        with self._lock:
+            if self._active is None:
+                raise precondition("no forwarding pipeline is set")
+            self._commit(_Loaded(self._active.config, self._active.forwarding.power_on()))
+
     def load(self, config: p4r.ForwardingPipelineConfig) -> _Loaded:
-        """Verify and compile; a StatusError says what cannot be."""
+        """Verify and compile; a StatusError says what cannot be.
+
+        The program that is active already was verified and compiled: it gets a fresh state only.
+        """
         if not config.p4_device_config or not config.HasField("p4info"):
             raise invalid("the config needs p4info and p4_device_config (BMv2 JSON)")
+        kept = p4r.ForwardingPipelineConfig()
+        kept.CopyFrom(config)
+        active = self._active
+        if active is not None and active.is_of(config):
+            return _Loaded(kept, active.forwarding.power_on())
         try:
             pipeline = Pipeline.load(config.p4_device_config, cache_dir=self._cache_dir)
         except InaError as error:
@@ -152,8 +174,6 @@ class Device:
         except BaseException:
             pipeline.close()
             raise
-        kept = p4r.ForwardingPipelineConfig()
-        kept.CopyFrom(config)
         return _Loaded(kept, forwarding)
 
     def get_config(
@@ -242,13 +262,8 @@ class Device:
     def _reconcile(self, request: _SetRequest) -> None:
         """The same program again keeps its state; for another one the state has no meaning."""
         with self._lock:
-            same = self._active is not None and (
-                request.config.p4info == self._active.config.p4info
-                and request.config.p4_device_config == self._active.config.p4_device_config
-            )
-            if not same:
+            if self._active is None or not self._active.is_of(request.config):
                 raise unimplemented("RECONCILE_AND_COMMIT to a different program")
-            assert self._active is not None
             self._active.config.CopyFrom(request.config)
 
     def _discard_saved(self) -> None:

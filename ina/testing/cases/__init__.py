@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from ina.testing.case import Case
 from ina.testing.cases import (
     admission,
@@ -17,6 +19,7 @@ from ina.testing.cases import (
 TOPICS = (slot_rows, merging, admission, malformed, multicast, shared, forwarding, counters)
 
 
-def all_cases(values: int) -> list[Case]:
+@functools.cache
+def all_cases(values: int) -> tuple[Case, ...]:
     """Every case for the build with ``values`` values a packet; their names are unique."""
-    return [case for topic in TOPICS for case in topic.cases(values)]
+    return tuple(case for topic in TOPICS for case in topic.cases(values))

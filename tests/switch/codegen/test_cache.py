@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
+from ina.switch import errors
+from ina.switch.cache import generator_sources
 from ina.switch.errors import CompilationError, CompilerMissingError
 from ina.switch.pipeline import Pipeline
 from tests.switch.codegen.conftest import PROGRAMS
@@ -33,6 +37,31 @@ def test_a_program_is_compiled_once(tmp_path: Path) -> None:
     assert [p.stat().st_mtime_ns for p in libraries(tmp_path)] == [before]
     assert works(Pipeline.load(PROGRAMS / "stack.json", cache_dir=tmp_path)) is False
     assert len(libraries(tmp_path)) == 2
+
+
+def test_what_makes_the_c_is_part_of_the_digest() -> None:
+    """A new room of the generator that is not: users run what an older one made."""
+    script = (
+        "import sys, ina.switch.codegen.emit\n"
+        "print(*(m.__file__ for n, m in sys.modules.items() if n.startswith('ina.switch.')))"
+    )
+    told = subprocess.check_output([sys.executable, "-c", script], text=True)
+    used = {Path(name) for name in told.split()} - {Path(errors.__file__)}
+    assert len(used) > 20
+    assert used <= set(generator_sources())
+
+
+def test_a_compiler_is_asked_its_version_again_when_it_has_changed(tmp_path: Path) -> None:
+    script = tmp_path / "cc"
+    for version in ("one", "two"):
+        script.write_text(
+            f'#!/bin/sh\n[ "$1" = --version ] || exit 1\necho {version} | tee -a {tmp_path}/asked\n'
+        )
+        script.chmod(0o700)
+        for _ in range(2):
+            with pytest.raises(CompilationError):
+                Pipeline.load(PROGRAM, cache_dir=tmp_path / "cache", cc=str(script))
+    assert (tmp_path / "asked").read_text().split() == ["one", "two"]
 
 
 def test_the_generated_c_is_kept_to_read(tmp_path: Path) -> None:

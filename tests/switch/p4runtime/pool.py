@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from ina.protocol import codec
 from ina.protocol.addresses import mac_of
 from ina.protocol.codec import Header
 from ina.switch.p4runtime.config import config_from_files
-from tests.switch.p4runtime.client import Client, update
+from tests.switch.p4runtime.client import update
 
 SLOTS = 8
 """Of each job."""
@@ -51,13 +51,25 @@ def local_workers(count: int) -> list[Worker]:
     return workers
 
 
+class ControlPlane(Protocol):
+    """Of a switch: over gRPC or in this process."""
+
+    def write_updates(self, updates: list[p4r.Update]) -> None:
+        """In order; fails where one is refused."""
+        ...
+
+    def read(self, **entity: Any) -> list[p4r.Entity]:
+        """What one request selects."""
+        ...
+
+
 class PoolJob:
     """A job on a switch; its workers send to `address`."""
 
     def __init__(
         self,
         address: tuple[str, int],
-        client: Client,
+        client: ControlPlane,
         workers: list[Worker],
         values: int,
         job: int = 1,
