@@ -11,7 +11,7 @@ import pytest
 from bmv2_tests import training
 from bmv2_tests.network import running
 from bmv2_tests.topologies import star
-from ina.cli import torchrun
+from ina.cli.common import torchrun
 
 WORKERS, EPOCHS, VALUES = 4, 1, 256
 _TIMEOUT_S = 240.0

@@ -1,1 +1,1 @@
-"""The ``ina`` command: one file a noun, mounted by ``main`` when it is used."""
+"""The ``ina`` command: a noun is a file, or a folder with its app in ``command``."""

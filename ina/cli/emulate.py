@@ -17,7 +17,7 @@ import typer
 from rich.console import Group
 from typer.core import TyperGroup
 
-from ina.cli.output import console, emit, table
+from ina.cli.common.output import console, emit, table
 from ina.emulate import job, remains
 from ina.emulate.emulation import Emulation, emulate
 from ina.emulate.load import load_topology

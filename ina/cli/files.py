@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ina.cli.output import emit, table
-from ina.cli.rpc_client import JsonOption
+from ina.cli.common.output import emit, table
+from ina.cli.common.rpc_client import JsonOption
 from ina.files import GROUPS, put_out, shipped
 
 

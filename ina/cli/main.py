@@ -1,4 +1,4 @@
-"""``ina``: mounts one noun a file and turns every error into one line and an exit code.
+"""``ina``: mounts its nouns and turns every error into one line and an exit code.
 
 Exit codes: 0 done, or a noun without a command: its help; 1 the command ran and its answer is "no"
 (a check failed); 2 wrong input or a missing tool, said in one line on stderr; 130 interrupted; 143
@@ -22,24 +22,28 @@ import typer
 
 from ina import __version__, log
 from ina.cli import log_options
+from ina.cli.common.output import error_line
 from ina.cli.help_text import polish
 from ina.cli.lazy import Member, lazy_group
-from ina.cli.output import error_line
 from ina.errors import InaError
 
 NOUNS = {
-    "demo": Member("ina.cli.demo", "Train on real digits through the P4 switch, and with Gloo."),
-    "switch": Member("ina.cli.switch", "Run the soft switch; show what a controller's switch has."),
-    "controller": Member(
-        "ina.cli.controller", "Run and inspect the controller that admits jobs to switches."
+    "demo": Member(
+        "ina.cli.demo.command", "Train on real digits through the P4 switch, and with Gloo."
     ),
-    "job": Member("ina.cli.job", "List, inspect, watch and end the jobs of a controller."),
+    "switch": Member(
+        "ina.cli.switch.command", "Run the soft switch; show what a controller's switch has."
+    ),
+    "controller": Member(
+        "ina.cli.controller.command", "Run and inspect the controller that admits jobs to switches."
+    ),
+    "job": Member("ina.cli.job.command", "List, inspect, watch and end the jobs of a controller."),
     "tenant": Member("ina.cli.tenant", "Show what each tenant uses and may use."),
-    "p4": Member("ina.cli.p4", "Compile, describe and draw the P4 programs."),
-    "pcap": Member("ina.cli.pcap", "Read packet captures: decode them, follow a slot."),
+    "p4": Member("ina.cli.p4.command", "Compile, describe and draw the P4 programs."),
+    "pcap": Member("ina.cli.pcap.command", "Read packet captures: decode them, follow a slot."),
     "test": Member("ina.cli.test", "Hold a data plane to the conformance cases, or to another."),
     "emulate": Member("ina.cli.emulate", "Emulate a network on this machine, and run jobs in it."),
-    "bench": Member("ina.cli.bench_group", "Measure ina beside its peers and limits."),
+    "bench": Member("ina.cli.bench.command", "Measure ina beside its peers and limits."),
     "files": Member("ina.cli.files", "Copy dashboards, units, examples, P4 and the dissector."),
     "doctor": Member("ina.cli.doctor", "Say what this machine has and what it lacks."),
 }

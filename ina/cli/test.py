@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ina.cli.output import console, emit, table
+from ina.cli.common.output import console, emit, table
 from ina.errors import InvalidInputError
 from ina.p4.builds import listed, require_build
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from ina.bench import controller, quantize, switch
-from ina.cli import bench_allreduce, bench_ddp, bench_switch
+from ina.cli.bench import allreduce as bench_allreduce
+from ina.cli.bench import ddp as bench_ddp
+from ina.cli.bench import switch as bench_switch
 from ina.errors import InaError, InvalidInputError
 from ina.host.arrays import VALUE_TYPES
 from ina.host.blocks import Conversion, convert, copy

@@ -15,9 +15,11 @@ from ina.bench import allreduce, baseline, ddp, report
 from ina.bench.plot import Point, check_plot_path, draw
 from ina.bench.report import Ratio, Report, rows_of
 from ina.bench.spread import spread
-from ina.cli import bench_allreduce, bench_ddp, bench_output
-from ina.cli.bench_output import Outputs
-from ina.cli.bench_places import Loopback
+from ina.cli.bench import allreduce as bench_allreduce
+from ina.cli.bench import ddp as bench_ddp
+from ina.cli.bench import output as bench_output
+from ina.cli.bench.output import Outputs
+from ina.cli.bench.places import Loopback
 from ina.errors import InvalidInputError
 
 

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from ina.cli.demo_plot import figure_of
-from ina.cli.demo_run import Training
+from ina.cli.demo.plot import figure_of
+from ina.cli.demo.run import Training
 
 GLOO = Training(
     backend="gloo", workers=4, seconds=1.0, losses=[2.3, 1.1, 0.4], accuracies=[0.5, 0.9],

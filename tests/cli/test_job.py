@@ -13,7 +13,9 @@ import grpc
 import pytest
 from rich.console import Console, RenderableType
 
-from ina.cli import job_view, main, rpc_client
+from ina.cli import main
+from ina.cli.common import rpc_client
+from ina.cli.job import view as job_view
 from ina.rpc import controller_pb2 as pb2
 from tests.cli.fake_controller import STALL, TRAIN, FakeController, serving
 

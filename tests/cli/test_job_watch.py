@@ -11,7 +11,9 @@ import grpc
 import pytest
 from rich.console import Console
 
-from ina.cli import job_follow, job_watch, main
+from ina.cli import main
+from ina.cli.job import follow as job_follow
+from ina.cli.job import watch as job_watch
 from ina.errors import UnavailableError
 from ina.rpc import controller_pb2 as pb2
 from tests.cli.fake_controller import STALL, TRAIN, FakeController, serving

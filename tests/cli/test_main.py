@@ -14,7 +14,7 @@ import typer
 
 import ina
 from ina.cli import doctor, lazy, main
-from ina.cli.output import emit, table
+from ina.cli.common.output import emit, table
 from ina.errors import InvalidInputError, UnavailableError
 
 

@@ -23,7 +23,7 @@ import grpc
 import msgspec
 import pytest
 
-from ina.cli.controller_reload import Reloader
+from ina.cli.controller.reload import Reloader
 from ina.controller.app import ControllerApp
 from ina.controller.config import make_config
 from ina.controller.reload import changes

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from ina.cli import main
-from ina.cli.job_view import known_of
-from ina.cli.rpc_client import ask, ask_about_itself
+from ina.cli.common.rpc_client import ask, ask_about_itself
+from ina.cli.job.view import known_of
 from ina.controller.embedded import Embedded
 from ina.doctor.job_verdict import Cause, Known, Verdict, judge
 from ina.errors import InaError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ina.cli.shell_env import ShellEnvironmentError, shell_python
+from ina.cli.switch.shell_env import ShellEnvironmentError, shell_python
 
 PTF = "ptf==0.12.0"
 

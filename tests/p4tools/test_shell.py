@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ina.cli.main import run
-from ina.cli.shell_env import shell_python
+from ina.cli.switch.shell_env import shell_python
 from ina.p4 import compiled
 from ina.p4.info import read_p4info
 from tests.p4tools.conftest import PTF

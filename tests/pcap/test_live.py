@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ina.cli.pcap_read import CaptureFiles
+from ina.cli.pcap.read import CaptureFiles
 from ina.controller.embedded import Embedded
 from ina.host import Session
 from ina.pcap import Packet, follow

@@ -9,7 +9,7 @@ from finsy.proto import p4r
 from scapy.layers.l2 import Ether
 from scapy.utils import wrpcap
 
-from ina.cli.pcap_read import CaptureFiles
+from ina.cli.pcap.read import CaptureFiles
 from ina.pcap import follow
 from ina.protocol.codec import Header, encode
 from ina.protocol.spec import UDP_PORT, Kind

@@ -15,7 +15,8 @@ from typing import Any
 import grpc
 import pytest
 
-from ina.cli import job_follow, switch_probe
+from ina.cli.job import follow as job_follow
+from ina.cli.switch import probe as switch_probe
 from ina.errors import InaError, UnavailableError
 from ina.host import Session
 from ina.switch.ports import UdpPort

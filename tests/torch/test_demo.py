@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from ina.cli import demo_report, torchrun
-from ina.cli.demo_run import Training
+from ina.cli.common import torchrun
+from ina.cli.demo import report as demo_report
+from ina.cli.demo.run import Training
 from ina.emulate import waiting
 from ina.errors import DeadlineError
 

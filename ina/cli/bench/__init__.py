@@ -1,0 +1,1 @@
+"""``ina bench``: its app is in ``command``."""

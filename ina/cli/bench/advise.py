@@ -1,0 +1,141 @@
+"""``ina bench advise``: what limits a job, whether ina can help it, and which build suits it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ina.bench import advise as bench
+from ina.bench import allreduce, ddp, parse
+from ina.bench.place import LOOPBACK
+from ina.bench.report import Report, load, rows_of
+from ina.cli.bench.output import JsonOption, Outputs, SaveOption, number, steps
+from ina.cli.bench.places import Loopback
+from ina.cli.common import torchrun
+from ina.errors import InvalidInputError
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, MAX_WORKERS
+
+_BUCKET_BYTES = 25 << 20  # DDP's default
+_COST_SIZES = (64 << 10, 16 << 20)
+_COST_WORKERS = 2
+COLUMNS = (
+    *("n", "compute ms", "gradients MB", "buckets", "wire ms", "CPU ms", "latency ms"),
+    *("step ina ms", "step Gloo ms", "gain", "at most", "values"),
+)
+
+
+def advise(
+    workers: Annotated[int, typer.Option(help="Of the job, 2 to 32.")] = 4,
+    link: Annotated[
+        str, typer.Option(help="Rate of each worker's link, as 10gbit; or loopback: measured.")
+    ] = LOOPBACK,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="digits, resnet50 or gpt2: gradients and, of digits alone, compute time."
+        ),
+    ] = "",
+    compute_ms: Annotated[
+        float | None, typer.Option(min=0, help="Of a step of your job without communication.")
+    ] = None,
+    gradient_mb: Annotated[
+        float | None, typer.Option(min=0, help="Gradients of a step of your job, 10^6 bytes.")
+    ] = None,
+    buckets: Annotated[
+        int | None, typer.Option(min=1, help="All-reduces of a step [DDP's, of 25 MiB].")
+    ] = None,
+    mtu: Annotated[int, typer.Option(help="Of the path to the switch, in bytes.")] = 1500,
+    costs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Latency and CPU cost from a saved `ina bench allreduce` [measured now].",
+        ),
+    ] = None,
+    save: SaveOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Say what limits a training job, and what in-network aggregation can change about it.
+
+    The job is described by its compute time and gradients a step, or by --model, which measures
+    them here. What an all-reduce costs on this machine is measured, or read from --costs.
+    """
+    parse.numbers("--workers", str(workers), 2, MAX_WORKERS)
+    rate = None if link == LOOPBACK else parse.rate_bit_s("--link", link)
+    if model and model not in ddp.MODELS:
+        raise InvalidInputError(f"--model {model}: want one of {', '.join(ddp.MODELS)}")
+    if not model and (compute_ms is None or gradient_mb is None):
+        raise InvalidInputError("want --compute-ms and --gradient-mb, or --model")
+    if model and model not in ddp.COMPUTING_MODELS and compute_ms is None:
+        raise InvalidInputError(
+            f"--model {model}: it has the model's gradients but computes nothing: want --compute-ms"
+        )
+    outputs = Outputs("advise", json, save)
+    with steps("advise", 2) as bar:
+        bar.say("what an all-reduce costs here")
+        measured = load(costs) if costs is not None else _measure_costs()
+        price = bench.costs_of(measured)
+        link_bit_s = bench.loopback_bit_s(measured, workers) if rate is None else rate
+        bar.done("what a step computes")
+        found = _measure_model(model, compute_ms) if model else None
+        bar.done("done")
+    compute_s = compute_ms / 1e3 if compute_ms is not None else (found.compute_s if found else 0.0)
+    nbytes = round(gradient_mb * 1e6) if gradient_mb is not None else 0
+    if found is not None and not nbytes:
+        nbytes = found.gradient_bytes
+    count = buckets or (found.buckets if found else max(1, -(-nbytes // _BUCKET_BYTES)))
+    job = bench.Job(workers, compute_s, nbytes, count, link_bit_s, mtu)
+    advice = bench.advise(job, price)
+    report = Report(
+        bench=outputs.bench,
+        settings={"model": model, "link": link, **rows_of([job])[0]},
+        rows=[{**rows_of([advice])[0], "costs": rows_of([price])[0]}],
+        ratios=[],
+        wrong=measured.wrong + (found.wrong if found is not None else 0),
+        notes=[
+            advice.text,
+            f"{advice.values} values a packet: the largest build for an MTU of {mtu}"
+            " (the controller's switch.values = 0 chooses so by itself)",
+            "a model: two thirds of the computing hide communication, but not that of the last"
+            " bucket; latency and CPU time as measured on this machine",
+        ],
+    )
+    cells = [
+        (
+            *(workers, number(1e3 * compute_s, 1), number(nbytes / 1e6, 1), count),
+            *(number(1e3 * advice.wire_s, 1), number(1e3 * advice.cpu_s, 1)),
+            *(number(1e3 * advice.latency_s, 1), number(1e3 * advice.ina_step_s, 1)),
+            *(number(1e3 * advice.gloo_step_s, 1), number(advice.gain)),
+            *(number(advice.gain_at_most), advice.values),
+        )
+    ]
+    outputs.finish(report, COLUMNS, cells, title=f"{advice.bound}-bound, links {link}")
+
+
+def _measure_costs() -> Report:
+    """A short all-reduce of a small and of a large tensor on loopback."""
+    torchrun.require("torch")
+    rows: list[allreduce.Row] = []
+    case = allreduce.Case("float32", 4, "sum", DEFAULT_VALUES_PER_PACKET, 5, 2.0, "udp")
+    allreduce.measure(Loopback(_COST_WORKERS), _COST_SIZES, case, rows.extend)
+    return Report(
+        bench="allreduce",
+        settings={"link": LOOPBACK},
+        rows=rows_of(rows),
+        ratios=[],
+        wrong=sum(row.wrong for row in rows),
+    )
+
+
+def _measure_model(model: str, compute_ms: float | None) -> ddp.Row:
+    torchrun.require("torch")
+    return ddp.measure(
+        Loopback(_COST_WORKERS),
+        model,
+        values=DEFAULT_VALUES_PER_PACKET,
+        repeats=3,
+        seconds=5.0,
+        compute_ms=compute_ms or 0.0,
+    )[0]

@@ -1,0 +1,282 @@
+"""``ina bench allreduce``: time through the P4 switch, peers beside it, and the physical limit."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from ina.bench import allreduce as bench
+from ina.bench import mpi, parse
+from ina.bench.place import LOOPBACK
+from ina.bench.report import Report, rows_of
+from ina.bench.star import BURST_BYTES
+from ina.cli.bench.output import (
+    DEFAULT_TOLERANCE,
+    BaselineOption,
+    JsonOption,
+    Outputs,
+    PlotOption,
+    SaveOption,
+    ToleranceOption,
+    number,
+    steps,
+)
+from ina.cli.bench.places import (
+    LINK_HELP,
+    QUEUE_HELP,
+    UNICAST_HELP,
+    VALUES_HELP,
+    check_link,
+    place,
+    queue_bytes_for,
+    values_for,
+)
+from ina.cli.common import torchrun
+from ina.errors import InvalidInputError
+from ina.host.arrays import VALUE_TYPES
+from ina.host.threads import check_threads
+
+_DTYPE_BYTES = {str(dtype): dtype.itemsize for dtype in VALUE_TYPES}
+_OPS = ("sum", "avg")
+_TRANSPORTS = ("auto", "udp", "shm")
+_CROSSINGS = "2 n tensors with headers (n + 1 where the switch sends results once)"
+"""What ina moves through this machine's UDP."""
+COLUMNS = (
+    *("n", "backend", "over", "size", "count", "type", "redop", "time ms", "±", "algbw GB/s"),
+    *("busbw GB/s", "#wrong", "lost", "limit ms", "% of limit", "Gloo/this", "CPU s/GB"),
+)
+SPARE = (
+    *("redop", "type", "count", "busbw GB/s", "±", "limit ms", "CPU s/GB", "lost", "% of limit"),
+    *("over", "algbw GB/s"),
+)
+
+
+def allreduce(
+    workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "2,4,8",
+    sizes: Annotated[str, typer.Option(help="Tensor sizes, as 64K,1M.")] = "64K,1M,16M,64M",
+    dtype: Annotated[str, typer.Option(help=f"One of {', '.join(_DTYPE_BYTES)}.")] = "float32",
+    op: Annotated[str, typer.Option(help="sum or avg.")] = "sum",
+    link: Annotated[str, typer.Option(help=LINK_HELP)] = LOOPBACK,
+    queue: Annotated[str, typer.Option(help=QUEUE_HELP, show_default="1M")] = "",
+    transport: Annotated[
+        str, typer.Option(help="Of ina: auto, udp, or shm (shared memory of one host).")
+    ] = "auto",
+    threads: Annotated[
+        int, typer.Option(help="Of each of ina's workers: 1, 2, 4, 8; 0: by the cores.")
+    ] = 0,
+    values: Annotated[int, typer.Option(help=VALUES_HELP)] = 0,
+    unicast: Annotated[bool, typer.Option("--unicast", help=UNICAST_HELP)] = False,
+    repeats: Annotated[int, typer.Option(help="Samples of each, at most.")] = 15,
+    seconds: Annotated[float, typer.Option(help="Upper bound of a size, in seconds.")] = 10.0,
+    memory: Annotated[
+        bool,
+        typer.Option("--memory", help="Measure one sum's peak memory above the tensor instead."),
+    ] = False,
+    spoil: Annotated[
+        int, typer.Option(min=0, help="Make so many sums wrong, to see that it is noticed.")
+    ] = 0,
+    plot: PlotOption = None,
+    save: SaveOption = None,
+    baseline: BaselineOption = None,
+    tolerance: ToleranceOption = DEFAULT_TOLERANCE,
+    json: JsonOption = False,
+) -> None:
+    """All-reduce tensors through the P4 switch and with its peers, in turns, on this machine.
+
+    Gloo takes turns with ina; Open MPI, where mpirun and mpi4py are installed, runs after them, on
+    loopback only. Gloo and MPI have no avg: they sum and then divide.
+    """
+    counts, wanted = parse.workers("--workers", workers), parse.sizes("--sizes", sizes)
+    values = values_for(values, link)
+    case = _case(dtype, op, values, transport, threads, repeats, seconds, spoil)
+    outputs = Outputs(
+        "allreduce-memory" if memory else "allreduce", json, save, baseline, tolerance, plot
+    )
+    rate = check_link(link)
+    queue_bytes = queue_bytes_for(queue, rate)
+    if memory and op != "sum":
+        raise InvalidInputError(f"--memory --op {op}: it measures a sum")
+    if memory and baseline is not None:
+        raise InvalidInputError("--memory --baseline: it has no ratios to compare")
+    if link != LOOPBACK and transport == "shm":
+        raise InvalidInputError(f"--transport shm --link {link}: hosts share no memory")
+    torchrun.require("torch")
+    settings = {
+        **{"workers": counts, "sizes_bytes": wanted, "dtype": dtype, "op": op, "link": link},
+        **{"queue": queue, "transport": transport, "threads": threads, "values": values},
+        **{"memory": memory, "unicast": unicast},
+    }
+    if memory:
+        _memory(counts, wanted, case, link, queue_bytes, not unicast, settings, outputs)
+        return
+    rows: list[bench.Row] = []
+    with_mpi = link == LOOPBACK and mpi.why_not(dtype) == ""
+    with steps("all-reduce", len(counts) * len(wanted)) as bar:
+
+        def on_rows(found: list[bench.Row]) -> None:
+            rows.extend(found)
+            ours, gloo = (row.time_s * 1e3 for row in found)
+            size = parse.size_text(found[0].size_bytes)
+            bar.done(f"{found[0].workers} workers, {size}: ina {ours:.2f} ms, Gloo {gloo:.2f} ms")
+
+        for n in counts:
+            with place(
+                n,
+                link,
+                values=values,
+                queue_bytes=queue_bytes,
+                multicast=not unicast,
+                progress=bar.say,
+            ) as where:
+                bench.measure(where, wanted, case, on_rows)
+            if with_mpi:
+                bar.say(f"{n} workers, Open MPI")
+                rows.extend(mpi.measure(n, wanted, case, rows))
+    order = ("ina", "gloo", "mpi")
+    rows.sort(key=lambda row: (row.workers, row.size_bytes, order.index(row.backend)))
+    plain = rows_of(rows)
+    report = Report(
+        bench=outputs.bench,
+        settings=settings,
+        rows=plain,
+        ratios=bench.ratios(rows, link),
+        wrong=sum(row.wrong for row in rows),
+        notes=_notes(link, rate, dtype, op, any(row.multicast for row in rows)),
+    )
+    outputs.finish(
+        report,
+        COLUMNS,
+        [_cells(row) for row in rows],
+        title=f"all-reduce, {link}, {dtype} {op}, {values} values a packet"
+        + (f", {threads} threads a worker" if threads else ""),
+        panels=bench.panels(plain) if plot is not None else (),
+        spare=SPARE,
+    )
+
+
+def _case(
+    dtype: str,
+    op: str,
+    values: int,
+    transport: str,
+    threads: int,
+    repeats: int,
+    seconds: float,
+    spoil: int,
+) -> bench.Case:
+    if dtype not in _DTYPE_BYTES:
+        raise InvalidInputError(f"--dtype {dtype}: the network sums {', '.join(_DTYPE_BYTES)}")
+    if op not in _OPS:
+        raise InvalidInputError(f"--op {op}: the network does {' and '.join(_OPS)}")
+    if transport not in _TRANSPORTS:
+        raise InvalidInputError(f"--transport {transport}: want {', '.join(_TRANSPORTS)}")
+    check_threads("--threads", threads)
+    if repeats < 3 or seconds <= 0:
+        raise InvalidInputError(f"--repeats {repeats} --seconds {seconds:g}: want >= 3 and > 0")
+    size = _DTYPE_BYTES[dtype]
+    return bench.Case(dtype, size, op, values, repeats, seconds, transport, spoil, threads)
+
+
+def _cells(row: bench.Row) -> tuple[Any, ...]:
+    return (
+        *(row.workers, row.backend, _over(row), row.size_bytes, row.count, row.type, row.redop),
+        number(1e3 * row.time_s, 3),
+        number(1e3 * (row.time_high_s - row.time_low_s), 3),
+        *(number(row.algbw_gb_s, 3), number(row.busbw_gb_s, 3), row.wrong),
+        number(row.losses, 0),
+        number(None if row.limit_s is None else 1e3 * row.limit_s, 3),
+        number(None if row.limit_share is None else 100 * row.limit_share, 1),
+        number(row.gain),
+        number(row.cpu_s_per_gb),
+    )
+
+
+def _over(row: bench.Row) -> str:
+    return f"{row.transport}, mc" if row.multicast else row.transport
+
+
+def _notes(link: str, rate: float | None, dtype: str, op: str, multicast: bool) -> list[str]:
+    notes = [
+        "time: median of samples, each of the slowest rank; ±: between the quartiles; lost: packets"
+        " of all samples and ranks that were sent again for a loss (--json: the other resends, too)"
+    ]
+    if link == LOOPBACK:
+        notes.append(
+            f"limit: {_CROSSINGS}, at the rate of UDP with GSO and GRO in this run;"
+            " none is given for shared memory; CPU: mean of the ranks other than 0, which runs the"
+            " switch"
+        )
+        if why := mpi.why_not(dtype):
+            notes.append(f"Open MPI was not measured: {why}")
+    elif rate is None:
+        notes.append(
+            "star of namespaces without shaping; ina: UDP to a soft switch on the bridge's address;"
+            f" Gloo: TCP through the bridge; limit: {_CROSSINGS}, at the rate of UDP with GSO and"
+            " GRO from host to host in this run"
+        )
+    else:
+        notes.append(
+            f"star of namespaces, each link {link} each way by token buckets; ina: UDP to a soft"
+            " switch on the bridge's address; Gloo: TCP through the same links and the kernel's"
+            " bridge; limit: bytes with Ethernet, IP and UDP or TCP headers on a worker's link, for"
+            f" ina once, for Gloo's ring 2 (n - 1) / n times; a link that was idle lets"
+            f" {BURST_BYTES >> 10} KiB pass at once"
+        )
+    if multicast:
+        notes.append(
+            "mc: the switch sends a result once, to all workers behind its port (IP multicast);"
+            " --unicast: to each"
+        )
+    if op == "avg":
+        notes.append("Gloo and MPI: sum, then division")
+    return notes
+
+
+def _memory(
+    counts: list[int],
+    sizes: list[int],
+    case: bench.Case,
+    link: str,
+    queue_bytes: int,
+    multicast: bool,
+    settings: dict[str, Any],
+    outputs: Outputs,
+) -> None:
+    rows: list[bench.MemoryRow] = []
+    with steps("memory", len(counts) * len(sizes)) as bar:
+
+        def on_rows(found: list[bench.MemoryRow]) -> None:
+            rows.extend(found)
+            bar.done(f"{found[0].workers} workers, {parse.size_text(found[0].size_bytes)}")
+
+        for n in counts:
+            with place(
+                n,
+                link,
+                values=case.values,
+                queue_bytes=queue_bytes,
+                multicast=multicast,
+                progress=bar.say,
+            ) as where:
+                bench.measure_memory(where, sizes, case, on_rows)
+    report = Report(
+        bench=outputs.bench,
+        settings=settings,
+        rows=rows_of(rows),
+        ratios=[],
+        wrong=sum(row.wrong for row in rows),
+        notes=["above: peak resident memory in one all-reduce, less that before it (VmHWM)"],
+    )
+    cells = [
+        (row.workers, row.backend, row.size_bytes, round(row.above_bytes / 2**20, 1), row.wrong)
+        for row in rows
+    ]
+    columns = ("n", "backend", "size", "above MiB", "#wrong")
+    outputs.finish(
+        report,
+        columns,
+        cells,
+        title=f"memory above the tensor, {link}",
+        panels=bench.memory_panels(report.rows) if outputs.plot is not None else (),
+    )

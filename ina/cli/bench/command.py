@@ -1,0 +1,26 @@
+"""``ina bench``: the benchmarks, each in a file of its own."""
+
+from __future__ import annotations
+
+import typer
+
+from ina.cli.lazy import Member, lazy_group
+
+MEMBERS = {
+    "pipeline": Member("ina.cli.bench.pipeline", "The compiled P4 program, packets in memory."),
+    "switch": Member("ina.cli.bench.switch", "A soft switch with packets through its UDP ports."),
+    "quantize": Member("ina.cli.bench.quantize", "The host's conversions, beside memcpy."),
+    "allreduce": Member("ina.cli.bench.allreduce", "All-reduce through the switch, beside Gloo."),
+    "ddp": Member("ina.cli.bench.ddp", "Training steps of DDP, beside Gloo."),
+    "controller": Member("ina.cli.bench.controller", "Joins, and how long admission takes."),
+    "advise": Member("ina.cli.bench.advise", "Say what limits a job, and whether ina can help."),
+}
+
+app = typer.Typer(
+    cls=lazy_group(MEMBERS), help="Measure ina beside its peers and limits.", no_args_is_help=True
+)
+
+
+@app.callback()
+def _bench() -> None:
+    """Measure ina beside its peers and limits."""

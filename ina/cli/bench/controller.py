@@ -1,0 +1,77 @@
+"""``ina bench controller``: joins a second, and how long admission takes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ina.bench import parse
+from ina.bench.report import Ratio, Report, rows_of
+from ina.cli.bench.output import (
+    DEFAULT_TOLERANCE,
+    BaselineOption,
+    JsonOption,
+    Outputs,
+    SaveOption,
+    ToleranceOption,
+    number,
+    steps,
+)
+from ina.protocol.spec import MAX_WORKERS
+
+COLUMNS = (*("jobs", "n", "admissions", "p50 ms", "p99 ms", "leave p50 ms", "joins/s", "#wrong"),)
+
+
+def controller(
+    jobs: Annotated[
+        str, typer.Option(help="Other jobs on the switch meanwhile, comma separated.")
+    ] = "1,10,100",
+    workers: Annotated[int, typer.Option(help="Workers of each job, 1 to 32.")] = 2,
+    admissions: Annotated[int, typer.Option(min=1, help="Jobs admitted, a row.")] = 100,
+    store: Annotated[
+        bool, typer.Option("--store", help="The controller keeps its jobs in SQLite.")
+    ] = False,
+    save: SaveOption = None,
+    baseline: BaselineOption = None,
+    tolerance: ToleranceOption = DEFAULT_TOLERANCE,
+    json: JsonOption = False,
+) -> None:
+    """Admit jobs at a controller with a soft switch, while others have their entries there.
+
+    Admission is from a job's first CreateJob to the answer to its last Join: then the switch has
+    its entries and the workers may send.
+    """
+    from ina.bench.controller import MAX_JOBS, Row, measure
+
+    counts = sorted(set(parse.numbers("--jobs", jobs, 0, MAX_JOBS)))
+    parse.numbers("--workers", str(workers), 1, MAX_WORKERS)
+    outputs = Outputs("controller", json, save, baseline, tolerance)
+    rows: list[Row] = []
+    with steps("controller", len(counts)) as bar:
+
+        def on_row(row: Row) -> None:
+            rows.append(row)
+            bar.done(f"{row.jobs} jobs: p50 {1e3 * row.p50_s:.1f} ms")
+
+        measure(counts, workers, admissions, store=store, on_row=on_row)
+    report = Report(
+        bench=outputs.bench,
+        settings={"jobs": counts, "workers": workers, "admissions": admissions, "store": store},
+        rows=rows_of(rows),
+        ratios=[
+            Ratio(f"{row.jobs} jobs: p50 of {rows[0].jobs} / p50", rows[0].p50_s / row.p50_s)
+            for row in rows[1:]
+        ],
+        wrong=sum(row.wrong for row in rows),
+        notes=["joins/s: 8 jobs at once, each joining and leaving; one client process"],
+    )
+    cells = [
+        (
+            *(row.jobs, row.workers, row.admissions, number(1e3 * row.p50_s)),
+            *(number(1e3 * row.p99_s), number(1e3 * row.leave_p50_s)),
+            *(number(row.joins_per_second, 0), row.wrong),
+        )
+        for row in rows
+    ]
+    outputs.finish(report, COLUMNS, cells, title="admission of jobs")

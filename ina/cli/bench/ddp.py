@@ -1,0 +1,136 @@
+"""``ina bench ddp``: training steps of DDP, the gradients summed by ina and by Gloo in turns."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from ina.bench import ddp as bench
+from ina.bench import parse
+from ina.bench.place import LOOPBACK
+from ina.bench.report import Report, rows_of
+from ina.cli.bench.output import (
+    DEFAULT_TOLERANCE,
+    BaselineOption,
+    JsonOption,
+    Outputs,
+    PlotOption,
+    SaveOption,
+    ToleranceOption,
+    number,
+    steps,
+)
+from ina.cli.bench.places import (
+    LINK_HELP,
+    UNICAST_HELP,
+    VALUES_HELP,
+    check_link,
+    place,
+    values_for,
+)
+from ina.cli.common import torchrun
+from ina.errors import InvalidInputError
+
+COLUMNS = (
+    *("model", "n", "backend", "gradients MB", "buckets", "step ms", "±", "compute ms"),
+    *("items/s", "", "CPU s/step", "limit ms", "% of limit", "Gloo/this", "#wrong"),
+)
+SPARE = ("buckets", "gradients MB", "±", "limit ms", "CPU s/step", "compute ms", "% of limit")
+
+
+def ddp(
+    model: Annotated[
+        str, typer.Option(help=f"{', '.join(bench.MODELS)}; comma separated.")
+    ] = "digits",
+    workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "4",
+    link: Annotated[str, typer.Option(help=LINK_HELP)] = LOOPBACK,
+    values: Annotated[int, typer.Option(help=VALUES_HELP)] = 0,
+    unicast: Annotated[bool, typer.Option("--unicast", help=UNICAST_HELP)] = False,
+    repeats: Annotated[int, typer.Option(help="Steps of each, at most.")] = 10,
+    seconds: Annotated[float, typer.Option(help="Upper bound of a model, in seconds.")] = 60.0,
+    compute_ms: Annotated[
+        float,
+        typer.Option(min=0, help="What resnet50's and gpt2's backward waits, as if it computed."),
+    ] = 0.0,
+    plot: PlotOption = None,
+    save: SaveOption = None,
+    baseline: BaselineOption = None,
+    tolerance: ToleranceOption = DEFAULT_TOLERANCE,
+    json: JsonOption = False,
+) -> None:
+    """Steps of DistributedDataParallel: its own buckets and overlap, a hook sends them.
+
+    digits trains the demo's CNN. resnet50 and gpt2 (small) have these models' gradients, layer by
+    layer, but compute nothing: 32 images and 8 x 1024 tokens a worker and step are assumed. tiny is
+    of the same kind, for tests.
+    """
+    names, counts = [name.strip() for name in model.split(",")], parse.workers("--workers", workers)
+    for name in names:
+        if name not in bench.MODELS:
+            raise InvalidInputError(f"--model {name}: want one of {', '.join(bench.MODELS)}")
+    values = values_for(values, link)
+    if repeats < 3 or seconds <= 0:
+        raise InvalidInputError(f"--repeats {repeats} --seconds {seconds:g}: want >= 3 and > 0")
+    outputs = Outputs("ddp", json, save, baseline, tolerance, plot)
+    check_link(link)
+    torchrun.require("torch")
+    rows: list[bench.Row] = []
+    with steps("ddp", len(names) * len(counts)) as bar:
+        for n in counts:
+            with place(n, link, values=values, multicast=not unicast, progress=bar.say) as where:
+                for name in names:
+                    bar.say(f"{name}, {n} workers")
+                    found = bench.measure(
+                        where,
+                        name,
+                        values=values,
+                        repeats=repeats,
+                        seconds=seconds,
+                        compute_ms=compute_ms,
+                    )
+                    rows += found
+                    ours, gloo = (1e3 * row.step_s for row in found)
+                    bar.done(f"{name}, {n} workers: ina {ours:.1f} ms, Gloo {gloo:.1f} ms")
+    plain = rows_of(rows)
+    report = Report(
+        bench=outputs.bench,
+        settings={
+            **{"models": names, "workers": counts, "link": link, "values": values},
+            **{"compute_ms": compute_ms, "unicast": unicast},
+        },
+        rows=plain,
+        ratios=bench.ratios(rows, link),
+        wrong=sum(row.wrong for row in rows),
+        notes=_notes(link, unicast),
+    )
+    outputs.finish(
+        report,
+        COLUMNS,
+        [_cells(row) for row in rows],
+        title=f"DDP, {link}, {values} values a packet",
+        panels=bench.panels(plain) if plot is not None else (),
+        spare=SPARE,
+    )
+
+
+def _notes(link: str, unicast: bool) -> list[str]:
+    notes = [
+        "step: forward, backward with DDP's reduction, optimizer (digits); compute: a step"
+        " without reduction; limit: the gradients alone on a worker's link"
+    ]
+    if link != LOOPBACK and not unicast:  # one host's workers share memory
+        notes.append("ina's results go to all workers at once (IP multicast); --unicast: to each")
+    return notes
+
+
+def _cells(row: bench.Row) -> tuple[Any, ...]:
+    return (
+        *(row.model, row.workers, row.backend, number(row.gradient_bytes / 1e6, 1), row.buckets),
+        *(number(1e3 * row.step_s, 1), number(1e3 * (row.step_high_s - row.step_low_s), 1)),
+        *(number(1e3 * row.compute_s, 1), number(row.items_per_second, 0), f"{row.unit}/s"),
+        number(row.cpu_s, 3),
+        number(None if row.limit_s is None else 1e3 * row.limit_s, 1),
+        number(None if row.limit_share is None else 100 * row.limit_share, 1),
+        *(number(row.gain), row.wrong),
+    )

@@ -1,0 +1,1 @@
+"""``ina controller``: its app is in ``command``."""

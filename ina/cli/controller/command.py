@@ -1,0 +1,239 @@
+"""``ina controller``: run a controller, check its configuration, say how it is."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Group
+
+from ina.cli.common.messages import plain
+from ina.cli.common.output import emit
+from ina.cli.common.rpc_client import (
+    ControllerOption,
+    JsonOption,
+    RequestRefusedError,
+    addresses,
+    controller_at,
+    describe,
+)
+from ina.cli.controller.reload import Reloader
+from ina.cli.log_options import log_as_a_service
+from ina.cli.switch.show import show_switch
+from ina.controller.app import ControllerApp
+from ina.controller.config import DEFAULT_LISTEN, Config, TlsConfig, load_config, make_config
+from ina.controller.secure import check_files
+from ina.controller.southbound.connect import check_program
+from ina.controller.store.check import check_store
+from ina.controller.store_url import shown
+from ina.errors import InvalidInputError, UnavailableError
+from ina.p4.builds import listed
+from ina.units import time_text
+
+app = typer.Typer(help="Run and inspect the controller.", no_args_is_help=True)
+
+
+@app.callback()
+def _controller() -> None:
+    """Run and inspect the controller."""
+
+
+@app.command()
+def run(
+    config: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="TOML file; without it, defaults.")
+    ] = None,
+    listen: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Where workers and operators connect.")
+    ] = None,
+    switch: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="P4Runtime server of the switch.")
+    ] = None,
+    data_host: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="IPv4 address of the switch, that workers send to."),
+    ] = None,
+    values: Annotated[
+        int | None, typer.Option(help=f"Values a packet: {listed('or')}; 0: by the path's MTU.")
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Prometheus endpoint; port 0 takes a free one."),
+    ] = None,
+    embedded_switch: Annotated[
+        bool,
+        typer.Option(
+            "--embedded-switch",
+            help="Run a soft switch in this process: on switch.data_host, and in shared memory.",
+        ),
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Run a controller until Ctrl-C or SIGTERM.
+
+    SIGHUP makes it read its file again, for tenants, operators' token and certificates.
+    """
+    log_as_a_service()
+    place: dict[str, str] = {}
+
+    def read() -> Config:
+        found = _override(
+            config,
+            {"listen": listen, "metrics": metrics},
+            grpc_addr=switch,
+            values=values,
+            data_host=data_host,
+        )
+        return msgspec.structs.replace(found, switch=msgspec.structs.replace(found.switch, **place))
+
+    with ExitStack() as stack:
+        if embedded_switch:
+            place |= _start_switch(read(), stack)
+        number = asyncio.run(_serve(read(), json, None if config is None else read))
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise SystemExit(128 + number)
+
+
+@app.command()
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="TOML file, as for `run`.")],
+    json: JsonOption = False,
+) -> None:
+    """Check a configuration file, the files that it names and its store, and change nothing.
+
+    Exits with 2 and says where if something is wrong. A controller may be running meanwhile.
+    """
+    config = load_config(file)
+    check_files(config)
+    check_program(config)
+    store = check_store(config.store.location)
+    document = msgspec.to_builtins(config)
+    document["store"]["url"] = shown(config.store.url)  # it may have a password
+    emit({"file": file, "config": document, "store": store}, json, f"{file}: ok; {store}")
+
+
+@app.command()
+def status(controller: ControllerOption = DEFAULT_LISTEN, json: JsonOption = False) -> None:
+    """Show each controller: its role, its switch, its store; exit with 1 if none is primary."""
+    rows = [_status(address) for address in addresses(controller)]
+    if all("error" in row for row in rows):
+        raise UnavailableError("; ".join(row["error"] for row in rows))
+    emit(rows, json, Group(*map(_status_view, rows)))
+    if not any(row.get("role") == "primary" for row in rows):
+        raise typer.Exit(1)
+
+
+@app.command()
+def show(controller: ControllerOption = DEFAULT_LISTEN, json: JsonOption = False) -> None:
+    """The same as `ina switch show`."""
+    show_switch(controller, "", json)
+
+
+def _status(address: str) -> dict[str, Any]:
+    """What one controller says of itself, or the error."""
+    with controller_at(address) as operator:
+        try:
+            reply = describe(operator, address)
+        except (UnavailableError, RequestRefusedError) as error:
+            return {"controller": address, "error": str(error)}
+    return {"controller": address, **plain(reply)}
+
+
+def _status_view(row: dict[str, Any]) -> str:
+    if "error" in row:
+        return str(row["error"])
+    store = row["store"] or "in memory"
+    why = f" ({row['standby_reason']})" if row["standby_reason"] else ""
+    running_s = max(0.0, time.time() - row["started_unix_s"])
+    return (
+        f"controller {row['controller']}: {row['role']}{why}, election id {row['election_id']}, up"
+        f" {time_text(round(running_s))}; switch {row['switch_addr']} {row['switch_state']};"
+        f" store {store}; jobs {row['jobs']}, slots {row['slots_used']} of {row['slots_total']}"
+        f" in use, last epoch {row['last_epoch']}"
+    )
+
+
+def _override(path: Path | None, top: dict[str, str | None], **switch: Any) -> Config:
+    """The file's settings, those of the command line (None: not given) before them."""
+    document = msgspec.to_builtins(load_config(path)) if path else {}
+    document["switch"] = {**document.get("switch", {}), **_given(switch)}
+    return make_config({**document, **_given(top)}, "command line")
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _start_switch(config: Config, stack: ExitStack) -> dict[str, str]:
+    """Returns where it is, in words of the configuration."""
+    from ina.switch.ports import ShmPort, UdpPort
+    from ina.switch.server import SoftSwitch
+
+    switch = config.switch
+    if config.switch_tls != TlsConfig():
+        raise InvalidInputError("--embedded-switch: switch_tls is for a switch of its own")
+    if switch.is_tofino or isinstance(switch.data_port, str):
+        raise InvalidInputError(f"--embedded-switch: a soft switch is no {switch.target}")
+    udp = UdpPort(switch.data_port, switch.data_host, switch.data_udp_port)
+    # For workers on this host; no port that another worker is behind.
+    taken = {udp.number, *(host.port for host in config.hosts)}
+    shm = ShmPort(next(n for n in range(1, len(taken) + 2) if n not in taken), switch.data_shm)
+    running = stack.enter_context(
+        SoftSwitch([udp, shm], grpc_addr="127.0.0.1:0", device_id=switch.device_id)
+    )
+    return {"grpc_addr": running.grpc_addr, "data_shm": running.shm_address(shm.number)}
+
+
+async def _serve(config: Config, json: bool, read: Callable[[], Config] | None) -> int:
+    """Runs until a signal; returns its number. ``read``: the configuration anew, on SIGHUP."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    received: list[int] = []
+
+    def stop(number: int) -> None:
+        received.append(number)
+        if task is not None:
+            task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop, number)
+    try:
+        controller = ControllerApp(config)
+        reloader = None
+        if read is not None:
+            reloader = Reloader(controller, read, lambda: stop(signal.SIGHUP))
+        async with controller:
+            if reloader is not None:
+                reloader.begin()
+            _say_ready(controller, json)
+            await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        if not received:
+            raise
+    return received[0]
+
+
+def _say_ready(controller: ControllerApp, json: bool) -> None:
+    switch = controller.config.switch
+    ready: dict[str, Any] = {
+        "controller": controller.listen_addr,
+        "switch": switch.grpc_addr,
+        "values": switch.values,
+        "role": controller.role,
+    }
+    said = f"controller {controller.listen_addr}, switch {switch.grpc_addr}"
+    said += f", {switch.values} values a packet"
+    if controller.metrics_addr:
+        ready["metrics"] = controller.metrics_addr
+        said += f", metrics {controller.metrics_addr}"
+    if controller.role == "standby":
+        said += ", standby"
+    emit(ready, json, f"ready: {said}")

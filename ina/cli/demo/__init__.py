@@ -1,0 +1,1 @@
+"""``ina demo``: its app is in ``command``."""

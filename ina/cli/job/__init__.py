@@ -1,0 +1,1 @@
+"""``ina job``: its app is in ``command``."""

@@ -1,0 +1,115 @@
+"""``ina job``: the jobs of a controller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ina.cli.common.complete import job_names
+from ina.cli.common.messages import plain
+from ina.cli.common.output import emit
+from ina.cli.common.output_file import check_output
+from ina.cli.common.rpc_client import ControllerOption, JsonOption, ask, ask_about_itself
+from ina.cli.job.dump import collect
+from ina.cli.job.dump import write as write_dump
+from ina.cli.job.view import job_view, jobs_table, slot_range
+from ina.cli.job.watch import watch as watch_jobs
+from ina.controller.config import DEFAULT_LISTEN
+from ina.rpc import controller_pb2 as pb2
+
+app = typer.Typer(
+    help="List, inspect, watch and end the jobs of a controller.", no_args_is_help=True
+)
+
+NameArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="The job's name.", autocompletion=job_names)
+]
+
+
+@app.callback()
+def _job() -> None:
+    """List, inspect, watch and end the jobs of a controller."""
+
+
+@app.command("list")
+def list_jobs(controller: ControllerOption = DEFAULT_LISTEN, json: JsonOption = False) -> None:
+    """List the jobs: state, epoch, slots, ranks that have joined, and who is missing."""
+    reply = ask(controller, lambda operator: operator.ListJobs, pb2.ListJobsRequest())
+    if json:
+        emit([plain(job) for job in reply.jobs], json)
+        return
+    about = ask_about_itself(controller)
+    state = about.switch_state if about else ""
+    emit([], json, jobs_table(reply.jobs, switch_state=state) if reply.jobs else "no jobs")
+
+
+@app.command()
+def show(
+    name: NameArgument, controller: ControllerOption = DEFAULT_LISTEN, json: JsonOption = False
+) -> None:
+    """Show one job: members, leases, progress, who is missing, counters, last events."""
+    reply = ask(controller, lambda operator: operator.ShowJob, pb2.ShowJobRequest(name=name))
+    human = None if json else job_view(reply, controller=ask_about_itself(controller))
+    emit(plain(reply), json, human)
+
+
+@app.command()
+def watch(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="A job; without it, all of them.", autocompletion=job_names
+        ),
+    ] = "",
+    for_s: Annotated[
+        float,
+        typer.Option("--for", metavar="SECONDS", min=0.0, help="Stop after so long; 0: never."),
+    ] = 0.0,
+    controller: ControllerOption = DEFAULT_LISTEN,
+    json: JsonOption = False,
+) -> None:
+    """Tell what happens to jobs as it happens, and who is missing while one stands still.
+
+    Ends with the job, if one is named, or with Ctrl-C. With --json a line is a document.
+    """
+    watch_jobs(controller, name, for_s=for_s, json=json)
+
+
+@app.command()
+def evict(
+    name: NameArgument,
+    reason: Annotated[
+        str, typer.Option(help="What the job's workers are told, beside that an operator did it.")
+    ] = "",
+    controller: ControllerOption = DEFAULT_LISTEN,
+    json: JsonOption = False,
+) -> None:
+    """End a job: its workers fail with the reason, its slots are free when this returns."""
+    request = pb2.EvictJobRequest(name=name, reason=reason)
+    job = ask(controller, lambda operator: operator.EvictJob, request).job
+    emit(plain(job), json, f"evicted {name}: slots {slot_range(job) or 'none'} are free")
+
+
+@app.command()
+def dump(
+    name: NameArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; default: stdout.")
+    ] = None,
+    controller: ControllerOption = DEFAULT_LISTEN,
+    json: JsonOption = False,
+) -> None:
+    """Write one JSON document with all that a bug report about a job needs.
+
+    It has host addresses and counters, and neither tokens nor keys nor gradients.
+    """
+    if output is not None:
+        check_output("--output", output, (".json", ""))
+    document = collect(controller, name)
+    if output is None:
+        write_dump(document, None)
+        return
+    write_dump(document, output)
+    emit({"file": output}, json, f"wrote {output}")

@@ -1,0 +1,157 @@
+"""How jobs, their members and who is missing are shown to people."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from ina.cli.common.fitting import FittingTable
+from ina.cli.common.output import table
+from ina.doctor.job_verdict import Known, judge, ranks_text
+from ina.protocol.addresses import is_shm_address
+from ina.rpc import controller_pb2 as pb2
+from ina.units import time_text
+
+JOB_COLUMNS = (
+    "name", "tenant", "priority", "state", "job", "epoch", "joined", "slots", "window",
+    "lost", "spurious", "probes",
+)  # fmt: skip
+_SPARE_JOB_COLUMNS = (
+    "spurious", "probes", "epoch", "window", "job", "lost", "priority", "slots", "tenant",
+)  # fmt: skip
+_MEMBER_COLUMNS = (
+    "rank", "address", "process", "lease left", "watching", "operations", "in flight", "silent",
+    "lost", "spurious", "probes",
+)  # fmt: skip
+_SPARE_MEMBER_COLUMNS = (
+    "watching", "spurious", "probes", "lost", "in flight", "lease left", "address",
+)  # fmt: skip
+
+
+def jobs_table(
+    jobs: Iterable[pb2.Job], now_s: float | None = None, switch_state: str = ""
+) -> FittingTable:
+    """A line a job, and below a line for each that waits: for whom, and why.
+
+    ``now_s``: Unix time, for how long it has stood still. ``switch_state``: as ShowController says
+    it; empty: not known.
+    """
+    jobs, now_s = list(jobs), now_s or time.time()
+    known = [Known(job, switch_state=switch_state) for job in jobs]
+    notes = [f"{of.job.name}: {why}" for of in known if (why := _note(of, now_s))]
+    rows = [_job_row(job) for job in jobs]
+    return FittingTable(JOB_COLUMNS, rows, _SPARE_JOB_COLUMNS, notes=["", *notes] if notes else ())
+
+
+def _job_row(job: pb2.Job) -> list[object]:
+    return [
+        job.name, job.tenant, job.priority, job.state, job.job, job.epoch,
+        f"{len(job.joined)}/{job.world_size}", slot_range(job), job.window, *_resends(job.traffic),
+    ]  # fmt: skip
+
+
+def _resends(traffic: pb2.Traffic) -> list[object]:
+    """What became of packets sent again; empty cells: no worker has reported."""
+    sent = traffic.packets_sent
+    if not sent:
+        return [""] * 3
+    lost = f"{traffic.losses} ({traffic.losses / sent:.1%})" if traffic.losses else "0"
+    return [lost, traffic.spurious_resends, traffic.probes]
+
+
+def _note(known: Known, now_s: float) -> str:
+    """What is worth a line below the job's; empty: nothing."""
+    verdict = judge(known, now_s)
+    return "" if verdict.ok and not known.switch_trouble else verdict.found
+
+
+def slot_range(job: pb2.Job) -> str:
+    """``512..1023``: physical slots."""
+    return f"{job.first_slot}..{job.first_slot + job.slots - 1}" if job.slots else ""
+
+
+def event_line(event: pb2.JobEvent) -> str:
+    """One line for one event, beginning with the local time."""
+    at = time.strftime("%H:%M:%S", time.localtime(event.unix_s))
+    try:
+        kind = pb2.EventKind.Name(event.kind)
+    except ValueError:  # a newer controller's
+        kind = f"EVENT_{event.kind}"
+    who = [ranks_text(event.ranks)] if event.ranks else []
+    end = ["(fatal)"] if event.fatal else []
+    return "  ".join([at, event.name or "*", kind, *who, *filter(None, [event.reason]), *end])
+
+
+def job_view(
+    shown: pb2.ShowJobReply,
+    now_s: float | None = None,
+    controller: pb2.ShowControllerReply | None = None,
+) -> RenderableType:
+    """Everything about one job. ``controller``: what it says of itself, if that is known."""
+    now = now_s or time.time()
+    job = shown.job
+    if job.state == "ended":
+        return Group(f"job {job.name} has ended", Text(_history(shown)))
+    parts: list[RenderableType] = []
+    parts.append(FittingTable(JOB_COLUMNS, [_job_row(job)], _SPARE_JOB_COLUMNS))
+    known = known_of(shown, controller)
+    verdict = judge(known, now)
+    if not verdict.ok or known.switch_trouble:
+        stalled = "stalled: " if job.HasField("stall") else ""
+        advice = f"\n-> {verdict.advice}" if verdict.advice else ""
+        parts.append(Text(f"{stalled}{verdict.found}{advice}", overflow="fold"))
+    rows = [_member_row(member) for member in shown.members]
+    parts.append(FittingTable(_MEMBER_COLUMNS, rows, _SPARE_MEMBER_COLUMNS, title="members"))
+    if shown.counters:
+        rows = [[c.name, c.label, c.packets, c.bytes] for c in shown.counters]
+        parts.append(table(["counter", "of", "packets", "bytes"], rows, title="on the switch"))
+    if shown.history:
+        parts.append(Text(_history(shown)))
+    return Group(*_spaced(parts))
+
+
+def known_of(shown: pb2.ShowJobReply, controller: pb2.ShowControllerReply | None = None) -> Known:
+    """What is known of a job, put together."""
+    state = controller or pb2.ShowControllerReply()
+    return Known(shown.job, shown.members, shown.history, state.switch_addr, state.switch_state)
+
+
+def _history(shown: pb2.ShowJobReply) -> str:
+    return "\n".join(["last events", *map(event_line, shown.history)])
+
+
+def _member_row(member: pb2.Member) -> list[object]:
+    progress = member.progress
+    if not member.HasField("progress"):
+        reported: list[object] = [""] * 6
+    else:
+        reported = [
+            f"{progress.operations_done}/{progress.operations_submitted}",
+            progress.in_flight,
+            time_text(progress.silent_s) + (", refused" if progress.switch_refuses else ""),
+            progress.losses,
+            progress.spurious_resends,
+            progress.probes,
+        ]
+    return [
+        member.rank,
+        _address(member),
+        member.process,
+        time_text(max(0.0, member.lease_left_s)),
+        "yes" if member.watching else "no",
+        *reported,
+    ]
+
+
+def _address(member: pb2.Member) -> str:
+    if member.process and is_shm_address(member.host):
+        return "shared memory"
+    return f"{member.host}:{member.udp_port}"
+
+
+def _spaced(parts: Sequence[RenderableType]) -> list[RenderableType]:
+    """With an empty line between two parts."""
+    return [item for part in parts for item in (Text(""), part)][1:]

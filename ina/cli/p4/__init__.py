@@ -1,0 +1,1 @@
+"""``ina p4``: its app is in ``command``."""

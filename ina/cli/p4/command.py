@@ -1,0 +1,191 @@
+"""``ina p4``: compile P4 programs, describe and draw compiled ones."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group
+
+from ina.cli.common.busy import busy
+from ina.cli.common.output import emit, table
+from ina.cli.common.output_file import check_output
+from ina.cli.p4.tofino import Target, compile_for_tofino
+from ina.errors import InvalidInputError
+from ina.p4.builds import listed, require_build
+from ina.p4.compile import compile_all, compile_pool, compile_program
+from ina.p4.errors import P4InfoError
+from ina.p4.info import ProgramInfo, read_p4info
+from ina.p4.origin import warn_if_changed
+from ina.p4.programs import COMPILED_DIR, build_defines, compiled
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUES_PER_PACKET_BUILDS
+from ina.switch.graph import draw_program
+from ina.switch.ir import load_program
+
+app = typer.Typer(help="Compile, describe and draw the P4 programs.", no_args_is_help=True)
+
+Build = Annotated[int, typer.Option(help=f"Which of ina's builds: {listed('or')}.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@app.callback()
+def _p4() -> None:
+    """Compile, describe and draw the P4 programs."""
+
+
+@app.command("compile")
+def compile_(
+    source: Annotated[
+        Path | None, typer.Argument(help="A P4 program (default: the pool program of ina).")
+    ] = None,
+    values: Annotated[
+        int | None, typer.Option(help=f"Values a packet: {listed('or')} (default: all of them).")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Directory for the results (default: here).")
+    ] = None,
+    target: Annotated[
+        Target, typer.Option(help="bmv2: a v1model program; tofino, tofino2: a TNA program.")
+    ] = Target.BMV2,
+    report: Annotated[
+        Path | None, typer.Option(help="Tofino: write what it uses of the chip, as Markdown.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Compile with p4c: to BMv2 JSON and P4Info, or for a Tofino.
+
+    With no argument: renews all checked-in builds of the pool program and their manifest.
+    p4c-bm2-ss is looked for on PATH or as INA_P4C; for a Tofino p4c-barefoot and bfas, or
+    INA_P4C_TOFINO and INA_BFAS.
+    """
+    if report is not None:
+        check_output("--report", report, (".md", ""))
+    if target is not Target.BMV2:
+        compile_for_tofino(source, target.value, values, out or Path(), report, json)
+        return
+    if report is not None:
+        raise InvalidInputError("--report needs --target tofino or tofino2")
+    written = _compile(source, values, out)
+    rows = [{"file": str(path), "bytes": path.stat().st_size} for path in written]
+    emit(rows, json)
+
+
+def _compile(source: Path | None, values: int | None, out: Path | None) -> list[Path]:
+    """What was written."""
+    if source is not None:
+        defines = build_defines(values) if values is not None else {}
+        with busy(f"p4c compiles {source}"):
+            warnings: list[str] = []
+            written = compile_program(
+                source, out or Path(), source.stem, defines, on_warnings=warnings.append
+            )
+        for said in warnings:
+            print(said.rstrip("\n"), file=sys.stderr)
+        return list(written)
+    with busy("p4c compiles the pool program") as say:
+
+        def begin(values: int) -> None:
+            say(f"p4c compiles the pool program, {values} values a packet")
+
+        if values is None and out is None:
+            compile_all(begin)
+            return sorted(COMPILED_DIR.iterdir())
+        builds = VALUES_PER_PACKET_BUILDS if values is None else (values,)
+        for build in builds:
+            require_build("--values", build)
+        made: list[Path] = []
+        for build in builds:
+            begin(build)
+            made += compile_pool(build, out or Path())
+        return made
+
+
+@app.command("info")
+def info(
+    file: Annotated[
+        Path | None, typer.Argument(help="A P4Info file, text form (default: the one of ina).")
+    ] = None,
+    values: Build = DEFAULT_VALUES_PER_PACKET,
+    json: Json = False,
+) -> None:
+    """List a program's tables, actions, counters and registers."""
+    if file is not None and not file.is_file():
+        raise P4InfoError(f"{file}: no such file")
+    program = read_p4info(file if file is not None else compiled(values).p4info)
+    emit(program, json, _view(program))
+
+
+@app.command("graph")
+def graph(
+    out: Annotated[Path, typer.Argument(metavar="OUT.svg", help="Where to write the picture.")],
+    program: Annotated[
+        Path | None, typer.Option(help="A program's BMv2 JSON (default: the one of ina).")
+    ] = None,
+    values: Build = DEFAULT_VALUES_PER_PACKET,
+    json: Json = False,
+) -> None:
+    """Draw the pipeline as SVG: parser, controls, tables, registers and who touches them."""
+    check_output("OUT.svg", out, (".svg",))
+    source = program if program is not None else compiled(values).bmv2_json
+    if program is not None:
+        warn_if_changed(program)
+    ir = load_program(source)
+    svg = draw_program(ir, Path(ir.name).name or source.name)
+    out.write_text(svg)
+    drawn = {
+        "file": str(out),
+        "tables": len(ir.tables),
+        "registers": len(ir.registers),
+        "counters": len(ir.counters),
+    }
+    emit(drawn, json)
+
+
+def _view(program: ProgramInfo) -> Group:
+    addressable = {name for entry in program.tables for name in entry.actions}
+    views = [
+        table(
+            ["table", "key", "actions", "entries", "counter"],
+            (
+                [
+                    entry.name,
+                    ", ".join(f"{key.name}/{key.bits} {key.match}" for key in entry.keys) or "-",
+                    ", ".join(map(_last, entry.actions)),
+                    entry.size,
+                    "direct" if entry.direct_counter else "-",
+                ]
+                for entry in program.tables
+            ),
+            title=f"program {program.name}",
+        ),
+        table(
+            ["action", "parameters"],
+            (
+                [a.name, ", ".join(f"{p.name}/{p.bits}" for p in a.parameters) or "-"]
+                for a in program.actions
+                if a.name in addressable
+            ),
+        ),
+        table(["counter", "entries"], ([c.name, c.size] for c in program.counters)),
+        table(["register", "entries", "bits"], _registers(program)),
+    ]
+    return Group(*views)
+
+
+def _registers(program: ProgramInfo) -> list[list[object]]:
+    """The registers, those of the values (one a value) on one line."""
+    rows: list[list[object]] = []
+    values = [r for r in program.registers if _last(r.name).startswith("value_")]
+    for register in program.registers:
+        if register not in values:
+            rows.append([register.name, register.size, register.bits or "-"])
+    if values:
+        first, last = values[0], values[-1]
+        rows.append([f"{first.name} .. {_last(last.name)}", first.size, first.bits or "-"])
+    return rows
+
+
+def _last(name: str) -> str:
+    return name.rsplit(".", 1)[-1]

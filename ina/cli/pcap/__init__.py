@@ -1,0 +1,1 @@
+"""``ina pcap``: its app is in ``command``."""

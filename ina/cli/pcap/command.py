@@ -1,0 +1,91 @@
+"""``ina pcap``: what is in a capture file, and the life of one slot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ina.cli.common.output import emit
+from ina.cli.pcap.read import CaptureFiles, Filter
+from ina.cli.pcap.view import Lines, life_document, life_view
+from ina.errors import InvalidInputError
+from ina.pcap import follow as follow_slot
+from ina.protocol.spec import MAX_WORKERS, UDP_PORT, Kind
+
+app = typer.Typer(help="Read packet captures: decode them, follow a slot.", no_args_is_help=True)
+
+Files = Annotated[
+    list[Path],
+    typer.Argument(metavar="FILE...", help="pcap or pcapng; several are merged by time."),
+]
+UdpPorts = Annotated[
+    list[int] | None,
+    typer.Option("--udp-port", help=f"A switch's UDP port; repeatable. Default: {UDP_PORT}."),
+]
+
+
+@app.callback()
+def _pcap() -> None:
+    """Read packet captures: decode them, follow a slot."""
+
+
+@app.command()
+def decode(
+    files: Files,
+    job: Annotated[int | None, typer.Option(help="Only this job number.")] = None,
+    slot: Annotated[int | None, typer.Option(help="Only this slot of the job.")] = None,
+    worker: Annotated[
+        int | None, typer.Option(help="Only this worker, and results to all.")
+    ] = None,
+    seq: Annotated[int | None, typer.Option(help="Only this sequence number.")] = None,
+    kind: Annotated[str, typer.Option(help="Only this kind, e.g. contribution.")] = "",
+    values: Annotated[bool, typer.Option("--values", help="Print the values, too.")] = False,
+    udp_port: UdpPorts = None,
+    json: Annotated[bool, typer.Option("--json", help="Print a JSON document a packet.")] = False,
+) -> None:
+    """Print every packet of ina: one line each, or one JSON document each.
+
+    Packets that a switch drops for their form are printed with what is wrong with them. A filter
+    leaves those out. The last line, on stderr, counts what was read.
+    """
+    wanted = Filter(job, slot, worker, seq, _kind(kind))
+    captures = CaptureFiles(files, udp_port or [UDP_PORT])
+    lines = Lines(values, several_files=len(files) > 1)
+    for packet in captures.packets():
+        if wanted.passes(packet):
+            lines.print(packet, json)
+    captures.say_what_was_read()
+
+
+@app.command()
+def follow(
+    files: Files,
+    job: Annotated[int, typer.Option(help="Job number, as `ina job list` shows it.")],
+    slot: Annotated[int, typer.Option(help="Slot index within the job: seq mod slots.")],
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Workers of the job, if no result in the capture can tell them."),
+    ] = None,
+    udp_port: UdpPorts = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Tell the life of one slot: who took it, who joined, who is missing, what was sent again."""
+    if workers is not None and not 1 <= workers <= MAX_WORKERS:
+        raise InvalidInputError(f"--workers {workers}: not in 1..{MAX_WORKERS}")
+    captures = CaptureFiles(files, udp_port or [UDP_PORT])
+    with captures.progress():
+        life = follow_slot(captures.packets(), job, slot, worker_count=workers)
+    emit(life_document(life) if json else None, json, life_view(life))
+    captures.say_what_was_read()
+
+
+def _kind(name: str) -> Kind | None:
+    if not name:
+        return None
+    try:
+        return Kind[name.upper()]
+    except KeyError:
+        names = ", ".join(kind.name.lower() for kind in Kind)
+        raise InvalidInputError(f"--kind {name}: not one of {names}") from None

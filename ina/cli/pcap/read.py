@@ -1,0 +1,100 @@
+"""What `ina pcap` reads: files merged by time, filtered, counted."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ina.cli.common.output import console
+from ina.errors import InvalidInputError
+from ina.pcap import Capture, CapturedFrame, Packet, packets_of
+from ina.protocol.spec import Kind
+
+_SILENT_S = 2.0
+_FRAMES_TO_TELL = 10_000
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which packets are wanted; None: any."""
+
+    job: int | None
+    slot: int | None
+    worker: int | None
+    seq: int | None
+    kind: Kind | None
+
+    def passes(self, packet: Packet) -> bool:
+        """A packet without a header passes only where nothing is asked for.
+
+        A result to all is for each worker, too.
+        """
+        names = ["job", "slot", "seq", "kind"]
+        if packet.header is None or not packet.header.is_to_all:
+            names.append("worker")
+        for name in names:
+            wanted = getattr(self, name)
+            if wanted is not None and wanted != getattr(packet.header, name, None):
+                return False
+        return True
+
+
+class CaptureFiles:
+    """The packets of ina in several captures. Reading raises CaptureError, OSError."""
+
+    def __init__(self, paths: list[Path], udp_ports: list[int]) -> None:
+        for port in udp_ports:
+            if not 0 < port < 1 << 16:
+                raise InvalidInputError(f"--udp-port {port}: not in 1..65535")
+        self._captures = [Capture(path) for path in paths]
+        self._udp_ports = frozenset(udp_ports)
+        self._frames = self._frames_of_ina = self._packets = self._bad = 0
+        self._silent_until_s = math.inf
+        self._status = console(stderr=True).status("")  # silent where stderr is no terminal
+
+    def packets(self) -> Iterator[Packet]:
+        """In the order of their times; of one file, in its own order."""
+        for frame in self._merged():
+            self._frames += 1
+            self._tell()
+            before = self._packets
+            for packet in packets_of(frame, self._udp_ports):
+                self._packets += 1
+                self._bad += bool(packet.problem)
+                yield packet
+            self._frames_of_ina += self._packets > before
+
+    def _merged(self) -> Iterator[CapturedFrame]:
+        if len(self._captures) == 1:
+            return iter(self._captures[0])
+        return heapq.merge(*self._captures, key=lambda frame: frame.time_ns)
+
+    @contextmanager
+    def progress(self) -> Iterator[None]:
+        """Says on a terminal how many frames were read, if it takes longer than 2 s."""
+        self._silent_until_s = time.monotonic() + _SILENT_S
+        try:
+            yield
+        finally:
+            self._silent_until_s = math.inf
+            self._status.stop()
+
+    def _tell(self) -> None:
+        if self._frames % _FRAMES_TO_TELL == 0 and time.monotonic() > self._silent_until_s:
+            self._status.start()
+            self._status.update(f"{self._frames:,} frames read")
+
+    def say_what_was_read(self) -> None:
+        """One line on stderr, and one for each file that ended too early."""
+        for capture in self._captures:
+            if capture.cut_off:
+                print(f"{capture.cut_off}; what is before it was read", file=sys.stderr)
+        others = self._frames - self._frames_of_ina
+        said = f"{self._packets} packets of ina, {self._bad} of them malformed; "
+        print(said + f"{others} frames of other traffic", file=sys.stderr)

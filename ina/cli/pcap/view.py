@@ -1,0 +1,220 @@
+"""How packets of a capture and the life of a slot are shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+from ina.cli.common.output import emit, table
+from ina.pcap import Event, Packet, SlotLife
+from ina.pcap.rounds import Round
+from ina.protocol.codec import Header
+from ina.protocol.layout import PLACES
+from ina.protocol.spec import Flag, ValueType
+
+_NS_PER_S = 1e9
+_LINE = "{:>6} {:>12} {:>21} {:>21} {:<12} {:>6} {:>5} {:>6} {:>10} {:>5} {:>6} {:>6}  {}"
+_HEADINGS = _LINE.format(
+    *("no", "time_s", "from", "to", "kind", "worker", "job", "epoch", "seq", "slot", "values"),
+    *("exp", "remarks"),
+)
+
+
+class Lines:
+    """One line a packet, as they come: a capture may be larger than memory."""
+
+    def __init__(self, values: bool, several_files: bool = False) -> None:
+        self._values = values
+        self._several_files = several_files
+        self._first_ns: int | None = None
+
+    def print(self, packet: Packet, json: bool) -> None:
+        """Prints one packet."""
+        if json:
+            emit(packet_document(packet, self._values), True)
+            return
+        if self._first_ns is None:
+            self._first_ns = packet.time_ns
+            print(_HEADINGS)
+        print(self._line(packet, packet.time_ns - self._first_ns))
+
+    def _line(self, packet: Packet, since_ns: int) -> str:
+        sent = packet.datagram
+        cells: list[Any] = [packet.frame.number, f"{since_ns / _NS_PER_S:.6f}"]
+        cells += [f"{sent.src}:{sent.src_port}", f"{sent.dst}:{sent.dst_port}"]
+        h = packet.header
+        if h is None:
+            cells += ["?", *[""] * 7]
+        else:
+            exponents = f"{h.exponent}>{h.next_exponent}"
+            worker = "all" if h.is_to_all else h.worker
+            cells += [h.kind.name.lower(), worker, h.job, h.epoch, h.seq, h.slot]
+            cells += [h.value_count, exponents]
+        return _LINE.format(*cells, "; ".join(self._remarks(packet))).rstrip()
+
+    def _remarks(self, packet: Packet) -> list[str]:
+        found = [packet.problem] if packet.problem else []
+        found += ["not captured whole"] if packet.cut and not packet.problem else []
+        if packet.header is not None:
+            found += [name.lower() for name in flag_names(packet.header.flags)]
+            if packet.header.contributors:
+                found.append(f"contributors {packet.header.contributors:#x}")
+        found += ["CE"] if packet.datagram.ecn == 3 else []
+        found += [packet.frame.source] if self._several_files else []
+        if self._values and packet.values is not None:
+            found.append(str(packet.values.tolist()))
+        return found
+
+
+def flag_names(flags: Flag) -> list[str]:
+    """The flags that are set, by name; bits without a name by their number."""
+    names = [str(flag.name) for flag in Flag if flag & flags]
+    rest = int(flags) & ~sum(Flag)
+    return [*names, f"{rest:#x}"] if rest else names
+
+
+def packet_document(packet: Packet, values: bool = True) -> dict[str, Any]:
+    """One packet as plain data: times in ns since 1970, numbers as they stand in the header."""
+    sent = packet.datagram
+    document: dict[str, Any] = {
+        "source": packet.frame.source,
+        "frame": packet.frame.number,
+        "time_ns": packet.time_ns,
+        "from": f"{sent.src}:{sent.src_port}",
+        "to": f"{sent.dst}:{sent.dst_port}",
+        "ecn": sent.ecn,
+        "problem": packet.problem,
+        "cut": packet.cut,
+    }
+    if packet.header is not None:
+        document |= header_document(packet.header)
+    if values and packet.values is not None:
+        document["values"] = packet.values.tolist()
+    return document
+
+
+def header_document(header: Header) -> dict[str, Any]:
+    """The header's fields; kind, flags and type by name."""
+    document = {place.name: getattr(header, place.name) for place in PLACES}
+    types = {member.value: member.name for member in ValueType}
+    kind_of_value = types.get(header.value_type, header.value_type)
+    return document | {
+        "kind": header.kind.name,
+        "flags": flag_names(header.flags),
+        "value_type": kind_of_value,
+    }
+
+
+def life_document(life: SlotLife) -> dict[str, Any]:
+    """The life of a slot as plain data."""
+    return {
+        "job": life.job,
+        "slot": life.slot,
+        "workers": life.workers,
+        "workers_known": life.workers_known,
+        "events": [_event_document(event) for event in life.events],
+        "rounds": [_round_document(round_) for round_ in life.rounds],
+    }
+
+
+def _event_document(event: Event) -> dict[str, Any]:
+    told = {"what": event.what, "have": event.have, "missing": event.missing, "note": event.note}
+    return packet_document(event.packet, values=False) | told
+
+
+def _round_document(round_: Round) -> dict[str, Any]:
+    return {
+        "epoch": round_.tag.epoch % (1 << 16),
+        "seq": round_.tag.seq,
+        "joined": [{"worker": w, "time_ns": ns} for w, ns in round_.joined.items()],
+        "complete": round_.complete,
+        "complete_ns": round_.complete_ns,
+        "missing": round_.missing,
+        "unseen": round_.unseen,
+        "results": {str(worker): count for worker, count in sorted(round_.results_seen.items())},
+        "results_to_all": round_.results_to_all,
+        "asked_again": {str(worker): count for worker, count in round_.asked_again.items()},
+    }
+
+
+def life_view(life: SlotLife) -> RenderableType:
+    """Two tables: packet by packet, and round by round."""
+    whose = f"job {life.job} slot {life.slot}"
+    if not life.events:
+        return f"{whose}: no packet of it in the capture"
+    who = f"workers {_names(life.workers)}"
+    if not life.workers_known:
+        who += " at least (no result names them all; --workers N says how many there are)"
+    first_ns = life.events[0].packet.time_ns
+    several_files = len({event.packet.frame.source for event in life.events}) > 1
+    events = [
+        [
+            _place(event.packet, several_files),
+            f"{(event.packet.time_ns - first_ns) / _NS_PER_S:.6f}",
+            event.header.epoch,
+            event.header.seq,
+            _actor(event),
+            event.what,
+            _names(event.have),
+            _names(event.missing),
+            _note(event),
+        ]
+        for event in life.events
+    ]
+    columns = ["no", "time_s", "epoch", "seq", "who", "what", "have", "missing", "note"]
+    rounds = table(
+        ["epoch", "seq", "state", "µs", "joined, in order", "results seen to", "sent again by"],
+        [_round_row(round_) for round_ in life.rounds],
+        title="Rounds",
+    )
+    return Group(f"{whose}; {who}", table(columns, events), rounds)
+
+
+def _place(packet: Packet, several_files: bool) -> int | str:
+    frame = packet.frame
+    return f"{frame.source} {frame.number}" if several_files else frame.number
+
+
+def _actor(event: Event) -> str:
+    if event.what.startswith("result"):
+        return "switch"
+    resend = " (resend)" if event.header.flags & Flag.RESEND else ""
+    return f"worker {event.header.worker}{resend}"
+
+
+def _note(event: Event) -> str:
+    flags = event.header.flags & ~Flag.RESEND
+    return "; ".join([*(name.lower() for name in flag_names(flags)), *filter(None, [event.note])])
+
+
+def _round_row(round_: Round) -> list[Any]:
+    state = "complete"
+    if not round_.complete:
+        state = f"open, missing {_names(round_.missing)}"
+    elif round_.results_seen and round_.without_result:
+        state += f", no result to {_names(round_.without_result)} seen"
+    span = "" if round_.span_ns is None else f"{round_.span_ns / 1000:.0f}"
+    again = ", ".join(
+        f"{worker} ({count}x)" for worker, count in sorted(round_.asked_again.items())
+    )
+    return [
+        round_.tag.epoch % (1 << 16),
+        round_.tag.seq,
+        state,
+        span,
+        _names(list(round_.joined)),
+        _results(round_),
+        again or "-",
+    ]
+
+
+def _results(round_: Round) -> str:
+    if not round_.results_to_all:
+        return _names(sorted(round_.results))
+    alone = f", alone {_names(sorted(round_.results))}" if round_.results else ""
+    return f"all{alone}"
+
+
+def _names(workers: list[int]) -> str:
+    return ", ".join(map(str, workers)) or "-"

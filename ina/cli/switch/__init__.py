@@ -1,0 +1,1 @@
+"""``ina switch``: its app is in ``command``."""

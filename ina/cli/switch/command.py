@@ -1,0 +1,198 @@
+"""``ina switch``: a soft switch until it is told to stop; what a controller's switch has."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ina.cli.common.complete import job_names
+from ina.cli.common.output import emit
+from ina.cli.common.rpc_client import ControllerOption, JsonOption
+from ina.cli.log_options import log_as_a_service
+from ina.cli.switch import show as switch_show
+from ina.cli.switch.shell import open_shell
+from ina.controller.config import DEFAULT_LISTEN
+from ina.errors import InvalidInputError
+from ina.p4.builds import listed
+from ina.p4.origin import warn_if_changed
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET
+from ina.rpc.tls import TlsFiles
+from ina.switch.p4runtime.config import config_from_files
+from ina.switch.ports import AfPacketPort, PcapPort, Port, ShmPort, UdpPort, parse_port
+from ina.switch.server import SoftSwitch
+
+_FOREVER_S = 3600.0
+
+app = typer.Typer(help="Run the soft switch; show what a controller's switch has.")
+
+
+@app.callback(invoke_without_command=True)
+def switch(
+    ctx: typer.Context,
+    port: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--port",
+            metavar="SPEC",
+            help="NUMBER=udp:ADDRESS:PORT, NUMBER=shm:@NAME, NUMBER=afpacket:INTERFACE or "
+            "NUMBER=pcap:IN,OUT; repeatable. Default: 1=udp:127.0.0.1:17760.",
+        ),
+    ] = None,
+    grpc_addr: Annotated[
+        str, typer.Option(help="Where to serve P4Runtime; port 0 takes a free one.")
+    ] = "127.0.0.1:9559",
+    device_id: Annotated[int, typer.Option(help="P4Runtime device id.")] = 1,
+    cpu_port: Annotated[int, typer.Option(help="Port of packet-in and packet-out.")] = 510,
+    loss_rate: Annotated[
+        float, typer.Option(help="Probability that a port drops a packet, each way.")
+    ] = 0.0,
+    loss_seed: Annotated[int, typer.Option(help="Seed of the injected loss.")] = 0,
+    port_loss: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NUMBER=RATE", help="Another loss rate for one port; repeatable."),
+    ] = None,
+    p4info: Annotated[
+        Path | None, typer.Option(help="P4Info (text) of a program to start with.")
+    ] = None,
+    program: Annotated[
+        Path | None, typer.Option(help="BMv2 JSON of a program to start with.")
+    ] = None,
+    tls_cert: Annotated[
+        str, typer.Option(metavar="FILE", help="Serve P4Runtime with TLS: certificate, PEM.")
+    ] = "",
+    tls_key: Annotated[str, typer.Option(metavar="FILE", help="Its private key, PEM.")] = "",
+    tls_ca: Annotated[
+        str, typer.Option(metavar="FILE", help="Mutual TLS: who signs controllers' certificates.")
+    ] = "",
+    metrics: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Prometheus endpoint; port 0: a free one.")
+    ] = "",
+    json: Annotated[bool, typer.Option("--json", help="Print the ready line as JSON.")] = False,
+) -> None:
+    """Run the soft switch, a P4Runtime device in user space, until Ctrl-C or SIGTERM.
+
+    With a command behind it, these options have no place: they are for running a switch.
+    """
+    if ctx.invoked_subcommand is not None:
+        _refuse_options(ctx)
+        return
+    log_as_a_service()
+    if (p4info is None) != (program is None):
+        raise InvalidInputError("--p4info and --program go together")
+    if program:
+        warn_if_changed(program)
+    config = config_from_files(p4info, program) if p4info and program else None
+    soft_switch = SoftSwitch(
+        [parse_port(spec) for spec in port or ["1=udp:127.0.0.1:17760"]],
+        grpc_addr=grpc_addr,
+        device_id=device_id,
+        cpu_port=cpu_port,
+        loss_rate=loss_rate,
+        loss_seed=loss_seed,
+        port_loss=dict(map(_parse_loss, port_loss or [])),
+        tls=TlsFiles(tls_cert, tls_key, tls_ca, "--tls-"),
+    )
+    with ExitStack() as stack:
+        stack.enter_context(soft_switch)
+        if config is not None:
+            soft_switch.preload(config)
+        ready: dict[str, Any] = {"device_id": device_id}
+        if metrics:
+            ready["metrics"] = _serve_metrics(metrics, device_id, soft_switch, stack)
+        _say_ready(soft_switch, ready, json)
+        while True:  # signals end it
+            threading.Event().wait(_FOREVER_S)
+
+
+@app.command()
+def show(
+    job: Annotated[
+        str, typer.Option(help="Only what belongs to this job.", autocompletion=job_names)
+    ] = "",
+    controller: ControllerOption = DEFAULT_LISTEN,
+    json: JsonOption = False,
+) -> None:
+    """Show what the switch has, by job, read back from it: entries, groups, counters."""
+    switch_show.show_switch(controller, job, json)
+
+
+@app.command()
+def remove_foreign(controller: ControllerOption = DEFAULT_LISTEN, json: JsonOption = False) -> None:
+    """Remove the entries that `ina switch show` reports as foreign."""
+    switch_show.remove_foreign(controller, json)
+
+
+def _parse_loss(text: str) -> tuple[int, float]:
+    number, equals, rate = text.partition("=")
+    try:
+        if equals and number.isdecimal():
+            return int(number), float(rate)
+    except ValueError:
+        pass
+    raise InvalidInputError(f"--port-loss {text!r}: expected NUMBER=RATE, as 1=0.01")
+
+
+@app.command()
+def shell(
+    address: Annotated[
+        str, typer.Option("--switch", metavar="HOST:PORT", help="The switch's P4Runtime address.")
+    ] = "127.0.0.1:9559",
+    device_id: Annotated[int, typer.Option(help="P4Runtime device id.")] = 1,
+    values: Annotated[
+        int,
+        typer.Option(help=f"Which build a switch without a program gets: {listed('or')}."),
+    ] = DEFAULT_VALUES_PER_PACKET,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="Be primary even where a controller is.")
+    ] = False,
+) -> None:
+    """Open p4runtime-shell on any P4Runtime switch, with the P4Info of the program it runs.
+
+    Beside a controller the shell only reads. Commands may come from a pipe. The first use installs
+    p4runtime-shell in an environment of its own under ~/.cache/ina.
+    """
+    open_shell(address, device_id, values, take_over)
+
+
+def _refuse_options(ctx: typer.Context) -> None:
+    for name in ctx.params:
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise InvalidInputError(
+                f"--{name.replace('_', '-')} belongs behind the command {ctx.invoked_subcommand},"
+                " or to running a switch"
+            )
+
+
+def _serve_metrics(address: str, device_id: int, soft_switch: SoftSwitch, stack: ExitStack) -> str:
+    from ina.metrics import MetricsServer
+    from ina.switch.metrics import SwitchCollector
+
+    collector = SwitchCollector(device_id, soft_switch.stats)
+    return stack.enter_context(MetricsServer(address, [collector])).address
+
+
+def _say_ready(soft_switch: SoftSwitch, ready: dict[str, Any], json: bool) -> None:
+    ports: dict[str, Any] = {str(p.number): _place(soft_switch, p) for p in soft_switch.ports}
+    said = [f"P4Runtime {soft_switch.grpc_addr}", f"device {ready['device_id']}"]
+    said += [f"port {number} {place}" for number, place in ports.items()]
+    said += [f"metrics {ready['metrics']}"] if "metrics" in ready else []
+    document = {"grpc_addr": soft_switch.grpc_addr, **ready, "ports": ports}
+    emit(document, json, f"ready: {', '.join(said)}")
+
+
+def _place(soft_switch: SoftSwitch, port: Port) -> str:
+    match port:
+        case UdpPort(number):
+            host, udp_port = soft_switch.udp_address(number)
+            return f"udp:{host}:{udp_port}"
+        case ShmPort(number):
+            return f"shm:{soft_switch.shm_address(number)}"
+        case AfPacketPort(_, interface):
+            return f"afpacket:{interface}"
+        case PcapPort(_, read, write):
+            return f"pcap:{read or ''},{write or ''}"

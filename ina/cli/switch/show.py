@@ -1,0 +1,103 @@
+"""``ina switch show``: what is on the switch, by job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+from ina.cli.common.messages import plain
+from ina.cli.common.output import emit, table
+from ina.cli.common.rpc_client import ask
+from ina.cli.job.view import slot_range
+from ina.rpc import controller_pb2 as pb2
+
+_ENTRY_COLUMNS = ["table", "match", "action"]
+_COUNTER_COLUMNS = ["counter", "index", "of", "packets", "bytes"]
+
+
+def show_switch(controllers: str, job: str, json: bool) -> None:
+    """Prints what the switch has, read back from it; of ``job`` alone if it is not empty.
+
+    Raises what :func:`~ina.cli.common.rpc_client.ask` raises.
+    """
+    shown = ask(controllers, lambda operator: operator.ShowSwitch, pb2.ShowSwitchRequest())
+    jobs = list(ask(controllers, lambda operator: operator.ListJobs, pb2.ListJobsRequest()).jobs)
+    if job:
+        jobs = [other for other in jobs if other.name == job]
+        _keep(shown, job)
+    emit(_document(shown, jobs), json, _view(shown, jobs, job))
+
+
+def remove_foreign(controllers: str, json: bool) -> None:
+    """Removes and prints what ``show_switch`` marks as foreign."""
+    request = pb2.RemoveForeignRequest()
+    removed = ask(controllers, lambda operator: operator.RemoveForeign, request).removed
+    human: RenderableType = "nothing is foreign"
+    if removed:
+        human = Group(f"removed {len(removed)} foreign:", _entries(list(removed)))
+    emit([plain(entry) for entry in removed], json, human)
+
+
+def _keep(shown: pb2.ShowSwitchReply, job: str) -> None:
+    entries = [entry for entry in shown.entries if entry.job == job]
+    counters = [counter for counter in shown.counters if counter.job == job]
+    del shown.entries[:], shown.counters[:]
+    shown.entries.extend(entries)
+    shown.counters.extend(counters)
+
+
+def _document(shown: pb2.ShowSwitchReply, jobs: list[pb2.Job]) -> dict[str, Any]:
+    document = plain(shown)
+    document["jobs"] = [
+        {
+            "name": job.name,
+            "state": job.state,
+            "job": job.job,
+            "epoch": job.epoch,
+            "first_slot": job.first_slot,
+            "slots": job.slots,
+        }
+        for job in jobs
+    ]
+    return document
+
+
+def _view(shown: pb2.ShowSwitchReply, jobs: list[pb2.Job], only: str) -> RenderableType:
+    parts: list[RenderableType] = [
+        f"{shown.program}; device {shown.device_id}; slots {shown.slots_used} of"
+        f" {shown.slots_total} in use"
+    ]
+    for job in jobs:
+        entries = [entry for entry in shown.entries if entry.job == job.name]
+        counters = [counter for counter in shown.counters if counter.job == job.name]
+        slots = f"slots {slot_range(job)}"
+        parts.append(f"job {job.name}: {job.state}, number {job.job}, epoch {job.epoch}, {slots}")
+        parts += [_entries(entries)] if entries else []
+        parts += [_counters(counters)] if counters else []
+    if only:
+        return Group(*parts) if jobs else Group(*parts, f"no job is called {only}")
+    named = {job.name for job in jobs}
+    others = [entry for entry in shown.entries if entry.job not in named]
+    foreign = [entry for entry in others if entry.foreign]
+    nobodys = [entry for entry in others if not entry.foreign]
+    if nobodys:
+        parts += ["entries of no job", _entries(nobodys)]
+    if foreign:
+        parts += [
+            "foreign entries, which the controller did not write"
+            " (ina switch remove-foreign removes them)",
+            _entries(foreign),
+        ]
+    rest = [counter for counter in shown.counters if counter.job not in named]
+    parts += ["counters of no job", _counters(rest)] if rest else []
+    return Group(*parts)
+
+
+def _entries(entries: list[pb2.TableEntry]) -> RenderableType:
+    return table(_ENTRY_COLUMNS, [[entry.table, entry.match, entry.action] for entry in entries])
+
+
+def _counters(counters: list[pb2.Counter]) -> RenderableType:
+    rows = [[c.name, c.index, c.label, c.packets, c.bytes] for c in counters]
+    return table(_COUNTER_COLUMNS, rows)
