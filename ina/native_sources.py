@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 _PATTERNS = ("CMakeLists.txt", "native/**/*.[ch]pp", "native/**/*.h")
-_SHARED = "ina/switch/codegen/runtime/*.h"  # the extension runs what is compiled with these
+_SHARED = "ina/switch/emit_c/runtime/*.h"  # the extension runs what is compiled with these
 
 
 def sources_sha256(checkout: Path) -> str:

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from ina.switch.errors import CompilationError, CompilerMissingError
 
-RUNTIME = Path(__file__).parent / "codegen" / "runtime"
-GENERATOR_FOLDERS = ("codegen", "ir")
+RUNTIME = Path(__file__).parent / "emit_c" / "runtime"
+GENERATOR_FOLDERS = ("ir", "passes", "emit_c")
 """Beside this file: what makes C of a program, all of it part of the digest."""
 FLAGS = (
     "-std=gnu11",

@@ -1,4 +1,4 @@
-"""ctypes mirror of codegen/runtime/pipeline_abi.h."""
+"""ctypes mirror of emit_c/runtime/pipeline_abi.h."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ina.switch import native_abi as abi
 from ina.switch.cache import load_library
-from ina.switch.codegen.emit import VERSION, emit_c
+from ina.switch.emit_c.emit import VERSION, emit_c
 from ina.switch.errors import (
     EntryExistsError,
     EntryNotFoundError,

@@ -1,1 +1,0 @@
-"""Typed pipeline to C, C to a shared object."""

@@ -1,0 +1,1 @@
+"""A plan to C: what is printed, and the runtime that it is compiled with."""

@@ -1,0 +1,133 @@
+"""Hashes and checksums to C."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ina.switch.errors import UnsupportedProgramError
+from ina.switch.ir.data import Field
+from ina.switch.ir.expr import FieldRef
+from ina.switch.ir.program import Checksum
+from ina.switch.ir.ranges import range_of
+from ina.switch.ir.stmt import Hash, HashInput
+
+if TYPE_CHECKING:
+    from ina.switch.emit_c.layout import Layout
+    from ina.switch.emit_c.statements import Statements
+
+MAX_INPUT_BITS = 2048 * 8
+"""INA_HASH_MAX_BYTES of runtime/ina_hash.h."""
+
+
+def emit_hash(to: Statements, stmt: Hash) -> None:
+    """``target = base + hash % size``."""
+    with to.out.block("", source=stmt.source):
+        emit_bits(to, stmt.inputs)
+        size = to.expr.exact(stmt.size, 64)
+        if range_of(stmt.size)[0] <= 0:
+            size = f"({size} ? {size} : 1)"
+        base = to.expr.exact(stmt.base, 64)
+        to.out.line(
+            f"const uint64_t hash = (uint64_t)(ina_hash_{stmt.algorithm}(&bits) % {size} + {base});"
+        )
+        width = stmt.target.width_bits
+        code = "hash" if width in (8, 16, 32, 64) or width > 64 else f"hash & INA_MASK({width})"
+        to.store(stmt.target, code, stmt)
+
+
+def emit_bits(to: Statements, inputs: tuple[HashInput, ...]) -> None:
+    """``bits``: the inputs one after another, those of invalid headers left out."""
+    if sum(item.width_bits for item in inputs) > MAX_INPUT_BITS:
+        raise UnsupportedProgramError("a hash over more than 2048 bytes")
+    to.out.line("ina_bits bits;")
+    to.out.line("bits.bits = 0;")
+    for item in inputs:
+        guard = f"if ({to.layout.valid(item.header)}) " if item.header else ""
+        value = to.expr.stored(item.value, item.width_bits)
+        to.out.line(f"{guard}ina_bits_put(&bits, {item.width_bits}, {value});")
+
+
+def csum16_terms(to: Statements, inputs: tuple[HashInput, ...]) -> list[tuple[str, str]] | None:
+    """(validity, addend) of each input when every header's share is whole 16-bit words.
+
+    A sum of 16-bit words modulo 2^16 - 1 does not care for carries between words: a field counts as
+    its value shifted to its place within a word.
+    """
+    runs: list[tuple[str, list[HashInput]]] = []
+    for item in inputs:
+        if not runs or runs[-1][0] != item.header:
+            runs.append((item.header, []))
+        runs[-1][1].append(item)
+    terms = []
+    for header, items in runs:
+        length = sum(item.width_bits for item in items)
+        if length % 16:
+            return None
+        position, addends = length, []
+        for item in items:
+            position -= item.width_bits
+            shift = position % 16
+            value = to.expr.stored(item.value, item.width_bits)
+            if item.width_bits > 48:
+                if item.width_bits > 64 or shift:
+                    return None
+                addends.append(f"((uint64_t){value} >> 32) + ((uint64_t){value} & 0xffffffffu)")
+            elif value != "0":
+                addends.append(f"((uint64_t){value} << {shift})" if shift else f"(uint64_t){value}")
+        terms.append((to.layout.valid(header) if header else "", " + ".join(addends) or "0"))
+    return terms
+
+
+def emit_csum16(to: Statements, inputs: tuple[HashInput, ...], name: str) -> None:
+    """``const uint16_t name = csum16(inputs)``."""
+    terms = csum16_terms(to, inputs)
+    if terms is None:
+        to.out.line(f"uint16_t {name};")
+        with to.out.block(""):
+            emit_bits(to, inputs)
+            to.out.line(f"{name} = (uint16_t)ina_hash_csum16(&bits);")
+        return
+    to.out.line(f"uint64_t {name}_sum = 0;")
+    for valid, addend in terms:
+        guard = f"if ({valid}) " if valid else ""
+        to.out.line(f"{guard}{name}_sum += {addend};")
+    to.out.line(f"const uint16_t {name} = ina_csum16_finish({name}_sum);")
+
+
+def wire_csum16(layout: Layout, checksum: Checksum, written: set[str]) -> tuple[str, str]:
+    """A header's checksum as two sums: of ``written`` fields, and of the rest, loaded as it stands.
+
+    The caller has made sure (``reads_wire``) that the inputs lie as on the wire. The second sum is
+    of the packet's own bytes, so that it is the same for all copies; a sum of 16-bit words does not
+    care for their byte order, if its result is swapped (RFC 1071, section 2 (B)).
+    """
+    header = checksum.target.header
+    wire = layout.wire(header)
+    by_name = layout.program.headers[header].type.by_name
+    terms = []
+    kept: Counter[int] = Counter()  # by 16-bit word: the bits that stand in the packet
+    for item in checksum.inputs:
+        assert isinstance(item.value, FieldRef)
+        field = by_name[item.value.field]
+        if field.name in written:
+            value, shift = f"(uint64_t){layout.field(item.value)}", -_end(field) % 16
+            terms.append(f"({value} << {shift})" if shift else value)
+            continue
+        for bit in range(field.offset_bits, _end(field)):
+            kept[bit // 16] |= 0x8000 >> bit % 16
+    loads = []
+    words = sorted(kept)
+    while words:
+        at = words.pop(0)
+        if words and words[0] == at + 1 and kept[at] == kept[at + 1] == 0xFFFF:
+            words.pop(0)
+            loads.append(f"ina_load_raw({wire} + {2 * at}, 4)")
+            continue
+        mask = "" if kept[at] == 0xFFFF else f" & {kept[at] >> 8 | (kept[at] & 0xFF) << 8:#x}"
+        loads.append(f"(ina_load_raw({wire} + {2 * at}, 2){mask})")
+    return " + ".join(terms) or "0", " + ".join(loads) or "0"
+
+
+def _end(field: Field) -> int:
+    return field.offset_bits + field.width_bits

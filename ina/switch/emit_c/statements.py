@@ -1,0 +1,253 @@
+"""Statements to C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ina.switch.emit_c.expressions import Expressions, literal
+from ina.switch.emit_c.hashes import emit_hash
+from ina.switch.emit_c.layout import Layout, container
+from ina.switch.emit_c.loops import LoopEmitter
+from ina.switch.emit_c.writer import Writer
+from ina.switch.errors import UnsupportedProgramError
+from ina.switch.ir.expr import Const, Expr, LValue, StackFieldRef
+from ina.switch.ir.ranges import range_of
+from ina.switch.ir.stmt import (
+    Apply,
+    Assign,
+    Block,
+    CopyHeader,
+    CopyStack,
+    Count,
+    Exit,
+    Hash,
+    HeaderRef,
+    If,
+    Loop,
+    RegisterRead,
+    RegisterRef,
+    RegisterWrite,
+    SetValid,
+    ShiftStack,
+    Stmt,
+    Truncate,
+)
+
+
+class Statements:
+    """Emits blocks of one program into a writer."""
+
+    def __init__(self, layout: Layout, out: Writer, apply: Callable[[Apply], None]) -> None:
+        self.layout = layout
+        self.out = out
+        self.expr = Expressions(layout)
+        self.loops = LoopEmitter(self)
+        self._apply = apply
+        self._emitters: dict[type, Callable[..., None]] = {
+            Assign: self._assign,
+            CopyHeader: self._copy_header,
+            SetValid: self._set_valid,
+            CopyStack: self._copy_stack,
+            ShiftStack: self._shift_stack,
+            RegisterRead: self._register_read,
+            RegisterWrite: self._register_write,
+            Count: self._count,
+            Hash: lambda stmt: emit_hash(self, stmt),
+            Truncate: self._truncate,
+            Exit: lambda stmt: self.out.line("return;", stmt.source),
+            If: self._if,
+            Apply: lambda stmt: self._apply(stmt),
+            Loop: self.loops.emit,
+        }
+
+    def block(self, block: Block) -> None:
+        """All statements, in order."""
+        for stmt in block:
+            try:
+                self._emitters[type(stmt)](stmt)
+            except UnsupportedProgramError as error:
+                if error.source or not str(stmt.source):
+                    raise
+                raise UnsupportedProgramError(error.construct, str(stmt.source)) from None
+
+    def store(self, target: LValue, code: str, stmt: Stmt) -> None:
+        """``target = code``, unless the target is a stack element out of range."""
+        line = f"{self.expr.lvalue(target)} = {code};"
+        if isinstance(target, StackFieldRef) and target.index is not None:
+            line = f"if ({self.expr.in_stack(target.stack, target.index)}) {line}"
+        self.out.line(line, stmt.source)
+
+    def _assign(self, stmt: Assign) -> None:
+        self.store(stmt.target, self.expr.stored(stmt.value, stmt.target.width_bits), stmt)
+
+    # -- headers --
+
+    def _header(self, ref: HeaderRef) -> tuple[str, str, str]:
+        """Struct, validity flag and the condition under which the element exists ("" is always)."""
+        if ref.index is None:
+            return self.layout.header(ref.name), self.layout.valid(ref.name), ""
+        size = len(self.layout.program.stacks[ref.name].members)
+        stack = self.layout.stack(ref.name)
+        at = f"ina_min_u64({self.expr.exact(ref.index, 64)}, {size - 1})"
+        return f"{stack}[{at}]", f"{stack}_valid[{at}]", self.expr.in_stack(ref.name, ref.index)
+
+    def _copy_header(self, stmt: CopyHeader) -> None:
+        target, target_valid, target_exists = self._header(stmt.target)
+        value, value_valid, value_exists = self._header(stmt.value)
+        if target_exists:
+            with self.out.block(f"if ({target_exists})", source=stmt.source):
+                self._copy(target, target_valid, value, value_valid, value_exists)
+        else:
+            self._copy(target, target_valid, value, value_valid, value_exists, stmt)
+        if stmt.target.index is None and not self._in_stack(stmt.target.name):
+            from_packet = stmt.value.index is None and not self._in_stack(stmt.value.name)
+            wire = self.layout.wire(stmt.value.name) if from_packet else "NULL"
+            self.out.line(f"{self.layout.wire(stmt.target.name)} = {wire};")
+
+    def _in_stack(self, header: str) -> bool:
+        return bool(self.layout.program.headers[header].stack)
+
+    def _copy(
+        self,
+        target: str,
+        target_valid: str,
+        value: str,
+        value_valid: str,
+        exists: str,
+        stmt: Stmt | None = None,
+    ) -> None:
+        condition = f"{exists} && {value_valid}" if exists else value_valid
+        source = stmt.source if stmt else None
+        self.out.line(f"{target_valid} = {condition};", source)
+        self.out.line(f"if ({target_valid}) {target} = {value};")
+
+    def _set_valid(self, stmt: SetValid) -> None:
+        header, valid, exists = self._header(stmt.header)
+        guard = f"{exists} && " if exists else ""
+        if not stmt.valid:
+            prefix = f"if ({exists}) " if exists else ""
+            self.out.line(f"{prefix}{valid} = 0;", stmt.source)
+            return
+        with self.out.block(f"if ({guard}!{valid})", source=stmt.source):
+            self.out.line(f"{header} = (__typeof__({header})){{0}};")
+            self.out.line(f"{valid} = 1;")
+            if stmt.header.index is None and not self._in_stack(stmt.header.name):
+                self.out.line(f"{self.layout.wire(stmt.header.name)} = NULL;")
+
+    def _copy_stack(self, stmt: CopyStack) -> None:
+        target, value = self.layout.stack(stmt.target), self.layout.stack(stmt.value)
+        self.out.line(f"memcpy({target}, {value}, sizeof {target});", stmt.source)
+        self.out.line(f"memcpy({target}_valid, {value}_valid, sizeof {target}_valid);")
+        self.out.line(f"{target}_next = {value}_next;")
+
+    def _shift_stack(self, stmt: ShiftStack) -> None:
+        stack = self.layout.stack(stmt.stack)
+        size = len(self.layout.program.stacks[stmt.stack].members)
+        count = min(abs(stmt.count), size)
+        kept = size - count
+        source, target, gap = (0, count, 0) if stmt.count > 0 else (count, 0, kept)
+        for array in (stack, f"{stack}_valid"):
+            if kept:
+                self.out.line(
+                    f"memmove(&{array}[{target}], &{array}[{source}], {kept} * sizeof {array}[0]);",
+                    stmt.source,
+                )
+        self.out.line(f"memset(&{stack}[{gap}], 0, {count} * sizeof {stack}[0]);")
+        self.out.line(f"memset(&{stack}_valid[{gap}], 0, {count});")
+        if stmt.count > 0:
+            self.out.line(f"{stack}_next = ina_min_u64({stack}_next + {stmt.count}, {size});")
+        else:
+            self.out.line(f"{stack}_next -= ina_min_u64({stack}_next, {-stmt.count});")
+
+    # -- state --
+
+    def element(self, register: RegisterRef, index: str) -> str:
+        """One element of a register; inside a loop over registers, the loop's own."""
+        group, member = self.layout.registers[register.name]
+        if register.array:
+            member = f"{group.array_names[register.array]}[k]"
+        return f"{group.local}[{index}].{member}"
+
+    def size_of(self, register: RegisterRef) -> int:
+        """Number of elements."""
+        return self.layout.registers[register.name][0].size
+
+    def _element(self, register: RegisterRef, index: Expr) -> tuple[str, str]:
+        """The element and the condition for the index being in range ("" is always)."""
+        pointer = self.loops.pointer(register, index)
+        if pointer:
+            return pointer, ""
+        code = self.expr.exact(index, 64)
+        size = self.size_of(register)
+        low, high = range_of(index)
+        inside = "" if low >= 0 and high < size else f"{code} < {size}"
+        if isinstance(index, Const) and inside:
+            inside = "false"
+            code = "0"
+        return self.element(register, code), inside
+
+    def _register_read(self, stmt: RegisterRead) -> None:
+        element, inside = self._element(stmt.register, stmt.index)
+        if self.loops.skip_registers:
+            element, inside = "0", ""
+        width = stmt.target.width_bits
+        if width < self._register_width(stmt.register) and width not in (8, 16, 32, 64, 128):
+            element = f"({container(width)})({element} & {literal((1 << width) - 1)})"
+        if inside == "false":
+            element = "0"
+        elif inside:
+            element = f"INA_LIKELY({inside}) ? {element} : 0"
+        self.store(stmt.target, element, stmt)
+
+    def _register_width(self, register: RegisterRef) -> int:
+        return next(r.width_bits for r in self.layout.program.registers if r.name == register.name)
+
+    def _register_write(self, stmt: RegisterWrite) -> None:
+        element, inside = self._element(stmt.register, stmt.index)
+        if self.loops.skip_registers:
+            return
+        value = self.expr.stored(stmt.value, self._register_width(stmt.register))
+        guard = f"if (INA_LIKELY({inside})) " if inside else ""
+        self.out.line(f"{guard}{element} = {value};", stmt.source)
+
+    def _count(self, stmt: Count) -> None:
+        counter = next(c for c in self.layout.program.counters if c.name == stmt.counter)
+        name = self.layout.names.get("counter", counter.name)
+        with self.out.block("", source=stmt.source):
+            self.out.line(f"const uint64_t i = {self.expr.exact(stmt.index, 64)};")
+            with self.out.block(f"if (INA_LIKELY(i < {counter.size}))"):
+                self.out.line(f"S->{name}[i].packets++;")
+                self.out.line(f"S->{name}[i].bytes += p->length;")
+
+    def _truncate(self, stmt: Truncate) -> None:
+        self.out.line(
+            f"p->truncate = ina_min_u64({self.expr.exact(stmt.length_bytes, 64)}, UINT32_MAX);",
+            stmt.source,
+        )
+
+    def _if(self, stmt: If) -> None:
+        condition = self.loops.condition(stmt.condition) or self.expr.boolean(stmt.condition)
+        then, otherwise = stmt.then, stmt.otherwise
+        if not then and not otherwise:
+            return
+        if not then:
+            condition, then, otherwise = f"!{condition}", otherwise, ()
+        head = f"if {condition}" if _parenthesised(condition) else f"if ({condition})"
+        with self.out.block(head, tail="} else {" if otherwise else "}", source=stmt.source):
+            self.block(then)
+        if otherwise:
+            self.out.lines.pop()  # "} else {": reopened as the second block's head
+            with self.out.block("} else"):
+                self.block(otherwise)
+
+
+def _parenthesised(text: str) -> bool:
+    """Whether the first parenthesis closes at the very end."""
+    if not text.startswith("("):
+        return False
+    depth = 0
+    for position, char in enumerate(text):
+        depth += (char == "(") - (char == ")")
+        if depth == 0:
+            return position == len(text) - 1
+    return False

@@ -1,0 +1,1 @@
+"""What the soft switch decides about a program before any code of it is written."""

@@ -1,0 +1,209 @@
+"""The main path: the way through the parser that takes most bytes; it gets code of its own.
+
+A packet that goes this way has every header where it always is: the C compiler sees constant
+validity flags and constant offsets in all that follows. Other packets take the general code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ina.switch.ir.expr import Expr, FieldRef, Valid
+from ina.switch.ir.program import Case, ParserState, Program
+from ina.switch.ir.stmt import Assign, Block, CopyHeader, Extract, SetValid
+from ina.switch.ir.walk import pipeline_parts, targets, walk
+from ina.switch.passes.specialise import Facts, specialise
+from ina.switch.passes.usual import equal_field, usual_way
+
+ON_ARRIVAL = frozenset({"ingress_port", "packet_length", "ingress_global_timestamp"})
+"""Fields of standard_metadata that are set before a packet is parsed."""
+
+
+@dataclass(frozen=True)
+class MainPath:
+    """States in order, each with the transition taken (None: the state has none, it accepts)."""
+
+    steps: tuple[tuple[ParserState, Case | None], ...]
+    offsets_bytes: dict[str, int]  # of the extracted headers
+    size_bytes: int
+
+
+def find_main_path(program: Program) -> MainPath | None:
+    """None if the parser has a loop, or no path of plain extractions."""
+    if program.start_state is None:
+        return None
+    steps = _longest(program, program.start_state, (), {})
+    if steps is None:
+        return None
+    offsets: dict[str, int] = {}
+    position = 0
+    for state, _ in steps:
+        for stmt in state.body:
+            if isinstance(stmt, Extract):
+                if stmt.name in offsets:
+                    return None
+                offsets[stmt.name] = position
+                position += program.headers[stmt.name].type.width_bits // 8
+    return MainPath(steps, offsets, position) if offsets else None
+
+
+Steps = tuple[tuple[ParserState, Case | None], ...]
+
+
+def _longest(
+    program: Program, name: str, above: tuple[str, ...], known: dict[str, Steps | None]
+) -> Steps | None:
+    """The steps from a state on that extract the most; None if none qualify."""
+    if name in above:
+        return None
+    if name not in known:
+        state = program.states[name]
+        found: list[Steps] = []
+        if _is_plain(program, state):
+            if not state.cases:
+                found.append(((state, None),))
+            for case in state.cases:
+                rest: Steps | None = ()
+                if case.next_state is not None:
+                    rest = _longest(program, case.next_state, (*above, name), known)
+                if rest is not None:
+                    found.append(((state, case), *rest))
+        known[name] = max(found, key=lambda steps: _bits(program, steps), default=None)
+    return known[name]
+
+
+def _is_plain(program: Program, state: ParserState) -> bool:
+    """Whether the state only extracts headers (not into stacks) and assigns."""
+    return all(
+        isinstance(stmt, Assign)
+        or (
+            isinstance(stmt, Extract)
+            and not stmt.stack
+            and not program.headers[stmt.name].stack
+            and program.headers[stmt.name].type.width_bits % 8 == 0
+        )
+        for stmt in state.body
+    )
+
+
+@dataclass(frozen=True)
+class MainIngress:
+    """Ingress for packets of the main path that meet some more conditions."""
+
+    block: Block
+    matches: tuple[Match, ...]
+    """What the packet's bytes are, on the way through the parser and by the conditions."""
+    before: tuple[Expr, ...]
+    """Conditions that hold or not before the packet is parsed."""
+    after: tuple[Expr, ...]
+    """The other conditions."""
+    facts: Facts
+    """What holds when ingress begins."""
+
+
+Match = tuple[int, int, int, int]
+"""First bit in the packet, width in bits, mask, value."""
+
+
+def main_ingress(program: Program, path: MainPath) -> MainIngress:
+    """Ingress without what packets of the main path never do, or only few of them."""
+    code = (
+        *(state.body for state in program.states.values()),
+        *pipeline_parts(program, program.ingress),
+    )
+    changed = _changed(code)
+    remade: set[str] = set()  # headers whose validity ingress can change
+    for node in walk(code):
+        if isinstance(node, SetValid):
+            remade.add(node.header.name)
+        elif isinstance(node, CopyHeader):
+            remade.add(node.target.name)
+    valid = {
+        name: name in path.offsets_bytes
+        for name, header in program.headers.items()
+        if not header.metadata and not header.stack and name not in remade
+    }
+    parsed = _parsed_places(program, path)
+    fields: dict[tuple[str, str], int] = {}
+    matches: list[Match] = []
+    for state, case in path.steps:
+        for key, (value, mask) in selected(program, path, state, case):
+            matches.append((parsed[key.header, key.field], key.width_bits, mask, value))
+            if mask == (1 << key.width_bits) - 1:
+                fields[key.header, key.field] = value
+    known = {place: value for place, value in fields.items() if place not in changed}
+    usual = usual_way(specialise(program.ingress, Facts(valid, known)), fields)
+    before, after = [], []
+    for condition in usual.conditions:
+        equal = equal_field(condition)
+        if equal is not None and (equal[0].header, equal[0].field) in parsed:
+            field, value = equal
+            whole = (1 << field.width_bits) - 1
+            first = parsed[field.header, field.field]
+            matches.append((first, field.width_bits, whole, value))
+        elif all(_is_set_on_arrival(program, node) for node in walk(condition)):
+            before.append(condition)
+        else:
+            after.append(condition)
+    known = {place: value for place, value in usual.known.items() if place not in changed}
+    block = specialise(usual.rest, Facts(valid, known))
+    return MainIngress(
+        block, tuple(matches), tuple(before), tuple(after), Facts(valid, usual.known)
+    )
+
+
+def selected(
+    program: Program, path: MainPath, state: ParserState, case: Case | None
+) -> list[tuple[FieldRef, tuple[int, int]]]:
+    """The keys of a transition that are fields as they stand in the packet: (value, mask)."""
+    if case is None:
+        return []
+    parsed = _parsed_places(program, path)
+    return [
+        (key, (value, mask))
+        for key, width, (value, mask) in zip(
+            state.keys, state.key_widths, case.values, strict=False
+        )
+        if isinstance(key, FieldRef)
+        and not key.signed
+        and key.width_bits == width
+        and (key.header, key.field) in parsed
+    ]
+
+
+def _parsed_places(program: Program, path: MainPath) -> dict[tuple[str, str], int]:
+    """First bits in the packet of the fields that the main path extracts and leaves as they are."""
+    changed = _changed_by_parser(program)
+    return {
+        (name, field.name): 8 * offset + field.offset_bits
+        for name, offset in path.offsets_bytes.items()
+        for field in program.headers[name].type.fields
+        if (name, field.name) not in changed
+    }
+
+
+def _changed(parts: Sequence[Any]) -> set[tuple[str, str]]:
+    return {(t.header, t.field) for t in targets(tuple(parts)) if isinstance(t, FieldRef)}
+
+
+def _changed_by_parser(program: Program) -> set[tuple[str, str]]:
+    return _changed([state.body for state in program.states.values()])
+
+
+def _is_set_on_arrival(program: Program, node: object) -> bool:
+    """Whether it is a constant, an operation, or something that no parser state changes."""
+    if isinstance(node, FieldRef):
+        changed = (node.header, node.field) in _changed_by_parser(program)
+        return node.header == "standard_metadata" and node.field in ON_ARRIVAL and not changed
+    return not isinstance(node, Valid)
+
+
+def _bits(program: Program, steps: Steps) -> int:
+    return sum(
+        program.headers[stmt.name].type.width_bits
+        for state, _ in steps
+        for stmt in state.body
+        if isinstance(stmt, Extract)
+    )

@@ -1,0 +1,121 @@
+"""The longest path of the parser has code of its own: it and all detours do the same."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ina.bench.pipeline import Batch, install
+from ina.p4 import compiled
+from ina.switch.emit_c.emit import emit_c
+from ina.switch.ir import load_program
+from ina.switch.pipeline import Pipeline
+from tests.switch.emit_c.conftest import Load
+
+
+def sent(pipeline: Pipeline, packet: str) -> list[str]:
+    return [out.hex() for _, out in pipeline.process(0, bytes.fromhex(packet))]
+
+
+def test_there_is_a_main_path(load: Load) -> None:
+    pipeline = load("main_path")
+    assert pipeline.c_source is not None
+    source = pipeline.c_source.read_text()
+    assert "p->length < 10" in source.partition("bool parse_main")[2].partition("}")[0]
+
+
+def test_values_are_read_where_they_lie(load: Load) -> None:
+    """Those of a packet in two parts, too, where the second part is the values (test_robustness.py
+    compares what comes of it); in other programs and other parts, the packet is put together."""
+    pool = emit_c(load_program(compiled(64).bmv2_json), "test")
+    assert f"(at->length == 66 && length == {66 + 4 * 64})" in pool
+    assert pool.partition("bool process_main")[2].count("_wire = in->tail;") == 1
+    source = load("main_path").c_source
+    assert source is not None
+    assert "const bool fits = !at->tail;" in source.read_text()
+
+
+@pytest.mark.parametrize(
+    ("packet", "out"),
+    [
+        # outer: kept 101, mark, also_kept 1010; inner: kept abc, low, number, port
+        ("aa00 0001 abc1 000005 07 99", "ba00 0001 abc2 000005 07 99"),
+        ("aa00 0001 abcf 000005 07", "ba00 0001 abc0 000005 07"),  # low wraps, kept does not care
+        ("4a00 0001 0000 000000 00", "5a00 0001 0001 000000 00"),
+        ("aa01 0001 abc1 000005 07 99", "ba01 0001 99"),  # inner made invalid
+        ("aa02 0001 abc1 000005 07 99", "abc2 000005 07 99"),  # outer made invalid
+        ("aa00 0001 abc1 000005", "ba00 0001 abc1 000005"),  # a byte too short for inner
+        ("aa00 0002 abc1", "ba00 0002 abc1"),  # another kind: no inner
+        ("aa00 01f0 00ff 99", "ba00 01f0 ff00 99"),  # other
+        ("aa03 0001 abc1 000005 07", "ba03 0001 abc2 000005 07"),
+        ("aa03 0001 abc1 000005 00", ""),
+        ("aa03 0002", ""),  # port of an invalid header is 0
+    ],
+)
+def test_paths(load: Load, packet: str, out: str) -> None:
+    expected = [out.replace(" ", "")] if out else []
+    assert sent(load("main_path"), packet) == expected
+
+
+def test_copies_start_from_what_ingress_left(load: Load) -> None:
+    pipeline = load("main_path")
+    pipeline.set_multicast(1, [(2, 1), (3, 2), (4, 4)])
+    assert sent(pipeline, "aa04 0001 abc1 000005 07") == [
+        f"ba040001abc2{5 + rid:06x}07" for rid in (1, 2, 4)
+    ]
+    assert sent(pipeline, "aa04 01f0 00ff 99") == ["ba0401f0ff0099"] * 3
+
+
+def test_main_path_and_general_path_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pool program with and without a main path: same packets, counters and registers."""
+    from ina.switch.emit_c import layout
+
+    workers = 4
+    build = compiled(64).bmv2_json
+    fast = Pipeline.load(build, cache_dir=tmp_path / "fast")
+    monkeypatch.setattr(layout, "find_main_path", lambda program: None)
+    plain = Pipeline.load(build, cache_dir=tmp_path / "plain")
+    assert fast.c_source is not None
+    assert plain.c_source is not None
+    assert "ingress_main" in fast.c_source.read_text()
+    assert "early.PoolIngress_admission_members = " in fast.c_source.read_text()
+    assert "ingress_main" not in plain.c_source.read_text()
+    frames = mixed_frames(4000, workers)
+    try:
+        for pipeline in (fast, plain):
+            install(pipeline, workers)
+        for start in range(0, len(frames), 100):
+            some = frames[start : start + 100]
+            assert fast.process_batch(some) == plain.process_batch(some), f"from frame {start}"
+        for register in fast.program.registers:
+            for index in range(8):
+                got = fast.register(register.name, index)
+                assert got == plain.register(register.name, index), (register.name, index)
+        for counter in fast.program.counters:
+            counted = fast.counter(counter.name, 0)
+            assert counted == plain.counter(counter.name, 0), counter.name
+    finally:
+        fast.close()
+        plain.close()
+
+
+def mixed_frames(count: int, workers: int) -> list[tuple[int, bytes]]:
+    """Contributions in any order, repeated, stale, without values, damaged, cut, and other."""
+    rng = random.Random(3)
+    batch = Batch(64, workers, np.random.default_rng(3))
+    frames = []
+    for number in range(count):
+        if number % 50 == 0:
+            batch.set_round(rng.choice([number // 50, max(number // 50 - 1, 0)]))
+        worker = rng.randrange(workers)
+        frame = bytearray(batch.frames[rng.randrange(8), worker].tobytes())
+        if rng.random() < 0.2:
+            for _ in range(rng.randrange(1, 4)):
+                frame[rng.randrange(66)] = rng.randrange(256)
+        if rng.random() < 0.1:
+            frame = frame[: rng.randrange(len(frame) + 1)]
+        frames.append((worker + 1, bytes(frame)))
+    return frames

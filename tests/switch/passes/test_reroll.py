@@ -1,0 +1,49 @@
+"""Runs of alike statements become loops, and only where that changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
+from ina.switch.emit_c.emit import emit_c
+from ina.switch.ir import Program, load_program
+from ina.switch.ir.stmt import Loop
+from ina.switch.ir.walk import all_parts, walk
+from ina.switch.passes.reroll import reroll_program
+
+PROGRAMS = Path(__file__).parent.parent / "programs"
+
+
+def loops(program: Program) -> list[Loop]:
+    return [node for node in walk(tuple(all_parts(program))) if isinstance(node, Loop)]
+
+
+def test_sums_and_overwrites_become_loops() -> None:
+    program = load_program(PROGRAMS / "registers.json")
+    assert loops(program) == []
+    rolled = loops(reroll_program(program))
+    assert [loop.count for loop in rolled] == [16, 16, 16]
+
+
+@pytest.mark.parametrize("name", ["arithmetic", "tables", "stack", "checksum", "parsing"])
+def test_other_programs_stay_as_they_are(name: str) -> None:
+    program = load_program(PROGRAMS / f"{name}.json")
+    assert reroll_program(program) == program
+
+
+def test_registers_that_are_indexed_alike_are_fused() -> None:
+    text = emit_c(load_program(PROGRAMS / "registers.json"), "digest")
+    assert "17 register(s) that are indexed alike" in text  # 16 values and the round
+    assert "_Alignas(64) uint32_t MyIngress_value_0_array[16];" in text
+    assert text.count("for (size_t k = 0; k < 16; k++)") >= 3
+
+
+@pytest.mark.parametrize("values", VALUES_PER_PACKET_BUILDS)
+def test_the_pool_program_sums_in_loops(values: int) -> None:
+    from ina.p4 import compiled
+
+    program = reroll_program(load_program(compiled(values).bmv2_json))
+    assert {loop.count for loop in loops(program)} == {values}
+    assert len(loops(program)) == 4  # take, join, read, clear

@@ -1,0 +1,152 @@
+"""Tests that ingress begins with are made at once; packets that fail one still do what they did."""
+
+from __future__ import annotations
+
+import random
+import re
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ina.switch.emit_c.early import early_tables
+from ina.switch.emit_c.layout import Layout
+from ina.switch.emit_c.parser import windows
+from ina.switch.ir import load_program
+from ina.switch.ir.expr import Binary, Const, FieldRef, StackFieldRef, Unary
+from ina.switch.ir.load import read_json
+from ina.switch.ir.stmt import Apply, Assign, If, RegisterRef, RegisterWrite, Stmt
+from ina.switch.passes.usual import usual_way
+from ina.switch.pipeline import Exact, Pipeline
+from tests.switch.emit_c.conftest import PROGRAMS
+
+A, B = FieldRef("h", "a", 8), FieldRef("h", "b", 8)
+LITTLE = (Assign(B, Const(1)),)
+MUCH = (RegisterWrite(RegisterRef("r"), Const(0), Const(1)),)
+
+
+def equal(field: FieldRef, value: int) -> Binary:
+    return Binary("==", field, Const(value))
+
+
+def test_tests_with_a_light_way_become_conditions() -> None:
+    total = Binary("!=", B, Binary("&", Binary("+", A, Const(300)), Const(255)))
+    inner = If(Binary("or", Binary("!=", A, Const(5)), total), LITTLE, MUCH)
+    usual = usual_way((If(equal(A, 9), LITTLE, (inner, *LITTLE)), *MUCH), {})
+    assert usual.conditions == (Binary("!=", A, Const(9)), equal(A, 5), equal(B, 49))
+    assert usual.known == {("h", "a"): 5, ("h", "b"): 49}
+    assert usual.rest == (*MUCH, *LITTLE, *MUCH)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        If(equal(A, 1), MUCH, MUCH),
+        If(equal(A, 1), LITTLE, ()),
+        If(Binary("==", StackFieldRef("s", None, "f", 8), Const(1)), LITTLE, MUCH),
+        Assign(A, Const(1)),
+    ],
+)
+def test_other_beginnings_stay(first: Stmt) -> None:
+    block = (first, If(equal(A, 1), LITTLE, MUCH))
+    usual = usual_way(block, {})
+    assert usual.conditions == ()
+    assert usual.rest == block
+
+
+def test_a_way_that_no_packet_goes_is_not_taken() -> None:
+    block = (If(Unary("not", equal(A, 4)), LITTLE, MUCH),)
+    assert usual_way(block, {("h", "a"): 3}).rest == block
+    assert usual_way(block, {("h", "a"): 4}).rest == MUCH
+
+
+@pytest.mark.parametrize(
+    ("masked", "size", "end", "parts"),
+    [
+        ([12, 53], 322, 66, [(2, 64)]),
+        ([0, 63], 64, 64, [(0, 64)]),
+        ([0, 90], 100, 100, [(0, 64), (36, 64)]),
+        ([3], 10, 10, [(3, 1)]),
+        ([1, 2, 3, 8], 10, 10, [(1, 8)]),
+        ([], 10, 10, []),
+    ],
+)
+def test_windows_hold_every_masked_byte(
+    masked: list[int], size: int, end: int, parts: list[tuple[int, int]]
+) -> None:
+    got = windows([int(number in masked) for number in range(size)], end)
+    assert got == parts
+    covered = {number for first, length in got for number in range(first, first + length)}
+    assert covered >= set(masked)
+    assert all(first + length <= end for first, length in got)
+
+
+def test_a_table_is_looked_up_early_if_nothing_can_change_its_key() -> None:
+    program = load_program(read_json(PROGRAMS / "usual.json"))
+    [table] = program.tables
+    op, apply = table.keys[0].value, Apply(table.name)
+    assert isinstance(op, FieldRef)
+    reason = FieldRef("scalars", "meta_t.reason", 8)
+
+    def early(*ingress: Stmt) -> list[str]:
+        return early_tables(Layout(replace(program, ingress=ingress)))
+
+    assert early_tables(Layout(program)) == [table.name]
+    assert early(apply) == [table.name]
+    assert early(Assign(reason, Const(1)), apply) == [table.name]
+    assert early(Assign(op, Const(1)), apply) == []
+    assert early(apply, Assign(op, Const(1))) == []
+    assert early(apply, apply) == []
+    assert early(If(equal(op, 1), (apply,), (Assign(reason, Const(1)),))) == [table.name]
+    assert early(Assign(reason, Const(1)), If(equal(op, 1), (apply,), ())) == []
+
+
+def test_packets_do_the_same_with_and_without_a_main_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ina.switch.emit_c import layout
+
+    program = PROGRAMS / "usual.json"
+    fast = Pipeline.load(program, cache_dir=tmp_path / "fast")
+    monkeypatch.setattr(layout, "find_main_path", lambda program: None)
+    plain = Pipeline.load(program, cache_dir=tmp_path / "plain")
+    source = fast.c_source.read_text()
+    start = source.partition("bool parse_main")[2].partition("\n}")[0]
+    assert "ina_matches" in start
+    assert "packet_length <= 0x78" in start
+    body = source.partition("void ingress_main")[2].partition("\n}")[0]
+    assert not re.search(r"version == 5|ingress_port|checksum_error", body)
+    try:
+        for pipeline in (fast, plain):
+            for op in range(12):
+                pipeline.insert("MyIngress.ops", [Exact(op)], "MyIngress.set", [op + 10])
+        rng = random.Random(5)
+        usual = 0
+        for _ in range(400):
+            frames = [(rng.choice([5, 6, 7]), packet(rng)) for _ in range(10)]
+            got = fast.process_batch(frames)
+            assert got == plain.process_batch(frames)
+            usual += sum(port >= 10 for port, _ in got)
+        assert 200 < usual < 3800  # both ways were gone
+        for index in range(16):
+            assert fast.counter("MyIngress.drops", index) == plain.counter("MyIngress.drops", index)
+            assert fast.register("MyIngress.sums", index) == plain.register("MyIngress.sums", index)
+        assert fast.counter("MyIngress.drops", 2)[0] > 0
+        assert fast.counter("MyIngress.drops", 3)[0] > 0
+    finally:
+        fast.close()
+        plain.close()
+
+
+def packet(rng: random.Random) -> bytes:
+    """A sound packet, in most cases with one or two things wrong."""
+    length, total, value = 8, 16, rng.choice([9, 10, rng.randrange(1 << 32)])
+    words = length + total + (value >> 16) + (value & 0xFFFF)
+    csum = 0xFFFF - (words & 0xFFFF) - (words >> 16)
+    fields = [7, 0x0800 + rng.randrange(256), 0x50 | rng.randrange(8), rng.randrange(14)]
+    data = bytearray(struct.pack(">HHBBHHHI", *fields, length, total, csum % 0x10000, value))
+    for _ in range(rng.choice([0, 0, 1, 2])):
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    data += bytes(rng.choice([0, 3, 104, 105]))
+    return bytes(data[: rng.choice([len(data)] * 9 + [rng.randrange(17)])])
