@@ -15,7 +15,7 @@ from finsy import P4MulticastGroupEntry, P4TableAction, P4TableEntry, P4TableMat
 from finsy.p4entity import P4Entity
 
 from ina.controller.errors import SwitchError
-from ina.controller.southbound.p4runtime import P4RuntimeSession
+from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
 from ina.p4 import compiled, names
 
 FLOOD_GROUP = 1

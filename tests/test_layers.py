@@ -67,6 +67,27 @@ BELOW = {
     },
     "__main__": {"cli"},
 }
+# The same inside of ina/controller: its rooms, and the files that stand before them.
+ROOMS = {
+    "": set(),
+    "errors": set(),
+    "faults": set(),
+    "retry": {"errors"},
+    "config": {"errors"},
+    "memory": {"errors", "config"},
+    "job": {"memory"},
+    "switches": {"errors", "faults", "config", "memory", "job"},
+    "store": {"errors", "config", "memory", "job"},
+    "jobs": {
+        *("errors", "faults", "retry", "config", "memory", "job", "switches", "store"),
+    },
+    "watch": {"errors", "job", "jobs"},
+    "service": {
+        *("errors", "retry", "config", "memory", "job", "switches", "store", "jobs", "watch"),
+    },
+    "app": {"errors", "config", "store", "service"},
+    "embedded": {"errors", "config", "switches", "app"},
+}
 # Each submodule of the extension belongs to one package.
 NATIVE_OWNERS = {"": {"extension"}, "host": {"host"}, "switch": {"switch"}}
 
@@ -122,6 +143,76 @@ def offences(path: Path) -> list[str]:
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_go_down(path: Path) -> None:
     assert offences(path) == []
+
+
+def room_of(path: Path) -> str:
+    """ina/controller/jobs/registry.py is in "jobs", ina/controller/app.py in "app"."""
+    first = path.relative_to(PACKAGE / "controller").parts[0].removesuffix(".py")
+    return "" if first == "__init__" else first
+
+
+def trespasses(path: Path) -> list[str]:
+    """What a file of the controller imports of rooms that it may not know."""
+    owner = room_of(path)
+    targets = {
+        name: name.split(".")[2]
+        for name in sorted(imported(path))
+        if name.startswith("ina.controller.")
+    }
+    return [
+        f"{name}: {owner or 'ina.controller'} may not import {target}"
+        for name, target in targets.items()
+        if target in ROOMS and target != owner and target not in ROOMS[owner]
+    ]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in modules() if package_of(path) == "controller"],
+    ids=lambda path: str(path.relative_to(PACKAGE)),
+)
+def test_the_controller_s_rooms_know_those_below_them(path: Path) -> None:
+    assert room_of(path) in ROOMS
+    assert trespasses(path) == []
+
+
+@pytest.mark.parametrize(
+    ("where", "line"),
+    [
+        ("switches", "from ina.controller.jobs.coordinator import Coordinator"),
+        ("jobs", "from ina.controller import watch"),
+        ("store", "def f():\n    import ina.controller.switches.plan"),
+    ],
+)
+def test_a_way_up_between_rooms_is_found(
+    where: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "PACKAGE", tmp_path / "ina")
+    path = tmp_path / "ina" / "controller" / where / "module.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(line)
+    assert len(trespasses(path)) == 1
+
+
+def test_the_controller_imports_in_no_circle() -> None:
+    """Also within a room."""
+    paths = [path for path in modules() if package_of(path) == "controller"]
+    name_of = {
+        ".".join(["ina", *path.relative_to(PACKAGE).with_suffix("").parts]): path for path in paths
+    }
+    needs = {
+        name: {
+            other
+            for other in name_of
+            for found in imported(path)
+            if found == other or found.startswith(f"{other}.")
+        }
+        - {name}
+        for name, path in name_of.items()
+    }
+    while leaves := {name for name, of_it in needs.items() if not of_it & needs.keys()}:
+        needs = {name: of_it for name, of_it in needs.items() if name not in leaves}
+    assert needs.keys() == set()
 
 
 def test_every_package_has_a_place_in_the_layers() -> None:

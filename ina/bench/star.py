@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ina.controller.config import make_config
-from ina.controller.results_network import USUAL_NETWORK
+from ina.controller.config import USUAL_NETWORK, make_config
 from ina.emulate import job, namespaces, nodes, remains
 from ina.emulate.namespaces import command, inside, namespace
 from ina.emulate.processes import Logged, environment

@@ -23,8 +23,8 @@ from typing import Any
 
 from ina.bench.report import Ratio
 from ina.bench.spread import spread
+from ina.controller.config import USUAL_NETWORK
 from ina.controller.embedded import Embedded
-from ina.controller.results_network import USUAL_NETWORK
 from ina.emulate import job
 from ina.emulate.assemble import Draft, assemble
 from ina.emulate.emulation import emulate

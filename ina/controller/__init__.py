@@ -1,1 +1,1 @@
-"""controller (see docs/architecture.md)."""
+"""The controller, room by room (see docs/architecture.md)."""

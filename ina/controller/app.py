@@ -10,14 +10,13 @@ from types import TracebackType
 
 import msgspec
 
-from ina.controller import secure
-from ina.controller.build import with_build
-from ina.controller.config import Config
+from ina.controller.config import Config, with_build
+from ina.controller.config.reload import Changes, changes
 from ina.controller.errors import ListenError, StandbyError
-from ina.controller.metrics_endpoint import serve_metrics
-from ina.controller.reload import Changes, changes
+from ina.controller.service.access import ServerAccess
+from ina.controller.service.metrics import serve_metrics
+from ina.controller.service.supervisor import Supervisor
 from ina.controller.store import open_store
-from ina.controller.supervisor import Supervisor
 from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
@@ -38,7 +37,7 @@ class ControllerApp:
         """host:port of the Prometheus endpoint, if there is one, once started."""
         self._undo = contextlib.AsyncExitStack()
         self._supervisor: Supervisor | None = None
-        self._access: secure.ServerAccess | None = None
+        self._access: ServerAccess | None = None
 
     async def __aenter__(self) -> ControllerApp:
         """Connects to the switch, takes the role that its election gives, and starts to serve.
@@ -91,7 +90,7 @@ class ControllerApp:
 
     async def _start(self, undo: contextlib.AsyncExitStack) -> None:
         config = self.config
-        self._access = access = secure.ServerAccess(config)
+        self._access = access = ServerAccess(config)
         _check_free(config.listen)
         store = open_store(config.store.location)
         undo.callback(store.close)

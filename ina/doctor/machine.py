@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ina.controller.southbound.bfrt.sde import load_client
+from ina.controller.switches.southbound.bfrt.sde import load_client
 from ina.doctor.kernel import can_load_xdp, can_make_veth
 from ina.errors import MissingToolError
 

@@ -8,8 +8,7 @@ import subprocess
 import sys
 from typing import Any
 
-from ina.controller.build import with_build
-from ina.controller.config import Config, make_config
+from ina.controller.config import Config, make_config, with_build
 from ina.emulate.errors import TopologyError
 from ina.emulate.programming import ELECTION_ID, grpc_address
 from ina.emulate.topology import Switch, Topology

@@ -25,7 +25,7 @@ from finsy import (
 from finsy.p4schema import P4MatchType
 
 from ina.controller.errors import SwitchError
-from ina.controller.southbound.p4runtime import P4RuntimeSession
+from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
 from ina.emulate.errors import EmulationError
 from ina.emulate.programming import ELECTION_ID, EntryPlan, Replica, SwitchPlan
 from ina.errors import InaError

@@ -6,13 +6,13 @@ import queue
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
-from ina.controller import items
 from ina.controller.errors import SwitchError
-from ina.controller.southbound.bfrt.entries import HARDWARE, Entries
-from ina.controller.southbound.bfrt.multicast import Multicast
-from ina.controller.southbound.bfrt.program import PIPE, Program
-from ina.controller.southbound.bfrt.refusals import Refusals
-from ina.controller.southbound.bfrt.sde import load_client
+from ina.controller.switches import items
+from ina.controller.switches.southbound.bfrt.entries import HARDWARE, Entries
+from ina.controller.switches.southbound.bfrt.multicast import Multicast
+from ina.controller.switches.southbound.bfrt.program import PIPE, Program
+from ina.controller.switches.southbound.bfrt.refusals import Refusals
+from ina.controller.switches.southbound.bfrt.sde import load_client
 from ina.testing.device import Program as CompiledProgram
 from ina.testing.errors import DeviceError
 from ina.testing.p4runtime_device import ControlPlane, P4RuntimeDevice

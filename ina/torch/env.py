@@ -240,7 +240,7 @@ def _multicast(environ: Mapping[str, str]) -> str:
     if not text:
         return ""
     # Imported here: a worker that joins a running controller needs none.
-    from ina.controller.results_network import network_of
+    from ina.controller.config import network_of
 
     try:
         network_of(text)

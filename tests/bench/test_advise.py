@@ -11,8 +11,7 @@ import pytest
 from ina.bench import report
 from ina.bench.advise import Costs, Job, advise, costs_of, loopback_bit_s
 from ina.bench.report import Report
-from ina.controller.build import path_mtu, with_build
-from ina.controller.config import Config, SwitchConfig, make_config
+from ina.controller.config import Config, SwitchConfig, make_config, path_mtu, with_build
 from ina.controller.errors import ConfigError
 from ina.errors import InvalidInputError
 from ina.p4.builds import largest_build, packet_bytes

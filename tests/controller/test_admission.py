@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ina.controller.admission import Admission
 from ina.controller.config import TenantConfig
-from ina.controller.epochs import EpochCounter
 from ina.controller.errors import JobConflictError, JobTokenError, NoRoomError, TenantError
-from ina.controller.jobs import JobState
+from ina.controller.job import JobState
+from ina.controller.jobs.admission import Admission
+from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.registry import Registry
 from ina.controller.memory import FirstFit, StaticPool
-from ina.controller.registry import Registry
 from tests.controller.test_registry import endpoint, run_job
 
 

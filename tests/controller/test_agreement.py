@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from ina.controller import failure_detector
-from ina.controller.agreement import find_difference
 from ina.controller.embedded import Embedded
+from ina.controller.watch import failure_detector
+from ina.controller.watch.agreement import find_difference
 from ina.host import RanksDifferError, Session
 from ina.host.arrays import Array
 from ina.rpc import controller_pb2 as pb2

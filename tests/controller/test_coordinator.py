@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from ina.controller.coordinator import Coordinator
-from ina.controller.epochs import EpochCounter
 from ina.controller.errors import (
     JobAbortedError,
     JoinTimeoutError,
@@ -20,13 +18,15 @@ from ina.controller.errors import (
     SwitchError,
     UnknownJobError,
 )
-from ina.controller.items import Entry, Item
-from ina.controller.jobs import Endpoint, JobState
+from ina.controller.job import Endpoint, JobState
+from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
-from ina.controller.plan import JobPlan
-from ina.controller.reconcile import SwitchState
-from ina.controller.registry import Registry
 from ina.controller.store import IN_MEMORY, open_store
+from ina.controller.switches.items import Entry, Item
+from ina.controller.switches.plan import JobPlan
+from ina.controller.switches.reconcile import SwitchState
 from ina.rpc import controller_pb2 as pb2
 
 

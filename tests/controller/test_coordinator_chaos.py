@@ -17,17 +17,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ina.controller import faults, retry
-from ina.controller.coordinator import Coordinator
-from ina.controller.epochs import EpochCounter
 from ina.controller.errors import SwitchError
-from ina.controller.items import Cell, Entry, Group, Item, Row
-from ina.controller.jobs import Endpoint, Job, JobState
+from ina.controller.job import Endpoint, Job, JobState
+from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
-from ina.controller.reconcile import Difference, compare
-from ina.controller.registry import Registry
-from ina.controller.southbound.interface import SwitchSession
 from ina.controller.store import IN_MEMORY, open_store
-from ina.controller.switch_writer import SwitchWriter
+from ina.controller.switches.items import Cell, Entry, Group, Item, Row
+from ina.controller.switches.reconcile import Difference, compare
+from ina.controller.switches.southbound.interface import SwitchSession
+from ina.controller.switches.writer import SwitchWriter
 from ina.errors import InaError
 from ina.p4 import names
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ina.controller.coordinator import Coordinator
 from ina.controller.embedded import Embedded
-from ina.controller.epochs import EpochCounter
-from ina.controller.failure_detector import FailureDetector
-from ina.controller.leases import Member
+from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
-from ina.controller.registry import Registry
+from ina.controller.watch.failure_detector import FailureDetector
+from ina.controller.watch.leases import Member
 from ina.protocol.spec import ValueType
 from ina.rpc import controller_pb2 as pb2
 from tests.controller.test_failure_detector import Watched, scenario

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from ina.controller.events import EventBus
+from ina.controller.jobs.events import EventBus
 from ina.rpc import controller_pb2 as pb2
 
 

@@ -9,8 +9,14 @@ from typing import Any
 import pytest
 
 from ina.controller.errors import SlowWatcherError
-from ina.controller.events import HISTORY_EVENTS, HISTORY_NAMES, EventBus, Subscription, job_event
-from ina.controller.jobs import Job
+from ina.controller.job import Job
+from ina.controller.jobs.events import (
+    HISTORY_EVENTS,
+    HISTORY_NAMES,
+    EventBus,
+    Subscription,
+    job_event,
+)
 from ina.controller.memory import SlotRange
 from ina.rpc import controller_pb2 as pb2
 

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from ina.controller import failure_detector
 from ina.controller.errors import StoreError
-from ina.controller.failure_detector import FailureDetector
-from ina.controller.jobs import Job
-from ina.controller.leases import Member
+from ina.controller.job import Job
+from ina.controller.watch import failure_detector
+from ina.controller.watch.failure_detector import FailureDetector
+from ina.controller.watch.leases import Member
 from ina.rpc import controller_pb2 as pb2
 from tests.controller.test_coordinator import Bench, drive
 

@@ -25,9 +25,9 @@ import pytest
 from ina.controller import faults
 from ina.controller.app import ControllerApp
 from ina.controller.config import load_config
-from ina.controller.coordinator import Coordinator
-from ina.controller.jobs import Job, JobState
-from ina.controller.reconcile import Difference, compare
+from ina.controller.job import Job, JobState
+from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.switches.reconcile import Difference, compare
 from ina.host import Session
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort

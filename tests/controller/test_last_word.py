@@ -11,10 +11,10 @@ from typing import Any, cast
 import pytest
 
 from ina.controller.config import Config
-from ina.controller.southbound import p4runtime
-from ina.controller.southbound.p4runtime import P4RuntimeSession
+from ina.controller.service.supervisor import Supervisor
 from ina.controller.store import IN_MEMORY, open_store
-from ina.controller.supervisor import Supervisor
+from ina.controller.switches.southbound import p4runtime
+from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from ina.controller.leases import AWAY_S, LeaseTable, Member
+from ina.controller.watch.leases import AWAY_S, LeaseTable, Member
 
 LEASE_S = 10.0
 A, B = Member(1, 0), Member(1, 1)

@@ -9,10 +9,10 @@ from ipaddress import IPv4Address
 import pytest
 from finsy import P4Schema
 
-from ina.controller.items import Entry, Group
-from ina.controller.jobs import Endpoint, Job
+from ina.controller.job import Endpoint, Job
 from ina.controller.memory import SlotRange
-from ina.controller.plan import epoch_mark, plan_job
+from ina.controller.switches.items import Entry, Group
+from ina.controller.switches.plan import epoch_mark, plan_job
 from ina.p4 import compiled, names
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from ina.controller.app import ControllerApp
 from ina.controller.errors import FencedError, StoreError
-from ina.controller.jobs import JobState
+from ina.controller.job import JobState
 from ina.controller.store import Claim, Store, open_store, postgres
 from ina.controller.store.schema import MIGRATIONS
 from ina.errors import MissingToolError

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ina.controller.items import Entry, Group, Item
-from ina.controller.jobs import Endpoint, Job
+from ina.controller.job import Endpoint, Job
 from ina.controller.memory import SlotRange
-from ina.controller.plan import plan_job
-from ina.controller.reconcile import (
+from ina.controller.switches.items import Entry, Group, Item
+from ina.controller.switches.plan import plan_job
+from ina.controller.switches.reconcile import (
     Difference,
     SwitchState,
     compare,

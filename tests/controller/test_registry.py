@@ -8,11 +8,11 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from ina.controller.epochs import EpochCounter
 from ina.controller.errors import JobConflictError, JobRequestError, NoRoomError, UnknownJobError
-from ina.controller.jobs import TRANSITIONS, Endpoint, Job, JobEvent, JobState
+from ina.controller.job import TRANSITIONS, Endpoint, Job, JobEvent, JobState
+from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
-from ina.controller.registry import Registry
 from ina.protocol import serial
 
 

@@ -26,7 +26,7 @@ import pytest
 from ina.cli.controller.reload import Reloader
 from ina.controller.app import ControllerApp
 from ina.controller.config import make_config
-from ina.controller.reload import changes
+from ina.controller.config.reload import changes
 from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2_grpc import ControllerStub, OperatorStub

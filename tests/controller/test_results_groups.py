@@ -18,11 +18,11 @@ from ina.controller.app import ControllerApp
 from ina.controller.config import Config, make_config
 from ina.controller.embedded import Embedded
 from ina.controller.errors import StoreError, SwitchError
-from ina.controller.items import Entry, Group, Item
-from ina.controller.jobs import Endpoint, Job, JobState
+from ina.controller.job import Endpoint, Job, JobState
+from ina.controller.jobs.results_groups import share_if_room, take_out
 from ina.controller.memory import SlotRange
-from ina.controller.plan import plan_job
-from ina.controller.results_groups import share_if_room, take_out
+from ina.controller.switches.items import Entry, Group, Item
+from ina.controller.switches.plan import plan_job
 from ina.protocol.codec import Header, encode_header
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
@@ -36,7 +36,7 @@ SHARED_ROW = (
     "job=1 worker=255 (IP multicast)",
     "address(dst_mac=01:00:5e:40:00:01, dst_addr=239.192.0.1, dst_port=17761)",
 )
-LOGGER = "ina.controller.results_groups"
+LOGGER = "ina.controller.jobs.results_groups"
 
 
 @contextmanager

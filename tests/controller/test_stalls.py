@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ina.controller.errors import JobRequestError
-from ina.controller.stalls import (
+from ina.controller.watch.stalls import (
     UNDECIDED,
     Report,
     Stall,

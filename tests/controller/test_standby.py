@@ -11,10 +11,10 @@ import pytest
 
 from ina.controller.app import ControllerApp
 from ina.controller.config import Config, make_config
-from ina.controller.coordinator import Coordinator
 from ina.controller.errors import FencedError, StandbyError, SwitchError
-from ina.controller.jobs import Job, JobState
-from ina.controller.southbound.p4runtime import P4RuntimeSession
+from ina.controller.job import Job, JobState
+from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
 from ina.p4 import CompiledProgram
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2_grpc import ControllerStub, OperatorStub

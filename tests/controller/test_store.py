@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ina.controller.errors import FencedError, OtherSwitchError, StoreError
-from ina.controller.jobs import Departure, Endpoint, Job, JobState
+from ina.controller.job import Departure, Endpoint, Job, JobState
 from ina.controller.memory import SlotRange
 from ina.controller.store import Store, open_store, rows
 from ina.controller.store.schema import APPLICATION_ID, MIGRATIONS

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from ina.controller import supervisor
 from ina.controller.app import ControllerApp
-from ina.controller.coordinator import Coordinator
 from ina.controller.errors import StoreError
+from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.service import supervisor
 from ina.controller.store import Claim, Store
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ina.controller.config import make_config
-from ina.controller.store_url import IN_MEMORY, path_of, problem_of, shown
+from ina.controller.config.store_url import IN_MEMORY, path_of, problem_of, shown
 
 FULL = "postgresql://ina:secret@db1:5432,db2/x?target_session_attrs=read-write&password=secret"
 

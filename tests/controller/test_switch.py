@@ -14,14 +14,14 @@ from finsy.p4entity import P4Entity
 from ina.controller.app import ControllerApp
 from ina.controller.config import Config, make_config
 from ina.controller.errors import ListenError, SwitchError
-from ina.controller.items import Entry, Item
-from ina.controller.jobs import Endpoint, Job
+from ina.controller.job import Endpoint, Job
 from ina.controller.memory import SlotRange
-from ina.controller.plan import FIRST_GROUP, plan_job
-from ina.controller.reconcile import Difference, compare
-from ina.controller.southbound.p4runtime import P4RuntimeSession
-from ina.controller.southbound.p4runtime_switch import P4RuntimeSwitch
-from ina.controller.switch_writer import SwitchWriter
+from ina.controller.switches.items import Entry, Item
+from ina.controller.switches.plan import FIRST_GROUP, plan_job
+from ina.controller.switches.reconcile import Difference, compare
+from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
+from ina.controller.switches.southbound.p4runtime_switch import P4RuntimeSwitch
+from ina.controller.switches.writer import SwitchWriter
 from ina.p4 import compiled, names
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort

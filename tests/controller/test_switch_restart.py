@@ -14,17 +14,17 @@ from finsy import p4client
 
 from ina.controller.app import ControllerApp
 from ina.controller.config import make_config
-from ina.controller.coordinator import Coordinator
 from ina.controller.errors import SwitchError
-from ina.controller.items import Group
-from ina.controller.jobs import Endpoint, Job, JobState
+from ina.controller.job import Endpoint, Job, JobState
+from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.memory import SlotRange
-from ina.controller.plan import JobPlan, plan_job
-from ina.controller.southbound import p4runtime as southbound
-from ina.controller.southbound.p4runtime import P4RuntimeSession
-from ina.controller.southbound.p4runtime_switch import P4RuntimeSwitch
-from ina.controller.supervisor import Supervisor
-from ina.controller.switch_writer import SwitchWriter
+from ina.controller.service.supervisor import Supervisor
+from ina.controller.switches.items import Group
+from ina.controller.switches.plan import JobPlan, plan_job
+from ina.controller.switches.southbound import p4runtime as southbound
+from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
+from ina.controller.switches.southbound.p4runtime_switch import P4RuntimeSwitch
+from ina.controller.switches.writer import SwitchWriter
 from ina.p4 import compiled
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort

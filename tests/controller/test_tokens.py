@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ina.controller.tokens import hash_token, member_key, new_key_seed, token_matches
+from ina.controller.jobs.tokens import hash_token, member_key, new_key_seed, token_matches
 
 TOKENS = st.text(max_size=200)
 

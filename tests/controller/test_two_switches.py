@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from ina.cli import main
-from ina.controller import supervisor
 from ina.controller.app import ControllerApp
 from ina.controller.config import Config
 from ina.controller.errors import OtherSwitchError
+from ina.controller.service import supervisor
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from tests.controller.test_standby import config, coordinator, role, run_job

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ina.controller.config import Config, HostConfig, TenantConfig, load_config
-from ina.controller.tofino_config import MirrorConfig, PipesConfig, PortConfig
+from ina.controller.config.tofino import MirrorConfig, PipesConfig, PortConfig
 from tests.docs.page import blocks
 from tests.docs.runner import ROOT
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from prometheus_client.core import Metric
 
-from ina.controller.metrics import ControllerCollector
+from ina.controller.service.metrics import ControllerCollector
 from ina.host.metrics import SessionCollector
 from ina.switch.metrics import SwitchCollector
 from ina.switch.stats import PortStats, SwitchStats

@@ -9,11 +9,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from ina.controller import metrics
 from ina.controller.errors import SwitchError
-from ina.controller.events import EventBus
-from ina.controller.metrics import ControllerCollector, Snapshot
-from ina.controller.metrics_jobs import DROPS, JOB_COUNTERS
+from ina.controller.jobs.events import EventBus
+from ina.controller.service import metrics
+from ina.controller.service.metric_families import DROPS, JOB_COUNTERS
+from ina.controller.service.metrics import ControllerCollector, Snapshot
 from ina.metrics import MetricsServer
 from ina.p4 import names
 from ina.rpc import controller_pb2 as pb2

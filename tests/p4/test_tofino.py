@@ -266,7 +266,7 @@ def test_without_its_files_an_ina_lacks_only_what_needs_them() -> None:
     code = """
 import pathlib, sys, ina.files
 ina.files._PACKAGE = pathlib.Path("/nowhere/ina")
-import ina.controller.tofino_config
+import ina.controller.config.tofino
 from ina.cli.main import run
 sys.exit(run(sys.argv[1:]))
 """

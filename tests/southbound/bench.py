@@ -8,7 +8,7 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from ina.controller.config import Config, make_config
-from ina.controller.jobs import Endpoint, Job
+from ina.controller.job import Endpoint, Job
 from ina.controller.memory import SlotRange
 from tests.southbound.fake_server import FakeTofino
 

@@ -12,12 +12,12 @@ import grpc
 import pytest
 
 from ina.controller.app import ControllerApp
-from ina.controller.coordinator import Coordinator
 from ina.controller.errors import JobPipesError, StandbyError, SwitchError
-from ina.controller.jobs import Endpoint, Job, JobState
-from ina.controller.plan import plan_job
-from ina.controller.southbound.bfrt import session as session_module
-from ina.controller.supervisor import Supervisor
+from ina.controller.job import Endpoint, Job, JobState
+from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.service.supervisor import Supervisor
+from ina.controller.switches.plan import plan_job
+from ina.controller.switches.southbound.bfrt import session as session_module
 from ina.errors import MissingToolError
 from ina.p4 import names
 from ina.rpc import controller_pb2 as pb2
@@ -265,7 +265,7 @@ def test_without_an_sde_the_controller_does_not_start(
 
 
 def test_switches_without_pipes_take_workers_anywhere() -> None:
-    from ina.controller.pipes import check_same_pipe, one_pipe
+    from ina.controller.jobs.registry import check_same_pipe, one_pipe
 
     job = two_workers(1, (1, 500))
     check_same_pipe(job, 2, Endpoint(job.members[0].address, 1, 300), one_pipe)

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from ina.controller.errors import SwitchError
-from ina.controller.items import Cell, Count, Entry, Group, Row
-from ina.controller.plan import FIRST_GROUP, plan_job
-from ina.controller.reconcile import Difference, compare
-from ina.controller.southbound.bfrt import session as session_module
-from ina.controller.southbound.bfrt.session import BfrtSwitch
-from ina.controller.southbound.interface import SwitchSession
-from ina.controller.switch_writer import SwitchWriter
+from ina.controller.switches.items import Cell, Count, Entry, Group, Row
+from ina.controller.switches.plan import FIRST_GROUP, plan_job
+from ina.controller.switches.reconcile import Difference, compare
+from ina.controller.switches.southbound.bfrt import session as session_module
+from ina.controller.switches.southbound.bfrt.session import BfrtSwitch
+from ina.controller.switches.southbound.interface import SwitchSession
+from ina.controller.switches.writer import SwitchWriter
 from ina.p4 import names
 from tests.southbound.bench import config_for, drive, two_workers, until
 from tests.southbound.fake_server import FakeTofino
@@ -349,7 +349,7 @@ def test_a_server_that_falls_silent_is_noticed(
     tofino: FakeTofino, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(session_module, "PROBE_S", 0.05)
-    monkeypatch.setattr("ina.controller.southbound.bfrt.caller.CALL_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("ina.controller.switches.southbound.bfrt.caller.CALL_TIMEOUT_S", 0.5)
     caplog.set_level(logging.ERROR)
 
     async def scenario() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ina.controller.plan import plan_job
-from ina.controller.reconcile import Difference, compare
-from ina.controller.southbound.bfrt.session import BfrtSwitch
-from ina.controller.switch_writer import SwitchWriter
+from ina.controller.switches.plan import plan_job
+from ina.controller.switches.reconcile import Difference, compare
+from ina.controller.switches.southbound.bfrt.session import BfrtSwitch
+from ina.controller.switches.writer import SwitchWriter
 from ina.p4 import compiled, names
 from ina.testing.bfrt_client import BfrtClient
 from ina.testing.device import pool_program

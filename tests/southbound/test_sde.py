@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ina.controller.southbound.bfrt.sde import client_folder, load_client
+from ina.controller.switches.southbound.bfrt.sde import client_folder, load_client
 from ina.errors import MissingToolError
 from tests.southbound.conftest import forget_client, make_sde
 
-CONTROLLER = "ina.controller.southbound.connect, ina.controller.southbound.bfrt.session"
+CONTROLLER = (
+    "ina.controller.switches.southbound.connect, ina.controller.switches.southbound.bfrt.session"
+)
 
 
 def test_the_fake_is_loaded_as_the_real_one_would_be(sde: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from ina.cli.main import run
 from ina.controller.config import DEFAULT_BFRT, load_config
+from ina.controller.config.tofino import pipe_of
 from ina.controller.errors import ConfigError
-from ina.controller.tofino_config import pipe_of
 
 WHOLE = """
 [switch]

@@ -10,7 +10,7 @@ from ina.bench import parse
 from ina.bench.place import LOOPBACK, Place
 from ina.bench.star import LEAST_QUEUE_BYTES, QUEUE_BYTES, star
 from ina.cli.common import torchrun
-from ina.controller.results_network import USUAL_NETWORK
+from ina.controller.config import USUAL_NETWORK
 from ina.errors import InvalidInputError
 from ina.p4.builds import largest_build, require_build
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS

@@ -29,10 +29,10 @@ from ina.cli.log_options import log_as_a_service
 from ina.cli.switch.show import show_switch
 from ina.controller.app import ControllerApp
 from ina.controller.config import DEFAULT_LISTEN, Config, TlsConfig, load_config, make_config
-from ina.controller.secure import check_files
-from ina.controller.southbound.connect import check_program
+from ina.controller.config.store_url import shown
+from ina.controller.service.access import check_files
 from ina.controller.store.check import check_store
-from ina.controller.store_url import shown
+from ina.controller.switches.southbound.connect import check_program
 from ina.errors import InvalidInputError, UnavailableError
 from ina.p4.builds import listed
 from ina.units import time_text

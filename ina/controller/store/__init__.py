@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from ina.controller.config.store_url import IN_MEMORY, path_of
 from ina.controller.store.database import Claim, Store, StoredJob
 from ina.controller.store.interface import Database
 from ina.controller.store.sqlite import SqliteDatabase
-from ina.controller.store_url import IN_MEMORY, path_of
 
 __all__ = ["IN_MEMORY", "Claim", "Store", "StoredJob", "open_store"]
 
 
 def open_store(url: str) -> Store:
-    """Opens the store of a URL that :func:`~ina.controller.store_url.problem_of` finds right.
+    """Opens a store; :func:`~ina.controller.config.store_url.problem_of` has found its URL right.
 
     A SQLite file that is not there is created. Raises :class:`~ina.controller.errors.StoreError`,
     and :class:`~ina.errors.MissingToolError`: there is no psycopg.

@@ -7,11 +7,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from ina.controller.config.store_url import IN_MEMORY, path_of, shown
 from ina.controller.errors import StoreError
 from ina.controller.store import open_database
 from ina.controller.store.interface import Transaction, check_version
 from ina.controller.store.schema import MIGRATIONS
-from ina.controller.store_url import IN_MEMORY, path_of, shown
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ina.controller.errors import FencedError, OtherSwitchError
-from ina.controller.jobs import Endpoint, Job
+from ina.controller.job import Endpoint, Job
 from ina.controller.store import rows
 from ina.controller.store.interface import Database, Transaction
 

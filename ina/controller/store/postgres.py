@@ -17,10 +17,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from ina.controller.config.store_url import shown
 from ina.controller.errors import StoreError
 from ina.controller.store.interface import Rows, Transaction, check_version
 from ina.controller.store.schema import APPLICATION_ID, MIGRATIONS, in_postgres
-from ina.controller.store_url import shown
 from ina.errors import MissingToolError
 
 if TYPE_CHECKING:

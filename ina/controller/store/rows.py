@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address
 from typing import NamedTuple
 
-from ina.controller.jobs import Departure, Endpoint, Job, JobState
+from ina.controller.job import Departure, Endpoint, Job, JobState
 from ina.controller.memory import SlotRange
 from ina.controller.store.interface import Transaction
 

@@ -1,0 +1,48 @@
+"""The controller's TOML file. Unknown keys are refused; an error names the file and the key."""
+
+from __future__ import annotations
+
+from ina.controller.config.checks import USUAL_NETWORK, builds_of, network_of
+from ina.controller.config.reading import load_config, make_config, path_mtu, with_build
+from ina.controller.config.tables import (
+    DEFAULT_BFRT,
+    DEFAULT_JOB_SLOTS,
+    DEFAULT_LEASE_S,
+    DEFAULT_LISTEN,
+    DEFAULT_SWITCH,
+    EMBEDDED_LEASE_S,
+    TARGET_WINDOWS,
+    Config,
+    HostConfig,
+    JobsConfig,
+    OperatorsConfig,
+    StoreConfig,
+    SwitchConfig,
+    TenantConfig,
+    TlsConfig,
+)
+
+__all__ = [
+    "DEFAULT_BFRT",
+    "DEFAULT_JOB_SLOTS",
+    "DEFAULT_LEASE_S",
+    "DEFAULT_LISTEN",
+    "DEFAULT_SWITCH",
+    "EMBEDDED_LEASE_S",
+    "TARGET_WINDOWS",
+    "USUAL_NETWORK",
+    "Config",
+    "HostConfig",
+    "JobsConfig",
+    "OperatorsConfig",
+    "StoreConfig",
+    "SwitchConfig",
+    "TenantConfig",
+    "TlsConfig",
+    "builds_of",
+    "load_config",
+    "make_config",
+    "network_of",
+    "path_mtu",
+    "with_build",
+]

@@ -1,0 +1,119 @@
+"""Reads the file: defaults that other keys imply, errors that name the file and the key."""
+
+from __future__ import annotations
+
+import logging
+import re
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ina.controller.config.checks import builds_of, problems
+from ina.controller.config.tables import DEFAULT_BFRT, TOFINOS, Config, TenantConfig
+from ina.controller.config.tofino import TARGET_VALUES
+from ina.controller.errors import ConfigError
+from ina.errors import InvalidInputError
+from ina.p4.builds import largest_build, socket_mtu_bytes
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
+
+_log = logging.getLogger(__name__)
+
+AUTO = 0
+"""As ``switch.values``: what the path to the switch bears."""
+
+
+def load_config(path: Path) -> Config:
+    """Reads and checks a file. Raises :class:`ConfigError` with the file and the key."""
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from None
+    return make_config(document, str(path))
+
+
+def make_config(document: dict[str, Any], source: str) -> Config:
+    """Checks a document; ``source`` is named in errors. Raises :class:`ConfigError`."""
+    try:
+        config = msgspec.convert(_with_defaults(document), Config)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{source}: {_explain(_name_tenant(str(error), document))}") from None
+    for key, problem in problems(config):
+        raise ConfigError(f"{source}: {key}: {problem}")
+    return config
+
+
+def _with_defaults(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with what ``switch.target`` and ``switch.southbound`` imply."""
+    switch = document.get("switch")
+    if not isinstance(switch, dict):
+        return document
+    implied: dict[str, Any] = {}
+    if switch.get("target") in TOFINOS:
+        implied["values"] = TARGET_VALUES[switch["target"]][0]
+    if switch.get("southbound") == "bfrt":
+        implied |= {"grpc_addr": DEFAULT_BFRT, "device_id": 0}
+    return {**document, "switch": {**implied, **switch}}
+
+
+def with_build(config: Config, mtu_bytes: int | None = None) -> Config:
+    """``config`` with a number of values: where it says 0, the largest build that the path bears.
+
+    The controller's own path stands for the workers': the address is the one that they send to.
+    Where theirs is narrower, the number must be given. ``mtu_bytes``: of the path, where it is
+    known.
+
+    Raises :class:`ConfigError`: there is no way to the switch, or no build fits.
+    """
+    switch = config.switch
+    if switch.values != AUTO:
+        return config
+    mtu = path_mtu(switch.data_host, switch.data_udp_port) if mtu_bytes is None else mtu_bytes
+    try:
+        values = largest_build(mtu, builds_of(switch.target))
+    except InvalidInputError as error:
+        raise ConfigError(f"switch.values: {error}") from None
+    _log.info("switch.values: %d, for an MTU of %d towards %s", values, mtu, switch.data_host)
+    return msgspec.structs.replace(config, switch=msgspec.structs.replace(switch, values=values))
+
+
+def path_mtu(host: str, port: int) -> int:
+    """Largest IP packet, in bytes, that the kernel sends whole to an IPv4 address.
+
+    Raises :class:`ConfigError`: no route.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((host, port))
+            return socket_mtu_bytes(probe)
+        except OSError as error:
+            raise ConfigError(f"switch.data_host: {host}: {error.strerror}") from None
+
+
+def _name_tenant(error: str, document: dict[str, Any]) -> str:
+    """msgspec says ``$.tenants[...]`` of any tenant; this says which it is."""
+    if "$.tenants[...]" in error:
+        for name, table in document["tenants"].items():
+            try:
+                msgspec.convert(table, TenantConfig)
+            except msgspec.ValidationError:
+                return error.replace("$.tenants[...]", f"$.tenants.{name}")
+    return error
+
+
+def _explain(error: str) -> str:
+    """msgspec's ``Expected `int` - at `$.switch.values``` with the key first."""
+    reason, _, place = error.partition(" - at ")
+    key = place.strip("`").removeprefix("$").lstrip(".")
+    unknown = re.fullmatch(r"Object contains unknown field `(.*)`", reason)
+    if unknown is not None:
+        return f"{key + '.' if key else ''}{unknown[1]}: unknown key"
+    return f"{key}: {reason[:1].lower()}{reason[1:]}" if key else reason

@@ -1,0 +1,212 @@
+"""The tables of the controller's TOML file: every key, its type and its default."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from ina.controller.config.store_url import IN_MEMORY, SQLITE
+from ina.controller.config.tofino import (
+    MAX_DEVICE_PORT,
+    MirrorConfig,
+    PipesConfig,
+    PortConfig,
+    PortRef,
+)
+from ina.p4 import names
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, UDP_PORT
+
+DEFAULT_LISTEN = "127.0.0.1:17700"
+DEFAULT_SWITCH = "127.0.0.1:9559"
+DEFAULT_BFRT = "127.0.0.1:50052"
+"""Where bf_switchd serves BFRuntime."""
+DEFAULT_JOB_SLOTS = 512
+DEFAULT_LEASE_S = 10.0
+EMBEDDED_LEASE_S = 15.0
+"""As torchrun's own rendezvous: a node is dead that has missed three keep-alives of 5 s
+(``keep_alive_interval``, ``keep_alive_max_attempt`` of torch's dynamic_rendezvous.py)."""
+
+TARGET_WINDOWS = {"soft": 0, "bmv2": 16, "tofino": 0, "tofino2": 0}
+"""By target, as ``SwitchConfig.window_limit``. BMv2's egress queues hold 64 packets a port."""
+TOFINOS = ("tofino", "tofino2")
+MAX_PORT = 510
+"""Of the switches that are not Tofinos; 511 is v1model's drop port."""
+
+UdpPortNumber = Annotated[int, Meta(ge=1, le=0xFFFF)]
+SwitchPort = Annotated[int, Meta(ge=0, le=MAX_DEVICE_PORT)] | str
+"""A switch's number of a port; of a Tofino behind BFRuntime also a name on its front panel."""
+
+
+class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """The switch that this controller programs."""
+
+    target: Literal["soft", "bmv2", "tofino", "tofino2"] = "soft"
+    """What kind of switch it is: it decides the default of ``values``, how many packets in flight
+    its queues bear, and what its ports can be."""
+    southbound: Literal["p4runtime", "bfrt"] = "p4runtime"
+    """How it is driven. ``bfrt``: BFRuntime, with the SDE's own client (``SDE_INSTALL``)."""
+    grpc_addr: str = DEFAULT_SWITCH
+    """host:port of its P4Runtime server (9559 is registered) or BFRuntime server (50052)."""
+    device_id: Annotated[int, Meta(ge=0)] = 1
+    """The server's number of the device; of a BFRuntime server 0 unless given."""
+    election_id: Annotated[int, Meta(ge=1)] = 1
+    """P4Runtime: the controller with the highest one is primary. BFRuntime: its client id."""
+    values: int = DEFAULT_VALUES_PER_PACKET
+    """Values a packet of the P4 build to set: 64, 256, 360 or 1024; of a Tofino 64.
+
+    0: the largest whose packets pass the path to ``data_host`` whole.
+    """
+    program: str = ""
+    """BFRuntime: the program's name in the SDE; empty: what the switch runs."""
+    p4info: str = ""
+    """P4Runtime on a Tofino: the compiled program's P4Info file, in text form."""
+    pipeline: str = ""
+    """And its device configuration: the file that the server's own tool made of the binary."""
+    data_host: str = "127.0.0.1"
+    """IPv4 address that workers send to."""
+    data_udp_port: UdpPortNumber = UDP_PORT
+    data_port: SwitchPort = 1
+    """The port that workers are behind which ``hosts`` does not list."""
+    data_shm: str = ""
+    """Address of the switch's shared-memory port ("@..."), for workers on its host; empty: none."""
+    multicast: str = ""
+    """IPv4 multicast network, "239.192.0.0/24" or wider, of which each job gets an address: workers
+    behind one port of the switch get each result once together. It pays where several are behind
+    one port, such as the soft switch's UDP port.
+
+    Empty: each worker gets its own copies. The switch's and the workers' network must carry
+    multicast, and an Ethernet switch without IGMP snooping floods it to every host; so it is not
+    on by itself.
+    """
+    max_window: Annotated[int, Meta(ge=0)] = 0
+    """Packets in flight, a worker, instead of what suits ``target``."""
+    loss_s: Annotated[float, Meta(gt=0)] = 10.0
+    """The switch is lost when the controller and a worker have heard nothing of it for so long."""
+    pipes: PipesConfig = msgspec.field(default_factory=PipesConfig)
+    """Of a Tofino."""
+    port: tuple[PortConfig, ...] = ()
+    """Ports to set up through BFRuntime; others are left as they are."""
+    mirror: tuple[MirrorConfig, ...] = ()
+    """Mirror sessions to set up through BFRuntime; others are left as they are."""
+
+    @property
+    def data_addr(self) -> str:
+        """host:port that workers send to: what all controllers of this switch call it."""
+        return f"{self.data_host}:{self.data_udp_port}"
+
+    @property
+    def is_tofino(self) -> bool:
+        """Whether it has pipes."""
+        return self.target in TOFINOS
+
+    @property
+    def window_limit(self) -> int:
+        """Packets in flight that a worker may have at most; 0: half of its job's slots."""
+        return self.max_window or TARGET_WINDOWS[self.target]
+
+
+class JobsConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What a job gets."""
+
+    sizing: Literal["fixed", "equal", "asked"] = "fixed"
+    """Policy ``static``: ``slots`` each; an equal share for ``count`` jobs; what a job asks."""
+    slots: Annotated[int, Meta(ge=2, le=names.SLOTS_TOTAL, multiple_of=2)] = DEFAULT_JOB_SLOTS
+    """Slots of a job that does not ask; half of them is its window in packets."""
+    count: Annotated[int, Meta(ge=1, le=names.JOBS_TOTAL - 1)] = 16
+    """How many jobs share the switch under ``equal``."""
+    preempt: bool = False
+    """Whether a job that finds no room evicts jobs of lower priority."""
+    lease_s: Annotated[float, Meta(ge=1, le=3600)] = DEFAULT_LEASE_S
+    """A worker that is silent for so long is dead."""
+    unjoined_s: Annotated[float, Meta(gt=0)] = 60.0
+    """A job that was created and that nobody joins ends after this time."""
+
+
+class TenantConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What one tenant may use at a time; 0: no limit."""
+
+    slots: Annotated[int, Meta(ge=0)] = 0
+    jobs: Annotated[int, Meta(ge=0)] = 0
+    workers: Annotated[int, Meta(ge=0)] = 0
+    max_priority: int = 0
+    """A job that asks for more gets this."""
+
+
+class StoreConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Where the desired state is kept."""
+
+    url: str = ""
+    """``sqlite:///path`` or ``postgresql://user@host/database``; standbys use the same. Neither
+    this nor ``path``: memory, lost with the process."""
+    path: str = ""
+    """SQLite file, instead of ``url``."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether another controller can take it over."""
+        return self.location != IN_MEMORY
+
+    @property
+    def location(self) -> str:
+        """Its URL."""
+        return self.url or (SQLITE + self.path if self.path else IN_MEMORY)
+
+
+class TlsConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """TLS of one address; PEM files. All empty: plain text."""
+
+    cert: str = ""
+    key: str = ""
+    ca: str = ""
+    """Whose certificates are accepted from the other side. On a server this asks for mutual TLS."""
+
+
+class OperatorsConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Who may evict, and see what all tenants do."""
+
+    token_file: str = ""
+    """First line: the token that operators must show. Empty: none is asked for."""
+
+
+class HostConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Where a host is attached to the switch."""
+
+    address: str
+    """IPv4."""
+    port: SwitchPort
+    mac: str = ""
+    """02:00:0a:00:00:01; empty: derived from the address, as behind a UDP port."""
+
+
+class Config(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """The whole file."""
+
+    listen: str = DEFAULT_LISTEN
+    """host:port of the gRPC service for workers and operators; port 0: any free one."""
+    switch: SwitchConfig = msgspec.field(default_factory=SwitchConfig)
+    metrics: str = ""
+    """host:port of the Prometheus endpoint; empty: none."""
+    jobs: JobsConfig = msgspec.field(default_factory=JobsConfig)
+    tenants: dict[str, TenantConfig] = msgspec.field(default_factory=dict)
+    """By name. A job that names no tenant is ``default``'s; with any tenant listed, an unlisted
+    one is refused."""
+    store: StoreConfig = msgspec.field(default_factory=StoreConfig)
+    tls: TlsConfig = msgspec.field(default_factory=TlsConfig)
+    """Of ``listen``."""
+    switch_tls: TlsConfig = msgspec.field(default_factory=TlsConfig)
+    """Towards the switch's P4Runtime server."""
+    operators: OperatorsConfig = msgspec.field(default_factory=OperatorsConfig)
+    hosts: tuple[HostConfig, ...] = ()
+
+    def endpoints(self) -> dict[IPv4Address, tuple[PortRef, int | None]]:
+        """By host address: its switch port and MAC address (None: derived)."""
+        return {
+            IPv4Address(host.address): (
+                host.port,
+                int(host.mac.replace(":", ""), 16) if host.mac else None,
+            )
+            for host in self.hosts
+        }

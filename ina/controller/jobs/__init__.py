@@ -1,0 +1,1 @@
+"""Jobs: who may run, with which numbers and slots, and what is stored and written when."""

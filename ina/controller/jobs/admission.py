@@ -1,0 +1,109 @@
+"""Who may run what: tenants, their quotas, priorities, and whom a job may push out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from ina.controller.config import TenantConfig
+from ina.controller.errors import NoRoomError, TenantError
+from ina.controller.job import Job
+
+DEFAULT_TENANT = "default"
+MAX_TENANT_CHARS = 200
+
+
+class Usage(NamedTuple):
+    """What jobs have together."""
+
+    jobs: int
+    slots: int
+    """Reserved, used or not."""
+    workers: int
+    """That they are for, here or not."""
+
+
+def usage(jobs: Iterable[Job]) -> Usage:
+    """Adds up."""
+    each = [(1, job.memory.reserved, job.world_size) for job in jobs]
+    return Usage(*map(sum, zip(*each, strict=True))) if each else Usage(0, 0, 0)
+
+
+class Admission:
+    """The rules. Without any tenant every name is one, without limits."""
+
+    def __init__(self, tenants: Mapping[str, TenantConfig], *, preempt: bool = False) -> None:
+        self._tenants = dict(tenants)
+        self.preempt = preempt
+        """Whether a job may push out others of lower priority."""
+
+    def tenant(self, job: str, asked: str) -> str:
+        """The tenant's name.
+
+        Raises :class:`TenantError`: it cannot be one, or others are configured and it is not.
+        """
+        name = asked or DEFAULT_TENANT
+        if not name.isprintable() or len(name) > MAX_TENANT_CHARS:
+            raise TenantError(
+                f"job {job!r}: tenant {name[:MAX_TENANT_CHARS]!r}: not 1 to {MAX_TENANT_CHARS}"
+                " printable characters"
+            )
+        if self._tenants and name not in self._tenants:
+            unsaid = "" if asked else "; the job names none: set INA_TENANT"
+            raise TenantError(f"job {job!r}: no tenant is called {name!r}{unsaid}")
+        return name
+
+    def priority(self, tenant: str, asked: int) -> int:
+        """What the tenant may have of the priority that was asked for."""
+        limits = self._tenants.get(tenant)
+        return asked if limits is None else min(asked, limits.max_priority)
+
+    def check_quota(
+        self, job: str, tenant: str, slots: int, workers: int, jobs: Iterable[Job]
+    ) -> None:
+        """Raises :class:`NoRoomError` if one more job would be more than the tenant may have."""
+        limits = self._tenants.get(tenant)
+        if limits is None:
+            return
+        has = usage(other for other in jobs if other.tenant == tenant)
+        for what, limit, used, wanted in (
+            ("jobs", limits.jobs, has.jobs, 1),
+            ("slots", limits.slots, has.slots, slots),
+            ("workers", limits.workers, has.workers, workers),
+        ):
+            if limit and used + wanted > limit:
+                raise NoRoomError(
+                    f"job {job!r}: quota of tenant {tenant!r}: {used} of {limit} {what} in use, and"
+                    f" this needs {wanted} more"
+                )
+
+    def tenants(self, jobs: Iterable[Job]) -> list[tuple[str, Usage, TenantConfig | None]]:
+        """By name: each tenant that is configured or has a job, what it has, and its limits."""
+        of: dict[str, list[Job]] = {name: [] for name in self._tenants or [DEFAULT_TENANT]}
+        for job in jobs:
+            of.setdefault(job.tenant, []).append(job)
+        return [(name, usage(of[name]), self._tenants.get(name)) for name in sorted(of)]
+
+    def victims(
+        self, priority: int, jobs: Iterable[Job], fits: Callable[[Sequence[Job]], bool]
+    ) -> list[Job]:
+        """The jobs to end so that one of ``priority`` ``fits``; [] if that cannot be.
+
+        Lowest priority first, of the same the youngest first; none whose end is of no use.
+        """
+        if not self.preempt:
+            return []
+        lower = [job for job in jobs if job.priority < priority]
+        lower.sort(key=lambda job: (job.priority, -job.created_s, job.number))
+        chosen: list[Job] = []
+        for job in lower:
+            chosen.append(job)
+            if fits(chosen):
+                break
+        else:
+            return []
+        for job in reversed(chosen[:-1]):
+            rest = [other for other in chosen if other is not job]
+            if fits(rest):
+                chosen = rest
+        return chosen

@@ -1,0 +1,75 @@
+"""Which workers get results by IP multicast, and what is done where these do not reach one.
+
+A worker says at ``Join`` that it listens; :mod:`ina.controller.switches.plan` gives one copy of
+each result to those behind one port of the switch. Whether a network carries multicast shows only
+when results are sent. Nothing is lost where it does not: what a worker resends is answered to it
+alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ina.controller import faults
+from ina.controller.job import Job
+from ina.controller.switches.items import Entry
+from ina.controller.switches.plan import JobPlan, plan_job, sharing_ranks
+from ina.controller.switches.writer import JobWriter
+from ina.p4 import names
+
+_log = logging.getLogger(__name__)
+
+
+def share_if_room(job: Job, jobs: Iterable[Job]) -> None:
+    """Of a job about to start: gives all its workers results of their own where rows are scarce.
+
+    The table of receivers has a row for each worker of all ``jobs``, and a job whose workers share
+    takes one more. A job shall not be refused for that one.
+    """
+    listening = {rank: at for rank, at in job.members.items() if at.results_group is not None}
+    if listening and sum(other.world_size + 1 for other in jobs) > names.MEMBERS_TOTAL:
+        _log.warning(
+            "job %r: no results by IP multicast: the switch's table of %d receivers is almost full",
+            job.name,
+            names.MEMBERS_TOTAL,
+        )
+        own = {rank: replace(at, results_group=None) for rank, at in listening.items()}
+        job.members.update(own)
+
+
+def take_out(job: Job, rank: int, plan: JobPlan) -> bool:
+    """From now on the worker shall have results of its own; False: it had, or it has left.
+
+    ``plan``: what the switch has of the job.
+    """
+    at = job.members.get(rank)
+    if at is None or at.results_group is None:
+        return False
+    job.members[rank] = replace(at, results_group=None)
+    # One alone behind its port got its own already, and may take that for a failure.
+    if rank in sharing_ranks(plan.endpoints):
+        _log.warning(
+            "job %r: results by IP multicast at %s do not reach rank %d: it gets its own",
+            job.name,
+            at.results_group,
+            rank,
+        )
+    return True
+
+
+async def regroup(writer: JobWriter, job: Job, former: JobPlan) -> JobPlan:
+    """Makes a switch that has ``former`` have what the job's workers want now; returns that plan.
+
+    It may be called again after it raised :class:`SwitchError`.
+    """
+    workers = dict(enumerate(former.endpoints)) | job.members  # with those who have left
+    plan = plan_job(replace(job, members=workers))
+    if plan.stages != former.stages:
+        await writer.modify([plan.group])
+        faults.reach("own_results.group_modified")
+        kept = {item.match for item in plan.stages[0] if isinstance(item, Entry)}
+        rows = [item for item in former.stages[0] if isinstance(item, Entry)]
+        await writer.delete([row for row in rows if row.match not in kept])  # the group used them
+    return plan

@@ -1,0 +1,129 @@
+"""What operators may ask (service ``Operator`` of ``ina/rpc/controller.proto``).
+
+``ShowController`` is answered in every role, so it is with the
+:mod:`~ina.controller.service.switchboard`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+
+from ina.controller.errors import SwitchError, UnknownJobError
+from ina.controller.job import Job
+from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.service.answers import Context, answer, refuse
+from ina.controller.service.show import (
+    job_counters,
+    show_item,
+    show_job,
+    show_member,
+    show_switch,
+    show_tenants,
+)
+from ina.controller.switches.writer import SwitchWriter
+from ina.controller.watch.failure_detector import FailureDetector
+from ina.rpc import controller_pb2 as pb2
+from ina.rpc import controller_pb2_grpc as rpc
+
+_log = logging.getLogger(__name__)
+
+MAX_REASON_CHARS = 500
+
+
+class OperatorService(rpc.OperatorServicer):
+    """Each method's errors end the call with a status, by :mod:`ina.controller.service.answers`."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        detector: FailureDetector,
+        writer: SwitchWriter,
+        program: str,
+    ) -> None:
+        """``program``: what the switch runs, for people."""
+        self._coordinator = coordinator
+        self._detector = detector
+        self._writer = writer
+        self._program = program
+
+    async def ListJobs(  # noqa: N802 (gRPC's name)
+        self, request: pb2.ListJobsRequest, context: Context
+    ) -> pb2.ListJobsReply:
+        """Every job and its ranks."""
+        jobs = self._coordinator.jobs()
+        return pb2.ListJobsReply(jobs=[show_job(job, self._detector) for job in jobs])
+
+    async def ListTenants(  # noqa: N802
+        self, request: pb2.ListTenantsRequest, context: Context
+    ) -> pb2.ListTenantsReply:
+        """Every tenant, what it uses and may use."""
+        jobs = self._coordinator.jobs()
+        admission = self._coordinator.registry.admission
+        return pb2.ListTenantsReply(tenants=show_tenants(admission, jobs))
+
+    async def ShowJob(  # noqa: N802
+        self, request: pb2.ShowJobRequest, context: Context
+    ) -> pb2.ShowJobReply:
+        """One job, its members and its history; of a job that has ended, its history alone."""
+        return await answer(context, self._show_job(request.name))
+
+    async def WatchJobs(  # noqa: N802
+        self, request: pb2.WatchJobsRequest, context: Context
+    ) -> AsyncIterator[pb2.JobEvent]:
+        """Events as they happen, until the caller or the controller goes."""
+        try:
+            with self._coordinator.events.subscribe(request.name or None) as events:
+                await context.send_initial_metadata(())  # nothing is missed from now on
+                async for event in events:
+                    yield event
+        except Exception as error:
+            await refuse(context, error)
+
+    async def EvictJob(  # noqa: N802
+        self, request: pb2.EvictJobRequest, context: Context
+    ) -> pb2.EvictJobReply:
+        """Ends a job."""
+        given = " ".join(request.reason.split())[:MAX_REASON_CHARS]
+        reason = f"evicted by an operator{': ' if given else ''}{given}"
+        job = await answer(context, self._coordinator.evict(request.name, reason))
+        return pb2.EvictJobReply(job=show_job(job, self._detector))
+
+    async def ShowSwitch(  # noqa: N802
+        self, request: pb2.ShowSwitchRequest, context: Context
+    ) -> pb2.ShowSwitchReply:
+        """What the switch has, read back."""
+        return await answer(context, self.show())
+
+    async def RemoveForeign(  # noqa: N802
+        self, request: pb2.RemoveForeignRequest, context: Context
+    ) -> pb2.RemoveForeignReply:
+        """Removes what no job owns."""
+        removed = await answer(context, self._coordinator.remove_foreign())
+        return pb2.RemoveForeignReply(removed=[show_item(item) for item in removed])
+
+    async def show(self) -> pb2.ShowSwitchReply:
+        """The reply of ShowSwitch; raises :class:`SwitchError`."""
+        return await show_switch(self._coordinator, self._writer, self._program)
+
+    async def _show_job(self, name: str) -> pb2.ShowJobReply:
+        history = self._coordinator.events.history(name)
+        try:
+            job = self._coordinator.registry.get(name)
+        except UnknownJobError:
+            if not history:
+                raise
+            return pb2.ShowJobReply(job=pb2.Job(name=name, state="ended"), history=history)
+        return pb2.ShowJobReply(
+            job=show_job(job, self._detector),
+            members=[show_member(job, rank, self._detector) for rank in sorted(job.members)],
+            counters=await self._counters(job),
+            history=history,
+        )
+
+    async def _counters(self, job: Job) -> list[pb2.Counter]:
+        try:
+            return await job_counters(self._writer, {job.number: job})
+        except SwitchError as error:  # the rest is worth showing, now more than ever
+            _log.warning("job %r is shown without its counters: %s", job.name, error)
+            return []

@@ -1,0 +1,261 @@
+"""Jobs and what is on the switch, for people; the latter is read back from the switch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Address
+
+from ina.controller.job import Job
+from ina.controller.jobs.admission import Admission
+from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.switches.items import Group, Item, MatchValue, PortState, Row
+from ina.controller.switches.plan import FIRST_GROUP
+from ina.controller.switches.writer import GROUPS, JOB_TABLES, SwitchWriter, is_mark
+from ina.controller.watch.failure_detector import FailureDetector
+from ina.controller.watch.leases import Member
+from ina.p4 import names
+from ina.protocol.spec import ALL_WORKERS, DropReason
+from ina.rpc import controller_pb2 as pb2
+
+GROUPS_TABLE, PORTS_TABLE = "multicast group", "port"
+"""Stand in the ``table`` column for a multicast group and for a port."""
+
+_SHARED = "IP multicast"
+"""Who receives what is for several workers at once, in place of a rank."""
+
+_WORKER_COUNTERS = {names.MEMBERS: "member_packets", names.RECEIVERS: "receiver_results"}
+"""The direct counters' names, which not every protocol tells, by table."""
+
+
+def show_job(job: Job, detector: FailureDetector) -> pb2.Job:
+    """A job; of its members' progress only what adds up."""
+    shown = pb2.Job(
+        name=job.name,
+        job=job.number,
+        epoch=job.epoch,
+        world_size=job.world_size,
+        joined=sorted(job.members),
+        first_slot=job.memory.first,
+        slots=job.memory.slots,
+        state=job.state.value,
+        tenant=job.tenant,
+        priority=job.priority,
+        created_unix_s=job.created_unix_s,
+        window=job.window,
+    )
+    stall = detector.stall(job)
+    if stall is not None:
+        shown.stall.CopyFrom(
+            pb2.Stall(
+                seq=stall.seq,
+                slot=stall.slot,
+                missing=stall.missing,
+                waiting=stall.waiting,
+                since_unix_s=detector.since_unix_s(stall),
+            )
+        )
+    reports = [detector.report(Member(job.epoch, rank)) for rank in job.members]
+    for progress in (report.progress for report in reports if report is not None):
+        shown.traffic.packets_sent += progress.packets_sent
+        shown.traffic.losses += progress.losses
+        shown.traffic.spurious_resends += progress.spurious_resends
+        shown.traffic.probes += progress.probes
+    return shown
+
+
+def show_tenants(admission: Admission, jobs: Iterable[Job]) -> list[pb2.Tenant]:
+    """What each uses and may use."""
+    return [
+        pb2.Tenant(
+            name=name,
+            configured=limits is not None,
+            jobs=has.jobs,
+            slots=has.slots,
+            workers=has.workers,
+            jobs_limit=limits.jobs if limits else 0,
+            slots_limit=limits.slots if limits else 0,
+            workers_limit=limits.workers if limits else 0,
+            max_priority=limits.max_priority if limits else 0,
+        )
+        for name, has, limits in admission.tenants(jobs)
+    ]
+
+
+def show_member(job: Job, rank: int, detector: FailureDetector) -> pb2.Member:
+    """A worker, and what it said last."""
+    at, member = job.members[rank], Member(job.epoch, rank)
+    report = detector.report(member)
+    return pb2.Member(
+        rank=rank,
+        host=str(at.address),
+        udp_port=at.udp_port,
+        switch_port=at.switch_port,
+        lease_left_s=detector.lease_left_s(member),
+        watching=detector.leases.is_watching(member),
+        progress=None if report is None else report.progress,
+        progress_unix_s=0.0 if report is None else report.unix_s,
+        process=at.process,
+    )
+
+
+async def job_counters(writer: SwitchWriter, jobs: dict[int, Job]) -> list[pb2.Counter]:
+    """Counters of these jobs (by number) and of their workers. Raises :class:`SwitchError`."""
+    counters = await pool_counters(writer, jobs) + await _worker_counters(writer, jobs)
+    names_shown = {job.name for job in jobs.values()}
+    return [counter for counter in counters if counter.job in names_shown]
+
+
+async def show_switch(
+    coordinator: Coordinator, writer: SwitchWriter, program: str
+) -> pb2.ShowSwitchReply:
+    """Reads everything back. Raises :class:`SwitchError`."""
+    jobs = {job.number: job for job in coordinator.jobs()}
+    memory = coordinator.registry.memory
+    rows, groups = await writer.read_rows(), await writer.read_groups()
+    # What began or ended while the switch was read is not foreign.
+    jobs |= {job.number: job for job in coordinator.jobs()}
+    counters = await pool_counters(writer, jobs) + await _worker_counters(writer, jobs)
+    return pb2.ShowSwitchReply(
+        program=program,
+        device_id=writer.session.device_id,
+        slots_total=memory.total,
+        slots_used=memory.used(),
+        entries=_entries(rows, jobs) + _groups(groups, jobs) + _ports(await writer.read_ports()),
+        counters=counters + await drop_counters(writer),
+    )
+
+
+def show_item(item: Item) -> pb2.TableEntry:
+    """What was found on the switch and is nobody's."""
+    if isinstance(item, Group):
+        return pb2.TableEntry(
+            table=GROUPS_TABLE,
+            match=f"group={item.number}",
+            action=_copies(item),
+            foreign=True,
+        )
+    return pb2.TableEntry(
+        table=_alias(item.table),
+        match=_fields(dict(item.match)),
+        action=f"{_alias(item.action)}({_fields(dict(item.params), ', ')})",
+        foreign=True,
+    )
+
+
+def _entries(rows: list[Row], jobs: dict[int, Job]) -> list[pb2.TableEntry]:
+    shown = []
+    for row in rows:
+        if is_mark(row):
+            continue
+        ours = row.table in JOB_TABLES
+        owner = jobs.get(int(row.match["job"])) if ours else None
+        shared = row.table == names.RECEIVERS and row.match["worker"] == ALL_WORKERS
+        shown.append(
+            pb2.TableEntry(
+                table=_alias(row.table),
+                match=_fields(row.match) + (f" ({_SHARED})" if shared else ""),
+                action=f"{_alias(row.action)}({_fields(row.params, ', ')})" if row.action else "",
+                job=owner.name if owner else "",
+                foreign=owner is None and ours,
+            )
+        )
+    return shown
+
+
+def _groups(groups: list[Group], jobs: dict[int, Job]) -> list[pb2.TableEntry]:
+    rows = []
+    for group in groups:
+        job = jobs.get(group.number - FIRST_GROUP)
+        label = f" (job {job.name})" if job else ""
+        rows.append(
+            pb2.TableEntry(
+                table=GROUPS_TABLE,
+                match=f"group={group.number}{label}",
+                action=_copies(group),
+                job=job.name if job else "",
+                foreign=job is None and group.number in GROUPS,
+            )
+        )
+    return rows
+
+
+def _ports(ports: list[PortState]) -> list[pb2.TableEntry]:
+    return [
+        pb2.TableEntry(
+            table=PORTS_TABLE,
+            match=f"port={port.number}" + (f" ({port.name})" if port.name else ""),
+            action=f"{port.speed}, fec {port.fec}, autoneg {port.autoneg}, loopback"
+            f" {port.loopback}, {'up' if port.up else 'down' if port.enabled else 'disabled'}",
+        )
+        for port in ports
+    ]
+
+
+async def pool_counters(writer: SwitchWriter, jobs: dict[int, Job]) -> list[pb2.Counter]:
+    """What the program counts of these jobs (by number). Raises :class:`SwitchError`."""
+    return [
+        pb2.Counter(
+            name=_alias(cell.counter),
+            index=cell.index,
+            label=f"job {jobs[cell.index].name}",
+            job=jobs[cell.index].name,
+            packets=count.packets,
+            bytes=count.bytes,
+        )
+        for cell, count in await writer.read_job_counters(list(jobs))
+    ]
+
+
+async def _worker_counters(writer: SwitchWriter, jobs: dict[int, Job]) -> list[pb2.Counter]:
+    rows = []
+    for table, counter in _WORKER_COUNTERS.items():
+        for match, count in await writer.read_worker_counters(table):
+            number, rank = int(match["job"]), int(match["worker"])
+            name = jobs[number].name if number in jobs else f"number {number}"
+            who = _SHARED if rank == ALL_WORKERS else f"rank {rank}"
+            rows.append(
+                pb2.Counter(
+                    name=counter,
+                    index=rank,
+                    label=f"job {name} {who}",
+                    job=jobs[number].name if number in jobs else "",
+                    packets=count.packets,
+                    bytes=count.bytes,
+                )
+            )
+    return rows
+
+
+async def drop_counters(writer: SwitchWriter) -> list[pb2.Counter]:
+    """Dropped packets by reason. Raises :class:`SwitchError`."""
+    return [
+        pb2.Counter(
+            name=_alias(cell.counter),
+            index=cell.index,
+            label=DropReason(cell.index).name.lower(),
+            packets=count.packets,
+            bytes=count.bytes,
+        )
+        for cell, count in await writer.read_drops()
+    ]
+
+
+def _copies(group: Group) -> str:
+    copies = [f"{port}#{instance}" if instance else f"{port}" for port, instance in group.replicas]
+    return f"replicate({' '.join(copies)})"
+
+
+def _alias(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _fields(values: Mapping[str, MatchValue], separator: str = " ") -> str:
+    return separator.join(f"{name}={_readable(name, value)}" for name, value in values.items())
+
+
+def _readable(name: str, value: MatchValue) -> str:
+    if name.endswith("_addr"):
+        return str(IPv4Address(value)) if isinstance(value, int) else str(value)
+    if name.endswith("_mac") and isinstance(value, int):
+        return value.to_bytes(6, "big").hex(":")
+    return str(value)

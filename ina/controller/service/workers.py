@@ -1,0 +1,321 @@
+"""What workers may ask (service ``Controller`` of ``ina/rpc/controller.proto``).
+
+Checks requests, and leaves the rest to the coordinator and the failure detector.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import math
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from ipaddress import AddressValueError, IPv4Address, IPv4Network
+
+from ina.controller.errors import (
+    FormerJobError,
+    JobConflictError,
+    JobRequestError,
+    MemberKeyError,
+    NoRoomError,
+    UnknownJobError,
+)
+from ina.controller.job import Endpoint, Job, JobState
+from ina.controller.jobs import tokens
+from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.service.answers import Context, answer, refuse
+from ina.controller.watch.failure_detector import CHECK_S, FailureDetector, is_up
+from ina.controller.watch.leases import Member
+from ina.controller.watch.stalls import check_progress
+from ina.protocol.spec import RESULTS_UDP_PORT, VERSION
+from ina.rpc import controller_pb2 as pb2
+from ina.rpc import controller_pb2_grpc as rpc
+
+MAX_JOIN_TIMEOUT_S = 3600.0
+FORMER_JOB_WAIT_S = 10.0
+"""How long CreateJob waits for a former job of the same name to end, or for a lease if longer."""
+MAX_TOKEN_CHARS = 1000
+MAX_PROCESS_CHARS = 300
+"""A host name has at most 255."""
+
+
+@dataclass(frozen=True)
+class DataPath:
+    """How workers reach the switch."""
+
+    host: str
+    """IPv4 address that contributions go to."""
+    udp_port: int
+    values_per_packet: int
+    default_port: int
+    """The switch's port number of workers that neither say theirs nor are configured."""
+    endpoints: dict[IPv4Address, tuple[int, int | None]]
+    """By worker's address: the switch's port number and the worker's MAC (None: derived)."""
+    shm: str = ""
+    """Where workers on the switch's host can attach to shared memory; empty: nowhere."""
+    multicast: IPv4Network | None = None
+    """Of the jobs' results for several workers at once; None: each worker gets its own."""
+
+    def results_group(self, job: Job) -> IPv4Address | None:
+        """Where workers of the job may listen; None: nowhere."""
+        return None if self.multicast is None else self.multicast[job.number]
+
+
+_FromMember = pb2.HeartbeatRequest | pb2.WatchRequest | pb2.LeaveRequest
+
+
+class WorkerService(rpc.ControllerServicer):
+    """Each method's errors end the call with a status, by :mod:`ina.controller.service.answers`."""
+
+    def __init__(self, coordinator: Coordinator, detector: FailureDetector, data: DataPath) -> None:
+        self._coordinator = coordinator
+        self._detector = detector
+        self._data = data
+
+    async def CreateJob(  # noqa: N802 (gRPC's name)
+        self, request: pb2.CreateJobRequest, context: Context
+    ) -> pb2.CreateJobReply:
+        """Creates the job, or finds it."""
+        remaining_s = context.time_remaining()
+        full_wait_s = max(FORMER_JOB_WAIT_S, self._detector.leases.lease_s)
+        wait_s = full_wait_s
+        if remaining_s is not None:  # leave time for the answer
+            wait_s = min(wait_s, 0.8 * remaining_s)
+        job = await answer(context, self._create(request, wait_s, wait_s < full_wait_s))
+        group = self._data.results_group(job)
+        return pb2.CreateJobReply(
+            job=job.number,
+            switch_host=self._data.host,
+            switch_udp_port=self._data.udp_port,
+            values_per_packet=self._data.values_per_packet,
+            slots=job.memory.slots,
+            switch_shm=self._data.shm,
+            results_host="" if group is None else str(group),
+            results_udp_port=0 if group is None else RESULTS_UDP_PORT,
+            wire_version=VERSION,
+        )
+
+    async def Join(  # noqa: N802
+        self, request: pb2.JoinRequest, context: Context
+    ) -> pb2.JoinReply:
+        """Adds a worker and waits for the others."""
+        job = await answer(context, self._join(request))
+        return pb2.JoinReply(
+            job=job.number,
+            epoch=job.epoch,
+            world_size=job.world_size,
+            slots=job.memory.slots,
+            window=job.window,
+            lease_s=self._detector.leases.lease_s,
+            heartbeat_s=self._detector.leases.heartbeat_s,
+            member_key=tokens.member_key(job.key_seed, job.epoch, request.rank),
+            shares_results=self._coordinator.shares_results(job, request.rank),
+        )
+
+    async def Heartbeat(  # noqa: N802
+        self, request: pb2.HeartbeatRequest, context: Context
+    ) -> pb2.HeartbeatReply:
+        """Renews a lease."""
+        return await answer(context, self._heartbeat(request))
+
+    async def Watch(  # noqa: N802
+        self, request: pb2.WatchRequest, context: Context
+    ) -> AsyncIterator[pb2.JobEvent]:
+        """What happens to the worker's job, until it has ended. A stall that lasts comes first.
+
+        A worker that comes back too late to see the end, because the controller was away, is told.
+        """
+        try:
+            end = self._fatal_end(request.name, request.epoch)
+            if end is not None and self._find(request.name, request.epoch, request.rank) is None:
+                yield end
+                return
+            job = self._member(request)
+            with (
+                self._coordinator.events.subscribe(job.name) as events,
+                self._detector.watching(Member(job.epoch, request.rank)),
+            ):
+                await context.send_initial_metadata(())  # now the caller knows that it is heard
+                if (stalled := self._detector.stall_event(job)) is not None:
+                    yield stalled
+                async for event in events:
+                    if event.name and event.epoch != job.epoch:
+                        continue
+                    yield event
+                    if event.kind == pb2.JOB_ENDED:
+                        return
+        except Exception as error:
+            await refuse(context, error)
+
+    async def Leave(  # noqa: N802
+        self, request: pb2.LeaveRequest, context: Context
+    ) -> pb2.LeaveReply:
+        """Removes a worker."""
+        await answer(context, self._leave(request))
+        return pb2.LeaveReply()
+
+    async def _create(self, request: pb2.CreateJobRequest, wait_s: float, may_ask: bool) -> Job:
+        """``may_ask``: the caller has less time than a former job may need; let it ask again."""
+        if request.wire_version != VERSION:
+            raise JobRequestError(
+                f"job {request.name!r}: this worker's ina sends packets of wire format"
+                f" {request.wire_version or 1}, the controller's switch takes {VERSION}; install"
+                " the same version of ina"
+            )
+        if len(request.token) > MAX_TOKEN_CHARS:
+            raise JobRequestError(
+                f"job {request.name!r}: a join token of {len(request.token)} characters: at most"
+                f" {MAX_TOKEN_CHARS}"
+            )
+        size = (request.name, request.world_size, request.slots)
+        deadline_s = time.monotonic() + wait_s
+        while True:
+            left_s = deadline_s - time.monotonic()
+            try:
+                return await self._coordinator.create(
+                    *size,
+                    max(0.0, left_s),
+                    tenant=request.tenant,
+                    priority=request.priority,
+                    token=request.token,
+                )
+            except JobConflictError as error:
+                # Restarted workers come before anybody knows that their former selves are dead.
+                if not self._is_ending(request.name):
+                    raise
+                left_s = deadline_s - time.monotonic()
+                if left_s <= 0:
+                    if may_ask:
+                        raise FormerJobError(str(error)) from None
+                    raise
+                await asyncio.sleep(min(CHECK_S, left_s))
+                continue
+            except NoRoomError:
+                victims = self._coordinator.registry.victims(
+                    *size, tenant=request.tenant, priority=request.priority
+                )
+                if not victims:
+                    raise
+            for victim in victims:
+                await self._push_out(victim, request.name)
+
+    def _is_ending(self, name: str) -> bool:
+        for job in self._coordinator.registry:
+            if job.name == name:
+                is_leaving = job.state is JobState.LEAVING
+                return is_leaving or self._detector.is_dying(job)
+        return False
+
+    async def _push_out(self, victim: Job, name: str) -> None:
+        reason = f"evicted: job {name!r} is more important and needs its slots"
+        try:
+            await self._coordinator.evict(victim.name, reason)
+        except UnknownJobError:
+            return  # it ended by itself meanwhile
+
+    async def _join(self, request: pb2.JoinRequest) -> Job:
+        where = f"job {request.name!r} rank {request.rank}"
+        timeout_s = request.timeout_s
+        if not (math.isfinite(timeout_s) and 0 < timeout_s <= MAX_JOIN_TIMEOUT_S):
+            raise JobRequestError(
+                f"{where}: timeout {timeout_s:g} s: want more than 0, at most"
+                f" {MAX_JOIN_TIMEOUT_S:g}"
+            )
+        endpoint = self._endpoint(request, where)
+        # A worker that says its port has it alone: it shares memory with the switch.
+        if request.takes_shared_results and not request.switch_port:
+            job = self._coordinator.registry.get(request.name)
+            endpoint = replace(endpoint, results_group=self._data.results_group(job))
+        return await self._coordinator.join(
+            request.name, request.rank, endpoint, timeout_s, token=request.token
+        )
+
+    async def _heartbeat(self, request: pb2.HeartbeatRequest) -> pb2.HeartbeatReply:
+        job = self._member(request)
+        progress = request.progress if request.HasField("progress") else None
+        if progress is not None:
+            check_progress(progress, job.memory.slots, _who(request))
+        self._know_process(job, request)
+        self._detector.heard(Member(job.epoch, request.rank), progress)
+        if progress is not None and progress.shared_results_missing:
+            self._coordinator.give_own_results(job, request.rank)
+        leases = self._detector.leases
+        return pb2.HeartbeatReply(lease_s=leases.lease_s, heartbeat_s=leases.heartbeat_s)
+
+    def _know_process(self, job: Job, request: pb2.HeartbeatRequest) -> None:
+        """A restarted controller has the worker's address from its store, and this from here."""
+        at, process = job.members[request.rank], printable(request.process)
+        if process and at.process != process:
+            job.members[request.rank] = replace(at, process=process)
+
+    async def _leave(self, request: pb2.LeaveRequest) -> None:
+        try:
+            job = self._member(request)
+        except UnknownJobError:
+            return  # gone already
+        if request.HasField("progress"):
+            check_progress(request.progress, job.memory.slots, _who(request))
+            self._detector.leaves(job, request.rank, request.progress)
+        await self._coordinator.leave(request.name, request.rank, request.epoch)
+
+    def _member(self, request: _FromMember) -> Job:
+        """The job that the caller is a worker of, which may send.
+
+        Raises :class:`UnknownJobError` if that incarnation has ended, or the rank has left;
+        :class:`JobRequestError` and :class:`MemberKeyError` about its key.
+        """
+        who = _who(request)
+        if not request.member_key:
+            raise JobRequestError(
+                f"{who}: the call carries no member key: this worker's ina is older than the"
+                " controller's; install the same version"
+            )
+        job = self._find(request.name, request.epoch, request.rank)
+        if job is None:
+            end = self._fatal_end(request.name, request.epoch)
+            why = f": {end.reason}" if end is not None else ""
+            raise UnknownJobError(f"{who}: epoch {request.epoch} of it has ended{why}")
+        key = tokens.member_key(job.key_seed, job.epoch, request.rank)
+        if not hmac.compare_digest(key, request.member_key):
+            raise MemberKeyError(f"{who}: the member key is wrong")
+        return job
+
+    def _find(self, name: str, epoch: int, rank: int) -> Job | None:
+        for job in self._coordinator.registry:
+            if job.name == name:
+                return job if job.epoch == epoch and is_up(job) and rank in job.members else None
+        return None
+
+    def _fatal_end(self, name: str, epoch: int) -> pb2.JobEvent | None:
+        for event in reversed(self._coordinator.events.history(name)):
+            if event.epoch == epoch and event.fatal:
+                return event
+        return None
+
+    def _endpoint(self, request: pb2.JoinRequest, where: str) -> Endpoint:
+        try:
+            address = IPv4Address(request.host)
+        except AddressValueError:
+            raise JobRequestError(
+                f"{where}: host {request.host!r} is not an IPv4 address"
+            ) from None
+        if address.is_unspecified or address.is_multicast:
+            raise JobRequestError(f"{where}: host {address} is not one worker's address")
+        if not 0 < request.udp_port < 1 << 16:
+            raise JobRequestError(f"{where}: UDP port {request.udp_port} is not in 1..65535")
+        port, mac = self._data.endpoints.get(address, (self._data.default_port, None))
+        process = printable(request.process)
+        return Endpoint(
+            address, request.udp_port, request.switch_port or port, mac, process=process
+        )
+
+
+def _who(request: _FromMember) -> str:
+    return f"job {request.name!r} rank {request.rank}"
+
+
+def printable(text: str) -> str:
+    """What a worker says of itself, fit for a terminal: no control characters, not too long."""
+    shown = text[:MAX_PROCESS_CHARS]
+    return "".join(char if char.isprintable() else "?" for char in shown)

@@ -1,5 +1,0 @@
-"""From the controller down to a switch: one interface, one implementation for each protocol.
-
-:mod:`~ina.controller.southbound.interface` is what the rest of the controller knows;
-:func:`ina.controller.southbound.connect.connect` chooses.
-"""

@@ -1,0 +1,169 @@
+"""The program that the switch runs, as its schema says: names, widths, keys, data, rows.
+
+The compiler puts the pipe's name before those of the program (``pipe.PoolIngress...``) in tables,
+and not in actions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import IPv4Address
+from typing import Any
+
+from ina.controller.errors import SwitchError
+from ina.controller.job import Endpoint, Job
+from ina.controller.memory import SlotRange
+from ina.controller.switches.items import Count, Entry, MatchValue, Row
+from ina.controller.switches.plan import epoch_mark, plan_job
+from ina.controller.switches.southbound.bfrt.refusals import Refusals
+from ina.p4 import names
+
+PIPE = "pipe."
+PACKETS, BYTES = "$COUNTER_SPEC_PKTS", "$COUNTER_SPEC_BYTES"
+_COUNTER_INDEX = "$COUNTER_INDEX"
+_BUILD = re.compile(r"_(\d+)$")
+_OWN_FIELDS = ("action_name", "is_default_entry")
+
+
+class Program:
+    """One program's tables. ``gc``: the client module; ``info``: its description of the program."""
+
+    def __init__(self, gc: Any, info: Any, refusals: Refusals) -> None:
+        self._gc = gc
+        self._info = info
+        self._refusals = refusals
+        self.name: str = info.p4_name_get()
+
+    def check(self, values: int) -> None:
+        """Whether the controller can drive it, with ``values`` values a packet.
+
+        Raises :class:`SwitchError` with the first table, key, action or parameter that it lacks.
+        """
+        build = _BUILD.search(self.name)
+        if build is not None and int(build[1]) != values:
+            raise self._error(f"it has {build[1]} values a packet, switch.values is {values}")
+        for entry in _written():
+            self.key(entry.table, entry.match)
+            self.data(entry.table, entry.action, entry.params)
+        for counter in (*names.JOB_COUNTERS, names.DROPS):
+            self.cell_key(counter, 0)
+
+    def table(self, name: str) -> Any:
+        """The client's table of that name. Raises :class:`SwitchError`."""
+        full = name if name.startswith("$") else PIPE + name
+        try:
+            return self._info.table_get(full)
+        except KeyError:
+            raise self._error(f"it has no table {full}") from None
+
+    def tables(self) -> Iterator[str]:
+        """Names of the program's tables whose entries a controller can write."""
+        for full, info in self._info.parsed_info.table_info_dict_get().items():
+            is_ours = full.startswith(PIPE) and str(info.table_type).startswith("MatchAction")
+            if is_ours and "ConstTable" not in info.attributes_supported_get():
+                yield full.removeprefix(PIPE)
+
+    def key(self, name: str, match: Iterable[tuple[str, MatchValue]]) -> Any:
+        """A key of the table. Raises :class:`SwitchError`: no such field, or a value too wide."""
+        table = self.table(name)
+        known = table.info.key_field_name_list_get()
+        fields = []
+        for field, value in match:
+            if field not in known:
+                raise self._error(f"table {name} has no key {field}")
+            bits = table.info.key_field_size_get(field)[1]
+            kind = table.info.key_field_match_type_get(field)
+            fields.append(self._key_tuple(f"table {name}: key {field}", field, kind, bits, value))
+        return table.make_key(fields)
+
+    def data(self, name: str, action: str, params: Iterable[tuple[str, int]]) -> Any:
+        """An action with its parameters. Raises :class:`SwitchError`."""
+        table = self.table(name)
+        if action not in table.info.action_name_list_get():
+            raise self._error(f"table {name} has no action {action}")
+        known = table.info.data_field_name_list_get(action)
+        fields = []
+        for field, value in params:
+            if field not in known:
+                raise self._error(f"action {action} has no parameter {field}")
+            bits = table.info.data_field_size_get(field, action)[1]
+            self._check_width(f"action {action}: parameter {field}", value, bits)
+            fields.append(self._gc.DataTuple(field, value))
+        return table.make_data(fields, action)
+
+    def cell_key(self, counter: str, index: int) -> Any:
+        """A cell of an indirect counter. Raises :class:`SwitchError`."""
+        return self.key(counter, ((_COUNTER_INDEX, index),))
+
+    def zero(self, counter: str) -> Any:
+        """A counter's data: nothing seen."""
+        return self.table(counter).make_data(
+            [self._gc.DataTuple(PACKETS, 0), self._gc.DataTuple(BYTES, 0)]
+        )
+
+    def row(self, name: str, key: Any, data: Any) -> Row:
+        """What was read, in the program's terms."""
+        values = data.to_dict()
+        params = {
+            field: value
+            for field, value in values.items()
+            if field not in _OWN_FIELDS and not field.startswith("$")
+        }
+        return Row(name, self.match(key), values["action_name"] or "", params)
+
+    def match(self, key: Any) -> dict[str, MatchValue]:
+        """A key that was read."""
+        return {
+            field: _shown(field, value)
+            for field, value in key.to_dict().items()
+            if not field.startswith("$")
+        }
+
+    @staticmethod
+    def count(data: Any) -> Count:
+        """What a counter, or an entry with one, has seen."""
+        values = data.to_dict()
+        return Count(values[PACKETS], values[BYTES])
+
+    def _key_tuple(self, what: str, field: str, kind: str, bits: int, value: MatchValue) -> Any:
+        if isinstance(value, int):
+            self._check_width(what, value, bits)
+            if kind != "Exact":
+                raise self._error(f"{what}: a number, for a match that is {kind}")
+            return self._gc.KeyTuple(field, value)
+        first, slash, length = value.partition("/")
+        if kind != "LPM" or not slash:
+            raise self._error(f"{what}: {value!r}, for a match that is {kind}")
+        return self._gc.KeyTuple(field, int(IPv4Address(first)), prefix_len=int(length))
+
+    def _check_width(self, what: str, value: int, bits: int) -> None:
+        if not 0 <= value < 1 << bits:
+            raise self._error(f"{what}: {value} does not fit into {bits} bits")
+
+    def _error(self, what: str) -> SwitchError:
+        return self._refusals.error(f"program {self.name}: {what}", refused=True)
+
+
+def _written() -> Iterator[Entry]:
+    """An entry of every kind that the controller writes."""
+    job = Job("", 1, 1, SlotRange(0, 2, 2), 0.0, epoch=1)
+    job.members[0] = Endpoint(IPv4Address("10.0.0.1"), 1024, 1)
+    for stage in plan_job(job).stages:
+        yield from (item for item in stage if isinstance(item, Entry))
+    yield epoch_mark(1)
+
+
+def _shown(field: str, value: Mapping[str, Any]) -> MatchValue:
+    """An exact match's number; another match as text."""
+    number = value.get("value")
+    if set(value) == {"value"} and isinstance(number, int):
+        return number
+    if "prefix_len" in value:
+        text = str(IPv4Address(number)) if field.endswith("_addr") else str(number)
+        return f"{text}/{value['prefix_len']}"
+    if "mask" in value:
+        return f"{number}/&{value['mask']}"
+    if "low" in value:
+        return f"{value['low']}...{value['high']}"
+    return str(number)

@@ -1,0 +1,60 @@
+"""Which protocol a configured switch is driven through."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ina.controller.config import Config
+from ina.controller.errors import ConfigError
+from ina.controller.switches.southbound.interface import SwitchSession
+from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
+from ina.controller.switches.southbound.p4runtime_switch import P4RuntimeSwitch
+from ina.p4 import CompiledProgram, compiled
+from ina.rpc.tls import TlsFiles
+
+
+async def connect(config: Config, *, standby: bool) -> SwitchSession:
+    """Connects to ``config.switch``.
+
+    ``standby``: where another controller is primary, go on as a backup; otherwise that is an error.
+
+    Raises :class:`~ina.controller.errors.SwitchError`, :class:`~ina.rpc.tls.TlsError`,
+    :class:`~ina.errors.MissingToolError` (BFRuntime without the SDE's client).
+    """
+    switch = config.switch
+    if switch.southbound == "bfrt":
+        from ina.controller.switches.southbound.bfrt.session import BfrtSwitch
+
+        return await BfrtSwitch.connect(config, standby=standby)
+    session = await P4RuntimeSession.connect(
+        switch.grpc_addr,
+        switch.device_id,
+        election_id=switch.election_id,
+        tls=switch_tls(config),
+        standby=standby,
+    )
+    return P4RuntimeSwitch(session, _program(config))
+
+
+def switch_tls(config: Config) -> TlsFiles:
+    """The controller's files towards its switches."""
+    return TlsFiles(
+        config.switch_tls.cert, config.switch_tls.key, config.switch_tls.ca, "switch_tls."
+    )
+
+
+def check_program(config: Config) -> None:
+    """Looks for the files that ``config.switch`` names. Raises :class:`ConfigError`."""
+    for key in ("p4info", "pipeline"):
+        path = getattr(config.switch, key)
+        if path and not Path(path).is_file():
+            raise ConfigError(f"switch.{key}: {path}: no such file")
+
+
+def _program(config: Config) -> CompiledProgram:
+    """What P4Runtime sets; on a Tofino its device file stands where BMv2's JSON does."""
+    switch = config.switch
+    if not switch.is_tofino:
+        return compiled(switch.values)
+    check_program(config)
+    return CompiledProgram(Path(switch.p4info), Path(switch.pipeline), "")

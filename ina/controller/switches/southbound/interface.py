@@ -1,0 +1,110 @@
+"""What the controller asks of a switch, whatever protocol it speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from ina.controller.switches.items import Cell, Count, Group, Item, MatchValue, PortState, Row
+
+
+class SwitchSession(Protocol):
+    """A connected session. It ends once, and does not connect again.
+
+    Every method that talks to the switch has a deadline and raises
+    :class:`~ina.controller.errors.SwitchError`, whose ``refused`` says that the switch answered.
+    """
+
+    @property
+    def address(self) -> str:
+        """host:port of the switch's server."""
+        ...
+
+    @property
+    def device_id(self) -> int:
+        """The server's number of the device."""
+        ...
+
+    @property
+    def election_id(self) -> int:
+        """What this controller calls itself towards the switch."""
+        ...
+
+    @property
+    def is_primary(self) -> bool:
+        """Whether the switch takes this controller's writes."""
+        ...
+
+    @property
+    def lost(self) -> str | None:
+        """Why it is of no use any more; None: it works."""
+        ...
+
+    @property
+    def heard_s(self) -> float:
+        """When the switch answered last; monotonic clock."""
+        ...
+
+    def who_is_primary(self) -> str:
+        """For people: why this one is not."""
+        ...
+
+    async def close(self) -> None:
+        """Ends the session; the switch keeps its entries."""
+        ...
+
+    async def until_primary(self) -> None:
+        """Returns when this controller is primary."""
+        ...
+
+    async def until_backup(self) -> None:
+        """Returns when another controller is primary."""
+        ...
+
+    async def set_pipeline(self) -> bool:
+        """Makes sure that the switch runs the program and has its ports set as configured.
+
+        Returns whether the program was set just now, which clears tables, groups, counters and
+        registers.
+        """
+        ...
+
+    def port_number(self, name: str) -> int:
+        """The number of the port with this name on the front panel, after :meth:`set_pipeline`."""
+        ...
+
+    async def insert(self, items: Sequence[Item]) -> None:
+        """Inserts all; it is an error if some are there."""
+        ...
+
+    async def modify(self, items: Sequence[Item]) -> None:
+        """Gives items that are there these parameters; it is an error if some are not there."""
+        ...
+
+    async def delete(self, items: Sequence[Item]) -> None:
+        """Deletes all that are there; it is no error if some are not."""
+        ...
+
+    async def read_rows(self, table: str = "") -> list[Row]:
+        """The entries of one table, or of all, without default actions."""
+        ...
+
+    async def read_groups(self) -> list[Group]:
+        """Every multicast group."""
+        ...
+
+    async def read_cells(self, cells: Sequence[Cell]) -> list[tuple[Cell, Count]]:
+        """These cells of indirect counters."""
+        ...
+
+    async def clear_cells(self, cells: Sequence[Cell]) -> None:
+        """Sets these cells of indirect counters to 0."""
+        ...
+
+    async def read_row_counts(self, table: str) -> list[tuple[Mapping[str, MatchValue], Count]]:
+        """What each entry of a table with a direct counter has seen."""
+        ...
+
+    async def read_ports(self) -> list[PortState]:
+        """The switch's ports, where the protocol tells of them; else nothing."""
+        ...

@@ -1,0 +1,173 @@
+"""Puts job plans on a switch and takes them off, and reads back what is there."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from ina.controller import faults
+from ina.controller.errors import SwitchError
+from ina.controller.switches.items import (
+    Cell,
+    Count,
+    Entry,
+    Group,
+    Item,
+    MatchValue,
+    PortState,
+    Row,
+)
+from ina.controller.switches.plan import FIRST_GROUP, MARK_JOB, JobPlan, epoch_mark
+from ina.controller.switches.reconcile import SwitchState
+from ina.controller.switches.southbound.interface import SwitchSession
+from ina.p4 import names
+from ina.protocol.spec import DropReason
+
+JOB_TABLES = (names.MEMBERS, names.JOBS, names.RECEIVERS)
+"""The tables that only the controller fills, in the order of removal."""
+
+GROUPS = range(FIRST_GROUP, FIRST_GROUP + names.JOBS_TOTAL)
+
+
+class JobWriter(Protocol):
+    """What the coordinator needs of a switch. Every method raises :class:`SwitchError`."""
+
+    async def install(self, plan: JobPlan, job_number: int, epoch: int) -> None:
+        """Puts everything in place, members last; takes off what it put if it fails midway."""
+        ...
+
+    async def remove(self, plan: JobPlan) -> None:
+        """Takes everything off, members first; what is off already is no error."""
+        ...
+
+    async def remove_entry(self, entry: Entry) -> None:
+        """Takes one entry off, if it is there."""
+        ...
+
+    async def read_state(self) -> SwitchState:
+        """Everything in the controller's tables and groups."""
+        ...
+
+    async def put_mark(self, epoch: int, former: int | None) -> None:
+        """Writes the last epoch issued; ``former`` is what the switch has, None: nothing."""
+        ...
+
+    async def insert(self, items: Iterable[Item]) -> None:
+        """Puts items in place, in their order."""
+        ...
+
+    async def modify(self, items: Iterable[Item]) -> None:
+        """Gives items that are there these parameters."""
+        ...
+
+    async def delete(self, items: Iterable[Item]) -> None:
+        """Takes items off, in their order, if they are there."""
+        ...
+
+
+class SwitchWriter:
+    """The :class:`JobWriter` of a session. Set ``session`` anew when it was lost."""
+
+    def __init__(self, session: SwitchSession) -> None:
+        self.session = session
+
+    async def read_state(self) -> SwitchState:
+        """Everything in the controller's tables and groups."""
+        mark: int | None = None
+        items: list[Item] = []
+        for table in JOB_TABLES:
+            for row in await self.session.read_rows(table):
+                if is_mark(row):
+                    mark = row.params["epoch"]
+                else:
+                    items.append(_entry(row))
+        items += [group for group in await self.session.read_groups() if group.number in GROUPS]
+        return SwitchState(mark, tuple(items))
+
+    async def put_mark(self, epoch: int, former: int | None) -> None:
+        """Writes the last epoch issued; ``former`` is what the switch has, None: nothing."""
+        if former is None:
+            await self.session.insert([epoch_mark(epoch)])
+        elif former != epoch:
+            await self.session.modify([epoch_mark(epoch)])
+
+    async def insert(self, items: Iterable[Item]) -> None:
+        """Puts items in place, one after the other: their order matters."""
+        for item in items:
+            await self.session.insert([item])
+
+    async def modify(self, items: Iterable[Item]) -> None:
+        """Gives items that are there these parameters."""
+        await self.session.modify(list(items))
+
+    async def delete(self, items: Iterable[Item]) -> None:
+        """Takes items off, in their order; what is off already is no error."""
+        for item in items:
+            await self.session.delete([item])
+
+    async def install(self, plan: JobPlan, job_number: int, epoch: int) -> None:
+        """See :meth:`JobWriter.install`. The job's counters start at 0."""
+        try:
+            # First: should this controller die now, its successor must not use the epoch again.
+            await self.session.modify([epoch_mark(epoch)])
+            faults.reach("install.epoch_marked")
+            await self.session.clear_cells([Cell(name, job_number) for name in names.JOB_COUNTERS])
+            faults.reach("install.counters_cleared")
+            for number, stage in enumerate(plan.stages):
+                await self.session.insert(stage)
+                faults.reach(f"install.stage_{number}")
+        except BaseException:
+            with contextlib.suppress(SwitchError):
+                await self.remove(plan)
+            raise
+
+    async def remove(self, plan: JobPlan) -> None:
+        """See :meth:`JobWriter.remove`."""
+        for number, stage in reversed(list(enumerate(plan.stages))):
+            await self.session.delete(stage)
+            faults.reach(f"remove.stage_{number}")
+
+    async def remove_entry(self, entry: Entry) -> None:
+        """See :meth:`JobWriter.remove_entry`."""
+        await self.session.delete([entry])
+        faults.reach("leave.member_removed")
+
+    async def read_rows(self) -> list[Row]:
+        """Every entry of every table, ours and others', without default actions."""
+        return await self.session.read_rows()
+
+    async def read_groups(self) -> list[Group]:
+        """Every multicast group."""
+        return await self.session.read_groups()
+
+    async def read_job_counters(self, job_numbers: Sequence[int]) -> list[tuple[Cell, Count]]:
+        """The per-job counters of these jobs."""
+        return await self.session.read_cells(
+            [Cell(name, number) for number in job_numbers for name in names.JOB_COUNTERS]
+        )
+
+    async def read_drops(self) -> list[tuple[Cell, Count]]:
+        """Dropped packets by reason (index: ``spec.DropReason``)."""
+        return await self.session.read_cells([Cell(names.DROPS, reason) for reason in DropReason])
+
+    async def read_worker_counters(
+        self, table: str
+    ) -> list[tuple[Mapping[str, MatchValue], Count]]:
+        """Packets of each member entry (from a worker) or receiver entry (to a worker)."""
+        return await self.session.read_row_counts(table)
+
+    async def read_ports(self) -> list[PortState]:
+        """The switch's ports, where its protocol tells of them."""
+        return await self.session.read_ports()
+
+
+def is_mark(row: Row) -> bool:
+    """Whether this is the epoch mark: see :mod:`ina.controller.jobs.epochs`."""
+    return row.table == names.JOBS and row.match["job"] == MARK_JOB
+
+
+def _entry(row: Row) -> Entry:
+    """Of a table with exact matches alone."""
+    match = tuple((name, int(value)) for name, value in row.match.items())
+    return Entry(row.table, match, row.action, tuple(row.params.items()))

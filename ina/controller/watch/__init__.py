@@ -1,0 +1,1 @@
+"""Watches over running jobs: leases, stalls, ranks that differ, ranks that have left."""

@@ -1,0 +1,291 @@
+"""Watches over running jobs: ends those whose workers died, says for whom the others wait."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+
+from ina.controller.errors import StoreError
+from ina.controller.job import Job, JobState, ranks_text
+from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.jobs.events import job_event
+from ina.controller.watch.agreement import Agreement, Difference, find_difference
+from ina.controller.watch.departures import departure, never_completed
+from ina.controller.watch.leases import LeaseTable, Member
+from ina.controller.watch.stalls import Report, Stall, find_stall, last_seq, oldest_waited_for
+from ina.rpc import controller_pb2 as pb2
+
+_log = logging.getLogger(__name__)
+
+CHECK_S = 0.25
+"""How often it looks; deaths and stalls are told so much later at most."""
+TELL_AGAIN_S = (10.0, 30.0, 60.0)
+"""A stall is told again when it has lasted so long; from then on whenever that has doubled."""
+
+ANSWER_S = 1.0
+"""Workers that are asked what they have submitted have so long to say it."""
+
+
+class FailureDetector:
+    """What the workers have said, and what follows from it. In the coordinator's event loop."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        lease_s: float,
+        *,
+        loss_s: float = math.inf,
+        unreachable_s: Callable[[], float] = lambda: 0.0,
+        clock: Callable[[], float] = time.monotonic,
+        unix_clock: Callable[[], float] = time.time,
+    ) -> None:
+        """``unreachable_s``: for how long the controller has not reached the switch.
+
+        When that is ``loss_s`` or more, and workers have had no result for as long, it is lost.
+        """
+        self.leases = LeaseTable(lease_s)
+        self._coordinator = coordinator
+        self._loss_s = loss_s
+        self._unreachable_s = unreachable_s
+        self._clock = clock
+        self._unix_clock = unix_clock
+        self._reports: dict[Member, Report] = {}
+        self._stalls: dict[int, Stall] = {}
+        self._tell_again_s: dict[int, float] = {}
+        self._asked_s: dict[int, float] = {}
+        self._agreements: defaultdict[int, Agreement] = defaultdict(Agreement)
+        self._task: asyncio.Task[None] | None = None
+
+    def heard(self, member: Member, progress: pb2.Progress | None = None) -> None:
+        """A worker said something, and perhaps how it gets on."""
+        now_s = self._clock()
+        self.leases.renew(member, now_s)
+        if progress is not None:
+            former = self._reports.get(member)
+            if former is not None and progress.chunks_done > former.progress.chunks_done:
+                # A worker that waits says when its last result came; else it was since the former.
+                silent_s = max(0.0, progress.silent_s)
+                at_s = now_s - silent_s if progress.in_flight else former.at_s
+                self.leases.took_part(member.epoch, max(at_s, former.at_s))
+            self._keep(member, progress, now_s)
+
+    def leaves(self, job: Job, rank: int, progress: pb2.Progress) -> None:
+        """A worker is about to be removed from its job; so far it has come."""
+        member, now_s = Member(job.epoch, rank), self._clock()
+        self._keep(member, progress, now_s)
+        job.departures[rank] = departure(str(job.members[rank]), progress, now_s)
+
+    def _keep(self, member: Member, progress: pb2.Progress, now_s: float) -> None:
+        self._reports[member] = Report(progress, now_s, self._unix_clock())
+        self._agreements[member.epoch].hear(progress)
+
+    @contextlib.contextmanager
+    def watching(self, member: Member) -> Iterator[None]:
+        """While a Watch stream of the worker is open."""
+        self.leases.watch_begins(member, self._clock())
+        try:
+            yield
+        finally:
+            self.leases.watch_ends(member, self._clock())
+
+    def report(self, member: Member) -> Report | None:
+        """What a worker said last."""
+        return self._reports.get(member)
+
+    def lease_left_s(self, member: Member) -> float:
+        """How long a worker may be silent yet."""
+        return self.leases.left_s(member, self._clock())
+
+    def is_dying(self, job: Job) -> bool:
+        """Whether one of its workers may be dead, which will soon be sure."""
+        now_s = self._clock()
+        members = (Member(job.epoch, rank) for rank in job.members)
+        return is_up(job) and any(self.leases.is_overdue(member, now_s) for member in members)
+
+    def stall(self, job: Job) -> Stall | None:
+        """Who holds up the job; None while it runs."""
+        return self._stalls.get(job.epoch)
+
+    def stall_event(self, job: Job) -> pb2.JobEvent | None:
+        """JOB_STALLED as of now, for who begins to listen; None while the job runs."""
+        stall = self._stalls.get(job.epoch)
+        if stall is None:
+            return None
+        reason = explain(job, stall, self._clock())
+        event = job_event(pb2.JOB_STALLED, job, ranks=stall.missing, reason=reason)
+        event.unix_s = self._unix_clock()
+        return event
+
+    def since_unix_s(self, stall: Stall) -> float:
+        """When it began."""
+        return self._unix_clock() - (self._clock() - stall.since_s)
+
+    def start(self) -> None:
+        """Checks again and again. Leases begin now, also of jobs that run already."""
+        self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """From now on nobody is declared dead."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                self.check()
+            except StoreError:  # the supervisor says it; this term is about to end
+                pass
+            except Exception:  # a bug; that no death is noticed any more would be worse
+                _log.exception("the failure detector failed")
+            await asyncio.sleep(CHECK_S)
+
+    def check(self) -> None:
+        """Ends jobs with dead workers and publishes stalls, as of now."""
+        now_s = self._clock()
+        jobs = [job for job in self._coordinator.jobs() if is_up(job)]
+        members = [Member(job.epoch, rank) for job in jobs for rank in job.members]
+        self.leases.keep(members, now_s)
+        lost = self.leases.lost(now_s)
+        away_s = self._unreachable_s()
+        for job in jobs:
+            dead = {rank: lost[m] for rank in job.members if (m := Member(job.epoch, rank)) in lost}
+            if differ := self._difference(job):
+                self._end_differing(job, differ, now_s)
+            elif dead:
+                self._coordinator.lose(job, dead, self._obituary(job, dead), pb2.MEMBER_LOST)
+            elif missed := self._missed_for_ever(job, away_s, now_s):
+                rank, reason = missed
+                self._coordinator.lose(job, [rank], reason, pb2.MEMBER_LOST)
+            elif away_s >= self._loss_s and (heard := self._cut_off(job)):
+                reason = f"the switch is lost: the controller has not reached it for {away_s:.0f} s"
+                self._coordinator.lose(job, (), f"{reason}, {heard}", pb2.SWITCH_LOST)
+            else:
+                self._look_for_stall(job, now_s)
+        self._forget(job.epoch for job in jobs if is_up(job))
+
+    def _difference(self, job: Job) -> Difference | None:
+        if not self._agreements[job.epoch].is_doubtful:
+            return None
+        reports = {
+            rank: report.progress
+            for rank in range(job.world_size)
+            if (report := self._reports.get(Member(job.epoch, rank))) is not None
+        }
+        return find_difference(reports, job.world_size, job.missing())
+
+    def _end_differing(self, job: Job, differ: Difference, now_s: float) -> None:
+        """Ends a job whose ranks reduce different things, once all have said what."""
+        if job.epoch not in self._asked_s:
+            self._asked_s[job.epoch] = now_s
+            if not differ.is_whole:
+                self._tell(pb2.RANKS_DIFFER, job, (), f"{differ.reason}; asking all of them")
+        if differ.is_whole or now_s - self._asked_s[job.epoch] >= ANSWER_S:
+            self._coordinator.lose(job, (), differ.reason, pb2.RANKS_DIFFER)
+
+    def _progress(self, job: Job) -> dict[int, pb2.Progress]:
+        found = {rank: self._reports.get(Member(job.epoch, rank)) for rank in job.members}
+        return {rank: report.progress for rank, report in found.items() if report is not None}
+
+    def _obituary(self, job: Job, dead: dict[int, str]) -> str:
+        parts = []
+        for rank, why in sorted(dead.items()):
+            report = self._reports.get(Member(job.epoch, rank))
+            seq = None if report is None else last_seq(report.progress)
+            sent = "" if seq is None else f", last sequence number {seq}"
+            parts.append(f"rank {rank} ({job.members[rank]}) {why}{sent}")
+        waited_for = oldest_waited_for(
+            report.progress
+            for rank in job.members
+            if rank not in dead and (report := self._reports.get(Member(job.epoch, rank)))
+        )
+        if waited_for is not None:
+            parts.append(f"the others wait for sequence number {waited_for}")
+        return "; ".join(parts)
+
+    def _missed_for_ever(self, job: Job, away_s: float, now_s: float) -> tuple[int, str] | None:
+        """Which rank has left in the middle of what others have begun, and a line about it."""
+        reports = {rank: self._reports.get(Member(job.epoch, rank)) for rank in job.members}
+        stall = None if away_s else self._stalls.get(job.epoch)
+        return never_completed(job.departures, reports, stall, now_s)
+
+    def _cut_off(self, job: Job) -> str:
+        """Which worker has heard nothing of the switch either; empty: none that tells.
+
+        A worker may also wait for another one, which is slow. So all must wait, or all have sent.
+        """
+        progress = self._progress(job)
+        silent = {
+            rank: report.silent_s
+            for rank, report in sorted(progress.items())
+            if report.silent_s >= self._loss_s
+        }
+        stall = self._stalls.get(job.epoch)
+        nobody_is_missing = stall is not None and not stall.missing
+        if not silent or not (nobody_is_missing or len(silent) == len(job.members)):
+            return ""
+        rank, silent_s = next(iter(silent.items()))
+        return f"rank {rank} has had no result for {silent_s:.0f} s"
+
+    def _look_for_stall(self, job: Job, now_s: float) -> None:
+        former = self._stalls.get(job.epoch)
+        reports = {
+            rank: report
+            for rank in job.members
+            if (report := self._reports.get(Member(job.epoch, rank))) is not None
+        }
+        found = find_stall(
+            reports,
+            here=frozenset(job.members),
+            left=frozenset(job.missing()),
+            first_slot=job.memory.first,
+            heartbeat_s=self.leases.heartbeat_s,
+            now_s=now_s,
+        )
+        if isinstance(found, Stall):
+            self._stalls[job.epoch] = found
+            stalled_s = now_s - found.since_s
+            is_new = former is None or former.missing != found.missing
+            if is_new or stalled_s >= self._tell_again_s[job.epoch]:
+                self._tell_again_s[job.epoch] = next(
+                    (after_s for after_s in TELL_AGAIN_S if after_s > stalled_s), 2 * stalled_s
+                )
+                self._tell(pb2.JOB_STALLED, job, found.missing, explain(job, found, now_s))
+        elif found is None and former is not None:
+            del self._stalls[job.epoch]
+            if any(rank in job.members for rank in former.waiting):  # else they gave up and left
+                self._tell(pb2.JOB_RESUMED, job, (), f"after {now_s - former.since_s:.1f} s")
+
+    def _tell(self, kind: pb2.EventKind, job: Job, ranks: Iterable[int], reason: str) -> None:
+        self._coordinator.events.publish(job_event(kind, job, ranks=ranks, reason=reason))
+
+    def _forget(self, epochs: Iterable[int]) -> None:
+        alive = set(epochs)
+        for member in [member for member in self._reports if member.epoch not in alive]:
+            del self._reports[member]
+        for of_epochs in (self._stalls, self._tell_again_s, self._asked_s, self._agreements):
+            for epoch in of_epochs.keys() - alive:
+                del of_epochs[epoch]
+
+
+def is_up(job: Job) -> bool:
+    """Whether workers of the job may send."""
+    return job.state in (JobState.RUNNING, JobState.LEAVING) and bool(job.members)
+
+
+def explain(job: Job, stall: Stall, now_s: float) -> str:
+    """One line: who is missing, what, since when."""
+    what = f"sequence number {stall.seq} (slot {stall.slot})"
+    waiting = f"{ranks_text(stall.waiting)} waited for {now_s - stall.since_s:.1f} s"
+    if not stall.missing:
+        return f"all have sent {what}, and no result arrives: {waiting}"
+    names = ", ".join(
+        f"rank {rank} ({job.members.get(rank, 'it has left')})" for rank in stall.missing
+    )
+    return f"{names} {'have' if len(stall.missing) > 1 else 'has'} not sent {what}: {waiting}"

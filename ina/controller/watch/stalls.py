@@ -1,0 +1,165 @@
+"""Who is missing: what the workers report of their lanes, put side by side. No I/O.
+
+Lane ``i`` of every worker carries the sequence numbers ``i + k W``, one at a time, and none goes on
+before all have sent theirs. So where a worker waits for a number, those whose lane has only sent an
+older one are the ones that hold up the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ina.controller.errors import JobRequestError
+from ina.controller.watch.agreement import MAX_SUBMITTED
+from ina.protocol import serial
+from ina.rpc import controller_pb2 as pb2
+
+STALL_S = 2.0
+"""Without any result for so long, a worker with packets in flight is held up."""
+MAX_WAIT_S = 1e9
+"""Longer than any computer has run."""
+STALE_HEARTBEATS = 2.5
+"""A worker whose report is older than so many heartbeats is taken for missing."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a worker said with a heartbeat."""
+
+    progress: pb2.Progress
+    at_s: float
+    """Monotonic clock of the controller."""
+    unix_s: float
+
+    @property
+    def silent_since_s(self) -> float:
+        """When the worker had its last result."""
+        return self.at_s - self.progress.silent_s
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether it has waited for :data:`STALL_S` and nothing came."""
+        return self.progress.in_flight > 0 and self.progress.silent_s >= STALL_S
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Nothing of a job completes."""
+
+    seq: int
+    """The oldest sequence number that somebody waits for."""
+    slot: int
+    """Its physical slot."""
+    missing: tuple[int, ...]
+    """Ranks that have not sent it; none: all have, and packets are lost on the way."""
+    waiting: tuple[int, ...]
+    """Ranks that have sent it and wait."""
+    since_s: float
+
+
+UNDECIDED = "undecided"
+"""Somebody waits, but not all reports are new enough to say for whom."""
+
+
+def last_seq(progress: pb2.Progress) -> int | None:
+    """The newest sequence number that the worker said it had sent."""
+    if progress.lane_seqs:
+        seqs = np.array(progress.lane_seqs, np.uint32)
+        return int(seqs[(seqs - seqs[0]).view(np.int32).argmax()])
+    return progress.oldest_seq if progress.in_flight else None
+
+
+def oldest_waited_for(reports: Iterable[pb2.Progress]) -> int | None:
+    """The oldest of the sequence numbers that these workers have waited for longest."""
+    oldest: int | None = None
+    for progress in reports:
+        if progress.in_flight and (oldest is None or serial.is_newer(oldest, progress.oldest_seq)):
+            oldest = progress.oldest_seq
+    return oldest
+
+
+def check_progress(progress: pb2.Progress, slots: int, where: str) -> None:
+    """Raises :class:`JobRequestError` if it cannot be of a worker of such a job.
+
+    It has other lanes, too much is listed, or a time is none.
+    """
+    for waited_s in (progress.silent_s, progress.oldest_waited_s):
+        if not abs(waited_s) <= MAX_WAIT_S:  # clocks of two threads may give less than 0
+            raise JobRequestError(f"{where}: reports to have waited for {waited_s:g} s")
+    lanes = 1 << ((slots // 2).bit_length() - 1)
+    if len(progress.submitted) > MAX_SUBMITTED:
+        raise JobRequestError(
+            f"{where}: lists {len(progress.submitted)} operations, at most {MAX_SUBMITTED}"
+        )
+    if not progress.lane_seqs and not progress.lanes_waiting:
+        return
+    if len(progress.lane_seqs) != lanes or len(progress.lanes_waiting) != (lanes + 7) // 8:
+        raise JobRequestError(
+            f"{where}: reports {len(progress.lane_seqs)} lanes and"
+            f" {len(progress.lanes_waiting)} bytes of waiting ones; the job has {lanes} lanes"
+        )
+
+
+def find_stall(
+    reports: Mapping[int, Report],
+    here: frozenset[int],
+    left: frozenset[int],
+    first_slot: int,
+    heartbeat_s: float,
+    now_s: float,
+) -> Stall | str | None:
+    """Whom the workers wait for: a stall, None (it runs), or :data:`UNDECIDED`.
+
+    Args:
+        reports: the last report by rank; some may be missing.
+        here: ranks that have joined and not left.
+        left: ranks that have left.
+        first_slot: physical slot of the job's slot 0.
+        heartbeat_s: how often reports come.
+        now_s: the clock of ``Report.at_s``.
+    """
+    held_up = [rank for rank in here if rank in reports and reports[rank].is_held_up]
+    if not held_up:
+        return None
+    since_s = min(reports[rank].silent_since_s for rank in held_up)
+    known, silent = [], []
+    for rank in sorted(here):
+        report = reports.get(rank)
+        heard_s = since_s if report is None else report.at_s
+        if report is not None and report.progress.lane_seqs and heard_s >= since_s:
+            known.append(rank)
+        elif now_s - heard_s > STALE_HEARTBEATS * heartbeat_s:
+            silent.append(rank)
+        else:
+            return UNDECIDED
+    lanes = np.array([reports[rank].progress.lane_seqs for rank in known], np.uint32)
+    if not lanes.size:
+        return UNDECIDED
+    waiting = np.array([_bits(reports[rank].progress, lanes.shape[1]) for rank in known])
+    if not waiting.any():
+        return UNDECIDED
+    # Distances from one of the numbers, so that comparing them holds where they wrap.
+    distance = (lanes - lanes[0, 0]).view(np.int32)
+    oldest = np.where(waiting, distance, np.iinfo(np.int32).max).min(axis=0)
+    lane = int(oldest.argmin())
+    behind = distance[:, lane] < oldest[lane]
+    at = waiting[:, lane] & (distance[:, lane] == oldest[lane])
+    waits = [rank for rank, is_at in zip(known, at, strict=True) if is_at]
+    missing = [rank for rank, is_behind in zip(known, behind, strict=True) if is_behind] + silent
+    if not missing:
+        newest_s = max(reports[rank].at_s for rank in known)
+        if all(reports[rank].at_s < newest_s for rank in waits):
+            return UNDECIDED  # it may have had its result since
+        missing = sorted(left)
+    seq = (int(lanes[0, 0]) + int(oldest[lane])) & 0xFFFF_FFFF
+    slot = first_slot + seq % (2 * lanes.shape[1])
+    return Stall(seq, slot, tuple(sorted(missing)), tuple(waits), since_s)
+
+
+def _bits(progress: pb2.Progress, lanes: int) -> npt.NDArray[np.bool_]:
+    packed = np.frombuffer(progress.lanes_waiting, np.uint8)
+    return np.unpackbits(packed, bitorder="little", count=lanes).astype(np.bool_)
