@@ -3,6 +3,9 @@
 
 namespace nb = nanobind;
 
+namespace ina::congestion {
+void bind(nb::module_ &m);
+}
 namespace ina::host {
 void bind(nb::module_ &m);
 }
@@ -14,8 +17,12 @@ NB_MODULE(_native, m) {
     // PyTorch keeps process groups, and with them closed sessions, to the end of the process (FSDP2
     // does): nanobind would call them leaks, in forty lines a worker.
     nb::set_leak_warnings(false);
-    m.doc() = "Native cores of ina: the host's WorkerCore and transport, the soft switch's ports.";
+    m.doc() =
+        "Native cores of ina: window algorithms, the host's WorkerCore and transport, the soft "
+        "switch's ports.";
     m.attr("SOURCES_SHA256") = INA_SOURCES_SHA256;  // ina/extension.py compares it
+    auto congestion = m.def_submodule("congestion");
+    ina::congestion::bind(congestion);
     auto host = m.def_submodule("host");
     ina::host::bind(host);
     auto sw = m.def_submodule("switch");

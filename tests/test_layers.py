@@ -28,8 +28,9 @@ BELOW = {
     "p4": {"errors", "files", "protocol"},
     "pcap": {"errors", "protocol"},
     "metrics": {"errors"},
+    "congestion": {"errors", "extension"},
     "switch": {"errors", "extension", "protocol", "rpc", "p4", "metrics"},
-    "host": {"errors", "extension", "log", "protocol", "rpc", "p4", "metrics"},
+    "host": {"congestion", "errors", "extension", "log", "protocol", "rpc", "p4", "metrics"},
     "controller": {"errors", "log", "protocol", "rpc", "p4", "metrics", "switch"},
     "doctor": {
         "errors",
@@ -89,7 +90,12 @@ ROOMS = {
     "embedded": {"errors", "config", "switches", "app"},
 }
 # Each submodule of the extension belongs to one package.
-NATIVE_OWNERS = {"": {"extension"}, "host": {"host"}, "switch": {"switch"}}
+NATIVE_OWNERS = {
+    "": {"extension"},
+    "congestion": {"congestion"},
+    "host": {"host"},
+    "switch": {"switch"},
+}
 
 SOURCES = {".py", ".pyi", ".c", ".cpp", ".hpp", ".h", ".p4", ".lua", ".sh", ".proto"}
 MAX_LINES = 500

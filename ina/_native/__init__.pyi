@@ -1,3 +1,4 @@
+from ina._native import congestion as congestion
 from ina._native import host as host
 from ina._native import switch as switch
 

@@ -1,6 +1,8 @@
 from collections.abc import Sequence
 from enum import Enum
 
+from ina._native.congestion import Choice
+
 def kernel_names() -> list[str]: ...
 def scan(kernels: str, value_type: int, tensor: int, elems: int) -> tuple[int, bool]: ...
 def quantize(kernels: str, value_type: int, tensor: int, elems: int, scale: float) -> bytes: ...
@@ -15,12 +17,9 @@ def block_scale(exponent: int, workers: int) -> float: ...
 
 class RtoLimits:
     def __init__(self, *, initial_ns: int = ..., min_ns: int = ..., max_ns: int = ...) -> None: ...
-    @property
-    def initial_ns(self) -> int: ...
-    @property
-    def min_ns(self) -> int: ...
-    @property
-    def max_ns(self) -> int: ...
+    initial_ns: int
+    min_ns: int
+    max_ns: int
 
 class WorkerConfig:
     def __init__(
@@ -34,11 +33,63 @@ class WorkerConfig:
         values_per_packet: int,
         stall_timeout_ns: int,
         rto: RtoLimits,
+        expected_bitmap: int = 0,
+        summands: int = 0,
+        divisor: int = 0,
         first_seq: int = 0,
         keep_results: bool = False,
         share: int = 0,
         shares: int = 1,
     ) -> None: ...
+    job: int
+    epoch: int
+    rank: int
+    world_size: int
+    expected_bitmap: int
+    summands: int
+    divisor: int
+    slots: int
+    values_per_packet: int
+    stall_timeout_ns: int
+    rto: RtoLimits
+    first_seq: int
+    keep_results: bool
+    share: int
+    shares: int
+
+class RecoveryCounters:
+    @property
+    def retransmissions(self) -> int: ...
+    @property
+    def losses(self) -> int: ...
+    @property
+    def spurious(self) -> int: ...
+    @property
+    def probes(self) -> int: ...
+    @property
+    def overtaken(self) -> int: ...
+    @property
+    def timeouts(self) -> int: ...
+    @property
+    def ecn_marked(self) -> int: ...
+
+class LossRecovery:
+    def __init__(self, lanes: int, rto: RtoLimits, congestion: Choice = ...) -> None: ...
+    def sent(self, lane: int, order: int, now_ns: int) -> None: ...
+    def answered(self, lane: int, copy: int, marked: bool, now_ns: int) -> None: ...
+    def duplicate(self, lane: int, copy: int, now_ns: int) -> None: ...
+    def withdrawn(self, lane: int) -> None: ...
+    def due(self, now_ns: int, capacity: int = 64) -> list[tuple[int, int]]: ...
+    @property
+    def deadline_ns(self) -> int | None: ...
+    def has_room_for(self, order: int) -> bool: ...
+    def settle(self, now_ns: int) -> None: ...
+    @property
+    def in_flight(self) -> int: ...
+    @property
+    def window_packets(self) -> int: ...
+    @property
+    def counters(self) -> RecoveryCounters: ...
 
 class StallReport:
     @property
@@ -155,9 +206,23 @@ class PendingTensor:
 def merge_lanes(shares: Sequence[LaneSnapshot]) -> LaneSnapshot: ...
 def merge_pending(shares: Sequence[Sequence[PendingTensor]]) -> list[PendingTensor]: ...
 
+class Submission: ...
+
+class SubmissionOrder:
+    def __init__(self, window: int, values_per_packet: int) -> None: ...
+    def next(
+        self,
+        id: int,
+        address_in: int,
+        address_out: int,
+        elems: int,
+        value_type: int,
+        average: bool,
+    ) -> Submission: ...
+
 class WorkerCore:
     def __init__(
-        self, config: WorkerConfig, max_in_flight: int = 0, adaptive: bool = False
+        self, config: WorkerConfig, max_in_flight: int = 0, congestion: Choice = ...
     ) -> None: ...
     def submit(
         self,
@@ -169,6 +234,7 @@ class WorkerCore:
         average: bool,
         now_ns: int,
     ) -> None: ...
+    def submit_placed(self, placed: Submission, now_ns: int) -> None: ...
     def poll_transmit(self, now_ns: int, capacity: int = 64) -> list[bytes]: ...
     def on_result(self, payload: bytes, now_ns: int, ip_marked: bool = False) -> None: ...
     def next_deadline_ns(self, now_ns: int) -> int | None: ...
@@ -268,15 +334,22 @@ class TransportStats:
     @property
     def passed_on(self) -> int: ...
 
+class TransportOptions:
+    def __init__(
+        self, *, max_in_flight: int = 0, threads: int = 1, congestion: Choice = ...
+    ) -> None: ...
+    max_in_flight: int
+    threads: int
+    congestion: Choice
+
 class Transport:
     @staticmethod
     def udp(
         fd: int,
         config: WorkerConfig,
         receive_buffer_bytes: int,
-        max_in_flight: int = 0,
+        options: TransportOptions = ...,
         trains: bool = True,
-        threads: int = 1,
         group_fd: int = -1,
     ) -> Transport: ...
     @staticmethod
@@ -287,7 +360,7 @@ class Transport:
         cells: int,
         payload_bytes: int,
         config: WorkerConfig,
-        max_in_flight: int = 0,
+        options: TransportOptions = ...,
     ) -> Transport: ...
     def submit(
         self, address_in: int, address_out: int, elems: int, value_type: int, average: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Literal, Protocol, get_args
 
-from ina._native.host import RtoLimits, Transport, WorkerConfig
+from ina._native.host import RtoLimits, Transport, TransportOptions, WorkerConfig
 from ina.errors import InvalidInputError
 from ina.host.errors import NoSwitchHereError, TransportError
 from ina.host.shm import ShmLink
@@ -36,8 +36,8 @@ class Link(Protocol):
     def rto(self) -> RtoLimits:
         """How soon packets are sent again."""
 
-    def transport(self, config: WorkerConfig, max_in_flight: int, threads: int) -> Transport:
-        """Start to work over it, with at most so many threads. Raises RuntimeError."""
+    def transport(self, config: WorkerConfig, options: TransportOptions) -> Transport:
+        """Start to work over it. Raises RuntimeError."""
 
     @property
     def is_listening(self) -> bool:

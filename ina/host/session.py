@@ -12,7 +12,8 @@ import weakref
 from collections.abc import Callable
 from typing import Literal, overload
 
-from ina._native.host import Operation, OperationState, WorkerConfig
+from ina._native.host import Operation, OperationState, TransportOptions, WorkerConfig
+from ina.congestion import Congestion
 from ina.errors import InaError, InvalidInputError
 from ina.host import arrays, failure, metrics
 from ina.host import threads as thread_counts
@@ -63,6 +64,7 @@ class Session:
         *,
         op_timeout_s: float = DEFAULT_OP_TIMEOUT_S,
         max_in_flight: int = 0,
+        congestion: Congestion | None = None,
         recoverable: bool = False,
         on_failure: OnFailure | None = None,
         threads: int = 0,
@@ -101,7 +103,12 @@ class Session:
         )
         try:
             tried = thread_counts.wanted(threads, local_workers)
-            self._transport = link.transport(config, max_in_flight, tried)
+            options = TransportOptions(
+                max_in_flight=max_in_flight,
+                threads=tried,
+                congestion=(congestion or ticket.congestion).choice(),
+            )
+            self._transport = link.transport(config, options)
         except RuntimeError as error:
             raise TransportError(f"job {ticket.job_name!r} rank {ticket.rank}: {error}") from None
         stats = self._transport.stats()
@@ -125,6 +132,7 @@ class Session:
         *,
         op_timeout_s: float = DEFAULT_OP_TIMEOUT_S,
         max_in_flight: int = 0,
+        congestion: Congestion | None = None,
         recoverable: bool = False,
         on_failure: OnFailure | None = None,
         threads: int = 0,
@@ -145,6 +153,7 @@ class Session:
                 own,
                 op_timeout_s=op_timeout_s,
                 max_in_flight=max_in_flight,
+                congestion=congestion,
                 recoverable=recoverable,
                 on_failure=on_failure,
                 threads=threads,
@@ -169,6 +178,7 @@ class Session:
         tenant: str = "",
         priority: int = 0,
         transport: TransportName = "auto",
+        congestion: Congestion | None = None,
         op_timeout_s: float = DEFAULT_OP_TIMEOUT_S,
         controller_with_rank: int | None = None,
         recoverable: bool = False,
@@ -185,7 +195,8 @@ class Session:
         token; the first worker's is asked of all others. `tenant`, `priority`: whose job it is and
         how important (higher wins), as the controller's configuration allows. `transport`: "udp";
         "shm", shared memory with a switch on this host; or "auto", shared memory where the switch
-        offers it, else UDP. Workers of one job may differ in it.
+        offers it, else UDP. `congestion`: how many packets are in flight, by default as the
+        controller's configuration has it. Workers of one job may differ in both.
 
         `op_timeout_s`: a reduction fails when no chunk of it completes for so long.
         `controller_with_rank`: the controller lives in that rank's process, so when it has been
@@ -228,6 +239,7 @@ class Session:
                 place.link,
                 op_timeout_s=op_timeout_s,
                 max_in_flight=place.window,
+                congestion=congestion,
                 recoverable=recoverable,
                 on_failure=on_failure,
                 threads=threads,

@@ -13,7 +13,7 @@ import os
 import socket
 import struct
 
-from ina._native.host import RtoLimits, Transport, WorkerConfig
+from ina._native.host import RtoLimits, Transport, TransportOptions, WorkerConfig
 from ina.host.errors import NoSwitchHereError, TransportError
 
 _MAGIC, _VERSION = 0x696E6173, 2
@@ -92,16 +92,15 @@ class ShmLink:
     def stop_listening(self) -> None:
         """Nothing."""
 
-    def transport(self, config: WorkerConfig, max_in_flight: int, threads: int) -> Transport:
+    def transport(self, config: WorkerConfig, options: TransportOptions) -> Transport:
         """Start to work over it, with one thread: a ring has one end. Raises RuntimeError."""
-        del threads
         return Transport.shm(
             self._socket.fileno(),
             *self._fds,
             self._cells,
             self._packet_bytes,
             config,
-            max_in_flight,
+            options,
         )
 
     def close(self) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ina.congestion import Congestion
 from ina.host.errors import InvalidTicketError, WorldSizeError
 from ina.protocol.spec import MAX_WORKERS
 
@@ -34,6 +35,7 @@ class Ticket:
     values_per_packet: int  # of the P4 build that the switch runs
     switch_host: str  # IPv4 address that contributions go to
     switch_udp_port: int
+    congestion: Congestion = field(default_factory=Congestion)
 
     def __post_init__(self) -> None:
         check_world(self.rank, self.world_size)

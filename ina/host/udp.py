@@ -6,7 +6,7 @@ import contextlib
 import ipaddress
 import socket
 
-from ina._native.host import RtoLimits, Transport, WorkerConfig
+from ina._native.host import RtoLimits, Transport, TransportOptions, WorkerConfig
 from ina.host.errors import TransportError
 from ina.p4.builds import IP_UDP_HEADER_BYTES, socket_mtu_bytes
 
@@ -34,8 +34,8 @@ class UdpLink:
         """Open a socket as open_socket() does."""
         return cls(open_socket(switch_host, switch_udp_port, own_host))
 
-    def transport(self, config: WorkerConfig, max_in_flight: int, threads: int) -> Transport:
-        """Start to work over it, with at most so many threads. Raises RuntimeError.
+    def transport(self, config: WorkerConfig, options: TransportOptions) -> Transport:
+        """Start to work over it. Raises RuntimeError.
 
         With several threads this link's socket may end up unconnected: others, at its address,
         take its place.
@@ -44,8 +44,7 @@ class UdpLink:
             self._socket.fileno(),
             config,
             _RECEIVE_BUFFER_BYTES,
-            max_in_flight,
-            threads=threads,
+            options,
             group_fd=-1 if self._group is None else self._group.fileno(),
         )
 

@@ -14,85 +14,75 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "congestion/window.hpp"
+#include "congestion/algorithms.hpp"
 
-namespace ina::host {
+namespace ina::congestion {
 
-class AdaptiveWindow final : public CongestionWindow {
+class AdaptiveWindow final : public Window {
   public:
-    // largest: packets, at least 1; what the job's slots and the receive buffer allow.
-    explicit AdaptiveWindow(std::uint32_t largest)
-        : largest_(largest), window_(static_cast<double>(largest)) {}
+    static constexpr Option kOptions[] = {
+        {"shrink", 0.8, 0.1, 0.99, "what is left of the window after a loss or a mark"},
+        // Fewer starve trains, and with many workers a few losses hold up all that there are.
+        {"smallest", 32.0, 1.0, 65536.0, "packets that it does not shrink below"},
+        {"products", 2.0, 0.0, 100.0, "bandwidth-delay products that it does not shrink below"},
+    };
 
-    void on_result(std::int64_t now_ns, std::int64_t rtt_ns, bool ecn_marked) override {
-        if (rtt_ns > 0) measure(now_ns, rtt_ns);
+    // largest: packets, at least 1; what the job's slots and the receive buffer allow.
+    AdaptiveWindow(std::uint32_t largest, const OptionValues &options)
+        : largest_(largest), shrink_(options[0]), smallest_(options[1]), products_(options[2]),
+          window_(static_cast<double>(largest)) {}
+
+    void on_answer(std::int64_t now_ns, const RoundTrips &round_trips, bool marked) override {
+        if (round_trips.latest_ns > 0) measure(now_ns, round_trips);
         ++delivered_;
-        if (ecn_marked) return shrink(now_ns);
+        if (marked) return shrink(now_ns, round_trips);
         if (window_ < static_cast<double>(largest_) && now_ns >= calm_from_ns_) {
             window_ = std::min(window_ + 1.0 / window_, static_cast<double>(largest_));
         }
     }
 
-    void on_loss(std::int64_t now_ns) override { shrink(now_ns); }
+    void on_loss(std::int64_t now_ns, const RoundTrips &round_trips) override {
+        shrink(now_ns, round_trips);
+    }
 
     // A late worker looks the same, and then the window is not to blame.
-    void on_timeout(std::int64_t) override {}
+    void on_timeout(std::int64_t, const RoundTrips &) override {}
 
     std::uint32_t packets() const override { return static_cast<std::uint32_t>(window_); }
-    // A queue without room for a train drops all of it. Where queues have made the window small, it
-    // goes in two trains or more (TCP, too, has shorter ones at lower rates).
-    std::uint32_t longest_train() const override {
-        return packets() < largest_ ? packets() / kTrainsInWindow : largest_;
-    }
-    std::int64_t queued_ns() const override { return smoothed_ns_ - shortest_ns_; }
-    std::int64_t shortest_ns() const override { return shortest_ns_; }
 
   private:
-    static constexpr double kShrink = 0.8;
-    static constexpr double kProducts = 2.0;  // bandwidth-delay products that are left alone
-    // Packets. Fewer starve trains, and with many workers a few losses hold up all that there are.
-    static constexpr double kSmallest = 32.0;
-    static constexpr std::uint32_t kTrainsInWindow = 2;
     static constexpr double kQueuedShare = 1.5;  // of the shortest round trip: a queue stands
     static constexpr double kRateDecay = 0.95;   // an interval
-    static constexpr std::int64_t kForgetNs = 10'000'000'000;  // routes change
     static constexpr std::int64_t kMinIntervalNs = 1'000'000;
 
-    void measure(std::int64_t now_ns, std::int64_t rtt_ns) {
-        smoothed_ns_ = smoothed_ns_ == 0 ? rtt_ns : smoothed_ns_ + (rtt_ns - smoothed_ns_) / 8;
-        if (now_ns - shortest_at_ns_ > kForgetNs || shortest_ns_ == 0 || rtt_ns <= shortest_ns_) {
-            shortest_ns_ = rtt_ns;
-            shortest_at_ns_ = now_ns;
-        }
+    void measure(std::int64_t now_ns, const RoundTrips &round_trips) {
         const std::int64_t elapsed_ns = now_ns - interval_from_ns_;
-        if (elapsed_ns < std::max(smoothed_ns_, kMinIntervalNs)) return;
+        if (elapsed_ns < std::max(round_trips.mean_ns, kMinIntervalNs)) return;
         const double rate = static_cast<double>(delivered_) / static_cast<double>(elapsed_ns);
         rate_ = std::max(rate, rate_ * kRateDecay);
         interval_from_ns_ = now_ns;
         delivered_ = 0;
     }
 
-    void shrink(std::int64_t now_ns) {
+    void shrink(std::int64_t now_ns, const RoundTrips &round_trips) {
         if (now_ns < calm_from_ns_) return;
-        if (static_cast<double>(smoothed_ns_) < kQueuedShare * static_cast<double>(shortest_ns_)) {
-            return;
-        }
+        const auto shortest_ns = static_cast<double>(round_trips.shortest_ns);
+        if (static_cast<double>(round_trips.mean_ns) < kQueuedShare * shortest_ns) return;
         // What was sent before now still meets the queue as it was.
-        calm_from_ns_ = now_ns + smoothed_ns_;
-        const double product = rate_ * static_cast<double>(shortest_ns_);
-        const double floor = std::min(std::max(kSmallest, kProducts * product), window_);
-        window_ = std::max(window_ * kShrink, floor);
+        calm_from_ns_ = now_ns + round_trips.mean_ns;
+        const double floor = std::max(smallest_, products_ * rate_ * shortest_ns);
+        window_ = std::max(window_ * shrink_, std::min(floor, window_));
     }
 
     const std::uint32_t largest_;
+    const double shrink_;
+    const double smallest_;
+    const double products_;
     double window_;
     double rate_ = 0.0;  // results a ns; the largest of late
-    std::int64_t smoothed_ns_ = 0;
-    std::int64_t shortest_ns_ = 0;
-    std::int64_t shortest_at_ns_ = 0;
     std::int64_t interval_from_ns_ = 0;
     std::uint64_t delivered_ = 0;
     std::int64_t calm_from_ns_ = 0;
 };
 
-}  // namespace ina::host
+}  // namespace ina::congestion

@@ -1,39 +1,33 @@
-// How many packets may be in flight. The one seam between WorkerCore and congestion control: an
-// algorithm is a class behind this interface, told events with the time passed in.
+// How many packets may be in flight. An algorithm is a class behind this interface, in a header of
+// its own: it is told what happened, with the time passed in, and says a number of packets. It
+// decides nothing else. Loss recovery (host/recovery) tells it; how losses are found and what a
+// round trip takes is known there, whatever the algorithm.
 #pragma once
 
 #include <cstdint>
 
-namespace ina::host {
+namespace ina::congestion {
 
-class CongestionWindow {
+// What packets that were sent once took from their sending to their result, ns. It includes the
+// time that other workers were late.
+struct RoundTrips {
+    std::int64_t latest_ns = 0;    // of the packet just answered; 0: it was sent more than once
+    std::int64_t mean_ns = 0;      // moving average, weight 1/8; 0: none so far, as is the next
+    std::int64_t shortest_ns = 0;  // of late
+};
+
+class Window {
   public:
-    virtual ~CongestionWindow() = default;
-    // A result arrived; rtt_ns is 0 when its packet was sent more than once.
-    virtual void on_result(std::int64_t now_ns, std::int64_t rtt_ns, bool ecn_marked) = 0;
-    // The results of packets sent later came before this one's: it, or its result, was lost.
-    virtual void on_loss(std::int64_t now_ns) = 0;
-    virtual void on_timeout(std::int64_t now_ns) = 0;
+    virtual ~Window() = default;
+    // A result was accepted. `marked`: a queue on its way, or on the way of a contribution in it,
+    // was long (ECN).
+    virtual void on_answer(std::int64_t now_ns, const RoundTrips &round_trips, bool marked) = 0;
+    // The results of packets sent later came before a packet's: it, or its result, was lost.
+    virtual void on_loss(std::int64_t now_ns, const RoundTrips &round_trips) = 0;
+    // Nothing was heard for a retransmission timeout.
+    virtual void on_timeout(std::int64_t now_ns, const RoundTrips &round_trips) = 0;
     // At least 1. A value beyond the job's window W has no effect.
     virtual std::uint32_t packets() const = 0;
-    // So many of them at most should go as one train.
-    virtual std::uint32_t longest_train() const { return packets(); }
-    // How much longer round trips take than the shortest: packets stand in queues for so long, or
-    // another worker is late. 0: not known.
-    virtual std::int64_t queued_ns() const { return 0; }
-    virtual std::int64_t shortest_ns() const { return 0; }  // round trip of late; 0: not known
 };
 
-class FixedWindow final : public CongestionWindow {
-  public:
-    explicit FixedWindow(std::uint32_t packets) : packets_(packets) {}
-    void on_result(std::int64_t, std::int64_t, bool) override {}
-    void on_loss(std::int64_t) override {}
-    void on_timeout(std::int64_t) override {}
-    std::uint32_t packets() const override { return packets_; }
-
-  private:
-    std::uint32_t packets_;
-};
-
-}  // namespace ina::host
+}  // namespace ina::congestion

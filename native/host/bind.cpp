@@ -62,30 +62,35 @@ void bind_transport(nb::module_ &m) {
         .def_ro("one_queue_why", &TransportStats::one_queue_why)
         .def_ro("passed_on", &TransportStats::passed_on);
 
+    nb::class_<TransportOptions>(m, "TransportOptions")
+        .def("__init__", &init_by_name<TransportOptions>)
+        .def_rw("max_in_flight", &TransportOptions::max_in_flight)
+        .def_rw("threads", &TransportOptions::threads)
+        .def_rw("congestion", &TransportOptions::congestion);
+
     nb::class_<Transport>(m, "Transport")
         .def_static(
             "udp",
             [](int fd, const WorkerConfig &config, int receive_buffer_bytes,
-               std::uint32_t max_in_flight, bool trains, std::uint32_t threads, int group_fd) {
+               const TransportOptions &options, bool trains, int group_fd) {
                 auto channel =
                     std::make_unique<UdpChannel>(fd, receive_buffer_bytes, trains, group_fd);
-                return std::make_unique<Transport>(std::move(channel), config, max_in_flight,
-                                                   threads);
+                return std::make_unique<Transport>(std::move(channel), config, options);
             },
             nb::arg("fd"), nb::arg("config"), nb::arg("receive_buffer_bytes"),
-            nb::arg("max_in_flight") = 0, nb::arg("trains") = true, nb::arg("threads") = 1,
+            nb::arg("options") = TransportOptions{}, nb::arg("trains") = true,
             nb::arg("group_fd") = -1)
         .def_static(
             "shm",
             [](int fd, int memory_fd, int results_fd, std::uint32_t cells,
                std::uint32_t payload_bytes, const WorkerConfig &config,
-               std::uint32_t max_in_flight) {
+               const TransportOptions &options) {
                 auto channel = std::make_unique<ShmChannel>(fd, memory_fd, results_fd,
                                                             shm::Shape{cells, payload_bytes});
-                return std::make_unique<Transport>(std::move(channel), config, max_in_flight);
+                return std::make_unique<Transport>(std::move(channel), config, options);
             },
             nb::arg("fd"), nb::arg("memory_fd"), nb::arg("results_fd"), nb::arg("cells"),
-            nb::arg("payload_bytes"), nb::arg("config"), nb::arg("max_in_flight") = 0)
+            nb::arg("payload_bytes"), nb::arg("config"), nb::arg("options") = TransportOptions{})
         .def(
             "submit",
             [](Transport &self, std::uintptr_t in, std::uintptr_t out, std::uint64_t elems,

@@ -5,12 +5,14 @@
 
 #include <cstdint>
 
+#include "common/bind_fields.hpp"
 #include "host/core/worker_types.hpp"
 
 namespace ina::host {
 
 void bind_blocks(nanobind::module_ &m);
 void bind_core(nanobind::module_ &m);
+void bind_handover(nanobind::module_ &m);
 void bind_recovery(nanobind::module_ &m);
 
 // Throws std::invalid_argument.

@@ -11,14 +11,30 @@
 #include <string>
 #include <utility>
 
-#include "congestion/adaptive.hpp"
+#include "congestion/algorithms.hpp"
 #include "host/bind.hpp"
 #include "host/core/worker_core.hpp"
+#include "host/transport/pacing.hpp"
 
 namespace nb = nanobind;
 
 namespace ina::host {
 namespace {
+
+// A core that has all of a worker's lanes, or stands for a share of them, with what a transport
+// has besides: where tensors are placed, and pacing.
+struct LoneCore : WorkerCore {
+    LoneCore(const WorkerConfig &config, const congestion::Choice &congestion, std::uint32_t most)
+        : WorkerCore(config, congestion::make_window(congestion, most)),
+          order(window(), config.values_per_packet), pacing(most) {}
+
+    SubmissionOrder order;
+    Pacing pacing;
+};
+
+auto recovery(std::uint64_t RecoveryCounters::*counter) {
+    return [counter](const WorkerCounters &self) { return self.recovery.*counter; };
+}
 
 const Kernels &kernels_named(const std::string &name) {
     for (const Kernels *kernels : available_kernels()) {
@@ -56,7 +72,7 @@ void dequantize(const std::string &kernels, int type, const nb::bytes &wire, flo
                                       reinterpret_cast<void *>(tensor));
 }
 
-std::vector<nb::bytes> poll_transmit(WorkerCore &core, std::int64_t now_ns, std::size_t capacity) {
+std::vector<nb::bytes> poll_transmit(LoneCore &core, std::int64_t now_ns, std::size_t capacity) {
     std::vector<PacketView> batch(capacity);
     batch.resize(core.poll_transmit(now_ns, batch.data(), capacity));
     std::vector<nb::bytes> packets;
@@ -65,7 +81,7 @@ std::vector<nb::bytes> poll_transmit(WorkerCore &core, std::int64_t now_ns, std:
     return packets;
 }
 
-std::optional<std::int64_t> next_deadline_ns(const WorkerCore &core, std::int64_t now_ns) {
+std::optional<std::int64_t> next_deadline_ns(const LoneCore &core, std::int64_t now_ns) {
     const std::int64_t deadline_ns = core.next_deadline_ns(now_ns);
     if (deadline_ns == kNever) return std::nullopt;
     return deadline_ns;
@@ -102,42 +118,25 @@ void bind_core(nb::module_ &m) {
           nb::arg("inverse_scale"), nb::arg("divisor"), nb::arg("tensor"));
     m.def("block_scale", &block_scale, nb::arg("exponent"), nb::arg("workers"));
 
-    nb::class_<RtoLimits>(m, "RtoLimits")
-        .def(
-            "__init__",
-            [](RtoLimits *self, std::int64_t initial_ns, std::int64_t min_ns, std::int64_t max_ns) {
-                new (self) RtoLimits{initial_ns, min_ns, max_ns};
-            },
-            nb::kw_only(), nb::arg("initial_ns") = RtoLimits{}.initial_ns,
-            nb::arg("min_ns") = RtoLimits{}.min_ns, nb::arg("max_ns") = RtoLimits{}.max_ns)
-        .def_ro("initial_ns", &RtoLimits::initial_ns)
-        .def_ro("min_ns", &RtoLimits::min_ns)
-        .def_ro("max_ns", &RtoLimits::max_ns);
+    bind_recovery(m);
 
     nb::class_<WorkerConfig>(m, "WorkerConfig")
-        .def(
-            "__init__",
-            [](WorkerConfig *self, std::uint16_t job, std::uint32_t epoch, int rank, int world_size,
-               std::uint32_t slots, std::uint32_t values_per_packet, std::int64_t stall_timeout_ns,
-               const RtoLimits &rto, std::uint32_t first_seq, bool keep_results,
-               std::uint32_t share, std::uint32_t shares) {
-                new (self) WorkerConfig{job,
-                                        epoch,
-                                        rank,
-                                        world_size,
-                                        slots,
-                                        values_per_packet,
-                                        stall_timeout_ns,
-                                        rto,
-                                        first_seq,
-                                        keep_results,
-                                        share,
-                                        shares};
-            },
-            nb::kw_only(), nb::arg("job"), nb::arg("epoch"), nb::arg("rank"), nb::arg("world_size"),
-            nb::arg("slots"), nb::arg("values_per_packet"), nb::arg("stall_timeout_ns"),
-            nb::arg("rto"), nb::arg("first_seq") = 0, nb::arg("keep_results") = false,
-            nb::arg("share") = 0, nb::arg("shares") = 1);
+        .def("__init__", &init_by_name<WorkerConfig>)
+        .def_rw("job", &WorkerConfig::job)
+        .def_rw("epoch", &WorkerConfig::epoch)
+        .def_rw("rank", &WorkerConfig::rank)
+        .def_rw("world_size", &WorkerConfig::world_size)
+        .def_rw("expected_bitmap", &WorkerConfig::expected_bitmap)
+        .def_rw("summands", &WorkerConfig::summands)
+        .def_rw("divisor", &WorkerConfig::divisor)
+        .def_rw("slots", &WorkerConfig::slots)
+        .def_rw("values_per_packet", &WorkerConfig::values_per_packet)
+        .def_rw("stall_timeout_ns", &WorkerConfig::stall_timeout_ns)
+        .def_rw("rto", &WorkerConfig::rto)
+        .def_rw("first_seq", &WorkerConfig::first_seq)
+        .def_rw("keep_results", &WorkerConfig::keep_results)
+        .def_rw("share", &WorkerConfig::share)
+        .def_rw("shares", &WorkerConfig::shares);
 
     nb::class_<StallReport>(m, "StallReport")
         .def_ro("waited_ns", &StallReport::waited_ns)
@@ -154,18 +153,18 @@ void bind_core(nb::module_ &m) {
         .def_ro("packets_received", &WorkerCounters::packets_received)
         .def_ro("payload_bytes_sent", &WorkerCounters::payload_bytes_sent)
         .def_ro("payload_bytes_received", &WorkerCounters::payload_bytes_received)
-        .def_ro("retransmissions", &WorkerCounters::retransmissions)
-        .def_ro("losses", &WorkerCounters::losses)
-        .def_ro("spurious", &WorkerCounters::spurious)
-        .def_ro("probes", &WorkerCounters::probes)
-        .def_ro("overtaken", &WorkerCounters::overtaken)
-        .def_ro("timeouts", &WorkerCounters::timeouts)
+        .def_prop_ro("retransmissions", recovery(&RecoveryCounters::retransmissions))
+        .def_prop_ro("losses", recovery(&RecoveryCounters::losses))
+        .def_prop_ro("spurious", recovery(&RecoveryCounters::spurious))
+        .def_prop_ro("probes", recovery(&RecoveryCounters::probes))
+        .def_prop_ro("overtaken", recovery(&RecoveryCounters::overtaken))
+        .def_prop_ro("timeouts", recovery(&RecoveryCounters::timeouts))
         .def_ro("duplicates", &WorkerCounters::duplicates)
         .def_ro("stale", &WorkerCounters::stale)
         .def_ro("malformed", &WorkerCounters::malformed)
         .def_ro("foreign", &WorkerCounters::foreign)
         .def_ro("mismatched", &WorkerCounters::mismatched)
-        .def_ro("ecn_marked", &WorkerCounters::ecn_marked)
+        .def_prop_ro("ecn_marked", recovery(&RecoveryCounters::ecn_marked))
         .def_ro("exponent_rounds", &WorkerCounters::exponent_rounds)
         .def_ro("guessed_chunks", &WorkerCounters::guessed_chunks)
         .def_ro("missed_guesses", &WorkerCounters::missed_guesses)
@@ -175,38 +174,59 @@ void bind_core(nb::module_ &m) {
         .def_ro("tensors_done", &WorkerCounters::tensors_done)
         .def_ro("last_seq", &WorkerCounters::last_seq);
 
-    bind_recovery(m);
+    bind_handover(m);
 
-    nb::class_<WorkerCore>(m, "WorkerCore")
+    nb::class_<Submission>(m, "Submission");
+    nb::class_<SubmissionOrder>(m, "SubmissionOrder")
+        .def(nb::init<std::uint32_t, std::uint32_t>(), nb::arg("window"),
+             nb::arg("values_per_packet"))
+        .def(
+            "next",
+            [](SubmissionOrder &self, std::uint64_t id, std::uintptr_t in, std::uintptr_t out,
+               std::uint64_t elems, int type, bool average) {
+                return self.next(tensor_request(id, in, out, elems, type, average));
+            },
+            nb::arg("id"), nb::arg("address_in"), nb::arg("address_out"), nb::arg("elems"),
+            nb::arg("value_type"), nb::arg("average"));
+
+    nb::class_<LoneCore>(m, "WorkerCore")
         .def(
             "__init__",
-            [](WorkerCore *self, const WorkerConfig &config, std::uint32_t max_in_flight,
-               bool adaptive) {
-                const std::uint32_t limit = max_in_flight == 0 ? config.slots / 2 : max_in_flight;
-                std::unique_ptr<CongestionWindow> window = std::make_unique<FixedWindow>(limit);
-                if (adaptive) window = std::make_unique<AdaptiveWindow>(limit);
-                new (self) WorkerCore(config, std::move(window));
+            [](LoneCore *self, const WorkerConfig &config, std::uint32_t max_in_flight,
+               const congestion::Choice &congestion) {
+                const std::uint32_t most = max_in_flight == 0 ? config.slots / 2 : max_in_flight;
+                new (self) LoneCore(config, congestion, most);
             },
-            nb::arg("config"), nb::arg("max_in_flight") = 0, nb::arg("adaptive") = false)
+            nb::arg("config"), nb::arg("max_in_flight") = 0,
+            nb::arg("congestion") = congestion::Choice{})
         .def(
             "submit",
-            [](WorkerCore &self, std::uint64_t id, std::uintptr_t in, std::uintptr_t out,
+            [](LoneCore &self, std::uint64_t id, std::uintptr_t in, std::uintptr_t out,
                std::uint64_t elems, int type, bool average, std::int64_t now_ns) {
-                self.submit(tensor_request(id, in, out, elems, type, average), now_ns);
+                const auto request = tensor_request(id, in, out, elems, type, average);
+                self.submit(self.order.next(request), now_ns);
             },
             nb::arg("id"), nb::arg("address_in"), nb::arg("address_out"), nb::arg("elems"),
             nb::arg("value_type"), nb::arg("average"), nb::arg("now_ns"))
+        .def(
+            "submit_placed",
+            [](LoneCore &self, const Submission &placed, std::int64_t now_ns) {
+                self.submit(placed, now_ns);
+            },
+            nb::arg("placed"), nb::arg("now_ns"))
         .def("poll_transmit", &poll_transmit, nb::arg("now_ns"), nb::arg("capacity") = 64)
         .def(
             "on_result",
-            [](WorkerCore &self, const nb::bytes &payload, std::int64_t now_ns, bool ip_marked) {
+            [](LoneCore &self, const nb::bytes &payload, std::int64_t now_ns, bool ip_marked) {
                 self.on_result(static_cast<const std::uint8_t *>(payload.data()), payload.size(),
                                now_ns, ip_marked);
             },
             nb::arg("payload"), nb::arg("now_ns"), nb::arg("ip_marked") = false)
         .def("next_deadline_ns", &next_deadline_ns, nb::arg("now_ns"))
-        .def_prop_ro("moderation_ns", &WorkerCore::moderation_ns)
-        .def_prop_ro("longest_train", &WorkerCore::longest_train)
+        .def_prop_ro("moderation_ns",
+                     [](const LoneCore &self) { return self.pacing.moderation_ns(self); })
+        .def_prop_ro("longest_train",
+                     [](const LoneCore &self) { return self.pacing.longest_train(self); })
         .def("note_progress", &WorkerCore::note_progress, nb::arg("at_ns"))
         .def("take_completions", &WorkerCore::take_completions)
         .def("lanes", &WorkerCore::lanes, nb::arg("now_ns"))
@@ -214,17 +234,19 @@ void bind_core(nb::module_ &m) {
         .def("pending", &WorkerCore::pending)
         .def(
             "put_result",
-            [](WorkerCore &self, std::uint32_t lane, std::uint32_t seq, const nb::bytes &data) {
+            [](LoneCore &self, std::uint32_t lane, std::uint32_t seq, const nb::bytes &data) {
                 self.put_result(lane, seq, data.data(), data.size());
             },
             nb::arg("lane"), nb::arg("seq"), nb::arg("data"))
-        .def_prop_ro("stall", [](const WorkerCore &self) { return self.stall(); })
+        .def_prop_ro("stall", [](const LoneCore &self) { return self.stall(); })
         .def("settle_resends", &WorkerCore::settle_resends, nb::arg("now_ns"))
-        .def_prop_ro("mismatch", [](const WorkerCore &self) { return self.mismatch(); })
+        .def_prop_ro("mismatch", [](const LoneCore &self) { return self.mismatch(); })
         .def_prop_ro("agreed", &WorkerCore::agreed)
-        .def_prop_ro("counters", [](const WorkerCore &self) { return self.counters(); })
-        .def_prop_ro("srtt_ns", &WorkerCore::srtt_ns)
-        .def_prop_ro("rto_ns", &WorkerCore::rto_ns)
+        .def_prop_ro("counters", [](const LoneCore &self) { return self.counters(); })
+        .def_prop_ro("srtt_ns",
+                     [](const LoneCore &self) { return self.recovery().rtt().srtt_ns(); })
+        .def_prop_ro("rto_ns",
+                     [](const LoneCore &self) { return self.recovery().rtt().timeout_ns(0); })
         .def_prop_ro("window", &WorkerCore::window)
         .def_prop_ro("first_lane", &WorkerCore::first_lane)
         .def_prop_ro("lane_count", &WorkerCore::lane_count)

@@ -1,85 +1,76 @@
-// Python bindings of what WorkerCore tells about lanes and pending tensors.
+// Python bindings of LossRecovery by itself, for tests.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "congestion/algorithms.hpp"
 #include "host/bind.hpp"
-#include "host/transport/share.hpp"
+#include "host/recovery/loss_recovery.hpp"
 
 namespace nb = nanobind;
 
 namespace ina::host {
 namespace {
 
-std::vector<std::uint32_t> seqs(const LaneSnapshot &self) { return self.seqs; }
-
-nb::bytes waiting(const LaneSnapshot &self) {
-    return nb::bytes(self.waiting.data(), self.waiting.size());
+// Pairs of a lane and the number of its copy.
+std::vector<std::pair<std::uint32_t, std::uint32_t>> due(LossRecovery &self, std::int64_t now_ns,
+                                                         std::size_t capacity) {
+    std::vector<Resend> found(capacity);
+    found.resize(self.due(now_ns, found.data(), capacity));
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> told;
+    for (const Resend &resend : found) told.emplace_back(resend.lane, resend.copy);
+    return told;
 }
 
-nb::object oldest(const LaneSnapshot &self) {  // None: nothing is pending
-    return self.oldest.id == 0 ? nb::none() : described(self.oldest);
-}
-
-nb::bytes data(const LaneResult &self) { return nb::bytes(self.data.data(), self.data.size()); }
-
-std::uintptr_t address_in(const PendingTensor &self) {
-    return reinterpret_cast<std::uintptr_t>(self.request.in);
-}
-
-std::uintptr_t address_out(const PendingTensor &self) {
-    return reinterpret_cast<std::uintptr_t>(self.request.out);
-}
-
-nb::list undone(const PendingTensor &self) {
-    nb::list ranges;
-    for (const ChunkRange &range : self.undone) {
-        ranges.append(nb::make_tuple(range.begin, range.end));
-    }
-    return ranges;
+std::optional<std::int64_t> deadline_ns(const LossRecovery &self) {
+    if (self.deadline_ns() == kNever) return std::nullopt;
+    return self.deadline_ns();
 }
 
 }  // namespace
 
-nb::object described(const TensorRequest &request) {
-    return nb::make_tuple(request.id, request.elems, static_cast<int>(request.type),
-                          request.op == ReduceOp::kAverage);
-}
-
 void bind_recovery(nb::module_ &m) {
-    nb::class_<LaneSnapshot>(m, "LaneSnapshot")
-        .def_prop_ro("seqs", &seqs)
-        .def_prop_ro("waiting", &waiting)
-        .def_ro("in_flight", &LaneSnapshot::in_flight)
-        .def_ro("silent_ns", &LaneSnapshot::silent_ns)
-        .def_ro("oldest_seq", &LaneSnapshot::oldest_seq)
-        .def_ro("oldest_waited_ns", &LaneSnapshot::oldest_waited_ns)
-        .def_prop_ro("oldest_operation", &oldest);
+    nb::class_<RtoLimits>(m, "RtoLimits")
+        .def("__init__", &init_by_name<RtoLimits>)
+        .def_rw("initial_ns", &RtoLimits::initial_ns)
+        .def_rw("min_ns", &RtoLimits::min_ns)
+        .def_rw("max_ns", &RtoLimits::max_ns);
 
-    nb::class_<LaneResult>(m, "LaneResult")
-        .def_ro("accepted", &LaneResult::accepted)
-        .def_ro("exponent_only", &LaneResult::exponent_only)
-        .def_ro("seq", &LaneResult::seq)
-        .def_ro("operation", &LaneResult::tensor)
-        .def_ro("chunk", &LaneResult::chunk)
-        .def_prop_ro("data", &data);
+    nb::class_<RecoveryCounters>(m, "RecoveryCounters")
+        .def_ro("retransmissions", &RecoveryCounters::retransmissions)
+        .def_ro("losses", &RecoveryCounters::losses)
+        .def_ro("spurious", &RecoveryCounters::spurious)
+        .def_ro("probes", &RecoveryCounters::probes)
+        .def_ro("overtaken", &RecoveryCounters::overtaken)
+        .def_ro("timeouts", &RecoveryCounters::timeouts)
+        .def_ro("ecn_marked", &RecoveryCounters::ecn_marked);
 
-    nb::class_<PendingTensor>(m, "PendingTensor")
-        .def_prop_ro("operation", [](const PendingTensor &self) { return self.request.id; })
-        .def_prop_ro("address_in", &address_in)
-        .def_prop_ro("address_out", &address_out)
-        .def_prop_ro("elems", [](const PendingTensor &self) { return self.request.elems; })
-        .def_prop_ro("value_type",
-                     [](const PendingTensor &self) { return static_cast<int>(self.request.type); })
-        .def_prop_ro(
-            "average",
-            [](const PendingTensor &self) { return self.request.op == ReduceOp::kAverage; })
-        .def_prop_ro("undone", &undone);
-
-    m.def("merge_lanes", &merge_lanes, nb::arg("shares"));
-    m.def("merge_pending", &merge_pending, nb::arg("shares"));
+    nb::class_<LossRecovery>(m, "LossRecovery")
+        .def(
+            "__init__",
+            [](LossRecovery *self, std::uint32_t lanes, const RtoLimits &rto,
+               const congestion::Choice &congestion) {
+                new (self) LossRecovery(lanes, rto, congestion::make_window(congestion, lanes));
+            },
+            nb::arg("lanes"), nb::arg("rto"), nb::arg("congestion") = congestion::Choice{})
+        .def("sent", &LossRecovery::sent, nb::arg("lane"), nb::arg("order"), nb::arg("now_ns"))
+        .def("answered", &LossRecovery::answered, nb::arg("lane"), nb::arg("copy"),
+             nb::arg("marked"), nb::arg("now_ns"))
+        .def("duplicate", &LossRecovery::duplicate, nb::arg("lane"), nb::arg("copy"),
+             nb::arg("now_ns"))
+        .def("withdrawn", &LossRecovery::withdrawn, nb::arg("lane"))
+        .def("due", &due, nb::arg("now_ns"), nb::arg("capacity") = 64)
+        .def_prop_ro("deadline_ns", &deadline_ns)
+        .def("has_room_for", &LossRecovery::has_room_for, nb::arg("order"))
+        .def("settle", &LossRecovery::settle, nb::arg("now_ns"))
+        .def_prop_ro("in_flight", [](const LossRecovery &self) { return self.flights().size(); })
+        .def_prop_ro("window_packets", &LossRecovery::window_packets)
+        .def_prop_ro("counters", [](const LossRecovery &self) { return self.counters(); });
 }
 
 }  // namespace ina::host

@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ina._native.congestion import Choice
 from ina._native.host import RtoLimits, WorkerConfig, WorkerCore
 from ina.host.arrays import VALUE_TYPES
 from ina.protocol.codec import encode
@@ -92,8 +93,12 @@ class Network:
         first_seq: int = 0,
         keep_results: bool = False,
         shares: Sequence[int] | None = None,
+        window: Choice | None = None,
     ) -> None:
-        """`shares`: of each worker; those of a worker with more than one act as one core."""
+        """`shares`: of each worker; those of a worker with more than one act as one core.
+
+        `window`: the usual one unless given.
+        """
         self.link = link or Link()
         self.random = random.Random(seed)
         limits = in_flight or [0] * world_size
@@ -106,14 +111,14 @@ class Network:
                 share=share,
                 shares=count,
             )
-            return WorkerCore(config, limits[rank])
+            return WorkerCore(config, limits[rank], window or Choice())
 
         counts = shares or [1] * world_size
         self.workers: list[WorkerCore] = []
         for rank, count in enumerate(counts):
             cores = [core(rank, i, count) for i in range(count)]
             # The stand-in for several cores has what is used here of one.
-            self.workers.append(cores[0] if count == 1 else cast(WorkerCore, Shares(cores)))
+            self.workers.append(cores[0] if count == 1 else cast(WorkerCore, Shares(cores, values)))
         self.model = SwitchModel(slots, values)
         self.endpoints = tuple(Endpoint(rank, rank, 1000 + rank) for rank in range(world_size))
         self.model.install(Job(JOB, EPOCH, 0, slots, self.endpoints))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ina._native.congestion import Choice
 from ina._native.host import WorkerCore
 from ina.protocol.spec import HEADER_BYTES, Flag, Kind, ValueType
 from tests.host.network import worker_config
@@ -95,7 +96,7 @@ class Star:
     bits_per_s: float = 1e9
     queue_packets: int = 1 << 30
     mark_packets: int = 1 << 30
-    adaptive: bool = True
+    window: str = "adaptive"
     random_loss: float = 0.0
     seed: int = 0  # of random losses
     now_ns: int = 0
@@ -104,7 +105,8 @@ class Star:
     def __post_init__(self) -> None:
         self.cores = [
             WorkerCore(
-                worker_config(rank, self.world_size, self.slots, VALUES), adaptive=self.adaptive
+                worker_config(rank, self.world_size, self.slots, VALUES),
+                congestion=Choice(self.window),
             )
             for rank in range(self.world_size)
         ]

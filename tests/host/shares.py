@@ -11,6 +11,7 @@ from ina._native.host import (
     LaneSnapshot,
     Mismatch,
     PendingTensor,
+    SubmissionOrder,
     WorkerCore,
     WorkerCounters,
     merge_lanes,
@@ -24,8 +25,9 @@ _COUNTS = [name for name in dir(WorkerCounters) if not name.startswith("_")]
 class Shares:
     """What a transport with as many threads does; here all in one."""
 
-    def __init__(self, cores: list[WorkerCore]) -> None:
+    def __init__(self, cores: list[WorkerCore], values_per_packet: int) -> None:
         self.cores = cores
+        self._order = SubmissionOrder(cores[0].window, values_per_packet)
         self._done: Counter[int] = Counter()
         self.window = cores[0].window
 
@@ -33,8 +35,10 @@ class Shares:
         return self.cores[lane * len(self.cores) // self.window]
 
     def submit(self, *request: Any) -> None:
+        *tensor, now_ns = request
+        placed = self._order.next(*tensor)  # once, for all
         for core in self.cores:
-            core.submit(*request)
+            core.submit_placed(placed, now_ns)
 
     def poll_transmit(self, now_ns: int, capacity: int = 64) -> list[bytes]:
         return [packet for core in self.cores for packet in core.poll_transmit(now_ns, capacity)]

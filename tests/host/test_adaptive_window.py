@@ -16,7 +16,7 @@ def shares(
     star: dict[str, float], tensors: int, chunks: int, workers: int = 4
 ) -> tuple[float, float, Star, Star]:
     """Shares of the wire with the adaptive window and with the fixed one, and their stars."""
-    stars = [Star(workers, adaptive=adaptive, **star) for adaptive in (True, False)]  # type: ignore[arg-type]
+    stars = [Star(workers, window=window, **star) for window in ("adaptive", "fixed")]  # type: ignore[arg-type]
     adaptive, fixed = (one.reduce(tensors, chunks) for one in stars)
     return adaptive, fixed, stars[0], stars[1]
 

@@ -64,7 +64,7 @@ def test_packets_that_overtake_each_other_are_no_losses() -> None:
 
 
 def test_a_queue_that_overflows_is_a_loss() -> None:
-    star = Star(4, slots=1024, queue_packets=40, adaptive=False)
+    star = Star(4, slots=1024, queue_packets=40, window="fixed")
     star.reduce(1, CHUNKS)
     for core in star.cores:
         core.settle_resends(star.now_ns + 1000 * MS)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ina._native.host import OperationState, Transport
+from ina._native.host import OperationState, Transport, TransportOptions
 from ina.host import OperationTimeoutError, Session
 from ina.host.stats import SessionStats
 from ina.host.udp import open_socket
@@ -131,7 +131,7 @@ def test_each_queue_has_room_of_its_own(threads: int) -> None:
         sock = open_socket(*switch.address, "127.0.0.1")
         switch.install(JOB, EPOCH, [sock])
         config = worker_config(0, 1, slots=64, values=64, stall_s=DEADLINE_S)
-        transport = Transport.udp(sock.fileno(), config, 2048, threads=threads)
+        transport = Transport.udp(sock.fileno(), config, 2048, TransportOptions(threads=threads))
         try:
             out = np.zeros_like(WHOLE)
             operation = transport.submit(WHOLE.ctypes.data, out.ctypes.data, WHOLE.size, 0, False)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ina._native.congestion import Choice
 from ina._native.host import WorkerCore
 from ina.protocol.codec import Header, decode, encode
 from ina.protocol.spec import Flag, Kind
@@ -13,6 +14,7 @@ from tests.host.network import EPOCH, JOB, MS, worker_config
 
 SLOTS, VALUES = 128, 8
 W = SLOTS // 2
+WINDOWS = Choice("adaptive"), Choice("fixed")  # how losses are found depends on neither
 DATA = np.arange(60 * W * VALUES, dtype=np.int32)
 OUT = np.empty_like(DATA)
 
@@ -277,9 +279,9 @@ def test_a_probe_that_is_lost_is_followed_by_one_more_before_the_timeout() -> No
     assert next_deadline(core, second + MS // 10) < second + MS // 10 + core.rto_ns  # both anew
 
 
-def silence_after_slow_round_trips(shortest_ns: int, adaptive: bool) -> tuple[int, int]:
+def silence_after_slow_round_trips(shortest_ns: int, window: Choice) -> tuple[int, int]:
     """Until a probe, after one round trip that is short and many of 20 ms; and the smoothed one."""
-    core = WorkerCore(worker_config(0, 2, SLOTS, VALUES), adaptive=adaptive)
+    core = WorkerCore(worker_config(0, 2, SLOTS, VALUES), congestion=window)
     core.submit(1, DATA.ctypes.data, OUT.ctypes.data, 60 * W * VALUES, 0, False, 0)
     now_ns = shortest_ns
     in_flight = sent_at(core, 0)
@@ -296,10 +298,9 @@ def silence_after_slow_round_trips(shortest_ns: int, adaptive: bool) -> tuple[in
 
 def test_round_trips_that_others_losses_made_long_do_not_put_off_probes() -> None:
     for shortest_ns, most_ns in ((MS // 10, MS), (MS, 8 * MS)):
-        silence_ns, smoothed_ns = silence_after_slow_round_trips(shortest_ns, adaptive=True)
-        assert silence_ns == most_ns < smoothed_ns
-        silence_ns, smoothed_ns = silence_after_slow_round_trips(shortest_ns, adaptive=False)
-        assert silence_ns > smoothed_ns  # the shortest is not known
+        for window in WINDOWS:
+            silence_ns, smoothed_ns = silence_after_slow_round_trips(shortest_ns, window)
+            assert silence_ns == most_ns < smoothed_ns
 
 
 def test_what_varies_gets_more_time_before_it_is_probed_for() -> None:
@@ -312,9 +313,9 @@ def test_what_varies_gets_more_time_before_it_is_probed_for() -> None:
     assert now_ns + 2 * core.srtt_ns < next_deadline(core, now_ns) < now_ns + core.rto_ns
 
 
-def resent_when_overtaken_late(adaptive: bool) -> int:
+def resent_when_overtaken_late(window: Choice) -> int:
     """How many are sent again, where one sent 0.3 ms later is answered after slow round trips."""
-    core = WorkerCore(worker_config(0, 2, SLOTS, VALUES), adaptive=adaptive)
+    core = WorkerCore(worker_config(0, 2, SLOTS, VALUES), congestion=window)
     core.submit(1, DATA.ctypes.data, OUT.ctypes.data, 60 * W * VALUES, 0, False, 0)
     first, *others = sent_at(core, 0)
     answer(core, first, MS // 10)
@@ -329,8 +330,8 @@ def resent_when_overtaken_late(adaptive: bool) -> int:
 
 
 def test_round_trips_that_others_losses_made_long_do_not_hide_ours() -> None:
-    assert resent_when_overtaken_late(adaptive=True) == W - 1
-    assert resent_when_overtaken_late(adaptive=False) == 0  # the shortest is not known
+    for window in WINDOWS:
+        assert resent_when_overtaken_late(window) == W - 1
 
 
 def test_job_and_epoch_are_those_of_the_configuration() -> None:

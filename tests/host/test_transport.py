@@ -7,7 +7,13 @@ import os
 import numpy as np
 import pytest
 
-from ina._native.host import OperationState, RtoLimits, Transport, WorkerConfig
+from ina._native.host import (
+    OperationState,
+    RtoLimits,
+    Transport,
+    TransportOptions,
+    WorkerConfig,
+)
 from ina.controller.embedded import Embedded
 from ina.host import Session, udp
 from ina.host.errors import TransportError
@@ -35,7 +41,8 @@ def test_it_works_with_less(
             stall_timeout_ns=30_000_000_000,
             rto=RtoLimits(),
         )
-        transport = Transport.udp(sock.fileno(), config, buffer_bytes, max_in_flight, trains)
+        options = TransportOptions(max_in_flight=max_in_flight)
+        transport = Transport.udp(sock.fileno(), config, buffer_bytes, options, trains)
         sock.close()  # the transport has its own duplicate
         try:
             data = np.arange(64 * 200, dtype=np.int32)

@@ -87,7 +87,7 @@ class TrainStar:
         shape = (self.bits_per_s / 8e9, self.queue_bytes)
         ranks = range(self.world_size)
         self.cores = [
-            WorkerCore(worker_config(rank, self.world_size, self.slots, self.values), adaptive=True)
+            WorkerCore(worker_config(rank, self.world_size, self.slots, self.values))
             for rank in ranks
         ]
         self.up = [TokenBucket(*shape) for _ in ranks]

@@ -13,9 +13,20 @@
 #include <cstdint>
 
 #include "common/ina_wire.hpp"
-#include "host/core/worker_types.hpp"
 
 namespace ina::host {
+
+struct RecoveryCounters {
+    std::uint64_t retransmissions = 0;
+    // Each retransmission is in one of these once its packet has been answered, and in none before:
+    // losses + spurious + probes <= retransmissions.
+    std::uint64_t losses = 0;      // needed: an earlier copy, or the answer to it, was lost
+    std::uint64_t spurious = 0;    // not needed; sent because a later packet was answered before
+    std::uint64_t probes = 0;      // not needed; sent because nothing was heard: somebody was late
+    std::uint64_t overtaken = 0;   // of all, because a later packet was answered before
+    std::uint64_t timeouts = 0;    // timer expiries; each leads to one or more retransmissions
+    std::uint64_t ecn_marked = 0;  // accepted results with the ECN flag or IP mark
+};
 
 // One copy of one worker's packet, as told in the header. Copies from the eighth on are told as 7.
 struct Origin {
@@ -57,7 +68,7 @@ class Resends {
 
     // A result came for it, or (`needed` 0) it was taken from another worker. `needed`: the copy of
     // ours that brought the result; 0: the first, or another worker's packet.
-    void answered(std::uint32_t needed, std::int64_t now_ns, WorkerCounters *counters) {
+    void answered(std::uint32_t needed, std::int64_t now_ns, RecoveryCounters *counters) {
         settle(counters);
         if (overtaken_ + silent_ == 0) return;
         if (needed > 0 && needed <= overtaken_ + silent_) {
@@ -80,7 +91,7 @@ class Resends {
     // Another result for the packet answered last. Where no later copy of ours brought it, it had
     // only been slower than the one before: nothing was lost.
     // `later`: the copy of ours that brought it; 0: none did.
-    void duplicated(std::uint32_t later, WorkerCounters *counters) {
+    void duplicated(std::uint32_t later, RecoveryCounters *counters) {
         if (later > needed_ || later == Origin::kLastCopy) return;
         counters->spurious += mended_overtaken_;
         counters->probes += mended_silent_;
@@ -88,11 +99,11 @@ class Resends {
     }
 
     // No other result for the packet answered last will come any more.
-    void settle(WorkerCounters *counters) {
+    void settle(RecoveryCounters *counters) {
         counters->losses += mended_overtaken_ + mended_silent_;
         mended_overtaken_ = mended_silent_ = 0;
     }
-    void settle_before(std::int64_t time_ns, WorkerCounters *counters) {
+    void settle_before(std::int64_t time_ns, RecoveryCounters *counters) {
         if (answered_ns_ < time_ns) settle(counters);
     }
 

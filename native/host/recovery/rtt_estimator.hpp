@@ -1,9 +1,12 @@
 // Retransmission timeout after RFC 6298: smoothed round-trip time and its deviation, doubled while
-// timeouts follow each other without a valid sample (Karn).
+// timeouts follow each other without a valid sample (Karn). And what windows and pacing go by: the
+// plain average, and the shortest of late.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+
+#include "congestion/window.hpp"
 
 namespace ina::host {
 
@@ -18,7 +21,15 @@ class RttEstimator {
     explicit RttEstimator(RtoLimits limits) : limits_(limits), rto_ns_(limits.initial_ns) {}
 
     // The time from sending a packet to its result; only of packets sent once.
-    void on_sample(std::int64_t rtt_ns) {
+    void on_sample(std::int64_t now_ns, std::int64_t rtt_ns) {
+        round_trips_.latest_ns = rtt_ns;
+        std::int64_t &mean_ns = round_trips_.mean_ns;
+        mean_ns = mean_ns == 0 ? rtt_ns : mean_ns + (rtt_ns - mean_ns) / 8;
+        std::int64_t &shortest_ns = round_trips_.shortest_ns;
+        if (now_ns - shortest_at_ns_ > kForgetNs || shortest_ns == 0 || rtt_ns <= shortest_ns) {
+            shortest_ns = rtt_ns;
+            shortest_at_ns_ = now_ns;
+        }
         if (srtt_ns_ == 0) {
             srtt_ns_ = std::max<std::int64_t>(rtt_ns, 1);
             rttvar_ns_ = rtt_ns / 2;
@@ -33,6 +44,9 @@ class RttEstimator {
         rto_ns_ = std::clamp(srtt_ns_ + 4 * rttvar_ns_, limits_.min_ns, limits_.max_ns);
         backoff_ = 0;
     }
+
+    // A packet was answered that had been sent more than once.
+    void on_ambiguous() { round_trips_.latest_ns = 0; }
 
     // A timeout with `backoff` doublings passed: keep at least one more until a sample arrives.
     void on_timeout(int backoff) {
@@ -49,15 +63,20 @@ class RttEstimator {
     std::int64_t probe_timeout_ns() const { return srtt_ns_ + std::max(srtt_ns_, 4 * rttvar_ns_); }
 
     std::int64_t srtt_ns() const { return srtt_ns_; }
+    std::int64_t shortest_ns() const { return round_trips_.shortest_ns; }  // 0: no sample yet
+    const congestion::RoundTrips &round_trips() const { return round_trips_; }
     int backoff() const { return backoff_; }
 
   private:
     static constexpr int kMaxBackoff = 10;
+    static constexpr std::int64_t kForgetNs = 10'000'000'000;  // routes change
     RtoLimits limits_;
     std::int64_t srtt_ns_ = 0;  // 0: no sample yet
     std::int64_t rttvar_ns_ = 0;
     std::int64_t rto_ns_;
     int backoff_ = 0;
+    congestion::RoundTrips round_trips_;
+    std::int64_t shortest_at_ns_ = 0;
 };
 
 }  // namespace ina::host

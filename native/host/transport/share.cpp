@@ -66,18 +66,19 @@ std::vector<PendingTensor> merge_pending(const std::vector<std::vector<PendingTe
 
 void add_counters(WorkerCounters *sum, const WorkerCounters &share) {
     for (const auto field :
-         {&WorkerCounters::packets_sent,       &WorkerCounters::packets_received,
+         {&WorkerCounters::packets_sent, &WorkerCounters::packets_received,
           &WorkerCounters::payload_bytes_sent, &WorkerCounters::payload_bytes_received,
-          &WorkerCounters::retransmissions,    &WorkerCounters::losses,
-          &WorkerCounters::spurious,           &WorkerCounters::probes,
-          &WorkerCounters::overtaken,          &WorkerCounters::timeouts,
-          &WorkerCounters::duplicates,         &WorkerCounters::stale,
-          &WorkerCounters::malformed,          &WorkerCounters::foreign,
-          &WorkerCounters::mismatched,         &WorkerCounters::ecn_marked,
-          &WorkerCounters::exponent_rounds,    &WorkerCounters::guessed_chunks,
-          &WorkerCounters::missed_guesses,     &WorkerCounters::chunks_done,
-          &WorkerCounters::bytes_done}) {
+          &WorkerCounters::duplicates, &WorkerCounters::stale, &WorkerCounters::malformed,
+          &WorkerCounters::foreign, &WorkerCounters::mismatched, &WorkerCounters::exponent_rounds,
+          &WorkerCounters::guessed_chunks, &WorkerCounters::missed_guesses,
+          &WorkerCounters::chunks_done, &WorkerCounters::bytes_done}) {
         sum->*field += share.*field;
+    }
+    for (const auto field :
+         {&RecoveryCounters::retransmissions, &RecoveryCounters::losses,
+          &RecoveryCounters::spurious, &RecoveryCounters::probes, &RecoveryCounters::overtaken,
+          &RecoveryCounters::timeouts, &RecoveryCounters::ecn_marked}) {
+        sum->recovery.*field += share.recovery.*field;
     }
 }
 

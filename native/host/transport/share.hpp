@@ -8,20 +8,24 @@
 #include <utility>
 #include <vector>
 
+#include "congestion/algorithms.hpp"
 #include "host/channel/channel.hpp"
 #include "host/core/worker_core.hpp"
+#include "host/transport/pacing.hpp"
 
 namespace ina::host {
 
 // Thread k of a transport owns share k: it looks after its timers and new tensors. Whichever thread
 // has received results for it accepts them, and sends what follows.
 struct Share {
-    Share(const WorkerConfig &config, std::unique_ptr<CongestionWindow> congestion,
+    // most: packets, what its window may be at most.
+    Share(const WorkerConfig &config, const congestion::Choice &window, std::uint32_t most,
           const PacketMemory &memory)
-        : core(config, std::move(congestion), memory) {}
+        : core(config, congestion::make_window(window, most), memory), pacing(most) {}
 
     std::mutex mutex;  // guards what follows
     WorkerCore core;
+    const Pacing pacing;
     std::int64_t time_ns = 0;  // the latest that the core was told: it never goes back
     std::uint64_t results = 0;
     std::int64_t last_result_ns = 0;
@@ -33,8 +37,8 @@ struct Share {
     std::uint64_t passed_on = 0;  // of what it received
 
     // Guarded by the transport's own mutex.
-    std::vector<TensorRequest> inbox;  // submitted, not in the core yet
-    bool asleep = false;               // the owner: to be woken
+    std::vector<Submission> inbox;  // submitted, not in the core yet
+    bool asleep = false;            // the owner: to be woken
 };
 
 // Of all shares, in the order of their lanes.

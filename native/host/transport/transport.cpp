@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "common/clock.hpp"
-#include "congestion/adaptive.hpp"
 
 namespace ina::host {
 namespace {
@@ -57,12 +56,12 @@ std::uint32_t part_of(std::uint32_t limit, const Channels &channels, std::size_t
 }  // namespace
 
 Transport::Transport(std::unique_ptr<Channel> channel, const WorkerConfig &config,
-                     std::uint32_t max_in_flight, std::uint32_t threads)
-    : owner_pid_(::getpid()), placement_(1, 1) {
-    window_ = window_of(config);
-    const std::uint32_t limit = in_flight_limit(config, max_in_flight);
+                     const TransportOptions &options)
+    : owner_pid_(::getpid()), window_(window_of(config)),
+      order_(window_, std::max(config.values_per_packet, 1u)) {
+    const std::uint32_t limit = in_flight_limit(config, options.max_in_flight);
     const std::uint32_t room = channel->room_packets(config.values_per_packet);
-    const std::uint32_t wanted = thread_count(threads, std::min(limit, room));
+    const std::uint32_t wanted = thread_count(options.threads, std::min(limit, room));
     Channels channels = channels_of(std::move(channel), window_, wanted);
     const auto count = static_cast<std::uint32_t>(channels.size());
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -70,14 +69,13 @@ Transport::Transport(std::unique_ptr<Channel> channel, const WorkerConfig &confi
         part.share = i;
         part.shares = count;
         const PacketMemory memory = count == 1 ? channels[0]->packet_memory() : PacketMemory{};
-        auto window = std::make_unique<AdaptiveWindow>(part_of(limit, channels, i, config));
-        shares_.push_back(std::make_unique<Share>(part, std::move(window), memory));
+        const std::uint32_t most = part_of(limit, channels, i, config);
+        shares_.push_back(std::make_unique<Share>(part, options.congestion, most, memory));
     }
     for (std::size_t i = 0; i < count; ++i) {
         workers_.push_back(std::make_unique<Worker>(i, std::move(channels[i])));
     }
     lanes_per_share_ = window_ / count;
-    placement_ = Placement(window_, config.values_per_packet);
     start();
 }
 
@@ -94,23 +92,23 @@ std::shared_ptr<Operation> Transport::submit(TensorRequest request) {
     ++submitted_;
     submissions_.agree_up_to(agreed_);
     submissions_.add(request);
-    const std::uint32_t takers = shares_of(request);
+    const Submission placed = order_.next(request);
+    const std::uint32_t takers = shares_of(placed);
     auto operation = operations_.add(request.id, takers);
     for (std::size_t i = 0; i < shares_.size(); ++i) {
         Share &share = *shares_[i];
-        share.inbox.push_back(request);
+        share.inbox.push_back(placed);
         const bool is_due = (takers >> i & 1u) != 0 || share.inbox.size() >= kInboxLimit;
         if (is_due && std::exchange(share.asleep, false)) workers_[i]->sleeper.wake();
     }
     return operation;
 }
 
-// Those with lanes that the tensor runs on, as bits. With mutex_ held, in the order of submission.
-std::uint32_t Transport::shares_of(const TensorRequest &request) {
-    if (request.elems == 0) return 0;
+// Those with lanes that the tensor runs on, as bits.
+std::uint32_t Transport::shares_of(const Submission &submission) const {
+    if (submission.request.elems == 0) return 0;
     const auto count = static_cast<std::uint32_t>(shares_.size());
-    if (count == 1) return 1;
-    const Place place = placement_.next(request);
+    const Place &place = submission.place;
     std::uint32_t found = 0;
     const std::uint32_t first = place.first_lane / lanes_per_share_;
     const std::uint32_t last = (place.first_lane + place.lanes(window_) - 1) / lanes_per_share_;
@@ -126,14 +124,15 @@ TransportStats Transport::stats() const {
         const std::lock_guard lock(share->mutex);
         share->core.settle_resends(now_ns());
         const WorkerCore &core = share->core;
-        add_counters(&stats.worker, core.counters());
+        const WorkerCounters counters = core.counters();
+        add_counters(&stats.worker, counters);
         add_counters(&stats.channel, share->channel);
         if (share->last_result_ns > last_result_ns) {
             last_result_ns = share->last_result_ns;
-            stats.worker.last_seq = core.counters().last_seq;
+            stats.worker.last_seq = counters.last_seq;
         }
-        stats.srtt_ns = std::max(stats.srtt_ns, core.srtt_ns());
-        stats.rto_ns = std::max(stats.rto_ns, core.rto_ns());
+        stats.srtt_ns = std::max(stats.srtt_ns, core.recovery().rtt().srtt_ns());
+        stats.rto_ns = std::max(stats.rto_ns, core.recovery().rtt().timeout_ns(0));
         stats.in_flight_limit += core.in_flight_limit();
         stats.in_flight += core.in_flight();
         stats.gso = stats.gso && share->gso;

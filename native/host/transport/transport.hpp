@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "host/channel/channel.hpp"
-#include "host/core/placement.hpp"
+#include "host/core/submission.hpp"
 #include "host/transport/operation.hpp"
 #include "host/transport/share.hpp"
 #include "host/transport/sleeper.hpp"
@@ -48,15 +48,21 @@ struct TransportStats {
     std::uint64_t passed_on = 0;  // packets that came to another thread than their share's
 };
 
+struct TransportOptions {
+    std::uint32_t max_in_flight = 0;  // 0: no limit but W and the channel's room
+    // At most so many, a power of two; fewer where the packets in flight are fewer, and one where
+    // the channel is for one.
+    std::uint32_t threads = 1;
+    congestion::Choice congestion;
+};
+
 class Transport {
   public:
     static constexpr std::uint32_t kMaxThreads = 8;
 
-    // max_in_flight 0: no limit but W and the channel's room. `threads`: at most so many, a power
-    // of two; fewer where the packets in flight are fewer, and one where the channel is for one.
     // Throws std::system_error, std::invalid_argument.
     Transport(std::unique_ptr<Channel> channel, const WorkerConfig &config,
-              std::uint32_t max_in_flight, std::uint32_t threads = 1);
+              const TransportOptions &options);
     ~Transport();
     Transport(const Transport &) = delete;
     Transport &operator=(const Transport &) = delete;
@@ -121,7 +127,7 @@ class Transport {
         std::thread thread;
     };
 
-    std::uint32_t shares_of(const TensorRequest &request);
+    std::uint32_t shares_of(const Submission &submission) const;
     std::uint32_t share_of(std::uint32_t lane) const { return lane / lanes_per_share_; }
     Share &owner_of(std::uint32_t lane) const;
     void check_frozen() const;
@@ -155,7 +161,7 @@ class Transport {
     std::mutex close_mutex_;
     mutable std::mutex mutex_;  // guards what follows, and the shares' inboxes
     std::condition_variable stopped_;
-    Placement placement_;
+    SubmissionOrder order_;
     std::optional<StallReport> failure_;
     std::optional<Mismatch> mismatch_;
     Submissions submissions_;

@@ -131,7 +131,7 @@ bool Transport::attend_own(Worker &worker, std::int64_t received_ns) {
     transmit(worker, share);
     worker.deadline_ns = share.attended_ns = share.core.next_deadline_ns(share.time_ns);
     worker.in_flight = share.core.in_flight();
-    worker.moderation_ns = worker.arrivals.empty() ? 0 : share.core.moderation_ns();
+    worker.moderation_ns = worker.arrivals.empty() ? 0 : share.pacing.moderation_ns(share.core);
     return true;
 }
 
@@ -146,8 +146,7 @@ void Transport::accept(Worker &worker, std::size_t index, std::int64_t received_
         share.core.on_result(arrival.data, arrival.bytes, share.time_ns, arrival.ip_marked,
                              arrival.values);
     }
-    const WorkerCounters &counters = share.core.counters();
-    const std::uint64_t results = counters.chunks_done + counters.exponent_rounds;
+    const std::uint64_t results = share.core.results();
     if (results == std::exchange(share.results, results)) return;
     share.last_result_ns = share.time_ns;
     progress_ns_ = share.time_ns;
@@ -162,7 +161,7 @@ void Transport::accept(Worker &worker, std::size_t index, std::int64_t received_
 // False when the transport's threads are to end; the inbox then stays as it is.
 bool Transport::take_inbox(std::size_t index, bool is_owner) {
     Share &share = *shares_[index];
-    std::vector<TensorRequest> taken;
+    std::vector<Submission> taken;
     {
         const std::lock_guard lock(mutex_);
         if (is_owner) share.asleep = false;
@@ -171,7 +170,7 @@ bool Transport::take_inbox(std::size_t index, bool is_owner) {
     }
     if (taken.empty()) return true;
     share.time_ns = std::max(share.time_ns, now_ns());
-    for (const TensorRequest &request : taken) share.core.submit(request, share.time_ns);
+    for (const Submission &placed : taken) share.core.submit(placed, share.time_ns);
     operations_.share_done(index, share.core.take_completions());  // without a part in them
     return true;
 }
@@ -182,7 +181,7 @@ void Transport::transmit(Worker &worker, Share &share) {
     do {
         share.time_ns = std::max(share.time_ns, now_ns());
         count = share.core.poll_transmit(share.time_ns, worker.batch.data(), worker.batch.size());
-        worker.channel->send(worker.batch.data(), count, share.core.longest_train());
+        worker.channel->send(worker.batch.data(), count, share.pacing.longest_train(share.core));
     } while (count == worker.batch.size());
     if (share.core.stall() || share.core.mismatch()) note_failure(share.core);
 }
@@ -221,7 +220,7 @@ void Transport::leave(Worker &worker) {
     const std::lock_guard owned(share.mutex);
     const std::lock_guard lock(mutex_);
     if (frozen_) {
-        for (const TensorRequest &request : share.inbox) share.core.submit(request, now_ns());
+        for (const Submission &placed : share.inbox) share.core.submit(placed, now_ns());
     }
     share.inbox.clear();
     if (--running_ > 0) return;

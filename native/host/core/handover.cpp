@@ -10,7 +10,6 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
-#include <unordered_map>
 
 #include "host/core/worker_core.hpp"
 
@@ -36,30 +35,33 @@ LaneResult WorkerCore::lane_result(std::uint32_t number) const {
     if (lane.accepted.kept) {
         values = kept_memory_.data() + values_bytes_ * index;
     } else if (const auto found = tensors_.find(result.tensor); found != tensors_.end()) {
-        values = static_cast<const std::uint8_t *>(found->second.request.out) +
-                 chunk_offset_bytes(found->second, result.chunk);
+        values = found->second.chunk_out(result.chunk);
     }
     if (values != nullptr) result.data.assign(values, values + lane.accepted.bytes);
     return result;
 }
 
-std::vector<PendingTensor> WorkerCore::pending() const {
-    // Of each tensor: for each lane that is not through with it, the first chunk that is not done.
-    std::unordered_map<const Tensor *, std::vector<std::uint64_t>> firsts;
+// Those that lanes of this core have still to do.
+std::vector<bool> WorkerCore::undone_chunks(const Tensor &tensor) const {
+    std::vector<bool> undone(tensor.place.chunks);
+    const auto mark_from = [&](std::uint64_t first) {
+        for (std::uint64_t chunk = first; chunk < undone.size(); chunk += window_) {
+            undone[chunk] = true;
+        }
+    };
     for (const Lane &lane : lanes_) {
-        if (lane.tensor != nullptr) firsts[lane.tensor].push_back(lane.chunk);
-        for (const Assignment &later : lane.queue) {
-            firsts[later.tensor].push_back(later.first_chunk);
+        if (lane.tensor == &tensor) mark_from(lane.chunk);
+        for (const Lane::Assignment &later : lane.queue) {
+            if (later.tensor == &tensor) mark_from(later.first_chunk);
         }
     }
+    return undone;
+}
+
+std::vector<PendingTensor> WorkerCore::pending() const {
     std::vector<PendingTensor> pending;
     for (const auto &[id, tensor] : tensors_) {
-        std::vector<bool> undone(tensor.place.chunks);
-        for (const std::uint64_t first : firsts[&tensor]) {
-            for (std::uint64_t chunk = first; chunk < tensor.place.chunks; chunk += window_) {
-                undone[chunk] = true;
-            }
-        }
+        const std::vector<bool> undone = undone_chunks(tensor);
         PendingTensor entry{tensor.request, {}};
         for (std::uint64_t chunk = 0; chunk < tensor.place.chunks; ++chunk) {
             if (!undone[chunk]) continue;
@@ -82,21 +84,19 @@ void WorkerCore::put_result(std::uint32_t number, std::uint32_t seq, const void 
     const std::uint32_t index = number - first_own_;
     if (index >= lane_count()) throw std::invalid_argument(what + "there is no such lane");
     Lane &lane = lanes_[index];
-    if (lane.state != LaneState::kWaiting || lane.seq != seq || lane.round == Round::kExponent) {
+    if (!lane.is_waiting() || lane.seq != seq || !lane.has_values()) {
         throw std::invalid_argument(what + "the lane does not wait for values");
     }
     const Tensor &tensor = *lane.tensor;
-    if (bytes != chunk_bytes(tensor, lane.chunk)) {
+    if (bytes != tensor.chunk_bytes(lane.chunk)) {
         throw std::invalid_argument(what + "the chunk has " +
-                                    std::to_string(chunk_bytes(tensor, lane.chunk)) +
+                                    std::to_string(tensor.chunk_bytes(lane.chunk)) +
                                     " bytes, got " + std::to_string(bytes));
     }
-    std::memcpy(static_cast<std::uint8_t *>(tensor.request.out) +
-                    chunk_offset_bytes(tensor, lane.chunk),
-                data, bytes);
+    std::memcpy(tensor.chunk_out(lane.chunk), data, bytes);
     ++counters_.chunks_done;
     counters_.bytes_done += bytes;
-    lane.resends.answered(0, lane.sent_ns, &counters_);
+    recovery_.withdrawn(index);
     advance(lane, true, 0);
 }
 

@@ -1,0 +1,74 @@
+#include "congestion/algorithms.hpp"
+
+#include <iterator>
+#include <sstream>
+#include <stdexcept>
+
+#include "congestion/adaptive.hpp"
+#include "congestion/fixed.hpp"
+
+namespace ina::congestion {
+namespace {
+
+template <typename Kind>
+Algorithm algorithm(const char *name, const char *what) {
+    return {name,
+            what,
+            {std::begin(Kind::kOptions), std::end(Kind::kOptions)},
+            [](std::uint32_t largest, const OptionValues &values) -> std::unique_ptr<Window> {
+                return std::make_unique<Kind>(largest, values);
+            }};
+}
+
+const Algorithm &named(const std::string &name) {
+    std::string known;
+    for (const Algorithm &one : algorithms()) {
+        if (name == one.name) return one;
+        known += std::string(known.empty() ? "" : ", ") + one.name;
+    }
+    throw std::invalid_argument("no congestion algorithm is named '" + name + "'; there are " +
+                                known);
+}
+
+// `value` with as many digits as it needs.
+std::string plain(double value) {
+    std::ostringstream text;
+    text << value;
+    return text.str();
+}
+
+}  // namespace
+
+const std::vector<Algorithm> &algorithms() {
+    static const std::vector<Algorithm> all = {
+        algorithm<AdaptiveWindow>(kUsualAlgorithm,
+                                  "as large as it may be; gives way to queues that overflow or "
+                                  "mark, and grows back"),
+        algorithm<FixedWindow>("fixed", "one size"),
+    };
+    return all;
+}
+
+std::unique_ptr<Window> make_window(const Choice &choice, std::uint32_t largest) {
+    const Algorithm &chosen = named(choice.algorithm);
+    OptionValues values;
+    for (const Option &option : chosen.options) values.push_back(option.usual);
+    for (const auto &[name, value] : choice.options) {
+        std::size_t i = 0;
+        while (i < chosen.options.size() && name != chosen.options[i].name) ++i;
+        if (i == chosen.options.size()) {
+            throw std::invalid_argument(std::string("the congestion algorithm '") + chosen.name +
+                                        "' has no option '" + name + "'");
+        }
+        const Option &option = chosen.options[i];
+        if (!(value >= option.least && value <= option.most)) {
+            throw std::invalid_argument(std::string("the option '") + option.name + "' of '" +
+                                        chosen.name + "' must be " + plain(option.least) + " to " +
+                                        plain(option.most) + ", got " + plain(value));
+        }
+        values[i] = value;
+    }
+    return chosen.make(largest, values);
+}
+
+}  // namespace ina::congestion

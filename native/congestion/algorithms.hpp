@@ -1,0 +1,48 @@
+// The window algorithms by name. A new one is a header with a class like FixedWindow, and a row in
+// algorithms.cpp; Python (ina.congestion) and what it checks follow from that.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "congestion/window.hpp"
+
+namespace ina::congestion {
+
+// A number that an algorithm can be given.
+struct Option {
+    const char *name;
+    double usual;  // unless it is given
+    double least;
+    double most;
+    const char *what;  // with its unit, for people
+};
+
+// In the order of the algorithm's options.
+using OptionValues = std::vector<double>;
+
+struct Algorithm {
+    const char *name;
+    const char *what;  // for people
+    std::vector<Option> options;
+    std::unique_ptr<Window> (*make)(std::uint32_t largest, const OptionValues &values);
+};
+
+const std::vector<Algorithm> &algorithms();
+
+inline constexpr const char *kUsualAlgorithm = "adaptive";
+
+struct Choice {
+    std::string algorithm = kUsualAlgorithm;
+    std::vector<std::pair<std::string, double>> options;  // others have their usual values
+};
+
+// largest: packets, at least 1; what the job's slots and the receive buffer allow. Throws
+// std::invalid_argument: no such algorithm or option, or a value out of its range.
+std::unique_ptr<Window> make_window(const Choice &choice, std::uint32_t largest);
+
+}  // namespace ina::congestion

@@ -1,0 +1,33 @@
+// A window of one size, for links whose queues hold all that a job has in flight, and to compare
+// others with.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "congestion/algorithms.hpp"
+
+namespace ina::congestion {
+
+class FixedWindow final : public Window {
+  public:
+    static constexpr Option kOptions[] = {
+        {"packets", 0.0, 0.0, 65536.0, "in flight at most; 0: as many as the job's slots allow"},
+    };
+
+    // largest: packets, at least 1; what the job's slots and the receive buffer allow.
+    FixedWindow(std::uint32_t largest, const OptionValues &options) : packets_(largest) {
+        const auto wanted = static_cast<std::uint32_t>(options[0]);
+        if (wanted > 0) packets_ = std::min(largest, wanted);
+    }
+
+    void on_answer(std::int64_t, const RoundTrips &, bool) override {}
+    void on_loss(std::int64_t, const RoundTrips &) override {}
+    void on_timeout(std::int64_t, const RoundTrips &) override {}
+    std::uint32_t packets() const override { return packets_; }
+
+  private:
+    std::uint32_t packets_;
+};
+
+}  // namespace ina::congestion

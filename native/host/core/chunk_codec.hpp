@@ -1,0 +1,46 @@
+// What a lane's packet says, and what its result brings: between a tensor's memory and the wire.
+#pragma once
+
+#include <cstdint>
+
+#include "common/ina_wire.hpp"
+#include "host/core/lane.hpp"
+#include "host/core/quantize.hpp"
+#include "host/core/worker_config.hpp"
+
+namespace ina::host {
+
+class ChunkCodec {
+  public:
+    enum class Verdict : std::uint8_t {
+        kFits,       // what the lane waits for
+        kElse,       // not that: another slot, type, size or exponent, or not all contributions
+        kDisagrees,  // workers have submitted different things
+    };
+
+    // config: as checked() gives it.
+    explicit ChunkCodec(const WorkerConfig &config)
+        : config_(config), slots_(2 * window_of(config)), kernels_(best_kernels()) {}
+
+    // Writes the packet for the lane's round to `packet`: the header, and room for the values of
+    // one packet. Sets the lane's packet_bytes and non_finite.
+    void write_packet(Lane &lane, std::uint8_t *packet) const;
+    // Of a result with the lane's sequence number.
+    Verdict judge(const Lane &lane, const wire::Header &header) const;
+    // Whether a result that fits brings sums; else it tells the exponent alone.
+    static bool has_sums(const Lane &lane, const wire::Header &header);
+    // Writes the sums of a result that has them into the lane's chunk. `values`: as on the wire.
+    void read_sums(const Lane &lane, const wire::Header &header, const std::uint8_t *values) const;
+
+  private:
+    std::uint32_t window() const { return slots_ / 2; }
+    void announce_next(Lane &lane, wire::Header &header) const;
+    BlockScan scan(const Tensor &tensor, std::uint64_t chunk) const;
+    bool fits(const Lane &lane, const wire::Header &header) const;
+
+    WorkerConfig config_;
+    std::uint32_t slots_;  // 2 W
+    const Kernels &kernels_;
+};
+
+}  // namespace ina::host

@@ -1,0 +1,128 @@
+// A lane: one packet at a time, sent, waited for, and followed by the next. What it does is the
+// table below, of states and events: whatever is not in it cannot happen.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <stdexcept>
+#include <string>
+
+#include "host/core/submission.hpp"
+
+namespace ina::host {
+
+// As the exponent of a tensor's first chunk on a lane: some worker does not know it. A block of
+// values from 2^127 on has the same exponent, and just takes a round of its own.
+inline constexpr std::uint8_t kUnknownExponent = 255;
+
+// Ready: its packet waits for room in the window. Waiting: it is in flight. By kind of round.
+enum class LaneState : std::uint8_t {
+    kIdle,
+    kValuesReady,  // values, by an exponent that is agreed, or integers
+    kValuesWaiting,
+    kExponentReady,  // no values: to agree on an exponent
+    kExponentWaiting,
+    kGuessReady,  // values, by an exponent that is not agreed
+    kGuessWaiting,
+};
+
+enum class LaneEvent : std::uint8_t {
+    kNextKnown,    // a chunk is to be sent next, whose exponent is agreed or which needs none,
+    kNextUnknown,  // whose exponent is not known,
+    kNextGuessed,  // or guessed from what the lane had before
+    kSent,         // there was room in the window
+    kSums,         // a result that brought the chunk's sums
+    kAgreement,    // a result that brought its exponent alone: the guess, if any, was wrong
+};
+
+struct LaneStep {
+    LaneState from;
+    LaneEvent event;
+    LaneState to;
+};
+
+inline constexpr LaneStep kLaneSteps[] = {
+    {LaneState::kIdle, LaneEvent::kNextKnown, LaneState::kValuesReady},
+    {LaneState::kIdle, LaneEvent::kNextUnknown, LaneState::kExponentReady},
+    {LaneState::kIdle, LaneEvent::kNextGuessed, LaneState::kGuessReady},
+    {LaneState::kValuesReady, LaneEvent::kSent, LaneState::kValuesWaiting},
+    {LaneState::kValuesWaiting, LaneEvent::kSums, LaneState::kIdle},
+    {LaneState::kExponentReady, LaneEvent::kSent, LaneState::kExponentWaiting},
+    {LaneState::kExponentWaiting, LaneEvent::kAgreement, LaneState::kValuesReady},
+    {LaneState::kGuessReady, LaneEvent::kSent, LaneState::kGuessWaiting},
+    {LaneState::kGuessWaiting, LaneEvent::kSums, LaneState::kIdle},
+    {LaneState::kGuessWaiting, LaneEvent::kAgreement, LaneState::kValuesReady},
+};
+
+inline constexpr std::size_t kLaneStates = 7;
+inline constexpr std::size_t kLaneEvents = 6;
+using LaneTable = std::array<std::array<LaneState, kLaneEvents>, kLaneStates>;
+
+// The same as a matrix, for speed; where there is no step it has kLaneStates, which is no state.
+constexpr LaneTable lane_table() {
+    LaneTable table{};
+    for (auto &row : table) {
+        for (auto &to : row) to = static_cast<LaneState>(kLaneStates);
+    }
+    for (const LaneStep &step : kLaneSteps) {
+        table[static_cast<std::size_t>(step.from)][static_cast<std::size_t>(step.event)] = step.to;
+    }
+    return table;
+}
+
+// Throws std::logic_error when the table has no such step: a defect of the core, of which nothing
+// that comes from the network can be the cause.
+inline LaneState next_state(LaneState state, LaneEvent event) {
+    static constexpr LaneTable kTable = lane_table();
+    const LaneState next = kTable[static_cast<std::size_t>(state)][static_cast<std::size_t>(event)];
+    if (next != static_cast<LaneState>(kLaneStates)) return next;
+    throw std::logic_error("a lane in state " + std::to_string(static_cast<int>(state)) +
+                           " has no step for event " + std::to_string(static_cast<int>(event)));
+}
+
+// A submission that has lanes of this core, until they are done with it.
+struct Tensor : Submission {
+    std::uint64_t chunks_left = 0;  // on this core's lanes
+};
+
+struct Lane {
+    struct Assignment {  // its part of a tensor: chunks first_chunk, + W, + 2W ...
+        Tensor *tensor;
+        std::uint64_t first_chunk;
+    };
+    struct Accepted {  // its last result
+        std::uint64_t tensor = 0;
+        std::uint64_t chunk = 0;
+        std::uint32_t bytes = 0;  // in the tensor; 0: the round brought no sums
+        bool kept = false;        // its values are kept, and not only in the tensor
+    };
+
+    std::uint32_t seq = 0;  // of the packet being prepared or in flight
+    LaneState state = LaneState::kIdle;
+    bool non_finite = false;    // the chunk to send holds Inf or NaN
+    std::uint8_t exponent = 0;  // agreed, or guessed, for the chunk to send
+    std::uint8_t next_tensor_exponent = kUnknownExponent;  // agreed for its first chunk
+    bool has_history = false;                              // at least one result was accepted
+    Tensor *tensor = nullptr;
+    std::uint64_t chunk = 0;
+    std::size_t packet_bytes = 0;
+    Accepted accepted;
+    std::deque<Assignment> queue;
+
+    void on(LaneEvent event) { state = next_state(state, event); }
+    bool is_waiting() const {
+        return state == LaneState::kValuesWaiting || state == LaneState::kExponentWaiting ||
+               state == LaneState::kGuessWaiting;
+    }
+    bool has_values() const {  // in the packet being prepared or in flight
+        return state != LaneState::kExponentReady && state != LaneState::kExponentWaiting;
+    }
+    bool is_guess() const {
+        return state == LaneState::kGuessReady || state == LaneState::kGuessWaiting;
+    }
+    std::uint64_t order() const { return tensor->first_order + chunk; }
+};
+
+}  // namespace ina::host

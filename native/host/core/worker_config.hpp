@@ -1,0 +1,41 @@
+// One worker's place in one job, as the controller gave it.
+#pragma once
+
+#include <cstdint>
+
+#include "host/recovery/rtt_estimator.hpp"
+
+namespace ina::host {
+
+struct WorkerConfig {
+    std::uint16_t job = 0;
+    std::uint32_t epoch = 0;  // the header carries the low 16 bits
+    int rank = 0;
+    int world_size = 1;
+    // Three numbers that follow from world_size (0) as long as one switch adds up all workers:
+    std::uint32_t expected_bitmap = 0;  // contributors that a whole result names, this worker too
+    int summands = 0;  // contributions in a sum: what the scale of floats must leave room for
+    int divisor = 0;   // of an average
+    std::uint32_t slots = 2;                         // both versions; the same on all workers
+    std::uint32_t values_per_packet = 0;             // of the P4 build
+    std::int64_t stall_timeout_ns = 30'000'000'000;  // fail when no chunk completes for so long
+    RtoLimits rto;
+    // Where the sequence numbers begin, a multiple of 2 W; the same on all workers.
+    std::uint32_t first_seq = 0;
+    // Keep a copy of each lane's last result where the tensor may end before the lane goes on; what
+    // recovery needs (handover.cpp). Costs one packet's values a lane, and copying them.
+    bool keep_results = false;
+    // This core has the lanes [share W / shares, (share + 1) W / shares) of W; `shares` is a power
+    // of two, W at most. Each worker of a job divides its lanes as it likes.
+    std::uint32_t share = 0;
+    std::uint32_t shares = 1;
+};
+
+// W = slots / 2, rounded down to a power of two. Throws std::invalid_argument.
+std::uint32_t window_of(const WorkerConfig &config);
+
+// With what follows from other numbers filled in. Throws std::invalid_argument when one is out of
+// range.
+WorkerConfig checked(WorkerConfig config);
+
+}  // namespace ina::host

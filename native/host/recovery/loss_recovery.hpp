@@ -1,0 +1,104 @@
+// Finds out which packets were lost, says when to send them again, and tells the congestion window.
+// Events in, lanes out; it knows neither tensors nor packets, neither sockets nor clocks (time is
+// passed in: any monotonic clock, ns).
+//
+// In the flow, a packet counts as lost when the result of one that was sent a little later is here
+// (as in RACK, RFC 8985): a late worker delays all results alike, so this does not mistake lateness
+// for loss. Nothing overtakes the last packets: after two round trips without a result a few are
+// sent again, as probes, and once more after twice as long. Once nothing has been heard for a
+// timeout, the most likely cause is a worker that is late with everything: then probes go at
+// doubling intervals, only a few at a time. Each lane's timer covers what is left.
+//
+// Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "congestion/window.hpp"
+#include "host/recovery/flight_list.hpp"
+#include "host/recovery/resends.hpp"
+#include "host/recovery/rtt_estimator.hpp"
+
+namespace ina::host {
+
+inline constexpr std::int64_t kNever = INT64_MAX;
+
+// A packet to send once more.
+struct Resend {
+    std::uint32_t lane;
+    std::uint32_t copy;  // 1: the first copy after the packet itself; see Origin
+};
+
+class LossRecovery {
+  public:
+    // Lanes are numbered from 0.
+    LossRecovery(std::uint32_t lanes, const RtoLimits &limits,
+                 std::unique_ptr<congestion::Window> window);
+
+    // A lane sends a new packet, for a chunk of this order; it has none in flight.
+    void sent(std::uint32_t lane, std::uint64_t order, std::int64_t now_ns);
+    // The result of the packet in flight was accepted. `copy`: the copy of ours that it answers; 0:
+    // the first, or another worker's packet. `marked`: by a queue that was long.
+    void answered(std::uint32_t lane, std::uint32_t copy, bool marked, std::int64_t now_ns);
+    // The result of the packet answered before came once more.
+    void duplicate(std::uint32_t lane, std::uint32_t copy, std::int64_t now_ns);
+    // What the lane waits for came from elsewhere than the network.
+    void withdrawn(std::uint32_t lane);
+    // The packets to send again by now, at most `capacity`, which count as sent; call again while
+    // there are as many.
+    std::size_t due(std::int64_t now_ns, Resend *resends, std::size_t capacity);
+    // When to call due() next if nothing happens. After an event, call it first.
+    std::int64_t deadline_ns() const { return scan_at_ns_; }
+
+    // Whether one more packet, of a chunk of this order, may be sent for the first time.
+    bool has_room_for(std::uint64_t order) const;
+    // Decides which of the last packets sent again were lost, after a timeout in which another
+    // answer might have come. A lane that goes on decides by itself.
+    void settle(std::int64_t now_ns);
+
+    const FlightList &flights() const { return flights_; }
+    const RttEstimator &rtt() const { return rtt_; }
+    std::uint32_t window_packets() const { return window_->packets(); }
+    const RecoveryCounters &counters() const { return counters_; }
+    // When the last result was accepted, or the first packet went out.
+    std::int64_t heard_ns() const { return heard_ns_; }
+
+  private:
+    void note_overtaken(Flight &flight);
+    void note_copies(const Flight &flight, std::int64_t now_ns);
+    std::int64_t tolerance_ns(std::int64_t now_ns);
+    std::size_t resend_overtaken(std::int64_t now_ns, Resend *resends, std::size_t capacity);
+    std::size_t resend_expired(std::int64_t now_ns, Resend *resends, std::size_t capacity);
+    std::size_t resend_probes(std::int64_t now_ns, Resend *resends, std::size_t capacity);
+    Resend resend(std::uint32_t lane, ResendReason reason, std::int64_t now_ns);
+    void leave(std::uint32_t lane);
+    std::int64_t lane_deadline_ns(const Flight &flight) const;
+    std::int64_t quiet_deadline_ns() const;
+    std::int64_t tail_deadline_ns() const;
+    std::int64_t probe_deadline_ns() const;
+
+    std::unique_ptr<congestion::Window> window_;
+    FlightList flights_;
+    RttEstimator rtt_;
+    RecoveryCounters counters_;
+
+    std::int64_t overtaken_ns_ = 0;     // latest sent_ns of an answered packet that was sent once
+    bool overtaken_moved_ = false;      // since the lanes were last checked against it
+    std::int64_t reordering_ns_ = 0;    // the largest that turned out to be no loss
+    std::int64_t reordered_at_ns_ = 0;  // when that was found, or last halved
+    double in_vain_ = 0;  // share of late: packets sent again because overtaken, and not lost
+    std::int64_t scan_at_ns_ = kNever;  // no timer runs out before
+    std::int64_t scan_rto_ns_ = 0;      // the largest timeout that scan_at_ns_ was computed with
+    std::int64_t heard_ns_ = 0;
+    std::int64_t last_resend_ns_ = 0;
+    std::int64_t resumed_ns_ = 0;  // results came again after a quiet time: lane timers start anew
+    bool quiet_ = false;
+    int tail_probes_ = 0;           // rounds since something was heard
+    std::uint32_t probes_ = 0;      // of the last round
+    bool more_probes_ = false;      // all of them were answered, and nothing else
+    std::uint32_t unanswered_ = 0;  // of them, as long as no other result came
+};
+
+}  // namespace ina::host

@@ -1,0 +1,44 @@
+// How a share's packets are spread over time: in trains short enough for the queues on their way,
+// and with results read in groups where the network has enough to do meanwhile.
+#pragma once
+
+#include <cstdint>
+
+#include "host/core/worker_core.hpp"
+
+namespace ina::host {
+
+class Pacing {
+  public:
+    // most: packets, what the window may be at most.
+    explicit Pacing(std::uint32_t most) : most_(most) {}
+
+    // So many packets at most should go as one train. A queue without room for a train drops all of
+    // it. Where queues have made the window small, it goes in two trains or more (TCP, too, has
+    // shorter ones at lower rates).
+    std::uint32_t longest_train(const WorkerCore &core) const {
+        const std::uint32_t window = core.recovery().window_packets();
+        return window < most_ ? window / kTrainsInWindow : most_;
+    }
+
+    // How long to let results gather before they are read, once those that are here have been. 0:
+    // read each as it comes. Interrupt moderation: on a slow link every train of packets would wake
+    // the thread for itself; while packets stand in queues for two milliseconds or more, a third of
+    // that may pass unused. It must be less than a half: what we and another worker leave unread
+    // counts as queueing for both, and would keep itself alive.
+    std::int64_t moderation_ns(const WorkerCore &core) const {
+        // The last packets of a tensor would only come later.
+        if (2 * core.in_flight() < core.in_flight_limit()) return 0;
+        const congestion::RoundTrips &trips = core.recovery().rtt().round_trips();
+        const std::int64_t queued_ns = trips.mean_ns - trips.shortest_ns;
+        return queued_ns < kLeastQueuedNs ? 0 : queued_ns / kModeratedShare;
+    }
+
+  private:
+    static constexpr std::uint32_t kTrainsInWindow = 2;
+    static constexpr std::int64_t kLeastQueuedNs = 2'000'000;
+    static constexpr std::int64_t kModeratedShare = 3;
+    std::uint32_t most_;
+};
+
+}  // namespace ina::host
