@@ -19,7 +19,7 @@ from ina.bench.spread import Spread, spread
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
 
 _START_UP_S = 120.0
-_WORKER = "ina.torch.bench_worker"
+_WORKER = "ina.bench.torch.allreduce"
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ina.errors import InaError
 MODELS = ("digits", "resnet50", "gpt2", "tiny")
 COMPUTING_MODELS = ("digits",)
 """The others have a model's gradients, but compute nothing."""
-_WORKER = "ina.torch.bench_ddp"
+_WORKER = "ina.bench.torch.ddp"
 _START_UP_S = 180.0
 _VALUE_BYTES = 4  # float32 gradients
 

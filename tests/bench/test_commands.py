@@ -133,7 +133,7 @@ def test_ddp() -> None:
 
 def test_the_large_models_have_the_parameters_of_their_papers() -> None:
     pytest.importorskip("torch")
-    from ina.torch.bench_models import gpt2_shapes, resnet50_shapes
+    from ina.bench.torch.models import gpt2_shapes, resnet50_shapes
 
     def count(shapes: list[list[tuple[int, ...]]]) -> int:
         return sum(math.prod(shape) for layer in shapes for shape in layer)

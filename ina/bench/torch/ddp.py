@@ -19,7 +19,7 @@ from torch._C._distributed_c10d import GradBucket
 from torch.nn.parallel import DistributedDataParallel
 
 import ina.torch
-from ina.torch.bench_models import MODELS, Synthetic, Work
+from ina.bench.torch.models import MODELS, Synthetic, Work
 
 _WARM_UP = 2
 _LEARNING_RATE = 1e-3

@@ -18,8 +18,8 @@ import torch
 import torch.distributed as dist
 
 import ina.torch
+from ina.bench.torch import loopback_limit, memory
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
-from ina.torch import bench_memory, loopback_limit
 from ina.torch.env import Settings
 
 _WARM_UP = 2
@@ -193,7 +193,7 @@ def main() -> None:
         elems = max(1, size // dtype.itemsize)
         record: dict[str, Any] = {"kind": "size", "size_bytes": size, "elems": elems}
         if arguments.memory:
-            record |= bench_memory.measure(elems, dtype, gloo, arguments.spoil)
+            record |= memory.measure(elems, dtype, gloo, arguments.spoil)
         else:
             # Before and after: the machine's better moment is nearer to what it can do.
             before = limit()

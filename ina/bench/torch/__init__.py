@@ -1,0 +1,1 @@
+"""The ranks that ``ina bench`` starts to measure PyTorch: with ina and with Gloo in turns."""
