@@ -23,6 +23,7 @@ from ina.switch.ir import Program, load_program
 from ina.switch.ir.load import read_json
 from ina.switch.ir.program import Action, Table
 from ina.switch.match import Exact, KeyMatch, Lpm, Optional, Range, Ternary, encode_key, to_words
+from ina.switch.passes.plan import make_plan
 
 __all__ = ["Exact", "KeyMatch", "Lpm", "Optional", "Pipeline", "Range", "Ternary"]
 
@@ -59,7 +60,7 @@ class Pipeline:
         text = read_json(bmv2_json)
         program = _read(text)
         library, source = load_library(
-            text, VERSION, lambda digest: emit_c(program, digest), cache_dir, cc
+            text, VERSION, lambda digest: emit_c(make_plan(program), digest), cache_dir, cc
         )
         return cls(program, library, source)
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from ina.switch.emit_c.layout import Layout
-from ina.switch.emit_c.tables import TableEmitter, TableLayout, words_of
 from ina.switch.emit_c.writer import Writer
 from ina.switch.ir.program import ActionCall, KeyValue, MatchKind
+from ina.switch.passes.tables import Lookup, TablePlan, words_of
 
 _LOCK = "pthread_mutex_lock(&S->mutex);"
 _UNLOCK = "pthread_mutex_unlock(&S->mutex);"
 
 
-def emit_control(layout: Layout, tables: TableEmitter, out: Writer, digest: str) -> None:
+def emit_control(layout: Layout, out: Writer, digest: str) -> None:
     """Everything but process()."""
-    infos = list(tables.tables.values())
-    for info in infos:
-        _emit_pack(info, out)
-    _emit_actions(layout, infos, out)
-    _emit_tables(infos, out)
-    _emit_lifecycle(layout, infos, out)
+    for plan in layout.plan.tables:
+        _emit_pack(layout, plan, out)
+    _emit_actions(layout, out)
+    _emit_tables(layout, out)
+    _emit_lifecycle(layout, out)
     _emit_table_functions(out)
     _emit_counters(layout, out)
     names = "create, destroy, process, table_insert, table_modify, table_delete, table_set_default"
@@ -32,17 +31,17 @@ def emit_control(layout: Layout, tables: TableEmitter, out: Writer, digest: str)
     out.line("const ina_pipeline *ina_pipeline_get(void) { return &pipeline; }")
 
 
-def _emit_pack(info: TableLayout, out: Writer) -> None:
+def _emit_pack(layout: Layout, plan: TablePlan, out: Writer) -> None:
     """ABI words of an entry to packed key and mask; false if the entry is malformed."""
-    head = f"static bool {info.c_name}_pack(const ina_entry *const e, uint64_t *const words)"
+    head = f"static bool {layout.table(plan)}_pack(const ina_entry *const e, uint64_t *const words)"
     with out.block(head):
-        keys = info.table.keys
-        out.line(f"memset(words, 0, {max(16 * info.key_words, 16)});")
+        keys = plan.table.keys
+        out.line(f"memset(words, 0, {max(16 * plan.key_words, 16)});")
         starts, at = [], 0
         for key in keys:
             starts.append(at)
             at += words_of(key.width_bits)
-        for part in info.parts:
+        for part in plan.parts:
             key = keys[part.field]
             bits = min(64, key.width_bits - 64 * part.field_word)
             index = starts[part.field] + part.field_word
@@ -52,7 +51,7 @@ def _emit_pack(info: TableLayout, out: Writer) -> None:
                 full = f"INA_MASK({bits})"
                 if key.kind is MatchKind.EXACT:
                     out.line(f"const uint64_t mask = {full};")
-                elif key.kind is MatchKind.LPM and info.kind == "INA_LPM":
+                elif key.kind is MatchKind.LPM and plan.lookup is Lookup.LPM:
                     below = key.width_bits - 64 * part.field_word
                     out.line(
                         f"if (e->priority < 0 || e->priority > {key.width_bits}) return false;"
@@ -68,8 +67,8 @@ def _emit_pack(info: TableLayout, out: Writer) -> None:
                     out.line(f"if (value > mask || mask > {full}) return false;")
                 else:
                     out.line(f"if (value & ~mask || mask & ~{full}) return false;")
-                for name, word in (("value", part.word), ("mask", info.key_words + part.word)):
-                    if name == "value" or info.kind != "INA_EXACT":
+                for name, word in (("value", part.word), ("mask", plan.key_words + part.word)):
+                    if name == "value" or plan.lookup is not Lookup.EXACT:
                         swapped = part.swapped_bytes
                         code = f"ina_reverse({name}, {swapped})" if swapped else name
                         out.line(f"words[{word}] |= {code} << {part.shift};")
@@ -78,17 +77,15 @@ def _emit_pack(info: TableLayout, out: Writer) -> None:
     out.line()
 
 
-def _emit_actions(layout: Layout, infos: list[TableLayout], out: Writer) -> None:
+def _emit_actions(layout: Layout, out: Writer) -> None:
     out.line("/* Words of an action's parameters if the table may use it and they fit, else -1. */")
     with out.block(
         "static int action_words(uint32_t table, uint32_t action, const uint64_t *params)"
     ):
         with out.block("switch (table)"):
-            for info in infos:
-                allowed = {action.index for action in info.table.actions} | {
-                    info.table.default.action
-                }
-                out.line(f"case {info.table.index}:")
+            for plan in layout.plan.tables:
+                allowed = {action.index for action in plan.actions}
+                out.line(f"case {plan.table.index}:")
                 terms = " && ".join(f"action != {number}" for number in sorted(allowed))
                 out.line(f"    if ({terms}) return -1;")
                 out.line("    break;")
@@ -111,23 +108,23 @@ def _emit_actions(layout: Layout, infos: list[TableLayout], out: Writer) -> None
     out.line()
 
 
-def _emit_tables(infos: list[TableLayout], out: Writer) -> None:
+def _emit_tables(layout: Layout, out: Writer) -> None:
     with out.block("static ina_table *table_at(state *const S, uint32_t table)"):
         out.line("(void)S;")
         with out.block("switch (table)"):
-            for info in infos:
-                out.line(f"case {info.table.index}: return &S->{info.c_name};")
+            for plan in layout.plan.tables:
+                out.line(f"case {plan.table.index}: return &S->{layout.table(plan)};")
             out.line("default: return NULL;")
     out.line()
-    most = max((info.key_words for info in infos), default=1) or 1
+    most = max((plan.key_words for plan in layout.plan.tables), default=1) or 1
     out.line(f"#define INA_MOST_KEY_WORDS {most}")
     head = "static bool pack(uint32_t table, const ina_entry *const e, uint64_t *const words)"
     with out.block(head):
         out.line("(void)e;")
         out.line("(void)words;")
         with out.block("switch (table)"):
-            for info in infos:
-                out.line(f"case {info.table.index}: return {info.c_name}_pack(e, words);")
+            for plan in layout.plan.tables:
+                out.line(f"case {plan.table.index}: return {layout.table(plan)}_pack(e, words);")
             out.line("default: return false;")
     out.line()
 
@@ -144,12 +141,12 @@ def _list(words: list[int]) -> str:
     return ", ".join(f"UINT64_C({word:#x})" for word in words) or "0"
 
 
-def _emit_lifecycle(layout: Layout, infos: list[TableLayout], out: Writer) -> None:
+def _emit_lifecycle(layout: Layout, out: Writer) -> None:
     with out.block("static void destroy(void *const opaque)"):
         out.line("state *const S = opaque;")
         out.line("if (!S) return;")
-        for info in infos:
-            out.line(f"ina_table_destroy(&S->{info.c_name});")
+        for plan in layout.plan.tables:
+            out.line(f"ina_table_destroy(&S->{layout.table(plan)});")
         with out.block("for (uint32_t i = 0; S->groups && i < INA_GROUPS; i++)"):
             out.line("free(S->groups[i].replicas);")
         out.line("free(S->groups);")
@@ -157,17 +154,17 @@ def _emit_lifecycle(layout: Layout, infos: list[TableLayout], out: Writer) -> No
         out.line("pthread_mutex_destroy(&S->mutex);")
         out.line("free(S->memory);")
     out.line()
-    for info in infos:
-        with out.block(f"static int {info.c_name}_fill(state *const S)"):
-            out.line(f"ina_table *const table = &S->{info.c_name};")
-            call = info.table.default
+    for plan in layout.plan.tables:
+        with out.block(f"static int {layout.table(plan)}_fill(state *const S)"):
+            out.line(f"ina_table *const table = &S->{layout.table(plan)};")
+            call = plan.table.default
             out.line(f"static const uint64_t params[] = {{{_list(_call_words(layout, call))}}};")
             out.line(
                 f"ina_slot_set_action(table, ina_counter_slot(table, -1), {call.action}, params, "
                 f"{len(_call_words(layout, call))});"
             )
-            for entry in info.table.entries:
-                _emit_entry(layout, info, entry.call, entry.priority, entry.key, out)
+            for entry in plan.table.entries:
+                _emit_entry(layout, plan, entry.call, entry.priority, entry.key, out)
             out.line("return 0;")
         out.line()
     with out.block("static void *create(void)"):
@@ -180,11 +177,11 @@ def _emit_lifecycle(layout: Layout, infos: list[TableLayout], out: Writer) -> No
         out.line("S->groups = calloc(INA_GROUPS, sizeof *S->groups);")
         out.line("S->gathered = malloc(INA_MOST_GATHERED_BYTES);")
         out.line("bool ok = S->groups != NULL && S->gathered != NULL;")
-        for info in infos:
-            name = info.c_name
+        for plan in layout.plan.tables:
+            name = layout.table(plan)
             arguments = f"&S->{name}, &{name}_spec, S->{name}_slots, S->{name}_index"
             out.line(f"ok = ok && ina_table_create({arguments}) == 0;")
-            out.line(f"ok = ok && {info.c_name}_fill(S) == 0;")
+            out.line(f"ok = ok && {layout.table(plan)}_fill(S) == 0;")
         out.line("if (ok) return S;")
         out.line("destroy(S);")
         out.line("return NULL;")
@@ -193,14 +190,14 @@ def _emit_lifecycle(layout: Layout, infos: list[TableLayout], out: Writer) -> No
 
 def _emit_entry(
     layout: Layout,
-    info: TableLayout,
+    plan: TablePlan,
     call: ActionCall,
     priority: int,
     key: tuple[KeyValue, ...],
     out: Writer,
 ) -> None:
     values, masks = [], []
-    for field, value in zip(info.table.keys, key, strict=True):
+    for field, value in zip(plan.table.keys, key, strict=True):
         for i in range(words_of(field.width_bits)):
             values.append((value.value >> 64 * i) & (2**64 - 1))
             masks.append((value.mask >> 64 * i) & (2**64 - 1))
@@ -209,8 +206,8 @@ def _emit_entry(
         out.line(f"static const uint64_t key[] = {{{_list(values)}}}, mask[] = {{{_list(masks)}}};")
         out.line(f"static const uint64_t args[] = {{{_list(params)}}};")
         out.line(f"const ina_entry e = {{key, mask, {priority}, {call.action}, args}};")
-        out.line(f"uint64_t words[{2 * max(info.key_words, 1)}];")
-        out.line(f"if (!{info.c_name}_pack(&e, words)) return -1;")
+        out.line(f"uint64_t words[{2 * max(plan.key_words, 1)}];")
+        out.line(f"if (!{layout.table(plan)}_pack(&e, words)) return -1;")
         out.line(
             f"const int64_t code = ina_table_insert(table, words, {priority}, {call.action}, args, "
             f"{len(params)});"
@@ -233,7 +230,7 @@ def _emit_counters(layout: Layout, out: Writer) -> None:
         out.line("(void)index;")
         with out.block("switch (counter)"):
             for counter in program.counters:
-                name = layout.names.get("counter", counter.name)
+                name = layout.counter(counter.name)
                 out.line(
                     f"case {counter.index}: "
                     f"return index < {counter.size} ? &S->{name}[index] : NULL;"
@@ -252,10 +249,11 @@ def _emit_counters(layout: Layout, out: Writer) -> None:
         out.line(_LOCK)
         with out.block("switch (reg)"):
             for register in program.registers:
-                group, member = layout.registers[register.name]
+                group = layout.group(register.name)
+                member = group.members[register.name]
                 with out.block(f"case {register.index}:"):
-                    with out.block(f"if (index < {group.size})"):
-                        out.line(f"*value = (uint64_t)S->{group.name}[index].{member};")
+                    with out.block(f"if (index < {register.size})"):
+                        out.line(f"*value = (uint64_t)S->{group.c_name}[index].{member};")
                         out.line("code = INA_OK;")
                     out.line("break;")
             out.line("default: break;")

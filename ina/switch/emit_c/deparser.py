@@ -2,100 +2,102 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
+from ina.switch.emit_c.c_types import load_field
+from ina.switch.emit_c.code import Code
 from ina.switch.emit_c.hashes import emit_csum16, wire_csum16
-from ina.switch.emit_c.headers import reads_wire
-from ina.switch.emit_c.layout import Layout, TypeLayout, load_field
-from ina.switch.emit_c.statements import Statements
+from ina.switch.emit_c.layout import Layout, TypeLayout
+from ina.switch.emit_c.where import GENERAL, ON_MAIN
 from ina.switch.emit_c.writer import Writer
 from ina.switch.ir.data import Field
-from ina.switch.ir.expr import BoolConst
-from ina.switch.ir.program import Checksum
-from ina.switch.passes.main_path import MainPath
-from ina.switch.passes.specialise import known
+from ina.switch.ir.expr import BoolConst, Expr
+from ina.switch.passes.late_arrays import LateArray
+from ina.switch.passes.plan import MainPath
+from ina.switch.passes.sending import ChecksumPlan
+from ina.switch.passes.storage import array_names
 
 
-def emit_checksums(layout: Layout, to: Statements, out: Writer) -> None:
+def emit_checksums(to: Code) -> None:
     """``verify_checksums`` (true: one was wrong) and ``update_checksums``."""
-    checksums = layout.program.checksums
-    for main in (False, True) if layout.main_path is not None else (False,):
-        layout.on_main = main
-        name = "verify_checksums_main" if main else "verify_checksums"
-        with out.block(f"INA_INLINE bool {name}(packet *const p)"):
-            out.line("bool wrong = false;")
-            for checksum in checksums:
-                if checksum.verify:
-                    _verify(layout, to, out, checksum)
-            out.line("(void)p;")
-            out.line("return wrong;")
-        out.line()
-    layout.on_main = False
+    layout, out = to.layout, to.out
+    _emit_verify(to.at(GENERAL), "verify_checksums")
+    if layout.plan.main is not None:
+        _emit_verify(to.at(ON_MAIN), "verify_checksums_main")
     parameters = "".join(f", const uint64_t wire_{number}" for number, _ in _wire_updates(layout))
     with out.block(f"INA_INLINE void update_checksums(packet *const p{parameters})"):
-        for number, checksum in enumerate(checksums):
-            if checksum.update:
-                with out.block(_if(layout, to, checksum), source=checksum.source):
-                    if reads_wire(layout.program, checksum):
-                        changed, _ = wire_csum16(layout, checksum, _written(layout, checksum))
-                        total = f"{changed} + wire_{number}"
-                        out.line(f"const uint16_t csum = ina_csum16_finish({total});")
-                    else:
-                        emit_csum16(to, checksum.inputs, "csum")
-                    width = checksum.target.width_bits
-                    cut = "" if width >= 16 else f" & INA_MASK({width})"
-                    out.line(f"{layout.field(checksum.target)} = csum{cut};")
+        for number, plan in enumerate(layout.plan.checksums):
+            checksum = plan.checksum
+            if not checksum.update:
+                continue
+            with out.block(_if(to, plan, checksum.condition), source=checksum.source):
+                if plan.from_packet:
+                    changed, _ = wire_csum16(layout, plan, plan.written)
+                    total = f"{changed} + wire_{number}"
+                    out.line(f"const uint16_t csum = ina_csum16_finish({total});")
+                else:
+                    emit_csum16(to, checksum.inputs, "csum")
+                width = checksum.target.width_bits
+                cut = "" if width >= 16 else f" & INA_MASK({width})"
+                out.line(f"{to.expr.lvalue(checksum.target)} = csum{cut};")
         out.line("(void)p;")
     out.line()
 
 
-def _if(layout: Layout, to: Statements, checksum: Checksum) -> str:
+def _emit_verify(to: Code, name: str) -> None:
+    out = to.out
+    with out.block(f"INA_INLINE bool {name}(packet *const p)"):
+        out.line("bool wrong = false;")
+        for plan in to.layout.plan.checksums:
+            if plan.checksum.verify:
+                condition = plan.main_condition if to.where.late else plan.checksum.condition
+                with out.block(_if(to, plan, condition), source=plan.checksum.source):
+                    _verify(to, plan)
+        out.line("(void)p;")
+        out.line("return wrong;")
+    out.line()
+
+
+def _if(to: Code, plan: ChecksumPlan, condition: Expr | None) -> str:
     """A checksum that would stand in an invalid header is neither verified nor updated."""
-    header = layout.program.headers[checksum.target.header]
-    terms = [] if header.metadata else [layout.valid(header.name)]
-    condition = checksum.condition
-    if layout.on_main and layout.main is not None and condition is not None:
-        condition = known(condition, layout.main.facts)
+    header = to.layout.program.headers[plan.checksum.target.header]
+    terms = [] if header.metadata else [to.layout.valid(header.name)]
     if condition is not None and condition != BoolConst(True):
         terms.append(to.expr.boolean(condition))
     return f"if ({' && '.join(terms)})" if terms else ""
 
 
-def _verify(layout: Layout, to: Statements, out: Writer, checksum: Checksum) -> None:
-    with out.block(_if(layout, to, checksum), source=checksum.source):
-        if reads_wire(layout.program, checksum):
-            _, wire = wire_csum16(layout, checksum, set())
-            target = layout.program.headers[checksum.target.header].type.by_name[
-                checksum.target.field
-            ]
-            whole = target.width_bits == 16 and target.offset_bits % 8 == 0
-            if whole and layout.stands_in_packet(checksum.target):
-                at = f"{layout.wire(checksum.target.header)} + {target.offset_bits // 8}"
-                out.line(f"wrong |= ina_csum16_finish({wire}) != ina_load_raw({at}, 2);")
-                return
-            out.line(f"const uint16_t csum = (uint16_t)~ina_csum16_wire({wire});")
-        else:
-            emit_csum16(to, checksum.inputs, "csum")
-        out.line(f"wrong |= csum != {layout.field(checksum.target)};")
+def _verify(to: Code, plan: ChecksumPlan) -> None:
+    layout, out, target = to.layout, to.out, plan.checksum.target
+    if plan.from_packet:
+        _, wire = wire_csum16(layout, plan, frozenset())
+        field = layout.program.headers[target.header].type.by_name[target.field]
+        whole = field.width_bits == 16 and field.offset_bits % 8 == 0
+        if whole and layout.plan.in_packet(target, late=to.where.late):
+            at = f"{layout.wire(target.header)} + {field.offset_bits // 8}"
+            out.line(f"wrong |= ina_csum16_finish({wire}) != ina_load_raw({at}, 2);")
+            return
+        out.line(f"const uint16_t csum = (uint16_t)~ina_csum16_wire({wire});")
+    else:
+        emit_csum16(to, plan.checksum.inputs, "csum")
+    out.line(f"wrong |= csum != {to.expr.lvalue(target)};")
 
 
-def _written(layout: Layout, checksum: Checksum) -> set[str]:
-    return layout.uses[layout.program.headers[checksum.target.header].type.name].written
-
-
-def _wire_updates(layout: Layout) -> list[tuple[int, Checksum]]:
+def _wire_updates(layout: Layout) -> list[tuple[int, ChecksumPlan]]:
     """Checksums to update that are partly over bytes of the packet, with their numbers."""
     return [
-        (number, checksum)
-        for number, checksum in enumerate(layout.program.checksums)
-        if checksum.update and reads_wire(layout.program, checksum)
+        (number, plan)
+        for number, plan in enumerate(layout.plan.checksums)
+        if plan.checksum.update and plan.from_packet
     ]
 
 
 def emit_wire_sums(layout: Layout, out: Writer) -> str:
     """What all copies' checksums have in common; returns the arguments for update_checksums."""
     arguments = ""
-    for number, checksum in _wire_updates(layout):
-        _, wire = wire_csum16(layout, checksum, _written(layout, checksum))
-        valid = layout.valid(checksum.target.header)
+    for number, plan in _wire_updates(layout):
+        _, wire = wire_csum16(layout, plan, plan.written)
+        valid = layout.valid(plan.checksum.target.header)
         out.line(f"const uint64_t wire_{number} = {valid} ? ina_csum16_wire({wire}) : 0;")
         arguments += f", wire_{number}"
     return arguments
@@ -103,45 +105,30 @@ def emit_wire_sums(layout: Layout, out: Writer) -> str:
 
 def emit_deparser(layout: Layout, out: Writer) -> int:
     """``deparse`` and ``deparse_main``; returns the most bytes that headers can take."""
-    program = layout.program
-    _emit_deparse(layout, out, "deparse", [[name] for name in program.deparse])
-    if layout.main_path is not None:
-        _emit_deparse(layout, out, "deparse_main", _runs(layout, layout.main_path))
+    program, main = layout.program, layout.plan.main
+    out.line("/* Writes valid headers and the payload; returns how much it wrote. */")
+    with out.block("INA_INLINE uint32_t deparse(const packet *const p, uint8_t *const to)"):
+        out.line("uint8_t *at = to;")
+        for name in program.deparse:
+            _emit_header(layout, out, name)
+        _emit_payload(out)
+        out.line("return length < p->truncate ? length : p->truncate;")
+    out.line()
+    if main is not None:
+        _emit_deparse_main(layout, out, main)
     return sum(program.headers[name].type.width_bits // 8 for name in program.deparse)
 
 
-def _runs(layout: Layout, path: MainPath) -> list[list[str]]:
-    """The headers to send, those together that lie one behind the other on the main path."""
-    runs: list[list[str]] = []
-    end = -1  # where the run so far ends in the packet; -1: nothing may follow it
-    for name in layout.program.deparse:
-        size = layout.program.headers[name].type.width_bits // 8
-        first = path.offsets_bytes.get(name)
-        if first is None or name in layout.created or layout.is_large(name):
-            runs.append([name])
-            end = -1
-        elif first == end:
-            runs[-1].append(name)
-            end += size
-        else:
-            runs.append([name])
-            end = first + size
-    return runs
-
-
-def _emit_deparse(layout: Layout, out: Writer, function: str, runs: list[list[str]]) -> None:
-    main = function == "deparse_main"
-    shared = ", ina_tail *const shared" if main else ""
+def _emit_deparse_main(layout: Layout, out: Writer, main: MainPath) -> None:
     out.line("/* Writes valid headers and the payload; returns how much it wrote. */")
-    head = f"INA_INLINE uint32_t {function}(const packet *const p, uint8_t *const to{shared})"
-    with out.block(head):
+    head = "INA_INLINE uint32_t deparse_main(const packet *const p, uint8_t *const to"
+    with out.block(f"{head}, ina_tail *const shared)"):
         out.line("uint8_t *at = to;")
-        if main:
-            out.line("const uint8_t *tail = NULL; // what no copy changes, to the packet's end")
-            out.line("shared->used = false;")
-        for run in runs:
+        out.line("const uint8_t *tail = NULL; // what no copy changes, to the packet's end")
+        out.line("shared->used = false;")
+        for run in main.deparse:
             if len(run) == 1:
-                _emit_header(layout, out, run[0], late=main)
+                _emit_header(layout, out, run[0], main.late_arrays.get(run[0]))
                 continue
             with out.block(f"if ({' && '.join(layout.valid(name) for name in run)})"):
                 sizes = [layout.program.headers[name].type.width_bits // 8 for name in run]
@@ -152,74 +139,71 @@ def _emit_deparse(layout: Layout, out: Writer, function: str, runs: list[list[st
             with out.block("else"):
                 for name in run:
                     _emit_header(layout, out, name)
-        out.line("const uint32_t payload = p->length - p->offset;")
-        out.line("if (payload) memcpy(at, p->data + p->offset, payload);")
-        out.line("const uint32_t length = (uint32_t)(at - to) + payload;")
-        if main:
-            with out.block("if (tail && shared->wanted && p->truncate == UINT32_MAX)"):
-                out.line(
-                    "*shared = (ina_tail){tail, length - (uint32_t)(tail - to), false, false};"
-                )
-            out.line("(void)tail;")
+        _emit_payload(out)
+        with out.block("if (tail && shared->wanted && p->truncate == UINT32_MAX)"):
+            out.line("*shared = (ina_tail){tail, length - (uint32_t)(tail - to), false, false};")
+        out.line("(void)tail;")
         out.line("return length < p->truncate ? length : p->truncate;")
     out.line()
 
 
-def _emit_header(layout: Layout, out: Writer, name: str, *, late: bool = False) -> None:
-    header_type = layout.program.headers[name].type
+def _emit_payload(out: Writer) -> None:
+    out.line("const uint32_t payload = p->length - p->offset;")
+    out.line("if (payload) memcpy(at, p->data + p->offset, payload);")
+    out.line("const uint32_t length = (uint32_t)(at - to) + payload;")
+
+
+def _emit_header(layout: Layout, out: Writer, name: str, late: LateArray | None = None) -> None:
+    header_type, plan = layout.program.headers[name].type, layout.plan
     type_layout = layout.types[header_type.name]
     with out.block(f"if ({layout.valid(name)})"):
         if layout.program.headers[name].stack:
             emit_store(type_layout, layout.header(name), out)
         else:
-            wire, written = layout.wire(name), layout.uses[header_type.name].written
-            always = name not in layout.created
+            wire, written = layout.wire(name), plan.uses[header_type.name].written
+            always = name not in plan.created
             with out.block("" if always else f"if ({wire})"):
                 _copy_unwritten(type_layout, wire, written, out)
-                late_array = layout.late_arrays.get(name) if late else None
-                rest = written - late_array.fields(header_type) if late_array else written
+                rest = written - set(array_names(header_type, late.array)) if late else written
                 emit_store(type_layout, layout.header(name), out, rest, wire)
-                if late_array:
-                    _store_late_array(layout, out, name)
+                if late and late.is_written:
+                    _store_late_array(layout, out, late)
             if not always:
                 with out.block("else"):
                     emit_store(type_layout, layout.header(name), out)
         out.line(f"at += {header_type.width_bits // 8};")
 
 
-def _store_late_array(layout: Layout, out: Writer, name: str) -> None:
+def _store_late_array(layout: Layout, out: Writer, late: LateArray) -> None:
     """The values, from where ingress left them, unless an earlier copy has them."""
-    array = layout.late_arrays[name].array
-    fields = layout.program.headers[name].type.fields[array.first : array.first + array.count]
-    written = layout.uses[layout.program.headers[name].type.name].written
-    if any(f.name in written for f in fields):
-        at, kept_in = fields[0].offset_bits // 8, layout.kept_in(name)
-        store = f"ina_store_array_{array.width_bits}(at + {at}, {kept_in}, {array.count})"
-        size = array.count * array.width_bits // 8
-        last = layout.program.deparse[-1] == name
-        if last and array.first + array.count == len(layout.program.headers[name].type.fields):
-            with out.block("if (shared->data && p->truncate == UINT32_MAX)"):
-                out.line("shared->used = true;")
-                out.line(f"return (uint32_t)(at - to) + {at};")
-            out.line(f"tail = at + {at};")
-        out.line(f"if ({kept_in}) {store};")
-        out.line(f"else memcpy(at + {at}, {layout.wire(name)} + {at}, {size});")
+    name, array = late.header, late.array
+    at = layout.program.headers[name].type.fields[array.first].offset_bits // 8
+    kept_in = layout.kept_in(name)
+    store = f"ina_store_array_{array.width_bits}(at + {at}, {kept_in}, {array.count})"
+    size = array.count * array.width_bits // 8
+    if late.ends_frame:
+        with out.block("if (shared->data && p->truncate == UINT32_MAX)"):
+            out.line("shared->used = true;")
+            out.line(f"return (uint32_t)(at - to) + {at};")
+        out.line(f"tail = at + {at};")
+    out.line(f"if ({kept_in}) {store};")
+    out.line(f"else memcpy(at + {at}, {layout.wire(name)} + {at}, {size});")
 
 
 def _store_written(layout: Layout, out: Writer, name: str) -> None:
     """What the program can have changed, over the header's bytes as they came."""
     header_type = layout.program.headers[name].type
-    written = layout.uses[header_type.name].written
+    written = layout.plan.uses[header_type.name].written
     emit_store(layout.types[header_type.name], layout.header(name), out, written, layout.wire(name))
 
 
-def _copy_unwritten(layout: TypeLayout, wire: str, written: set[str], out: Writer) -> None:
+def _copy_unwritten(layout: TypeLayout, wire: str, written: AbstractSet[str], out: Writer) -> None:
     """The header's bytes as they came, except arrays that are stored anyway."""
-    fields = layout.type.fields
-    start, end = 0, layout.type.width_bits // 8
+    header_type = layout.storage.type
+    start, end = 0, header_type.width_bits // 8
     for array in layout.arrays:
-        first = fields[array.first].offset_bits // 8
-        if any(f.name in written for f in fields[array.first : array.first + array.count]):
+        first = header_type.fields[array.first].offset_bits // 8
+        if not written.isdisjoint(array_names(header_type, array)):
             _copy_bytes(start, first, wire, out)
             start = first + array.count * array.width_bits // 8
     _copy_bytes(start, end, wire, out)
@@ -234,14 +218,14 @@ def emit_store(
     layout: TypeLayout,
     header: str,
     out: Writer,
-    only: set[str] | None = None,
+    only: AbstractSet[str] | None = None,
     wire: str = "",
 ) -> None:
     """The struct's fields to the header at ``at``; ``only`` those bytes that hold these fields.
 
     Fields that share a byte with them and are not in the struct come from ``wire``.
     """
-    fields = layout.type.fields
+    fields = layout.storage.type.fields
     array_at = {array.first: array for array in layout.arrays}
     position = 0
     while position < len(fields):
@@ -258,7 +242,7 @@ def emit_store(
         if array is not None:
             offset = group[0].offset_bits // 8
             store = f"ina_store_array_{array.width_bits}"
-            out.line(f"{store}(at + {offset}, {header}.{array.name}, {array.count});")
+            out.line(f"{store}(at + {offset}, {header}.{layout.arrays[array]}, {array.count});")
         else:
             _store_group(layout, header, group, out, only, wire)
 
@@ -272,7 +256,7 @@ def _store_group(
     header: str,
     fields: tuple[Field, ...],
     out: Writer,
-    only: set[str] | None,
+    only: AbstractSet[str] | None,
     wire: str,
 ) -> None:
     total, first = _bits(fields), fields[0].offset_bits

@@ -2,64 +2,78 @@
 
 from __future__ import annotations
 
+from itertools import count
+
+from ina.switch.emit_c.c_types import container
 from ina.switch.emit_c.control import emit_control
 from ina.switch.emit_c.deparser import emit_checksums, emit_deparser
-from ina.switch.emit_c.layout import Layout, TypeLayout, container
+from ina.switch.emit_c.layout import Layout, TypeLayout
 from ina.switch.emit_c.packet_path import emit_process
 from ina.switch.emit_c.parser import emit_parser
 from ina.switch.emit_c.statements import Statements
-from ina.switch.emit_c.tables import TableEmitter
+from ina.switch.emit_c.tables import (
+    early_tables,
+    emit_early_type,
+    emit_fixed_type,
+    emit_specs,
+    fixed_tables,
+    index_words,
+    slot_bytes,
+)
+from ina.switch.emit_c.where import GENERAL, Where
 from ina.switch.emit_c.writer import Writer
-from ina.switch.ir.program import Program
 from ina.switch.ir.stmt import Block
-from ina.switch.passes.reroll import reroll_program
+from ina.switch.passes.plan import Plan
 
 VERSION = "4"
 """Part of the cache key: change it when the generated code changes for the same program."""
 
 
-def emit_c(program: Program, digest: str) -> str:
+def emit_c(plan: Plan, digest: str) -> str:
     """The C source of a program; ``digest`` is what the shared object reports as its source."""
-    program = reroll_program(program)
-    layout = Layout(program)
+    layout = Layout(plan)
     out = Writer()
-    tables = TableEmitter(layout, out)
-    out.line(f"// Generated from {program.name or 'a P4 program'} by ina; do not edit.")
+    out.line(f"// Generated from {plan.program.name or 'a P4 program'} by ina; do not edit.")
     out.line('#include "ina_pipeline.h"')
     out.line()
     _emit_types(layout, out)
-    _emit_state(layout, tables, out)
-    tables.specs()
-    tables.early_type()
-    tables.fixed_type()
-    emit_parser(layout, out)
-    _emit_block("ingress", program.ingress, tables, out)
-    if layout.main_path is not None:
-        layout.on_main = True
-        parameter = ", const early_entries *const early" if tables.early else ""
-        _emit_block("ingress_main", layout.main_ingress, tables, out, parameter)
-        layout.on_main = False
-    tables.in_egress = True
-    parameter = ", const fixed_entries *const fixed" if tables.fixed else ""
-    _emit_block("egress", program.egress, tables, out, parameter)
-    tables.in_egress = False
-    emit_checksums(layout, Statements(layout, out, tables.apply), out)
+    _emit_state(layout, out)
+    emit_specs(layout, out)
+    emit_early_type(layout, out)
+    emit_fixed_type(layout, out)
+    general = Statements(layout, out, GENERAL, count())
+    emit_parser(general)
+    _emit_pipelines(general)
+    emit_checksums(general)
     most_header_bytes = emit_deparser(layout, out)
-    emit_process(layout, tables, out, most_header_bytes)
-    emit_control(layout, tables, out, digest)
+    emit_process(general, most_header_bytes)
+    emit_control(layout, out, digest)
     return out.text()
 
 
-def _emit_block(
-    name: str, block: Block, tables: TableEmitter, out: Writer, parameter: str = ""
-) -> None:
+def _emit_pipelines(general: Statements) -> None:
+    layout = general.layout
+    plan, main = layout.plan, layout.plan.main
+    ingress = general.at(Where(loops=plan.loops))
+    _emit_block("ingress", plan.program.ingress, ingress)
+    if main is not None:
+        on_main = general.at(Where(late=True, loops=main.loops, early=main.early))
+        parameter = ", const early_entries *const early" if early_tables(layout) else ""
+        _emit_block("ingress_main", main.ingress, on_main, parameter)
+    egress = general.at(Where(loops=plan.loops, fixed=True))
+    parameter = ", const fixed_entries *const fixed" if fixed_tables(layout) else ""
+    _emit_block("egress", plan.program.egress, egress, parameter)
+
+
+def _emit_block(name: str, block: Block, to: Statements, parameter: str = "") -> None:
+    out = to.out
     with out.block(f"INA_INLINE void {name}(state *const S, packet *const p{parameter})"):
         out.line("(void)S;")
         out.line("(void)p;")
-        for group in tables.layout.groups:
-            out.line(f"{group.name}_slot *const {group.local} = S->{group.name};")
+        for group in to.layout.groups:
+            out.line(f"{group.c_name}_slot *const {group.local} = S->{group.c_name};")
             out.line(f"(void){group.local};")
-        tables.to.block(block)
+        to.block(block)
     out.line()
 
 
@@ -73,13 +87,12 @@ def _emit_struct(layout: TypeLayout, out: Writer) -> None:
 
 
 def _emit_types(layout: Layout, out: Writer) -> None:
-    program = layout.program
-    in_place = [
-        t.type.width_bits // 8 for t in layout.types.values() if layout.in_place[t.type.name]
-    ]
-    if in_place:
+    program, plan = layout.program, layout.plan
+    read_in_place = (t.type for name, t in plan.types.items() if plan.uses[name].in_place)
+    longest = max((header_type.width_bits // 8 for header_type in read_in_place), default=0)
+    if longest:
         out.line("/* A header that was not extracted. */")
-        out.line(f"static const uint8_t ina_zeros[{max(in_place)}];")
+        out.line(f"static const uint8_t ina_zeros[{longest}];")
         out.line()
     for type_layout in layout.types.values():
         _emit_struct(type_layout, out)
@@ -91,11 +104,11 @@ def _emit_types(layout: Layout, out: Writer) -> None:
     with out.block("typedef struct", tail="} packet_arrays;"):
         out.line("uint8_t unused;")
         for name, header in program.headers.items():
-            if not header.metadata and not header.stack and layout.is_large(name):
-                c_name = layout.names.get("header", name)
+            if not header.metadata and not header.stack and name in plan.apart:
+                c_name = layout.name(name)
                 out.line(f"{layout.types[header.type.name].c_name} {c_name};")
         for name, stack in program.stacks.items():
-            c_name, size = layout.names.get("header", name), len(stack.members)
+            c_name, size = layout.name(name), len(stack.members)
             out.line(f"{layout.types[stack.type.name].c_name} {c_name}[{size}];")
             out.line(f"uint8_t {c_name}_valid[{size}];")
             out.line(f"uint32_t {c_name}_next;")
@@ -109,29 +122,30 @@ def _emit_types(layout: Layout, out: Writer) -> None:
         out.line("packet_arrays *arrays;")
         for name, header in program.headers.items():
             if header.metadata:
-                out.line(f"{layout.metadata[name].c_name} {layout.names.get('header', name)};")
+                out.line(f"{layout.metadata[name].c_name} {layout.name(name)};")
             elif not header.stack:
-                c_name = layout.names.get("header", name)
-                if not layout.is_large(name):
+                c_name = layout.name(name)
+                if name not in plan.apart:
                     out.line(f"{layout.types[header.type.name].c_name} {c_name};")
                 out.line(f"uint8_t {c_name}_valid;")
                 out.line(f"const uint8_t *{c_name}_wire; // its bytes in the packet, or NULL")
-                if name in layout.late_arrays:
-                    width = layout.late_arrays[name].array.width_bits
+                if plan.main is not None and name in plan.main.late_arrays:
+                    width = plan.main.late_arrays[name].array.width_bits
                     out.line(f"const uint{width}_t *{c_name}_kept_in; // its values, or NULL")
     out.line()
 
 
-def _emit_state(layout: Layout, tables: TableEmitter, out: Writer) -> None:
-    widths = {register.name: register.width_bits for register in layout.program.registers}
+def _emit_state(layout: Layout, out: Writer) -> None:
     for group in layout.groups:
-        out.line(f"/* {len(group.members)} register(s) that are indexed alike. */")
-        with out.block("typedef struct", tail=f"}} {group.name}_slot;"):
-            for name in group.scalars:
-                out.line(f"{container(widths[name])} {group.members[name]}; // {name}")
-            for array in group.arrays:
-                ctype, member = container(widths[array[0]]), group.array_names[array]
-                out.line(f"_Alignas(64) {ctype} {member}[{len(array)}]; // {array[0]} ...")
+        count = sum(len(run) for run in group.group.runs)
+        out.line(f"/* {count} register(s) that are indexed alike. */")
+        with out.block("typedef struct", tail=f"}} {group.c_name}_slot;"):
+            for [name] in (run for run in group.group.runs if run not in group.arrays):
+                c_type = container(layout.register_bits[name])
+                out.line(f"{c_type} {group.members[name]}; // {name}")
+            for run, member in group.arrays.items():
+                c_type = container(layout.register_bits[run[0]])
+                out.line(f"_Alignas(64) {c_type} {member}[{len(run)}]; // {run[0]} ...")
         out.line()
     with out.block("typedef struct", tail="} state;"):
         out.line("void *memory; // what holds all of this")
@@ -139,16 +153,19 @@ def _emit_state(layout: Layout, tables: TableEmitter, out: Writer) -> None:
         out.line("uint32_t most_replicas;")
         out.line("ina_group *groups;")
         out.line("uint8_t *gathered; // a frame that came in two parts")
-        for info in tables.tables.values():
-            out.line(f"ina_table {info.c_name};")
+        for table in layout.plan.tables:
+            out.line(f"ina_table {layout.table(table)};")
         for counter in layout.program.counters:
-            name = layout.names.get("counter", counter.name)
+            name = layout.counter(counter.name)
             out.line(f"_Alignas(16) ina_counter {name}[{max(counter.size, 1)}];")
         # At constant places: a lookup loads no pointers.
-        for info in tables.tables.values():
-            slots = f"{info.c_name}_slots[({info.capacity} + 1) * {info.slot_bytes}]"
+        for table in layout.plan.tables:
+            name = layout.table(table)
+            slots = f"{name}_slots[({table.table.max_size} + 1) * {slot_bytes(table)}]"
             out.line(f"_Alignas(64) uint8_t {slots};")
-            out.line(f"_Alignas(64) uint32_t {info.c_name}_index[{info.index_words}];")
+            out.line(f"_Alignas(64) uint32_t {name}_index[{index_words(table)}];")
         for group in layout.groups:
-            out.line(f"_Alignas(64) {group.name}_slot {group.name}[{max(group.size, 1)}];")
+            out.line(
+                f"_Alignas(64) {group.c_name}_slot {group.c_name}[{max(group.group.size, 1)}];"
+            )
     out.line()

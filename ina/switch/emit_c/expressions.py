@@ -7,10 +7,9 @@ saturation): there the value's range picks a machine type that holds it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ina.switch.emit_c.layout import Layout, container_bits
-from ina.switch.errors import UnsupportedProgramError
+from ina.switch.emit_c.c_types import CType, container_bits, literal, modular_type, type_for
+from ina.switch.emit_c.layout import Layout
+from ina.switch.emit_c.where import Where
 from ina.switch.ir.expr import (
     COMPARISONS,
     ArrayFieldRef,
@@ -35,75 +34,24 @@ from ina.switch.ir.expr import (
 from ina.switch.ir.ranges import range_of
 
 
-@dataclass(frozen=True)
-class CType:
-    """A machine integer: 32, 64 or 128 bits."""
-
-    bits: int
-    signed: bool
-
-    @property
-    def c(self) -> str:
-        """Its name in C."""
-        if self.bits == 128:
-            return "ina_i128" if self.signed else "ina_u128"
-        return f"{'' if self.signed else 'u'}int{self.bits}_t"
-
-
-def type_for(low: int, high: int) -> CType:
-    """The smallest type that holds low..high."""
-    for bits in (32, 64, 128):
-        if low >= 0 and high < 1 << bits:
-            return CType(bits, False)
-        if low < 0 and low >= -(1 << (bits - 1)) and high < 1 << (bits - 1):
-            return CType(bits, True)
-    raise UnsupportedProgramError("an intermediate value of more than 128 bits")
-
-
-def modular_type(bits: int) -> CType:
-    """The unsigned type for arithmetic modulo 2^bits."""
-    for width in (32, 64, 128):
-        if bits <= width:
-            return CType(width, False)
-    raise UnsupportedProgramError("an intermediate value of more than 128 bits")
-
-
-def literal(value: int) -> str:
-    """An integer constant of a type that holds it."""
-    if value < 0:
-        if value == -(1 << 63):
-            return "INT64_MIN"
-        if value < -(1 << 63):
-            return f"(-(ina_i128){literal(-value)})"
-        return f"({value})" if value > -(1 << 31) else f"(-INT64_C({-value}))"
-    if value < 1 << 31:
-        return str(value) if value < 10 else hex(value)
-    if value < 1 << 32:
-        return f"{value:#x}u"
-    if value < 1 << 64:
-        return f"UINT64_C({value:#x})"
-    high, low = value >> 64, value & ((1 << 64) - 1)
-    return f"ina_u128_of(UINT64_C({high:#x}), UINT64_C({low:#x}))"
-
-
 class Expressions:
-    """Emits expressions for one program; ``counter`` is the loop variable's name."""
+    """Expressions of one place in the code."""
 
-    def __init__(self, layout: Layout, counter: str = "k") -> None:
+    def __init__(self, layout: Layout, where: Where) -> None:
         self._layout = layout
-        self._counter = counter
-        self.param_offsets: tuple[int, ...] = ()
+        self._where = where
 
     # -- leaves --
 
     def lvalue(self, target: LValue) -> str:
         """Where an assignment goes (stack elements: the caller has checked the index)."""
         if isinstance(target, FieldRef):
-            return self._layout.field(target)
+            return self._layout.field(target, late=self._where.late)
         if isinstance(target, LocalRef):
             return target.name
         if isinstance(target, ArrayFieldRef):
-            return self._layout.array_field(target, self._counter)
+            late = self._where.loop.late.get(target.header) if self._where.loop else None
+            return late or self._layout.array_field(target, "k")
         stack = self._layout.stack(target.stack)
         index = self.stack_index(target)
         return f"{stack}[{index}].{self._layout.stack_member(target)}"
@@ -124,7 +72,7 @@ class Expressions:
     def _leaf(self, expr: Expr) -> tuple[str, int] | None:
         """Code and width of a stored unsigned value, None for anything else."""
         if isinstance(expr, ParamRef):
-            at = self.param_offsets[expr.index]
+            at = self._where.params[expr.index]
             if expr.width_bits > 64:
                 return f"ina_u128_of(args[{at + 1}], args[{at}])", expr.width_bits
             return f"args[{at}]", expr.width_bits

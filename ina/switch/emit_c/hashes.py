@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Set as AbstractSet
 
+from ina.switch.emit_c.code import Code
+from ina.switch.emit_c.layout import Layout
 from ina.switch.errors import UnsupportedProgramError
 from ina.switch.ir.data import Field
 from ina.switch.ir.expr import FieldRef
-from ina.switch.ir.program import Checksum
 from ina.switch.ir.ranges import range_of
 from ina.switch.ir.stmt import Hash, HashInput
-
-if TYPE_CHECKING:
-    from ina.switch.emit_c.layout import Layout
-    from ina.switch.emit_c.statements import Statements
+from ina.switch.passes.sending import ChecksumPlan
 
 MAX_INPUT_BITS = 2048 * 8
 """INA_HASH_MAX_BYTES of runtime/ina_hash.h."""
 
 
-def emit_hash(to: Statements, stmt: Hash) -> None:
+def emit_hash(to: Code, stmt: Hash) -> None:
     """``target = base + hash % size``."""
     with to.out.block("", source=stmt.source):
         emit_bits(to, stmt.inputs)
@@ -36,7 +34,7 @@ def emit_hash(to: Statements, stmt: Hash) -> None:
         to.store(stmt.target, code, stmt)
 
 
-def emit_bits(to: Statements, inputs: tuple[HashInput, ...]) -> None:
+def emit_bits(to: Code, inputs: tuple[HashInput, ...]) -> None:
     """``bits``: the inputs one after another, those of invalid headers left out."""
     if sum(item.width_bits for item in inputs) > MAX_INPUT_BITS:
         raise UnsupportedProgramError("a hash over more than 2048 bytes")
@@ -48,7 +46,7 @@ def emit_bits(to: Statements, inputs: tuple[HashInput, ...]) -> None:
         to.out.line(f"{guard}ina_bits_put(&bits, {item.width_bits}, {value});")
 
 
-def csum16_terms(to: Statements, inputs: tuple[HashInput, ...]) -> list[tuple[str, str]] | None:
+def csum16_terms(to: Code, inputs: tuple[HashInput, ...]) -> list[tuple[str, str]] | None:
     """(validity, addend) of each input when every header's share is whole 16-bit words.
 
     A sum of 16-bit words modulo 2^16 - 1 does not care for carries between words: a field counts as
@@ -79,7 +77,7 @@ def csum16_terms(to: Statements, inputs: tuple[HashInput, ...]) -> list[tuple[st
     return terms
 
 
-def emit_csum16(to: Statements, inputs: tuple[HashInput, ...], name: str) -> None:
+def emit_csum16(to: Code, inputs: tuple[HashInput, ...], name: str) -> None:
     """``const uint16_t name = csum16(inputs)``."""
     terms = csum16_terms(to, inputs)
     if terms is None:
@@ -95,23 +93,23 @@ def emit_csum16(to: Statements, inputs: tuple[HashInput, ...], name: str) -> Non
     to.out.line(f"const uint16_t {name} = ina_csum16_finish({name}_sum);")
 
 
-def wire_csum16(layout: Layout, checksum: Checksum, written: set[str]) -> tuple[str, str]:
+def wire_csum16(layout: Layout, plan: ChecksumPlan, written: AbstractSet[str]) -> tuple[str, str]:
     """A header's checksum as two sums: of ``written`` fields, and of the rest, loaded as it stands.
 
-    The caller has made sure (``reads_wire``) that the inputs lie as on the wire. The second sum is
+    The plan says (``from_packet``) that the inputs lie as on the wire. The second sum is
     of the packet's own bytes, so that it is the same for all copies; a sum of 16-bit words does not
     care for their byte order, if its result is swapped (RFC 1071, section 2 (B)).
     """
-    header = checksum.target.header
+    header = plan.checksum.target.header
     wire = layout.wire(header)
     by_name = layout.program.headers[header].type.by_name
     terms = []
     kept: Counter[int] = Counter()  # by 16-bit word: the bits that stand in the packet
-    for item in checksum.inputs:
+    for item in plan.checksum.inputs:
         assert isinstance(item.value, FieldRef)
         field = by_name[item.value.field]
         if field.name in written:
-            value, shift = f"(uint64_t){layout.field(item.value)}", -_end(field) % 16
+            value, shift = f"(uint64_t){layout.field(item.value, late=False)}", -_end(field) % 16
             terms.append(f"({value} << {shift})" if shift else value)
             continue
         for bit in range(field.offset_bits, _end(field)):

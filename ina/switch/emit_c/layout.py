@@ -1,323 +1,139 @@
-"""Where everything lives in the generated C: names, types, arrays, groups of registers."""
+"""Where everything lives in the generated C: the members of its structs, by what they stand for."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
-from ina.switch.emit_c.headers import created_headers, header_uses, in_place_fields
-from ina.switch.emit_c.late import Late, late_fields
-from ina.switch.emit_c.late_arrays import find_late_arrays
-from ina.switch.ir.data import STANDARD, Field, FieldArray, HeaderType, field_arrays
+from ina.switch.emit_c.c_types import container, load_field
+from ina.switch.emit_c.names import Names
+from ina.switch.ir.data import STANDARD, FieldArray
 from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
 from ina.switch.ir.program import Program
-from ina.switch.ir.walk import all_parts, walk
-from ina.switch.passes.fusion import RegisterGroup, fuse
-from ina.switch.passes.main_path import find_main_path, main_ingress
-
-_KEYWORDS = frozenset(
-    [
-        "auto",
-        "break",
-        "case",
-        "char",
-        "const",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "float",
-        "for",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "typedef",
-        "union",
-        "unsigned",
-        "void",
-        "volatile",
-        "while",
-        "bool",
-        "true",
-        "false",
-        "type",
-        "main",
-        "errno",  # and what GCC defines
-        "i386",
-        "linux",
-        "unix",
-    ]
-)
-_RESERVED = frozenset(
-    {
-        "memory",
-        "most_replicas",
-        "data",
-        "length",
-        "offset",
-        "truncate",
-        "arrays",
-        "mutex",
-        "groups",
-        "gathered",
-        "unused",
-    }
-)
-_SUFFIXES = (
-    "_valid",
-    "_wire",
-    "_next",
-    "_slots",
-    "_index",
-    "_array",
-    "_slot",
-    "_kept_in",
-)  # made here from other names
-
-
-def container(width_bits: int) -> str:
-    """The C type that stores a field."""
-    for bits in (8, 16, 32, 64):
-        if width_bits <= bits:
-            return f"uint{bits}_t"
-    return "ina_u128"
-
-
-def container_bits(width_bits: int) -> int:
-    """Width of :func:`container`."""
-    return next((bits for bits in (8, 16, 32, 64) if width_bits <= bits), 128)
-
-
-_SPACES = {"table": "state", "counter": "state", "register": "state"}
-"""Kinds whose identifiers share a C name space: P4 lets a table and a counter have one name."""
-
-
-class Names:
-    """Turns P4 names into distinct C identifiers."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-        self._given: dict[tuple[str, str], str] = {}
-
-    def get(self, kind: str, name: str) -> str:
-        """The identifier of ``name``; the same one each time."""
-        if (kind, name) not in self._given:
-            base = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "x"
-            taken_by_c = base in _KEYWORDS or base.upper() == base  # as C's macros are written
-            if base[0].isdigit() or taken_by_c or base.startswith("ina_"):
-                base = f"p4_{base}"
-            space = _SPACES.get(kind, kind)
-            if space in ("header", "state") and (base in _RESERVED or base.endswith(_SUFFIXES)):
-                base += "_"
-            unique, n = base, 1
-            while f"{space}:{unique}" in self._taken:
-                n += 1
-                unique = f"{base}_{n}"
-            self._taken.add(f"{space}:{unique}")
-            self._given[kind, name] = unique
-        return self._given[kind, name]
+from ina.switch.ir.stmt import RegisterRef
+from ina.switch.passes.fusion import RegisterGroup
+from ina.switch.passes.plan import Plan
+from ina.switch.passes.storage import Storage, array_names
+from ina.switch.passes.tables import TablePlan
 
 
 @dataclass(frozen=True)
-class NamedArray(FieldArray):
-    """A run of fields with the name of its C member."""
-
-    name: str
-
-
-@dataclass
 class TypeLayout:
-    """C members of a header type; ``arrays`` replace runs of fields."""
+    """The struct of a header type or of a metadata instance."""
 
-    type: HeaderType
+    storage: Storage
     c_name: str
-    members: dict[str, str] = field(default_factory=dict)  # field -> member expression
-    arrays: list[NamedArray] = field(default_factory=list)
-    declarations: list[str] = field(default_factory=list)
+    members: Mapping[str, str]
+    """By field: its member, or element of an array."""
+    arrays: Mapping[FieldArray, str]
+    """Members that hold runs of fields."""
+    declarations: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GroupLayout:
+    """An array of structs of registers in the state."""
+
+    group: RegisterGroup
+    c_name: str
+    members: Mapping[str, str]
+    """By register: its member, or element of an array."""
+    arrays: Mapping[tuple[str, ...], str]
+
+    @property
+    def local(self) -> str:
+        """The variable that points to it in a block. A loop's own (at_0) are not names of P4."""
+        return f"at_{self.c_name}"
+
+    def member(self, register: RegisterRef, counter: str) -> str:
+        """The register's member; of a run of registers the one of this iteration."""
+        if register.array:
+            return f"{self.arrays[register.array]}[{counter}]"
+        return self.members[register.name]
 
 
 class Layout:
-    """The C names of a program's state."""
+    """The C names of a plan."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.names = Names()
-        self.parser_parts = tuple(state.body for state in program.states.values())
-        self.used: dict[str, set[str]] = {}
-        for node in walk(tuple(all_parts(program))):
-            if isinstance(node, FieldRef):
-                self.used.setdefault(node.header, set()).add(node.field)
-        self.uses = header_uses(program)
-        self.created = created_headers(program)
-        self.in_place = in_place_fields(program, self.uses)
-        self.main_path = find_main_path(program)
-        standard = self.used.setdefault(STANDARD, set())
-        standard.update({"egress_spec", "mcast_grp"})
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        names = Names()
         self.types: dict[str, TypeLayout] = {}
         self.metadata: dict[str, TypeLayout] = {}
-        for header in program.headers.values():
+        for header in plan.program.headers.values():
             if header.metadata:
-                kept = tuple(
-                    f for f in header.type.fields if f.name in self.used.get(header.name, ())
-                )
-                self.metadata[header.name] = self._layout(header.name, header.type, kept, False)
+                storage = plan.metadata[header.name]
+                self.metadata[header.name] = _lay_out(header.name, storage, names)
             elif header.type.name not in self.types:
-                fields = header.type.fields
-                self.types[header.type.name] = self._layout(
-                    header.type.name, header.type, fields, True
-                )
-        self.main = main_ingress(program, self.main_path) if self.main_path else None
-        self.main_ingress = self.main.block if self.main else ()
-        self.late: Late = late_fields(self)
-        self.late_arrays = find_late_arrays(self)
-        self.headers_bytes = (
-            min(
-                (self.main_path.offsets_bytes[name] for name in self.late_arrays),
-                default=self.main_path.size_bytes,
-            )
-            if self.main_path
-            else 0
-        )
-        """On the main path: what stands before the first late array."""
-        self.element_names: dict[str, str] = {}
-        """In a loop over a late array, by header: the variable that holds its element."""
-        self.on_main = False
-        """Whether what is emitted now runs on the main path before its late fields are unpacked."""
-        self.groups: list[RegisterGroup] = fuse(program, self.names)
-        self.registers = {
-            name: (group, member) for group in self.groups for name, member in group.members.items()
-        }
+                storage = plan.types[header.type.name]
+                self.types[header.type.name] = _lay_out(header.type.name, storage, names)
+        self.groups = tuple(_lay_out_group(group, names) for group in plan.groups)
+        self._tables = {t.table.name: names.get("table", t.table.name) for t in plan.tables}
+        counters = plan.program.counters
+        self._counters = {c.name: names.get("counter", c.name) for c in counters}
+        self._labels = {name: names.get("label", name) for name in plan.program.states}
+        self._headers = {name: names.get("header", name) for name in _in_structs(plan)}
 
-    def _layout(
-        self, name: str, header_type: HeaderType, fields: tuple[Field, ...], arrays: bool
-    ) -> TypeLayout:
-        layout = TypeLayout(header_type, self.names.get("type", name) + "_type")
-        own = Names()
-        runs = {array.first: array for array in field_arrays(header_type)} if arrays else {}
-        position = 0
-        while position < len(fields):
-            first, run = fields[position], runs.get(position)
-            ctype = container(first.width_bits)
-            group = fields[position : position + (run.count if run else 1)]
-            touched = self.uses[header_type.name].touched
-            if arrays and not any(f.name in touched for f in group):
-                position += len(group)  # only passed on: stays in the packet's bytes
-                continue
-            if arrays and first.name in self.in_place[header_type.name]:
-                position += 1  # read where it stands
-                continue
-            if run is None:
-                member = own.get("field", first.name)
-                layout.members[first.name] = member
-                layout.declarations.append(f"{ctype} {member}; // bit<{first.width_bits}>")
-                position += 1
-                continue
-            name = own.get("field", re.sub(r"\d+$", "", first.name) or "v")
-            layout.arrays.append(NamedArray(run.first, run.count, run.width_bits, name))
-            layout.declarations.append(f"_Alignas(64) {ctype} {name}[{run.count}];")
-            for i in range(run.count):
-                layout.members[fields[position + i].name] = f"{name}[{i}]"
-            position += run.count
-        return layout
+    @property
+    def program(self) -> Program:
+        """The plan's."""
+        return self.plan.program
+
+    # -- the packet --
+
+    def name(self, header: str) -> str:
+        """The member of a header (not of a stack's element), of metadata, or of a stack."""
+        return self._headers[header]
 
     def header(self, name: str) -> str:
         """The struct of a header or metadata instance."""
         header = self.program.headers[name]
-        if header.metadata:
-            return f"p->{self.names.get('header', name)}"
         if header.stack:
             return f"{self.stack(header.stack)}[{header.stack_index}]"
-        where = "p->arrays->" if self.is_large(name) else "p->"
-        return where + self.names.get("header", name)
-
-    @property
-    def tail_header(self) -> str | None:
-        """The header that is read where it lies if it is a frame's tail (``ina_packet_in.tail``):
-        the main path's last one, if it is a late array and nothing else."""
-        path = self.main_path
-        if path is None:
-            return None
-        for name in self.late_arrays:
-            fields = self.type_of(name).type.fields
-            end = path.offsets_bytes[name] + self.type_of(name).type.width_bits // 8
-            if end == path.size_bytes and self.late_arrays[name].array.count == len(fields):
-                return name
-        return None
-
-    @property
-    def first_bytes(self) -> tuple[int, int]:
-        """Bytes that packets are looked at first, from .. to: the last of their headers.
-
-        Most of what is before them (Ethernet addresses) only a packet that leaves needs.
-        """
-        last = self.headers_bytes - 1 if self.main_path else 64
-        return max(last - 63, 0), last
-
-    def is_large(self, name: str) -> bool:
-        """Whether the header holds arrays, or belongs to a stack.
-
-        Such headers are kept apart from the rest of the packet: indexing them takes their address,
-        and what has no address taken can live in machine registers.
-        """
-        header = self.program.headers[name]
-        return bool(header.stack) or bool(self.type_of(name).arrays)
+        where = "p->arrays->" if name in self.plan.apart else "p->"
+        return where + self._headers[name]
 
     def valid(self, name: str) -> str:
         """The validity flag of a header instance."""
         header = self.program.headers[name]
         if header.stack:
             return f"{self.stack(header.stack)}_valid[{header.stack_index}]"
-        return f"p->{self.names.get('header', name)}_valid"
+        return f"p->{self._headers[name]}_valid"
 
     def wire(self, name: str) -> str:
         """Where the header stood in the packet; else NULL, or zeros where fields are read."""
-        return f"p->{self.names.get('header', name)}_wire"
+        return f"p->{self._headers[name]}_wire"
 
     def kept_in(self, header: str) -> str:
         """Where the values of a late array are, host order; NULL: as they came, in the packet."""
-        return f"p->{self.names.get('header', header)}_kept_in"
+        return f"p->{self._headers[header]}_kept_in"
 
     def wire_before(self, name: str) -> str:
         """What :meth:`wire` is before the header was extracted: fields read in place are 0."""
-        in_place = self.in_place[self.program.headers[name].type.name]
+        in_place = self.plan.uses[self.program.headers[name].type.name].in_place
         return "ina_zeros" if in_place else "NULL"
 
     def stack(self, name: str) -> str:
         """The array of a stack; ``_valid`` and ``_next`` are its companions."""
-        return f"p->arrays->{self.names.get('header', name)}"
+        return f"p->arrays->{self._headers[name]}"
 
     def type_of(self, header: str) -> TypeLayout:
         """Layout of an instance's type."""
         instance = self.program.headers[header]
         return self.metadata[header] if instance.metadata else self.types[instance.type.name]
 
-    def field(self, ref: FieldRef) -> str:
-        """The member of a field, or a load from the packet for one that is read in place."""
-        if self.stands_in_packet(ref):
+    def field(self, ref: FieldRef, *, late: bool) -> str:
+        """The member of a field, or a load from the packet for one that is read where it stands.
+
+        ``late``: as in :meth:`ina.switch.passes.plan.Plan.in_packet`.
+        """
+        if self.plan.in_packet(ref, late=late):
             field = self.program.headers[ref.header].type.by_name[ref.field]
             load = load_field(field, self.wire(ref.header))
             return f"(({container(field.width_bits)})({load}))"
         return f"{self.header(ref.header)}.{self.type_of(ref.header).members[ref.field]}"
-
-    def stands_in_packet(self, ref: FieldRef) -> bool:
-        """Whether the field is read from the packet's bytes, here and now."""
-        header = self.program.headers[ref.header]
-        late = self.on_main and (ref.header, ref.field) in self.late
-        return late or ref.field in self.in_place.get(header.type.name, ())
 
     def stack_member(self, ref: StackFieldRef) -> str:
         """The member of a field within an element of a stack."""
@@ -325,39 +141,83 @@ class Layout:
 
     def array_field(self, ref: ArrayFieldRef, counter: str) -> str:
         """Element ``counter`` of the array that starts at or before field ``ref.first``."""
-        if ref.header in self.element_names:
-            return self.element_names[ref.header]
-        layout = self.type_of(ref.header)
-        for array in layout.arrays:
+        for array, name in self.type_of(ref.header).arrays.items():
             if array.first <= ref.first < array.first + array.count:
                 offset = ref.first - array.first
                 index = f"{counter} + {offset}" if offset else counter
-                return f"{self.header(ref.header)}.{array.name}[{index}]"
+                return f"{self.header(ref.header)}.{name}[{index}]"
         raise AssertionError("a loop over fields that are no array")
+
+    def array(self, header: str, array: FieldArray) -> str:
+        """The member that holds a run of fields."""
+        return f"{self.header(header)}.{self.type_of(header).arrays[array]}"
 
     def standard(self, field_name: str) -> str | None:
         """A standard_metadata field, or None if the program never mentions it."""
-        if field_name not in self.used[STANDARD]:
-            return None
         layout = self.metadata.get(STANDARD)
         if layout is None or field_name not in layout.members:
             return None
         return f"{self.header(STANDARD)}.{layout.members[field_name]}"
 
+    # -- the state --
 
-def load_field(field: Field, at: str) -> str:
-    """Code that reads one field of a header whose bytes begin at ``at``."""
-    first, last = field.offset_bits // 8, (field.offset_bits + field.width_bits - 1) // 8
-    count = last - first + 1
-    start = f"{at} + {first}" if first else at
-    if count > 8:
-        if field.offset_bits % 8 == 0 and field.width_bits == 128:
-            return f"ina_u128_of(ina_load({start}, 8), ina_load({at} + {first + 8}, 8))"
-        return f"ina_load_bits({at}, {field.offset_bits}, {field.width_bits})"
-    code = f"ina_load({start}, {count})"
-    shift = 8 * (last + 1) - (field.offset_bits + field.width_bits)
-    if shift:
-        code = f"{code} >> {shift}"
-    if field.width_bits not in (8, 16, 32, 64, 8 * count):
-        code = f"{code} & {(1 << field.width_bits) - 1:#x}"
-    return code
+    def table(self, plan: TablePlan) -> str:
+        """The table's member; ``_slots`` and ``_index`` are its companions."""
+        return self._tables[plan.table.name]
+
+    def counter(self, name: str) -> str:
+        """The counter's member."""
+        return self._counters[name]
+
+    def group(self, register: str) -> GroupLayout:
+        """The group that a register belongs to."""
+        return self.groups[self.plan.group_of[register].number]
+
+    @cached_property
+    def register_bits(self) -> dict[str, int]:
+        """Widths of registers by name."""
+        return {register.name: register.width_bits for register in self.program.registers}
+
+    def label(self, state: str) -> str:
+        """Of a parser state."""
+        return f"state_{self._labels[state]}"
+
+
+def _in_structs(plan: Plan) -> list[str]:
+    """Headers, metadata and stacks in the order of their members: the first has the plain name."""
+    headers = [h for h in plan.program.headers.values() if not h.stack]
+    apart = [header.name for header in headers if header.name in plan.apart]
+    return [*apart, *plan.program.stacks, *(header.name for header in headers)]
+
+
+def _lay_out(name: str, storage: Storage, names: Names) -> TypeLayout:
+    c_name, own = names.get("type", name) + "_type", Names()
+    members: dict[str, str] = {}
+    arrays: dict[FieldArray, str] = {}
+    declarations = []
+    first_of = {array.first: array for array in storage.arrays}
+    for number, field in enumerate(storage.type.fields):
+        array, c_type = first_of.get(number), container(field.width_bits)
+        if array is not None:
+            member = own.get("field", re.sub(r"\d+$", "", field.name) or "v")
+            arrays[array] = member
+            elements = array_names(storage.type, array)
+            members |= {name: f"{member}[{i}]" for i, name in enumerate(elements)}
+            declarations.append(f"_Alignas(64) {c_type} {member}[{array.count}];")
+        elif field.name in storage.scalars:
+            members[field.name] = member = own.get("field", field.name)
+            declarations.append(f"{c_type} {member}; // bit<{field.width_bits}>")
+    return TypeLayout(storage, c_name, members, arrays, tuple(declarations))
+
+
+def _lay_out_group(group: RegisterGroup, names: Names) -> GroupLayout:
+    c_name = names.get("register", group.runs[0][0])
+    members: dict[str, str] = {}
+    arrays: dict[tuple[str, ...], str] = {}
+    for run in group.runs:
+        is_array = len(run) > 1
+        member = names.get(f"member {c_name}", run[0] + "_array" if is_array else run[0])
+        if is_array:
+            arrays[run] = member
+        members |= {n: f"{member}[{i}]" if is_array else member for i, n in enumerate(run)}
+    return GroupLayout(group, c_name, members, arrays)

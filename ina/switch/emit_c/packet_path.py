@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Any
-
+from ina.switch.emit_c.code import Code
 from ina.switch.emit_c.deparser import emit_wire_sums
-from ina.switch.emit_c.expressions import Expressions
 from ina.switch.emit_c.layout import Layout
-from ina.switch.emit_c.tables import TableEmitter
+from ina.switch.emit_c.tables import find_early, read_fixed
+from ina.switch.emit_c.where import GENERAL, ON_MAIN
 from ina.switch.emit_c.writer import Writer
-from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
-from ina.switch.ir.stmt import CopyHeader, CopyStack, SetValid, ShiftStack, Truncate
-from ina.switch.ir.walk import pipeline_parts, targets, walk
+from ina.switch.ir.expr import FieldRef
+from ina.switch.passes.plan import MainPath
 
 
-def emit_process(layout: Layout, tables: TableEmitter, out: Writer, most_header_bytes: int) -> None:
+def emit_process(to: Code, most_header_bytes: int) -> None:
     """``process_one`` and the batch entry point."""
+    layout, out = to.layout, to.out
+    main = layout.plan.main
     out.line(f"#define INA_MOST_HEADER_BYTES {most_header_bytes}")
     out.line()
-    _packet_function(layout, tables, out, main=False)
-    if layout.main_path is not None:
-        _packet_function(layout, tables, out, main=True)
+    _packet_function(to.at(GENERAL), None)
+    if main is not None:
+        _packet_function(to.at(ON_MAIN), main)
     with out.block(
         "static size_t process(void *const opaque, const ina_packet_in *const in, "
         "const size_t count,\n"
@@ -39,11 +38,11 @@ def emit_process(layout: Layout, tables: TableEmitter, out: Writer, most_header_
             with out.block("if (INA_UNLIKELY(length >= room))"):
                 out.line("room = ina_room(out, S->most_replicas, INA_MOST_HEADER_BYTES);")
                 out.line("if (length >= room) break;")
-            first, last = layout.first_bytes
+            first, last = layout.plan.first_bytes
             fetch = f"ina_prefetch(at[INA_PREFETCH].data, {first}, {last})"
             out.line(f"if (INA_LIKELY(at < fetched)) {fetch};")
-            if layout.main_path is not None:
-                out.line(f"const bool fits = {_is_for_main(layout)};")
+            if main is not None:
+                out.line(f"const bool fits = {_is_for_main(main)};")
                 out.line("if (INA_LIKELY(fits) && process_main(S, at, out, &room)) continue;")
             out.line("ina_packet_in storage;")
             out.line("const ina_packet_in *const one = ina_gather(at, &storage, S->gathered);")
@@ -54,30 +53,32 @@ def emit_process(layout: Layout, tables: TableEmitter, out: Writer, most_header_
     out.line()
 
 
-def _is_for_main(layout: Layout) -> str:
+def _is_for_main(main: MainPath) -> str:
     """Whether the main path can read the frame's parts where they are."""
-    if layout.tail_header is None or layout.main_path is None:
+    if main.tail_header is None:
         return "!at->tail"
-    split, size = layout.headers_bytes, layout.main_path.size_bytes
+    split, size = main.headers_bytes, main.size_bytes
     return f"!at->tail || (at->length == {split} && length == {size})"
 
 
-def _packet_function(layout: Layout, tables: TableEmitter, out: Writer, *, main: bool) -> None:
+def _packet_function(to: Code, main: MainPath | None) -> None:
     """``process_one`` for any packet; ``process_main`` returns false, with nothing done, off the
     main path."""
-    general = "INA_APART void" if layout.main_path is not None else "INA_INLINE void"
+    layout, out = to.layout, to.out
+    general = "INA_APART void" if layout.plan.main is not None else "INA_INLINE void"
     head = "INA_INLINE bool process_main" if main else f"{general} process_one"
     parameters = "state *const S, const ina_packet_in *const in, ina_output *const out"
     if main:
         parameters += ", size_t *const room"
     with out.block(f"{head}({parameters})"):
-        early = _receive(layout, tables, out, main=main)
+        _arrive(layout, out)
+        early = _parse_main(to, main) if main else _parse(layout, out)
         out.line(f"ingress_main(S, p{early});" if main else "ingress(S, p);")
         _replicas(layout, out, "return true;" if main else "return;")
         if main:
-            _unpack_late(layout, out)
+            _unpack_late(layout, out, main)
         sums = emit_wire_sums(layout, out)
-        fixed = tables.read_fixed()
+        fixed = read_fixed(layout, out)
         saved = _saved(layout)
         arrays = [path for path in saved if _is_stack_array(path)]
         for number, path in enumerate(saved):
@@ -98,7 +99,7 @@ def _packet_function(layout: Layout, tables: TableEmitter, out: Writer, *, main:
                     for number, path in enumerate(saved):
                         if path in arrays:
                             _restore(out, path, number)
-            _send(layout, out, sums, fixed, main=main)
+            _send(layout, out, sums, fixed, main=main is not None)
         out.line("out->arena_used = (size_t)(to - out->arena);")
         out.line("out->count = (size_t)(sent - out->packets);")
         if main:
@@ -107,14 +108,11 @@ def _packet_function(layout: Layout, tables: TableEmitter, out: Writer, *, main:
     out.line()
 
 
-def _unpack_late(layout: Layout, out: Writer) -> None:
+def _unpack_late(layout: Layout, out: Writer, main: MainPath) -> None:
     """From here on the main path's fields are where those of other paths are."""
-    for header, field in sorted(layout.late):
+    for header, field in sorted(main.late_fields):
         ref = FieldRef(header, field, layout.program.headers[header].type.by_name[field].width_bits)
-        layout.on_main = True
-        value = layout.field(ref)
-        layout.on_main = False
-        out.line(f"{layout.field(ref)} = {value};")
+        out.line(f"{layout.field(ref, late=False)} = {layout.field(ref, late=True)};")
 
 
 def _set(layout: Layout, out: Writer, field: str, value: str, width_bits: int) -> None:
@@ -145,8 +143,8 @@ def _restore(out: Writer, path: str, number: int) -> None:
         out.line(f"{path} = saved_{number};")
 
 
-def _receive(layout: Layout, tables: TableEmitter, out: Writer, *, main: bool) -> str:
-    """Everything before ingress; returns what ingress has of it but the packet."""
+def _arrive(layout: Layout, out: Writer) -> None:
+    """A packet of which nothing is known but its bytes and when and where it came."""
     program = layout.program
     out.line("packet storage;")
     out.line("packet_arrays arrays;")
@@ -161,7 +159,7 @@ def _receive(layout: Layout, tables: TableEmitter, out: Writer, *, main: bool) -
         elif not header.stack:
             out.line(f"{layout.valid(name)} = 0;")
             out.line(f"{layout.wire(name)} = {layout.wire_before(name)};")
-            if not layout.is_large(name):
+            if name not in layout.plan.apart:
                 c_type = layout.types[header.type.name].c_name
                 out.line(f"{layout.header(name)} = ({c_type}){{0}};")
     for name in program.stacks:
@@ -172,31 +170,45 @@ def _receive(layout: Layout, tables: TableEmitter, out: Writer, *, main: bool) -
     _set(layout, out, "ingress_port", "in->port", 9)
     _set(layout, out, "packet_length", "p->length", 32)
     _set(layout, out, "ingress_global_timestamp", "in->now_ns / 1000", 48)
-    if main:
-        out.line("if (!parse_main(p)) return false;")
-        if layout.tail_header is not None:
-            out.line(f"if (in->tail) {layout.wire(layout.tail_header)} = in->tail;")
-        out.line(f"const uint32_t parser_error = {program.errors.get('NoError', 0)};")
-    else:
-        out.line("const uint32_t parser_error = parse(p);")
+
+
+def _parse(layout: Layout, out: Writer) -> str:
+    """The general way from the packet to ingress; returns what ingress has of it but the packet."""
+    out.line("const uint32_t parser_error = parse(p);")
+    _parsed(layout, out)
+    _verify(layout, out, "verify_checksums")
+    return ""
+
+
+def _parse_main(to: Code, main: MainPath) -> str:
+    """The same on the main path, which it leaves if the packet is none of its own."""
+    layout, out = to.layout, to.out
+    out.line("if (!parse_main(p)) return false;")
+    if main.tail_header is not None:
+        out.line(f"if (in->tail) {layout.wire(main.tail_header)} = in->tail;")
+    out.line(f"const uint32_t parser_error = {layout.program.errors.get('NoError', 0)};")
+    _parsed(layout, out)
+    early = find_early(to)
+    _verify(layout, out, "verify_checksums_main")
+    for condition in main.after:
+        out.line(f"if (INA_UNLIKELY(!{to.expr.boolean(condition)})) return false;")
+    return early
+
+
+def _parsed(layout: Layout, out: Writer) -> None:
     out.line("(void)parser_error;")
     _set(layout, out, "parser_error", "parser_error", 32)
-    for name, header in program.headers.items():
-        if not header.metadata and not header.stack and layout.is_large(name):
+    for name, header in layout.program.headers.items():
+        if not header.stack and name in layout.plan.apart:
             path = layout.header(name)
             out.line(f"if (!{layout.valid(name)}) memset(&{path}, 0, sizeof {path});")
-    early = tables.find_early() if main else ""
-    if any(checksum.verify for checksum in program.checksums):
-        verify = "verify_checksums_main" if main else "verify_checksums"
-        out.line(f"const bool checksum_error = {verify}(p);")
+
+
+def _verify(layout: Layout, out: Writer, function: str) -> None:
+    if any(checksum.verify for checksum in layout.program.checksums):
+        out.line(f"const bool checksum_error = {function}(p);")
         out.line("(void)checksum_error;")
         _set(layout, out, "checksum_error", "checksum_error", 1)
-    if main and layout.main is not None:
-        layout.on_main = True
-        for condition in layout.main.after:
-            out.line(f"if (INA_UNLIKELY(!{Expressions(layout).boolean(condition)})) return false;")
-        layout.on_main = False
-    return early
 
 
 def _replicas(layout: Layout, out: Writer, leave: str) -> None:
@@ -217,49 +229,16 @@ def _replicas(layout: Layout, out: Writer, leave: str) -> None:
 
 
 def _saved(layout: Layout) -> list[str]:
-    """What egress and checksum updates change, so that each copy starts from ingress's result."""
-    program = layout.program
-    read = _read_fields(pipeline_parts(program, program.egress))
-    paths: dict[str, None] = {}
-    whole: set[str] = set()
-    for node in walk(tuple(pipeline_parts(program, program.egress))):
-        if isinstance(node, (CopyHeader, SetValid)):
-            ref = node.target if isinstance(node, CopyHeader) else node.header
-            whole.add(ref.name)
-        elif isinstance(node, (CopyStack, ShiftStack)):
-            whole.add(node.target if isinstance(node, CopyStack) else node.stack)
-        elif isinstance(node, Truncate):
-            paths["p->truncate"] = None
-    checked = [checksum.target for checksum in program.checksums if checksum.update]
-    for target in [*targets(tuple(pipeline_parts(program, program.egress))), *checked]:
-        if isinstance(target, StackFieldRef):
-            whole.add(target.stack)
-        elif isinstance(target, ArrayFieldRef):
-            whole.add(target.header)
-        elif (
-            isinstance(target, FieldRef)
-            and target.header not in whole
-            and (target in read or not program.headers[target.header].metadata)
-        ):
-            paths[layout.field(target)] = None
-    for name in sorted(whole):
-        if name in program.stacks or program.headers[name].stack:
-            stack = layout.stack(program.headers[name].stack if name in program.headers else name)
-            for suffix in ("", "_valid", "_next"):
-                paths[stack + suffix] = None
+    """What each copy starts from as ingress left it."""
+    changed = layout.plan.changed_by_egress
+    paths = ["p->truncate"] if changed.length else []
+    paths += [layout.field(ref, late=False) for ref in changed.fields]
+    for name in changed.whole:
+        if name in layout.program.stacks:
+            paths += [layout.stack(name) + suffix for suffix in ("", "_valid", "_next")]
         else:
-            paths[layout.header(name)] = None
-            paths[layout.valid(name)] = None
-            paths[layout.wire(name)] = None
-    set_each_time = {layout.standard(f) for f in ("egress_port", "egress_spec", "egress_rid")}
-    return [path for path in paths if path not in set_each_time]
-
-
-def _read_fields(parts: list[Any]) -> set[FieldRef]:
-    """Fields that some expression reads (what is only assigned to is not read)."""
-    refs = Counter(node for node in walk(tuple(parts)) if isinstance(node, FieldRef))
-    refs.subtract(Counter(t for t in targets(tuple(parts)) if isinstance(t, FieldRef)))
-    return {ref for ref, uses in refs.items() if uses > 0}
+            paths += [layout.header(name), layout.valid(name), layout.wire(name)]
+    return paths
 
 
 def _send(layout: Layout, out: Writer, sums: str, fixed: str, *, main: bool) -> None:

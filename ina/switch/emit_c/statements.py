@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from ina.switch.emit_c.expressions import Expressions, literal
+from ina.switch.emit_c.c_types import container, literal
+from ina.switch.emit_c.code import Code
 from ina.switch.emit_c.hashes import emit_hash
-from ina.switch.emit_c.layout import Layout, container
-from ina.switch.emit_c.loops import LoopEmitter
-from ina.switch.emit_c.writer import Writer
+from ina.switch.emit_c.loops import emit_loop
+from ina.switch.emit_c.tables import emit_apply
+from ina.switch.emit_c.where import Where
 from ina.switch.errors import UnsupportedProgramError
-from ina.switch.ir.expr import Const, Expr, LValue, StackFieldRef
+from ina.switch.ir.expr import Const, Expr
 from ina.switch.ir.ranges import range_of
 from ina.switch.ir.stmt import (
     Apply,
@@ -34,48 +36,22 @@ from ina.switch.ir.stmt import (
 )
 
 
-class Statements:
+class Statements(Code):
     """Emits blocks of one program into a writer."""
 
-    def __init__(self, layout: Layout, out: Writer, apply: Callable[[Apply], None]) -> None:
-        self.layout = layout
-        self.out = out
-        self.expr = Expressions(layout)
-        self.loops = LoopEmitter(self)
-        self._apply = apply
-        self._emitters: dict[type, Callable[..., None]] = {
-            Assign: self._assign,
-            CopyHeader: self._copy_header,
-            SetValid: self._set_valid,
-            CopyStack: self._copy_stack,
-            ShiftStack: self._shift_stack,
-            RegisterRead: self._register_read,
-            RegisterWrite: self._register_write,
-            Count: self._count,
-            Hash: lambda stmt: emit_hash(self, stmt),
-            Truncate: self._truncate,
-            Exit: lambda stmt: self.out.line("return;", stmt.source),
-            If: self._if,
-            Apply: lambda stmt: self._apply(stmt),
-            Loop: self.loops.emit,
-        }
+    def at(self, where: Where) -> Statements:
+        """The same for another place."""
+        return Statements(self.layout, self.out, where, self.numbers)
 
     def block(self, block: Block) -> None:
         """All statements, in order."""
         for stmt in block:
             try:
-                self._emitters[type(stmt)](stmt)
+                _EMITTERS[type(stmt)](self, stmt)
             except UnsupportedProgramError as error:
                 if error.source or not str(stmt.source):
                     raise
                 raise UnsupportedProgramError(error.construct, str(stmt.source)) from None
-
-    def store(self, target: LValue, code: str, stmt: Stmt) -> None:
-        """``target = code``, unless the target is a stack element out of range."""
-        line = f"{self.expr.lvalue(target)} = {code};"
-        if isinstance(target, StackFieldRef) and target.index is not None:
-            line = f"if ({self.expr.in_stack(target.stack, target.index)}) {line}"
-        self.out.line(line, stmt.source)
 
     def _assign(self, stmt: Assign) -> None:
         self.store(stmt.target, self.expr.stored(stmt.value, stmt.target.width_bits), stmt)
@@ -161,37 +137,31 @@ class Statements:
 
     # -- state --
 
-    def element(self, register: RegisterRef, index: str) -> str:
-        """One element of a register; inside a loop over registers, the loop's own."""
-        group, member = self.layout.registers[register.name]
-        if register.array:
-            member = f"{group.array_names[register.array]}[k]"
-        return f"{group.local}[{index}].{member}"
-
-    def size_of(self, register: RegisterRef) -> int:
-        """Number of elements."""
-        return self.layout.registers[register.name][0].size
-
     def _element(self, register: RegisterRef, index: Expr) -> tuple[str, str]:
         """The element and the condition for the index being in range ("" is always)."""
-        pointer = self.loops.pointer(register, index)
-        if pointer:
-            return pointer, ""
-        code = self.expr.exact(index, 64)
-        size = self.size_of(register)
+        group, loop = self.layout.group(register.name), self.where.loop
+        if loop and loop.element and loop.element.group == group.group:
+            return f"{loop.pointer}->{group.member(register, 'k')}", ""
+        code, size = self.expr.exact(index, 64), group.group.size
         low, high = range_of(index)
         inside = "" if low >= 0 and high < size else f"{code} < {size}"
         if isinstance(index, Const) and inside:
             inside = "false"
             code = "0"
-        return self.element(register, code), inside
+        return f"{group.local}[{code}].{group.member(register, 'k')}", inside
 
     def _register_read(self, stmt: RegisterRead) -> None:
         element, inside = self._element(stmt.register, stmt.index)
-        if self.loops.skip_registers:
+        if self.where.loop and self.where.loop.out_of_range:
             element, inside = "0", ""
         width = stmt.target.width_bits
-        if width < self._register_width(stmt.register) and width not in (8, 16, 32, 64, 128):
+        if width < self.layout.register_bits[stmt.register.name] and width not in (
+            8,
+            16,
+            32,
+            64,
+            128,
+        ):
             element = f"({container(width)})({element} & {literal((1 << width) - 1)})"
         if inside == "false":
             element = "0"
@@ -199,25 +169,25 @@ class Statements:
             element = f"INA_LIKELY({inside}) ? {element} : 0"
         self.store(stmt.target, element, stmt)
 
-    def _register_width(self, register: RegisterRef) -> int:
-        return next(r.width_bits for r in self.layout.program.registers if r.name == register.name)
-
     def _register_write(self, stmt: RegisterWrite) -> None:
-        element, inside = self._element(stmt.register, stmt.index)
-        if self.loops.skip_registers:
+        if self.where.loop and self.where.loop.out_of_range:
             return
-        value = self.expr.stored(stmt.value, self._register_width(stmt.register))
+        element, inside = self._element(stmt.register, stmt.index)
+        value = self.expr.stored(stmt.value, self.layout.register_bits[stmt.register.name])
         guard = f"if (INA_LIKELY({inside})) " if inside else ""
         self.out.line(f"{guard}{element} = {value};", stmt.source)
 
     def _count(self, stmt: Count) -> None:
         counter = next(c for c in self.layout.program.counters if c.name == stmt.counter)
-        name = self.layout.names.get("counter", counter.name)
+        name = self.layout.counter(counter.name)
         with self.out.block("", source=stmt.source):
             self.out.line(f"const uint64_t i = {self.expr.exact(stmt.index, 64)};")
             with self.out.block(f"if (INA_LIKELY(i < {counter.size}))"):
                 self.out.line(f"S->{name}[i].packets++;")
                 self.out.line(f"S->{name}[i].bytes += p->length;")
+
+    def _exit(self, stmt: Exit) -> None:
+        self.out.line("return;", stmt.source)
 
     def _truncate(self, stmt: Truncate) -> None:
         self.out.line(
@@ -226,7 +196,8 @@ class Statements:
         )
 
     def _if(self, stmt: If) -> None:
-        condition = self.loops.condition(stmt.condition) or self.expr.boolean(stmt.condition)
+        known = self.where.loop.conditions if self.where.loop else {}
+        condition = known.get(stmt.condition) or self.expr.boolean(stmt.condition)
         then, otherwise = stmt.then, stmt.otherwise
         if not then and not otherwise:
             return
@@ -239,6 +210,24 @@ class Statements:
             self.out.lines.pop()  # "} else {": reopened as the second block's head
             with self.out.block("} else"):
                 self.block(otherwise)
+
+
+_EMITTERS: dict[type, Callable[[Statements, Any], None]] = {
+    Assign: Statements._assign,
+    CopyHeader: Statements._copy_header,
+    SetValid: Statements._set_valid,
+    CopyStack: Statements._copy_stack,
+    ShiftStack: Statements._shift_stack,
+    RegisterRead: Statements._register_read,
+    RegisterWrite: Statements._register_write,
+    Count: Statements._count,
+    Truncate: Statements._truncate,
+    Exit: Statements._exit,
+    If: Statements._if,
+    Hash: emit_hash,
+    Apply: emit_apply,
+    Loop: emit_loop,
+}
 
 
 def _parenthesised(text: str) -> bool:

@@ -156,3 +156,9 @@ class Program:
     def table(self, name: str) -> Table | None:
         """The table of this name."""
         return next((table for table in self.tables if table.name == name), None)
+
+    def possible_actions(self, table: Table) -> tuple[Action, ...]:
+        """What the table can run: its actions, and the default one where it is none of them."""
+        default = self.actions[table.default.action]
+        own = any(action.index == default.index for action in table.actions)
+        return table.actions if own else (*table.actions, default)

@@ -160,8 +160,12 @@ class Apply:
 
 @dataclass(frozen=True)
 class Loop:
-    """``body`` for 0 .. count-1; iterations touch disjoint array elements, so order is free."""
+    """``body`` for 0 .. count-1; iterations touch disjoint array elements, so order is free.
 
+    ``number`` is its own in the program.
+    """
+
+    number: int
     count: int
     body: Block
     source: Source = field(default=UNKNOWN, compare=False)

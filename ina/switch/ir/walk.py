@@ -24,17 +24,23 @@ def child_names(node_type: Any) -> tuple[str, ...]:
     return tuple(f.name for f in fields(node_type) if f.name != "source")
 
 
-def walk(node: Any) -> Iterator[Any]:
-    """The node and everything below it, in order. Tables that are applied are not entered."""
+def child_nodes(node: Any) -> Iterator[Any]:
+    """What is right below the node: nodes and tuples of them."""
     if isinstance(node, tuple):
-        for item in node:
-            yield from walk(item)
+        yield from node
     elif is_dataclass(node):
-        yield node
         for name in child_names(node.__class__):
             child = getattr(node, name)
             if isinstance(child, tuple) or is_dataclass(child):
-                yield from walk(child)
+                yield child
+
+
+def walk(node: Any) -> Iterator[Any]:
+    """The node and everything below it, in order. Tables that are applied are not entered."""
+    if is_dataclass(node):
+        yield node
+    for child in child_nodes(node):
+        yield from walk(child)
 
 
 def pipeline_parts(program: Program, pipeline: Block) -> list[Any]:

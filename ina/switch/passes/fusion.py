@@ -9,73 +9,51 @@ right.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from ina.switch.ir.expr import Expr, FieldRef
 from ina.switch.ir.program import Program
 from ina.switch.ir.stmt import Assign, RegisterRead, RegisterWrite
 from ina.switch.ir.walk import all_parts, walk
 
-if TYPE_CHECKING:
-    from ina.switch.emit_c.layout import Names
 
-
-@dataclass
+@dataclass(frozen=True)
 class RegisterGroup:
-    """One array of structs in the state."""
+    """One array of structs in the state. A run that a loop walks is an array in the struct."""
 
-    name: str
+    number: int
     size: int
-    scalars: list[str] = field(default_factory=list)
-    arrays: list[tuple[str, ...]] = field(default_factory=list)
-    members: dict[str, str] = field(default_factory=dict)  # register -> member expression
-    array_names: dict[tuple[str, ...], str] = field(default_factory=dict)
-
-    @property
-    def local(self) -> str:
-        """The variable that points to it in a block. A loop's own (at_0) are not names of P4."""
-        return f"at_{self.name}"
+    runs: tuple[tuple[str, ...], ...]
+    """Its registers in order of declaration: a run of several, or one by itself."""
 
 
-def fuse(program: Program, names: Names) -> list[RegisterGroup]:
+def fuse(program: Program) -> tuple[RegisterGroup, ...]:
     """Groups in order of declaration; each register is in exactly one."""
     nodes = list(walk(tuple(all_parts(program))))
     resolve = _single_copies(nodes)
     indices: dict[str, set[Hashable]] = {register.name: set() for register in program.registers}
-    array_of: dict[str, tuple[str, ...]] = {}
+    run_of: dict[str, tuple[str, ...]] = {}
     for node in nodes:
         if isinstance(node, (RegisterRead, RegisterWrite)):
             for name in node.register.array or (node.register.name,):
                 indices[name].add(_resolved(node.index, resolve))
             for name in node.register.array:
-                array_of.setdefault(name, node.register.array)
-    groups: dict[Hashable, RegisterGroup] = {}
-    by_name = {register.name: register for register in program.registers}
-    placed = set()
+                run_of.setdefault(name, node.register.array)
+    groups: dict[Hashable, list[tuple[str, ...]]] = {}
+    sizes = {register.name: register.size for register in program.registers}
+    placed: set[str] = set()
     for register in program.registers:
         if register.name in placed:
             continue
         key: Hashable = (register.size, frozenset(indices[register.name]))
-        if not indices[register.name]:
-            key = register.name
-        if key not in groups:
-            groups[key] = RegisterGroup(names.get("register", register.name), register.size)
-        group = groups[key]
-        array = array_of.get(register.name)
-        if array is None:
-            group.scalars.append(register.name)
-            group.members[register.name] = names.get(f"member {group.name}", register.name)
-            placed.add(register.name)
-            continue
-        array_name = names.get(f"member {group.name}", array[0] + "_array")
-        group.arrays.append(array)
-        group.array_names[array] = array_name
-        for position, member in enumerate(array):
-            assert by_name[member].size == register.size
-            group.members[member] = f"{array_name}[{position}]"
-            placed.add(member)
-    return list(groups.values())
+        run = run_of.get(register.name, (register.name,))
+        groups.setdefault(key if indices[register.name] else register.name, []).append(run)
+        assert {sizes[name] for name in run} == {register.size}
+        placed.update(run)
+    return tuple(
+        RegisterGroup(number, sizes[runs[0][0]], tuple(runs))
+        for number, runs in enumerate(groups.values())
+    )
 
 
 def _single_copies(nodes: list[object]) -> dict[FieldRef, Expr]:

@@ -6,7 +6,7 @@ validity flags and constant offsets in all that follows. Other packets take the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,17 +20,19 @@ from ina.switch.passes.usual import equal_field, usual_way
 ON_ARRIVAL = frozenset({"ingress_port", "packet_length", "ingress_global_timestamp"})
 """Fields of standard_metadata that are set before a packet is parsed."""
 
+Steps = tuple[tuple[ParserState, Case | None], ...]
+
 
 @dataclass(frozen=True)
-class MainPath:
+class ParserPath:
     """States in order, each with the transition taken (None: the state has none, it accepts)."""
 
-    steps: tuple[tuple[ParserState, Case | None], ...]
-    offsets_bytes: dict[str, int]  # of the extracted headers
+    steps: Steps
+    offsets_bytes: Mapping[str, int]  # of the extracted headers
     size_bytes: int
 
 
-def find_main_path(program: Program) -> MainPath | None:
+def find_parser_path(program: Program) -> ParserPath | None:
     """None if the parser has a loop, or no path of plain extractions."""
     if program.start_state is None:
         return None
@@ -46,10 +48,7 @@ def find_main_path(program: Program) -> MainPath | None:
                     return None
                 offsets[stmt.name] = position
                 position += program.headers[stmt.name].type.width_bits // 8
-    return MainPath(steps, offsets, position) if offsets else None
-
-
-Steps = tuple[tuple[ParserState, Case | None], ...]
+    return ParserPath(steps, offsets, position) if offsets else None
 
 
 def _longest(
@@ -107,7 +106,7 @@ Match = tuple[int, int, int, int]
 """First bit in the packet, width in bits, mask, value."""
 
 
-def main_ingress(program: Program, path: MainPath) -> MainIngress:
+def main_ingress(program: Program, path: ParserPath) -> MainIngress:
     """Ingress without what packets of the main path never do, or only few of them."""
     code = (
         *(state.body for state in program.states.values()),
@@ -155,7 +154,7 @@ def main_ingress(program: Program, path: MainPath) -> MainIngress:
 
 
 def selected(
-    program: Program, path: MainPath, state: ParserState, case: Case | None
+    program: Program, path: ParserPath, state: ParserState, case: Case | None
 ) -> list[tuple[FieldRef, tuple[int, int]]]:
     """The keys of a transition that are fields as they stand in the packet: (value, mask)."""
     if case is None:
@@ -173,7 +172,7 @@ def selected(
     ]
 
 
-def _parsed_places(program: Program, path: MainPath) -> dict[tuple[str, str], int]:
+def _parsed_places(program: Program, path: ParserPath) -> dict[tuple[str, str], int]:
     """First bits in the packet of the fields that the main path extracts and leaves as they are."""
     changed = _changed_by_parser(program)
     return {

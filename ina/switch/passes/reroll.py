@@ -15,8 +15,9 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from ina.switch.ir.data import field_arrays
-from ina.switch.ir.expr import ArrayFieldRef, FieldRef, LocalRef, StackFieldRef
+from ina.switch.ir.expr import ArrayFieldRef, Expr, FieldRef, LocalRef, StackFieldRef
 from ina.switch.ir.program import Program
+from ina.switch.ir.source import Source
 from ina.switch.ir.stmt import Apply, Assign, Block, Hash, If, Loop, RegisterRead, RegisterRef, Stmt
 from ina.switch.ir.walk import all_parts, targets, walk
 
@@ -53,6 +54,7 @@ class _Roller:
         self._uses = Counter(n for n in walk(tuple(all_parts(program))) if isinstance(n, FieldRef))
         self._shapes: dict[Any, int] = {}
         self._array_of: dict[str, tuple[str, ...]] = {}
+        self._loops = 0
         self._registers = {register.name: register for register in program.registers}
         self._position = {
             header.name: {field.name: number for number, field in enumerate(header.type.fields)}
@@ -109,7 +111,7 @@ class _Roller:
             new_leaves, count = chosen
             pending = iter(new_leaves)
             body = tuple(_rebuild(stmt, pending) for stmt in stmts[at : at + period])
-            return _unswitch(Loop(count, body, getattr(stmts[at], "source"))), count * period  # noqa: B009
+            return self._unswitch(count, body, getattr(stmts[at], "source")), count * period  # noqa: B009
         return (), 0
 
     def _replacements(self, rows: list[list[Any]], body: Block) -> tuple[list[Any], int] | None:
@@ -134,6 +136,18 @@ class _Roller:
                 for name in leaf.array:
                     self._array_of[name] = leaf.array
         return new, count
+
+    def _unswitch(self, count: int, body: Block, source: Source) -> Block:
+        """A loop; where it is one branch on something invariant, the branch goes outside."""
+        if len(body) == 1 and isinstance(body[0], If) and _is_invariant(body[0].condition, body):
+            branch = body[0]
+            then, otherwise = (
+                self._unswitch(count, way, source) if way else ()
+                for way in (branch.then, branch.otherwise)
+            )
+            return (If(branch.condition, then, otherwise, branch.source),)
+        self._loops += 1
+        return (Loop(self._loops, count, body, source),)
 
     def _fitting(self, column: tuple[Any, ...]) -> int:
         """How many rows from the first continue this column's pattern."""
@@ -267,17 +281,10 @@ def _independent(program: Program, leaves: list[Any]) -> bool:
     return not any(isinstance(leaf, FieldRef) and leaf.header in offsets for leaf in leaves)
 
 
-def _unswitch(loop: Loop) -> Block:
-    """A loop that is one branch on something invariant: the branch goes outside."""
-    if len(loop.body) != 1 or not isinstance(loop.body[0], If):
-        return (loop,)
-    branch = loop.body[0]
-    assigned = set(targets(loop.body))
-    for node in walk(branch.condition):
-        if isinstance(node, (LocalRef, ArrayFieldRef, StackFieldRef)) or node in assigned:
-            return (loop,)
-    then = _unswitch(Loop(loop.count, branch.then, loop.source)) if branch.then else ()
-    otherwise = (
-        _unswitch(Loop(loop.count, branch.otherwise, loop.source)) if branch.otherwise else ()
+def _is_invariant(condition: Expr, body: Block) -> bool:
+    """Whether it is the same in all iterations."""
+    assigned = set(targets(body))
+    return not any(
+        isinstance(node, (LocalRef, ArrayFieldRef, StackFieldRef)) or node in assigned
+        for node in walk(condition)
     )
-    return (If(branch.condition, then, otherwise, branch.source),)

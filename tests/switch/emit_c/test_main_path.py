@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from ina.bench.pipeline import Batch, install
 from ina.p4 import compiled
 from ina.switch.emit_c.emit import emit_c
 from ina.switch.ir import load_program
+from ina.switch.passes.plan import make_plan
 from ina.switch.pipeline import Pipeline
 from tests.switch.emit_c.conftest import Load
 
@@ -30,7 +32,7 @@ def test_there_is_a_main_path(load: Load) -> None:
 def test_values_are_read_where_they_lie(load: Load) -> None:
     """Those of a packet in two parts, too, where the second part is the values (test_robustness.py
     compares what comes of it); in other programs and other parts, the packet is put together."""
-    pool = emit_c(load_program(compiled(64).bmv2_json), "test")
+    pool = emit_c(make_plan(load_program(compiled(64).bmv2_json)), "test")
     assert f"(at->length == 66 && length == {66 + 4 * 64})" in pool
     assert pool.partition("bool process_main")[2].count("_wire = in->tail;") == 1
     source = load("main_path").c_source
@@ -71,12 +73,11 @@ def test_copies_start_from_what_ingress_left(load: Load) -> None:
 
 def test_main_path_and_general_path_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pool program with and without a main path: same packets, counters and registers."""
-    from ina.switch.emit_c import layout
-
     workers = 4
     build = compiled(64).bmv2_json
     fast = Pipeline.load(build, cache_dir=tmp_path / "fast")
-    monkeypatch.setattr(layout, "find_main_path", lambda program: None)
+    general = partial(make_plan, main_path=False)
+    monkeypatch.setattr("ina.switch.pipeline.make_plan", general)
     plain = Pipeline.load(build, cache_dir=tmp_path / "plain")
     assert fast.c_source is not None
     assert plain.c_source is not None

@@ -14,6 +14,7 @@ from ina.p4 import compiled
 from ina.switch.cache import RUNTIME
 from ina.switch.emit_c.emit import emit_c
 from ina.switch.ir import load_program
+from ina.switch.passes.plan import make_plan
 from tests.switch.emit_c.conftest import PROGRAMS, Load
 
 NAMES = sorted(path.stem for path in PROGRAMS.glob("*.json"))
@@ -103,12 +104,14 @@ def run(program: Path, records: bytes) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", NAMES)
 def test_no_sanitizer_complains(name: str, tmp_path: Path) -> None:
-    program = sanitized(emit_c(load_program(PROGRAMS / f"{name}.json"), "test"), tmp_path)
+    program = sanitized(
+        emit_c(make_plan(load_program(PROGRAMS / f"{name}.json")), "test"), tmp_path
+    )
     packets = random_packets(2, 2000, 200)
     run(program, b"".join(struct.pack("<II", port, len(d)) + d for port, d in packets))
 
 
 @pytest.mark.timeout(600)
 def test_no_sanitizer_complains_of_the_pool(tmp_path: Path) -> None:
-    program = sanitized(emit_c(load_program(compiled(64).bmv2_json), "test"), tmp_path)
+    program = sanitized(emit_c(make_plan(load_program(compiled(64).bmv2_json)), "test"), tmp_path)
     run(program, pool_frames(64, 20_000))

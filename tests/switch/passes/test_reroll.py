@@ -11,6 +11,7 @@ from ina.switch.emit_c.emit import emit_c
 from ina.switch.ir import Program, load_program
 from ina.switch.ir.stmt import Loop
 from ina.switch.ir.walk import all_parts, walk
+from ina.switch.passes.plan import make_plan
 from ina.switch.passes.reroll import reroll_program
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
@@ -25,6 +26,7 @@ def test_sums_and_overwrites_become_loops() -> None:
     assert loops(program) == []
     rolled = loops(reroll_program(program))
     assert [loop.count for loop in rolled] == [16, 16, 16]
+    assert len({loop.number for loop in rolled}) == 3
 
 
 @pytest.mark.parametrize("name", ["arithmetic", "tables", "stack", "checksum", "parsing"])
@@ -34,7 +36,7 @@ def test_other_programs_stay_as_they_are(name: str) -> None:
 
 
 def test_registers_that_are_indexed_alike_are_fused() -> None:
-    text = emit_c(load_program(PROGRAMS / "registers.json"), "digest")
+    text = emit_c(make_plan(load_program(PROGRAMS / "registers.json")), "digest")
     assert "17 register(s) that are indexed alike" in text  # 16 values and the round
     assert "_Alignas(64) uint32_t MyIngress_value_0_array[16];" in text
     assert text.count("for (size_t k = 0; k < 16; k++)") >= 3

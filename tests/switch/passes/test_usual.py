@@ -6,18 +6,20 @@ import random
 import re
 import struct
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from ina.switch.emit_c.early import early_tables
-from ina.switch.emit_c.layout import Layout
-from ina.switch.emit_c.parser import windows
 from ina.switch.ir import load_program
 from ina.switch.ir.expr import Binary, Const, FieldRef, StackFieldRef, Unary
 from ina.switch.ir.load import read_json
 from ina.switch.ir.stmt import Apply, Assign, If, RegisterRef, RegisterWrite, Stmt
+from ina.switch.passes.early import early_tables
+from ina.switch.passes.main_path import find_parser_path, main_ingress
+from ina.switch.passes.plan import make_plan
 from ina.switch.passes.usual import usual_way
+from ina.switch.passes.windows import split
 from ina.switch.pipeline import Exact, Pipeline
 from tests.switch.emit_c.conftest import PROGRAMS
 
@@ -75,7 +77,7 @@ def test_a_way_that_no_packet_goes_is_not_taken() -> None:
 def test_windows_hold_every_masked_byte(
     masked: list[int], size: int, end: int, parts: list[tuple[int, int]]
 ) -> None:
-    got = windows([int(number in masked) for number in range(size)], end)
+    got = split([int(number in masked) for number in range(size)], end)
     assert got == parts
     covered = {number for first, length in got for number in range(first, first + length)}
     assert covered >= set(masked)
@@ -89,10 +91,16 @@ def test_a_table_is_looked_up_early_if_nothing_can_change_its_key() -> None:
     assert isinstance(op, FieldRef)
     reason = FieldRef("scalars", "meta_t.reason", 8)
 
-    def early(*ingress: Stmt) -> list[str]:
-        return early_tables(Layout(replace(program, ingress=ingress)))
+    in_packet = {(op.header, op.field)}
 
-    assert early_tables(Layout(program)) == [table.name]
+    def early(*ingress: Stmt) -> list[str]:
+        changed = replace(program, ingress=ingress)
+        path = find_parser_path(changed)
+        assert path is not None
+        return early_tables(changed, main_ingress(changed, path).block, in_packet)
+
+    assert early(*program.ingress) == [table.name]
+    assert early_tables(program, (apply,), frozenset()) == []
     assert early(apply) == [table.name]
     assert early(Assign(reason, Const(1)), apply) == [table.name]
     assert early(Assign(op, Const(1)), apply) == []
@@ -105,11 +113,10 @@ def test_a_table_is_looked_up_early_if_nothing_can_change_its_key() -> None:
 def test_packets_do_the_same_with_and_without_a_main_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ina.switch.emit_c import layout
-
     program = PROGRAMS / "usual.json"
     fast = Pipeline.load(program, cache_dir=tmp_path / "fast")
-    monkeypatch.setattr(layout, "find_main_path", lambda program: None)
+    general = partial(make_plan, main_path=False)
+    monkeypatch.setattr("ina.switch.pipeline.make_plan", general)
     plain = Pipeline.load(program, cache_dir=tmp_path / "plain")
     source = fast.c_source.read_text()
     start = source.partition("bool parse_main")[2].partition("\n}")[0]

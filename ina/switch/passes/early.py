@@ -8,34 +8,36 @@ does no harm if the table is not applied in the end.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Set as AbstractSet
 
+from ina.switch.ir.data import STANDARD
 from ina.switch.ir.expr import FieldRef
-from ina.switch.ir.program import MatchKind
+from ina.switch.ir.program import MatchKind, Program
 from ina.switch.ir.stmt import Apply, Block
 from ina.switch.ir.walk import pipeline_parts, targets, walk
 from ina.switch.passes.main_path import ON_ARRIVAL
 
-if TYPE_CHECKING:
-    from ina.switch.emit_c.layout import Layout
 
+def early_tables(
+    program: Program, ingress: Block, in_packet: AbstractSet[tuple[str, str]]
+) -> list[str]:
+    """Names of exact tables that most packets of the main path reach, once, with such a key.
 
-def early_tables(layout: Layout) -> list[str]:
-    """Names of exact tables that most packets of the main path reach, once, with such a key."""
-    if layout.main_path is None:
-        return []
-    ingress = pipeline_parts(layout.program, layout.main_ingress)
-    changed = {t for t in targets((*ingress, *layout.parser_parts)) if isinstance(t, FieldRef)}
-    applied = [node.table for node in walk(layout.main_ingress) if isinstance(node, Apply)]
+    ``in_packet``: (header, field) that the main path's ingress reads where they stand.
+    """
+    parser = (state.body for state in program.states.values())
+    code = (*pipeline_parts(program, ingress), *parser)
+    changed = {target for target in targets(code) if isinstance(target, FieldRef)}
+    applied = [node.table for node in walk(ingress) if isinstance(node, Apply)]
     found = []
-    for name in _usually_applied(layout.main_ingress):
-        table = layout.program.table(name)
+    for name in _usually_applied(ingress):
+        table = program.table(name)
         assert table is not None
         if applied.count(name) == 1 and all(
             key.kind is MatchKind.EXACT
             and isinstance(key.value, FieldRef)
             and key.value not in changed
-            and _is_known_early(layout, key.value)
+            and (_is_set_on_arrival(key.value) or (key.value.header, key.value.field) in in_packet)
             for key in table.keys
         ):
             found.append(name)
@@ -51,11 +53,5 @@ def _usually_applied(block: Block) -> list[str]:
     return names
 
 
-def _is_known_early(layout: Layout, ref: FieldRef) -> bool:
-    if ref.header == "standard_metadata":
-        return ref.field in ON_ARRIVAL
-    assert layout.main_path is not None
-    layout.on_main = True
-    stands = ref.header in layout.main_path.offsets_bytes and layout.stands_in_packet(ref)
-    layout.on_main = False
-    return stands
+def _is_set_on_arrival(ref: FieldRef) -> bool:
+    return ref.header == STANDARD and ref.field in ON_ARRIVAL
