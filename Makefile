@@ -1,7 +1,7 @@
 # `make demo` and `make test` are each enough on a fresh machine with Python 3.10+, cc and make.
 # Everything lands in $(VENV); stamps there make a second run start at once.
 .DEFAULT_GOAL := help
-.PHONY: help venv wheel release demo docs test test-bmv2 bench-guard lint python-lint native-lint generated types format constraints \
+.PHONY: help venv wheel release demo docs test test-long test-bmv2 bench-guard lint python-lint native-lint generated types format constraints \
 	clean distclean
 .DELETE_ON_ERROR:
 
@@ -16,6 +16,8 @@ pip := $(py) -m pip --disable-pip-version-check --quiet
 native := $(wildcard $(foreach end,cpp h hpp,native/*.$(end) native/*/*.$(end) native/*/*/*.$(end))) \
 	$(wildcard ina/switch/emit_c/runtime/*.h)
 generated_tests := tests/rpc/test_generated.py tests/p4/test_programs.py tests/p4/test_compile.py
+# Two at a time; who has done his takes of the other's, so that the longest file ends no run.
+parallel := -n 2 --dist worksteal
 build_tools := scikit-build-core nanobind cmake ninja
 
 help:  ## list the targets
@@ -48,7 +50,12 @@ demo: $(VENV)/.built  ## train on real digits through the P4 switch, and with Gl
 
 test: $(VENV)/.built  ## run every test this machine can run (ARGS="-k name")
 	@tools/machine.sh test
-	@$(VENV)/bin/pytest -n 2 --dist loadfile --durations=10 $(ARGS)
+	@$(VENV)/bin/pytest $(parallel) --durations=10 $(ARGS)
+
+# The rest of what there is to prove: more seeds and packets, soaks, every command of the docs.
+test-long: $(VENV)/.built  ## make test, with everything that takes long (an hour or so)
+	@tools/machine.sh test
+	@INA_LONG_TESTS=1 $(VENV)/bin/pytest $(parallel) --durations=20 $(ARGS)
 
 # sudo's own PATH may lack BMv2: sudo env PATH=$PATH make test-bmv2
 test-bmv2: $(VENV)/.built  ## as root: network tests in Mininet, on BMv2 and on the soft switch

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from tests import selection
 from tests.tofino.builds import TofinoBuilds
 
 # Some tests import grpc before ina, which would have set this (see ina/__init__.py).
@@ -19,8 +21,38 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Tells of the marks that :mod:`tests.selection` knows."""
+    for mark in selection.marks():
+        config.addinivalue_line("markers", mark)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Takes out what this machine cannot run, and what this run has no time for."""
+    selection.select(config, items)
+
+
+@pytest.hookimpl(optionalhook=True)  # of xdist: only its workers collect
+def pytest_testnodedown(node: Any) -> None:
+    """What a worker has not collected; all collect alike."""
+    told = getattr(node, "workeroutput", {}).get("not_run", {})
+    node.config.stash.setdefault(selection.NOT_RUN, {}).update(told)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Says once what was not collected."""
+    lines = list(selection.summary(config.stash.get(selection.NOT_RUN, {})))
+    if lines:
+        terminalreporter.section("not run here")
+        for line in lines:
+            terminalreporter.line(line)
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """For .ci/run_tests.py, which sees only make's exit status: whether the run came to its end."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["not_run"] = session.config.stash.get(selection.NOT_RUN, {})
     cache = getattr(session.config, "cache", None)
     if cache is not None and not hasattr(session.config, "workerinput"):  # no worker of xdist
         cache.set("ina/exit_status", int(exitstatus))

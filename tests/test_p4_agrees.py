@@ -1,12 +1,14 @@
-"""The compiled P4 program does what the reference model says, on any packets.
+"""The compiled P4 program does what the reference model says, on packets that are chosen.
 
-Every frame goes to `ina.protocol.switch_model` and to the compiled program in the soft switch. They
-must send the same bytes to the same ports, and count alike.
+Likely ones, and many more of them, are in tests/conformance/test_differential.py. Every frame goes
+to `ina.protocol.switch_model` and to the compiled program in the soft switch. They must send the
+same bytes to the same ports, and count alike.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -20,58 +22,25 @@ from ina.protocol import serial
 from ina.protocol.codec import Header, encode
 from ina.protocol.spec import DropReason, Flag, ValueType
 from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job, Sharing
-from ina.testing.frames import PAYLOAD_OFFSET, SWITCH_MAC, Frame, PortFrame
+from ina.testing.frames import PAYLOAD_OFFSET, Frame, PortFrame
 from ina.testing.mutations import MUTATIONS
 from ina.testing.soft_device import SoftDevice
 from ina.testing.state import Counter, job_state
-from ina.testing.traffic import Traffic, make_jobs
 from tests.agreement.pair import Pair
-
-SIZES = [1, 2, 3, 8, 32]  # workers of the jobs
-SLOTS = [2, 4, 16, 4, 2]
-READMIT_EVERY = 2000  # packets
-ORDINARY_PORT = 77
-
-
-@pytest.mark.parametrize(
-    ("values", "packets", "seed"),
-    [(64, 100_000, 1), (256, 10_000, 2), (360, 10_000, 3), (1024, 5_000, 4)],
-)
-def test_random_packets(values: int, packets: int, seed: int) -> None:
-    rng = random.Random(seed)
-    jobs = make_jobs(rng, SIZES, SLOTS)
-    assert any(job.sharing for job in jobs)
-    traffic = Traffic(rng, values, jobs)
-    with SoftDevice() as soft:
-        pair = Pair(values, soft)
-        pair.forward(SWITCH_MAC, ORDINARY_PORT)
-        for job in jobs:
-            pair.install(job)
-        for index in range(packets):
-            if index % READMIT_EVERY == READMIT_EVERY - 1:
-                pair.install(traffic.readmit())
-            traffic.observe(pair.process(*traffic.next()))
-        pair.check_counters()
-    # The traffic went everywhere: every outcome of every job, every reason.
-    assert all(pair.packets_counted(names.JOB_RESULTS, job.number) for job in jobs)
-    outcomes = (
-        *(names.JOB_CONTRIBUTIONS, names.JOB_REPLAYS, names.JOB_DUPLICATES, names.JOB_STALE),
-    )
-    assert all(pair.packets_counted(name, job.number) for name in outcomes for job in jobs[1:])
-    assert all(pair.packets_counted(names.DROPS, reason) for reason in DropReason)
+from tests.selection import LONG
 
 
 class Agreement(RuleBasedStateMachine):
     """Chosen packets instead of likely ones; Hypothesis shrinks what it finds."""
 
     VALUES = 64
+    soft: SoftDevice
+    """One for all examples; each begins at power-on."""
     workers = st.integers(0, 31)
     steps = st.sampled_from([0, 0, 0, 1, 2, 4, -1, -4, 2**31 - 1, 2**31, -(2**31) + 1])
 
     def __init__(self) -> None:
         super().__init__()
-        self.soft = SoftDevice()
-        self.soft.__enter__()
         self.pair = Pair(self.VALUES, self.soft)
         self.jobs: dict[int, Job] = {}
         self.epoch = 0
@@ -188,10 +157,7 @@ class Agreement(RuleBasedStateMachine):
         self.pair.process(port, data)
 
     def teardown(self) -> None:
-        try:
-            self.pair.check_counters()
-        finally:
-            self.soft.__exit__(None, None, None)
+        self.pair.check_counters()
 
 
 Agreement.TestCase.settings = settings(
@@ -203,12 +169,19 @@ Agreement.TestCase.settings = settings(
 TestAgreement = Agreement.TestCase
 
 
+@pytest.fixture(scope="module", autouse=True)
+def soft() -> Iterator[None]:
+    with SoftDevice() as Agreement.soft:
+        yield
+
+
 def test_no_datagram_of_a_stranger_changes_a_sum() -> None:
-    """100,000 random and mutated datagrams from other ports, between the packets of honest rounds.
+    """Random and mutated datagrams from other ports, between the packets of honest rounds: 20,000,
+    in ``make test-long`` 100,000.
 
     The sums are checked by NumPy, without the reference model.
     """
-    values, workers, per_packet, rounds = 64, 4, 50, 500
+    values, workers, per_packet, rounds = 64, 4, 50, 500 if LONG else 100
     rng = random.Random(3)
     at = tuple(Endpoint(port + 1, 0x0A000001 + port, 4000) for port in range(workers))
     job = Job(0, epoch=9, first_slot=0, slots=4, workers=at)
@@ -232,7 +205,7 @@ def test_no_datagram_of_a_stranger_changes_a_sum() -> None:
             assert len(sent) == workers
             for _, result in sent:
                 assert result[PAYLOAD_OFFSET + 24 :] == encode(header, total)[24:]
-        assert strangers == 100_000
+        assert strangers == rounds * workers * per_packet
         refs = (
             *(Counter(names.JOB_CONTRIBUTIONS, 0), Counter(names.JOB_RESULTS, 0)),
             *(Counter(names.DROPS, reason) for reason in (DropReason.MEMBER, DropReason.MALFORMED)),

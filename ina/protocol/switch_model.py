@@ -6,7 +6,7 @@ method a step, in the order of the P4 controls. Addresses are numbers as they st
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -106,7 +106,9 @@ class SwitchModel:
 
     def __init__(self, slots: int, values_per_packet: int) -> None:
         self.value_counts = (0, values_per_packet)
-        self.slots = [Slot(values=(0,) * values_per_packet) for _ in range(slots)]
+        self.slots_total = slots
+        self.slots: dict[int, Slot] = defaultdict(lambda: Slot(values=(0,) * values_per_packet))
+        """By number; one that nothing has reached yet is as at power-on."""
         self.jobs: dict[int, Job] = {}
         self.drops: Counter[DropReason] = Counter()
         self.outcomes: Counter[tuple[int, Outcome]] = Counter()  # by job number
@@ -123,8 +125,8 @@ class SwitchModel:
             )
         if job.sharing is not None and not job.sharing.workers <= set(range(len(job.workers))):
             raise InvalidInputError(f"job {job.number} shares results with ranks that it lacks")
-        if job.first_slot + job.slots > len(self.slots):
-            raise InvalidInputError(f"job {job.number} wants slots beyond {len(self.slots)}")
+        if job.first_slot + job.slots > self.slots_total:
+            raise InvalidInputError(f"job {job.number} wants slots beyond {self.slots_total}")
         self.jobs[job.number] = job
 
     def remove(self, number: int) -> None:

@@ -9,7 +9,7 @@ from ina.testing.case import all_counters, shown, shown_counter
 from ina.testing.frames import PortFrame
 from ina.testing.model_device import ModelDevice
 from ina.testing.soft_device import SoftDevice
-from ina.testing.state import Counter, Item, forward, job_state
+from ina.testing.state import Item, job_state
 
 
 class Disagreement(AssertionError):  # noqa: N818 (a finding)
@@ -41,10 +41,6 @@ class Pair:
             for device in (self.reference, self.compiled):
                 device.delete(job_state(former)[::-1])
 
-    def forward(self, dst_mac: int, port: int) -> None:
-        """Forwards ordinary frames to a MAC address through a port."""
-        self._insert((forward(dst_mac, port),))
-
     def process(self, port: int, data: bytes) -> list[PortFrame]:
         """Returns what both send. Raises Disagreement when they do not send the same bytes."""
         wanted = self.reference.process([(port, data)])
@@ -65,11 +61,6 @@ class Pair:
         ):
             if got != wanted:
                 raise Disagreement(f"{shown_counter(ref)}: reference {wanted}, compiled {got}")
-
-    def packets_counted(self, name: str, index: int) -> int:
-        """Packets in one counter of the reference."""
-        ((packets, _),) = self.reference.counts([Counter(name, index)])
-        return packets
 
     def _insert(self, items: Sequence[Item]) -> None:
         self._seen += items

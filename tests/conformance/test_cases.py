@@ -32,7 +32,12 @@ if os.environ.get("INA_DEVICE"):
 @pytest.mark.parametrize(
     ("device", "case"),
     [
-        pytest.param(device, case, id=f"{device}-{case.values}-{case.name}")
+        pytest.param(
+            device,
+            case,
+            id=f"{device}-{case.values}-{case.name}",
+            marks=[pytest.mark.bmv2] if device == "bmv2" else [],
+        )
         for device, cases in DEVICES.items()
         for case in cases
     ],

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from ina.testing.bmv2_device import cannot_run_bmv2
 from ina.testing.links import Links, cannot_link
 
 NAMESPACES = Path("/run/netns")
@@ -45,11 +44,9 @@ def test_cables_carry_frames_and_go() -> None:
     assert interfaces() == before
 
 
-@pytest.fixture(params=["soft-veth", "bmv2"])
+@pytest.fixture(params=["soft-veth", pytest.param("bmv2", marks=pytest.mark.bmv2)])
 def killed(request: pytest.FixtureRequest) -> list[str]:
     """Namespace and interfaces of a device whose process was killed."""
-    if request.param == "bmv2" and (why := cannot_run_bmv2()):
-        pytest.skip(why)
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD, request.param], stdout=subprocess.PIPE, text=True
     )

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ina.p4.compile import compile_program, find_p4c
-from ina.p4.errors import P4cMissingError
-from ina.testing.bmv2_device import Bmv2Device, cannot_run_bmv2
+from ina.p4.compile import compile_program
+from ina.testing.bmv2_device import Bmv2Device
 from ina.testing.case import Arrival
 from ina.testing.device import Device
 from ina.testing.differential import disagreement
@@ -26,14 +25,10 @@ def test_every_program_has_its_stress() -> None:
     assert {path.stem for path in FOLDER.glob("*.p4")} == {stress.name for stress in STRESSES}
 
 
+@pytest.mark.p4c
+@pytest.mark.bmv2
 @pytest.mark.parametrize("stress", STRESSES, ids=lambda stress: stress.name)
 def test_same_packets_same_results(stress: Stress, soft: Device, tmp_path: Path) -> None:
-    try:
-        find_p4c()
-    except P4cMissingError as missing:
-        pytest.skip(str(missing))
-    if why := cannot_run_bmv2():
-        pytest.skip(why)
     assert isinstance(soft, SoftDevice)
     bmv2_json, p4info = compile_program(FOLDER / f"{stress.name}.p4", tmp_path, stress.name)
     program = Built(p4info, bmv2_json)

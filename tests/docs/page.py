@@ -12,6 +12,8 @@ annotates the block; several annotations are parted by ``;``:
 ``exact``            what it prints is compared with what the page shows
 ``fails: CODE``      exits with this code
 ``timeout: SECONDS`` more than the default
+``long: TEST``       takes long: ``make test-long`` runs it, and in ``make test`` the file TEST of
+                     the tests runs the same on less
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from pathlib import Path
 _FENCE = re.compile(r"^( *)(`{3,})(\w*)\s*$")
 _ANNOTATION = re.compile(r"^<!--\s*(.*?)\s*-->$")
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
-ANNOTATIONS = {"skip", "needs", "file", "background", "exact", "fails", "timeout"}
+ANNOTATIONS = {"skip", "needs", "file", "background", "exact", "fails", "timeout", "long"}
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,15 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
+from filelock import FileLock
+
 from tests.docs.network import PrivateNetwork
 from tests.docs.page import Block
+from tests.selection import LONG
 
 ROOT = Path(__file__).parent.parent.parent
 TIMEOUT_S = 120.0
@@ -29,6 +33,10 @@ class PageRunner:
         self.directory = directory
         self.background: list[tuple[Block, subprocess.Popen[bytes]]] = []
         self.network = PrivateNetwork()
+        # Without a network of its own a page takes ports of the machine: one page at a time then.
+        self._ports = FileLock(Path(tempfile.gettempdir(), f"ina-docs-{os.getuid()}.lock"))
+        if not self.network.prefix:
+            self._ports.acquire()
         for entry in ROOT.iterdir():
             if entry.name not in (".git", "build", "Makefile"):
                 (directory / entry.name).symlink_to(entry)
@@ -43,6 +51,12 @@ class PageRunner:
         """Why the block cannot run here, if it cannot."""
         if "skip" in block.notes:
             return block.notes["skip"] or "the page says so"
+        if "long" in block.notes and not LONG:
+            sibling = block.notes["long"]
+            assert (ROOT / sibling).is_file(), f"{block}: there is no {sibling}"
+            if block.script.startswith("make "):  # that there is such a target, at least
+                subprocess.run([*block.script.split(), "--dry-run"], cwd=ROOT, check=True)
+            return f"make test-long runs it; on less, {sibling} does"
         for need in filter(None, map(str.strip, block.notes.get("needs", "").split(","))):
             if need == "root" and os.geteuid() == 0:
                 continue
@@ -66,6 +80,7 @@ class PageRunner:
         for _, process in self.background:
             _end(process)
         self.network.close()
+        self._ports.release()
         assert not died, f"stopped before its page ended: {died}"
 
     def _command(self, block: Block) -> list[str]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 from ina.controller.embedded import Embedded
+from tests.selection import LONG
 
 ROOT = Path(__file__).parents[2]
-JOBS = 500 if os.environ.get("INA_LONG_TESTS") else 3
+JOBS = 500 if LONG else 3
 
 
 def test_no_worker_of_many_short_jobs_stays() -> None:

@@ -165,10 +165,10 @@ STRANGER = Endpoint(port=0, ipv4=WORKERS[0].ipv4, udp_port=1)
 def test_dropped_and_counted(sender: Endpoint, payload: bytes, reason: DropReason) -> None:
     model = switch()
     model.receive(WORKERS[1], encode(header(1), [3, 4]))
-    before = [replace(slot) for slot in model.slots]
+    before = [replace(model.slots[number]) for number in range(model.slots_total)]
     assert model.receive(sender, payload) == []
     assert model.drops == {reason: 1}
-    assert model.slots == before
+    assert [model.slots[number] for number in range(model.slots_total)] == before
 
 
 def test_a_new_epoch_starts_over_in_the_same_slots() -> None:

@@ -19,9 +19,6 @@ from tests.torch.launch import finish, outcome, start
 DEADLINE_S = 60.0
 FOREVER = 1_000_000
 
-LONG = bool(os.environ.get("INA_LONG_TESTS"))
-"""Whether to repeat with many more seeds."""
-
 
 class Run:
     """Starts a training; its processes have ended after :meth:`outcomes`."""

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.selection import LONG
 from tests.torch.death_cases import Training
-from tests.torch.runs import LONG, Run
+from tests.torch.runs import Run
 from tests.torch.services import Services
 
 _WORKERS = 3

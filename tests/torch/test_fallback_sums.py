@@ -22,8 +22,8 @@ from ina.torch.errors import FallbackError, GroupClosedError
 from ina.torch.fallback import fallback
 from ina.torch.member import Member
 from tests.host import numerics
+from tests.selection import LONG
 from tests.torch.bound import sum_and_bound
-from tests.torch.runs import LONG
 
 _LIMIT_S = 30.0
 _DTYPES = (torch.int32, torch.float32, torch.float16, torch.bfloat16)

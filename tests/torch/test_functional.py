@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -32,7 +31,7 @@ def test_functional_scattered_inner_and_compiled(tmp_path: Path) -> None:
         assert said["compiled"] == ["eager", "aot_eager"]
 
 
-@pytest.mark.skipif(not os.environ.get("INA_LONG_TESTS"), reason="INA_LONG_TESTS=1: compiles C++")
+@pytest.mark.long  # compiles C++
 def test_compiled_by_inductor(tmp_path: Path) -> None:
     said = launch(functional_cases.compiled_by_inductor, 2, tmp_path / "w", deadline_s=200)
     assert said == [True, True]

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.selection import LONG
 from tests.torch.launch import launch
-from tests.torch.runs import LONG, slots_used, wait_until
+from tests.torch.runs import slots_used, wait_until
 from tests.torch.services import Services
 
 _EXAMPLE = Path(__file__).parents[2] / "examples" / "restart.py"
