@@ -179,7 +179,7 @@ def measure(
                 batch.set_round(number)
                 number += 1
                 output.clear()
-                output.reset_depth()
+                output.set_depths({})
                 elapsed += _timed(table, state, batch, output, batch.count)
                 if output.struct.count != CHUNKS * copies:
                     raise InvalidInputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from ctypes import (
     CFUNCTYPE,
     POINTER,
@@ -130,9 +131,11 @@ class OutputBuffer:
         """Forget the packets."""
         self.struct.arena_used = self.struct.count = 0
 
-    def reset_depth(self) -> None:
-        """All queues are empty."""
+    def set_depths(self, packets: Mapping[int, int]) -> None:
+        """What waits at each port; all other queues are empty."""
         ctypes.memset(self._depth, 0, ctypes.sizeof(self._depth))
+        for port, depth in packets.items():
+            self._depth[port] = depth
 
     def packets(self) -> list[tuple[int, bytes]]:
         """(port, bytes) of what the last call left."""

@@ -24,6 +24,7 @@ from ina.switch.ir.load import read_json
 from ina.switch.ir.program import Action, Table
 from ina.switch.match import Exact, KeyMatch, Lpm, Optional, Range, Ternary, encode_key, to_words
 from ina.switch.passes.plan import make_plan
+from ina.switch.queues import LinkQueues
 
 __all__ = ["Exact", "KeyMatch", "Lpm", "Optional", "Pipeline", "Range", "Ternary"]
 
@@ -74,19 +75,28 @@ class Pipeline:
 
     # -- packets --
 
-    def process(self, port: int, packet: bytes, now_ns: int = 0) -> list[tuple[int, bytes]]:
+    def process(
+        self, port: int, packet: bytes, now_ns: int = 0, queues: LinkQueues | None = None
+    ) -> list[tuple[int, bytes]]:
         """One packet in, its (egress port, bytes) out."""
-        return self.process_batch([(port, packet)], now_ns)
+        return self.process_batch([(port, packet)], now_ns, queues)
 
     def process_batch(
-        self, packets: Sequence[tuple[int, bytes]], now_ns: int = 0
+        self,
+        packets: Sequence[tuple[int, bytes]],
+        now_ns: int = 0,
+        queues: LinkQueues | None = None,
     ) -> list[tuple[int, bytes]]:
-        """Packets in order; all that leave, in order. Queues are empty when the call begins."""
+        """Packets in order; all that leave, in order.
+
+        ``queues``: what earlier calls left there waits until its time has passed, and what leaves
+        now waits there, too. Without them all queues are empty when the call begins.
+        """
         state = self._alive()
         results: list[tuple[int, bytes]] = []
         with self._output_lock:
             output = self._output
-            output.reset_depth()
+            output.set_depths(queues.depths(now_ns) if queues else {})
             for start in range(0, len(packets), _BATCH):
                 batch = packets[start : start + _BATCH]
                 array = (abi.PacketIn * len(batch))()
@@ -108,6 +118,8 @@ class Pipeline:
                     done += count
                     if count == 0:
                         output.grow()
+            if queues:
+                queues.put(results)
         return results
 
     # -- tables --
