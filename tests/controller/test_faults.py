@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +31,7 @@ from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from tests.controller.conftest import NewStore
 from tests.controller.workers import Workers, workers_of
+from tests.forks import start_ina
 
 HANG_S = 60
 LEASE_S = 30
@@ -72,17 +70,17 @@ class Place:
 
     def until_killed(self, point: str, work: Callable[[Workers], None]) -> None:
         """Runs a controller that dies at ``point``, and ``work`` with it until then."""
-        command = [sys.executable, "-m", "ina", "controller", "run", str(self.config), "--json"]
-        environment = {**os.environ, faults.VARIABLE: point}
-        with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
-            try:
-                assert process.stdout is not None
-                if process.stdout.readline():  # else it died while it started
-                    with workers_of(self.address) as workers, contextlib.suppress(grpc.RpcError):
-                        work(workers)
-                assert process.wait(HANG_S) == -signal.SIGKILL
-            finally:
-                process.kill()
+        controller = start_ina(
+            "controller", "run", str(self.config), "--json", environ={faults.VARIABLE: point}
+        )
+        code = None
+        try:
+            if controller.first_line(HANG_S):  # else it died while it started
+                with workers_of(self.address) as workers, contextlib.suppress(grpc.RpcError):
+                    work(workers)
+        finally:
+            code = controller.end(HANG_S)
+        assert code == -signal.SIGKILL
 
     def assert_bystander_works(self) -> None:
         values = np.arange(1000, dtype=np.int32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
 import time
@@ -15,9 +14,7 @@ from typing import Any
 
 import pytest
 
-# A fork server imports torch once; each worker is a fork of it, which has no threads yet.
-_context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["tests.torch.preload"])
+from tests.forks import context
 
 Case = Callable[[int, int], Any]
 
@@ -70,7 +67,7 @@ def start(
     folder.mkdir(exist_ok=True)
     processes: list[BaseProcess] = []
     for rank in range(workers):
-        process = _context.Process(
+        process = context.Process(
             target=_work,
             args=(case, rank, workers, folder, dict(environ or {})),
             kwargs={"backend": backend, "group_timeout_s": group_timeout_s, "destroy": destroy},

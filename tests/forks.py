@@ -1,0 +1,68 @@
+"""Processes that begin with their imports done: forks of one that has imported torch and ina.
+
+A start of ``python -m ina controller run`` takes a second of a core for imports alone, one that
+imports torch two or three. A fork of the server has no threads but its own, and is a process as any
+other: it can be killed.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+
+from ina.cli.main import main
+
+context = multiprocessing.get_context("forkserver")
+# What is not installed is left out.
+context.set_forkserver_preload(["tests.torch.preload", "tests.controller.preload"])
+
+
+@dataclass
+class Command:
+    """``ina ARGUMENTS`` that runs, as :func:`start_ina` began it."""
+
+    process: BaseProcess
+    _stdout: Connection
+
+    def first_line(self, timeout_s: float) -> bytes:
+        """What it says first on stdout; nothing, if it ends before or does not say it in time."""
+        line = b""
+        while not line.endswith(b"\n") and self._stdout.poll(timeout_s):
+            byte = os.read(self._stdout.fileno(), 1)
+            if not byte:
+                break
+            line += byte
+        return line
+
+    def end(self, timeout_s: float) -> int | None:
+        """Waits for its end, kills it after ``timeout_s``; its exit code, as of ``subprocess``."""
+        self.process.join(timeout_s)
+        code = self.process.exitcode
+        self.process.kill()
+        self.process.join()
+        self._stdout.close()
+        return code
+
+
+def start_ina(*arguments: str, environ: Mapping[str, str]) -> Command:
+    """``ina ARGUMENTS`` with these INA_* variables and no others."""
+    reader, writer = context.Pipe(duplex=False)
+    process = context.Process(target=_run, args=(arguments, dict(environ), writer))
+    process.start()
+    writer.close()
+    return Command(process, reader)
+
+
+def _run(arguments: tuple[str, ...], environ: dict[str, str], stdout: Connection) -> None:
+    for name in [name for name in os.environ if name.startswith("INA_")]:
+        del os.environ[name]
+    os.environ.update(environ)
+    os.dup2(stdout.fileno(), sys.stdout.fileno())
+    stdout.close()
+    sys.argv = ["ina", *arguments]
+    main()
