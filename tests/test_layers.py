@@ -68,26 +68,48 @@ BELOW = {
     },
     "__main__": {"cli"},
 }
-# The same inside of ina/controller: its rooms, and the files that stand before them.
+# The same inside of packages: their rooms, and the files that stand before them.
 ROOMS = {
-    "": set(),
-    "errors": set(),
-    "faults": set(),
-    "retry": {"errors"},
-    "config": {"errors"},
-    "memory": {"errors", "config"},
-    "job": {"memory"},
-    "switches": {"errors", "faults", "config", "memory", "job"},
-    "store": {"errors", "config", "memory", "job"},
-    "jobs": {
-        *("errors", "faults", "retry", "config", "memory", "job", "switches", "store"),
+    "controller": {
+        "": set(),
+        "errors": set(),
+        "faults": set(),
+        "retry": {"errors"},
+        "config": {"errors"},
+        "memory": {"errors", "config"},
+        "job": {"memory"},
+        "switches": {"errors", "faults", "config", "memory", "job"},
+        "store": {"errors", "config", "memory", "job"},
+        "jobs": {
+            *("errors", "faults", "retry", "config", "memory", "job", "switches", "store"),
+        },
+        "watch": {"errors", "job", "jobs"},
+        "service": {
+            *("errors", "retry", "config", "memory", "job", "switches", "store", "jobs", "watch"),
+        },
+        "app": {"errors", "config", "store", "service"},
+        "embedded": {"errors", "config", "switches", "app"},
     },
-    "watch": {"errors", "job", "jobs"},
-    "service": {
-        *("errors", "retry", "config", "memory", "job", "switches", "store", "jobs", "watch"),
+    "switch": {
+        "": set(),
+        "errors": set(),
+        "ir": {"errors"},
+        "passes": {"errors", "ir"},
+        "emit_c": {"errors", "ir", "passes"},
+        "cache": {"errors"},
+        "match": {"errors", "ir"},
+        "native_abi": set(),
+        "queues": set(),
+        "pipeline": {
+            *("errors", "ir", "passes", "emit_c", "cache", "match", "native_abi", "queues"),
+        },
+        "graph": {"ir"},
+        "ports": set(),
+        "stats": set(),
+        "metrics": {"stats"},
+        "p4runtime": {"errors", "ir", "pipeline"},
+        "server": {"p4runtime", "pipeline", "ports", "stats"},
     },
-    "app": {"errors", "config", "store", "service"},
-    "embedded": {"errors", "config", "switches", "app"},
 }
 # Of all packages, these alone import torch, which may be absent.
 TORCH_USERS = ("torch", "bench/torch")
@@ -160,72 +182,102 @@ def test_imports_go_down(path: Path) -> None:
 
 def room_of(path: Path) -> str:
     """ina/controller/jobs/registry.py is in "jobs", ina/controller/app.py in "app"."""
-    first = path.relative_to(PACKAGE / "controller").parts[0].removesuffix(".py")
+    first = path.relative_to(PACKAGE / package_of(path)).parts[0].removesuffix(".py")
     return "" if first == "__init__" else first
 
 
 def trespasses(path: Path) -> list[str]:
-    """What a file of the controller imports of rooms that it may not know."""
-    owner = room_of(path)
+    """What a file imports of rooms of its package that it may not know."""
+    package, owner = package_of(path), room_of(path)
+    rooms = ROOMS[package]
     targets = {
         name: name.split(".")[2]
         for name in sorted(imported(path))
-        if name.startswith("ina.controller.")
+        if name.startswith(f"ina.{package}.")
     }
     return [
-        f"{name}: {owner or 'ina.controller'} may not import {target}"
+        f"{name}: {owner or package} may not import {target}"
         for name, target in targets.items()
-        if target in ROOMS and target != owner and target not in ROOMS[owner]
+        if target in rooms and target != owner and target not in rooms[owner]
     ]
 
 
 @pytest.mark.parametrize(
     "path",
-    [path for path in modules() if package_of(path) == "controller"],
+    [path for path in modules() if package_of(path) in ROOMS],
     ids=lambda path: str(path.relative_to(PACKAGE)),
 )
-def test_the_controller_s_rooms_know_those_below_them(path: Path) -> None:
-    assert room_of(path) in ROOMS
+def test_rooms_of_a_package_know_those_below_them(path: Path) -> None:
+    assert room_of(path) in ROOMS[package_of(path)]
     assert trespasses(path) == []
 
 
 @pytest.mark.parametrize(
     ("where", "line"),
     [
-        ("switches", "from ina.controller.jobs.coordinator import Coordinator"),
-        ("jobs", "from ina.controller import watch"),
-        ("store", "def f():\n    import ina.controller.switches.plan"),
+        ("controller/switches", "from ina.controller.jobs.coordinator import Coordinator"),
+        ("controller/jobs", "from ina.controller import watch"),
+        ("controller/store", "def f():\n    import ina.controller.switches.plan"),
+        ("switch/passes", "from ina.switch.emit_c.names import Names"),
+        ("switch/ir", "from ina.switch.passes import plan"),
+        ("switch/emit_c", "from ina.switch.pipeline import Pipeline"),
     ],
 )
 def test_a_way_up_between_rooms_is_found(
     where: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(globals(), "PACKAGE", tmp_path / "ina")
-    path = tmp_path / "ina" / "controller" / where / "module.py"
+    path = tmp_path / "ina" / where / "module.py"
     path.parent.mkdir(parents=True)
     path.write_text(line)
     assert len(trespasses(path)) == 1
 
 
-def test_the_controller_imports_in_no_circle() -> None:
-    """Also within a room."""
-    paths = [path for path in modules() if package_of(path) == "controller"]
-    name_of = {
-        ".".join(["ina", *path.relative_to(PACKAGE).with_suffix("").parts]): path for path in paths
+def circles(paths: list[Path]) -> set[str]:
+    """Modules that import themselves by way of others, and what is between two such."""
+    dotted = {path: ["ina", *path.relative_to(PACKAGE).with_suffix("").parts] for path in paths}
+    name_of = {".".join(d).removesuffix(".__init__"): path for path, d in dotted.items()}
+    needs = {}
+    for name, path in name_of.items():
+        # What is no module is a name in one: `from ina.x import f` says ina.x.f.
+        found = {one if one in name_of else one.rpartition(".")[0] for one in imported(path)}
+        needs[name] = (found & name_of.keys()) - {name}
+    outside = {""}
+    while outside:
+        needed = set().union(*needs.values())
+        outside = {n for n, of_it in needs.items() if n not in needed or not of_it & needs.keys()}
+        needs = {n: of_it & needs.keys() for n, of_it in needs.items() if n not in outside}
+    return set(needs)
+
+
+def test_nothing_imports_in_a_circle() -> None:
+    """Not for types alone, either, and not in functions."""
+    assert circles(modules()) == set()
+
+
+def test_a_circle_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "PACKAGE", tmp_path / "ina")
+    lines = {
+        "a": "if TYPE_CHECKING:\n    from ina.b import B",
+        "b": "def f():\n    import ina.c",
+        "c": "from . import a",
+        "d": "import ina.e",
+        "e": "",
     }
-    needs = {
-        name: {
-            other
-            for other in name_of
-            for found in imported(path)
-            if found == other or found.startswith(f"{other}.")
-        }
-        - {name}
-        for name, path in name_of.items()
-    }
-    while leaves := {name for name, of_it in needs.items() if not of_it & needs.keys()}:
-        needs = {name: of_it for name, of_it in needs.items() if name not in leaves}
-    assert needs.keys() == set()
+    (tmp_path / "ina").mkdir()
+    for name, text in lines.items():
+        (tmp_path / "ina" / f"{name}.py").write_text(text)
+    assert circles(sorted((tmp_path / "ina").iterdir())) == {"ina.a", "ina.b", "ina.c"}
+
+
+def test_the_switch_knows_no_object_by_its_identity() -> None:
+    """Two runs, and two equal programs, must give one plan."""
+    for path in (PACKAGE / "switch").rglob("*.py"):
+        calls = [
+            node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)
+        ]
+        names = {node.func.id for node in calls if isinstance(node.func, ast.Name)}
+        assert "id" not in names, path
 
 
 def test_every_package_has_a_place_in_the_layers() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -42,6 +43,11 @@ _ROOMY_BARS = 6
 """With more the numbers above them would meet, so they stand upright."""
 _GROUP_GAP = 0.5
 """Between the bars of two groups, in bars."""
+
+
+def draw(panels: Sequence[Panel], title: str, path: Path) -> None:
+    """Writes the panels, side by side, to a file. Raises OSError."""
+    figure_of(panels, title).savefig(path, dpi=120)
 
 
 def figure_of(panels: Sequence[Panel], title: str) -> Figure:

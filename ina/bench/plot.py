@@ -84,13 +84,6 @@ def check_plot_path(path: Path) -> None:
         raise MissingToolError("--plot needs matplotlib: pip install matplotlib")
 
 
-def draw(panels: Sequence[Panel], title: str, path: Path) -> None:
-    """Writes the panels, side by side, to a file. Raises OSError."""
-    from ina.bench.figure import figure_of
-
-    figure_of(panels, title).savefig(path, dpi=120)
-
-
 def curves(
     rows: Iterable[dict[str, Any]],
     group: Callable[[dict[str, Any]], str],

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from ina._native.host import Operation, OperationState
-
-if TYPE_CHECKING:
-    from ina.host.session import Session
 
 T = TypeVar("T")
 
@@ -17,10 +14,24 @@ T = TypeVar("T")
 _WAIT_SLICE_S = 0.2
 
 
+class _Session(Protocol):
+    """What a handle asks of the session that made it."""
+
+    def _wait_error(self, timeout_s: float) -> Exception: ...
+
+    def _failure_error(self, operation_id: int) -> Exception: ...
+
+    def _closed_error(self) -> Exception: ...
+
+    def _watch(self, operation: Operation, function: Callable[[], object]) -> None: ...
+
+    def _forget(self, operation_id: int) -> None: ...
+
+
 class Handle(Generic[T]):
     """One asynchronous reduction. The tensor's memory must not be touched before it is done."""
 
-    def __init__(self, session: Session, operation: Operation, result: T, keep: object) -> None:
+    def __init__(self, session: _Session, operation: Operation, result: T, keep: object) -> None:
         self._session = session
         self._operation = operation
         self._result = result

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from ina.bench import allreduce, baseline, ddp, report
-from ina.bench.plot import Point, check_plot_path, draw
+from ina.bench.plot import Point, check_plot_path
 from ina.bench.report import Ratio, Report, rows_of
 from ina.bench.spread import spread
 from ina.cli.bench import allreduce as bench_allreduce
@@ -135,6 +135,8 @@ def rows() -> list[dict[str, Any]]:
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_plots_are_written(tmp_path: Path, suffix: str) -> None:
     pytest.importorskip("matplotlib")
+    from ina.bench.figure import draw
+
     path = tmp_path / f"out{suffix}"
     check_plot_path(path)
     draw(allreduce.panels(rows()), "title", path)

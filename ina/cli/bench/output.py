@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from ina.bench import baseline as baselines
-from ina.bench.plot import Panel, check_plot_path, draw
+from ina.bench.plot import Panel, check_plot_path
 from ina.bench.report import Report, load
 from ina.bench.report import save as save_report
 from ina.cli.common.fitting import FittingTable
@@ -94,6 +94,8 @@ class Outputs:
                 save_report(report, self.save)
         with _later(failed):
             if self.plot is not None:
+                from ina.bench.figure import draw  # loads matplotlib
+
                 draw(panels, title, self.plot)
         with _later(failed):
             if self.baseline is not None:
