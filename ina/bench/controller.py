@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 from ina.bench.spread import percentile, spread
 from ina.emulate.nodes import controller_toml
 from ina.errors import DeadlineError, InaError
-from ina.host.client import ControllerClient, Member
+from ina.host.client import ControllerClient, Credentials
 from ina.p4 import names
 from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
@@ -89,7 +89,7 @@ class Client:
         times = []
         for rank, reply in enumerate(replies):
             started = time.perf_counter()
-            self.client.leave(Member(name, rank, reply.epoch, reply.member_key))
+            self.client.leave(Credentials(name, rank, reply.epoch, reply.member_key))
             times.append(time.perf_counter() - started)
         return times
 

@@ -32,7 +32,7 @@ _SILENT_S = 3.0
 
 
 @dataclass(frozen=True)
-class Member:
+class Credentials:
     """What a worker shows the controller with every call after Join."""
 
     name: str  # the job's
@@ -79,7 +79,7 @@ class ControllerClient:
         """Close the connections; no calls any more. Idempotent."""
         for _, channel in self._channels:
             channel.close()
-        # Freed now, while gRPC's thread runs and lets go of their locks (see Keeper.close).
+        # Freed now, while gRPC's thread runs and lets go of their locks (see Membership.close).
         self._channels.clear()
         self._stubs.clear()
 
@@ -139,42 +139,45 @@ class ControllerClient:
         return self._call(address, what, stub.Join, request, timeout_s, may_be_silent=True)
 
     def heartbeat(
-        self, member: Member, progress: pb2.Progress, timeout_s: float | None = None
+        self, credentials: Credentials, progress: pb2.Progress, timeout_s: float | None = None
     ) -> pb2.HeartbeatReply:
         """Renew the worker's lease and say how it gets on."""
         address, stub = self._stubs[self._current]
         request = pb2.HeartbeatRequest(
-            name=member.name,
-            rank=member.rank,
-            epoch=member.epoch,
-            member_key=member.key,
+            name=credentials.name,
+            rank=credentials.rank,
+            epoch=credentials.epoch,
+            member_key=credentials.key,
             progress=progress,
             process=process_name(),
         )
-        what = f"keep job {member.name!r} rank {member.rank} alive"
+        what = f"keep job {credentials.name!r} rank {credentials.rank} alive"
         return self._call(address, what, stub.Heartbeat, request, timeout_s)
 
-    def watch(self, member: Member) -> EventStream:
+    def watch(self, credentials: Credentials) -> EventStream:
         """Open the stream of what happens to the worker's job."""
         address, stub = self._stubs[self._current]
         request = pb2.WatchRequest(
-            name=member.name, rank=member.rank, epoch=member.epoch, member_key=member.key
+            name=credentials.name,
+            rank=credentials.rank,
+            epoch=credentials.epoch,
+            member_key=credentials.key,
         )
-        return EventStream(address, member, stub.Watch(request))
+        return EventStream(address, credentials, stub.Watch(request))
 
-    def leave(self, member: Member, progress: pb2.Progress | None = None) -> None:
+    def leave(self, credentials: Credentials, progress: pb2.Progress | None = None) -> None:
         """Leave the job; the last one to leave frees its slots. Tries each address once.
 
         `progress`: as far as this worker came; None: nobody needs to know.
         """
         request = pb2.LeaveRequest(
-            name=member.name,
-            rank=member.rank,
-            epoch=member.epoch,
-            member_key=member.key,
+            name=credentials.name,
+            rank=credentials.rank,
+            epoch=credentials.epoch,
+            member_key=credentials.key,
             progress=progress,
         )
-        what = f"leave job {member.name!r} as rank {member.rank}"
+        what = f"leave job {credentials.name!r} as rank {credentials.rank}"
         for tries_left in reversed(range(len(self._stubs))):
             address, stub = self._stubs[self._current]
             try:
@@ -212,8 +215,10 @@ class ControllerClient:
 class EventStream:
     """The events of one job, until it ends or the stream breaks."""
 
-    def __init__(self, address: str, member: Member, call: Any) -> None:
-        self._what = f"controller {address}: cannot watch job {member.name!r} rank {member.rank}"
+    def __init__(self, address: str, credentials: Credentials, call: Any) -> None:
+        self._what = (
+            f"controller {address}: cannot watch job {credentials.name!r} rank {credentials.rank}"
+        )
         self._call = call
 
     def begins(self) -> bool:

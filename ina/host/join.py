@@ -7,7 +7,10 @@ import logging
 import time
 from dataclasses import dataclass
 
-from ina.host.client import ControllerClient, Member, process_name
+from ina import __version__
+from ina._native.host import TransportStats
+from ina.host import failure
+from ina.host.client import ControllerClient, Credentials, process_name
 from ina.host.errors import (
     ControllerError,
     ControllerTimeoutError,
@@ -28,7 +31,7 @@ _LONGEST_PAUSE_S = 1.0
 
 
 @dataclass(frozen=True)
-class Wish:
+class JoinRequest:
     """What a worker asks the controller for."""
 
     job: str
@@ -44,34 +47,34 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Place:
-    """What it got."""
+class Grant:
+    """What the controller granted it."""
 
     ticket: Ticket
     link: Link  # to the switch, as the controller knows it
-    member: Member
+    credentials: Credentials
     window: int  # packets in flight that this worker may have; 0: no limit but W
     lease_s: float  # silent for so long, a worker is dead
     heartbeat_s: float  # 0: the controller wants none
 
 
-def join(client: ControllerClient, wish: Wish) -> Place:
-    """Join; while no controller answers, or only a standby, try again until `wish.timeout_s`.
+def join(client: ControllerClient, request: JoinRequest) -> Grant:
+    """Join; while no controller answers, or only a standby, try again until `request.timeout_s`.
 
     Raises ControllerError, ControllerTimeoutError, TransportError, InvalidTicketError.
     """
-    whom = f"job {wish.job!r} rank {wish.rank}: controller"
-    with Patience(_log, f"{whom} {client.address}", wish.timeout_s) as patience:
-        return _insist(client, wish, patience, whom)
+    whom = f"job {request.job!r} rank {request.rank}: controller"
+    with Patience(_log, f"{whom} {client.address}", request.timeout_s) as patience:
+        return _insist(client, request, patience, whom)
 
 
-def _insist(client: ControllerClient, wish: Wish, patience: Patience, whom: str) -> Place:
-    deadline = time.monotonic() + wish.timeout_s
+def _insist(client: ControllerClient, request: JoinRequest, patience: Patience, whom: str) -> Grant:
+    deadline = time.monotonic() + request.timeout_s
     pause_s = _FIRST_PAUSE_S
     while True:
         patience.whom = f"{whom} {client.address}"
         try:
-            return _try_once(client, wish, deadline, patience)
+            return _try_once(client, request, deadline, patience)
         except (ControllerUnavailableError, MembershipEndedError) as caught:
             # NOT_FOUND: the job was created, and ended (its controller restarted) before Join.
             trouble = tls_trouble(client.address)
@@ -79,7 +82,7 @@ def _insist(client: ControllerClient, wish: Wish, patience: Patience, whom: str)
                 raise ControllerError(f"controller {client.address}: {trouble}") from None
             error = f"controller {client.address}: {trouble}" if trouble else str(caught)
             if time.monotonic() + pause_s >= deadline:
-                message = f"{error}, tried for {wish.timeout_s:g} s"
+                message = f"{error}, tried for {request.timeout_s:g} s"
                 raise ControllerTimeoutError(message) from None
             if pause_s == _FIRST_PAUSE_S:
                 _log.info("%s; trying again", error)
@@ -89,15 +92,17 @@ def _insist(client: ControllerClient, wish: Wish, patience: Patience, whom: str)
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
-def _try_once(client: ControllerClient, wish: Wish, deadline: float, patience: Patience) -> Place:
+def _try_once(
+    client: ControllerClient, request: JoinRequest, deadline: float, patience: Patience
+) -> Grant:
     created = client.create_job(
         pb2.CreateJobRequest(
-            name=wish.job,
-            world_size=wish.world_size,
-            slots=wish.slots,
-            tenant=wish.tenant,
-            priority=wish.priority,
-            token=wish.token,
+            name=request.job,
+            world_size=request.world_size,
+            slots=request.slots,
+            tenant=request.tenant,
+            priority=request.priority,
+            token=request.token,
             wire_version=VERSION,
         ),
         _left_s(deadline),
@@ -110,11 +115,11 @@ def _try_once(client: ControllerClient, wish: Wish, deadline: float, patience: P
             "version of ina"
         )
     link = open_link(
-        f"job {wish.job!r} rank {wish.rank}",
-        wish.transport,
+        f"job {request.job!r} rank {request.rank}",
+        request.transport,
         (created.switch_host, created.switch_udp_port),
         created.switch_shm,
-        wish.host,
+        request.host,
         max(created.slots // 2, 1),
         HEADER_BYTES + VALUE_BYTES * created.values_per_packet,
         (created.results_host, created.results_udp_port) if created.results_host else None,
@@ -124,58 +129,82 @@ def _try_once(client: ControllerClient, wish: Wish, deadline: float, patience: P
         own_host, own_port = link.address
         joined = client.join(
             pb2.JoinRequest(
-                name=wish.job,
-                rank=wish.rank,
+                name=request.job,
+                rank=request.rank,
                 host=own_host,
                 udp_port=own_port,
                 switch_port=link.switch_port,
                 timeout_s=_left_s(deadline),
-                token=wish.token,
+                token=request.token,
                 takes_shared_results=link.is_listening,
                 process=process_name(),
             )
         )
         if not joined.shares_results:
             link.stop_listening()
-        return _place(wish, created, joined, link)
+        return _grant(request, created, joined, link)
     except BaseException:
         if joined is not None:
-            _leave(client, _member(wish, joined))
+            _leave(client, _credentials(request, joined))
         link.close()
         raise
 
 
-def leave(client: ControllerClient, place: Place) -> None:
-    """Give a place back, which could not be used after all."""
-    _leave(client, place.member)
-    place.link.close()
+def describe_grant(grant: Grant, stats: TransportStats, controller: str) -> str:
+    """Return who reaches the switch how: transport, addresses, window, build, controller.
+
+    The line of the log that is asked for first when a job is slow.
+    """
+    ticket, (host, port) = grant.ticket, grant.link.address
+    multicast = ", results by IP multicast" if grant.link.is_listening else ""
+    threads = f"{stats.threads} thread{'s' if stats.threads > 1 else ''}"
+    return (
+        f"{failure.who(ticket)} reaches the switch over {grant.link.name}:"
+        f" from {host}:{port}{multicast}; window {stats.window} packets, at most"
+        f" {stats.in_flight_limit} in flight; {ticket.values_per_packet} values a packet;"
+        f" {threads}; receive buffer {stats.receive_buffer_bytes} bytes; job number {ticket.job},"
+        f" epoch {ticket.epoch}; controller {controller}; ina {__version__}"
+    )
 
 
-def _leave(client: ControllerClient, member: Member) -> None:
+def leave(client: ControllerClient, grant: Grant) -> None:
+    """Give back what could not be used after all."""
+    _leave(client, grant.credentials)
+    grant.link.close()
+
+
+def _leave(client: ControllerClient, credentials: Credentials) -> None:
     """The others' job would wait for this rank to leave; more cannot be done if this fails."""
     with contextlib.suppress(ControllerError):
-        client.leave(member)
+        client.leave(credentials)
 
 
-def _place(wish: Wish, created: pb2.CreateJobReply, joined: pb2.JoinReply, link: Link) -> Place:
+def _grant(
+    request: JoinRequest, created: pb2.CreateJobReply, joined: pb2.JoinReply, link: Link
+) -> Grant:
     ticket = Ticket(
-        job_name=wish.job,
+        job_name=request.job,
         job=joined.job,
         epoch=joined.epoch,
-        rank=wish.rank,
+        rank=request.rank,
         world_size=joined.world_size,
         slots=joined.slots,
         values_per_packet=created.values_per_packet,
         switch_host=created.switch_host,
         switch_udp_port=created.switch_udp_port,
     )
-    return Place(
-        ticket, link, _member(wish, joined), joined.window, joined.lease_s, joined.heartbeat_s
+    return Grant(
+        ticket,
+        link,
+        _credentials(request, joined),
+        joined.window,
+        joined.lease_s,
+        joined.heartbeat_s,
     )
 
 
-def _member(wish: Wish, joined: pb2.JoinReply) -> Member:
-    return Member(wish.job, wish.rank, joined.epoch, joined.member_key)
+def _credentials(request: JoinRequest, joined: pb2.JoinReply) -> Credentials:
+    return Credentials(request.job, request.rank, joined.epoch, joined.member_key)
 
 
 def _left_s(deadline: float) -> float:

@@ -17,9 +17,8 @@ from ina.congestion import Congestion
 from ina.errors import InaError, InvalidInputError
 from ina.host import arrays, failure, metrics
 from ina.host import threads as thread_counts
-from ina.host.announce import describe_place
 from ina.host.arrays import Array
-from ina.host.client import ControllerClient, Member
+from ina.host.client import ControllerClient, Credentials
 from ina.host.errors import (
     ControllerError,
     InvalidTicketError,
@@ -29,12 +28,12 @@ from ina.host.errors import (
     SessionFrozenError,
     TransportError,
 )
-from ina.host.fate import Fate, OnFailure
+from ina.host.failure_latch import FailureLatch, OnFailure
 from ina.host.frozen import Frozen, export_of
 from ina.host.handle import Handle
-from ina.host.join import Place, Wish, join, leave
-from ina.host.keeper import Keeper
+from ina.host.join import Grant, JoinRequest, describe_grant, join, leave
 from ina.host.link import Link, TransportName, check_transport
+from ina.host.membership import Membership
 from ina.host.progress import ProgressReporter
 from ina.host.stats import SessionStats
 from ina.host.ticket import Ticket, check_world
@@ -79,8 +78,8 @@ class Session:
         self._link = link
         self._pid = os.getpid()
         self._client: ControllerClient | None = None
-        self._member: Member | None = None
-        self._keeper: Keeper | None = None
+        self._credentials: Credentials | None = None
+        self._membership: Membership | None = None
         self._watcher: Watcher | None = None
         self._lock = threading.Lock()
         self._recoverable = recoverable
@@ -113,7 +112,7 @@ class Session:
             raise TransportError(f"job {ticket.job_name!r} rank {ticket.rank}: {error}") from None
         stats = self._transport.stats()
         thread_counts.tell_less(failure.who(ticket), threads, tried, stats, link.name)
-        self._fate = Fate(ticket, self._transport, on_failure)
+        self._latch = FailureLatch(ticket, self._transport, on_failure)
         used = 1 << (ticket.slots.bit_length() - 1)
         if used < ticket.slots and ticket.rank == 0:
             _log.warning(
@@ -218,7 +217,7 @@ class Session:
         check_transport("transport", transport)
         thread_counts.check_threads("threads", threads)
         metrics.start_from_environ()
-        wish = Wish(
+        request = JoinRequest(
             job=job,
             rank=rank,
             world_size=world_size,
@@ -231,14 +230,14 @@ class Session:
             transport=transport,
         )
         client = ControllerClient(controller)
-        place: Place | None = None
+        grant: Grant | None = None
         try:
-            place = join(client, wish)
+            grant = join(client, request)
             session = cls(
-                place.ticket,
-                place.link,
+                grant.ticket,
+                grant.link,
                 op_timeout_s=op_timeout_s,
-                max_in_flight=place.window,
+                max_in_flight=grant.window,
                 congestion=congestion,
                 recoverable=recoverable,
                 on_failure=on_failure,
@@ -246,17 +245,17 @@ class Session:
                 local_workers=local_workers,
             )
         except BaseException:
-            if place is not None:
-                leave(client, place)
+            if grant is not None:
+                leave(client, grant)
             client.close()
             raise
-        _log.info("%s", describe_place(place, session._transport.stats(), client.address))
-        session._client, session._member = client, place.member
-        if place.heartbeat_s > 0:
-            session._keeper = Keeper(
-                place, session._transport, client, session._fate, controller_with_rank
+        _log.info("%s", describe_grant(grant, session._transport.stats(), client.address))
+        session._client, session._credentials = client, grant.credentials
+        if grant.heartbeat_s > 0:
+            session._membership = Membership(
+                grant, session._transport, client, session._latch, controller_with_rank
             )
-            session._fate.asks(session._keeper.speak)
+            session._latch.asks(session._membership.speak)
         return session
 
     @overload
@@ -352,7 +351,7 @@ class Session:
     def fail(self, error: InaError) -> None:
         """End all pending and later operations with `error`, unless they have failed before."""
         self._check_process()
-        self._fate.fail(error)
+        self._latch.fail(error)
 
     def freeze(self) -> Frozen:
         """Stop sending and accepting for good, so that operations can be finished by other means.
@@ -370,7 +369,7 @@ class Session:
             if self._closed:
                 raise self._closed_error()
             if self._frozen is None:
-                self._fate.freeze()
+                self._latch.freeze()
                 transport = self._transport
                 stats = transport.stats()
                 results = [transport.lane_result(lane) for lane in range(stats.window)]
@@ -381,7 +380,7 @@ class Session:
 
     def error(self) -> InaError | None:
         """Return why the session's operations fail, or None: they do not."""
-        return self._fate.error()
+        return self._latch.error()
 
     def __enter__(self) -> Session:
         return self
@@ -408,8 +407,8 @@ class Session:
         _open_sessions.discard(self)
         metrics.SESSIONS.remove(self)
         last = None
-        if self._keeper is not None:
-            self._keeper.stop()
+        if self._membership is not None:
+            self._membership.stop()
             if self._frozen is None:  # else the others do not need it for what they have begun
                 last = ProgressReporter(self._transport).report()
         self._transport.close()
@@ -420,16 +419,16 @@ class Session:
         self._link.close()
 
     def _leave(self, last: pb2.Progress | None) -> None:
-        if self._client is None or self._member is None:
+        if self._client is None or self._credentials is None:
             return  # a direct session
         try:
-            self._client.leave(self._member, last)
+            self._client.leave(self._credentials, last)
         except MembershipEndedError as error:
             _log.debug("%s", error)  # it has ended already
         except ControllerError as error:
             _log.warning("%s", error)
-        if self._keeper is not None:
-            self._keeper.close()
+        if self._membership is not None:
+            self._membership.close()
         self._client.close()
 
     def __del__(self) -> None:
@@ -461,12 +460,12 @@ class Session:
             self._inflight.pop(operation_id, None)
 
     def _failure_error(self, operation_id: int) -> InaError:
-        error = self._errors.get(operation_id) or self._fate.error()
+        error = self._errors.get(operation_id) or self._latch.error()
         assert error is not None, "an operation failed without a reason"
         return error
 
     def _wait_error(self, timeout_s: float) -> OperationTimeoutError:
-        return self._fate.wait_error(timeout_s)
+        return self._latch.wait_error(timeout_s)
 
     def _closed_error(self) -> SessionClosedError:
         return SessionClosedError(f"{failure.who(self.ticket)}: the session is closed")

@@ -66,7 +66,7 @@ class UdpLink:
         if group is None:
             return
         with contextlib.suppress(OSError):  # the interface may be gone, and the membership with it
-            membership = _membership(group.getsockname()[0], self.address[0])
+            membership = _ip_mreq(group.getsockname()[0], self.address[0])
             group.setsockopt(socket.IPPROTO_IP, socket.IP_DROP_MEMBERSHIP, membership)
         group.close()
 
@@ -127,7 +127,7 @@ def open_group_socket(group: str, udp_port: int, connected: socket.socket) -> so
         sock.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
         sock.bind((group, udp_port))
         sock.connect(switch)
-        sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, _membership(group, own_host))
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, _ip_mreq(group, own_host))
     except (OSError, ValueError) as error:
         sock.close()
         raise TransportError(
@@ -136,5 +136,5 @@ def open_group_socket(group: str, udp_port: int, connected: socket.socket) -> so
     return sock
 
 
-def _membership(group: str, own_host: str) -> bytes:
+def _ip_mreq(group: str, own_host: str) -> bytes:
     return socket.inet_aton(group) + socket.inet_aton(own_host)  # struct ip_mreq

@@ -39,17 +39,17 @@ def fresh(store: Store, rank: int, size: int, timeout: timedelta, group: str = "
     All ranks call it. Says after ten seconds, and again at growing intervals, for whom it waits.
     Raises :class:`RendezvousError` if they have not come within ``timeout``.
     """
-    mine, meeting = secrets.token_hex(8), PrefixStore("ina/fresh", store)
-    wait = _Wait(f"rank {rank} of group {group}", timeout.total_seconds())
+    mine, shared = secrets.token_hex(8), PrefixStore("ina/fresh", store)
+    wait = StoreWait(f"rank {rank} of group {group}", timeout.total_seconds())
     if rank == 0:
         _kept[:] = [store]
-        _welcome(meeting, mine, size, wait)
+        _welcome(shared, mine, size, wait)
         return PrefixStore(f"ina/{mine}", store)
-    return PrefixStore(f"ina/{_introduce(meeting, mine, rank, wait)}", store)
+    return PrefixStore(f"ina/{_introduce(shared, mine, rank, wait)}", store)
 
 
-class _Wait:
-    """One rank's wait for others, in slices: Ctrl-C ends it."""
+class StoreWait:
+    """One rank's wait for what others write. In slices: the store's own would not hear Ctrl-C."""
 
     def __init__(self, who: str, timeout_s: float) -> None:
         self._who = who
@@ -57,12 +57,14 @@ class _Wait:
         self._began_s = time.monotonic()
         self._pause_s = self._word_s = _FIRST_WORD_S  # since the beginning
 
-    def until(self, is_so: Callable[[], bool], whom: Callable[[], str]) -> None:
-        """Raises :class:`RendezvousError` after the time-out."""
+    def until(
+        self, is_so: Callable[[], bool], whom: Callable[[], str], lacks: str = "did not come"
+    ) -> None:
+        """Raises :class:`RendezvousError` after the time-out: ``whom()`` and what it ``lacks``."""
         while not is_so():
             waited_s = time.monotonic() - self._began_s
             if waited_s >= self._timeout_s:
-                raise RendezvousError(f"{whom()} did not come within {self._timeout_s:g} s")
+                raise RendezvousError(f"{whom()} {lacks} within {self._timeout_s:g} s")
             if waited_s >= self._word_s:
                 self._pause_s *= _GROWTH
                 self._word_s += self._pause_s
@@ -73,7 +75,7 @@ class _Wait:
             time.sleep(_POLL_S)
 
 
-def _welcome(store: Store, mine: str, size: int, wait: _Wait) -> None:
+def _welcome(store: Store, mine: str, size: int, wait: StoreWait) -> None:
     """Rank 0's side: answer each rank's newest name until it has read the answer."""
     answered = dict.fromkeys(range(1, size), "")
 
@@ -91,7 +93,7 @@ def _welcome(store: Store, mine: str, size: int, wait: _Wait) -> None:
     wait.until(all_have_read, lambda: f"ranks {list(answered)}")
 
 
-def _introduce(store: Store, mine: str, rank: int, wait: _Wait) -> str:
+def _introduce(store: Store, mine: str, rank: int, wait: StoreWait) -> str:
     """Another rank's side; returns rank 0's name."""
     store.set(f"hello/{rank}", mine)
     found: list[str] = []

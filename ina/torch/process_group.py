@@ -28,12 +28,12 @@ from ina.torch.devices import device_type_of
 from ina.torch.env import Settings
 from ina.torch.errors import GroupClosedError, GroupSizeError
 from ina.torch.fresh_store import fresh
-from ina.torch.member import Member
 from ina.torch.metrics import GROUPS
 from ina.torch.paths import Paths, kind, network_op, op_name, why_not_network
 from ina.torch.scatter import ReduceScatter
 from ina.torch.stats import GroupStats
 from ina.torch.work import NetworkWork, Piece
+from ina.torch.worker import Worker
 
 _log = logging.getLogger("ina.torch")
 
@@ -80,7 +80,7 @@ class ProcessGroupIna(ReduceScatter):
         self._pid = os.getpid()
         self._close_lock = threading.Lock()
         self._closed = False
-        self._member = Member(
+        self._worker = Worker(
             store,
             rank,
             list(range(size)) if ranks is None else ranks,
@@ -99,10 +99,10 @@ class ProcessGroupIna(ReduceScatter):
                 "ina: group %s: all_reduce goes through the network (job %s, controller %s,"
                 " %d workers; rank 0 over %s), other collectives through Gloo",
                 group_id,
-                self._member.meeting.job,
-                self._member.meeting.controller,
+                self._worker.rendezvous.job,
+                self._worker.rendezvous.controller,
                 size,
-                self._member.path,
+                self._worker.path,
             )
 
     def getBackendName(self) -> str:  # noqa: N802 - torch's trampoline looks for this name
@@ -111,9 +111,9 @@ class ProcessGroupIna(ReduceScatter):
 
     def __repr__(self) -> str:
         """Name the group, the job and the rank."""
-        state = "destroyed" if self._closed else f"controller={self._member.meeting.controller}"
+        state = "destroyed" if self._closed else f"controller={self._worker.rendezvous.controller}"
         return (
-            f"<ina.torch.ProcessGroupIna group={self._group_id} job={self._member.meeting.job}"
+            f"<ina.torch.ProcessGroupIna group={self._group_id} job={self._worker.rendezvous.job}"
             f" rank={self.rank()}/{self.size()} {state}>"
         )
 
@@ -204,7 +204,7 @@ class ProcessGroupIna(ReduceScatter):
         summed = [
             f"{p.buffer.numel()} x {str(p.buffer.dtype).removeprefix('torch.')}" for p in pieces
         ]
-        where = f"job {self._member.meeting.job}, rank {self.rank()} of {self.size()}"
+        where = f"job {self._worker.rendezvous.job}, rank {self.rank()} of {self.size()}"
         if device_type_of([piece.buffer for piece in pieces]) != "cpu":
             pieces = self._stage(pieces, average=session_op == "avg")
             session_op = "sum"
@@ -212,12 +212,12 @@ class ProcessGroupIna(ReduceScatter):
         self._bound(work, timeout)
         for index, piece in enumerate(pieces):
             try:
-                one = self._member.submit(piece.buffer, session_op)
+                one = self._worker.submit(piece.buffer, session_op)
             except Exception as error:
                 # What has started keeps its memory until it is done, then the work fails.
                 work.fail(error, len(pieces) - index)
                 break
-            if self._member.switch_loss is None:
+            if self._worker.switch_loss is None:
                 self._paths.network(name, piece.tensor, piece.buffer.numel())
             else:
                 self._paths.fallback(kind(name, op, piece.tensor.dtype), "the switch was lost")
@@ -234,7 +234,7 @@ class ProcessGroupIna(ReduceScatter):
             pieces,
             average=average,
             workers=self.size(),
-            block_elems=self._member.values_per_packet,
+            block_elems=self._worker.values_per_packet,
             agree=agree,
         )
 
@@ -242,14 +242,14 @@ class ProcessGroupIna(ReduceScatter):
 
     def stats(self, *, with_switch: bool = True) -> GroupStats:
         """Counters so far; see :class:`GroupStats`. Asking the embedded switch takes a moment."""
-        paths, loss = self._paths, self._member.switch_loss
+        paths, loss = self._paths, self._worker.switch_loss
         reasons = dict(paths.gloo_all_reduces)  # other threads count on
-        with_switch = with_switch and self._member.meeting.embedded_here
+        with_switch = with_switch and self._worker.rendezvous.embedded_here
         return GroupStats(
-            job=self._member.meeting.job,
+            job=self._worker.rendezvous.job,
             rank=self.rank(),
             world_size=self.size(),
-            controller=self._member.meeting.controller,
+            controller=self._worker.rendezvous.controller,
             network_all_reduces=paths.network_all_reduces,
             network_reduce_scatters=paths.network_reduce_scatters,
             network_elems=paths.network_elems,
@@ -257,7 +257,7 @@ class ProcessGroupIna(ReduceScatter):
             fallbacks=sum(reasons.values()),
             fallback_reasons=reasons,
             other_collectives=dict(paths.others),
-            session=dataclasses.asdict(self._member.stats()),
+            session=dataclasses.asdict(self._worker.stats()),
             switch=switch_stats.read() if with_switch else None,
             switch_loss=None if loss is None else dataclasses.asdict(loss),
         )
@@ -278,14 +278,14 @@ class ProcessGroupIna(ReduceScatter):
         """
         if self._start_to_close():
             self._deadlines.close()
-            self._member.abort(f"group {self._group_id}")
+            self._worker.abort(f"group {self._group_id}")
 
     def _close(self, leave_timeout_s: float) -> None:
         if self._start_to_close():
             self._write_stats()
             self._deadlines.close()
             self._devices.close()
-            self._member.close(leave_timeout_s)
+            self._worker.close(leave_timeout_s)
 
     def _start_to_close(self) -> bool:
         """True the first time; never in a fork (a DataLoader's worker), which has not joined."""
@@ -333,5 +333,5 @@ class ProcessGroupIna(ReduceScatter):
             if seconds == self._session_timeout_s:
                 return
         self._deadlines.after(
-            seconds, work.is_completed, lambda: self._member.fail(work.timeout_error(seconds))
+            seconds, work.is_completed, lambda: self._worker.fail(work.timeout_error(seconds))
         )

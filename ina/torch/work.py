@@ -13,7 +13,7 @@ from torch.futures import Future
 
 from ina.host.errors import OperationTimeoutError
 from ina.torch.errors import WorkTimeoutError
-from ina.torch.member import Sum
+from ina.torch.worker import Sum
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ina.host import RanksDifferError, Session, fate
+from ina.host import RanksDifferError, Session, failure_latch
 from ina.host.handle import Handle
 from ina.rpc import controller_pb2 as pb2
 from tests.host.network import Array
-from tests.host.test_keeper import job, reduce_all
+from tests.host.test_membership import job, reduce_all
 
 HOW = "ranks differ in all-reduce 2: rank 0: sum of float32[100]; rank 1: avg of float32[100]"
 
@@ -47,7 +47,7 @@ def test_the_controllers_words_are_waited_for() -> None:
 def test_a_controller_that_says_nothing_is_not_waited_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fate, "_ANSWER_S", 0.05)
+    monkeypatch.setattr(failure_latch, "_ANSWER_S", 0.05)
     with job() as (_, sessions):
         reduce_all(sessions)
         for handle in apart(sessions):

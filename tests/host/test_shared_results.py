@@ -167,13 +167,13 @@ def test_one_worker_that_hears_nothing_spares_the_others() -> None:
 def test_a_few_repaired_losses_are_no_silence() -> None:
     with UdpModel(group=GROUP) as switch, joined(switch) as (fake, sessions):
         for session in sessions:
-            assert not session._keeper._shared.look()  # type: ignore[union-attr]
+            assert not session._membership._shared.look()  # type: ignore[union-attr]
         switch.mute = True
         small = [session.all_reduce(WHOLE[:640], async_op=True) for session in sessions]
         for handle in small:
             handle.wait(30)
         for session in sessions:
-            assert not session._keeper._shared.look()  # type: ignore[union-attr]
+            assert not session._membership._shared.look()  # type: ignore[union-attr]
         switch.mute = False
         reduce_all(sessions)
         assert fake.missing == set()
@@ -246,7 +246,7 @@ def test_where_the_kernel_refuses_all_threads_have_one_socket() -> None:
 
 
 def test_nothing_is_taken_after_the_end() -> None:
-    """The keeper may look while another thread closes the session."""
+    """Its membership may look while another thread closes the session."""
     with UdpModel(group=GROUP) as switch, closing(switch.sessions(1)) as (session,):
         transport = session._transport
         closer = threading.Thread(target=session.close)

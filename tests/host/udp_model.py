@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from ipaddress import IPv4Address
 
 from ina.host import Session, Ticket
-from ina.host.fate import OnFailure
+from ina.host.failure_latch import OnFailure
 from ina.host.udp import UdpLink
 from ina.protocol.codec import encode
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT

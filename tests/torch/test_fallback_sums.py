@@ -20,7 +20,7 @@ from ina.host.errors import JobEvictedError, RanksDifferError, SwitchLostError
 from ina.torch.env import Settings
 from ina.torch.errors import FallbackError, GroupClosedError
 from ina.torch.fallback import fallback
-from ina.torch.member import Member
+from ina.torch.worker import Worker
 from tests.host import numerics
 from tests.selection import LONG
 from tests.torch.bound import sum_and_bound
@@ -31,7 +31,7 @@ _VALUES = 64
 
 
 class Group:
-    """Members of one job, each in a thread of its own when it joins, over one embedded switch."""
+    """Workers of one job, each in a thread of its own when it joins, over one embedded switch."""
 
     def __init__(self, workers: int, loss_rate: float, seed: int) -> None:
         self.embedded = Embedded(values=_VALUES, slots=32, loss_rate=loss_rate, loss_seed=seed)
@@ -39,18 +39,18 @@ class Group:
         store = HashStore()
         settings = Settings(controller=self.embedded.controller_addr, on_switch_loss="fallback")
 
-        def join(rank: int) -> Member:
-            return Member(
+        def join(rank: int) -> Worker:
+            return Worker(
                 store, rank, range(workers), timedelta(seconds=_LIMIT_S), name="g",
                 sub_group=False, settings=settings,
             )  # fmt: skip
 
         with ThreadPoolExecutor(workers) as pool:
-            self.members = list(pool.map(join, range(workers)))
+            self.workers = list(pool.map(join, range(workers)))
 
     def close(self) -> None:
-        with ThreadPoolExecutor(len(self.members)) as pool:
-            list(pool.map(lambda member: member.close(0.0), self.members))
+        with ThreadPoolExecutor(len(self.workers)) as pool:
+            list(pool.map(lambda worker: worker.close(0.0), self.workers))
         self.embedded.close()
 
     def lose_switch(self, *ranks: int, stop: bool = True) -> None:
@@ -61,14 +61,14 @@ class Group:
         if stop:
             self.embedded.switch.stop()
         for rank in ranks:
-            self.members[rank]._session.fail(SwitchLostError(f"rank {rank} noticed"))
+            self.workers[rank]._session.fail(SwitchLostError(f"rank {rank} noticed"))
 
     def wait_for_gloo(self) -> None:
         """Until all have gone over to it."""
-        for member in self.members:
-            assert member._fallback is not None
-            assert member._fallback._settled.wait(_LIMIT_S)
-            assert member.switch_loss is not None
+        for worker in self.workers:
+            assert worker._fallback is not None
+            assert worker._fallback._settled.wait(_LIMIT_S)
+            assert worker.switch_loss is not None
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_sums_under_way_when_the_switch_stops(seed: int) -> None:
             if number == moment:
                 reached.set()
             time.sleep(pauses[rank][number])
-            sums.append(group.members[rank].submit(case.results[rank], case.op))
+            sums.append(group.workers[rank].submit(case.results[rank], case.op))
         for one in sums:
             one.wait()
 
@@ -159,7 +159,7 @@ def test_later_sums_go_over_gloo_and_averages_are_the_networks(pair: Group) -> N
     pair.wait_for_gloo()
     for dtype, elems in ((torch.int32, 7), (torch.float16, 3000), (torch.float32, 0)):
         results = [torch.full((elems,), 1 + 4 * rank).to(dtype) for rank in range(2)]
-        for one in [m.submit(r, "avg") for m, r in zip(pair.members, results, strict=True)]:
+        for one in [m.submit(r, "avg") for m, r in zip(pair.workers, results, strict=True)]:
             one.wait()
         assert all(result.eq(3).all() for result in results)
 
@@ -170,51 +170,51 @@ def test_rank_that_is_gone_ends_all_that_is_under_way(
     """Nobody is there to agree with: one clear error, not a wait for ever."""
     monkeypatch.setattr(fallback, "_AGREE_TIMEOUT", timedelta(seconds=1))
     tensor = torch.ones(100)
-    before = pair.members[0].submit(tensor, "sum")
-    pair.members[1].close(0.0)
+    before = pair.workers[0].submit(tensor, "sum")
+    pair.workers[1].close(0.0)
     pair.lose_switch(0)
     with pytest.raises(FallbackError, match="rank 0 noticed; and it cannot go on over Gloo"):
         before.wait()
     with pytest.raises(FallbackError):
-        pair.members[0].submit(tensor, "sum").wait()
+        pair.workers[0].submit(tensor, "sum").wait()
 
 
 def test_session_that_has_failed_takes_the_others_with_it(pair: Group) -> None:
-    waiting = pair.members[0].submit(torch.ones(100), "sum")
-    pair.members[1].fail(JobEvictedError("an operator says so"))
+    waiting = pair.workers[0].submit(torch.ones(100), "sum")
+    pair.workers[1].fail(JobEvictedError("an operator says so"))
     pair.lose_switch(0)
     with pytest.raises(FallbackError, match="rank 1 cannot go on: an operator says so"):
         waiting.wait()
 
 
 def test_other_failures_are_not_taken_over(pair: Group) -> None:
-    waiting = pair.members[0].submit(torch.ones(100), "sum")
-    pair.members[0]._session.fail(JobEvictedError("an operator says so"))
+    waiting = pair.workers[0].submit(torch.ones(100), "sum")
+    pair.workers[0]._session.fail(JobEvictedError("an operator says so"))
     with pytest.raises(JobEvictedError):
         waiting.wait()
-    assert pair.members[0].switch_loss is None
+    assert pair.workers[0].switch_loss is None
 
 
 def test_what_differs_is_not_summed_by_gloo(pair: Group, monkeypatch: pytest.MonkeyPatch) -> None:
-    over = pair.members[0]._fallback
+    over = pair.workers[0]._fallback
     assert over is not None
     monkeypatch.setattr(over._signal, "hear", lambda _limit_s: "another rank says it is lost")
-    waiting = pair.members[0].submit(torch.ones(100), "sum")
-    pair.members[0]._session.fail(RanksDifferError("ranks differ in all-reduce 1"))
+    waiting = pair.workers[0].submit(torch.ones(100), "sum")
+    pair.workers[0]._session.fail(RanksDifferError("ranks differ in all-reduce 1"))
     with pytest.raises(RanksDifferError):
         waiting.wait()
-    assert pair.members[0].switch_loss is None
+    assert pair.workers[0].switch_loss is None
 
 
 def test_abort_after_the_loss(pair: Group) -> None:
     pair.lose_switch(0)
     pair.wait_for_gloo()
-    waiting = pair.members[0].submit(torch.ones(100), "sum")
-    pair.members[0].abort("group g")
+    waiting = pair.workers[0].submit(torch.ones(100), "sum")
+    pair.workers[0].abort("group g")
     with pytest.raises(GroupClosedError, match="aborted"):
         waiting.wait()
     # Gloo cannot abort: without its peer the sum would be under way there until its timeout.
-    pair.members[1].submit(torch.ones(100), "sum").wait()
+    pair.workers[1].submit(torch.ones(100), "sum").wait()
 
 
 def test_close_waits_for_ranks_that_may_lack_results(pair: Group) -> None:
@@ -222,20 +222,20 @@ def test_close_waits_for_ranks_that_may_lack_results(pair: Group) -> None:
     ended = threading.Event()
 
     def close() -> None:
-        pair.members[0].close(_LIMIT_S)
+        pair.workers[0].close(_LIMIT_S)
         ended.set()
 
     closing = threading.Thread(target=close)
     closing.start()
     assert not ended.wait(0.5)
-    pair.members[1].close(_LIMIT_S)
+    pair.workers[1].close(_LIMIT_S)
     assert ended.wait(_LIMIT_S)
     closing.join(_LIMIT_S)
 
 
 def test_close_does_not_wait_for_a_job_that_has_failed(pair: Group) -> None:
-    closing = threading.Thread(target=pair.members[0].close, args=(10 * _LIMIT_S,))
+    closing = threading.Thread(target=pair.workers[0].close, args=(10 * _LIMIT_S,))
     closing.start()
-    pair.members[0]._session.fail(JobEvictedError("an operator says so"))
+    pair.workers[0]._session.fail(JobEvictedError("an operator says so"))
     closing.join(_LIMIT_S)
     assert not closing.is_alive()

@@ -9,8 +9,10 @@ import pytest
 from torch._C._distributed_c10d import HashStore, Store
 
 from ina.torch import fresh_store
+from ina.torch.env import Settings
 from ina.torch.errors import RendezvousError
 from ina.torch.fresh_store import fresh
+from ina.torch.rendezvous import meet
 
 _LIMIT = timedelta(seconds=20)
 
@@ -54,3 +56,15 @@ def test_who_waits_says_for_whom_again_and_again(
     assert set(said) == {
         "ina: rank 0 of group 7 waits for ranks [1, 2] to make the group: 0 s so far, at most 0 s"
     }
+
+
+def test_who_waits_for_the_controllers_name_says_so_too(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(fresh_store, "_FIRST_WORD_S", 0.02)
+    with pytest.raises(RendezvousError, match=r"^rank 0 named no controller within 0\.06 s$"):
+        meet(HashStore(), [0, 1], 1, "", Settings(), 0.06)
+    assert [record.getMessage() for record in caplog.records] == [
+        "ina: rank 1 of the default group waits for rank 0 to make the group: 0 s so far, at most"
+        " 0 s"
+    ]

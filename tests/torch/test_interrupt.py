@@ -11,9 +11,9 @@ from datetime import timedelta
 import pytest
 from torch._C._distributed_c10d import HashStore
 
-from ina.torch import bootstrap, exit, process_group
+from ina.torch import exit, process_group, rendezvous
 from ina.torch.env import Settings
-from ina.torch.fresh_store import fresh
+from ina.torch.fresh_store import StoreWait, fresh
 
 SOON_S = 5.0
 LATE_S = 20.0
@@ -24,7 +24,7 @@ def wait_for_ranks() -> None:
 
 
 def wait_for_controller() -> None:
-    bootstrap._follow(HashStore(), Settings(), LATE_S)
+    rendezvous._follow(HashStore(), Settings(), StoreWait("rank 1", LATE_S))
 
 
 @pytest.mark.parametrize("wait", [wait_for_ranks, wait_for_controller])

@@ -1,7 +1,7 @@
 """Keeps a worker's membership while it trains: heartbeats, and a stream of what happens.
 
 Two threads of their own; neither holds up the data path. Training outlives the controller: while it
-is away both just try again. What ends the job is told to the session's fate.
+is away both just try again. What ends the job is told to the session's failure latch.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from ina.host.errors import (
     WorkerLostError,
 )
 from ina.host.failure import who
-from ina.host.fate import Fate
-from ina.host.join import Place
+from ina.host.failure_latch import FailureLatch
+from ina.host.join import Grant
 from ina.host.progress import ProgressReporter
 from ina.host.shared_results import LOOK_S, SharedResults
 from ina.rpc import controller_pb2 as pb2
@@ -49,28 +49,28 @@ _JOIN_S = 5.0
 _REFUSED_S = 2.0
 
 
-class Keeper:
-    """Keeps one place. stop() it before leaving, close() it afterwards and before the client."""
+class Membership:
+    """One worker's, kept alive. stop() it before leaving; then close() it, before the client."""
 
     def __init__(
         self,
-        place: Place,
+        grant: Grant,
         transport: Transport,
         client: ControllerClient,
-        fate: Fate,
+        latch: FailureLatch,
         controller_with_rank: int | None = None,
     ) -> None:
-        self._place = place
+        self._grant = grant
         self._transport = transport
         self._client = client
-        self._fate = fate
-        rank = place.ticket.rank
+        self._latch = latch
+        rank = grant.ticket.rank
         # The controller in this very process does not die before it.
         self._host_rank = None if controller_with_rank == rank else controller_with_rank
         # What the controller wants now: it may have been restarted with another lease.
-        self._lease_s, self._heartbeat_s = place.lease_s, place.heartbeat_s
+        self._lease_s, self._heartbeat_s = grant.lease_s, grant.heartbeat_s
         self._reporter = ProgressReporter(transport)
-        self._shared = SharedResults(who(place.ticket), place.link, transport)
+        self._shared = SharedResults(who(grant.ticket), grant.link, transport)
         self._heard = time.monotonic()  # from the controller
         self._away = False
         self._refused_since: float | None = None
@@ -86,7 +86,7 @@ class Keeper:
         self._look = threading.Event()  # open the stream now
         self._lock = threading.Lock()
         self._stream: EventStream | None = None
-        name = f"{place.ticket.job_name}-{rank}"
+        name = f"{grant.ticket.job_name}-{rank}"
         self._threads = [
             threading.Thread(target=self._beat, name=f"ina-beat-{name}", daemon=True),
             threading.Thread(target=self._watch, name=f"ina-watch-{name}", daemon=True),
@@ -134,7 +134,7 @@ class Keeper:
                 self._chunks_done = progress.chunks_done
                 self._heard = max(self._heard, time.monotonic() - progress.silent_s)
             try:
-                reply = self._client.heartbeat(self._place.member, progress, timeout_s)
+                reply = self._client.heartbeat(self._grant.credentials, progress, timeout_s)
             except MembershipEndedError as error:
                 self._look.set()
                 self._stop.wait(_REASON_GRACE_S)
@@ -222,7 +222,7 @@ class Keeper:
         # A controller that dies with the switch is the better explanation.
         if refused_s < self._lease_s or (self._away and self._host_rank is not None):
             return
-        ticket = self._place.ticket
+        ticket = self._grant.ticket
         how = f"nothing has listened at {ticket.switch_host}:{ticket.switch_udp_port}"
         if self._transport.stats().kind == "shm":
             how = "it has closed the shared memory, and not answered"
@@ -239,11 +239,11 @@ class Keeper:
             with self._lock:
                 if self._stop.is_set():
                     return
-                stream = self._stream = self._client.watch(self._place.member)
+                stream = self._stream = self._client.watch(self._grant.credentials)
             try:
                 self._stream_is_open = stream.begins()
                 if self._stream_is_open:  # that a stall is over may have been said meanwhile
-                    self._fate.hint("stall", None)
+                    self._latch.hint("stall", None)
                 for event in stream:
                     pause_s = _FIRST_PAUSE_S
                     if self._on_event(event):
@@ -263,7 +263,7 @@ class Keeper:
 
     def _on_event(self, event: pb2.JobEvent) -> bool:
         """Return whether it was the last."""
-        ticket = self._place.ticket
+        ticket = self._grant.ticket
         if event.epoch not in (0, ticket.epoch):
             return False
         if event.fatal or event.kind == pb2.JOB_ENDED:
@@ -272,31 +272,31 @@ class Keeper:
             return True
         elif event.kind == pb2.JOB_STALLED:
             _log.warning("%s: %s", self._who(), event.reason)
-            self._fate.hint("stall", event.reason)
+            self._latch.hint("stall", event.reason)
         elif event.kind == pb2.RANKS_DIFFER:
             self._hurry.set()  # each heartbeat says what was submitted
         elif event.kind == pb2.JOB_RESUMED:
             _log.warning("%s: goes on %s", self._who(), event.reason)
-            self._fate.hint("stall", None)
+            self._latch.hint("stall", None)
         elif event.kind == pb2.MEMBER_LEFT:
             self._others_leave = True
             self._hurry.set()
             for rank in event.ranks:
-                self._fate.hint(f"rank {rank}", f"rank {rank} has left the job")
+                self._latch.hint(f"rank {rank}", f"rank {rank} has left the job")
         elif event.kind == pb2.SWITCH_UNREACHABLE:
             _log.warning("%s: %s", self._who(), event.reason)
-            self._fate.hint("switch", event.reason)
+            self._latch.hint("switch", event.reason)
         elif event.kind == pb2.SWITCH_BACK:
             _log.warning("%s: the controller reaches the switch again", self._who())
-            self._fate.hint("switch", None)
+            self._latch.hint("switch", None)
         return False
 
     def _end(self, error: InaError) -> None:
         if not self._stop.is_set():
-            self._fate.fail(error)
+            self._latch.fail(error)
 
     def _who(self) -> str:
-        return who(self._place.ticket)
+        return who(self._grant.ticket)
 
     def _last_seq(self) -> str:
         worker = self._transport.stats().worker

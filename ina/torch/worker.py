@@ -14,12 +14,12 @@ from torch._C._distributed_c10d import Store
 from ina.errors import InaError
 from ina.host import Session, SessionStats
 from ina.host.errors import SessionFrozenError
-from ina.torch import bootstrap
-from ina.torch.bootstrap import Meeting
+from ina.torch import rendezvous
 from ina.torch.env import Settings
 from ina.torch.errors import GroupClosedError
 from ina.torch.fallback import Fallback, SwitchLoss
 from ina.torch.paths import VALUE_TYPES
+from ina.torch.rendezvous import Rendezvous
 
 _JOIN_TIMEOUT_S = 120.0
 """Upper bound of the wait for the other workers; the group's own timeout may be shorter."""
@@ -41,7 +41,7 @@ class Sum(Protocol):
         """Return once the sum is there; raise the error if it failed."""
 
 
-class Member:
+class Worker:
     """Used by the process group and by whoever has a group of another backend."""
 
     def __init__(
@@ -73,16 +73,16 @@ class Member:
         self._closing = threading.Lock()
         self._closed = False
         self._fallback: Fallback | None = None
-        self.meeting: Meeting = bootstrap.meet(
+        self.rendezvous: Rendezvous = rendezvous.meet(
             store, ranks, rank, name if sub_group else "", settings, join_timeout_s
         )
-        host = self.meeting.embedded_with
+        host = self.rendezvous.embedded_with
         try:
             if settings.on_switch_loss == "fallback":
                 self._fallback = Fallback(store, rank, len(ranks), timeout, name)
             self._session = Session.join(
-                self.meeting.controller,
-                self.meeting.job,
+                self.rendezvous.controller,
+                self.rendezvous.job,
                 rank,
                 len(ranks),
                 timeout_s=join_timeout_s,
@@ -101,7 +101,7 @@ class Member:
         except BaseException:
             if self._fallback is not None:
                 self._fallback.close(0.0)
-            bootstrap.part(self.meeting, 0.0)
+            rendezvous.part(self.rendezvous, 0.0)
             raise
         if self._fallback is not None:
             self._fallback.watch(self._session)
@@ -169,7 +169,7 @@ class Member:
                 self._fallback.close(leave_timeout_s)
             self._session.close()
         finally:
-            bootstrap.part(self.meeting, leave_timeout_s)
+            rendezvous.part(self.rendezvous, leave_timeout_s)
 
     def abort(self, what: str) -> None:
         """Leave at once: what is under way ends with a :class:`GroupClosedError` that says so."""

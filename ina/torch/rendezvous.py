@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,13 +14,13 @@ from ina.errors import InaError
 from ina.torch.embedded import HOST
 from ina.torch.env import Settings
 from ina.torch.errors import RendezvousError, SettingError
+from ina.torch.fresh_store import StoreWait
 
 _KEY = "ina/meeting"
-_POLL_S = 0.01
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Rendezvous:
     """What all workers of a group agreed on."""
 
     controller: str
@@ -32,7 +31,7 @@ class Meeting:
     """Global rank of the process with the embedded switch; None: it is not an embedded one."""
 
 
-_known: list[Meeting] = []
+_known: list[Rendezvous] = []
 """Those of this process's living groups, oldest first; sub-groups use the same controller."""
 
 
@@ -43,7 +42,7 @@ def meet(
     sub_group: str,
     settings: Settings,
     timeout_s: float,
-) -> Meeting:
+) -> Rendezvous:
     """Rank 0 of the group chooses controller and job and tells the others through the store.
 
     Raises :class:`RendezvousError` on every rank if rank 0 could not start a switch, or did not
@@ -52,21 +51,23 @@ def meet(
     sub-group, and empty for the default group.
     """
     if rank == 0:
-        meeting = _lead(store, ranks[0], sub_group, settings)
+        rendezvous = _lead(store, ranks[0], sub_group, settings)
     else:
-        meeting = _follow(store, settings, timeout_s)
-    _known.append(meeting)
-    return meeting
+        group = f"group {sub_group}" if sub_group else "the default group"
+        wait = StoreWait(f"rank {rank} of {group}", timeout_s)
+        rendezvous = _follow(store, settings, wait)
+    _known.append(rendezvous)
+    return rendezvous
 
 
-def part(meeting: Meeting, leave_timeout_s: float) -> None:
+def part(rendezvous: Rendezvous, leave_timeout_s: float) -> None:
     """Undo :func:`meet`; where the embedded switch runs, wait for the others to leave first."""
-    _known.remove(meeting)
-    if meeting.embedded_here:
+    _known.remove(rendezvous)
+    if rendezvous.embedded_here:
         HOST.release(leave_timeout_s)
 
 
-def _lead(store: Store, global_rank: int, sub_group: str, settings: Settings) -> Meeting:
+def _lead(store: Store, global_rank: int, sub_group: str, settings: Settings) -> Rendezvous:
     controller, embedded_with, here = settings.controller, None, False
     try:
         if controller is None and HOST.current() is None and _known:
@@ -82,15 +83,11 @@ def _lead(store: Store, global_rank: int, sub_group: str, settings: Settings) ->
     job = _job_name(sub_group, settings)
     said = {"controller": controller, "job": job, "embedded_with": embedded_with}
     store.set(_KEY, json.dumps(said))
-    return Meeting(controller, job, here, embedded_with)
+    return Rendezvous(controller, job, here, embedded_with)
 
 
-def _follow(store: Store, settings: Settings, timeout_s: float) -> Meeting:
-    deadline = time.monotonic() + timeout_s
-    while not store.check([_KEY]):  # store.wait would not hear Ctrl-C
-        if time.monotonic() >= deadline:
-            raise RendezvousError(f"rank 0 named no controller within {timeout_s:g} s")
-        time.sleep(_POLL_S)
+def _follow(store: Store, settings: Settings, wait: StoreWait) -> Rendezvous:
+    wait.until(lambda: store.check([_KEY]), lambda: "rank 0", "named no controller")
     said = json.loads(store.get(_KEY))
     if "error" in said:
         raise RendezvousError(f"rank 0 could not start the group: {said['error']}")
@@ -98,7 +95,7 @@ def _follow(store: Store, settings: Settings, timeout_s: float) -> Meeting:
         raise SettingError(
             f"INA_CONTROLLER={settings.controller} here, but rank 0 uses {said['controller']}"
         )
-    return Meeting(said["controller"], said["job"], False, said["embedded_with"])
+    return Rendezvous(said["controller"], said["job"], False, said["embedded_with"])
 
 
 def _job_name(sub_group: str, settings: Settings) -> str:

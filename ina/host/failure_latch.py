@@ -27,7 +27,7 @@ Asks = Callable[[], bool]
 _ANSWER_S = 5.0
 
 
-class Fate:
+class FailureLatch:
     """The first reason for which a session cannot go on. Thread-safe."""
 
     def __init__(self, ticket: Ticket, transport: Transport, on_failure: OnFailure | None) -> None:
