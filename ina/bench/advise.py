@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ina.bench import limits
-from ina.bench.place import LOOPBACK
 from ina.bench.report import Report
+from ina.bench.testbed import LOOPBACK
 from ina.errors import InvalidInputError
 from ina.p4.builds import largest_build
 
 Bound = Literal["compute", "network", "latency", "cpu"]
 
-BACKWARD_SHARE = 2 / 3
+BACKWARD_FRACTION = 2 / 3
 """Of a step's computing: backward makes two products where forward makes one."""
 NEGLIGIBLE = 0.05
 """A share of the step that is not worth a switch."""
@@ -164,7 +164,7 @@ def advise(job: Job, costs: Costs) -> Advice:
 def _exposed_s(job: Job, reduce_s: float) -> float:
     """What of a reduction backward does not hide."""
     last_s = reduce_s / job.buckets
-    hidden_s = job.compute_s * BACKWARD_SHARE * (1 - 1 / job.buckets)
+    hidden_s = job.compute_s * BACKWARD_FRACTION * (1 - 1 / job.buckets)
     return max(last_s, reduce_s - hidden_s)
 
 

@@ -12,10 +12,10 @@ from typing import Any
 from ina import units
 from ina.bench import limits
 from ina.bench.parse import size_text
-from ina.bench.place import LOOPBACK, Place
 from ina.bench.plot import Axis, Panel, Point, curves, gain_panel
 from ina.bench.report import Ratio
 from ina.bench.spread import Spread, spread
+from ina.bench.testbed import LOOPBACK, Testbed
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
 
 _START_UP_S = 120.0
@@ -40,7 +40,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Row:
+class Measurement:
     """One backend, size and number of workers. nccl-tests' columns in seconds, bytes and GB/s."""
 
     workers: int
@@ -82,7 +82,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class MemoryRow:
+class MemoryMeasurement:
     """Peak memory of a worker above the tensor itself, in one all_reduce."""
 
     workers: int
@@ -93,13 +93,13 @@ class MemoryRow:
 
 
 def measure(
-    place: Place, sizes: Sequence[int], case: Case, on_rows: Callable[[list[Row]], None]
+    testbed: Testbed, sizes: Sequence[int], case: Case, on_rows: Callable[[list[Measurement]], None]
 ) -> None:
-    """All sizes at one place, in one run of the workers; ``on_rows`` gets each size's."""
-    loopback = place.rate_bit_s is None
+    """All sizes at one testbed, in one run of the workers; ``on_rows`` gets each size's."""
+    loopback = testbed.rate_bit_s is None
 
     def on_record(record: dict[str, Any]) -> None:
-        on_rows(_rows(place, record, case))
+        on_rows(_measurements(testbed, record, case))
 
     arguments = [
         *(f"--dtype={case.dtype}", f"--op={case.op}", f"--repeats={case.repeats}"),
@@ -107,19 +107,22 @@ def measure(
         *(["--limit"] if loopback else []),
     ]
     budget_s = len(sizes) * (6 * case.seconds + 30)
-    _run(place, sizes, case, arguments, budget_s, on_record)
+    _run(testbed, sizes, case, arguments, budget_s, on_record)
 
 
 def measure_memory(
-    place: Place, sizes: Sequence[int], case: Case, on_rows: Callable[[list[MemoryRow]], None]
+    testbed: Testbed,
+    sizes: Sequence[int],
+    case: Case,
+    on_rows: Callable[[list[MemoryMeasurement]], None],
 ) -> None:
     """Peak memory of one operation of each size, with both backends."""
 
     def on_record(record: dict[str, Any]) -> None:
         on_rows(
             [
-                MemoryRow(
-                    workers=place.workers,
+                MemoryMeasurement(
+                    workers=testbed.workers,
                     backend=name,
                     size_bytes=record["size_bytes"],
                     above_bytes=record[f"{name}_above_bytes"],
@@ -130,11 +133,11 @@ def measure_memory(
         )
 
     arguments = [f"--dtype={case.dtype}", "--memory", f"--spoil={case.spoil}"]
-    _run(place, sizes, case, arguments, 300.0 * len(sizes), on_record)
+    _run(testbed, sizes, case, arguments, 300.0 * len(sizes), on_record)
 
 
 def _run(
-    place: Place,
+    testbed: Testbed,
     sizes: Sequence[int],
     case: Case,
     arguments: list[str],
@@ -146,13 +149,13 @@ def _run(
             on_record(json.loads(line))
 
     # In a star the controller, which has the switch, was told of the values.
-    if place.link == LOOPBACK:
+    if testbed.link == LOOPBACK:
         environ = {"INA_VALUES": str(case.values), "INA_TRANSPORT": case.transport}
     else:
         environ = {"INA_TRANSPORT": "udp"}  # namespaces share the memory of one kernel
     environ["INA_THREADS"] = str(case.threads)
     listed = ",".join(map(str, sizes))
-    place.run(
+    testbed.run(
         _WORKER,
         [f"--sizes={listed}", f"--values={case.values}", *arguments],
         environ=environ,
@@ -161,19 +164,21 @@ def _run(
     )
 
 
-def _rows(place: Place, record: dict[str, Any], case: Case) -> list[Row]:
+def _measurements(testbed: Testbed, record: dict[str, Any], case: Case) -> list[Measurement]:
     times = {item["name"]: spread(item["times_s"]).median for item in record["backends"]}
-    return [_row(place, record, item, times.get("gloo"), case) for item in record["backends"]]
+    return [
+        _measurement(testbed, record, item, times.get("gloo"), case) for item in record["backends"]
+    ]
 
 
-def _row(
-    place: Place, record: dict[str, Any], item: dict[str, Any], gloo_s: float | None, case: Case
-) -> Row:
+def _measurement(
+    testbed: Testbed, record: dict[str, Any], item: dict[str, Any], gloo_s: float | None, case: Case
+) -> Measurement:
     elems = record["elems"]
-    limit_s = _limit_s(place, item["name"], elems, record, case)
+    limit_s = _limit_s(testbed, item["name"], elems, record, case)
     cpu = spread(item["cpu_s"]).median if item["cpu_s"] else None
-    return make_row(
-        workers=place.workers,
+    return make_measurement(
+        workers=testbed.workers,
         backend=item["name"],
         count=elems,
         times=spread(item["times_s"]),
@@ -188,7 +193,7 @@ def _row(
     )
 
 
-def make_row(
+def make_measurement(
     *,
     workers: int,
     backend: str,
@@ -202,11 +207,11 @@ def make_row(
     case: Case,
     resends: Mapping[str, int] = MappingProxyType({}),
     multicast: bool = False,
-) -> Row:
-    """What follows from the measured numbers. ``resends``: by Row's fields; empty: not counted."""
+) -> Measurement:
+    """What follows from the measured numbers. ``resends``: by their fields; empty: not counted."""
     size = count * case.dtype_bytes
     algbw = size / times.median / 1e9
-    return Row(
+    return Measurement(
         workers=workers,
         backend=backend,
         size_bytes=size,
@@ -234,22 +239,22 @@ def make_row(
 
 
 def _limit_s(
-    place: Place, backend: str, elems: int, record: dict[str, Any], case: Case
+    testbed: Testbed, backend: str, elems: int, record: dict[str, Any], case: Case
 ) -> float | None:
-    if place.rate_bit_s is None:
+    if testbed.rate_bit_s is None:
         if backend != "ina" or record["transport"] != "udp" or not record["limit_bytes_per_s"]:
             return None
         # Headers here are those that the measured rate counts: UDP payload.
         payload = elems * VALUE_BYTES + math.ceil(elems / case.values) * HEADER_BYTES
-        crossings = limits.crossings(place.workers, record["shared_packets"] > 0)
+        crossings = limits.crossings(testbed.workers, record["shared_packets"] > 0)
         return float(crossings * payload / record["limit_bytes_per_s"])
     if backend == "ina":
-        return limits.link_s(limits.ina_wire_bytes(elems, case.values), place.rate_bit_s)
-    ring = limits.ring_wire_bytes(elems * case.dtype_bytes, place.workers)
-    return limits.link_s(ring, place.rate_bit_s)
+        return limits.link_s(limits.ina_wire_bytes(elems, case.values), testbed.rate_bit_s)
+    ring = limits.ring_wire_bytes(elems * case.dtype_bytes, testbed.workers)
+    return limits.link_s(ring, testbed.rate_bit_s)
 
 
-def ratios(rows: Sequence[Row], link: str) -> list[Ratio]:
+def ratios(rows: Sequence[Measurement], link: str) -> list[Ratio]:
     """Gloo's time over ina's, the limit's over ina's, Gloo's CPU time over ina's."""
     found = []
     by_case = {(row.workers, row.size_bytes): row for row in rows if row.backend == "gloo"}

@@ -40,7 +40,7 @@ _HOST, _FIRST_UDP_PORT = "127.0.0.1", 20_000
 
 
 @dataclass(frozen=True)
-class Row:
+class Measurement:
     """With so many other jobs on the switch. Times in seconds."""
 
     jobs: int
@@ -105,7 +105,7 @@ def measure(
     admissions: int,
     *,
     store: bool,
-    on_row: Callable[[Row], None],
+    on_row: Callable[[Measurement], None],
 ) -> None:
     """One controller, ``jobs`` (ascending) other jobs on its switch at a time.
 
@@ -119,10 +119,10 @@ def measure(
             while len(resident) < count:
                 replies = client.admit(f"resident-{len(resident)}")
                 resident.add(replies[0].job)
-            on_row(_row(address, client, resident, admissions))
+            on_row(_measurement(address, client, resident, admissions))
 
 
-def _row(address: str, client: Client, resident: set[int], admissions: int) -> Row:
+def _measurement(address: str, client: Client, resident: set[int], admissions: int) -> Measurement:
     times, leaves, wrong = [], [], 0
     for number in range(admissions + 1):
         started = time.perf_counter()
@@ -133,7 +133,7 @@ def _row(address: str, client: Client, resident: set[int], admissions: int) -> R
         if number:  # the first one warms up
             times.append(passed)
             leaves += left
-    return Row(
+    return Measurement(
         jobs=len(resident),
         workers=client.workers,
         admissions=admissions,

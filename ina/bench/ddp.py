@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ina.bench import limits
-from ina.bench.place import LOOPBACK, Place
 from ina.bench.plot import Axis, Panel, Point, curves, gain_panel
 from ina.bench.report import Ratio
 from ina.bench.spread import spread
+from ina.bench.testbed import LOOPBACK, Testbed
 from ina.errors import InaError
 
 MODELS = ("digits", "resnet50", "gpt2", "tiny")
@@ -23,7 +23,7 @@ _VALUE_BYTES = 4  # float32 gradients
 
 
 @dataclass(frozen=True)
-class Row:
+class Measurement:
     """One backend, model and number of workers."""
 
     model: str
@@ -58,45 +58,49 @@ class Row:
 
 
 def measure(
-    place: Place, model: str, *, values: int, repeats: int, seconds: float, compute_ms: float
-) -> list[Row]:
-    """One model at one place: a row of ina, a row of Gloo. Raises InaError."""
+    testbed: Testbed, model: str, *, values: int, repeats: int, seconds: float, compute_ms: float
+) -> list[Measurement]:
+    """One model at one testbed: a row of ina, a row of Gloo. Raises InaError."""
     records: list[dict[str, Any]] = []
 
     def on_line(line: str) -> None:
         if line.startswith('{"kind": "ddp"'):
             records.append(json.loads(line))
 
-    place.run(
+    testbed.run(
         _WORKER,
         [
             *(f"--model={model}", f"--repeats={repeats}", f"--seconds={seconds}"),
             f"--compute-ms={compute_ms}",
         ],
-        environ={"INA_VALUES": str(values)} if place.link == LOOPBACK else {},
+        environ={"INA_VALUES": str(values)} if testbed.link == LOOPBACK else {},
         timeout_s=_START_UP_S + 8 * seconds,
         on_line=on_line,
     )
     if not records:
-        raise InaError(f"bench ddp: rank 0 of {place.workers} said nothing")
-    return [_row(place, model, values, records[0], backend) for backend in ("ina", "gloo")]
+        raise InaError(f"bench ddp: rank 0 of {testbed.workers} said nothing")
+    return [
+        _measurement(testbed, model, values, records[0], backend) for backend in ("ina", "gloo")
+    ]
 
 
-def _row(place: Place, model: str, values: int, record: dict[str, Any], backend: str) -> Row:
+def _measurement(
+    testbed: Testbed, model: str, values: int, record: dict[str, Any], backend: str
+) -> Measurement:
     times = spread(record["times_s"][backend])
     gloo_s = spread(record["times_s"]["gloo"]).median
     nbytes = record["elems"] * _VALUE_BYTES
     limit_s = None
-    if place.rate_bit_s is not None:
+    if testbed.rate_bit_s is not None:
         wire = (
             limits.ina_wire_bytes(record["elems"], values)
             if backend == "ina"
-            else limits.ring_wire_bytes(nbytes, place.workers)
+            else limits.ring_wire_bytes(nbytes, testbed.workers)
         )
-        limit_s = limits.link_s(wire, place.rate_bit_s)
-    return Row(
+        limit_s = limits.link_s(wire, testbed.rate_bit_s)
+    return Measurement(
         model=model,
-        workers=place.workers,
+        workers=testbed.workers,
         backend=backend,
         parameters=record["elems"],
         gradient_bytes=nbytes,
@@ -106,7 +110,7 @@ def _row(place: Place, model: str, values: int, record: dict[str, Any], backend:
         step_high_s=times.high,
         samples=times.count,
         compute_s=record["compute_s"],
-        items_per_second=place.workers * record["items"] / times.median,
+        items_per_second=testbed.workers * record["items"] / times.median,
         unit=record["unit"],
         cpu_s=spread(record["cpu_s"][backend]).median,
         limit_s=limit_s,
@@ -116,7 +120,7 @@ def _row(place: Place, model: str, values: int, record: dict[str, Any], backend:
     )
 
 
-def ratios(rows: Sequence[Row], link: str) -> list[Ratio]:
+def ratios(rows: Sequence[Measurement], link: str) -> list[Ratio]:
     """Gloo's step over ina's."""
     return [
         Ratio(f"{link} {row.model} n={row.workers} ina/gloo", row.gain)

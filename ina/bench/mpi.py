@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from ina.bench.allreduce import Case, Row, make_row
+from ina.bench.allreduce import Case, Measurement, make_measurement
 from ina.bench.spread import spread
 from ina.errors import DeadlineError, InaError
 
@@ -35,7 +35,9 @@ def _missing() -> str:
     return f"no {' and no '.join(missing)}" if missing else ""
 
 
-def measure(workers: int, sizes: Sequence[int], case: Case, others: Sequence[Row]) -> list[Row]:
+def measure(
+    workers: int, sizes: Sequence[int], case: Case, others: Sequence[Measurement]
+) -> list[Measurement]:
     """All sizes. ``others`` have Gloo's times.
 
     Raises :class:`InaError` (mpirun failed) and :class:`DeadlineError`.
@@ -81,7 +83,7 @@ def measure(workers: int, sizes: Sequence[int], case: Case, others: Sequence[Row
         record = json.loads(line)
         size = record["count"] * case.dtype_bytes
         rows.append(
-            make_row(
+            make_measurement(
                 workers=workers,
                 backend="mpi",
                 count=record["count"],

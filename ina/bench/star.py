@@ -40,7 +40,7 @@ _READY_TIMEOUT_S = 180.0
 
 @dataclass(frozen=True)
 class Star:
-    """A star that is up; see :class:`ina.bench.place.Place`."""
+    """A star that is up; see :class:`ina.bench.testbed.Testbed`."""
 
     workers: int
     link: str

@@ -41,7 +41,7 @@ _THREAD = "ina-port-loop"
 
 
 @dataclass(frozen=True)
-class Row:
+class Measurement:
     """One switch, build and number of workers."""
 
     switch: str
@@ -62,7 +62,9 @@ class Row:
     wrong: int
 
 
-def measure(values: int, workers: int, seconds: float, samples: int, *, multicast: bool) -> Row:
+def measure(
+    values: int, workers: int, seconds: float, samples: int, *, multicast: bool
+) -> Measurement:
     """A soft switch with one UDP port on loopback. Raises InaError, DeadlineError.
 
     ``multicast``: whether results go to all workers at once.
@@ -88,7 +90,7 @@ def measure(values: int, workers: int, seconds: float, samples: int, *, multicas
                 shares.append(cpu_ns / passed / 1e9)
             result = _finish(processes)
     found = spread(rates)
-    return Row(
+    return Measurement(
         switch="soft-udp",
         values=values,
         workers=workers,
@@ -108,7 +110,7 @@ def why_not_bmv2() -> str:
     return cannot_run_bmv2()
 
 
-def measure_bmv2(values: int, workers: int, seconds: float) -> Row:
+def measure_bmv2(values: int, workers: int, seconds: float) -> Measurement:
     """The same program on BMv2, in a star of namespaces without shaping. Needs root."""
     hosts = []
     for number in range(1, workers + 1):
@@ -140,7 +142,7 @@ def measure_bmv2(values: int, workers: int, seconds: float) -> Row:
         )
         record = total([Path(rank["log"]).read_text("utf-8", "replace") for rank in done["ranks"]])
     rate = record["packets"] / record["seconds"]
-    return Row(
+    return Measurement(
         switch="bmv2",
         values=values,
         workers=workers,
@@ -155,7 +157,7 @@ def measure_bmv2(values: int, workers: int, seconds: float) -> Row:
     )
 
 
-def ratios(rows: list[Row]) -> list[Ratio]:
+def ratios(rows: list[Measurement]) -> list[Ratio]:
     """The soft switch's packets a second over BMv2's, with as many workers."""
     bmv2 = {(row.values, row.workers): row for row in rows if row.switch == "bmv2"}
     return [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -17,14 +17,14 @@ from ina.cli import log_options
 from ina.cli.help_text import polish
 
 
-class Member(NamedTuple):
+class Lazy(NamedTuple):
     """One sub-command: the module that has it (as ``app``, or a function of its name)."""
 
     module: str
     summary: str
 
 
-def load(name: str, member: Member) -> Any:
+def load(name: str, member: Lazy) -> Any:
     """Import the member's module and return its click command called ``name``."""
     module = importlib.import_module(member.module)
     app = getattr(module, "app", None)
@@ -44,7 +44,7 @@ def load(name: str, member: Member) -> Any:
 class LazyGroup(TyperGroup):
     """Members are read from ``members``; one whose module is absent is not offered."""
 
-    members: dict[str, Member] = {}  # noqa: RUF012 (typer constructs the group; subclasses set this)
+    members: ClassVar[dict[str, Lazy]] = {}
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -80,6 +80,6 @@ class LazyGroup(TyperGroup):
             self._for_help = False
 
 
-def lazy_group(members: dict[str, Member]) -> type[LazyGroup]:
+def lazy_group(members: dict[str, Lazy]) -> type[LazyGroup]:
     """The group class to give to ``typer.Typer(cls=...)``."""
     return type("LazyGroup", (LazyGroup,), {"members": members})

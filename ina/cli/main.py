@@ -24,28 +24,28 @@ from ina import __version__, log
 from ina.cli import log_options
 from ina.cli.common.output import error_line
 from ina.cli.help_text import polish
-from ina.cli.lazy import Member, lazy_group
+from ina.cli.lazy import Lazy, lazy_group
 from ina.errors import InaError
 
 NOUNS = {
-    "demo": Member(
+    "demo": Lazy(
         "ina.cli.demo.command", "Train on real digits through the P4 switch, and with Gloo."
     ),
-    "switch": Member(
+    "switch": Lazy(
         "ina.cli.switch.command", "Run the soft switch; show what a controller's switch has."
     ),
-    "controller": Member(
+    "controller": Lazy(
         "ina.cli.controller.command", "Run and inspect the controller that admits jobs to switches."
     ),
-    "job": Member("ina.cli.job.command", "List, inspect, watch and end the jobs of a controller."),
-    "tenant": Member("ina.cli.tenant", "Show what each tenant uses and may use."),
-    "p4": Member("ina.cli.p4.command", "Compile, describe and draw the P4 programs."),
-    "pcap": Member("ina.cli.pcap.command", "Read packet captures: decode them, follow a slot."),
-    "test": Member("ina.cli.test", "Hold a data plane to the conformance cases, or to another."),
-    "emulate": Member("ina.cli.emulate", "Emulate a network on this machine, and run jobs in it."),
-    "bench": Member("ina.cli.bench.command", "Measure ina beside its peers and limits."),
-    "files": Member("ina.cli.files", "Copy dashboards, units, examples, P4 and the dissector."),
-    "doctor": Member("ina.cli.doctor", "Say what this machine has and what it lacks."),
+    "job": Lazy("ina.cli.job.command", "List, inspect, watch and end the jobs of a controller."),
+    "tenant": Lazy("ina.cli.tenant", "Show what each tenant uses and may use."),
+    "p4": Lazy("ina.cli.p4.command", "Compile, describe and draw the P4 programs."),
+    "pcap": Lazy("ina.cli.pcap.command", "Read packet captures: decode them, follow a slot."),
+    "test": Lazy("ina.cli.test", "Hold a data plane to the conformance cases, or to another."),
+    "emulate": Lazy("ina.cli.emulate", "Emulate a network on this machine, and run jobs in it."),
+    "bench": Lazy("ina.cli.bench.command", "Measure ina beside its peers and limits."),
+    "files": Lazy("ina.cli.files", "Copy dashboards, units, examples, P4 and the dissector."),
+    "doctor": Lazy("ina.cli.doctor", "Say what this machine has and what it lacks."),
 }
 
 _STANDARD_OUTPUTS = (1, 2)

@@ -9,7 +9,7 @@ from ina.doctor.verdict import Step
 from ina.protocol.addresses import place_of
 from ina.rpc import controller_pb2 as pb2
 
-LOSS_SHARE = 0.02
+LOSS_FRACTION = 0.02
 """Of the packets sent: more losses are worth a look (the alert InaPacketLoss says the same)."""
 ENOUGH_PACKETS = 1000
 """Fewer say nothing about shares."""
@@ -94,10 +94,10 @@ def _worker(member: pb2.Member, is_missing: bool, now_unix_s: float) -> list[Ste
     sent = progress.packets_sent
     if sent < ENOUGH_PACKETS:
         return steps
-    if progress.losses > LOSS_SHARE * sent:
+    if progress.losses > LOSS_FRACTION * sent:
         found = f"{progress.losses / sent:.0%} of its {sent} packets, or their answers, were lost"
         steps.append(Step(name, False, found, "ina doctor --controller on that host: losses, MTU"))
-    elif progress.probes > LOSS_SHARE * sent:
+    elif progress.probes > LOSS_FRACTION * sent:
         found = (
             f"{progress.probes / sent:.0%} of its {sent} packets went out while it waited for a"
             f" slower rank, {progress.losses} for a loss"

@@ -16,7 +16,7 @@ from ina.protocol.errors import (
     UnknownVersionError,
     ValueCountError,
 )
-from ina.protocol.layout import PLACES
+from ina.protocol.layout import LAYOUT
 from ina.protocol.spec import (
     ALL_WORKERS,
     HEADER_BYTES,
@@ -33,7 +33,7 @@ Values = npt.NDArray[np.int32]
 WIRE_INT32 = np.dtype(">i4")
 """The values on the wire: int32, big endian."""
 
-_COUNT = next(place for place in PLACES if place.name == "value_count")
+_COUNT = next(field for field in LAYOUT if field.name == "value_count")
 
 
 @dataclass(frozen=True)
@@ -67,18 +67,18 @@ class Header:
         return self.kind is Kind.RESULT and self.worker == ALL_WORKERS
 
 
-if tuple(field.name for field in fields(Header)) != tuple(place.name for place in PLACES):
+if tuple(field.name for field in fields(Header)) != tuple(field.name for field in LAYOUT):
     raise AssertionError("ina.protocol.codec.Header does not have the fields of spec.FIELDS")
 
 
 def encode_header(header: Header) -> bytes:
     """Returns the 24 header bytes. Raises FieldRangeError when a number does not fit its field."""
     whole = 0
-    for place in PLACES:
-        value = getattr(header, place.name)
-        if not 0 <= value <= place.mask:
-            raise FieldRangeError(f"{place.name} {value} does not fit {place.bits} bits")
-        whole |= value << place.header_shift
+    for field in LAYOUT:
+        value = getattr(header, field.name)
+        if not 0 <= value <= field.mask:
+            raise FieldRangeError(f"{field.name} {value} does not fit {field.bits} bits")
+        whole |= value << field.header_shift
     return whole.to_bytes(HEADER_BYTES, "big")
 
 
@@ -89,7 +89,7 @@ def decode_header(payload: bytes | memoryview) -> Header:
     """
     _check_header_is_there(payload)
     whole = int.from_bytes(payload[:HEADER_BYTES], "big")
-    numbers = {place.name: whole >> place.header_shift & place.mask for place in PLACES}
+    numbers = {field.name: whole >> field.header_shift & field.mask for field in LAYOUT}
     version, kind, flags = numbers.pop("version"), numbers.pop("kind"), numbers.pop("flags")
     if version != VERSION:
         raise UnknownVersionError(f"wire format version {version}, this build speaks {VERSION}")

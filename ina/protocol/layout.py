@@ -10,8 +10,8 @@ WORD_BITS = (8, 16, 32)
 
 
 @dataclass(frozen=True)
-class Place:
-    """One field's place: the big-endian word that holds it, and its bits within that word."""
+class FieldLayout:
+    """Where one field lies: the big-endian word that holds it, and its bits within that word."""
 
     name: str
     bits: int
@@ -37,8 +37,8 @@ def _words() -> list[list[Field]]:
     return words
 
 
-def _place_fields() -> tuple[Place, ...]:
-    places: list[Place] = []
+def _lay_out_fields() -> tuple[FieldLayout, ...]:
+    layout: list[FieldLayout] = []
     word_offset_bytes = 0
     for fields in _words():
         word_bits = sum(field.bits for field in fields)
@@ -49,8 +49,8 @@ def _place_fields() -> tuple[Place, ...]:
         for field in fields:
             shift -= field.bits
             header_shift = HEADER_BYTES * 8 - word_end_bit + shift
-            places.append(
-                Place(
+            layout.append(
+                FieldLayout(
                     field.name,
                     field.bits,
                     field.meaning,
@@ -61,8 +61,8 @@ def _place_fields() -> tuple[Place, ...]:
                 )
             )
         word_offset_bytes += word_bits // 8
-    return tuple(places)
+    return tuple(layout)
 
 
-PLACES: tuple[Place, ...] = _place_fields()
+LAYOUT: tuple[FieldLayout, ...] = _lay_out_fields()
 """Every field of the header, in wire order."""

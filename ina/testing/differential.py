@@ -24,7 +24,7 @@ SLOTS = (2, 4, 16, 4, 2)
 EPISODE_PACKETS = 5000
 _BLOCK = 250  # packets between two comparisons
 _READMIT_EVERY = 1500
-_ORDINARY_SHARE = 0.05
+_ORDINARY_FRACTION = 0.05
 
 
 @dataclass
@@ -106,7 +106,7 @@ class Comparison:
     def _arrival(self, traffic: Traffic) -> Arrival:
         """The next packet that both can carry, and what the reference makes of it."""
         while True:
-            if traffic.rng.random() < _ORDINARY_SHARE:
+            if traffic.rng.random() < _ORDINARY_FRACTION:
                 port, data = ordinary_frame(traffic.rng)
             else:
                 port, data = traffic.next()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ina.bench import star
-from ina.cli.bench.places import queue_bytes_for
+from ina.cli.bench.testbeds import queue_bytes_for
 from ina.emulate import remains
 from ina.emulate.namespaces import command, namespace, remove
 from ina.errors import InvalidInputError

@@ -47,9 +47,9 @@ def test_switch_leaves_out_for_bmv2_what_its_links_do_not_bear(
 ) -> None:
     """Its links have an MTU of 1500: a job of 1024 values a packet would wait for its deadline."""
 
-    def row(name: str, values: int, workers: int) -> switch.Row:
+    def row(name: str, values: int, workers: int) -> switch.Measurement:
         rate = workers * (8.0 if name == "soft-udp" else 4.0)
-        return switch.Row(name, values, workers, rate, rate, rate, 1, 1.0, 1.0, 1.0, 0)
+        return switch.Measurement(name, values, workers, rate, rate, rate, 1, 1.0, 1.0, 1.0, 0)
 
     monkeypatch.setattr(switch, "why_not_bmv2", lambda: "")
     monkeypatch.setattr(switch, "measure", lambda v, n, *_, multicast: row("soft-udp", v, n))
@@ -88,7 +88,7 @@ def test_unicast_reaches_the_place(
 
     monkeypatch.setattr(switch, "measure", ask)
     for module in (bench_allreduce, bench_ddp):
-        monkeypatch.setattr(module, "place", ask)
+        monkeypatch.setattr(module, "open_testbed", ask)
     begin: dict[str, Callable[..., None]] = {
         "allreduce": bench_allreduce.allreduce,
         "memory": partial(bench_allreduce.allreduce, memory=True),

@@ -32,7 +32,7 @@ def rows(workers: tuple[int, ...], sizes: tuple[int, ...]) -> list[dict[str, Any
             for backend, factor in (("ina", 1.0), ("gloo", 2.0), ("mpi", 1.5)):
                 time_s = factor * size * 1e-9
                 made.append(
-                    allreduce.make_row(
+                    allreduce.make_measurement(
                         workers=n, backend=backend, count=size // 4, wrong=0,
                         times=spread([0.9 * time_s, time_s, 1.2 * time_s]),
                         limit_s=size * 5e-10 if backend == "ina" else None, gloo_s=size * 2e-9,
@@ -82,7 +82,7 @@ def test_sizes_and_times_have_units() -> None:
 
 def test_memory_has_round_sizes() -> None:
     found = [
-        allreduce.MemoryRow(2, backend, size, size + 3 * MIB, 0)
+        allreduce.MemoryMeasurement(2, backend, size, size + 3 * MIB, 0)
         for backend in ("ina", "gloo")
         for size in (MIB, 64 * MIB)
     ]
@@ -165,8 +165,8 @@ def test_no_text_of_a_bar_meets_another(workers: tuple[int, ...]) -> None:
 
 
 def test_steps_of_a_model() -> None:
-    def row(workers: int, backend: str, step_s: float) -> ddp.Row:
-        return ddp.Row(
+    def row(workers: int, backend: str, step_s: float) -> ddp.Measurement:
+        return ddp.Measurement(
             *("digits", workers, backend, 1000, 4000, 1, step_s, 0.9 * step_s, 1.1 * step_s, 5),
             *(0.001, 100.0, "images", 0.1, None, None, 2.0, 0),
         )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ina.bench import mpi
-from ina.bench.allreduce import Case, Row, make_row
+from ina.bench.allreduce import Case, Measurement, make_measurement
 from ina.bench.mpi_worker import _wrong
 from ina.bench.spread import spread
 from ina.errors import InaError
@@ -20,8 +20,8 @@ CASE = Case("float32", 4, "sum", 256, 3, 1.0)
 ELEMS = 1 << 14
 
 
-def gloo(time_s: float) -> Row:
-    return make_row(
+def gloo(time_s: float) -> Measurement:
+    return make_measurement(
         workers=2,
         backend="gloo",
         count=ELEMS,

@@ -19,7 +19,7 @@ from ina.cli.bench import allreduce as bench_allreduce
 from ina.cli.bench import ddp as bench_ddp
 from ina.cli.bench import output as bench_output
 from ina.cli.bench.output import Outputs
-from ina.cli.bench.places import Loopback
+from ina.cli.bench.testbeds import Loopback
 from ina.errors import InvalidInputError
 
 
@@ -107,7 +107,7 @@ def test_a_regression_and_a_wrong_sum_exit_with_1(
 def rows() -> list[dict[str, Any]]:
     case = allreduce.Case("float32", 4, "sum", 256, 3, 1.0)
     made = [
-        allreduce.make_row(
+        allreduce.make_measurement(
             workers=workers,
             backend=backend,
             count=size // 4,
@@ -171,7 +171,7 @@ def test_the_panels_of_a_plot() -> None:
 def test_the_table_tells_losses_and_fits_a_terminal() -> None:
     case = allreduce.Case("float32", 4, "sum", 256, 3, 1.0)
     resends = {"retransmissions": 9, "losses": 4, "spurious_resends": 3, "probes": 2}
-    row = allreduce.make_row(
+    row = allreduce.make_measurement(
         workers=2, backend="ina", count=1 << 24, times=spread([0.1]), wrong=0, limit_s=None,
         gloo_s=0.2, cpu_s=None, transport="udp", case=case, resends=resends, multicast=True,
     )  # fmt: skip
@@ -193,7 +193,7 @@ def test_the_table_tells_losses_and_fits_a_terminal() -> None:
 
 
 def test_ddp_fits_a_terminal() -> None:
-    row = ddp.Row(
+    row = ddp.Measurement(
         *("resnet50", 8, "gloo", 25_600_000, 102_400_000, 25, 1.5, 1.4, 1.6, 5, 0.1, 12345.0),
         *("images", 0.1, None, None, 2.0, 0),
     )

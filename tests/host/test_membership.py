@@ -195,7 +195,7 @@ def test_a_stall_is_explained_by_what_the_controller_says(
         with pytest.raises(OperationTimeoutError, match=r"rank 1 has not sent number 0$"):
             pending.wait(30)
     told = "job 'digits' rank 0 of 2: rank 1 has not sent number 0"
-    assert ("ina.host.keeper", logging.WARNING, told) in caplog.record_tuples
+    assert ("ina.host.membership", logging.WARNING, told) in caplog.record_tuples
 
 
 def test_a_stall_that_ended_while_the_controller_was_away_explains_nothing() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ina.cli.main import run
-from ina.protocol.layout import PLACES
+from ina.protocol.layout import LAYOUT
 from tests.pcap.exchange import JOB, frame, one_round, shared_round
 
 
@@ -43,7 +43,7 @@ def test_a_line_a_packet(capture: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_a_document_a_packet(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
     documents = [json.loads(line) for line in decode(capsys, capture, "--json", "--values")[0]]
     assert len(documents) == 12
-    assert {place.name for place in PLACES} <= set(documents[0])
+    assert {field.name for field in LAYOUT} <= set(documents[0])
     resend = documents[2]
     assert (resend["kind"], resend["flags"], resend["seq"]) == ("CONTRIBUTION", ["RESEND"], 1)
     assert documents[4]["values"] == [6, -3]

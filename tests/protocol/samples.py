@@ -7,19 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 from ina.protocol.codec import Header, encode
-from ina.protocol.layout import PLACES
+from ina.protocol.layout import LAYOUT
 from ina.protocol.spec import VERSION, Flag, Kind, ValueType
 
 
 def sample_packets(count: int, seed: int) -> list[tuple[Header, list[int], bytes]]:
     """Returns each header, values and bytes: one all-ones packet, then seeded random ones."""
     rng = random.Random(seed)
-    ones: dict[str, Any] = {place.name: place.mask for place in PLACES}
+    ones: dict[str, Any] = {field.name: field.mask for field in LAYOUT}
     ones |= {"version": VERSION, "kind": Kind.REFUSAL, "flags": Flag(255), "value_count": 3}
     headers = [Header(**ones)]
     for _ in range(count - 1):
         numbers: dict[str, Any] = {
-            place.name: rng.getrandbits(place.bits) for place in PLACES if place.name != "version"
+            field.name: rng.getrandbits(field.bits) for field in LAYOUT if field.name != "version"
         }
         header = replace(Header(), **numbers)
         headers.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from ina.protocol.codec import Header
-from ina.protocol.layout import PLACES
+from ina.protocol.layout import LAYOUT
 from ina.protocol.spec import VERSION, Flag, Kind
 
 _SPECIAL = {"version", "kind", "flags", "value_count"}
@@ -14,7 +14,7 @@ _SPECIAL = {"version", "kind", "flags", "value_count"}
 def headers(value_counts: st.SearchStrategy[int]) -> st.SearchStrategy[Header]:
     """Any header that the decoder accepts."""
     plain = {
-        place.name: st.integers(0, place.mask) for place in PLACES if place.name not in _SPECIAL
+        field.name: st.integers(0, field.mask) for field in LAYOUT if field.name not in _SPECIAL
     }
     return st.builds(
         Header,

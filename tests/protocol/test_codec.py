@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ina.errors import InvalidInputError
 from ina.protocol import errors
 from ina.protocol.codec import Header, Values, decode, decode_header, encode, encode_header
-from ina.protocol.layout import PLACES, Place
+from ina.protocol.layout import LAYOUT, FieldLayout
 from ina.protocol.spec import HEADER_BYTES, VERSION, Flag, Kind, ValueType
 from tests.protocol.strategies import headers, packets
 
@@ -113,12 +113,12 @@ def test_a_refusal_is_one_line_of_bad_input() -> None:
     assert str(refusal.value) == "packet of 23 bytes is shorter than the 24-byte header"
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
+@pytest.mark.parametrize("field", LAYOUT, ids=lambda field: field.name)
 @pytest.mark.parametrize("beyond", [-1, 1])
-def test_a_number_that_does_not_fit_its_field(place: Place, beyond: int) -> None:
-    value = -1 if beyond < 0 else place.mask + 1
-    fields: dict[str, Any] = {place.name: value}
-    with pytest.raises(errors.FieldRangeError, match=f"^{place.name} "):
+def test_a_number_that_does_not_fit_its_field(field: FieldLayout, beyond: int) -> None:
+    value = -1 if beyond < 0 else field.mask + 1
+    fields: dict[str, Any] = {field.name: value}
+    with pytest.raises(errors.FieldRangeError, match=f"^{field.name} "):
         encode_header(replace(Header(), **fields))
 
 

@@ -16,7 +16,7 @@ from ina.protocol.errors import (
     UnknownKindError,
     UnknownVersionError,
 )
-from ina.protocol.layout import PLACES
+from ina.protocol.layout import LAYOUT
 from tests.protocol.samples import sample_packets
 
 COMPILER = shutil.which("c++")
@@ -63,7 +63,7 @@ _VERDICTS = {
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cpp")
     prints = "".join(
-        f'std::printf(" %lu", static_cast<unsigned long>(h.{p.name}));' for p in PLACES
+        f'std::printf(" %lu", static_cast<unsigned long>(h.{p.name}));' for p in LAYOUT
     )
     (folder / "main.cpp").write_text(_MAIN.replace("PRINT_FIELDS", prints))
     options = ["-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsanitize=address"]
@@ -86,7 +86,7 @@ def test_fields_and_bytes(program: Path) -> None:
     for (header, _, payload), line in zip(samples, lines, strict=True):
         verdict, *numbers, again = line.split()
         assert verdict == "0"
-        assert [int(text) for text in numbers] == [getattr(header, p.name) for p in PLACES]
+        assert [int(text) for text in numbers] == [getattr(header, p.name) for p in LAYOUT]
         assert again == payload[:24].hex()
 
 

@@ -16,7 +16,7 @@ from scapy.utils import wrpcap
 from ina.cli.main import run
 from ina.protocol.codec import Header, encode
 from ina.protocol.emit import ROOT
-from ina.protocol.layout import PLACES
+from ina.protocol.layout import LAYOUT
 from ina.protocol.spec import Flag, Kind, ValueType
 from tests.pcap.exchange import JOB, one_round, random_exchange, shared_round
 from tests.protocol.samples import sample_packets
@@ -59,9 +59,9 @@ def test_every_field_and_value(tmp_path: Path) -> None:
     seen = dissect([payload for _, _, payload in samples], tmp_path)
     assert len(seen) == len(samples)
     for (header, values, _), fields in zip(samples, seen, strict=True):
-        for place in PLACES:
-            (text,) = fields[f"ina.{place.name}"]
-            assert int(text, 0) == getattr(header, place.name), place.name
+        for field in LAYOUT:
+            (text,) = fields[f"ina.{field.name}"]
+            assert int(text, 0) == getattr(header, field.name), field.name
         assert [int(text) for text in fields.get("ina.value", [])] == values
         assert not any(name.startswith("ina.too_") for name in fields)
 
@@ -113,7 +113,7 @@ def test_a_whole_exchange_as_ina_pcap_reads_it(
     exchange = random_exchange(seed=7)
     capture = tmp_path / name
     exchange.write_pcapng(capture) if name.endswith("ng") else exchange.write(capture)
-    fields = [place.name for place in PLACES]
+    fields = [field.name for field in LAYOUT]
     chosen = [word for field in fields for word in ("-e", f"ina.{field}")]
     lines = tshark(capture, "-T", "fields", "-E", "separator=,", *chosen).splitlines()
     assert run(["pcap", "decode", "--json", "--values", str(capture)]) == 0

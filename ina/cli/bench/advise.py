@@ -9,10 +9,10 @@ import typer
 
 from ina.bench import advise as bench
 from ina.bench import allreduce, ddp, parse
-from ina.bench.place import LOOPBACK
 from ina.bench.report import Report, load, rows_of
+from ina.bench.testbed import LOOPBACK
 from ina.cli.bench.output import JsonOption, Outputs, SaveOption, number, steps
-from ina.cli.bench.places import Loopback
+from ina.cli.bench.testbeds import Loopback
 from ina.cli.common import torchrun
 from ina.errors import InvalidInputError
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, MAX_WORKERS
@@ -117,7 +117,7 @@ def advise(
 def _measure_costs() -> Report:
     """A short all-reduce of a small and of a large tensor on loopback."""
     torchrun.require("torch")
-    rows: list[allreduce.Row] = []
+    rows: list[allreduce.Measurement] = []
     case = allreduce.Case("float32", 4, "sum", DEFAULT_VALUES_PER_PACKET, 5, 2.0, "udp")
     allreduce.measure(Loopback(_COST_WORKERS), _COST_SIZES, case, rows.extend)
     return Report(
@@ -129,7 +129,7 @@ def _measure_costs() -> Report:
     )
 
 
-def _measure_model(model: str, compute_ms: float | None) -> ddp.Row:
+def _measure_model(model: str, compute_ms: float | None) -> ddp.Measurement:
     torchrun.require("torch")
     return ddp.measure(
         Loopback(_COST_WORKERS),

@@ -8,9 +8,9 @@ import typer
 
 from ina.bench import allreduce as bench
 from ina.bench import mpi, parse
-from ina.bench.place import LOOPBACK
 from ina.bench.report import Report, rows_of
 from ina.bench.star import BURST_BYTES
+from ina.bench.testbed import LOOPBACK
 from ina.cli.bench.output import (
     DEFAULT_TOLERANCE,
     BaselineOption,
@@ -22,13 +22,13 @@ from ina.cli.bench.output import (
     number,
     steps,
 )
-from ina.cli.bench.places import (
+from ina.cli.bench.testbeds import (
     LINK_HELP,
     QUEUE_HELP,
     UNICAST_HELP,
     VALUES_HELP,
     check_link,
-    place,
+    open_testbed,
     queue_bytes_for,
     values_for,
 )
@@ -110,18 +110,18 @@ def allreduce(
     if memory:
         _memory(counts, wanted, case, link, queue_bytes, not unicast, settings, outputs)
         return
-    rows: list[bench.Row] = []
+    rows: list[bench.Measurement] = []
     with_mpi = link == LOOPBACK and mpi.why_not(dtype) == ""
     with steps("all-reduce", len(counts) * len(wanted)) as bar:
 
-        def on_rows(found: list[bench.Row]) -> None:
+        def on_rows(found: list[bench.Measurement]) -> None:
             rows.extend(found)
             ours, gloo = (row.time_s * 1e3 for row in found)
             size = parse.size_text(found[0].size_bytes)
             bar.done(f"{found[0].workers} workers, {size}: ina {ours:.2f} ms, Gloo {gloo:.2f} ms")
 
         for n in counts:
-            with place(
+            with open_testbed(
                 n,
                 link,
                 values=values,
@@ -178,7 +178,7 @@ def _case(
     return bench.Case(dtype, size, op, values, repeats, seconds, transport, spoil, threads)
 
 
-def _cells(row: bench.Row) -> tuple[Any, ...]:
+def _cells(row: bench.Measurement) -> tuple[Any, ...]:
     return (
         *(row.workers, row.backend, _over(row), row.size_bytes, row.count, row.type, row.redop),
         number(1e3 * row.time_s, 3),
@@ -192,7 +192,7 @@ def _cells(row: bench.Row) -> tuple[Any, ...]:
     )
 
 
-def _over(row: bench.Row) -> str:
+def _over(row: bench.Measurement) -> str:
     return f"{row.transport}, mc" if row.multicast else row.transport
 
 
@@ -243,15 +243,15 @@ def _memory(
     settings: dict[str, Any],
     outputs: Outputs,
 ) -> None:
-    rows: list[bench.MemoryRow] = []
+    rows: list[bench.MemoryMeasurement] = []
     with steps("memory", len(counts) * len(sizes)) as bar:
 
-        def on_rows(found: list[bench.MemoryRow]) -> None:
+        def on_rows(found: list[bench.MemoryMeasurement]) -> None:
             rows.extend(found)
             bar.done(f"{found[0].workers} workers, {parse.size_text(found[0].size_bytes)}")
 
         for n in counts:
-            with place(
+            with open_testbed(
                 n,
                 link,
                 values=case.values,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import typer
 
-from ina.cli.lazy import Member, lazy_group
+from ina.cli.lazy import Lazy, lazy_group
 
 MEMBERS = {
-    "pipeline": Member("ina.cli.bench.pipeline", "The compiled P4 program, packets in memory."),
-    "switch": Member("ina.cli.bench.switch", "A soft switch with packets through its UDP ports."),
-    "quantize": Member("ina.cli.bench.quantize", "The host's conversions, beside memcpy."),
-    "allreduce": Member("ina.cli.bench.allreduce", "All-reduce through the switch, beside Gloo."),
-    "ddp": Member("ina.cli.bench.ddp", "Training steps of DDP, beside Gloo."),
-    "controller": Member("ina.cli.bench.controller", "Joins, and how long admission takes."),
-    "advise": Member("ina.cli.bench.advise", "Say what limits a job, and whether ina can help."),
+    "pipeline": Lazy("ina.cli.bench.pipeline", "The compiled P4 program, packets in memory."),
+    "switch": Lazy("ina.cli.bench.switch", "A soft switch with packets through its UDP ports."),
+    "quantize": Lazy("ina.cli.bench.quantize", "The host's conversions, beside memcpy."),
+    "allreduce": Lazy("ina.cli.bench.allreduce", "All-reduce through the switch, beside Gloo."),
+    "ddp": Lazy("ina.cli.bench.ddp", "Training steps of DDP, beside Gloo."),
+    "controller": Lazy("ina.cli.bench.controller", "Joins, and how long admission takes."),
+    "advise": Lazy("ina.cli.bench.advise", "Say what limits a job, and whether ina can help."),
 }
 
 app = typer.Typer(

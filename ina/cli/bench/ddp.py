@@ -8,8 +8,8 @@ import typer
 
 from ina.bench import ddp as bench
 from ina.bench import parse
-from ina.bench.place import LOOPBACK
 from ina.bench.report import Report, rows_of
+from ina.bench.testbed import LOOPBACK
 from ina.cli.bench.output import (
     DEFAULT_TOLERANCE,
     BaselineOption,
@@ -21,12 +21,12 @@ from ina.cli.bench.output import (
     number,
     steps,
 )
-from ina.cli.bench.places import (
+from ina.cli.bench.testbeds import (
     LINK_HELP,
     UNICAST_HELP,
     VALUES_HELP,
     check_link,
-    place,
+    open_testbed,
     values_for,
 )
 from ina.cli.common import torchrun
@@ -75,10 +75,12 @@ def ddp(
     outputs = Outputs("ddp", json, save, baseline, tolerance, plot)
     check_link(link)
     torchrun.require("torch")
-    rows: list[bench.Row] = []
+    rows: list[bench.Measurement] = []
     with steps("ddp", len(names) * len(counts)) as bar:
         for n in counts:
-            with place(n, link, values=values, multicast=not unicast, progress=bar.say) as where:
+            with open_testbed(
+                n, link, values=values, multicast=not unicast, progress=bar.say
+            ) as where:
                 for name in names:
                     bar.say(f"{name}, {n} workers")
                     found = bench.measure(
@@ -124,7 +126,7 @@ def _notes(link: str, unicast: bool) -> list[str]:
     return notes
 
 
-def _cells(row: bench.Row) -> tuple[Any, ...]:
+def _cells(row: bench.Measurement) -> tuple[Any, ...]:
     return (
         *(row.model, row.workers, row.backend, number(row.gradient_bytes / 1e6, 1), row.buckets),
         *(number(1e3 * row.step_s, 1), number(1e3 * (row.step_high_s - row.step_low_s), 1)),

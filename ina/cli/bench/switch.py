@@ -19,7 +19,7 @@ from ina.cli.bench.output import (
     number,
     steps,
 )
-from ina.cli.bench.places import UNICAST_HELP
+from ina.cli.bench.testbeds import UNICAST_HELP
 from ina.errors import InvalidInputError
 from ina.p4.builds import packet_bytes
 from ina.protocol.spec import MAX_WORKERS
@@ -50,7 +50,7 @@ def switch(
 
     Workers are processes on this machine; what they need of its cores the switch does not get.
     """
-    from ina.bench.switch import Row, measure, measure_bmv2, ratios, why_not_bmv2
+    from ina.bench.switch import Measurement, measure, measure_bmv2, ratios, why_not_bmv2
     from ina.emulate.nodes import LINK_MTU_BYTES
 
     builds = parse.numbers("--values", values)
@@ -59,7 +59,7 @@ def switch(
         raise InvalidInputError(f"--seconds {seconds:g}: want more than 0")
     outputs = Outputs("switch", json, save, baseline, tolerance)
     missing = why_not_bmv2() if bmv2 else "--no-bmv2"
-    rows: list[Row] = []
+    rows: list[Measurement] = []
     on_bmv2 = [b for b in builds if not missing and packet_bytes(b) <= LINK_MTU_BYTES]
     with steps("switch", (len(builds) + len(on_bmv2)) * len(counts)) as bar:
         for build in builds:

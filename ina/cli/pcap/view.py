@@ -10,7 +10,7 @@ from ina.cli.common.output import emit, table
 from ina.pcap import Event, Packet, SlotLife
 from ina.pcap.rounds import Round
 from ina.protocol.codec import Header
-from ina.protocol.layout import PLACES
+from ina.protocol.layout import LAYOUT
 from ina.protocol.spec import Flag, ValueType
 
 _NS_PER_S = 1e9
@@ -96,7 +96,7 @@ def packet_document(packet: Packet, values: bool = True) -> dict[str, Any]:
 
 def header_document(header: Header) -> dict[str, Any]:
     """The header's fields; kind, flags and type by name."""
-    document = {place.name: getattr(header, place.name) for place in PLACES}
+    document = {field.name: getattr(header, field.name) for field in LAYOUT}
     types = {member.value: member.name for member in ValueType}
     kind_of_value = types.get(header.value_type, header.value_type)
     return document | {

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from ina.protocol import spec
 from ina.protocol.emit.notice import notice
-from ina.protocol.layout import PLACES, Place
+from ina.protocol.layout import LAYOUT, FieldLayout
 
 _LOADS = """\
 inline std::uint8_t load_be8(const std::uint8_t *p) { return p[0]; }
@@ -145,27 +145,27 @@ def _offsets() -> list[str]:
     return [
         "// Bytes from the header's start to the big-endian word that holds the field.",
         *(
-            f"inline constexpr std::size_t k{_camel(place.name)}Offset = {place.word_offset_bytes};"
-            for place in PLACES
+            f"inline constexpr std::size_t k{_camel(field.name)}Offset = {field.word_offset_bytes};"
+            for field in LAYOUT
         ),
     ]
 
 
 def _struct() -> list[str]:
     rows = []
-    for place in PLACES:
-        default = "kVersion" if place.name == "version" else "0"
-        rows.append(f"    {_type(place.bits)} {place.name} = {default};  // {place.meaning}")
+    for field in LAYOUT:
+        default = "kVersion" if field.name == "version" else "0"
+        rows.append(f"    {_type(field.bits)} {field.name} = {default};  // {field.meaning}")
     return ["struct Header {", *rows, "};"]
 
 
-def _load(place: Place) -> str:
-    word = f"load_be{place.word_bits}(p + k{_camel(place.name)}Offset)"
-    if place.bits == place.word_bits:
-        return f"    h.{place.name} = {word};"
-    if place.shift:
-        word = f"({word} >> {place.shift})"
-    return f"    h.{place.name} = static_cast<{_type(place.bits)}>({word} & {_hex(place.mask)});"
+def _load(field: FieldLayout) -> str:
+    word = f"load_be{field.word_bits}(p + k{_camel(field.name)}Offset)"
+    if field.bits == field.word_bits:
+        return f"    h.{field.name} = {word};"
+    if field.shift:
+        word = f"({word} >> {field.shift})"
+    return f"    h.{field.name} = static_cast<{_type(field.bits)}>({word} & {_hex(field.mask)});"
 
 
 def _load_header() -> list[str]:
@@ -173,7 +173,7 @@ def _load_header() -> list[str]:
         "// Reads kHeaderBytes bytes.",
         "inline Header load_header(const std::uint8_t *p) {",
         "    Header h;",
-        *(_load(place) for place in PLACES),
+        *(_load(field) for field in LAYOUT),
         "    return h;",
         "}",
     ]
@@ -181,12 +181,12 @@ def _load_header() -> list[str]:
 
 def _store_header() -> list[str]:
     rows = []
-    for offset_bytes, group in groupby(PLACES, key=lambda place: place.word_offset_bytes):
-        places = list(group)
-        bits = places[0].word_bits
-        parts = [f"(h.{place.name} & {_hex(place.mask)}) << {place.shift}" for place in places]
-        value = f"h.{places[0].name}"
-        if len(places) > 1:
+    for offset_bytes, group in groupby(LAYOUT, key=lambda field: field.word_offset_bytes):
+        fields = list(group)
+        bits = fields[0].word_bits
+        parts = [f"(h.{field.name} & {_hex(field.mask)}) << {field.shift}" for field in fields]
+        value = f"h.{fields[0].name}"
+        if len(fields) > 1:
             value = f"static_cast<{_type(bits)}>({' | '.join(parts).removesuffix(' << 0')})"
         rows.append(f"    store_be{bits}(p + {offset_bytes}, {value});")
     return [

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 from ina.protocol import spec
 from ina.protocol.emit.notice import notice
-from ina.protocol.layout import PLACES
+from ina.protocol.layout import LAYOUT
 
 _CLASSES = {8: "ByteField", 16: "ShortField", 32: "IntField"}
 _ENUMS = {"kind": ("KINDS", spec.Kind), "value_type": ("VALUE_TYPES", spec.ValueType)}
@@ -51,7 +51,7 @@ def render() -> str:
 
 
 def _largest(name: str) -> int:
-    return next(place.mask for place in PLACES if place.name == name)
+    return next(field.mask for field in LAYOUT if field.name == name)
 
 
 def _names(name: str, members: type[IntEnum]) -> str:

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 from ina.protocol import spec
 from ina.protocol.emit.notice import notice
-from ina.protocol.layout import PLACES, Place
+from ina.protocol.layout import LAYOUT, FieldLayout
 
 _ENUMS: dict[str, type[IntEnum]] = {"kind": spec.Kind, "value_type": spec.ValueType}
 
@@ -106,12 +106,12 @@ def render() -> str:
             f"local VERSION, UDP_PORT = {spec.VERSION}, {spec.UDP_PORT}",
             f"local HEADER_BYTES, VALUE_BYTES = {spec.HEADER_BYTES}, {spec.VALUE_BYTES}",
             *(
-                f"local {name.upper()}_OFFSET = {_place(name).word_offset_bytes}"
+                f"local {name.upper()}_OFFSET = {_field(name).word_offset_bytes}"
                 for name in ("flags", "job", "worker", "value_count", "seq")
             ),
             *(_value_names(name, members) for name, members in _ENUMS.items()),
             "local fields = {",
-            *(f"    {place.name} = {_proto_field(place)}," for place in PLACES),
+            *(f"    {field.name} = {_proto_field(field)}," for field in LAYOUT),
             *(f"    flag_{str(f.name).lower()} = {_proto_flag(f)}," for f in spec.Flag),
             '    value = ProtoField.int32("ina.value", "value"),',
             "}",
@@ -120,9 +120,9 @@ def render() -> str:
             "-- In wire order; offset and bytes of the word that holds the field.",
             "local places = {",
             *(
-                f'    {{ name = "{place.name}", offset = {place.word_offset_bytes},'
-                f" bytes = {place.word_bits // 8} }},"
-                for place in PLACES
+                f'    {{ name = "{field.name}", offset = {field.word_offset_bytes},'
+                f" bytes = {field.word_bits // 8} }},"
+                for field in LAYOUT
             ),
             "}",
             "local flags = { " + ", ".join(f'"flag_{flag}"' for flag in flags) + " }",
@@ -132,8 +132,8 @@ def render() -> str:
     )
 
 
-def _place(name: str) -> Place:
-    return next(place for place in PLACES if place.name == name)
+def _field(name: str) -> FieldLayout:
+    return next(field for field in LAYOUT if field.name == name)
 
 
 def _value_names(name: str, members: type[IntEnum]) -> str:
@@ -141,12 +141,12 @@ def _value_names(name: str, members: type[IntEnum]) -> str:
     return f"local {name}s = {{ {rows} }}"
 
 
-def _proto_field(place: Place) -> str:
-    base = "base.HEX" if place.name in ("flags", "contributors") else "base.DEC"
-    names = f"{place.name}s" if place.name in _ENUMS else "nil"
-    mask = f", 0x{place.mask << place.shift:x}" if place.bits < place.word_bits else ""
-    kind = f"ProtoField.uint{place.word_bits}"
-    return f'{kind}("ina.{place.name}", "{place.name}", {base}, {names}{mask})'
+def _proto_field(field: FieldLayout) -> str:
+    base = "base.HEX" if field.name in ("flags", "contributors") else "base.DEC"
+    names = f"{field.name}s" if field.name in _ENUMS else "nil"
+    mask = f", 0x{field.mask << field.shift:x}" if field.bits < field.word_bits else ""
+    kind = f"ProtoField.uint{field.word_bits}"
+    return f'{kind}("ina.{field.name}", "{field.name}", {base}, {names}{mask})'
 
 
 def _proto_flag(flag: spec.Flag) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ina.p4 import names
 from ina.protocol.codec import Header, encode
-from ina.protocol.layout import PLACES
+from ina.protocol.layout import LAYOUT
 from ina.protocol.spec import HEADER_BYTES, UDP_PORT, DropReason, Kind
 from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job, Sharing
 from ina.testing.case import Arrival
@@ -159,10 +159,10 @@ def team(
 def with_fields(payload: bytes, **fields: Any) -> bytes:
     """The payload with header fields changed to any number that fits, also wrong ones."""
     whole = int.from_bytes(payload[:HEADER_BYTES], "big")
-    for place in PLACES:
-        if place.name in fields:
-            whole &= ~(place.mask << place.header_shift)
-            whole |= int(fields[place.name]) << place.header_shift
+    for field in LAYOUT:
+        if field.name in fields:
+            whole &= ~(field.mask << field.header_shift)
+            whole |= int(fields[field.name]) << field.header_shift
     return whole.to_bytes(HEADER_BYTES, "big") + payload[HEADER_BYTES:]
 
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ina.bench import parse
-from ina.bench.place import LOOPBACK, Place
 from ina.bench.star import LEAST_QUEUE_BYTES, QUEUE_BYTES, star
+from ina.bench.testbed import LOOPBACK, Testbed
 from ina.cli.common import torchrun
 from ina.controller.config import USUAL_NETWORK
 from ina.errors import InvalidInputError
@@ -23,13 +23,13 @@ LINK_HELP = (
 QUEUE_HELP = "Of each end of a link that has a rate, as 128K; what finds it full is dropped."
 UNICAST_HELP = "The switch sends each worker a copy of each result, not one to all (IP multicast)."
 VALUES_HELP = (
-    "Values a packet: a build of the P4 program. 0: the largest that the place's MTU bears."
+    "Values a packet: a build of the P4 program. 0: the largest that the testbed's MTU bears."
 )
 
 
 @dataclass(frozen=True)
 class Loopback:
-    """Processes on this host; see :class:`ina.bench.place.Place`."""
+    """Processes on this host; see :class:`ina.bench.testbed.Testbed`."""
 
     workers: int
     multicast: bool = False
@@ -92,7 +92,7 @@ def queue_bytes_for(queue: str, rate_bit_s: float | None) -> int:
 
 
 @contextmanager
-def place(
+def open_testbed(
     workers: int,
     link: str,
     *,
@@ -100,8 +100,8 @@ def place(
     queue_bytes: int = QUEUE_BYTES,
     multicast: bool = False,
     progress: Callable[[str], None],
-) -> Iterator[Place]:
-    """Workers' place until the block ends; then nothing of it is left.
+) -> Iterator[Testbed]:
+    """Where workers run, until the block ends; then nothing of it is left.
 
     ``queue_bytes``: of each end of a link that has a rate. ``multicast``: whether ina's results go
     to all workers at once.

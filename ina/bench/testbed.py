@@ -9,7 +9,7 @@ LOOPBACK = "loopback"
 """The link of workers that are on one host."""
 
 
-class Place(Protocol):
+class Testbed(Protocol):
     """Starts one process a rank."""
 
     @property
