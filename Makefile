@@ -1,7 +1,7 @@
 # `make demo` and `make test` are each enough on a fresh machine with Python 3.10+, cc and make.
 # Everything lands in $(VENV); stamps there make a second run start at once.
 .DEFAULT_GOAL := help
-.PHONY: help venv wheel release demo docs test test-long test-bmv2 bench-guard lint python-lint native-lint generated types format constraints \
+.PHONY: help venv wheel release demo docs test test-long durations test-bmv2 bench-guard lint python-lint native-lint generated types format constraints \
 	clean distclean
 .DELETE_ON_ERROR:
 
@@ -55,7 +55,11 @@ test: $(VENV)/.built  ## run every test this machine can run (ARGS="-k name")
 # The rest of what there is to prove: more seeds and packets, soaks, every command of the docs.
 test-long: $(VENV)/.built  ## make test, with everything that takes long (an hour or so)
 	@tools/machine.sh test
-	@INA_LONG_TESTS=1 $(VENV)/bin/pytest $(parallel) --durations=20 $(ARGS)
+	@INA_LONG_TESTS=1 $(VENV)/bin/pytest $(parallel) --durations=20 $(ARGS); ended=$$?; \
+		$(py) -m tests.long_run && exit $$ended
+
+durations: $(VENV)/.built  ## write the seconds of the last make test into tests/durations.json
+	@$(py) -m tests.durations write
 
 # sudo's own PATH may lack BMv2: sudo env PATH=$PATH make test-bmv2
 test-bmv2: $(VENV)/.built  ## as root: network tests in Mininet, on BMv2 and on the soft switch

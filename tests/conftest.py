@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests import selection
+from tests.record import Recorder
 from tests.tofino.builds import TofinoBuilds
 
 # Some tests import grpc before ina, which would have set this (see ina/__init__.py).
@@ -22,9 +23,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tells of the marks that :mod:`tests.selection` knows."""
+    """Tells of the marks that :mod:`tests.selection` knows, and keeps how the run ends."""
     for mark in selection.marks():
         config.addinivalue_line("markers", mark)
+    if not hasattr(config, "workerinput"):  # no worker of xdist
+        config.pluginmanager.register(Recorder(config), "ina-record")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

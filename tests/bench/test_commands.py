@@ -117,7 +117,7 @@ def test_a_wrong_answer_of_the_controller_is_counted() -> None:
 
 
 def test_ddp() -> None:
-    document = run("ddp", "--model=tiny,digits", "--workers=2", "--repeats=3", "--seconds=1")
+    document = run("ddp", "--model=tiny,digits", "--workers=2", "--repeats=3", "--seconds=0.2")
     rows = {(row["model"], row["backend"]): row for row in document["rows"]}
     assert list(rows) == [
         *(("tiny", "ina"), ("tiny", "gloo"), ("digits", "ina"), ("digits", "gloo")),

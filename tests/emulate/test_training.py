@@ -1,4 +1,4 @@
-"""The demo model on four hosts over links of 100 Mbit/s: the same bits, whatever the switch."""
+"""The demo model on hosts with links of 100 Mbit/s: the same bits, whatever the switch."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.emulate.networks import call, left, need, new_name, star
+from tests.selection import LONG
 
 pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 SCRIPT = Path(__file__).parent.parent.parent / "examples" / "ddp_digits.py"
-HOSTS = 4
+HOSTS = 4 if LONG else 2
 
 
 def train(folder: Path, kind: str, link: str = "") -> bytes:
@@ -40,6 +41,7 @@ def soft(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return train(tmp_path_factory.mktemp("soft"), "soft")
 
 
+@pytest.mark.bmv2
 @pytest.mark.timeout(600)
 def test_bmv2_trains_the_same_parameters(soft: bytes, tmp_path: Path) -> None:
     need("bmv2")

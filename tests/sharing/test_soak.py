@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.selection import LONG
 from tests.sharing.network import network
 from tests.sharing.soak import Soak
 
-DURATION_S = float(os.environ.get("INA_SOAK_S", "20"))
+DURATION_S = float(os.environ.get("INA_SOAK_S", "60" if LONG else "6"))
 SEED = int(os.environ.get("INA_SOAK_SEED", "1"))
 JOBS = 20
 

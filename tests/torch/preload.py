@@ -1,4 +1,4 @@
-"""What the fork server imports before it forks workers."""
+"""What the fork server imports and loads before it forks workers."""
 
 import torch._dynamo  # what an optimizer imports when it is made
 import torch.distributed
@@ -6,3 +6,9 @@ import torch.nn.parallel  # noqa: F401
 
 import ina.controller.embedded
 import ina.torch  # noqa: F401
+from ina.p4 import compiled
+from ina.switch.pipeline import Pipeline
+
+# A rank 0 loads the build of one of these: so it has been read and checked already.
+for values in (64, 256, 1024):
+    Pipeline.load(compiled(values).bmv2_json).close()

@@ -103,7 +103,7 @@ def test_wrong_input_is_one_line(arguments: tuple[str, ...], message: str) -> No
 
 
 def test_interrupted_demo_leaves_nothing(tmp_path: Path) -> None:
-    command = [*_INA, "demo", "--epochs=500", f"--out={tmp_path}"]
+    command = [*_INA, "demo", "--workers=2", "--epochs=500", f"--out={tmp_path}"]
     demo = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert demo.stderr is not None
@@ -111,7 +111,7 @@ def test_interrupted_demo_leaves_nothing(tmp_path: Path) -> None:
             if "epoch 1/" in line:
                 break
         family = torchrun.descendants(demo.pid)
-        assert len(family) >= 5  # torchrun and four workers
+        assert len(family) >= 3  # torchrun and two workers
         demo.send_signal(signal.SIGINT)
         assert demo.wait(30) == 130
     finally:

@@ -67,24 +67,33 @@ def pool_frames(values: int, count: int) -> bytes:
     return b"".join(records)
 
 
-def sanitized(source: str, tmp_path: Path) -> Path:
-    """The driver with the generated code in it, under both sanitizers; skips where they are not."""
+FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1", "-std=gnu11")
+
+
+@pytest.fixture(scope="module")
+def cc(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A compiler that has both sanitizers."""
     cc = shutil.which("cc")
     if cc is None:
         pytest.skip("no C compiler")
-    flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1", "-std=gnu11"]
-    probe = tmp_path / "probe.c"
+    folder = tmp_path_factory.mktemp("sanitizers")
+    probe = folder / "probe.c"
     probe.write_text("int main(void) { return 0; }\n")
     linked = subprocess.run(
-        [cc, *flags, str(probe), "-o", str(tmp_path / "probe")], capture_output=True, timeout=60
+        [cc, *FLAGS, str(probe), "-o", str(folder / "probe")], capture_output=True, timeout=60
     )
-    ran = linked.returncode == 0 and subprocess.run([str(tmp_path / "probe")], timeout=60)
+    ran = linked.returncode == 0 and subprocess.run([str(folder / "probe")], timeout=60)
     if not ran or ran.returncode != 0:
         pytest.skip("this compiler cannot link or run -fsanitize=address,undefined")
+    return cc
+
+
+def sanitized(cc: str, source: str, tmp_path: Path) -> Path:
+    """The driver with the generated code in it, under both sanitizers."""
     generated = tmp_path / "pipeline.c"
     generated.write_text(source)
     program = tmp_path / "driver"
-    command = [cc, *flags, "-Wall", "-Wextra", "-Werror", "-I", str(RUNTIME), "-pthread"]
+    command = [cc, *FLAGS, "-Wall", "-Wextra", "-Werror", "-I", str(RUNTIME), "-pthread"]
     built = subprocess.run(
         [*command, str(generated), str(DRIVER), "-o", str(program)],
         capture_output=True,
@@ -103,15 +112,17 @@ def run(program: Path, records: bytes) -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", NAMES)
-def test_no_sanitizer_complains(name: str, tmp_path: Path) -> None:
+def test_no_sanitizer_complains(name: str, cc: str, tmp_path: Path) -> None:
     program = sanitized(
-        emit_c(make_plan(load_program(PROGRAMS / f"{name}.json")), "test"), tmp_path
+        cc, emit_c(make_plan(load_program(PROGRAMS / f"{name}.json")), "test"), tmp_path
     )
     packets = random_packets(2, 2000, 200)
     run(program, b"".join(struct.pack("<II", port, len(d)) + d for port, d in packets))
 
 
 @pytest.mark.timeout(600)
-def test_no_sanitizer_complains_of_the_pool(tmp_path: Path) -> None:
-    program = sanitized(emit_c(make_plan(load_program(compiled(64).bmv2_json)), "test"), tmp_path)
+def test_no_sanitizer_complains_of_the_pool(cc: str, tmp_path: Path) -> None:
+    program = sanitized(
+        cc, emit_c(make_plan(load_program(compiled(64).bmv2_json)), "test"), tmp_path
+    )
     run(program, pool_frames(64, 20_000))
