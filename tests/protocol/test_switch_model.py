@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from ina.errors import InvalidInputError
 from ina.protocol.codec import Header, encode
-from ina.protocol.slot_model import Outcome
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT, DropReason, Flag, Kind
 from ina.protocol.switch_model import Endpoint, Job, Sharing, SwitchModel
 
@@ -51,30 +50,6 @@ def test_a_sum_goes_to_every_worker() -> None:
         )
     assert model.slots[JOB.first_slot + 1].bitmap == 0b111
     assert not model.drops
-
-
-def test_ce_in_the_ip_header_marks_the_result() -> None:
-    model = switch()
-    for worker in range(3):
-        sent = model.receive(
-            WORKERS[worker], encode(header(worker), [0, 0]), congestion_experienced=worker == 1
-        )
-    assert all(departure.header.flags == Flag.ECN for departure in sent)
-
-
-def test_a_lost_result_is_replayed_to_its_worker_alone() -> None:
-    model = switch()
-    for worker in range(3):
-        model.receive(WORKERS[worker], encode(header(worker), [worker, 1]))
-    (departure,) = model.receive(WORKERS[1], encode(header(1, flags=Flag.RESEND), [1, 1]))
-    assert departure.to == WORKERS[1]
-    assert departure.values == (3, 3)
-    assert departure.header.flags == Flag(0)
-    assert model.outcomes == {
-        (5, Outcome.ABSORBED): 2,
-        (5, Outcome.RESULT): 1,
-        (5, Outcome.REPLAY): 1,
-    }
 
 
 GROUP = 0xEF000005
@@ -127,15 +102,6 @@ def test_sharing_with_a_rank_that_is_not_there() -> None:
         switch().install(replace(JOB, sharing=Sharing(frozenset({3}), GROUP)))
 
 
-def test_an_exponent_only_round_sends_no_values() -> None:
-    model = switch()
-    for worker in range(3):
-        only = header(worker, value_count=0, next_exponent=worker)
-        sent = model.receive(WORKERS[worker], encode(only))
-    assert [departure.values for departure in sent] == [()] * 3
-    assert sent[0].header.next_exponent == 2
-
-
 STRANGER = Endpoint(port=0, ipv4=WORKERS[0].ipv4, udp_port=1)
 
 
@@ -169,20 +135,6 @@ def test_dropped_and_counted(sender: Endpoint, payload: bytes, reason: DropReaso
     assert model.receive(sender, payload) == []
     assert model.drops == {reason: 1}
     assert [model.slots[number] for number in range(model.slots_total)] == before
-
-
-def test_a_new_epoch_starts_over_in_the_same_slots() -> None:
-    model = switch()
-    model.receive(WORKERS[1], encode(header(1), [3, 4]))
-    model.install(replace(JOB, epoch=0x10003))
-    for worker in range(3):
-        sent = model.receive(WORKERS[worker], encode(header(worker, epoch=3, seq=1), [1, 1]))
-    assert sent[0].values == (3, 3)
-    model.receive(WORKERS[0], encode(header(0), [9, 9]))
-    assert model.drops == {DropReason.JOB: 1}
-    model.remove(5)
-    model.receive(WORKERS[0], encode(header(0, epoch=3), [9, 9]))
-    assert model.drops == {DropReason.JOB: 2}
 
 
 @pytest.mark.parametrize("workers", [0, 33])
