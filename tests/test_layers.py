@@ -19,6 +19,7 @@ BELOW = {
     "": set(),
     "errors": set(),
     "units": set(),
+    "netns": {"errors"},
     "files": {"errors"},
     "native_sources": set(),
     "extension": {"errors", "native_sources"},
@@ -44,8 +45,8 @@ BELOW = {
         "host",
         "controller",
     },
-    "testing": {"errors", "protocol", "rpc", "p4", "metrics", "switch", "controller"},
-    "emulate": {"errors", "protocol", "rpc", "p4", "switch", "controller"},
+    "testing": {"errors", "netns", "protocol", "rpc", "p4", "metrics", "switch", "controller"},
+    "emulate": {"errors", "netns", "protocol", "rpc", "p4", "switch", "controller"},
     "torch": {
         "errors",
         "log",
@@ -60,7 +61,7 @@ BELOW = {
     },
     "bench": {
         *("errors", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
-        *("emulate", "testing", "torch", "units"),
+        *("emulate", "netns", "testing", "torch", "units"),
     },
     "cli": {
         *("errors", "log", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),

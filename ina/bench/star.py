@@ -19,10 +19,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ina import netns
 from ina.controller.config import USUAL_NETWORK, make_config
 from ina.emulate import job, namespaces, nodes, remains
-from ina.emulate.namespaces import command, inside, namespace
+from ina.emulate.namespaces import namespace
 from ina.emulate.processes import Logged, environment
+from ina.netns import End, ip
 
 _BRIDGE = "br0"
 _CENTRE = "10.77.0.254"
@@ -91,7 +93,7 @@ def star(
     ``rate_bit_s``: of each link, each way; None: unshaped. ``values``: a packet. ``queue_bytes``:
     at each end of a shaped link, ``LEAST_QUEUE_BYTES`` or more. ``multicast``: whether results go
     to all workers at once. Raises MissingToolError (needs root, ip and tc), EmulationError,
-    UnavailableError, DeadlineError.
+    NetnsError, UnavailableError, DeadlineError.
     """
     namespaces.require_privileges()
     name = f"bench-{os.getpid()}"
@@ -118,7 +120,7 @@ def star(
             )
             yield Star(workers, link, rate_bit_s, state, centre)
         finally:
-            with namespaces.signals_later():  # half of a star must not stay
+            with netns.signals_later():  # half of a star must not stay
                 if centre is not None:
                     centre.stop()
                 namespaces.remove(spaces)
@@ -128,41 +130,24 @@ def _build(
     net: str, hosts: Sequence[remains.HostState], rate_bit_s: float | None, queue_bytes: int
 ) -> None:
     addresses = [(host.address, host.name) for host in hosts]
-    _namespace(net, addresses)
-    _ip(net, "link", "add", _BRIDGE, "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
-    _ip(net, "addr", "add", f"{_CENTRE}/24", "dev", _BRIDGE)
-    _ip(net, "link", "set", _BRIDGE, "up")
+    netns.add_host(net)
+    namespaces.give_names(net, addresses)
+    ip(net, "link", "add", _BRIDGE, "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
+    ip(net, "addr", "add", f"{_CENTRE}/24", "dev", _BRIDGE)
+    ip(net, "link", "set", _BRIDGE, "up")
     for host in hosts:
-        _namespace(host.namespace, addresses)
+        netns.add_host(host.namespace)
+        namespaces.give_names(host.namespace, addresses)
         port = f"p-{host.name}"
-        _ip(net, "link", "add", "dev", port, "type", "veth",
-            "peer", "name", "eth0", "netns", host.namespace)  # fmt: skip
-        _ip(net, "link", "set", port, "master", _BRIDGE, "up")
-        _ip(host.namespace, "addr", "add", f"{host.address}/24", "dev", "eth0")
-        _ip(host.namespace, "link", "set", "eth0", "up")
+        netns.add_pairs([(End(net, port), End(host.namespace, "eth0"))])
+        ip(net, "link", "set", port, "master", _BRIDGE, "up")
+        ip(host.namespace, "addr", "add", f"{host.address}/24", "dev", "eth0")
+        ip(host.namespace, "link", "set", "eth0", "up")
         if rate_bit_s is not None:
-            _shape(net, port, rate_bit_s, queue_bytes)
-            _shape(host.namespace, "eth0", rate_bit_s, queue_bytes)
-
-
-def _namespace(name: str, addresses: Sequence[tuple[str, str]]) -> None:
-    with namespaces.signals_later():
-        command("ip", "netns", "add", name)
-    namespaces.give_names(name, addresses)
-    with inside(name):
-        for scope in ("all", "default"):  # no neighbour discovery on the links
-            key = Path(f"/proc/sys/net/ipv6/conf/{scope}/disable_ipv6")
-            if key.exists():
-                key.write_text("1")
-    _ip(name, "link", "set", "lo", "up")
-
-
-def _shape(space: str, interface: str, rate_bit_s: float, queue_bytes: int) -> None:
-    # Half a millisecond of the rate at least: a busy machine's timers are late by so much.
-    burst = max(BURST_BYTES, round(rate_bit_s / 8 * 0.0005))
-    command("tc", "-n", space, "qdisc", "add", "dev", interface, "root", "tbf",
-            "rate", f"{round(rate_bit_s)}bit", "burst", str(burst),
-            "limit", str(queue_bytes))  # fmt: skip
+            for end in (End(net, port), End(host.namespace, "eth0")):
+                # Half a millisecond of the rate at least: a busy machine's timers are so late.
+                burst_bytes = max(BURST_BYTES, round(rate_bit_s / 8 * 0.0005))
+                netns.shape(end, rate_bit_s, burst_bytes, queue_bytes)
 
 
 def _start(net: str, folder: Path, values: int, multicast: str) -> Logged:
@@ -186,7 +171,3 @@ def _start(net: str, folder: Path, values: int, multicast: str) -> Logged:
         process.stop()
         raise
     return process
-
-
-def _ip(space: str, *arguments: str) -> None:
-    command("ip", "-n", space, *arguments)

@@ -14,13 +14,15 @@ from pathlib import Path
 
 import msgspec
 
+from ina import netns
 from ina.emulate import namespaces, nodes, remains, wiring
 from ina.emulate.capture import capture_command
 from ina.emulate.errors import EmulationError
-from ina.emulate.processes import Logged, environment, last_line, within
+from ina.emulate.processes import Logged, environment, last_line
 from ina.emulate.programming import SwitchPlan, plan_switches
 from ina.emulate.topology import Topology
 from ina.errors import DeadlineError
+from ina.netns import within
 
 Progress = Callable[[str], None]
 PROGRAM_TIMEOUT_S = 240.0
@@ -207,7 +209,7 @@ def _state(topology: Topology, folder: Path) -> remains.State:
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
     """A second Ctrl-C must not leave half of a network behind."""
-    stop = namespaces.STOP_SIGNALS
+    stop = netns.STOP_SIGNALS
     former = {number: signal.signal(number, signal.SIG_IGN) for number in stop}
     try:
         yield

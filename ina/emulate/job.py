@@ -19,6 +19,7 @@ from ina.emulate.remains import HostState, State
 from ina.emulate.waiting import Waiting
 from ina.emulate.wiring import DATA_INTERFACE
 from ina.errors import DeadlineError, InvalidInputError, UnavailableError
+from ina.netns import within
 
 MASTER_PORT = 29500
 """Each host has all ports to itself."""
@@ -207,4 +208,5 @@ def exec_on(state: State, node: str, command: Sequence[str]) -> None:
         host = choose_hosts(state, [node])[0]
         space, env = host.namespace, host_environment(state, host)
     sys.stdout.flush()
-    os.execvpe("ip", ["ip", "netns", "exec", space, *command], environment(env))
+    words = within(space, command)
+    os.execvpe(words[0], words, environment(env))

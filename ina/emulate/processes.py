@@ -13,14 +13,10 @@ from pathlib import Path
 
 from ina.emulate.errors import EmulationError
 from ina.errors import DeadlineError
+from ina.netns import within
 
 _POLL_S = 0.05
 _TAIL_BYTES = 4096
-
-
-def within(space: str, arguments: Sequence[str]) -> list[str]:
-    """The command line that runs ``arguments`` in namespace ``space``."""
-    return ["ip", "netns", "exec", space, *arguments]
 
 
 class Logged:

@@ -8,12 +8,13 @@ controller's machine beside the switches, as real ones have it.
 from __future__ import annotations
 
 from ipaddress import IPv4Address
-from pathlib import Path
 
+from ina import netns
 from ina.emulate import offload
 from ina.emulate.errors import TopologyError
-from ina.emulate.namespaces import command, give_names, inside, namespace, signals_later
+from ina.emulate.namespaces import give_names, namespace
 from ina.emulate.topology import End, Host, Link, Topology
+from ina.netns import ip
 
 NET = "net"
 CONTROLLER_ADDRESS = IPv4Address("172.31.255.254")
@@ -33,22 +34,15 @@ def namespaces_of(topology: Topology) -> list[str]:
 
 
 def build(topology: Topology) -> None:
-    """Makes all of it. Raises :class:`EmulationError`; :func:`namespaces.remove` undoes it."""
+    """Makes all of it. Raises :class:`NetnsError`; :func:`namespaces.remove` undoes it."""
     _check_management(topology)
     net = namespace(topology.name, NET)
     addresses = [(str(host.address.ip), host.name) for host in topology.hosts]
     addresses.append((str(CONTROLLER_ADDRESS), "controller"))
     for name in namespaces_of(topology):
-        with signals_later():
-            command("ip", "netns", "add", name)
+        netns.add_host(name)
         give_names(name, addresses)
-        with inside(name):
-            for scope in ("all", "default"):  # no neighbour discovery on the links
-                key = Path(f"/proc/sys/net/ipv6/conf/{scope}/disable_ipv6")
-                if key.exists():
-                    key.write_text("1")
-        _ip(name, "link", "set", "lo", "up")
-    _ip(net, "addr", "add", f"{CONTROLLER_ADDRESS}/32", "dev", "lo")
+    ip(net, "addr", "add", f"{CONTROLLER_ADDRESS}/32", "dev", "lo")
     for link in topology.links:
         _lay(topology, link)
     for number, host in enumerate(topology.hosts, 1):
@@ -66,61 +60,52 @@ def _check_management(topology: Topology) -> None:
 
 
 def _lay(topology: Topology, link: Link) -> None:
-    names = [_place(topology, end) for end in link.ends]
-    (space, interface), (other_space, other_interface) = names
-    _ip(space, "link", "add", interface, "type", "veth",
-        "peer", "name", other_interface, "netns", other_space)  # fmt: skip
-    for (space, interface), end in zip(names, link.ends, strict=True):
-        with inside(space):
+    one, other = (_interface(topology, end) for end in link.ends)
+    netns.add_pairs([(one, other)])
+    for made, end in zip((one, other), link.ends, strict=True):
+        space, interface = made
+        with netns.inside(space):
             offload.switch_off(interface)
         if end.port is None:
             host = topology.host(end.node)
-            _ip(space, "link", "set", interface, "address", host.mac)
-        _ip(space, "link", "set", interface, "up")
+            ip(space, "link", "set", interface, "address", host.mac)
+        ip(space, "link", "set", interface, "up")
         if link.bandwidth_mbit is not None:
-            _shape(space, interface, link.bandwidth_mbit, link.queue_kib)
+            _shape(made, link.bandwidth_mbit, link.queue_kib)
 
 
-def _place(topology: Topology, end: End) -> tuple[str, str]:
-    """Namespace and interface of a link's end."""
+def _interface(topology: Topology, end: End) -> netns.End:
     if end.port is None:
-        return namespace(topology.name, end.node), DATA_INTERFACE
-    return namespace(topology.name, NET), str(end)
+        return netns.End(namespace(topology.name, end.node), DATA_INTERFACE)
+    return netns.End(namespace(topology.name, NET), str(end))
 
 
-def _shape(space: str, interface: str, bandwidth_mbit: float, queue_kib: int) -> None:
+def _shape(end: netns.End, bandwidth_mbit: float, queue_kib: int) -> None:
     rate_bits_s = round(bandwidth_mbit * 1e6)
     burst_bytes = max(_TBF_MIN_BURST_BYTES, round(rate_bits_s / 8 * _TBF_BURST_S))
-    command("tc", "-n", space, "qdisc", "add", "dev", interface, "root", "tbf",
-            "rate", f"{rate_bits_s}bit", "burst", str(burst_bytes),
-            "limit", str(queue_kib << 10))  # fmt: skip
+    netns.shape(end, rate_bits_s, burst_bytes, queue_kib << 10)
 
 
 def _configure(topology: Topology, host: Host) -> None:
     """Address, and whom it reaches: no ARP, for the switches do not flood."""
     space = namespace(topology.name, host.name)
-    _ip(space, "addr", "add", str(host.address), "dev", DATA_INTERFACE)
+    ip(space, "addr", "add", str(host.address), "dev", DATA_INTERFACE)
     others = [(other.address.ip, other.mac) for other in topology.hosts if other is not host]
     if topology.aggregator is not None and topology.aggregator_address is not None:
         mac = topology.switch_mac(topology.aggregator)
         others.append((topology.aggregator_address, mac))
     for address, mac in others:
-        _ip(space, "neigh", "add", str(address), "lladdr", mac, "dev", DATA_INTERFACE)
+        ip(space, "neigh", "add", str(address), "lladdr", mac, "dev", DATA_INTERFACE)
         if topology.aggregator is not None and address not in host.address.network:
-            _ip(space, "route", "add", f"{address}/32", "dev", DATA_INTERFACE)
+            ip(space, "route", "add", f"{address}/32", "dev", DATA_INTERFACE)
 
 
 def _manage(topology: Topology, number: int, host: Host) -> None:
     space, net = namespace(topology.name, host.name), namespace(topology.name, NET)
     own, port = _MANAGEMENT + number, f"mgmt{number}"
-    _ip(net, "link", "add", port, "type", "veth",
-        "peer", "name", MANAGEMENT_INTERFACE, "netns", space)  # fmt: skip
-    _ip(net, "link", "set", port, "up")
-    _ip(net, "route", "add", f"{own}/32", "dev", port)
-    _ip(space, "link", "set", MANAGEMENT_INTERFACE, "up")
-    _ip(space, "addr", "add", f"{own}/32", "dev", MANAGEMENT_INTERFACE)
-    _ip(space, "route", "add", f"{CONTROLLER_ADDRESS}/32", "dev", MANAGEMENT_INTERFACE)
-
-
-def _ip(space: str, *arguments: str) -> None:
-    command("ip", "-n", space, *arguments)
+    netns.add_pairs([(netns.End(net, port), netns.End(space, MANAGEMENT_INTERFACE))])
+    ip(net, "link", "set", port, "up")
+    ip(net, "route", "add", f"{own}/32", "dev", port)
+    ip(space, "link", "set", MANAGEMENT_INTERFACE, "up")
+    ip(space, "addr", "add", f"{own}/32", "dev", MANAGEMENT_INTERFACE)
+    ip(space, "route", "add", f"{CONTROLLER_ADDRESS}/32", "dev", MANAGEMENT_INTERFACE)

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ina.errors import MissingToolError
+from ina.netns import within
 from ina.p4 import names
 from ina.testing.device import Program, pool_program
 from ina.testing.errors import DeviceError
@@ -88,7 +89,7 @@ class Bmv2Device(P4RuntimeDevice):
         )
         return [
             *("setpriv", "--pdeathsig", "KILL"),  # a kill of ours takes it along
-            *("ip", "netns", "exec", self._links.namespace, str(binary), "--no-p4"),
+            *within(self._links.namespace, [str(binary), "--no-p4"]),
             *("--device-id", str(_DEVICE_ID), *log, *ends),
             *("--", "--grpc-server-addr", f"unix:{socket}", "--cpu-port", str(names.CPU_PORT)),
         ]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import os
 import selectors
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
+from ina.netns import inside
 from ina.testing.errors import DeviceError
 from ina.testing.frames import ETHERNET_BYTES, PortFrame
 
@@ -18,7 +17,6 @@ _SOL_PACKET, _PACKET_ADD_MEMBERSHIP, _PACKET_IGNORE_OUTGOING = 263, 1, 23
 _PACKET_MR_PROMISC = 1
 _SO_RCVBUFFORCE = 33
 _BUFFER_BYTES = 8 << 20
-_CLONE_NEWNET = 0x40000000
 LONGEST_FRAME = 9000
 """Longer frames than this are not sent: BMv2 and real ports take jumbo frames at most."""
 
@@ -108,30 +106,3 @@ class SocketWire:
         except OSError as error:
             raise DeviceError(f"port {port}, interface {interface}: {error.strerror}") from None
         self._selector.register(sock, selectors.EVENT_READ, port)
-
-
-@contextlib.contextmanager
-def inside(namespace: str | None) -> Iterator[None]:
-    """This thread in a network namespace; sockets made here stay there. None: where we are."""
-    if namespace is None:
-        yield
-        return
-    own = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-    try:
-        other = os.open(f"/run/netns/{namespace}", os.O_RDONLY)
-        try:
-            _setns(other)
-        finally:
-            os.close(other)
-        try:
-            yield
-        finally:
-            _setns(own)
-    finally:
-        os.close(own)
-
-
-def _setns(fd: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.setns(fd, _CLONE_NEWNET) != 0:
-        raise DeviceError(f"cannot enter a network namespace: {os.strerror(ctypes.get_errno())}")

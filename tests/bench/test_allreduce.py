@@ -11,8 +11,9 @@ import pytest
 from ina.bench import star
 from ina.cli.bench.testbeds import queue_bytes_for
 from ina.emulate import remains
-from ina.emulate.namespaces import command, namespace, remove
+from ina.emulate.namespaces import namespace, remove
 from ina.errors import InvalidInputError
+from ina.netns import command
 from tests.bench.command import bench
 from tests.emulate.networks import need
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.switch.ports.namespaces import ip, require_root
+from ina import netns
+from ina.netns import End, NetnsError, ip
+from tests.switch.ports.namespaces import require_root
 
 SERVER_DATA, CLIENT_DATA = "10.77.0.1", "10.77.0.2"
 SERVER_CONTROL, CLIENT_CONTROL = "10.77.1.1", "10.77.1.2"
@@ -52,22 +54,22 @@ def two_hosts(folder: Path) -> Iterator[TwoHosts]:
     names = TwoHosts(f"ina{tag}s", f"ina{tag}c")
     try:
         for namespace in (names.server, names.client):
-            ip("netns", "add", namespace)
-            ip("-n", namespace, "link", "set", "lo", "up")
-        ip("-n", names.server, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0",
-           "netns", names.client)  # fmt: skip
+            netns.add(namespace)
+            ip(namespace, "link", "set", "lo", "up")
+        netns.add_pairs([(End(names.server, "eth0"), End(names.client, "eth0"))])
         for namespace, addresses in (
             (names.server, (SERVER_DATA, SERVER_CONTROL)),
             (names.client, (CLIENT_DATA, CLIENT_CONTROL)),
         ):
             for address in addresses:
-                ip("-n", namespace, "addr", "add", f"{address}/24", "dev", "eth0")
-            ip("-n", namespace, "link", "set", "eth0", "up")
+                ip(namespace, "addr", "add", f"{address}/24", "dev", "eth0")
+            ip(namespace, "link", "set", "eth0", "up")
         with _controller(names.server, folder):
             yield names
     finally:
         for namespace in (names.server, names.client):
-            subprocess.run(["ip", "netns", "del", namespace], capture_output=True, check=False)
+            with contextlib.suppress(NetnsError):
+                netns.delete(namespace)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from ina.cli.main import run
-from ina.emulate.namespaces import command, processes
+from ina.emulate.namespaces import processes
+from ina.netns import command
 from tests.emulate.networks import ALL_REDUCE, call, ina, left, need, new_name, star, up
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ina.emulate.load import load_topology
-from ina.emulate.namespaces import command
+from ina.netns import command
 from ina.protocol.spec import UDP_PORT
 from tests.emulate.networks import ALL_REDUCE, call, left, need, new_name, star, up
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from ina.netns import inside
 from ina.testing.bmv2_device import cannot_run_bmv2, find_bmv2
 from ina.testing.links import Links, cannot_link
-from ina.testing.wire import inside
 
 GRPC_ADDR = "127.0.0.1:9559"  # of the namespace: it meets nobody else's
 READY_DEADLINE_S = 120.0

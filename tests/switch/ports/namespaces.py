@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import os
-import shutil
 import socket
-import subprocess
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 
-CLONE_NEWNET = 0x40000000
+from ina import netns
+from ina.netns import End, NetnsError, ip_batch
+from ina.netns import ip as ip_in
 
 
 def require_root() -> None:
     """Skips the test, saying why, where namespaces cannot be made."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root: makes network namespaces")
-    if shutil.which("ip") is None:
-        pytest.skip("needs the ip command (package iproute2)")
+    if why := netns.why_not():
+        pytest.skip(why)
     name = f"ina{uuid.uuid4().hex[:6]}probe"
-    probe = subprocess.run(
-        ["ip", "netns", "add", name], capture_output=True, text=True, check=False
-    )
-    if probe.returncode:  # a container whose root may not
-        pytest.skip(f"cannot make network namespaces: {probe.stderr.strip()}")
-    ip("netns", "del", name)
+    try:
+        netns.add(name)
+    except NetnsError as error:  # a container whose root may not
+        pytest.skip(f"cannot make network namespaces: {error}")
+    netns.delete(name)
 
 
 def ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, capture_output=True)
+    netns.command("ip", *arguments)
 
 
 @dataclass(frozen=True)
@@ -45,20 +40,9 @@ class Host:
     address: str
     mac: str
 
-    @contextlib.contextmanager
-    def inside(self) -> Iterator[None]:
+    def inside(self) -> contextlib.AbstractContextManager[None]:
         """This thread in the host's namespace; sockets made here stay there."""
-        own = os.open("/proc/self/ns/net", os.O_RDONLY)
-        try:
-            other = os.open(f"/run/netns/{self.namespace}", os.O_RDONLY)
-            _setns(other)
-            os.close(other)
-            try:
-                yield
-            finally:
-                _setns(own)
-        finally:
-            os.close(own)
+        return netns.inside(self.namespace)
 
     def udp_socket(self) -> socket.socket:
         with self.inside():
@@ -66,12 +50,6 @@ class Host:
             sock.bind((self.address, 0))
             sock.settimeout(5)
             return sock
-
-
-def _setns(fd: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.setns(fd, CLONE_NEWNET) != 0:
-        raise OSError(ctypes.get_errno(), "setns")
 
 
 @contextlib.contextmanager
@@ -85,20 +63,24 @@ def hosts(count: int) -> Iterator[list[Host]]:
     ]
     try:
         for host in made:
-            ip("netns", "add", host.namespace)
-            ip("link", "add", host.interface, "type", "veth", "peer", "name", "eth0",
-               "netns", host.namespace)  # fmt: skip
-            ip("link", "set", host.interface, "up")
-            inside = ("-n", host.namespace)
-            ip(*inside, "link", "set", "eth0", "address", host.mac, "up")
-            ip(*inside, "link", "set", "lo", "up")
-            ip(*inside, "addr", "add", f"{host.address}/24", "dev", "eth0")
-            for other in made:
-                if other is not host:
-                    ip(*inside, "neigh", "add", other.address, "lladdr", other.mac, "dev", "eth0")
+            netns.add(host.namespace)
+            netns.add_pairs([(End(None, host.interface), End(host.namespace, "eth0"))])
+            ip_in(None, "link", "set", host.interface, "up")
+            others = [other for other in made if other is not host]
+            ip_batch(
+                host.namespace,
+                [
+                    f"link set eth0 address {host.mac} up",
+                    "link set lo up",
+                    f"addr add {host.address}/24 dev eth0",
+                    *(f"neigh add {one.address} lladdr {one.mac} dev eth0" for one in others),
+                ],
+            )
         yield made
     finally:
         for host in made:
             # The pair dies with the namespace that holds one end, but only after a while.
-            subprocess.run(["ip", "link", "del", host.interface], capture_output=True, check=False)
-            subprocess.run(["ip", "netns", "del", host.namespace], capture_output=True, check=False)
+            with contextlib.suppress(NetnsError):
+                ip_in(None, "link", "del", host.interface)
+            with contextlib.suppress(NetnsError):
+                netns.delete(host.namespace)

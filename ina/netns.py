@@ -1,0 +1,190 @@
+"""Network namespaces, and pairs of virtual Ethernet between them: all that calls ``ip`` and ``tc``.
+
+Names are the callers'. What they make ends with :func:`delete`: interfaces end with a namespace of
+either end, though a moment later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ina.errors import UnavailableError
+
+NETNS_DIR = Path("/run/netns")
+COMMAND_TIMEOUT_S = 30.0
+BATCH_TIMEOUT_S = 120.0
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_CLONE_NEWNET = 0x40000000
+
+
+class NetnsError(UnavailableError):
+    """A namespace or an interface could not be made, entered or removed; the message says which."""
+
+
+class End(NamedTuple):
+    """One end of a pair; ``space`` None: in this process's own namespace."""
+
+    space: str | None
+    interface: str
+
+
+def why_not(*, also: Sequence[str] = ()) -> str:
+    """Why this process can make no namespaces, empty: it can; ``also``: commands beside ``ip``."""
+    if os.geteuid() != 0:
+        return "needs root, for network namespaces"
+    for tool in ("ip", *also):
+        if shutil.which(tool) is None:
+            return f"needs the {tool} command (Debian package iproute2)"
+    return ""
+
+
+def command(*arguments: str) -> str:
+    """Runs ``ip`` or ``tc``; returns what it prints. Raises :class:`NetnsError`."""
+    return _run(arguments, COMMAND_TIMEOUT_S)
+
+
+def ip(space: str | None, *arguments: str) -> str:
+    """``ip`` within a namespace. Raises :class:`NetnsError`."""
+    return command("ip", *_within(space), *arguments)
+
+
+def ip_batch(space: str | None, lines: Iterable[str], *, force: bool = False) -> None:
+    """Several ``ip`` commands by one process; ``force``: also those behind one that fails.
+
+    Raises :class:`NetnsError`.
+    """
+    how = ["-force"] if force else []
+    arguments = ("ip", *_within(space), *how, "-batch", "-")
+    _run(arguments, BATCH_TIMEOUT_S, "".join(f"{line}\n" for line in lines))
+
+
+def within(space: str, arguments: Sequence[str]) -> list[str]:
+    """The command line that runs ``arguments`` in a namespace."""
+    return ["ip", "netns", "exec", space, *arguments]
+
+
+def add(space: str) -> None:
+    """Makes a namespace. Raises :class:`NetnsError`."""
+    with signals_later():
+        command("ip", "netns", "add", space)
+
+
+def delete(space: str) -> None:
+    """Raises :class:`NetnsError`. What runs in it keeps it alive, without a name."""
+    command("ip", "netns", "del", space)
+
+
+def add_host(space: str) -> None:
+    """A namespace in which programs run: its loopback is up; no neighbour discovery on links."""
+    add(space)
+    with inside(space):
+        for scope in ("all", "default"):
+            key = Path(f"/proc/sys/net/ipv6/conf/{scope}/disable_ipv6")
+            if key.exists():
+                key.write_text("1")
+    ip(space, "link", "set", "lo", "up")
+
+
+def add_pairs(pairs: Iterable[tuple[End, End]]) -> None:
+    """Makes pairs of virtual Ethernet, all down. Raises :class:`NetnsError`."""
+    ip_batch(None, (f"link add {_end(one)} type veth peer {_end(other)}" for one, other in pairs))
+
+
+def shape(end: End, rate_bit_s: float, burst_bytes: int, queue_bytes: int) -> None:
+    """Gives what leaves an end a rate, by a token bucket. Raises :class:`NetnsError`.
+
+    ``burst_bytes``: what an end that was idle lets pass at once; ``queue_bytes``: what waits, at
+    most: more is dropped.
+    """
+    command("tc", *_within(end.space), "qdisc", "add", "dev", end.interface, "root", "tbf",
+            "rate", f"{round(rate_bit_s)}bit", "burst", str(burst_bytes),
+            "limit", str(queue_bytes))  # fmt: skip
+
+
+@contextlib.contextmanager
+def inside(space: str | None) -> Iterator[None]:
+    """This thread in a namespace; sockets made here stay there. None: where it is.
+
+    Raises :class:`NetnsError`: there is no such namespace.
+    """
+    if space is None:
+        yield
+        return
+    own = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            other = os.open(NETNS_DIR / space, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise NetnsError(f"namespace {space}: {error.strerror}") from None
+        try:
+            _setns(other)
+        finally:
+            os.close(other)
+        try:
+            yield
+        finally:
+            _setns(own)
+    finally:
+        os.close(own)
+
+
+@contextlib.contextmanager
+def signals_later() -> Iterator[None]:
+    """Ctrl-C and its like take effect at the end of the block. Only the main thread hears them.
+
+    ``subprocess`` forgets a child when a signal comes between its start and the return of Popen: a
+    namespace that such a child makes would be made after all others were removed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    former = {
+        number: signal.signal(number, lambda number, frame: came.append(number))
+        for number in STOP_SIGNALS
+    }
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
+
+
+def _within(space: str | None) -> list[str]:
+    return [] if space is None else ["-n", space]
+
+
+def _end(end: End) -> str:
+    where = "" if end.space is None else f" netns {end.space}"
+    return f"name {end.interface}{where}"
+
+
+def _run(arguments: Sequence[str], timeout_s: float, text: str | None = None) -> str:
+    try:
+        done = subprocess.run(
+            arguments, input=text, capture_output=True, text=True, timeout=timeout_s, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise NetnsError(f"{' '.join(arguments)}: no end in {timeout_s:g} s") from None
+    if done.returncode:
+        said = done.stderr.strip().partition("\n")[0] or f"exit code {done.returncode}"
+        raise NetnsError(f"{' '.join(arguments)}: {said}")
+    return done.stdout
+
+
+def _setns(fd: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(fd, _CLONE_NEWNET) != 0:
+        number = ctypes.get_errno()
+        raise NetnsError(f"cannot enter a network namespace: {os.strerror(number)}")
