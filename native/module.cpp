@@ -1,4 +1,4 @@
-// The extension module ina._native: one submodule for each Python owner.
+// The extension module ina._native: each submodule has one Python owner.
 #include <nanobind/nanobind.h>
 
 namespace nb = nanobind;
@@ -7,6 +7,9 @@ namespace ina::congestion {
 void bind(nb::module_ &m);
 }
 namespace ina::host {
+void bind(nb::module_ &m);
+}
+namespace ina::shm {
 void bind(nb::module_ &m);
 }
 namespace ina::sw {
@@ -25,6 +28,8 @@ NB_MODULE(_native, m) {
     ina::congestion::bind(congestion);
     auto host = m.def_submodule("host");
     ina::host::bind(host);
+    auto shm = m.def_submodule("shm");
+    ina::shm::bind(shm);
     auto sw = m.def_submodule("switch");
     ina::sw::bind(sw);
 }

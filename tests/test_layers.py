@@ -119,6 +119,7 @@ NATIVE_OWNERS = {
     "": {"extension"},
     "congestion": {"congestion"},
     "host": {"host"},
+    "shm": {"host"},
     "switch": {"switch"},
 }
 

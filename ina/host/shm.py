@@ -1,7 +1,7 @@
 """Shared memory with a switch on this host: how a worker attaches to the switch's port.
 
-Must agree with native/common/shm_ring.hpp; the descriptors of the memory, this worker's and that of
-all results, come with the answer.
+What both sides say is in native/common/shm_ring.hpp. The descriptors of the memory, this worker's
+and that of all results, come with the answer.
 """
 
 from __future__ import annotations
@@ -13,21 +13,18 @@ import os
 import socket
 import struct
 
+from ina._native import shm
 from ina._native.host import RtoLimits, Transport, TransportOptions, WorkerConfig
 from ina.host.errors import NoSwitchHereError, TransportError
 
-_MAGIC, _VERSION = 0x696E6173, 2
-_HELLO = struct.Struct("=IIII")  # magic, version, cells, payload bytes
-_WELCOME = struct.Struct("=IIIIII")  # magic, version, status, switch port, address, UDP port
 _UCRED = struct.Struct("=iII")  # pid, uid, gid
-_MIN_CELLS = 16
 _TIMEVAL = struct.Struct("@ll")  # seconds, microseconds
 _TIMEOUT_S = 15  # of a switch that is there; a machine may be very busy
-_REFUSALS = {
-    1: "it is of another version of ina",
-    2: "this process belongs to another user",
-    3: "it has too many workers",
-    4: "it has not enough memory",
+_REFUSALS: dict[int, str] = {
+    shm.Status.BAD_HELLO: "it is of another version of ina",
+    shm.Status.NOT_ALLOWED: "this process belongs to another user",
+    shm.Status.FULL: "it has too many workers",
+    shm.Status.NO_MEMORY: "it has not enough memory",
 }
 
 
@@ -38,11 +35,19 @@ class ShmLink:
     # Nothing is lost there, unless a test wants it: what is late waits for a processor.
     rto = RtoLimits(initial_ns=20_000_000, min_ns=10_000_000)
 
-    def __init__(self, sock: socket.socket, fds: tuple[int, int], welcome: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        fds: tuple[int, int],
+        cells: int,
+        packet_bytes: int,
+        welcome: shm.Welcome,
+    ) -> None:
         self._socket = sock
         self._fds = fds
-        self._cells, self._packet_bytes, self.switch_port, address, udp_port = welcome
-        self.address = (str(ipaddress.IPv4Address(address)), udp_port)
+        self._cells, self._packet_bytes = cells, packet_bytes
+        self.switch_port = welcome.switch_port
+        self.address = (str(ipaddress.IPv4Address(welcome.address)), welcome.udp_port)
 
     @classmethod
     def attach(cls, address: str, packets: int, packet_bytes: int) -> ShmLink:
@@ -53,7 +58,7 @@ class ShmLink:
         """
         where = f"shared memory of the switch at {address}"
         # Each packet and a copy of it: copies, sent because something was late, push nothing out.
-        cells = max(1 << (2 * packets - 1).bit_length(), _MIN_CELLS)
+        cells = max(1 << (2 * packets - 1).bit_length(), shm.MIN_CELLS)
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         fds: list[int] = []
         try:
@@ -62,18 +67,18 @@ class ShmLink:
             sock.connect("\0" + address.removeprefix("@"))
             sock.settimeout(_TIMEOUT_S)
             _check_peer(sock, where)
-            sock.sendall(_HELLO.pack(_MAGIC, _VERSION, cells, packet_bytes))
-            data, fds, _, _ = socket.recv_fds(sock, _WELCOME.size, 2)
-            if len(data) != _WELCOME.size:
+            sock.sendall(shm.hello(cells, packet_bytes))
+            data, fds, _, _ = socket.recv_fds(sock, shm.WELCOME_BYTES, 2)
+            if len(data) != shm.WELCOME_BYTES:
                 raise TransportError(f"{where}: it closed the connection")
-            magic, version, status, *rest = _WELCOME.unpack(data)
-            if (magic, version) != (_MAGIC, _VERSION):
-                raise TransportError(f"{where}: {_REFUSALS[1]}")
-            if status or len(fds) != 2:
-                why = _REFUSALS.get(status, f"status {status}")
+            welcome = shm.read_welcome(data)
+            if welcome is None:
+                raise TransportError(f"{where}: {_REFUSALS[shm.Status.BAD_HELLO]}")
+            if welcome.status or len(fds) != 2:
+                why = _REFUSALS.get(welcome.status, f"status {welcome.status}")
                 raise TransportError(f"{where}: refused: {why}")
             sock.settimeout(None)
-            return cls(sock, (fds[0], fds[1]), (cells, packet_bytes, *rest))
+            return cls(sock, (fds[0], fds[1]), cells, packet_bytes, welcome)
         except BaseException as error:
             sock.close()
             for fd in fds:

@@ -29,7 +29,7 @@ uint16_t fold_checksum(uint32_t sum) {
     return static_cast<uint16_t>(~sum);
 }
 
-void write_frame_header(uint8_t *frame, Endpoint source, Endpoint destination, uint8_t tos,
+void write_frame_header(uint8_t *frame, UdpAddress source, UdpAddress destination, uint8_t tos,
                         size_t payload_bytes) {
     write_mac(frame, destination.address);
     write_mac(frame + 6, source.address);

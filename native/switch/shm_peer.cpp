@@ -46,7 +46,7 @@ ShmPeer::Heard ShmPeer::hear() {
     return heard_bytes_ == sizeof hello_ ? Heard::kHello : Heard::kNothing;
 }
 
-shm::Status ShmPeer::attach(uint32_t port, Endpoint source, Endpoint switch_end) {
+shm::Status ShmPeer::attach(uint32_t port, UdpAddress source, UdpAddress switch_end) {
     source_ = source;
     switch_end_ = switch_end;
     const shm::Status status = is_right(hello_) ? make_rings() : shm::Status::kBadHello;
@@ -158,11 +158,11 @@ bool ShmPeer::send(const Datagram &datagram) {
         return send_gathered(datagram, marked);
     const uint8_t *const rest =
         datagram.tail_bytes != 0 ? datagram.tail : datagram.payload + shm::kHeadBytes;
-    const ShmResults::Place place = results_->put(rest, bytes - shm::kHeadBytes);
-    if (place.block == ShmResults::kNoBlock)
+    const ShmResults::Location location = results_->put(rest, bytes - shm::kHeadBytes);
+    if (location.block == ShmResults::kNoBlock)
         return to_worker_.put_copy(datagram.payload, bytes, rest, marked);
-    if (!to_worker_.put(datagram.payload, bytes, place.at, marked)) return false;
-    block = place.block;
+    if (!to_worker_.put(datagram.payload, bytes, location.at, marked)) return false;
+    block = location.block;
     results_->hold(block);
     return true;
 }

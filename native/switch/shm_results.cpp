@@ -37,7 +37,7 @@ void ShmResults::close() {
     segment_ = {};
 }
 
-ShmResults::Place ShmResults::put(const uint8_t *values, size_t bytes) {
+ShmResults::Location ShmResults::put(const uint8_t *values, size_t bytes) {
     if (values == last_values_ && bytes == last_bytes_) return last_;
     if (!make_room(bytes)) return {};
     last_values_ = values;

@@ -22,7 +22,7 @@ class ShmResults {
     static constexpr size_t kBytes = kBlockBytes * kBlocks;
     static constexpr uint32_t kNoBlock = UINT32_MAX;
 
-    struct Place {
+    struct Location {
         uint32_t at = 0;            // bytes from the area's beginning
         uint32_t block = kNoBlock;  // kNoBlock: there was no room
     };
@@ -40,7 +40,7 @@ class ShmResults {
 
     // A copy of the values. Those of the call before, at the same address, are there already;
     // forget() before what is at an address changes.
-    Place put(const uint8_t *values, size_t bytes);
+    Location put(const uint8_t *values, size_t bytes);
     void forget() { last_values_ = nullptr; }
 
     void hold(uint32_t block) { ++held_[block]; }
@@ -56,7 +56,7 @@ class ShmResults {
     size_t used_ = 0;                       // of it
     const uint8_t *last_values_ = nullptr;
     size_t last_bytes_ = 0;
-    Place last_;
+    Location last_;
 };
 
 }  // namespace ina::sw

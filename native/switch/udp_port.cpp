@@ -171,8 +171,8 @@ void UdpPort::accept(const msghdr &message, size_t bytes, FrameBatch *batch) {
         counters_.malformed_packets.add(1);
         return;
     }
-    const Endpoint source{ntohl(from->sin_addr.s_addr), ntohs(from->sin_port)};
-    const Endpoint destination{address, frame_udp_port_};
+    const UdpAddress source{ntohl(from->sin_addr.s_addr), ntohs(from->sin_port)};
+    const UdpAddress destination{address, frame_udp_port_};
     uint8_t header[kFrameHeaderBytes];
     size_t header_for_bytes = SIZE_MAX;
     size_t offset = 0;

@@ -32,15 +32,15 @@ uint8_t *put_control(uint8_t *at, int level, int type, const T &value) {
 }
 }  // namespace
 
-sockaddr_in socket_address(Endpoint endpoint) {
+sockaddr_in socket_address(UdpAddress to) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(endpoint.address);
-    address.sin_port = htons(endpoint.port);
+    address.sin_addr.s_addr = htonl(to.address);
+    address.sin_port = htons(to.port);
     return address;
 }
 
-UdpSender::UdpSender(int fd, Endpoint bound, PortCounters *counters)
+UdpSender::UdpSender(int fd, UdpAddress bound, PortCounters *counters)
     : fd_(fd), bound_(bound), counters_(counters), stage_(new uint8_t[kStageBytes]) {
     int segment_bytes = 0;
     socklen_t bytes = sizeof segment_bytes;
@@ -63,7 +63,7 @@ void UdpSender::send(const std::vector<ina_packet_out> &packets) {
 
 bool UdpSender::is_own(const Datagram &datagram) const {
     const uint32_t own = bound_.address == INADDR_ANY ? datagram.source.address : bound_.address;
-    return datagram.destination == Endpoint{own, bound_.port};
+    return datagram.destination == UdpAddress{own, bound_.port};
 }
 
 UdpSender::Run *UdpSender::open_run(const Datagram &datagram) {

@@ -15,12 +15,12 @@
 
 namespace ina::sw {
 
-sockaddr_in socket_address(Endpoint endpoint);
+sockaddr_in socket_address(UdpAddress to);
 
 class UdpSender {
   public:
     // fd: a non-blocking UDP socket bound to `bound`; it stays the caller's.
-    UdpSender(int fd, Endpoint bound, PortCounters *counters);
+    UdpSender(int fd, UdpAddress bound, PortCounters *counters);
 
     // Order is kept for each destination. Waits at most kSendPatienceNs for room, then drops.
     void send(const std::vector<ina_packet_out> &packets);
@@ -29,7 +29,7 @@ class UdpSender {
   private:
     // Datagrams of one flow that leave as one message.
     struct Run {
-        Endpoint source, destination;
+        UdpAddress source, destination;
         uint8_t tos;
         size_t segment_bytes;  // of all but the last, which may be shorter
         size_t bytes;
@@ -47,7 +47,7 @@ class UdpSender {
     size_t fill_control(const Run &run, bool segment, uint8_t *control) const;
 
     int fd_;
-    Endpoint bound_;
+    UdpAddress bound_;
     PortCounters *counters_;
     std::atomic<bool> gso_;
     std::unique_ptr<uint8_t[]> stage_;
