@@ -66,10 +66,3 @@ def test_what_troubleshooting_quotes_is_said() -> None:
         return any(" ".join(one) in code and " ".join(other) in code for one, other in cuts)
 
     assert [quote for quote in quotes if not is_said(quote)] == []
-
-
-def test_every_package_is_in_the_architecture() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text()
-    packages = {path.parent.name for path in (ROOT / "ina").glob("*/__init__.py")}
-    packages |= {path.stem for path in (ROOT / "ina").glob("[a-z]*.py")}
-    assert {name for name in packages if f"`ina.{name}`" not in page} == set()
