@@ -58,9 +58,15 @@ void bind_recovery(nb::module_ &m) {
                 new (self) LossRecovery(lanes, rto, congestion::make_window(congestion, lanes));
             },
             nb::arg("lanes"), nb::arg("rto"), nb::arg("congestion") = congestion::Choice{})
-        .def("sent", &LossRecovery::sent, nb::arg("lane"), nb::arg("order"), nb::arg("now_ns"))
-        .def("answered", &LossRecovery::answered, nb::arg("lane"), nb::arg("copy"),
-             nb::arg("marked"), nb::arg("now_ns"))
+        .def("sent", &LossRecovery::sent, nb::arg("lane"), nb::arg("order"), nb::arg("kind"),
+             nb::arg("now_ns"))
+        .def(
+            "answered",
+            [](LossRecovery &self, std::uint32_t lane, std::int64_t now_ns, std::uint32_t copy,
+               bool others_loss,
+               bool marked) { self.answered(lane, {copy, others_loss, marked}, now_ns); },
+            nb::arg("lane"), nb::arg("now_ns"), nb::arg("copy") = 0, nb::arg("others_loss") = false,
+            nb::arg("marked") = false)
         .def("duplicate", &LossRecovery::duplicate, nb::arg("lane"), nb::arg("copy"),
              nb::arg("now_ns"))
         .def("withdrawn", &LossRecovery::withdrawn, nb::arg("lane"))

@@ -152,6 +152,9 @@ class Network:
         """Run to a time (at least), whatever is done by then."""
         while self.now_ns < at_ns:
             self._transmit()
+            if not self._times():
+                self.now_ns = at_ns  # nothing is under way
+                return
             self._advance(600.0)
 
     def step(self) -> None:

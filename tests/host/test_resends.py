@@ -49,8 +49,8 @@ def test_losses_are_what_the_network_dropped(workers: int, jitter: bool) -> None
     all_reduce(network, parts(workers, CHUNKS))
     counts = totals(network)
     # Without a doubt: what one of several copies brought, or a copy that nobody needed, may be
-    # lost, too.
-    assert 0.8 * network.lost < counts["losses"] <= network.lost
+    # lost, too; and a result that comes after the lane's next one is taken for lost.
+    assert 0.8 * network.lost < counts["losses"] <= 1.05 * network.lost
     assert sum(counts.values()) == 2 * counts["retransmissions"]
 
 

@@ -37,8 +37,11 @@ def sent_at(core: WorkerCore, now_ns: int) -> list[Header]:
     return sent
 
 
-def answer(core: WorkerCore, header: Header, now_ns: int) -> None:
+def answer(core: WorkerCore, header: Header, now_ns: int, *, others_loss: bool = False) -> None:
+    """`others_loss`: the other worker's second copy completed the sum."""
     result = replace(header, kind=Kind.RESULT, flags=Flag(0), contributors=0b11, worker=0)
+    if others_loss:
+        result = replace(result, level=0, priority=1 << 3 | 1)
     result = replace(result, digest=2 * header.digest % 2**16)
     core.on_result(encode(result, np.zeros(header.value_count, np.int32)), now_ns)
 
@@ -280,7 +283,10 @@ def test_a_probe_that_is_lost_is_followed_by_one_more_before_the_timeout() -> No
 
 
 def silence_after_slow_round_trips(shortest_ns: int, window: Choice) -> tuple[int, int]:
-    """Until a probe, after one round trip that is short and many of 20 ms; and the smoothed one."""
+    """Until a probe, after one round trip that is short and many of 20 ms; and the smoothed one.
+
+    They are long because the other worker lost what it sent.
+    """
     core = WorkerCore(worker_config(0, 2, SLOTS, VALUES), congestion=window)
     core.submit(1, DATA.ctypes.data, OUT.ctypes.data, 60 * W * VALUES, 0, False, 0)
     now_ns = shortest_ns
@@ -290,7 +296,7 @@ def silence_after_slow_round_trips(shortest_ns: int, window: Choice) -> tuple[in
         in_flight += [h for h in sent_at(core, now_ns) if Flag.RESEND not in h.flags]
         now_ns += 20 * MS
         for header in in_flight:
-            answer(core, header, now_ns)
+            answer(core, header, now_ns, others_loss=True)
         in_flight = []
     sent_at(core, now_ns)
     return next_deadline(core, now_ns) - now_ns, core.srtt_ns

@@ -116,6 +116,9 @@ struct Lane {
         return state == LaneState::kValuesWaiting || state == LaneState::kExponentWaiting ||
                state == LaneState::kGuessWaiting;
     }
+    std::uint8_t round() const {  // 0: of values, 1: of exponents, 2: of a guess
+        return is_guess() ? 2 : has_values() ? 0 : 1;
+    }
     bool has_values() const {  // in the packet being prepared or in flight
         return state != LaneState::kExponentReady && state != LaneState::kExponentWaiting;
     }

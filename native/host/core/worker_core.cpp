@@ -98,7 +98,7 @@ std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
         Lane &lane = lanes_[index];
         codec_.write_packet(lane, frames_.packet(index));
         lane.on(LaneEvent::kSent);
-        recovery_.sent(index, lane.order(), now_ns);
+        recovery_.sent(index, lane.order(), lane.round(), now_ns);
         batch[count++] = view_of(index);
     }
     return count;
@@ -131,8 +131,13 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     Lane *const found = lane_for(header, now_ns);
     if (found == nullptr || !accepts(*found, header)) return;
     Lane &lane = *found;
-    const bool marked = ip_marked || (header.flags & wire::kFlagEcn) != 0;
-    recovery_.answered(own_index(lane.seq), needed_copy(header), marked, now_ns);
+    const Origin origin = Origin::of(header);
+    const bool is_own = origin.worker == static_cast<std::uint32_t>(config_.rank);
+    Answer answer;
+    answer.copy = is_own ? origin.copy : 0;
+    answer.others_loss = !is_own && origin.copy > 0;
+    answer.marked = ip_marked || (header.flags & wire::kFlagEcn) != 0;
+    recovery_.answered(own_index(lane.seq), answer, now_ns);
     agreed_ = std::max(agreed_, lane.tensor->request.id);
     last_progress_ns_ = now_ns;
     counters_.last_seq = header.seq;
@@ -165,7 +170,9 @@ Lane *WorkerCore::lane_for(const wire::Header &header, std::int64_t now_ns) {
     Lane &lane = lanes_[index];
     if (lane.is_waiting() && header.seq == lane.seq) return &lane;
     if (lane.has_history && header.seq == lane.seq - window_) {
-        recovery_.duplicate(index, needed_copy(header), now_ns);
+        const Origin origin = Origin::of(header);
+        const bool is_own = origin.worker == static_cast<std::uint32_t>(config_.rank);
+        recovery_.duplicate(index, is_own ? origin.copy : 0, now_ns);
         return ignore(&counters_.duplicates);
     }
     const bool is_older = wire::seq_newer(lane.seq, header.seq);
@@ -177,11 +184,6 @@ bool WorkerCore::accepts(const Lane &lane, const wire::Header &header) {
     if (verdict == ChunkCodec::Verdict::kElse) ++counters_.mismatched;
     if (verdict == ChunkCodec::Verdict::kDisagrees) mismatch_ = {lane.tensor->request.id, lane.seq};
     return verdict == ChunkCodec::Verdict::kFits;
-}
-
-std::uint32_t WorkerCore::needed_copy(const wire::Header &header) const {
-    const Origin origin = Origin::of(header);
-    return origin.worker == static_cast<std::uint32_t>(config_.rank) ? origin.copy : 0;
 }
 
 void WorkerCore::remember(Lane &lane, bool has_sums) {

@@ -132,8 +132,6 @@ class WorkerCore {
     bool accepts(const Lane &lane, const wire::Header &header);
     void remember(Lane &lane, bool has_sums);
     void advance(Lane &lane, bool has_sums, std::uint8_t next_exponent);
-    // The copy of this worker's packet that a result answers; 0: the first, or another worker's.
-    std::uint32_t needed_copy(const wire::Header &header) const;
     bool stalled(std::int64_t now_ns);
     std::vector<bool> undone_chunks(const Tensor &tensor) const;
     std::uint8_t *kept(std::size_t lane) { return kept_memory_.data() + values_bytes_ * lane; }

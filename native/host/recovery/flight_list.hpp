@@ -21,6 +21,7 @@ struct Flight {
     std::int64_t overtaken_by_ns = 0;
     std::uint32_t newer = kNoLane;  // neighbours in order of sent_ns, while in flight
     std::uint32_t older = kNoLane;
+    std::uint8_t kind = 0;      // of the round that it is part of
     std::uint8_t retries = 0;   // times that the packet was sent again
     std::uint8_t timeouts = 0;  // so many of them because its timer ran out
     Resends resends;

@@ -56,38 +56,38 @@ bool LossRecovery::has_room_for(std::uint64_t order) const {
     return flights_.size() < window || order < flights_.lowest_order() + window;
 }
 
-void LossRecovery::sent(std::uint32_t lane, std::uint64_t order, std::int64_t now_ns) {
+void LossRecovery::sent(std::uint32_t lane, std::uint64_t order, std::uint8_t kind,
+                        std::int64_t now_ns) {
     Flight &flight = flights_[lane];
     flight.order = order;
+    flight.kind = kind;
     flight.sent_ns = flight.first_sent_ns = now_ns;
     flight.retries = 0;
     flight.timeouts = 0;
+    last_sent_ns_ = now_ns;
     if (flights_.size() == 0) heard_ns_ = now_ns;
     flights_.add_newest(lane);
     scan_at_ns_ = std::min({scan_at_ns_, lane_deadline_ns(flight), probe_deadline_ns()});
     scan_rto_ns_ = std::max(scan_rto_ns_, rtt_.timeout_ns(0));
 }
 
-void LossRecovery::answered(std::uint32_t lane, std::uint32_t copy, bool marked,
-                            std::int64_t now_ns) {
+void LossRecovery::answered(std::uint32_t lane, const Answer &answer, std::int64_t now_ns) {
     Flight &flight = flights_[lane];
-    flight.resends.answered(copy, now_ns, &counters_);
+    const std::uint64_t losses = counters_.losses;
+    flight.resends.answered(answer.copy, now_ns, &counters_);
+    if (counters_.losses > losses || answer.others_loss) lateness_.loss_seen(now_ns);
     note_overtaken(flight);
     if (flight.retries == 0) {
         rtt_.on_sample(now_ns, now_ns - flight.sent_ns);
-        overtaken_moved_ |= flight.sent_ns > overtaken_ns_;
-        overtaken_ns_ = std::max(overtaken_ns_, flight.sent_ns);
+        overtaken_moved_ |= overtaking_.answered(flight.kind, flight.order, flight.sent_ns);
         if (rtt_.timeout_ns(0) < scan_rto_ns_ / 2) scan_at_ns_ = now_ns;
     } else {
         rtt_.on_ambiguous();
     }
-    if (marked) ++counters_.ecn_marked;
-    window_->on_answer(now_ns, rtt_.round_trips(), marked);
+    if (answer.marked) ++counters_.ecn_marked;
+    window_->on_answer(now_ns, rtt_.round_trips(), answer.marked);
     note_copies(flight, now_ns);
-    if (quiet_) resumed_ns_ = now_ns;
-    quiet_ = false;
-    tail_probes_ = 0;
-    heard_ns_ = now_ns;
+    note_silence(answer, now_ns);
     leave(lane);
 }
 
@@ -137,13 +137,28 @@ Resend LossRecovery::resend(std::uint32_t lane, ResendReason reason, std::int64_
     return {lane, flight.resends.add(reason)};
 }
 
+// Something was heard: the end of a silence, if it was one.
+void LossRecovery::note_silence(const Answer &answer, std::int64_t now_ns) {
+    const std::int64_t silence_ns = now_ns - std::max(heard_ns_, last_sent_ns_);
+    if (now_ns - heard_ns_ > rtt_.timeout_ns(0)) resumed_ns_ = now_ns;
+    quiet_ = false;
+    tail_probes_ = 0;
+    heard_ns_ = now_ns;
+    const bool by_resend = answer.copy > 0 || answer.others_loss;
+    if (!by_resend && silence_ns > silence_limit_ns()) {
+        lateness_.ended_by_itself(now_ns, silence_ns);
+    }
+    patience_ns_ = lateness_.patience_ns(now_ns);
+}
+
 // The evidence of an overtaken packet.
 
 void LossRecovery::note_overtaken(Flight &flight) {
     // No second result came for the packet before: it was lost.
     if (flight.overtaken_by_ns > 0) in_vain_ -= kInVainWeight * in_vain_;
     const bool sent_twice = flight.retries == 1 && flight.timeouts == 0;
-    flight.overtaken_by_ns = sent_twice ? overtaken_ns_ - flight.first_sent_ns : 0;
+    const std::int64_t later_ns = overtaking_.latest_ns(flight.kind, flight.order);
+    flight.overtaken_by_ns = sent_twice ? later_ns - flight.first_sent_ns : 0;
 }
 
 std::int64_t LossRecovery::tolerance_ns(std::int64_t now_ns) {
@@ -170,10 +185,11 @@ std::size_t LossRecovery::resend_overtaken(std::int64_t now_ns, Resend *resends,
         const std::uint32_t lane = next;
         const Flight &flight = flights_[lane];
         next = flight.newer;
-        if (flight.sent_ns + tolerance_ns >= overtaken_ns_) break;
+        if (flight.sent_ns + tolerance_ns >= overtaking_.latest_ns()) break;
+        const std::int64_t later_ns = overtaking_.latest_ns(flight.kind, flight.order);
         // It may be another worker that has lost its part: ask less and less often.
         const int doublings = std::min<int>(flight.retries, kMaxToleranceDoublings);
-        if (flight.sent_ns + (tolerance_ns << doublings) >= overtaken_ns_) continue;
+        if (flight.sent_ns + (tolerance_ns << doublings) >= later_ns) continue;
         ++counters_.overtaken;
         resends[count++] = resend(lane, ResendReason::kOvertaken, now_ns);
     }
@@ -189,7 +205,7 @@ std::int64_t LossRecovery::lane_deadline_ns(const Flight &flight) const {
 }
 
 std::int64_t LossRecovery::quiet_deadline_ns() const {
-    return std::max(heard_ns_, last_resend_ns_) + rtt_.timeout_ns(0);
+    return std::max(heard_ns_, last_resend_ns_) + std::max(rtt_.timeout_ns(0), patience_ns_);
 }
 
 // Nothing overtakes a loss among the last packets. So once nothing has been heard for two round
@@ -198,13 +214,17 @@ std::int64_t LossRecovery::quiet_deadline_ns() const {
 std::int64_t LossRecovery::tail_deadline_ns() const {
     if (quiet_ || tail_probes_ == kTailProbes) return kNever;
     if (flights_.newest() == kNoLane || rtt_.srtt_ns() == 0) return kNever;
-    std::int64_t silence_ns = rtt_.probe_timeout_ns();
-    if (const std::int64_t shortest_ns = rtt_.shortest_ns(); shortest_ns > 0) {
-        const std::int64_t most_ns = std::max(kMostSilentRoundTrips * shortest_ns, kTimeSliceNs);
-        silence_ns = std::min(silence_ns, most_ns);
-    }
     const std::int64_t newest_ns = flights_[flights_.newest()].sent_ns;
-    return std::max(heard_ns_, newest_ns) + (silence_ns << tail_probes_);
+    const std::int64_t silence_ns = std::max(silence_limit_ns() << tail_probes_, patience_ns_);
+    return std::max(heard_ns_, newest_ns) + silence_ns;
+}
+
+// So long nothing may be heard, where nobody is late, before it is probed what was lost.
+std::int64_t LossRecovery::silence_limit_ns() const {
+    const std::int64_t usual_ns = rtt_.probe_timeout_ns();
+    const std::int64_t shortest_ns = rtt_.shortest_ns();
+    if (shortest_ns == 0) return usual_ns;
+    return std::min(usual_ns, std::max(kMostSilentRoundTrips * shortest_ns, kTimeSliceNs));
 }
 
 std::int64_t LossRecovery::probe_deadline_ns() const {
@@ -231,7 +251,8 @@ std::size_t LossRecovery::resend_expired(std::int64_t now_ns, Resend *resends,
     }
     std::int64_t next_ns = probe_deadline_ns();
     std::size_t count = 0;
-    std::uint32_t next = quiet_ ? kNoLane : flights_.oldest();
+    const bool silent = quiet_ || now_ns - heard_ns_ > rtt_.timeout_ns(0);
+    std::uint32_t next = silent ? kNoLane : flights_.oldest();
     while (next != kNoLane) {
         const std::uint32_t lane = next;
         Flight &flight = flights_[lane];
@@ -260,14 +281,15 @@ std::size_t LossRecovery::resend_expired(std::int64_t now_ns, Resend *resends,
 std::size_t LossRecovery::resend_probes(std::int64_t now_ns, Resend *resends,
                                         std::size_t capacity) {
     const std::uint32_t in_flight = flights_.size();
+    const std::uint32_t first_probes = patience_ns_ > 0 ? 1 : kFirstProbes;
     if (std::exchange(more_probes_, false)) {
         probes_ = std::min(2 * probes_, static_cast<std::uint32_t>(flights_.all().size()));
     } else if (now_ns < quiet_deadline_ns()) {
-        probes_ = kFirstProbes;
+        probes_ = first_probes;
         ++tail_probes_;
     } else {
-        probes_ = quiet_ ? std::min(2 * probes_, std::max(kMinProbeLimit, in_flight / kProbeShare))
-                         : kFirstProbes;
+        const std::uint32_t most = std::max(kMinProbeLimit, in_flight / kProbeShare);
+        probes_ = quiet_ ? std::min(2 * probes_, most) : first_probes;
         quiet_ = true;
         ++counters_.timeouts;
         rtt_.on_timeout(rtt_.backoff());

@@ -7,7 +7,8 @@
 // for loss. Nothing overtakes the last packets: after two round trips without a result a few are
 // sent again, as probes, and once more after twice as long. Once nothing has been heard for a
 // timeout, the most likely cause is a worker that is late with everything: then probes go at
-// doubling intervals, only a few at a time. Each lane's timer covers what is left.
+// doubling intervals, only a few at a time. How late workers are is learnt (Lateness), and waited
+// for before the first probe. Each lane's timer covers what is left.
 //
 // Not thread-safe.
 #pragma once
@@ -18,6 +19,8 @@
 
 #include "congestion/window.hpp"
 #include "host/recovery/flight_list.hpp"
+#include "host/recovery/lateness.hpp"
+#include "host/recovery/overtaking.hpp"
 #include "host/recovery/resends.hpp"
 #include "host/recovery/rtt_estimator.hpp"
 
@@ -31,17 +34,24 @@ struct Resend {
     std::uint32_t copy;  // 1: the first copy after the packet itself; see Origin
 };
 
+// What a result tells of its way.
+struct Answer {
+    std::uint32_t copy = 0;    // of our packet, that it answers; 0: the first, or another worker's
+    bool others_loss = false;  // it answers another worker's resend: that had lost its packet
+    bool marked = false;       // a queue on its way was long (ECN)
+};
+
 class LossRecovery {
   public:
     // Lanes are numbered from 0.
     LossRecovery(std::uint32_t lanes, const RtoLimits &limits,
                  std::unique_ptr<congestion::Window> window);
 
-    // A lane sends a new packet, for a chunk of this order; it has none in flight.
-    void sent(std::uint32_t lane, std::uint64_t order, std::int64_t now_ns);
-    // The result of the packet in flight was accepted. `copy`: the copy of ours that it answers; 0:
-    // the first, or another worker's packet. `marked`: by a queue that was long.
-    void answered(std::uint32_t lane, std::uint32_t copy, bool marked, std::int64_t now_ns);
+    // A lane sends a new packet, in a round of this kind (below Overtaking::kKinds), for a chunk of
+    // this order; it has none in flight.
+    void sent(std::uint32_t lane, std::uint64_t order, std::uint8_t kind, std::int64_t now_ns);
+    // The result of the packet in flight was accepted.
+    void answered(std::uint32_t lane, const Answer &answer, std::int64_t now_ns);
     // The result of the packet answered before came once more.
     void duplicate(std::uint32_t lane, std::uint32_t copy, std::int64_t now_ns);
     // What the lane waits for came from elsewhere than the network.
@@ -67,6 +77,7 @@ class LossRecovery {
 
   private:
     void note_overtaken(Flight &flight);
+    void note_silence(const Answer &answer, std::int64_t now_ns);
     void note_copies(const Flight &flight, std::int64_t now_ns);
     std::int64_t tolerance_ns(std::int64_t now_ns);
     std::size_t resend_overtaken(std::int64_t now_ns, Resend *resends, std::size_t capacity);
@@ -77,6 +88,7 @@ class LossRecovery {
     std::int64_t lane_deadline_ns(const Flight &flight) const;
     std::int64_t quiet_deadline_ns() const;
     std::int64_t tail_deadline_ns() const;
+    std::int64_t silence_limit_ns() const;
     std::int64_t probe_deadline_ns() const;
 
     std::unique_ptr<congestion::Window> window_;
@@ -84,7 +96,7 @@ class LossRecovery {
     RttEstimator rtt_;
     RecoveryCounters counters_;
 
-    std::int64_t overtaken_ns_ = 0;     // latest sent_ns of an answered packet that was sent once
+    Overtaking overtaking_;
     bool overtaken_moved_ = false;      // since the lanes were last checked against it
     std::int64_t reordering_ns_ = 0;    // the largest that turned out to be no loss
     std::int64_t reordered_at_ns_ = 0;  // when that was found, or last halved
@@ -92,6 +104,9 @@ class LossRecovery {
     std::int64_t scan_at_ns_ = kNever;  // no timer runs out before
     std::int64_t scan_rto_ns_ = 0;      // the largest timeout that scan_at_ns_ was computed with
     std::int64_t heard_ns_ = 0;
+    std::int64_t last_sent_ns_ = 0;  // of what was not sent before
+    Lateness lateness_;
+    std::int64_t patience_ns_ = 0;  // of this silence
     std::int64_t last_resend_ns_ = 0;
     std::int64_t resumed_ns_ = 0;  // results came again after a quiet time: lane timers start anew
     bool quiet_ = false;
