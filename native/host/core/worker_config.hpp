@@ -23,7 +23,8 @@ struct WorkerConfig {
     // Where the sequence numbers begin, a multiple of 2 W; the same on all workers.
     std::uint32_t first_seq = 0;
     // Keep a copy of each lane's last result where the tensor may end before the lane goes on; what
-    // recovery needs (handover.cpp). Costs one packet's values a lane, and copying them.
+    // going on without the switch needs (kept_results.hpp). Costs one packet's values a lane, and
+    // copying them.
     bool keep_results = false;
     // This core has the lanes [share W / shares, (share + 1) W / shares) of W; `shares` is a power
     // of two, W at most. Each worker of a job divides its lanes as it likes.

@@ -1,6 +1,7 @@
 #include "host/core/worker_core.hpp"
 
 #include <cstring>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -10,11 +11,10 @@ namespace ina::host {
 WorkerCore::WorkerCore(const WorkerConfig &config, std::unique_ptr<congestion::Window> window,
                        const PacketMemory &memory)
     : config_(checked(config)), window_(window_of(config)),
-      first_own_(config.share * (window_ / config.shares)),
-      values_bytes_(wire::kValueBytes * config.values_per_packet), codec_(config_),
+      first_own_(config.share * (window_ / config.shares)), codec_(config_),
       recovery_(window_ / config.shares, config.rto, std::move(window)),
-      lanes_(window_ / config.shares), frames_(lane_count(), values_bytes_, memory) {
-    if (config.keep_results) kept_memory_.resize(values_bytes_ * lane_count());
+      lanes_(window_ / config.shares), frames_(lane_count(), values_bytes(), memory),
+      kept_(config.keep_results ? lane_count() : 0, values_bytes()) {
     for (std::uint32_t i = 0; i < lane_count(); ++i) {
         lanes_[i].seq = config.first_seq + first_own_ + i;
     }
@@ -186,22 +186,9 @@ bool WorkerCore::accepts(const Lane &lane, const wire::Header &header) {
     return verdict == ChunkCodec::Verdict::kFits;
 }
 
-void WorkerCore::remember(Lane &lane, bool has_sums) {
-    const Tensor &tensor = *lane.tensor;
-    lane.accepted = {tensor.request.id, lane.chunk, 0, false};
-    if (!has_sums) return;
-    const std::size_t bytes = tensor.chunk_bytes(lane.chunk);
-    lane.accepted.bytes = static_cast<std::uint32_t>(bytes);
-    // While the lane has more chunks of it, the tensor stays and its memory is the caller's
-    // promise.
-    if (kept_memory_.empty() || lane.chunk + window_ < tensor.place.chunks) return;
-    lane.accepted.kept = true;
-    std::memcpy(kept(own_index(lane.seq)), tensor.chunk_out(lane.chunk), bytes);
-}
-
 // The lane has its result: on to what it sends next.
 void WorkerCore::advance(Lane &lane, bool has_sums, std::uint8_t next_exponent) {
-    remember(lane, has_sums);
+    kept_.remember(lane, own_index(lane.seq), window_, has_sums);
     lane.seq += window_;
     lane.has_history = true;
     if (!has_sums) {
@@ -283,6 +270,56 @@ LaneSnapshot WorkerCore::lanes(std::int64_t now_ns) const {
         snapshot.oldest_waited_ns = now_ns - recovery_.flights()[longest].first_sent_ns;
     }
     return snapshot;
+}
+
+LaneResult WorkerCore::lane_result(std::uint32_t number) const {
+    const std::uint32_t index = number - first_own_;
+    if (index >= lane_count()) {
+        throw std::invalid_argument("lane must be " + std::to_string(first_own_) + ".." +
+                                    std::to_string(first_own_ + lane_count() - 1) + ", got " +
+                                    std::to_string(number));
+    }
+    return kept_.newest(lanes_[index], index, window_, tensors_);
+}
+
+std::vector<PendingTensor> WorkerCore::pending() const {
+    std::map<std::uint64_t, std::vector<bool>> undone;  // chunks, of each tensor
+    const auto mark = [&](const Tensor &tensor, std::uint64_t first) {
+        std::vector<bool> &chunks = undone[tensor.request.id];
+        chunks.resize(tensor.place.chunks);
+        for (std::uint64_t i = first; i < chunks.size(); i += window_) chunks[i] = true;
+    };
+    for (const Lane &lane : lanes_) {
+        if (lane.tensor != nullptr) mark(*lane.tensor, lane.chunk);
+        for (const Lane::Assignment &later : lane.queue) mark(*later.tensor, later.first_chunk);
+    }
+    std::vector<PendingTensor> pending;
+    for (const auto &[id, chunks] : undone) {
+        pending.push_back({tensors_.at(id).request, ranges_of(chunks)});
+    }
+    return pending;
+}
+
+void WorkerCore::put_result(std::uint32_t number, std::uint32_t seq, const void *data,
+                            std::size_t bytes) {
+    const auto require = [&](bool holds, const std::string &what) {
+        if (holds) return;
+        throw std::invalid_argument("lane " + std::to_string(number) + ", sequence number " +
+                                    std::to_string(seq) + ": " + what);
+    };
+    const std::uint32_t index = number - first_own_;
+    require(index < lane_count(), "there is no such lane");
+    Lane &lane = lanes_[index];
+    require(lane.is_waiting() && lane.seq == seq && lane.has_values(),
+            "the lane does not wait for values");
+    const std::size_t expected = lane.tensor->chunk_bytes(lane.chunk);
+    require(bytes == expected,
+            "the chunk has " + std::to_string(expected) + " bytes, got " + std::to_string(bytes));
+    std::memcpy(lane.tensor->chunk_out(lane.chunk), data, bytes);
+    ++counters_.chunks_done;
+    counters_.bytes_done += bytes;
+    recovery_.withdrawn(index);
+    advance(lane, true, 0);
 }
 
 }  // namespace ina::host

@@ -36,10 +36,10 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "host/core/chunk_codec.hpp"
+#include "host/core/kept_results.hpp"
 #include "host/core/lane.hpp"
 #include "host/core/packet_frames.hpp"
 #include "host/core/submission.hpp"
@@ -98,7 +98,8 @@ class WorkerCore {
     // Of this core's lanes, as are the next three.
     LaneSnapshot lanes(std::int64_t now_ns) const;
 
-    // For recovery, once nothing is sent or received any more (handover.cpp).
+    // For going on without the switch, once nothing is sent or received any more
+    // (kept_results.hpp).
     LaneResult lane_result(std::uint32_t lane) const;
     std::vector<PendingTensor> pending() const;  // in the order of submission
     // Takes the values that another worker's lane_result has for the packet that this lane waits
@@ -130,23 +131,20 @@ class WorkerCore {
     PacketView send_again(const Resend &resend);
     Lane *lane_for(const wire::Header &header, std::int64_t now_ns);
     bool accepts(const Lane &lane, const wire::Header &header);
-    void remember(Lane &lane, bool has_sums);
     void advance(Lane &lane, bool has_sums, std::uint8_t next_exponent);
     bool stalled(std::int64_t now_ns);
-    std::vector<bool> undone_chunks(const Tensor &tensor) const;
-    std::uint8_t *kept(std::size_t lane) { return kept_memory_.data() + values_bytes_ * lane; }
+    std::size_t values_bytes() const { return wire::kValueBytes * config_.values_per_packet; }
 
     WorkerConfig config_;
     std::uint32_t window_;
-    std::uint32_t first_own_;   // the first of this core's lanes
-    std::size_t values_bytes_;  // of a packet
+    std::uint32_t first_own_;  // the first of this core's lanes
     ChunkCodec codec_;
     LossRecovery recovery_;
     std::vector<Lane> lanes_;
     PacketFrames frames_;
-    std::vector<std::uint8_t> kept_memory_;  // one result a lane, where they are to be kept
+    KeptResults kept_;
 
-    std::unordered_map<std::uint64_t, Tensor> tensors_;  // by id; pointers to elements stay valid
+    Tensors tensors_;
     std::deque<std::uint32_t> ready_;  // indices of lanes that are ready, by Lane::order()
     std::vector<std::uint64_t> completions_;
     std::uint64_t agreed_ = 0;

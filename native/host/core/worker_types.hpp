@@ -101,6 +101,16 @@ struct ChunkRange {
     std::uint64_t end;  // the first that is not in it
 };
 
+inline std::vector<ChunkRange> ranges_of(const std::vector<bool> &chunks) {
+    std::vector<ChunkRange> ranges;
+    for (std::uint64_t chunk = 0; chunk < chunks.size(); ++chunk) {
+        if (!chunks[chunk]) continue;
+        if (ranges.empty() || ranges.back().end != chunk) ranges.push_back({chunk, chunk});
+        ranges.back().end = chunk + 1;
+    }
+    return ranges;
+}
+
 // A tensor that is not done: chunks outside `undone` have their results in `out`, the others' `in`
 // is still the input.
 struct PendingTensor {
