@@ -40,7 +40,7 @@ class ControllerApp:
         self._access: ServerAccess | None = None
 
     async def __aenter__(self) -> ControllerApp:
-        """Connects to the switch, takes the role that its election gives, and starts to serve.
+        """Connects to the switches, takes the role that falls to it, and starts to serve.
 
         Raises :class:`ListenError`, :class:`SwitchError`, :class:`StoreError`,
         :class:`~ina.metrics.MetricsListenError`.
@@ -82,11 +82,14 @@ class ControllerApp:
         self._asked = msgspec.structs.replace(self._asked, **live)
         return found
 
-    async def show(self) -> pb2.ShowSwitchReply:
-        """What the switch has now. Raises :class:`SwitchError`, :class:`StandbyError`."""
+    async def show(self, switch: str = "") -> pb2.ShowSwitchReply:
+        """What a switch has now; it need not be named where it is alone.
+
+        Raises :class:`SwitchError`, :class:`StandbyError`.
+        """
         if self._supervisor is None or self._supervisor.term is None:
             raise StandbyError("standby: this controller is not primary")
-        return await self._supervisor.term.operator.show()
+        return await self._supervisor.term.operator.show(switch)
 
     async def _start(self, undo: contextlib.AsyncExitStack) -> None:
         config = self.config

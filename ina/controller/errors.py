@@ -29,6 +29,10 @@ class UnknownJobError(InaError):
     """No job has this name."""
 
 
+class UnknownSwitchError(JobRequestError):
+    """No switch of the controller has this name, or none was named and there are several."""
+
+
 class NoRoomError(UnavailableError):
     """The switch has no slots, or no job numbers, left for this job."""
 

@@ -104,6 +104,8 @@ class Job:
     """By rank: who has left a job that runs, and said how far it had come."""
     state: JobState = JobState.JOINING
     tenant: str = "default"
+    switch: str = ""
+    """The name of the switch that sums it."""
     priority: int = 0
     """Higher is more important; capped by the tenant's configuration."""
     window: int = 0

@@ -73,6 +73,10 @@ class MemoryPolicy(Protocol):
         """Whether :meth:`take` would find room if the ranges ``without`` were given back."""
         ...
 
+    def why_full(self, job: str, wanted: int) -> str:
+        """Why :meth:`take` finds no room, with the numbers."""
+        ...
+
     def used(self) -> int:
         """Slots that no other job can have now."""
         ...
@@ -94,7 +98,7 @@ class _Pool:
         reserved = self.cost(job, wanted)
         first = self._find(reserved, [*self._taken, *self._blocked])
         if first is None:
-            raise NoRoomError(f"job {job!r}: no slots left: {self._why(reserved)}")
+            raise NoRoomError(f"job {job!r}: no slots left: {self.why_full(job, wanted)}")
         taken = SlotRange(first, wanted or reserved, reserved)
         self._taken.append(taken)
         return taken
@@ -141,7 +145,8 @@ class _Pool:
         """Where a range may begin, best first."""
         raise NotImplementedError
 
-    def _why(self, reserved: int) -> str:
+    def why_full(self, job: str, wanted: int) -> str:
+        """See :meth:`MemoryPolicy.why_full`."""
         raise NotImplementedError
 
     def _foreign(self) -> str:
@@ -181,7 +186,8 @@ class StaticPool(_Pool):
     def _starts(self, reserved: int, busy: list[SlotRange]) -> list[int]:
         return self._order
 
-    def _why(self, reserved: int) -> str:
+    def why_full(self, job: str, wanted: int) -> str:
+        """See :meth:`MemoryPolicy.why_full`."""
         return (
             f"all {len(self._order)} ranges of {self.range_slots} slots are in use"
             f" (the switch has {self.total}{self._foreign()})"
@@ -207,8 +213,9 @@ class FirstFit(_Pool):
         yield 0
         yield from sorted(taken.end for taken in busy)
 
-    def _why(self, reserved: int) -> str:
-        used = self.used()
+    def why_full(self, job: str, wanted: int) -> str:
+        """See :meth:`MemoryPolicy.why_full`."""
+        reserved, used = self.cost(job, wanted), self.used()
         return (
             f"no {reserved} free ones are side by side ({used} of {self.total} are in use"
             f"{self._foreign()})"

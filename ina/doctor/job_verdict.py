@@ -176,6 +176,14 @@ def silence(member: pb2.Member, now_unix_s: float) -> str:
     return f"no heartbeat for {age_s:.0f} s, its lease ends in {member.lease_left_s:.0f} s"
 
 
+def switch_of(job: pb2.Job, controller: pb2.ShowControllerReply) -> pb2.SwitchStatus:
+    """The job's switch, as its controller says; empty fields are not known."""
+    for switch in controller.switches:
+        if switch.name == job.switch:
+            return switch
+    return pb2.SwitchStatus(address=controller.switch_addr, state=controller.switch_state)
+
+
 def switch_trouble(switch_state: str) -> str:
     """Why a controller does not reach its switch, from what it says; empty: it does."""
     if not switch_state.startswith(_UNREACHABLE):

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from ina import netns
+from ina.controller.config import Config
 from ina.emulate import namespaces, nodes, remains, wiring
 from ina.emulate.capture import capture_command
 from ina.emulate.errors import EmulationError
@@ -152,9 +153,9 @@ def _program(
         raise EmulationError(last_line(log))
 
 
-def _start_controller(topology: Topology, config: msgspec.Struct, folder: Path) -> Logged:
+def _start_controller(topology: Topology, config: Config, folder: Path) -> Logged:
     file = folder / "controller.toml"
-    file.write_text(nodes.controller_toml(msgspec.to_builtins(config)))
+    file.write_text(nodes.controller_toml(config.document()))
     process = Logged(
         "the controller",
         namespaces.namespace(topology.name, wiring.NET),

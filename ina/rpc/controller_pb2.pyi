@@ -57,7 +57,7 @@ class CreateJobRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., token: _Optional[str] = ..., wire_version: _Optional[int] = ...) -> None: ...
 
 class CreateJobReply(_message.Message):
-    __slots__ = ("job", "switch_host", "switch_udp_port", "values_per_packet", "slots", "switch_shm", "results_host", "results_udp_port", "wire_version")
+    __slots__ = ("job", "switch_host", "switch_udp_port", "values_per_packet", "slots", "switch_shm", "results_host", "results_udp_port", "wire_version", "switch")
     JOB_FIELD_NUMBER: _ClassVar[int]
     SWITCH_HOST_FIELD_NUMBER: _ClassVar[int]
     SWITCH_UDP_PORT_FIELD_NUMBER: _ClassVar[int]
@@ -67,6 +67,7 @@ class CreateJobReply(_message.Message):
     RESULTS_HOST_FIELD_NUMBER: _ClassVar[int]
     RESULTS_UDP_PORT_FIELD_NUMBER: _ClassVar[int]
     WIRE_VERSION_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
     job: int
     switch_host: str
     switch_udp_port: int
@@ -76,7 +77,8 @@ class CreateJobReply(_message.Message):
     results_host: str
     results_udp_port: int
     wire_version: int
-    def __init__(self, job: _Optional[int] = ..., switch_host: _Optional[str] = ..., switch_udp_port: _Optional[int] = ..., values_per_packet: _Optional[int] = ..., slots: _Optional[int] = ..., switch_shm: _Optional[str] = ..., results_host: _Optional[str] = ..., results_udp_port: _Optional[int] = ..., wire_version: _Optional[int] = ...) -> None: ...
+    switch: str
+    def __init__(self, job: _Optional[int] = ..., switch_host: _Optional[str] = ..., switch_udp_port: _Optional[int] = ..., values_per_packet: _Optional[int] = ..., slots: _Optional[int] = ..., switch_shm: _Optional[str] = ..., results_host: _Optional[str] = ..., results_udp_port: _Optional[int] = ..., wire_version: _Optional[int] = ..., switch: _Optional[str] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
     __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port", "token", "takes_shared_results", "process")
@@ -213,7 +215,7 @@ class WatchRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., epoch: _Optional[int] = ..., member_key: _Optional[bytes] = ...) -> None: ...
 
 class JobEvent(_message.Message):
-    __slots__ = ("kind", "name", "job", "epoch", "ranks", "reason", "fatal", "unix_s")
+    __slots__ = ("kind", "name", "job", "epoch", "ranks", "reason", "fatal", "unix_s", "switch")
     KIND_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
@@ -222,6 +224,7 @@ class JobEvent(_message.Message):
     REASON_FIELD_NUMBER: _ClassVar[int]
     FATAL_FIELD_NUMBER: _ClassVar[int]
     UNIX_S_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
     kind: EventKind
     name: str
     job: int
@@ -230,7 +233,8 @@ class JobEvent(_message.Message):
     reason: str
     fatal: bool
     unix_s: float
-    def __init__(self, kind: _Optional[_Union[EventKind, str]] = ..., name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., ranks: _Optional[_Iterable[int]] = ..., reason: _Optional[str] = ..., fatal: _Optional[bool] = ..., unix_s: _Optional[float] = ...) -> None: ...
+    switch: str
+    def __init__(self, kind: _Optional[_Union[EventKind, str]] = ..., name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., ranks: _Optional[_Iterable[int]] = ..., reason: _Optional[str] = ..., fatal: _Optional[bool] = ..., unix_s: _Optional[float] = ..., switch: _Optional[str] = ...) -> None: ...
 
 class LeaveRequest(_message.Message):
     __slots__ = ("name", "rank", "epoch", "member_key", "progress")
@@ -255,7 +259,7 @@ class ListJobsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("name", "job", "epoch", "world_size", "joined", "first_slot", "slots", "state", "tenant", "priority", "created_unix_s", "window", "stall", "traffic")
+    __slots__ = ("name", "job", "epoch", "world_size", "joined", "first_slot", "slots", "state", "tenant", "priority", "created_unix_s", "window", "stall", "traffic", "switch")
     NAME_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -270,6 +274,7 @@ class Job(_message.Message):
     WINDOW_FIELD_NUMBER: _ClassVar[int]
     STALL_FIELD_NUMBER: _ClassVar[int]
     TRAFFIC_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
     name: str
     job: int
     epoch: int
@@ -284,7 +289,8 @@ class Job(_message.Message):
     window: int
     stall: Stall
     traffic: Traffic
-    def __init__(self, name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., joined: _Optional[_Iterable[int]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., state: _Optional[str] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., created_unix_s: _Optional[float] = ..., window: _Optional[int] = ..., stall: _Optional[_Union[Stall, _Mapping]] = ..., traffic: _Optional[_Union[Traffic, _Mapping]] = ...) -> None: ...
+    switch: str
+    def __init__(self, name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., joined: _Optional[_Iterable[int]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., state: _Optional[str] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., created_unix_s: _Optional[float] = ..., window: _Optional[int] = ..., stall: _Optional[_Union[Stall, _Mapping]] = ..., traffic: _Optional[_Union[Traffic, _Mapping]] = ..., switch: _Optional[str] = ...) -> None: ...
 
 class Traffic(_message.Message):
     __slots__ = ("packets_sent", "losses", "spurious_resends", "probes")
@@ -379,8 +385,10 @@ class EvictJobReply(_message.Message):
     def __init__(self, job: _Optional[_Union[Job, _Mapping]] = ...) -> None: ...
 
 class ShowSwitchRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("switch",)
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
+    switch: str
+    def __init__(self, switch: _Optional[str] = ...) -> None: ...
 
 class TableEntry(_message.Message):
     __slots__ = ("table", "match", "action", "job", "foreign")
@@ -397,40 +405,46 @@ class TableEntry(_message.Message):
     def __init__(self, table: _Optional[str] = ..., match: _Optional[str] = ..., action: _Optional[str] = ..., job: _Optional[str] = ..., foreign: _Optional[bool] = ...) -> None: ...
 
 class Counter(_message.Message):
-    __slots__ = ("name", "index", "label", "packets", "bytes", "job")
+    __slots__ = ("name", "index", "label", "packets", "bytes", "job", "switch")
     NAME_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
     PACKETS_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
     name: str
     index: int
     label: str
     packets: int
     bytes: int
     job: str
-    def __init__(self, name: _Optional[str] = ..., index: _Optional[int] = ..., label: _Optional[str] = ..., packets: _Optional[int] = ..., bytes: _Optional[int] = ..., job: _Optional[str] = ...) -> None: ...
+    switch: str
+    def __init__(self, name: _Optional[str] = ..., index: _Optional[int] = ..., label: _Optional[str] = ..., packets: _Optional[int] = ..., bytes: _Optional[int] = ..., job: _Optional[str] = ..., switch: _Optional[str] = ...) -> None: ...
 
 class ShowSwitchReply(_message.Message):
-    __slots__ = ("program", "device_id", "slots_total", "slots_used", "entries", "counters")
+    __slots__ = ("program", "device_id", "slots_total", "slots_used", "entries", "counters", "switch")
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
     DEVICE_ID_FIELD_NUMBER: _ClassVar[int]
     SLOTS_TOTAL_FIELD_NUMBER: _ClassVar[int]
     SLOTS_USED_FIELD_NUMBER: _ClassVar[int]
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     COUNTERS_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
     program: str
     device_id: int
     slots_total: int
     slots_used: int
     entries: _containers.RepeatedCompositeFieldContainer[TableEntry]
     counters: _containers.RepeatedCompositeFieldContainer[Counter]
-    def __init__(self, program: _Optional[str] = ..., device_id: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[TableEntry, _Mapping]]] = ..., counters: _Optional[_Iterable[_Union[Counter, _Mapping]]] = ...) -> None: ...
+    switch: str
+    def __init__(self, program: _Optional[str] = ..., device_id: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[TableEntry, _Mapping]]] = ..., counters: _Optional[_Iterable[_Union[Counter, _Mapping]]] = ..., switch: _Optional[str] = ...) -> None: ...
 
 class RemoveForeignRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("switch",)
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
+    switch: str
+    def __init__(self, switch: _Optional[str] = ...) -> None: ...
 
 class RemoveForeignReply(_message.Message):
     __slots__ = ("removed",)
@@ -475,7 +489,7 @@ class ShowControllerRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class ShowControllerReply(_message.Message):
-    __slots__ = ("role", "election_id", "switch_addr", "switch_state", "store", "jobs", "started_unix_s", "last_epoch", "slots_total", "slots_used", "standby_reason")
+    __slots__ = ("role", "election_id", "switch_addr", "switch_state", "store", "jobs", "started_unix_s", "last_epoch", "slots_total", "slots_used", "standby_reason", "switches")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     ELECTION_ID_FIELD_NUMBER: _ClassVar[int]
     SWITCH_ADDR_FIELD_NUMBER: _ClassVar[int]
@@ -487,6 +501,7 @@ class ShowControllerReply(_message.Message):
     SLOTS_TOTAL_FIELD_NUMBER: _ClassVar[int]
     SLOTS_USED_FIELD_NUMBER: _ClassVar[int]
     STANDBY_REASON_FIELD_NUMBER: _ClassVar[int]
+    SWITCHES_FIELD_NUMBER: _ClassVar[int]
     role: str
     election_id: int
     switch_addr: str
@@ -498,4 +513,23 @@ class ShowControllerReply(_message.Message):
     slots_total: int
     slots_used: int
     standby_reason: str
-    def __init__(self, role: _Optional[str] = ..., election_id: _Optional[int] = ..., switch_addr: _Optional[str] = ..., switch_state: _Optional[str] = ..., store: _Optional[str] = ..., jobs: _Optional[int] = ..., started_unix_s: _Optional[float] = ..., last_epoch: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ..., standby_reason: _Optional[str] = ...) -> None: ...
+    switches: _containers.RepeatedCompositeFieldContainer[SwitchStatus]
+    def __init__(self, role: _Optional[str] = ..., election_id: _Optional[int] = ..., switch_addr: _Optional[str] = ..., switch_state: _Optional[str] = ..., store: _Optional[str] = ..., jobs: _Optional[int] = ..., started_unix_s: _Optional[float] = ..., last_epoch: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ..., standby_reason: _Optional[str] = ..., switches: _Optional[_Iterable[_Union[SwitchStatus, _Mapping]]] = ...) -> None: ...
+
+class SwitchStatus(_message.Message):
+    __slots__ = ("name", "address", "data_addr", "state", "election_id", "slots_total", "slots_used")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    DATA_ADDR_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ELECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_USED_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    address: str
+    data_addr: str
+    state: str
+    election_id: int
+    slots_total: int
+    slots_used: int
+    def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., data_addr: _Optional[str] = ..., state: _Optional[str] = ..., election_id: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ...) -> None: ...

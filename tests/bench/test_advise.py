@@ -156,10 +156,10 @@ def test_a_controller_that_may_choose_takes_the_largest_build() -> None:
     assert with_build(config, 1500).switch.values == 360
     assert with_build(config, 1400).switch.values == 256
     assert with_build(config, 1000).switch.values == 64
-    assert with_build(Config(switch=SwitchConfig(values=64)), 9000).switch.values == 64
-    bmv2 = Config(switch=SwitchConfig(target="bmv2", values=0))
+    assert with_build(Config(switches=(SwitchConfig(values=64),)), 9000).switch.values == 64
+    bmv2 = Config(switches=(SwitchConfig(target="bmv2", values=0),))
     assert with_build(bmv2, 1500).switch.values == 360
-    tofino = Config(switch=SwitchConfig(target="tofino2", values=0))
+    tofino = Config(switches=(SwitchConfig(target="tofino2", values=0),))
     assert with_build(tofino, 1500).switch.values == 64  # 360 would fit the path, not the chip
     with pytest.raises(ConfigError, match=r"switch\.values: MTU 100"):
         with_build(config, 100)

@@ -160,7 +160,9 @@ def test_one_that_stays_away_is_an_error_after_a_while(
 ) -> None:
     monkeypatch.setattr(job_follow, "AWAY_S", 0.2)
     following = job_follow.follow(address, "")
-    assert next(following) == job_follow.Jobs([TRAIN], "connected")
+    seen = next(following)
+    assert isinstance(seen, job_follow.Jobs)
+    assert (seen.jobs, seen.switch_state(TRAIN)) == ([TRAIN], "connected")
     fake.refuse = (grpc.StatusCode.UNAVAILABLE, "standby: gone")
     fake.events.put(None)
     with pytest.raises(UnavailableError, match="standby: gone"):

@@ -13,6 +13,7 @@ from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import FirstFit, StaticPool
+from tests.controller.switches import NAME, alone
 from tests.controller.test_registry import endpoint, run_job
 
 
@@ -20,7 +21,7 @@ def make_registry(
     tenants: dict[str, TenantConfig] | None = None, *, preempt: bool = False, asked: bool = False
 ) -> Registry:
     return Registry(
-        FirstFit(64, 16) if asked else StaticPool(64, 16),
+        alone(FirstFit(64, 16) if asked else StaticPool(64, 16)),
         EpochCounter(0),
         range(1, 100),
         admission=Admission(tenants or {}, preempt=preempt),
@@ -108,16 +109,16 @@ def test_victims_are_less_important_and_just_enough(
             registry.create(f"j{index}", 1, 2 * half_slots, float(index), priority=other)
         except NoRoomError:
             continue
-    if registry.memory.fits("new", 2 * half, []):
+    if registry.switches[NAME].memory.fits("new", 2 * half, []):
         return
     victims = registry.victims("new", 1, 2 * half, priority=priority)
     lower = [job for job in registry if job.priority < priority]
-    possible = registry.memory.fits("new", 2 * half, [job.memory for job in lower])
+    possible = registry.switches[NAME].memory.fits("new", 2 * half, [job.memory for job in lower])
     assert bool(victims) == possible
     assert all(victim.priority < priority for victim in victims)
     for spared in victims:
         rest = [victim.memory for victim in victims if victim is not spared]
-        assert not registry.memory.fits("new", 2 * half, rest)
+        assert not registry.switches[NAME].memory.fits("new", 2 * half, rest)
     for victim in victims:
         registry.abandon(victim)
     if victims:
@@ -150,7 +151,7 @@ def test_no_quota_is_ever_exceeded(
         assert len(jobs) <= (limits.jobs or 99)
         assert sum(job.world_size for job in jobs) <= (limits.workers or 99)
         assert sum(job.memory.reserved for job in jobs) <= (limits.slots or 99)
-        assert registry.memory.used() == sum(job.memory.reserved for job in jobs)
+        assert registry.slots_used() == sum(job.memory.reserved for job in jobs)
 
 
 @pytest.mark.parametrize(
@@ -186,15 +187,15 @@ def test_a_job_from_before_comes_back_with_its_number_and_slots() -> None:
         after.adopt(jobs[0])
     after.leave("b", 0, jobs[1].epoch)
     after.removed(jobs[1])
-    assert after.memory.used() == 16
+    assert after.slots_used() == 16
 
 
 def test_foreign_numbers_and_slots_are_not_handed_out() -> None:
     registry = make_registry()
-    registry.set_foreign([1, 2], [range(8)])
+    registry.switches[NAME].set_foreign([1, 2], [range(8)])
     job = registry.create("a", 1, 0, 0.0)
     assert (job.number, job.memory.first) == (3, 16)
-    registry.set_foreign([], [])
+    registry.switches[NAME].set_foreign([], [])
     assert registry.create("b", 1, 0, 0.0).memory.first == 0
 
 
@@ -205,7 +206,7 @@ def test_a_job_that_runs_can_be_ended_for_all() -> None:
     assert (job.state, job.members) == (JobState.LEAVING, {})
     assert registry.leave("j", 1, job.epoch) is None
     registry.removed(job)
-    assert registry.memory.used() == 0
+    assert registry.slots_used() == 0
 
 
 @pytest.mark.parametrize(
@@ -214,5 +215,7 @@ def test_a_job_that_runs_can_be_ended_for_all() -> None:
 def test_windows_are_what_the_slots_and_the_queues_bear(
     slots: int, max_window: int, window: int
 ) -> None:
-    registry = Registry(StaticPool(64, 16), EpochCounter(0), range(1, 9), max_window=max_window)
+    registry = Registry(
+        alone(StaticPool(64, 16), max_window=max_window), EpochCounter(0), range(1, 9)
+    )
     assert registry.create("j", 1, slots, 0.0).window == window

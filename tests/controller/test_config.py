@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ina.controller.config import Config, TenantConfig, load_config
+from ina.controller.config import Config, TenantConfig, load_config, make_config
 from ina.controller.errors import ConfigError
 
 WHOLE = """
@@ -53,10 +53,40 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert (config.switch.device_id, config.switch.values, config.jobs.slots) == (3, 64, 128)
     assert (config.jobs.sizing, config.jobs.preempt, config.jobs.lease_s) == ("asked", True, 4.5)
     assert config.tenants == {"vision": TenantConfig(1024, 2, 16, 3)}
-    assert config.endpoints() == {
+    assert config.endpoints(config.switch) == {
         IPv4Address("10.0.0.1"): (2, 0x0200_0000_0001),
         IPv4Address("10.0.0.2"): (3, None),
     }
+
+
+TWO = """[[switch]]
+name = 'a'
+grpc_addr = 'a:1'
+data_host = '10.0.0.1'
+[[switch]]
+name = 'b'
+grpc_addr = 'b:2'
+data_host = '10.0.0.2'
+"""
+
+
+def test_several_switches_by_name(tmp_path: Path) -> None:
+    hosts = "[[hosts]]\naddress='10.0.0.9'\nswitch='b'\nport=7\n"
+    config = load_config(write(tmp_path, TWO + "target = 'bmv2'\n" + hosts))
+    a, b = config.switches
+    assert [(it.name, it.grpc_addr, it.window_limit) for it in (a, b)] == [
+        ("a", "a:1", 0),
+        ("b", "b:2", 16),
+    ]
+    assert config.endpoints(a) == {}
+    assert config.endpoints(b) == {IPv4Address("10.0.0.9"): (7, None)}
+    assert make_config(config.document(), "again") == config
+
+
+def test_a_switch_that_is_alone_is_a_table_or_a_list_of_one(tmp_path: Path) -> None:
+    table = load_config(write(tmp_path, "[switch]\nvalues = 64"))
+    assert load_config(write(tmp_path, "[[switch]]\nvalues = 64")) == table
+    assert (table.switch.name, table.document()["switch"]["values"]) == ("switch", 64)
 
 
 def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
@@ -101,6 +131,20 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
         ("[switch]\nmulticast = '239.1.1.0/25'", r"switch.multicast: .* has 128 addresses"),
         ("[switch]\nmulticast = 1", r"switch.multicast: expected `str`, got `int`"),
         ("[switch_tls]\nkey = 'k.pem'", r"switch_tls: cert and key go together"),
+        ("[switch]\nname = 'a b'", r"switch.name: 'a b': want up to 63 letters, digits"),
+        ("switch = []", r"switch: there is none"),
+        ("switch = [1]", r"switch\[0\]: expected `object`, got `int`"),
+        (f"{TWO}values = 65", r"switch\[1\].values: 65 is not 64, 256, 360 or 1024"),
+        (f"{TWO}value = 64", r"switch\[1\].value: unknown key"),
+        (f"{TWO}target = 'tofino'\np4info = 'x'", r"switch\[1\].pipeline: P4Runtime sets"),
+        (TWO.replace("'b'", "'a'"), r"switch\[1\].name: a is switch\[0\]'s, too"),
+        (TWO.replace("b:2", "a:1"), r"switch\[1\].grpc_addr: a:1 device 1 is switch\[0\]'s, too"),
+        (TWO.replace(".2'", ".1'"), r"switch\[1\].data_host: 10.0.0.1:17760 is switch\[0\]'s, too"),
+        (f"{TWO}[[hosts]]\naddress='10.0.0.9'\nport=1", r"hosts\[0\].switch: which one\?"),
+        (
+            f"{TWO}[[hosts]]\naddress='10.0.0.9'\nport=1\nswitch='c'",
+            r"hosts\[0\].switch: no switch is called 'c'",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:

@@ -28,6 +28,7 @@ from ina.controller.switches.items import Entry, Item
 from ina.controller.switches.plan import JobPlan
 from ina.controller.switches.reconcile import SwitchState
 from ina.rpc import controller_pb2 as pb2
+from tests.controller.switches import alone, switch_of
 
 
 class RecordingSwitch:
@@ -90,10 +91,12 @@ class RecordingSwitch:
 class Bench:
     def __init__(self) -> None:
         self.switch = RecordingSwitch()
-        self.registry = Registry(StaticPool(64, 16), EpochCounter(0), range(1, 9))
+        self.registry = Registry(alone(StaticPool(64, 16)), EpochCounter(0), range(1, 9))
         self.store = open_store(IN_MEMORY)
         self.claim = self.store.claim("test")
-        self.coordinator = Coordinator(self.registry, self.switch, self.claim)
+        self.coordinator = Coordinator(
+            self.registry, [switch_of(self.registry, self.switch)], self.claim
+        )
 
     def join(self, rank: int, timeout_s: float = 20.0) -> asyncio.Task[Any]:
         endpoint = Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, 1)
@@ -120,7 +123,7 @@ class Bench:
 
     def assert_empty(self) -> None:
         assert len(self.registry) == 0
-        assert self.registry.memory.used() == 0
+        assert self.registry.slots_used() == 0
 
 
 def drive(scenario: Coroutine[Any, Any, None]) -> None:
@@ -247,9 +250,10 @@ def test_a_worker_that_hangs_up_as_the_job_begins_to_run_has_left() -> None:
 def test_a_job_that_nobody_joined_is_forgotten() -> None:
     async def scenario() -> None:
         now_s = 0.0
-        registry = Registry(StaticPool(64, 16), EpochCounter(0), range(1, 9), unjoined_s=1.0)
+        registry = Registry(alone(StaticPool(64, 16)), EpochCounter(0), range(1, 9), unjoined_s=1.0)
         claim = open_store(IN_MEMORY).claim("test")
-        coordinator = Coordinator(registry, RecordingSwitch(), claim, clock=lambda: now_s)
+        switch = switch_of(registry, RecordingSwitch())
+        coordinator = Coordinator(registry, [switch], claim, clock=lambda: now_s)
         job = weakref.ref(await coordinator.create("j", 2, 0, 0.0))
         now_s = 2.0
         assert coordinator.jobs() == []

@@ -30,6 +30,7 @@ from ina.controller.switches.southbound.interface import SwitchSession
 from ina.controller.switches.writer import SwitchWriter
 from ina.errors import InaError
 from ina.p4 import names
+from tests.controller.switches import alone, only, switch_of
 
 NAMES = ("a", "b", "c")
 STEPS = 30
@@ -143,17 +144,17 @@ class World:
         """A controller begins, again and again until the switch lets it."""
         while True:
             registry = Registry(
-                StaticPool(64, 16),  # room for four jobs
+                alone(StaticPool(64, 16)),  # room for four jobs
                 EpochCounter(self.store.last_epoch() or 0),
                 range(1, 9),
             )
             claim = self.store.claim("chaos")
             self.killed = self.session.lost = self.session.unused = False
             writer = SwitchWriter(cast(SwitchSession, self.session))
-            self.coordinator = Coordinator(registry, writer, claim)
+            self.coordinator = Coordinator(registry, [switch_of(registry, writer)], claim)
             try:
                 self.coordinator.restore(self.store.load(0.0))
-                await self.coordinator.reconcile(fresh=False)
+                await self.coordinator.reconcile(only(self.coordinator), fresh=False)
             except (SwitchError, Killed):
                 await self.stop()
                 continue
@@ -248,7 +249,7 @@ class World:
     async def reconnect(self, _: str) -> None:
         self.session.lost = False
         try:
-            await self.coordinator.reconcile(fresh=False)
+            await self.coordinator.reconcile(only(self.coordinator), fresh=False)
         except SwitchError:
             self.session.lost = True
         except Killed:
@@ -337,7 +338,7 @@ class World:
         for job in list(registry):
             await self.coordinator.evict(job.name, "the end")
         assert len(registry) == 0
-        assert registry.memory.used() == 0
+        assert registry.slots_used() == 0
         assert self.store.load(0.0) == []
         assert len(self.session.there) == 1  # the mark
         await self.stop()
@@ -357,8 +358,10 @@ class World:
                 assert dict(item.match)["worker"] < 32
 
     async def disagreement(self) -> Difference:
-        state = await self.coordinator._writer.read_state()
-        wanted = {job.number: self.coordinator._wanted(job) for job in self.coordinator.registry}
+        state = await only(self.coordinator).writer.read_state()
+        wanted = {
+            job.number: only(self.coordinator).wanted(job) for job in self.coordinator.registry
+        }
         return compare(wanted, state)
 
 

@@ -11,6 +11,7 @@ from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.watch.leases import Member
 from ina.protocol.spec import ValueType
 from ina.rpc import controller_pb2 as pb2
+from tests.controller.switches import alone, switch_of
 from tests.controller.test_failure_detector import Watched, scenario
 from tests.controller.test_service import is_clean
 from tests.controller.workers import workers_of
@@ -44,8 +45,10 @@ async def leave(bench: Watched, rank: int, progress: pb2.Progress) -> None:
 
 def restart(bench: Watched) -> None:
     """Another controller takes over what is in the store."""
-    bench.registry = Registry(StaticPool(64, 16), EpochCounter(1), range(1, 9))
-    bench.coordinator = Coordinator(bench.registry, bench.switch, bench.store.claim("next"))
+    bench.registry = Registry(alone(StaticPool(64, 16)), EpochCounter(1), range(1, 9))
+    bench.coordinator = Coordinator(
+        bench.registry, [switch_of(bench.registry, bench.switch)], bench.store.claim("next")
+    )
     bench.coordinator.restore(bench.store.load(bench.now_s))
     bench.detector = FailureDetector(bench.coordinator, 10.0, clock=lambda: bench.now_s)
 

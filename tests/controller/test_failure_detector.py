@@ -14,6 +14,7 @@ from ina.controller.watch import failure_detector
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.watch.leases import Member
 from ina.rpc import controller_pb2 as pb2
+from tests.controller.switches import only
 from tests.controller.test_coordinator import Bench, drive
 
 
@@ -24,11 +25,10 @@ class Watched(Bench):
         super().__init__()
         self.now_s = 100.0
         self.unreachable_s = 0.0
+        only(self.coordinator).unreachable_s = lambda: self.unreachable_s
         self.detector = FailureDetector(
             self.coordinator,
             10.0,
-            loss_s=10.0,
-            unreachable_s=lambda: self.unreachable_s,
             clock=lambda: self.now_s,
             unix_clock=lambda: self.now_s + 1e9,
         )
@@ -252,7 +252,7 @@ async def test_the_timer_checks_by_itself_and_survives_a_bug(bench: Watched) -> 
         checks += 1
         raise ZeroDivisionError
 
-    bench.detector._unreachable_s = fail
+    bench.detector._clock = fail
     bench.detector.start()
     while checks < 2:
         await asyncio.sleep(0.01)

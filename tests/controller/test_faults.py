@@ -30,6 +30,7 @@ from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from tests.controller.conftest import NewStore
+from tests.controller.switches import only
 from tests.controller.workers import Workers, workers_of
 from tests.forks import start_ina
 
@@ -237,8 +238,10 @@ def disagreement(place: Place, coordinator: Coordinator) -> Difference:
     """Between the store, as a fresh reader finds it, and the switch."""
 
     async def look() -> Difference:
-        state = await coordinator._writer.read_state()
-        return compare({job.number: coordinator._wanted(job) for job in jobs(coordinator)}, state)
+        state = await only(coordinator).writer.read_state()
+        return compare(
+            {job.number: only(coordinator).wanted(job) for job in jobs(coordinator)}, state
+        )
 
     return asyncio.run_coroutine_threadsafe(look(), place.loop).result(HANG_S)
 

@@ -10,9 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from ina.controller.config import Config
-from ina.controller.service.supervisor import Supervisor
-from ina.controller.store import IN_MEMORY, open_store
+from ina.controller.config import SwitchConfig
+from ina.controller.switches.link import SwitchLink
 from ina.controller.switches.southbound import p4runtime
 from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
 from ina.switch.ports import UdpPort
@@ -30,16 +29,16 @@ def switch() -> Iterator[SoftSwitch]:
 
 
 def test_it_is_not_counted_from_when_the_controller_noticed() -> None:
-    store = open_store(IN_MEMORY)
-    supervisor = Supervisor(Config(), store)
-    supervisor._session = cast(Any, SimpleNamespace(heard_s=time.monotonic() - SILENT_S))
-    assert supervisor._unreachable_s() == 0.0
-    supervisor._is_unreachable("probe: no answer")
-    assert supervisor._unreachable_s() >= SILENT_S
-    supervisor._session = None
-    supervisor._is_unreachable("nobody listens")
-    assert supervisor._unreachable_s() >= SILENT_S
-    store.close()
+    link = SwitchLink(SwitchConfig())
+    link.session = cast(Any, SimpleNamespace(heard_s=time.monotonic() - SILENT_S))
+    assert link.unreachable_s() == 0.0
+    assert link.fails("probe: no answer")
+    assert link.unreachable_s() >= SILENT_S
+    link.session = None
+    assert not link.fails("nobody listens")
+    assert link.unreachable_s() >= SILENT_S
+    assert link.works()
+    assert link.unreachable_s() == 0.0
 
 
 def test_each_answer_to_a_probe_is_a_word(

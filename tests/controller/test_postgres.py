@@ -60,15 +60,24 @@ def test_controllers_that_start_at_once_make_one_schema(url: str) -> None:
         each.close()
 
 
+@pytest.mark.parametrize("version", range(1, len(MIGRATIONS)))
 def test_an_older_ina_s_schema_is_brought_forward(
-    url: str, monkeypatch: pytest.MonkeyPatch
+    url: str, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as past:
-        past.setattr(postgres, "MIGRATIONS", MIGRATIONS[:1])
+        past.setattr(postgres, "MIGRATIONS", MIGRATIONS[:version])
         open_store(url).close()
+    run(
+        url,
+        "INSERT INTO ina.jobs VALUES"
+        " (7, 'old', 'running', 5, 2, 512, 512, 512, '', 0, 8, 0, '', '')",
+    )
     with closing(open_store(url)) as now:
-        now.claim("test").save(job())
-        assert [item.job.name for item in now.load(0.0)] == ["j"]
+        made = job()
+        made.switch = "tor1"
+        now.claim("test").save(made)
+        found = [(item.job.name, item.job.switch) for item in now.load(0.0)]
+        assert found == [("j", "tor1"), ("old", "")]
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,11 @@ from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
 from ina.protocol import serial
+from tests.controller.switches import alone
 
 
 def make_registry(*, slots: int = 64, job_slots: int = 16, numbers: int = 100) -> Registry:
-    return Registry(StaticPool(slots, job_slots), EpochCounter(0), range(1, numbers + 1))
+    return Registry(alone(StaticPool(slots, job_slots)), EpochCounter(0), range(1, numbers + 1))
 
 
 def endpoint(port: int) -> Endpoint:
@@ -98,7 +99,7 @@ def test_the_last_worker_frees_the_job_and_its_name_gets_a_new_epoch() -> None:
         registry.create("j", 2, 0, 0.0)
     assert registry.leave("j", 1, first.epoch) is first
     registry.removed(first)
-    assert registry.memory.used() == 0
+    assert registry.slots_used() == 0
     second = run_job(registry, "j", 2)
     assert serial.is_newer(second.epoch, first.epoch)
     assert second.number != first.number
@@ -199,7 +200,7 @@ class Jobs(RuleBasedStateMachine):
         jobs = list(self.registry)
         assert len({job.number for job in jobs}) == len(jobs)
         assert len({job.memory.first for job in jobs}) == len(jobs)
-        assert self.registry.memory.used() == 16 * len(jobs)
+        assert self.registry.slots_used() == 16 * len(jobs)
 
 
 TestJobs = Jobs.TestCase

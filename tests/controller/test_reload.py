@@ -20,7 +20,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
-import msgspec
 import pytest
 
 from ina.cli.controller.reload import Reloader
@@ -269,11 +268,9 @@ def test_a_signal_that_comes_while_it_starts_is_heeded_when_it_serves(
 
     async def scenario() -> None:
         with SoftSwitch([UdpPort(1)], grpc_addr="127.0.0.1:0") as switch:
-            place = msgspec.structs.replace(given.switch, grpc_addr=switch.grpc_addr)
-            controller = ControllerApp(msgspec.structs.replace(given, switch=place))
-            reloader = Reloader(
-                controller, lambda: msgspec.structs.replace(asked, switch=place), _never
-            )
+            place = {"grpc_addr": switch.grpc_addr}
+            controller = ControllerApp(given.with_switch(**place))
+            reloader = Reloader(controller, lambda: asked.with_switch(**place), _never)
             os.kill(os.getpid(), signal.SIGHUP)
             await asyncio.sleep(0.05)
             async with controller:

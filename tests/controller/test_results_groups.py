@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import cast
 
 import grpc
 import pytest
@@ -23,10 +24,12 @@ from ina.controller.jobs.results_groups import share_if_room, take_out
 from ina.controller.memory import SlotRange
 from ina.controller.switches.items import Entry, Group, Item
 from ina.controller.switches.plan import plan_job
+from ina.controller.switches.writer import JobWriter
 from ina.protocol.codec import Header, encode_header
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from tests.controller.switches import only, plan_of
 from tests.controller.test_coordinator import Bench, RecordingSwitch, drive
 from tests.controller.workers import Workers, workers_of
 
@@ -267,7 +270,8 @@ class Regrouped(RecordingSwitch):
 
 async def sharing(world_size: int) -> tuple[Bench, Regrouped, Job]:
     bench = Bench()
-    bench.switch = bench.coordinator._writer = switch = Regrouped()
+    bench.switch = switch = Regrouped()
+    only(bench.coordinator).writer = cast(JobWriter, switch)
     await bench.coordinator.create("j", world_size, 0, 0.0)
     joins = [
         bench.coordinator.join(
@@ -299,7 +303,7 @@ def test_the_row_goes_when_no_copy_needs_it_though_the_switch_does_not_answer(
         bench.coordinator.give_own_results(job, 0)
         await idle(bench)
         assert switch.log == ["copies 1 2", "delete receiver 255"]
-        assert bench.coordinator.plan("j").group.replicas == ((1, 1), (1, 2))
+        assert plan_of(bench.coordinator, "j").group.replicas == ((1, 1), (1, 2))
         bench.coordinator.give_own_results(job, 1)  # it had its own
         await idle(bench)
         assert len(switch.log) == 2
@@ -402,12 +406,12 @@ def test_where_rows_are_scarce_nobody_shares(others: int, shares: bool) -> None:
 def test_a_successor_changes_the_group_before_the_row_goes() -> None:
     async def scenario() -> None:
         bench, switch, job = await sharing(2)
-        plan = bench.coordinator.plan("j")
+        plan = plan_of(bench.coordinator, "j")
         switch.items = [item for stage in plan.stages for item in stage]
         switch.mark = job.epoch
         assert take_out(job, 0, plan)  # as its predecessor did, and stored
-        bench.coordinator._plans[job] = plan_job(job)
-        await bench.coordinator.reconcile(fresh=False)
+        only(bench.coordinator).replan(job, plan_job(job))
+        await bench.coordinator.reconcile(only(bench.coordinator), fresh=False)
         assert switch.log == ["copies 1 2", "delete receiver 255"]
 
     drive(scenario())

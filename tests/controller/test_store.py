@@ -43,6 +43,7 @@ started_jobs = st.builds(
     epoch=st.integers(0, 2**32 - 1),
     members=st.dictionaries(st.integers(0, 31), endpoints, max_size=32),
     state=st.sampled_from([JobState.STARTING, JobState.RUNNING, JobState.LEAVING]),
+    switch=st.sampled_from(["switch", "tor1"]),
     tenant=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20),
     priority=st.integers(-(2**31), 2**31 - 1),
     window=st.integers(1, 2**15),
@@ -284,6 +285,29 @@ def test_a_file_of_before_results_by_multicast_opens(tmp_path: Path) -> None:
     stored.job.members[0] = listening
     store.claim("test").save(stored.job)
     assert open_file(path).load(0.0)[0].endpoints[0] == listening
+
+
+def test_a_file_of_before_switches_had_names_opens_and_its_jobs_are_of_the_only_one(
+    tmp_path: Path,
+) -> None:
+    path = str(tmp_path / "s.db")
+    with sqlite3.connect(path) as db:
+        for statements in MIGRATIONS[:3]:
+            for statement in statements:
+                db.execute(statement)
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute("PRAGMA user_version = 3")
+        db.execute(
+            "INSERT INTO jobs VALUES"
+            " (1, 'j', 'running', 5, 2, 512, 512, 512, '', 0, 8, 0, x'', x'')"
+        )
+    with closing(open_file(path)) as store:
+        (stored,) = store.load(0.0)
+        assert stored.job.switch == ""
+        stored.job.switch = "tor1"
+        store.claim("test").save(stored.job)
+    with closing(open_file(path)) as store:
+        assert store.load(0.0)[0].job.switch == "tor1"
 
 
 def test_a_newer_ina_s_file_is_refused(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from tests.controller.proxy import Proxy
+from tests.controller.switches import only, plan_of, writer_of
 
 HANG_S = 60
 
@@ -179,11 +180,10 @@ def test_epochs_are_newer_than_those_of_foreign_jobs() -> None:
         async with running() as bench:
             stranger = Job("stranger", 9, 1, SlotRange(1024, 512, 512), 0.0, epoch=77)
             stranger.members[0] = endpoint(0)
-            assert bench.supervisor._writer is not None
             for stage in plan_job(stranger).stages:
-                await bench.supervisor._writer.insert(stage)
-            await bench.coordinator.reconcile(fresh=False)
-            await bench.coordinator.remove_foreign()
+                await writer_of(bench.coordinator).insert(stage)
+            await bench.coordinator.reconcile(only(bench.coordinator), fresh=False)
+            await bench.coordinator.remove_foreign(only(bench.coordinator))
             assert (await bench.run_job("j")).epoch == 78
 
     drive(scenario())
@@ -195,16 +195,16 @@ def test_what_somebody_removed_comes_back_and_what_left_meanwhile_goes() -> None
             await bench.run_job("stays")
             gone = await bench.run_job("goes")
             before = await bench.entries()
-            writer = bench.supervisor._writer
+            writer = writer_of(bench.coordinator)
             assert writer is not None
             refused = RefusingWriter(writer)
-            bench.coordinator._writer = refused
+            only(bench.coordinator).writer = refused
             with pytest.raises(SwitchError, match="not now"):
                 await bench.coordinator.leave("goes", 0, gone.epoch)
-            await writer.remove(bench.coordinator.plan("stays"))
+            await writer.remove(plan_of(bench.coordinator, "stays"))
             assert await bench.entries() != before
             refused.refuse = False
-            await bench.coordinator.reconcile(fresh=False)
+            await bench.coordinator.reconcile(only(bench.coordinator), fresh=False)
             left = [
                 entry for entry in before if "worker=0" in entry and f"job={gone.number}" in entry
             ]
@@ -218,13 +218,15 @@ def test_a_job_whose_entries_the_switch_refuses_ends_alone() -> None:
     async def scenario() -> None:
         async with running() as bench:
             refused, fine = await bench.run_job("refused"), await bench.run_job("fine")
-            writer = bench.supervisor._writer
+            writer = writer_of(bench.coordinator)
             assert writer is not None
-            plan = bench.coordinator.plan("refused")
+            plan = plan_of(bench.coordinator, "refused")
             await writer.delete([plan.group])
             group = Group(plan.group.number, ((9999, 1),))  # no such port
-            bench.coordinator._plans[refused] = replace(plan, stages=((group,), *plan.stages[1:]))
-            await bench.coordinator.reconcile(fresh=False)
+            only(bench.coordinator).replan(
+                refused, replace(plan, stages=((group,), *plan.stages[1:]))
+            )
+            await bench.coordinator.reconcile(only(bench.coordinator), fresh=False)
             await until(lambda: refused.state is JobState.GONE)
             assert bench.told("refused")[-2:] == ["SWITCH_LOST", "JOB_ENDED"]
             assert fine.state is JobState.RUNNING
@@ -285,19 +287,19 @@ def test_foreign_entries_are_kept_until_an_operator_says_so() -> None:
     async def scenario() -> None:
         async with running() as bench:
             stranger = await bench.run_job("stranger")
-            plan = bench.coordinator.plan("stranger")
+            plan = plan_of(bench.coordinator, "stranger")
             await bench.coordinator.evict("stranger", "test")
-            writer = bench.supervisor._writer
+            writer = writer_of(bench.coordinator)
             assert writer is not None
             await writer.install(plan, stranger.number, stranger.epoch)
-            await bench.coordinator.reconcile(fresh=False)
-            assert len(bench.coordinator.foreign) == 6
+            await bench.coordinator.reconcile(only(bench.coordinator), fresh=False)
+            assert len(only(bench.coordinator).foreign) == 6
             assert (await bench.app.show()).slots_used == 512
             other = await bench.run_job("other")
             assert other.number != stranger.number
             assert other.memory.first != stranger.memory.first
-            await bench.coordinator.remove_foreign()
-            assert bench.coordinator.foreign == []
+            await bench.coordinator.remove_foreign(only(bench.coordinator))
+            assert only(bench.coordinator).foreign == []
             assert len(await bench.entries()) == 6
             assert (await bench.app.show()).slots_used == 512  # other's
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 
-import msgspec
 import pytest
 
 from ina.cli import main
@@ -21,8 +20,7 @@ from tests.controller.test_switch_restart import drive, until
 
 def at(settings: Config, udp_port: int) -> Config:
     """With another address of the switch towards the workers."""
-    switch = msgspec.structs.replace(settings.switch, data_udp_port=udp_port)
-    return msgspec.structs.replace(settings, switch=switch)
+    return settings.with_switch(data_udp_port=udp_port)
 
 
 def test_the_one_that_was_there_before_stands_by_and_says_why(

@@ -182,8 +182,9 @@ class Workers:
         reply = self.operator.ListTenants(pb2.ListTenantsRequest(), timeout=CALL_TIMEOUT_S)
         return list(reply.tenants)
 
-    def show(self) -> pb2.ShowSwitchReply:
-        return self.operator.ShowSwitch(pb2.ShowSwitchRequest(), timeout=CALL_TIMEOUT_S)
+    def show(self, switch: str = "") -> pb2.ShowSwitchReply:
+        request = pb2.ShowSwitchRequest(switch=switch)
+        return self.operator.ShowSwitch(request, timeout=CALL_TIMEOUT_S)
 
     def show_job(self, name: str) -> pb2.ShowJobReply:
         return self.operator.ShowJob(pb2.ShowJobRequest(name=name), timeout=CALL_TIMEOUT_S)

@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from ina.controller.config import Config, HostConfig, TenantConfig, load_config
 from ina.controller.config.tofino import MirrorConfig, PipesConfig, PortConfig
 from tests.docs.page import blocks
@@ -30,7 +28,7 @@ def tables(text: str = FILE) -> dict[str, set[str]]:
 
 
 def test_every_key_is_shown() -> None:
-    wanted: dict[str, Any] = msgspec.to_builtins(Config())
+    wanted: dict[str, Any] = Config().document()
     keys = {name: set(value) if isinstance(value, dict) else None for name, value in wanted.items()}
     keys["tenants.default"] = set(TenantConfig.__struct_fields__)
     keys["hosts"] = set(HostConfig.__struct_fields__)

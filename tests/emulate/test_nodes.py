@@ -6,7 +6,6 @@ import os
 import shutil
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from ina.controller.config import load_config
@@ -83,7 +82,7 @@ def test_the_controller_knows_where_the_hosts_are(racks: Topology, tmp_path: Pat
         ("10.0.0.2", 2),
     ]
     file = tmp_path / "controller.toml"
-    file.write_text(controller_toml(msgspec.to_builtins(config)))
+    file.write_text(controller_toml(config.document()))
     assert load_config(file) == config
 
 

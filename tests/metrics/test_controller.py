@@ -34,10 +34,14 @@ SNAPSHOT = Snapshot(
     controller=pb2.ShowControllerReply(
         role="primary", election_id=2, switch_addr="10.0.0.9:9559", switch_state="connected",
         store="/c.db", slots_total=8192, slots_used=512, last_epoch=9, started_unix_s=500.0,
+        switches=[
+            pb2.SwitchStatus(name="tor1", address="10.0.0.9:9559", state="connected",
+                             election_id=2, slots_total=8192, slots_used=512),
+        ],
     ),
     jobs=[JOB],
     members={"train": [MEMBER]},
-    foreign_entries=6,
+    foreign_entries={"tor1": 6},
     tenants=[
         pb2.Tenant(name="vision", configured=True, jobs=1, slots=512, workers=3, slots_limit=1024,
                    jobs_limit=4, workers_limit=8),
@@ -49,7 +53,7 @@ COUNTERS = [
         pb2.Counter(name=alias, index=4, job="train", packets=100 + i, bytes=1000 + i)
         for i, alias in enumerate(JOB_COUNTERS)
     ),
-    pb2.Counter(name=DROPS, index=1, label="unknown_member", packets=5),
+    pb2.Counter(name=DROPS, index=1, label="unknown_member", packets=5, switch="tor1"),
 ]
 
 

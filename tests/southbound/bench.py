@@ -10,6 +10,7 @@ from typing import Any
 from ina.controller.config import Config, make_config
 from ina.controller.job import Endpoint, Job
 from ina.controller.memory import SlotRange
+from ina.controller.switches.southbound.bfrt.session import BfrtSwitch
 from tests.southbound.fake_server import FakeTofino
 
 HANG_S = 120
@@ -36,6 +37,11 @@ def config_for(
     table = {"target": "tofino", "southbound": "bfrt", "grpc_addr": tofino.address}
     document = {"listen": "127.0.0.1:0", "switch": {**table, **(switch or {})}, **others}
     return make_config(document, "test")
+
+
+async def connect(config: Config, *, standby: bool = False) -> BfrtSwitch:
+    """To the configuration's only switch."""
+    return await BfrtSwitch.connect(config, config.switch, standby=standby)
 
 
 def two_workers(epoch: int, ports: tuple[int, int] = (1, 2)) -> Job:

@@ -21,6 +21,7 @@ from ina.controller.switches.southbound.bfrt import session as session_module
 from ina.errors import MissingToolError
 from ina.p4 import names
 from ina.rpc import controller_pb2 as pb2
+from tests.controller.switches import only, plan_of, writer_of
 from tests.controller.workers import workers_of
 from tests.southbound.bench import HANG_S, config_for, drive, two_workers, until
 from tests.southbound.fake_server import FakeTofino
@@ -146,15 +147,15 @@ def test_a_restarted_controller_goes_on_and_reports_what_is_foreign(
             assert [call for call in tofino.calls if call.startswith("insert")] == writes
             (same,) = coordinator(app).jobs()
             assert (same.state, same.epoch) == (JobState.RUNNING, job.epoch)
-            writer = supervisor(app)._writer
+            writer = writer_of(coordinator(app))
             assert writer is not None
             for stage in plan_job(stranger).stages:
                 await writer.insert(stage)
-            await writer.remove_entry(coordinator(app).plan("j").member(1))
-            await coordinator(app).reconcile(fresh=False)
-            assert len(coordinator(app).foreign) == 6
+            await writer.remove_entry(plan_of(coordinator(app), "j").member(1))
+            await coordinator(app).reconcile(only(coordinator(app)), fresh=False)
+            assert len(only(coordinator(app)).foreign) == 6
             assert len(await entries(app)) == 12  # rank 1's member is back
-            await coordinator(app).remove_foreign()
+            await coordinator(app).remove_foreign(only(coordinator(app)))
             assert sorted(await entries(app)) == sorted(before)
             assert (await run_job(app, "k")).epoch == stranger.epoch + 1
 
@@ -265,7 +266,8 @@ def test_without_an_sde_the_controller_does_not_start(
 
 
 def test_switches_without_pipes_take_workers_anywhere() -> None:
-    from ina.controller.jobs.registry import check_same_pipe, one_pipe
+    from ina.controller.jobs.registry import check_same_pipe
+    from ina.controller.switches.capacity import one_pipe
 
     job = two_workers(1, (1, 500))
     check_same_pipe(job, 2, Endpoint(job.members[0].address, 1, 300), one_pipe)

@@ -20,7 +20,7 @@ from ina.controller.switches.southbound.bfrt.session import BfrtSwitch
 from ina.controller.switches.southbound.interface import SwitchSession
 from ina.controller.switches.writer import SwitchWriter
 from ina.p4 import names
-from tests.southbound.bench import config_for, drive, two_workers, until
+from tests.southbound.bench import config_for, connect, drive, two_workers, until
 from tests.southbound.fake_server import FakeTofino
 
 PORTS: list[dict[str, Any]] = [
@@ -31,7 +31,7 @@ PORTS: list[dict[str, Any]] = [
 
 @asynccontextmanager
 async def connected(tofino: FakeTofino, **switch: Any) -> AsyncIterator[BfrtSwitch]:
-    session = await BfrtSwitch.connect(config_for(tofino, switch))
+    session = await connect(config_for(tofino, switch))
     try:
         await session.set_pipeline()
         yield session
@@ -305,7 +305,7 @@ def test_nobody_answers(sde: object) -> None:
         nobody = FakeTofino({"tables": []})
         nobody.close()
         with pytest.raises(SwitchError, match="no answer from a BFRuntime server"):
-            await BfrtSwitch.connect(config_for(nobody))
+            await connect(config_for(nobody))
 
     drive(scenario())
 
@@ -314,8 +314,8 @@ def test_one_client_at_a_time_has_the_program(tofino: FakeTofino) -> None:
     async def scenario() -> None:
         async with connected(tofino, election_id=5) as first:
             with pytest.raises(SwitchError, match=r"another controller is .*Client ID 5 al"):
-                await BfrtSwitch.connect(config_for(tofino, {"election_id": 6}))
-            backup = await BfrtSwitch.connect(config_for(tofino, {"election_id": 6}), standby=True)
+                await connect(config_for(tofino, {"election_id": 6}))
+            backup = await connect(config_for(tofino, {"election_id": 6}), standby=True)
             assert not backup.is_primary
             with pytest.raises(SwitchError, match="Client ID 5 already owns this P4"):
                 await backup.read_groups()

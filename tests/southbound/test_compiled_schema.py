@@ -11,13 +11,12 @@ import pytest
 
 from ina.controller.switches.plan import plan_job
 from ina.controller.switches.reconcile import Difference, compare
-from ina.controller.switches.southbound.bfrt.session import BfrtSwitch
 from ina.controller.switches.writer import SwitchWriter
 from ina.p4 import compiled, names
 from ina.testing.bfrt_client import BfrtClient
 from ina.testing.device import pool_program
 from ina.testing.state import DefaultAction, Entry, forward
-from tests.southbound.bench import config_for, drive, two_workers
+from tests.southbound.bench import config_for, connect, drive, two_workers
 from tests.southbound.fake_server import FakeTofino
 from tests.southbound.schema import PIPE, from_p4info
 from tests.tofino.builds import BUILD_DEADLINE_S, TofinoBuilds
@@ -76,7 +75,7 @@ def test_a_key_renamed_in_one_twin_shows(schema: dict[str, Any]) -> None:
 
 def test_a_job_is_installed_by_the_compilers_schema(compiled_tofino: FakeTofino) -> None:
     async def scenario() -> None:
-        session = await BfrtSwitch.connect(config_for(compiled_tofino))
+        session = await connect(config_for(compiled_tofino))
         await session.set_pipeline()
         writer = SwitchWriter(session)
         await writer.put_mark(0, None)

@@ -61,7 +61,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert [port.port for port in switch.port] == ["1/0", "2/0", "3/0"]
     assert (switch.port[1].lanes, switch.port[1].mtu, switch.port[2].loopback) == (1, 9000, True)
     assert (switch.mirror[0].session, switch.mirror[0].direction) == (5, "egress")
-    endpoints = load_config(write(tmp_path, WHOLE)).endpoints()
+    config = load_config(write(tmp_path, WHOLE))
+    endpoints = config.endpoints(config.switch)
     assert endpoints == {IPv4Address("10.0.0.1"): ("1/0", None)}
 
 

@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import typer
 from rich.console import Group
 
@@ -26,7 +25,7 @@ from ina.cli.common.rpc_client import (
 )
 from ina.cli.controller.reload import Reloader
 from ina.cli.log_options import log_as_a_service
-from ina.cli.switch.show import show_switch
+from ina.cli.switch.show import SwitchName, show_switch
 from ina.controller.app import ControllerApp
 from ina.controller.config import DEFAULT_LISTEN, Config, TlsConfig, load_config, make_config
 from ina.controller.config.store_url import shown
@@ -91,7 +90,7 @@ def run(
             values=values,
             data_host=data_host,
         )
-        return msgspec.structs.replace(found, switch=msgspec.structs.replace(found.switch, **place))
+        return found.with_switch(**place)
 
     with ExitStack() as stack:
         if embedded_switch:
@@ -115,7 +114,7 @@ def check(
     check_files(config)
     check_program(config)
     store = check_store(config.store.location)
-    document = msgspec.to_builtins(config)
+    document = config.document()
     document["store"]["url"] = shown(config.store.url)  # it may have a password
     emit({"file": file, "config": document, "store": store}, json, f"{file}: ok; {store}")
 
@@ -132,9 +131,11 @@ def status(controller: ControllerOption = DEFAULT_LISTEN, json: JsonOption = Fal
 
 
 @app.command()
-def show(controller: ControllerOption = DEFAULT_LISTEN, json: JsonOption = False) -> None:
+def show(
+    name: SwitchName = "", controller: ControllerOption = DEFAULT_LISTEN, json: JsonOption = False
+) -> None:
     """The same as `ina switch show`."""
-    show_switch(controller, "", json)
+    show_switch(controller, name, "", json)
 
 
 def _status(address: str) -> dict[str, Any]:
@@ -153,9 +154,13 @@ def _status_view(row: dict[str, Any]) -> str:
     store = row["store"] or "in memory"
     why = f" ({row['standby_reason']})" if row["standby_reason"] else ""
     running_s = max(0.0, time.time() - row["started_unix_s"])
+    switches = f"switch {row['switch_addr']} {row['switch_state']}"
+    if len(row["switches"]) > 1:
+        each = (f"{it['name']} {it['address']} {it['state']}" for it in row["switches"])
+        switches = f"switches {', '.join(each)}"
     return (
         f"controller {row['controller']}: {row['role']}{why}, election id {row['election_id']}, up"
-        f" {time_text(round(running_s))}; switch {row['switch_addr']} {row['switch_state']};"
+        f" {time_text(round(running_s))}; {switches};"
         f" store {store}; jobs {row['jobs']}, slots {row['slots_used']} of {row['slots_total']}"
         f" in use, last epoch {row['last_epoch']}"
     )
@@ -163,9 +168,17 @@ def _status_view(row: dict[str, Any]) -> str:
 
 def _override(path: Path | None, top: dict[str, str | None], **switch: Any) -> Config:
     """The file's settings, those of the command line (None: not given) before them."""
-    document = msgspec.to_builtins(load_config(path)) if path else {}
-    document["switch"] = {**document.get("switch", {}), **_given(switch)}
+    document = load_config(path).document() if path else {}
+    of_switch = document.get("switch", {})
+    if isinstance(of_switch, dict):
+        document["switch"] = {**of_switch, **_given(switch)}
+    elif given := sorted(_given(switch)):
+        options = ", ".join(_OPTIONS[key] for key in given)
+        raise InvalidInputError(f"{options}: of which switch? {path} has {len(of_switch)}")
     return make_config({**document, **_given(top)}, "command line")
+
+
+_OPTIONS = {"grpc_addr": "--switch", "values": "--values", "data_host": "--data-host"}
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
@@ -178,6 +191,8 @@ def _start_switch(config: Config, stack: ExitStack) -> dict[str, str]:
     from ina.switch.server import SoftSwitch
 
     switch = config.switch
+    if len(config.switches) > 1:
+        raise InvalidInputError("--embedded-switch: it is one, and the file has several")
     if config.switch_tls != TlsConfig():
         raise InvalidInputError("--embedded-switch: switch_tls is for a switch of its own")
     if switch.is_tofino or isinstance(switch.data_port, str):
@@ -222,15 +237,19 @@ async def _serve(config: Config, json: bool, read: Callable[[], Config] | None) 
 
 
 def _say_ready(controller: ControllerApp, json: bool) -> None:
-    switch = controller.config.switch
+    switches = controller.config.switches
     ready: dict[str, Any] = {
         "controller": controller.listen_addr,
-        "switch": switch.grpc_addr,
-        "values": switch.values,
+        "switch": switches[0].grpc_addr,
+        "values": switches[0].values,
         "role": controller.role,
     }
-    said = f"controller {controller.listen_addr}, switch {switch.grpc_addr}"
-    said += f", {switch.values} values a packet"
+    said = f"controller {controller.listen_addr}"
+    if len(switches) > 1:
+        ready["switches"] = {switch.name: switch.grpc_addr for switch in switches}
+    for switch in switches:
+        called = f" {switch.name}" if len(switches) > 1 else ""
+        said += f", switch{called} {switch.grpc_addr}, {switch.values} values a packet"
     if controller.metrics_addr:
         ready["metrics"] = controller.metrics_addr
         said += f", metrics {controller.metrics_addr}"

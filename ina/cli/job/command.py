@@ -41,8 +41,7 @@ def list_jobs(controller: ControllerOption = DEFAULT_LISTEN, json: JsonOption = 
         emit([plain(job) for job in reply.jobs], json)
         return
     about = ask_about_itself(controller)
-    state = about.switch_state if about else ""
-    emit([], json, jobs_table(reply.jobs, switch_state=state) if reply.jobs else "no jobs")
+    emit([], json, jobs_table(reply.jobs, controller=about) if reply.jobs else "no jobs")
 
 
 @app.command()

@@ -13,6 +13,7 @@ from typing import Any
 import grpc
 
 from ina.cli.common.rpc_client import TIMEOUT_S, addresses, call, controller_at, describe, explain
+from ina.doctor.job_verdict import switch_of
 from ina.errors import InaError, UnavailableError
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2_grpc import OperatorStub
@@ -29,8 +30,12 @@ class Jobs:
     """The jobs as they are now."""
 
     jobs: list[pb2.Job]
-    switch_state: str
-    """As ShowController says it: what a job waits for may be the switch."""
+    controller: pb2.ShowControllerReply
+    """What it says of its switches: what a job waits for may be one of them."""
+
+    def switch_state(self, job: pb2.Job) -> str:
+        """Of the job's switch."""
+        return switch_of(job, self.controller).state
 
 
 Seen = pb2.JobEvent | Jobs | InaError
@@ -123,4 +128,4 @@ def _until_poll(
 def _jobs(operator: OperatorStub, name: str, address: str) -> Jobs:
     found = call(operator.ListJobs, pb2.ListJobsRequest(), address).jobs
     wanted = [job for job in found if name in ("", job.name)]
-    return Jobs(wanted, describe(operator, address).switch_state)
+    return Jobs(wanted, describe(operator, address))

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ina.cli.common.fitting import FittingTable
 from ina.cli.common.output import table
-from ina.doctor.job_verdict import Known, judge, ranks_text
+from ina.doctor.job_verdict import Known, judge, ranks_text, switch_of
 from ina.protocol.addresses import is_shm_address
 from ina.rpc import controller_pb2 as pb2
 from ina.units import time_text
@@ -32,18 +32,30 @@ _SPARE_MEMBER_COLUMNS = (
 
 
 def jobs_table(
-    jobs: Iterable[pb2.Job], now_s: float | None = None, switch_state: str = ""
+    jobs: Iterable[pb2.Job],
+    now_s: float | None = None,
+    controller: pb2.ShowControllerReply | None = None,
 ) -> FittingTable:
     """A line a job, and below a line for each that waits: for whom, and why.
 
-    ``now_s``: Unix time, for how long it has stood still. ``switch_state``: as ShowController says
-    it; empty: not known.
+    ``now_s``: Unix time, for how long it has stood still. ``controller``: what it says of itself,
+    if that is known; where it has several switches, there is a column for them.
     """
     jobs, now_s = list(jobs), now_s or time.time()
-    known = [Known(job, switch_state=switch_state) for job in jobs]
+    about = controller or pb2.ShowControllerReply()
+    known = [Known(job, switch_state=switch_of(job, about).state) for job in jobs]
     notes = [f"{of.job.name}: {why}" for of in known if (why := _note(of, now_s))]
+    return _table_of(jobs, about, ["", *notes] if notes else ())
+
+
+def _table_of(
+    jobs: Sequence[pb2.Job], about: pb2.ShowControllerReply, notes: Sequence[str] = ()
+) -> FittingTable:
     rows = [_job_row(job) for job in jobs]
-    return FittingTable(JOB_COLUMNS, rows, _SPARE_JOB_COLUMNS, notes=["", *notes] if notes else ())
+    if len(about.switches) < 2:
+        return FittingTable(JOB_COLUMNS, rows, _SPARE_JOB_COLUMNS, notes=notes)
+    with_switch = [[*row, job.switch] for row, job in zip(rows, jobs, strict=True)]
+    return FittingTable((*JOB_COLUMNS, "switch"), with_switch, _SPARE_JOB_COLUMNS, notes=notes)
 
 
 def _job_row(job: pb2.Job) -> list[object]:
@@ -96,7 +108,7 @@ def job_view(
     if job.state == "ended":
         return Group(f"job {job.name} has ended", Text(_history(shown)))
     parts: list[RenderableType] = []
-    parts.append(FittingTable(JOB_COLUMNS, [_job_row(job)], _SPARE_JOB_COLUMNS))
+    parts.append(_table_of([job], controller or pb2.ShowControllerReply()))
     known = known_of(shown, controller)
     verdict = judge(known, now)
     if not verdict.ok or known.switch_trouble:
@@ -115,8 +127,8 @@ def job_view(
 
 def known_of(shown: pb2.ShowJobReply, controller: pb2.ShowControllerReply | None = None) -> Known:
     """What is known of a job, put together."""
-    state = controller or pb2.ShowControllerReply()
-    return Known(shown.job, shown.members, shown.history, state.switch_addr, state.switch_state)
+    switch = switch_of(shown.job, controller or pb2.ShowControllerReply())
+    return Known(shown.job, shown.members, shown.history, switch.address, switch.state)
 
 
 def _history(shown: pb2.ShowJobReply) -> str:

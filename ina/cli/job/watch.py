@@ -59,7 +59,7 @@ def _show(controllers: str, name: str, end_s: float | None, view: View) -> None:
         if isinstance(seen, pb2.JobEvent):
             view.event(seen)
             if name and seen.name == name and seen.kind == pb2.JOB_ENDED:
-                view.jobs(Jobs([], ""))
+                view.jobs(Jobs([], pb2.ShowControllerReply()))
                 return
         elif not isinstance(seen, InaError):
             view.jobs(seen)
@@ -75,9 +75,12 @@ class _Changes:
 
     def stalls(self, now: Jobs) -> list[pb2.Job]:
         """Jobs whose stall is new or has changed, or has another cause now."""
-        no_switch = bool(switch_trouble(now.switch_state))
         stalls = {
-            job.name: (job.stall.seq, tuple(job.stall.missing), no_switch)
+            job.name: (
+                job.stall.seq,
+                tuple(job.stall.missing),
+                bool(switch_trouble(now.switch_state(job))),
+            )
             for job in now.jobs
             if job.HasField("stall")
         }
@@ -87,7 +90,7 @@ class _Changes:
 
 
 def _table(now: Jobs) -> RenderableType:
-    return jobs_table(now.jobs, switch_state=now.switch_state) if now.jobs else "no jobs"
+    return jobs_table(now.jobs, controller=now.controller) if now.jobs else "no jobs"
 
 
 class _Lines:
@@ -108,7 +111,7 @@ class _Lines:
         for job in self._changes.stalls(now):
             now_s = time.time()
             at = time.strftime("%H:%M:%S", time.localtime(now_s))
-            verdict = judge(Known(job, switch_state=now.switch_state), now_s)
+            verdict = judge(Known(job, switch_state=now.switch_state(job)), now_s)
             self._out.print(f"{at}  {job.name}  stalled: {verdict.found}")
 
     def trouble(self, error: InaError) -> None:

@@ -113,17 +113,22 @@ def show(
     job: Annotated[
         str, typer.Option(help="Only what belongs to this job.", autocompletion=job_names)
     ] = "",
+    name: switch_show.SwitchName = "",
     controller: ControllerOption = DEFAULT_LISTEN,
     json: JsonOption = False,
 ) -> None:
     """Show what the switch has, by job, read back from it: entries, groups, counters."""
-    switch_show.show_switch(controller, job, json)
+    switch_show.show_switch(controller, name, job, json)
 
 
 @app.command()
-def remove_foreign(controller: ControllerOption = DEFAULT_LISTEN, json: JsonOption = False) -> None:
+def remove_foreign(
+    name: switch_show.SwitchName = "",
+    controller: ControllerOption = DEFAULT_LISTEN,
+    json: JsonOption = False,
+) -> None:
     """Remove the entries that `ina switch show` reports as foreign."""
-    switch_show.remove_foreign(controller, json)
+    switch_show.remove_foreign(controller, name, json)
 
 
 def _parse_loss(text: str) -> tuple[int, float]:

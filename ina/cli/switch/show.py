@@ -2,36 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Group, RenderableType
 
 from ina.cli.common.messages import plain
 from ina.cli.common.output import emit, table
 from ina.cli.common.rpc_client import ask
 from ina.cli.job.view import slot_range
+from ina.controller.config import DEFAULT_NAME
 from ina.rpc import controller_pb2 as pb2
 
 _ENTRY_COLUMNS = ["table", "match", "action"]
 _COUNTER_COLUMNS = ["counter", "index", "of", "packets", "bytes"]
 
 
-def show_switch(controllers: str, job: str, json: bool) -> None:
+SwitchName = Annotated[
+    str, typer.Option("--name", metavar="NAME", help="Which one, of a controller with several.")
+]
+
+
+def show_switch(controllers: str, name: str, job: str, json: bool) -> None:
     """Prints what the switch has, read back from it; of ``job`` alone if it is not empty.
+
+    ``name``: the switch's; empty: the controller has one.
 
     Raises what :func:`~ina.cli.common.rpc_client.ask` raises.
     """
-    shown = ask(controllers, lambda operator: operator.ShowSwitch, pb2.ShowSwitchRequest())
-    jobs = list(ask(controllers, lambda operator: operator.ListJobs, pb2.ListJobsRequest()).jobs)
+    request = pb2.ShowSwitchRequest(switch=name)
+    shown = ask(controllers, lambda operator: operator.ShowSwitch, request)
+    listed = ask(controllers, lambda operator: operator.ListJobs, pb2.ListJobsRequest()).jobs
+    jobs = [one for one in listed if one.switch == shown.switch]
     if job:
         jobs = [other for other in jobs if other.name == job]
         _keep(shown, job)
     emit(_document(shown, jobs), json, _view(shown, jobs, job))
 
 
-def remove_foreign(controllers: str, json: bool) -> None:
+def remove_foreign(controllers: str, name: str, json: bool) -> None:
     """Removes and prints what ``show_switch`` marks as foreign."""
-    request = pb2.RemoveForeignRequest()
+    request = pb2.RemoveForeignRequest(switch=name)
     removed = ask(controllers, lambda operator: operator.RemoveForeign, request).removed
     human: RenderableType = "nothing is foreign"
     if removed:
@@ -64,8 +75,9 @@ def _document(shown: pb2.ShowSwitchReply, jobs: list[pb2.Job]) -> dict[str, Any]
 
 
 def _view(shown: pb2.ShowSwitchReply, jobs: list[pb2.Job], only: str) -> RenderableType:
+    called = f"{shown.switch}: " if shown.switch not in ("", DEFAULT_NAME) else ""
     parts: list[RenderableType] = [
-        f"{shown.program}; device {shown.device_id}; slots {shown.slots_used} of"
+        f"{called}{shown.program}; device {shown.device_id}; slots {shown.slots_used} of"
         f" {shown.slots_total} in use"
     ]
     for job in jobs:

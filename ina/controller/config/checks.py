@@ -13,6 +13,7 @@ from ina.controller.config.tables import (
     TOFINOS,
     Config,
     HostConfig,
+    SwitchConfig,
     TlsConfig,
 )
 from ina.controller.config.tofino import (
@@ -30,6 +31,8 @@ from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 USUAL_NETWORK = "239.192.0.0/24"
 """Of the addresses that an organisation may use as it likes (RFC 2365, section 6.2)."""
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+"""Of a switch: it is typed, and a label of metrics."""
 _MULTICAST = IPv4Network("224.0.0.0/4")
 _LINK_LOCAL = IPv4Network("224.0.0.0/24")
 """Of routing protocols and the like; hosts and switches treat these addresses in ways of their own.
@@ -70,20 +73,12 @@ def problems(config: Config) -> list[tuple[str, str]]:
         (key, f"{address!r} is not host:port")
         for key, address in (
             ("listen", config.listen),
-            ("switch.grpc_addr", config.switch.grpc_addr),
             ("metrics", config.metrics or DEFAULT_LISTEN),
         )
         if not _is_host_port(address)
     ]
-    builds = builds_of(config.switch.target)
-    if config.switch.values not in (0, *builds):
-        found.append(("switch.values", f"{config.switch.values} is not {listed('or', builds)}"))
-    if not _is_ipv4(config.switch.data_host):
-        found.append(("switch.data_host", f"{config.switch.data_host!r} is not an IPv4 address"))
-    try:
-        network_of(config.switch.multicast)
-    except ValueError as error:
-        found.append(("switch.multicast", str(error)))
+    for switch in config.switches:
+        found += _switch_problems(config, switch)
     for key, tls in (("tls", config.tls), ("switch_tls", config.switch_tls)):
         if bool(tls.cert) != bool(tls.key):
             found.append((key, "cert and key go together"))
@@ -96,20 +91,64 @@ def problems(config: Config) -> list[tuple[str, str]]:
     for name in config.tenants:
         if not name or not name.isprintable():
             found.append(("tenants", f"{name!r} is not a name"))
-    tofino = _tofino_problems if config.switch.is_tofino else _other_switch_problems
-    return [*found, *_host_problems(config.hosts), *tofino(config)]
+    return [*found, *_set_problems(config), *_host_problems(config.hosts)]
 
 
-def _places(config: Config) -> Iterator[tuple[str, PortRef]]:
-    """Where workers are behind, with the keys that say so."""
-    yield "switch.data_port", config.switch.data_port
+def _set_problems(config: Config) -> Iterator[tuple[str, str]]:
+    """What is wrong with the switches as a set."""
+    if not config.switches:
+        yield "switch", "there is none: leave it out, or list one"
+    seen: dict[tuple[str, str], int] = {}
+    for index, switch in enumerate(config.switches):
+        for key, value in (
+            ("name", switch.name),
+            ("grpc_addr", f"{switch.grpc_addr} device {switch.device_id}"),
+            ("data_host", switch.data_addr),
+        ):
+            former = seen.setdefault((key, value), index)
+            if former != index:
+                yield f"switch[{index}].{key}", f"{value} is switch[{former}]'s, too"
+    names_of = {switch.name for switch in config.switches}
     for index, host in enumerate(config.hosts):
-        yield f"hosts[{index}].port", host.port
+        if host.switch and host.switch not in names_of:
+            yield f"hosts[{index}].switch", f"no switch is called {host.switch!r}"
+        elif not host.switch and len(config.switches) > 1:
+            yield f"hosts[{index}].switch", "which one? there are several"
 
 
-def _other_switch_problems(config: Config) -> Iterator[tuple[str, str]]:
+def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, str]]:
+    key = config.key_of(switch)
+    found = []
+    if not _NAME.fullmatch(switch.name):
+        found.append((f"{key}.name", f"{switch.name!r}: want up to 63 letters, digits, - _ and ."))
+    if not _is_host_port(switch.grpc_addr):
+        found.append((f"{key}.grpc_addr", f"{switch.grpc_addr!r} is not host:port"))
+    builds = builds_of(switch.target)
+    if switch.values not in (0, *builds):
+        found.append((f"{key}.values", f"{switch.values} is not {listed('or', builds)}"))
+    if not _is_ipv4(switch.data_host):
+        found.append((f"{key}.data_host", f"{switch.data_host!r} is not an IPv4 address"))
+    try:
+        network_of(switch.multicast)
+    except ValueError as error:
+        found.append((f"{key}.multicast", str(error)))
+    of_target = _tofino_problems if switch.is_tofino else _other_switch_problems
+    for where, problem in of_target(config, switch):
+        inner = where.removeprefix("switch.")
+        found.append((where if where == inner else f"{key}.{inner}", problem))
+    return found
+
+
+def _places(config: Config, switch: SwitchConfig) -> Iterator[tuple[str, PortRef]]:
+    """Where workers are behind, with the keys that say so."""
+    yield "switch.data_port", switch.data_port
+    for index, host in enumerate(config.hosts):
+        if host.switch in ("", switch.name):
+            yield f"hosts[{index}].port", host.port
+
+
+def _other_switch_problems(config: Config, switch: SwitchConfig) -> Iterator[tuple[str, str]]:
     """What only a Tofino has, and what only it may have."""
-    switch = config.switch
     if switch.southbound == "bfrt":
         yield "switch.southbound", f"bfrt is for {' and '.join(TOFINOS)}, not for {switch.target}"
     for key in ("program", "p4info", "pipeline", "port", "mirror"):
@@ -117,24 +156,24 @@ def _other_switch_problems(config: Config) -> Iterator[tuple[str, str]]:
             yield f"switch.{key}", f"only a Tofino has it, switch.target is {switch.target!r}"
     if switch.device_id == 0:
         yield "switch.device_id", "0: P4Runtime's devices begin at 1"
-    for key, place in _places(config):
+    for key, place in _places(config, switch):
         if isinstance(place, str):
             yield key, f"{place!r}: only a Tofino behind BFRuntime has names of ports"
         elif not 1 <= place <= MAX_PORT:
             yield key, f"{place} is not 1 to {MAX_PORT}"
 
 
-def _tofino_problems(config: Config) -> Iterator[tuple[str, str]]:
-    switch = config.switch
-    for key, place in _places(config):
+def _tofino_problems(config: Config, switch: SwitchConfig) -> Iterator[tuple[str, str]]:
+    for key, place in _places(config, switch):
         yield from place_problems(key, place, switch.target, switch.pipes)
         if isinstance(place, str) and switch.southbound != "bfrt":
             yield key, f"{place!r}: P4Runtime has no names of the front panel: give its number"
     yield from port_problems(switch.target, switch.pipes, switch.port, switch.mirror)
     for index, host in enumerate(config.hosts):
-        yield from host_place_problems(f"hosts[{index}].port", host.port, switch.port)
+        if host.switch in ("", switch.name):
+            yield from host_place_problems(f"hosts[{index}].port", host.port, switch.port)
     if switch.southbound == "bfrt":
-        yield from _bfrt_problems(config)
+        yield from _bfrt_problems(config, switch)
         return
     if not (switch.p4info and switch.pipeline):
         key = "pipeline" if switch.p4info else "p4info"
@@ -144,8 +183,7 @@ def _tofino_problems(config: Config) -> Iterator[tuple[str, str]]:
             yield f"switch.{key}", "P4Runtime cannot set it; southbound = 'bfrt' can"
 
 
-def _bfrt_problems(config: Config) -> Iterator[tuple[str, str]]:
-    switch = config.switch
+def _bfrt_problems(config: Config, switch: SwitchConfig) -> Iterator[tuple[str, str]]:
     problem = program_problem(switch.program)
     if problem:
         yield "switch.program", problem
@@ -163,9 +201,9 @@ def _host_problems(hosts: tuple[HostConfig, ...]) -> list[tuple[str, str]]:
         key = f"hosts[{index}]"
         if not _is_ipv4(host.address):
             found.append((f"{key}.address", f"{host.address!r} is not an IPv4 address"))
-        if host.address in seen:
+        if (host.address, host.switch) in seen:
             found.append((f"{key}.address", f"{host.address} is listed twice"))
-        seen.add(host.address)
+        seen.add((host.address, host.switch))
         if host.mac and not re.fullmatch(r"([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}", host.mac):
             found.append((f"{key}.mac", f"{host.mac!r} is not a MAC address"))
     return found

@@ -12,7 +12,13 @@ from typing import Any
 import msgspec
 
 from ina.controller.config.checks import builds_of, problems
-from ina.controller.config.tables import DEFAULT_BFRT, TOFINOS, Config, TenantConfig
+from ina.controller.config.tables import (
+    DEFAULT_BFRT,
+    TOFINOS,
+    Config,
+    SwitchConfig,
+    TenantConfig,
+)
 from ina.controller.config.tofino import TARGET_VALUES
 from ina.controller.errors import ConfigError
 from ina.errors import InvalidInputError
@@ -45,27 +51,37 @@ def make_config(document: dict[str, Any], source: str) -> Config:
     try:
         config = msgspec.convert(_with_defaults(document), Config)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{source}: {_explain(_name_tenant(str(error), document))}") from None
+        said = _name_tenant(str(error), document)
+        if not isinstance(document.get("switch"), list):
+            said = said.replace("$.switch[...]", "$.switch").replace("$.switch[0]", "$.switch")
+        raise ConfigError(f"{source}: {_explain(said)}") from None
     for key, problem in problems(config):
         raise ConfigError(f"{source}: {key}: {problem}")
     return config
 
 
 def _with_defaults(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with what ``switch.target`` and ``switch.southbound`` imply."""
-    switch = document.get("switch")
-    if not isinstance(switch, dict):
+    """The document with its switches as a list, and what their targets and southbounds imply."""
+    switches = document.get("switch")
+    if switches is None:
         return document
+    listed = switches if isinstance(switches, list) else [switches]
+    return {**document, "switch": [_switch_with_defaults(switch) for switch in listed]}
+
+
+def _switch_with_defaults(switch: Any) -> Any:
+    if not isinstance(switch, dict):
+        return switch
     implied: dict[str, Any] = {}
     if switch.get("target") in TOFINOS:
         implied["values"] = TARGET_VALUES[switch["target"]][0]
     if switch.get("southbound") == "bfrt":
         implied |= {"grpc_addr": DEFAULT_BFRT, "device_id": 0}
-    return {**document, "switch": {**implied, **switch}}
+    return {**implied, **switch}
 
 
 def with_build(config: Config, mtu_bytes: int | None = None) -> Config:
-    """``config`` with a number of values: where it says 0, the largest build that the path bears.
+    """``config`` with numbers of values: where it says 0, the largest build that the path bears.
 
     The controller's own path stands for the workers': the address is the one that they send to.
     Where theirs is narrower, the number must be given. ``mtu_bytes``: of the path, where it is
@@ -73,16 +89,22 @@ def with_build(config: Config, mtu_bytes: int | None = None) -> Config:
 
     Raises :class:`ConfigError`: there is no way to the switch, or no build fits.
     """
-    switch = config.switch
+    switches = tuple(
+        _switch_with_build(switch, config.key_of(switch), mtu_bytes) for switch in config.switches
+    )
+    return msgspec.structs.replace(config, switches=switches)
+
+
+def _switch_with_build(switch: SwitchConfig, key: str, mtu_bytes: int | None) -> SwitchConfig:
     if switch.values != AUTO:
-        return config
+        return switch
     mtu = path_mtu(switch.data_host, switch.data_udp_port) if mtu_bytes is None else mtu_bytes
     try:
         values = largest_build(mtu, builds_of(switch.target))
     except InvalidInputError as error:
-        raise ConfigError(f"switch.values: {error}") from None
-    _log.info("switch.values: %d, for an MTU of %d towards %s", values, mtu, switch.data_host)
-    return msgspec.structs.replace(config, switch=msgspec.structs.replace(switch, values=values))
+        raise ConfigError(f"{key}.values: {error}") from None
+    _log.info("%s.values: %d, for an MTU of %d towards %s", key, values, mtu, switch.data_host)
+    return msgspec.structs.replace(switch, values=values)
 
 
 def path_mtu(host: str, port: int) -> int:

@@ -34,7 +34,7 @@ def changes(running: Config, before: Config, asked: Config) -> Changes:
     """``before`` is what was asked for last, ``running`` what became of it."""
     kept: list[str] = []
     taken: list[str] = []
-    for key in _differences(msgspec.to_builtins(before), msgspec.to_builtins(asked)):
+    for key in _differences(before.document(), asked.document()):
         (taken if _can_change(key, before, asked) else kept).append(key)
     live: dict[str, Any] = {name: getattr(asked, name) for name in _LIVE}
     if any(key.startswith("tls") for key in kept):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Address
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -23,6 +23,8 @@ DEFAULT_LISTEN = "127.0.0.1:17700"
 DEFAULT_SWITCH = "127.0.0.1:9559"
 DEFAULT_BFRT = "127.0.0.1:50052"
 """Where bf_switchd serves BFRuntime."""
+DEFAULT_NAME = "switch"
+"""Of a switch that is alone and has not been given one."""
 DEFAULT_JOB_SLOTS = 512
 DEFAULT_LEASE_S = 10.0
 EMBEDDED_LEASE_S = 15.0
@@ -41,8 +43,10 @@ SwitchPort = Annotated[int, Meta(ge=0, le=MAX_DEVICE_PORT)] | str
 
 
 class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """The switch that this controller programs."""
+    """A switch that this controller programs."""
 
+    name: str = DEFAULT_NAME
+    """What people, the store and the controller's answers call it."""
     target: Literal["soft", "bmv2", "tofino", "tofino2"] = "soft"
     """What kind of switch it is: it decides the default of ``values``, how many packets in flight
     its queues bear, and what its ports can be."""
@@ -177,6 +181,8 @@ class HostConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     address: str
     """IPv4."""
     port: SwitchPort
+    switch: str = ""
+    """Its name; empty: there is one."""
     mac: str = ""
     """02:00:0a:00:00:01; empty: derived from the address, as behind a UDP port."""
 
@@ -186,7 +192,10 @@ class Config(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     listen: str = DEFAULT_LISTEN
     """host:port of the gRPC service for workers and operators; port 0: any free one."""
-    switch: SwitchConfig = msgspec.field(default_factory=SwitchConfig)
+    switches: tuple[SwitchConfig, ...] = msgspec.field(
+        name="switch", default_factory=lambda: (SwitchConfig(),)
+    )
+    """``[switch]``, or several ``[[switch]]``; a job is summed by one of them."""
     metrics: str = ""
     """host:port of the Prometheus endpoint; empty: none."""
     jobs: JobsConfig = msgspec.field(default_factory=JobsConfig)
@@ -201,12 +210,34 @@ class Config(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     operators: OperatorsConfig = msgspec.field(default_factory=OperatorsConfig)
     hosts: tuple[HostConfig, ...] = ()
 
-    def endpoints(self) -> dict[IPv4Address, tuple[PortRef, int | None]]:
-        """By host address: its switch port and MAC address (None: derived)."""
+    @property
+    def switch(self) -> SwitchConfig:
+        """The one that there is, or the first."""
+        return self.switches[0]
+
+    def key_of(self, switch: SwitchConfig) -> str:
+        """The table's place in the file: ``switch``, or ``switch[1]`` where there are several."""
+        return "switch" if len(self.switches) == 1 else f"switch[{self.switches.index(switch)}]"
+
+    def with_switch(self, **changes: Any) -> Config:
+        """The same, but for these keys of the first switch."""
+        first = msgspec.structs.replace(self.switch, **changes)
+        return msgspec.structs.replace(self, switches=(first, *self.switches[1:]))
+
+    def document(self) -> dict[str, Any]:
+        """What the file says, with all defaults; a switch that is alone is a table, not a list."""
+        document: dict[str, Any] = msgspec.to_builtins(self)
+        switches = list(document["switch"])
+        document["switch"] = switches[0] if len(switches) == 1 else switches
+        return document
+
+    def endpoints(self, switch: SwitchConfig) -> dict[IPv4Address, tuple[PortRef, int | None]]:
+        """By host address: its port of this switch and MAC address (None: derived)."""
         return {
             IPv4Address(host.address): (
                 host.port,
                 int(host.mac.replace(":", ""), 16) if host.mac else None,
             )
             for host in self.hosts
+            if host.switch in ("", switch.name)
         }

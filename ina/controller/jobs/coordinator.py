@@ -1,10 +1,10 @@
-"""Joins the registry to a store and a switch: who waits for whom, and what is written when.
+"""Joins the registry to a store and switches: who waits for whom, and what is written when.
 
-Each step is decided in the registry, then stored, then written to the switch, then told. So a
-controller that dies anywhere finds in its store what the switch shall have (``restore``), and makes
-it so (``reconcile``).
+Each step is decided in the registry, then stored, then written to the job's switch, then told. So a
+controller that dies anywhere finds in its store what each switch shall have (``restore``), and
+makes it so (``reconcile``).
 
-Everything runs in one event loop. The switch is written by one task at a time; those tasks are the
+Everything runs in one event loop. A switch is written by one task at a time; those tasks are the
 coordinator's own, so that a client that hangs up does not stop one halfway.
 """
 
@@ -14,7 +14,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from ina.controller import faults
 from ina.controller.errors import (
@@ -25,7 +24,6 @@ from ina.controller.errors import (
     StandbyError,
     StoreError,
     SwitchError,
-    UnknownJobError,
 )
 from ina.controller.job import Endpoint, Job, JobState, ranks_text
 from ina.controller.jobs.events import EventBus, job_event
@@ -34,15 +32,9 @@ from ina.controller.jobs.results_groups import regroup, share_if_room, take_out
 from ina.controller.retry import Persistence, fail, wait_for
 from ina.controller.store import Claim, StoredJob
 from ina.controller.switches.items import Item
-from ina.controller.switches.plan import JobPlan, plan_job, sharing_ranks
-from ina.controller.switches.reconcile import (
-    compare,
-    epochs_of,
-    job_number,
-    kept_its_registers,
-    slots_of,
-)
-from ina.controller.switches.writer import JobWriter
+from ina.controller.switches.plan import sharing_ranks
+from ina.controller.switches.reconcile import epochs_of, kept_its_registers
+from ina.controller.switches.switch import Switch
 from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
@@ -58,7 +50,7 @@ class Coordinator:
     def __init__(
         self,
         registry: Registry,
-        writer: JobWriter,
+        switches: Iterable[Switch],
         claim: Claim,
         *,
         events: EventBus | None = None,
@@ -66,18 +58,15 @@ class Coordinator:
     ) -> None:
         self.registry = registry
         self.events = events or EventBus()
-        self.foreign: list[Item] = []
-        """What the last look at the switch found that no job owns."""
+        self.switches = {switch.name: switch for switch in switches}
+        """By name; the registry has their capacities."""
         self._broken = asyncio.Event()
         self._store_error = StoreError("")
-        self._writer = writer
         self._claim = claim
         self._clock = clock
-        self._turn = asyncio.Lock()
         self._started: dict[Job, asyncio.Future[None]] = {}
         self._ended: dict[Job, asyncio.Event] = {}
         self._removed: dict[Job, asyncio.Future[None]] = {}
-        self._plans: dict[Job, JobPlan] = {}
         self._given_up: dict[Job, str] = {}
         self._background = Persistence()
 
@@ -177,21 +166,23 @@ class Coordinator:
 
     def shares_results(self, job: Job, rank: int) -> bool:
         """Whether results come to the worker by IP multicast, as its job is on the switch."""
-        return job in self._plans and rank in sharing_ranks(self._plans[job].endpoints)
+        switch = self._switch(job)
+        return job in switch and rank in sharing_ranks(switch.plan(job).endpoints)
 
     def give_own_results(self, job: Job, rank: int) -> None:
         """Results by IP multicast do not reach this worker: it gets its own, soon and for good.
 
         Nothing happens where it has them already, or has left.
         """
-        if job not in self._plans or not take_out(job, rank, self._plans[job]):
+        switch = self._switch(job)
+        if job not in switch or not take_out(job, rank, switch.plan(job)):
             return
         self._save("own_results", job)
 
         async def attempt() -> None:
-            async with self._turn:
+            async with switch.turn:
                 if job.members:  # else what it has is being removed, by the plan as it is
-                    self._plans[job] = await regroup(self._writer, job, self._plans[job])
+                    switch.replan(job, await regroup(switch.writer, job, switch.plan(job)))
 
         self._background.insist(f"own results for rank {rank} of job {job.name!r}", attempt)
 
@@ -225,28 +216,42 @@ class Coordinator:
         Jobs that run, go on. The calls of those that were about to start broke with that
         controller: they end. A job that still waited for workers waits for all of them again.
         """
-        for job, endpoints in ((item.job, item.endpoints) for item in stored):
+        jobs = list(stored)
+        is_one = len(self.switches) == 1 and len({item.job.switch for item in jobs}) == 1
+        for job, endpoints in ((item.job, item.endpoints) for item in jobs):
+            # A switch that is alone may be called otherwise, as it was before it had a name.
+            if is_one or not job.switch:
+                job.switch = next(iter(self.switches))
+            if job.switch not in self.switches:
+                _log.error(
+                    "job %r: forgotten, for it is on switch %r, and the configuration has none of"
+                    " that name",
+                    job.name,
+                    job.switch,
+                )
+                self._discard(job)
+                continue
             self.registry.adopt(job)
             if job.state is JobState.JOINING:
                 job.members.clear()
                 self._save("restore", job)
                 continue
-            self._plans[job] = plan_job(replace(job, members=endpoints))
+            self._switch(job).adopt(job, endpoints)
             if job.state is JobState.STARTING:
                 self.registry.failed(job)
                 self._save("restore", job)
             if not job.members:
                 self._remove(job)
 
-    async def reconcile(self, *, fresh: bool) -> None:
-        """Makes the switch have what the store says, after a connection to it was made.
+    async def reconcile(self, switch: Switch, *, fresh: bool) -> None:
+        """Makes a switch have what the store says, after a connection to it was made.
 
-        ``fresh``: its pipeline was set just now. If it has lost its registers since the jobs
+        ``fresh``: its pipeline was set just now. If it has lost its registers since its jobs
         started, these end: an epoch's sums cannot be continued. Raises :class:`SwitchError`.
         """
-        async with self._turn:
-            state = await self._writer.read_state()
-            running = [job for job in self.registry if self._wanted(job)]
+        async with switch.turn:
+            state = await switch.writer.read_state()
+            running = [job for job in self._jobs_on(switch) if switch.wanted(job)]
             epochs = self.registry.epochs
             if fresh or not kept_its_registers(
                 state.mark, epochs.last, [job.epoch for job in running]
@@ -257,46 +262,23 @@ class Coordinator:
             for epoch in epochs_of(state.items):
                 epochs.resume(epoch)  # whose slots a newer job may get one day
             self._commit("epoch", lambda: self._claim.save_epoch(epochs.last))
-            await self._writer.put_mark(epochs.last, state.mark)
-            difference = compare({job.number: self._wanted(job) for job in self.registry}, state)
-            # A group may still use what is extra.
-            await self._writer.modify(difference.wrong)
-            await self._writer.delete(difference.extra)
-            for number, items in difference.missing.items():
-                await self._put_back(number, items)
-            changed = sum(map(len, difference.missing.values())) + len(difference.wrong)
-            differed = changed or difference.extra
-            _log.log(
-                logging.WARNING if differed else logging.INFO,
-                "reconciled the switch: %d entries written, %d removed",
-                changed,
-                len(difference.extra),
-            )
-            self._found_foreign(difference.foreign)
+            await switch.writer.put_mark(epochs.last, state.mark)
+            refused = await switch.make_agree(self._jobs_on(switch), state)
+            for job, error in refused.items():
+                self.lose(job, (), f"its entries cannot be restored: {error}", pb2.SWITCH_LOST)
 
-    async def remove_foreign(self) -> list[Item]:
+    async def remove_foreign(self, switch: Switch) -> list[Item]:
         """Removes what no job owns, on an operator's order; returns it.
 
         Raises :class:`SwitchError`.
         """
-        async with self._turn:
-            wanted = {job.number: self._wanted(job) for job in self.registry}
-            foreign = compare(wanted, await self._writer.read_state()).foreign
-            await self._writer.delete(foreign)
-            self._found_foreign([])
-        return foreign
+        async with switch.turn:
+            return await switch.remove_foreign(self._jobs_on(switch))
 
     def jobs(self) -> list[Job]:
         """Every job, by number."""
         self._expire()
         return sorted(self.registry, key=lambda job: job.number)
-
-    def plan(self, name: str) -> JobPlan:
-        """What the controller has installed for a job; raises :class:`UnknownJobError`."""
-        plan = self._plans.get(self.registry.get(name))
-        if plan is None:
-            raise UnknownJobError(f"job {name!r} has nothing on the switch")
-        return plan
 
     async def until_broken(self) -> None:
         """Raises :class:`StoreError` once the store has failed to take a change."""
@@ -362,10 +344,11 @@ class Coordinator:
 
     async def _install(self, job: Job, started: asyncio.Future[None]) -> None:
         error: Exception | None = None
-        plan = self._plans[job] = plan_job(job)
-        async with self._turn:
+        switch = self._switch(job)
+        switch.expect(job)
+        async with switch.turn:
             try:
-                await self._writer.install(plan, job.number, job.epoch)
+                await switch.install(job)
             except SwitchError as refused:
                 error = refused
             except Exception as bug:  # nobody may wait for ever for it
@@ -389,17 +372,20 @@ class Coordinator:
         self._remove(job)
 
     def _remove_member(self, job: Job, rank: int) -> asyncio.Future[None]:
+        switch = self._switch(job)
+
         async def attempt() -> None:
-            async with self._turn:
-                if job in self._plans:
-                    await self._writer.remove_entry(self._plans[job].member(rank))
+            async with switch.turn:
+                await switch.remove_member(job, rank)
 
         return self._background.insist(f"removing rank {rank} of job {job.name!r}", attempt)
 
     def _remove(self, job: Job) -> asyncio.Future[None]:
+        switch = self._switch(job)
+
         async def attempt() -> None:
-            async with self._turn:
-                await self._writer.remove(self._plans[job])
+            async with switch.turn:
+                await switch.remove(job)
             self.registry.removed(job)
             self._forget(job)
 
@@ -421,37 +407,11 @@ class Coordinator:
             self._forget(job, "no worker joined it")
         return now_s
 
-    def _wanted(self, job: Job) -> list[Item]:
-        """What of the job the switch shall have now."""
-        # One that starts waits for its turn to write: it has nothing there yet.
-        if not job.members or job.state not in (JobState.RUNNING, JobState.LEAVING):
-            return []
-        *stages, _ = self._plans[job].stages
-        members = [self._plans[job].member(rank) for rank in sorted(job.members)]
-        return [*(item for stage in stages for item in stage), *members]
+    def _switch(self, job: Job) -> Switch:
+        return self.switches[job.switch]
 
-    async def _put_back(self, number: int, items: list[Item]) -> None:
-        """Inserts what a job lacks; a job whose entries the switch refuses ends, alone."""
-        try:
-            await self._writer.insert(items)
-        except SwitchError as error:
-            if not error.refused:
-                raise
-            for job in self.registry:
-                if job.number == number:
-                    self.lose(job, (), f"its entries cannot be restored: {error}", pb2.SWITCH_LOST)
-
-    def _found_foreign(self, foreign: list[Item]) -> None:
-        numbers = {job_number(item) for item in foreign}
-        if foreign and foreign != self.foreign:
-            _log.warning(
-                "the switch has %d entries that no job in the store owns (job numbers %s): left"
-                " alone, and their slots are not handed out; see `ina switch show`",
-                len(foreign),
-                ", ".join(map(str, sorted(numbers))),
-            )
-        self.foreign = foreign
-        self.registry.set_foreign(numbers, slots_of(foreign))
+    def _jobs_on(self, switch: Switch) -> list[Job]:
+        return [job for job in self.registry if job.switch == switch.name]
 
     def _save(self, step: str, job: Job) -> None:
         self._commit(step, lambda: self._claim.save(job))
@@ -467,11 +427,14 @@ class Coordinator:
             raise
         faults.reach(f"{step}.stored")
 
-    def _forget(self, job: Job, reason: str = "") -> None:
+    def _discard(self, job: Job) -> None:
         self._commit("removed", lambda: self._claim.remove(job))
+
+    def _forget(self, job: Job, reason: str = "") -> None:
+        self._discard(job)
         self._started.pop(job, None)
         self._removed.pop(job, None)
-        self._plans.pop(job, None)
+        self._switch(job).forget(job)
         self._given_up.pop(job, None)
         ended = self._ended.pop(job, None)
         if ended is not None:

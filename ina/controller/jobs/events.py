@@ -43,6 +43,7 @@ def job_event(
         name=job.name,
         job=job.number,
         epoch=job.epoch,
+        switch=job.switch,
         ranks=sorted(ranks),
         reason=reason,
         fatal=fatal,

@@ -1,4 +1,4 @@
-"""All jobs of one switch: admission, names, numbers. No I/O; time is passed in.
+"""All jobs of a controller: admission, names, numbers, a switch each. No I/O; time is passed in.
 
 Every method that changes something either does it wholly or raises and changes nothing.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ina.controller.errors import (
     JobConflictError,
@@ -21,18 +21,11 @@ from ina.controller.job import Endpoint, Job, JobEvent, JobState
 from ina.controller.jobs import tokens
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.epochs import EpochCounter
-from ina.controller.memory import MemoryPolicy, SlotRange
+from ina.controller.jobs.placement import Placement, first_with_room
+from ina.controller.switches.capacity import Capacity, PipeOf
 from ina.protocol.spec import MAX_WORKERS
 
 MAX_NAME_CHARS = 200
-
-PipeOf = Callable[[int], int]
-"""The pipe of a port's number."""
-
-
-def one_pipe(port: int) -> int:
-    """Of switches whose registers serve all their ports."""
-    return 0
 
 
 class Registry:
@@ -40,25 +33,23 @@ class Registry:
 
     def __init__(
         self,
-        memory: MemoryPolicy,
+        switches: Mapping[str, Capacity],
         epochs: EpochCounter,
         job_numbers: range,
         *,
         unjoined_s: float = 60.0,
         admission: Admission | None = None,
-        max_window: int = 0,
-        pipe_of: PipeOf = one_pipe,
+        place: Placement = first_with_room,
         unix_clock: Callable[[], float] = time.time,
     ) -> None:
-        self.memory = memory
+        self.switches = dict(switches)
+        """What jobs can have on each, by its name, in the order of the configuration."""
         self.epochs = epochs
         self.admission = admission or Admission({})
         self._numbers = deque(job_numbers)
-        self._foreign_numbers: set[int] = set()
         self._jobs: dict[str, Job] = {}
         self._unjoined_s = unjoined_s
-        self._max_window = max_window
-        self._pipe_of = pipe_of
+        self._place = place
         self._unix_clock = unix_clock
 
     def __iter__(self) -> Iterator[Job]:
@@ -101,12 +92,13 @@ class Registry:
         if job is not None:
             _check_same(job, world_size, owner, token)
             return job
-        cost = self.memory.cost(name, slots)
-        self.admission.check_quota(name, owner, cost, world_size, self._jobs.values())
+        self._check_quota(name, owner, world_size, slots)
         number = self._free_number()
         if number is None:
             raise NoRoomError(f"job {name!r}: all {len(self._jobs)} job numbers are in use")
-        memory = self.memory.take(name, slots)
+        switch = self._place(name, slots, self.switches)
+        capacity = self.switches[switch]
+        memory = capacity.memory.take(name, slots)
         self._numbers.remove(number)
         job = self._jobs[name] = Job(
             name,
@@ -115,8 +107,9 @@ class Registry:
             memory,
             now_s,
             tenant=owner,
+            switch=switch,
             priority=self.admission.priority(owner, priority),
-            window=self._window(memory),
+            window=capacity.window(memory),
             created_unix_s=self._unix_clock(),
             token_hash=tokens.hash_token(token),
             key_seed=tokens.new_key_seed(),
@@ -128,38 +121,37 @@ class Registry:
     ) -> list[Job]:
         """Whom to end so that :meth:`create`, which found no room, finds it; [] if nobody.
 
+        All on one switch: the first where it helps.
+
         Raises what :meth:`create` raises when the reason is another than room on the switch.
         """
         owner = self.admission.tenant(name, tenant)
-        cost = self.memory.cost(name, slots)
-        self.admission.check_quota(name, owner, cost, world_size, self._jobs.values())
+        self._check_quota(name, owner, world_size, slots)
         numbers_left = self._free_number() is not None
-
-        def fits(gone: Iterable[Job]) -> bool:
-            ranges = [job.memory for job in gone]
-            return (numbers_left or bool(ranges)) and self.memory.fits(name, slots, ranges)
-
         capped = self.admission.priority(owner, priority)
-        return self.admission.victims(capped, self._jobs.values(), fits)
+        for switch, capacity in self.switches.items():
+
+            def fits(gone: Iterable[Job], capacity: Capacity = capacity) -> bool:
+                ranges = [job.memory for job in gone]
+                return (numbers_left or bool(ranges)) and capacity.memory.fits(name, slots, ranges)
+
+            there = [job for job in self._jobs.values() if job.switch == switch]
+            found = self.admission.victims(capped, there, fits)
+            if found:
+                return found
+        return []
 
     def adopt(self, job: Job) -> None:
         """Takes a job as it was before the controller started: its name, number and slots.
 
         Raises :class:`JobConflictError`, :class:`NoRoomError` if another has one of them.
+        Its switch must be one of ``switches``.
         """
         if job.name in self._jobs or job.number not in self._numbers:
             raise JobConflictError(f"job {job.name!r}: name or number {job.number} is in use")
-        self.memory.claim(job.memory)
+        self.switches[job.switch].memory.claim(job.memory)
         self._numbers.remove(job.number)
         self._jobs[job.name] = job
-
-    def set_foreign(self, numbers: Iterable[int], slots: Iterable[range]) -> None:
-        """Says which job numbers and slots entries of nobody's on the switch name.
-
-        They are not handed out. Replaces what was said before.
-        """
-        self._foreign_numbers = set(numbers)
-        self.memory.block(slots)
 
     def join(self, name: str, rank: int, endpoint: Endpoint, *, token: str = "") -> Job:
         """Adds a worker. The last one moves the job to STARTING and gives it its epoch.
@@ -183,7 +175,7 @@ class Registry:
                 raise JobConflictError(
                     f"job {name!r}: rank {rank} has the address of rank {other}, {member}"
                 )
-        check_same_pipe(job, rank, endpoint, self._pipe_of)
+        check_same_pipe(job, rank, endpoint, self.switches[job.switch].pipe_of)
         job.members[rank] = endpoint
         if not job.missing():
             job.on(JobEvent.COMPLETE)
@@ -242,16 +234,28 @@ class Registry:
     def _end(self, job: Job, event: JobEvent) -> None:
         job.on(event)
         del self._jobs[job.name]
-        self.memory.give_back(job.memory)
+        self.switches[job.switch].memory.give_back(job.memory)
         self._numbers.append(job.number)
 
-    def _free_number(self) -> int | None:
-        return next((n for n in self._numbers if n not in self._foreign_numbers), None)
+    def slots_used(self) -> int:
+        """Slots of all switches that no other job can have now."""
+        return sum(capacity.memory.used() for capacity in self.switches.values())
 
-    def _window(self, memory: SlotRange) -> int:
-        # A lane is two slots, and sequence numbers wrap over lanes: a power of two of them.
-        lanes = 1 << ((memory.slots // 2).bit_length() - 1)
-        return min(lanes, self._max_window or lanes)
+    def slots_total(self) -> int:
+        """Slots of all switches."""
+        return sum(capacity.memory.total for capacity in self.switches.values())
+
+    def _check_quota(self, name: str, tenant: str, world_size: int, slots: int) -> None:
+        # One policy shares out all switches, so a job costs the same on each.
+        memory = next(iter(self.switches.values())).memory
+        self.admission.check_quota(
+            name, tenant, memory.cost(name, slots), world_size, self._jobs.values()
+        )
+
+    def _free_number(self) -> int | None:
+        # A job has one number wherever it is.
+        foreign = set().union(*(capacity.foreign_numbers for capacity in self.switches.values()))
+        return next((n for n in self._numbers if n not in foreign), None)
 
 
 def _check_request(name: str, world_size: int) -> None:

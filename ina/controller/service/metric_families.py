@@ -77,6 +77,10 @@ def job_families(
     counters: Iterable[pb2.Counter],
 ) -> Iterator[Metric]:
     """``members`` by name of the job; ``counters`` as the switch has them, drops among them."""
+    info = GaugeMetricFamily("ina_job_info", "Always 1.", labels=["job_name", "tenant", "switch"])
+    for job in jobs:
+        info.add_metric([job.name, job.tenant, job.switch], 1)
+    yield info
     for name, text, of_job in _JOB_GAUGES:
         family = GaugeMetricFamily(f"ina_job_{name}", text, labels=["job_name", "tenant"])
         for job in jobs:
@@ -112,11 +116,11 @@ def _switch_families(counters: list[pb2.Counter]) -> Iterator[Metric]:
     drops = CounterMetricFamily(
         "ina_dataplane_dropped_packets",
         "INA packets that the switch's program refused.",
-        labels=["reason"],
+        labels=["reason", "switch"],
     )
     for counter in counters:
         if counter.name == DROPS:
-            drops.add_metric([counter.label], counter.packets)
+            drops.add_metric([counter.label, counter.switch], counter.packets)
     yield drops
 
 

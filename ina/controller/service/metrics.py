@@ -24,6 +24,7 @@ from ina.controller.jobs.events import EventBus, Subscription
 from ina.controller.service.metric_families import job_families, tenant_families
 from ina.controller.service.show import (
     drop_counters,
+    jobs_on,
     pool_counters,
     show_job,
     show_member,
@@ -50,7 +51,8 @@ class Snapshot:
     jobs: list[pb2.Job]
     members: dict[str, list[pb2.Member]] = field(default_factory=dict)
     """By name of the job."""
-    foreign_entries: int = 0
+    foreign_entries: dict[str, int] = field(default_factory=dict)
+    """By name of the switch."""
     tenants: list[pb2.Tenant] = field(default_factory=list)
 
 
@@ -160,20 +162,7 @@ def _controller_families(snapshot: Snapshot) -> Iterator[Metric]:
     yield by_state
     for name, text, value in (
         ("primary", "1: it serves; 0: it is a standby.", controller.role == "primary"),
-        (
-            "switch_connected",
-            "1: its P4Runtime session with the switch stands.",
-            controller.switch_state == "connected",
-        ),
-        ("slots", "Slots that jobs can have, on the whole switch.", controller.slots_total),
-        ("slots_used", "Slots that no other job can have now.", controller.slots_used),
         ("last_epoch", "The last epoch issued.", controller.last_epoch),
-        ("election_id", "Its P4Runtime election id.", controller.election_id),
-        (
-            "foreign_entries",
-            "Entries in the controller's tables that it did not write.",
-            snapshot.foreign_entries,
-        ),
         (
             "start_time_seconds",
             "When it started, in Unix time.",
@@ -181,6 +170,26 @@ def _controller_families(snapshot: Snapshot) -> Iterator[Metric]:
         ),
     ):
         yield GaugeMetricFamily(f"ina_controller_{name}", text, value=float(value))
+    foreign = snapshot.foreign_entries
+    for name, text, of_switch in (
+        (
+            "switch_connected",
+            "1: its P4Runtime session with the switch stands.",
+            lambda switch: switch.state == "connected",
+        ),
+        ("slots", "Slots that jobs can have, on the whole switch.", lambda s: s.slots_total),
+        ("slots_used", "Slots that no other job can have now.", lambda s: s.slots_used),
+        ("election_id", "Its P4Runtime election id.", lambda switch: switch.election_id),
+        (
+            "foreign_entries",
+            "Entries in the controller's tables that it did not write.",
+            lambda switch: foreign.get(switch.name, 0),
+        ),
+    ):
+        family = GaugeMetricFamily(f"ina_controller_{name}", text, labels=["switch"])
+        for switch in controller.switches:
+            family.add_metric([switch.name], float(of_switch(switch)))
+        yield family
 
 
 def _counter(name: str, text: str, label: str, counts: Counter[str]) -> Metric:
@@ -223,7 +232,7 @@ def _snapshot(supervisor: Supervisor) -> Snapshot:
             job.name: [show_member(job, rank, term.detector) for rank in sorted(job.members)]
             for job in jobs
         },
-        len(term.coordinator.foreign),
+        {name: len(switch.foreign) for name, switch in term.switches.items()},
         show_tenants(term.registry.admission, jobs),
     )
 
@@ -232,5 +241,14 @@ async def _read_counters(supervisor: Supervisor) -> Iterable[pb2.Counter]:
     term = supervisor.term
     if term is None:
         return []
-    jobs = {job.number: job for job in term.coordinator.jobs()}
-    return [*await pool_counters(term.writer, jobs), *await drop_counters(term.writer)]
+    counters: list[pb2.Counter] = []
+    errors: list[SwitchError] = []
+    for switch in term.switches.values():
+        try:
+            counters += await pool_counters(switch, jobs_on(term.coordinator, switch))
+            counters += await drop_counters(switch)
+        except SwitchError as error:  # the others may answer
+            errors.append(error)
+    if errors and not counters:
+        raise errors[0]
+    return counters

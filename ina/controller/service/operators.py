@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 
-from ina.controller.errors import SwitchError, UnknownJobError
+from ina.controller.errors import SwitchError, UnknownJobError, UnknownSwitchError
 from ina.controller.job import Job
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.answers import Context, answer, refuse
@@ -21,7 +21,8 @@ from ina.controller.service.show import (
     show_switch,
     show_tenants,
 )
-from ina.controller.switches.writer import SwitchWriter
+from ina.controller.switches.items import Item
+from ina.controller.switches.switch import Switch
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
@@ -38,14 +39,9 @@ class OperatorService(rpc.OperatorServicer):
         self,
         coordinator: Coordinator,
         detector: FailureDetector,
-        writer: SwitchWriter,
-        program: str,
     ) -> None:
-        """``program``: what the switch runs, for people."""
         self._coordinator = coordinator
         self._detector = detector
-        self._writer = writer
-        self._program = program
 
     async def ListJobs(  # noqa: N802 (gRPC's name)
         self, request: pb2.ListJobsRequest, context: Context
@@ -92,19 +88,33 @@ class OperatorService(rpc.OperatorServicer):
     async def ShowSwitch(  # noqa: N802
         self, request: pb2.ShowSwitchRequest, context: Context
     ) -> pb2.ShowSwitchReply:
-        """What the switch has, read back."""
-        return await answer(context, self.show())
+        """What a switch has, read back."""
+        return await answer(context, self.show(request.switch))
 
     async def RemoveForeign(  # noqa: N802
         self, request: pb2.RemoveForeignRequest, context: Context
     ) -> pb2.RemoveForeignReply:
         """Removes what no job owns."""
-        removed = await answer(context, self._coordinator.remove_foreign())
+        removed = await answer(context, self._remove_foreign(request.switch))
         return pb2.RemoveForeignReply(removed=[show_item(item) for item in removed])
 
-    async def show(self) -> pb2.ShowSwitchReply:
-        """The reply of ShowSwitch; raises :class:`SwitchError`."""
-        return await show_switch(self._coordinator, self._writer, self._program)
+    async def show(self, switch: str = "") -> pb2.ShowSwitchReply:
+        """The reply of ShowSwitch; raises :class:`SwitchError`, :class:`UnknownSwitchError`."""
+        return await show_switch(self._coordinator, self._find(switch))
+
+    async def _remove_foreign(self, switch: str) -> list[Item]:
+        return await self._coordinator.remove_foreign(self._find(switch))
+
+    def _find(self, name: str) -> Switch:
+        """By its name; the empty one is that of a switch that is alone."""
+        switches = self._coordinator.switches
+        found = next(iter(switches.values())) if not name and len(switches) == 1 else None
+        found = switches.get(name, found)
+        if found is None:
+            known = ", ".join(switches)
+            what = f"no switch is called {name!r}" if name else "name a switch"
+            raise UnknownSwitchError(f"{what}: this controller has {known}")
+        return found
 
     async def _show_job(self, name: str) -> pb2.ShowJobReply:
         history = self._coordinator.events.history(name)
@@ -123,7 +133,8 @@ class OperatorService(rpc.OperatorServicer):
 
     async def _counters(self, job: Job) -> list[pb2.Counter]:
         try:
-            return await job_counters(self._writer, {job.number: job})
+            switch = self._coordinator.switches[job.switch]
+            return await job_counters(switch, {job.number: job})
         except SwitchError as error:  # the rest is worth showing, now more than ever
             _log.warning("job %r is shown without its counters: %s", job.name, error)
             return []

@@ -10,7 +10,8 @@ from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.switches.items import Group, Item, MatchValue, PortState, Row
 from ina.controller.switches.plan import FIRST_GROUP
-from ina.controller.switches.writer import GROUPS, JOB_TABLES, SwitchWriter, is_mark
+from ina.controller.switches.switch import Switch
+from ina.controller.switches.writer import GROUPS, JOB_TABLES, is_mark
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.watch.leases import Member
 from ina.p4 import names
@@ -42,6 +43,7 @@ def show_job(job: Job, detector: FailureDetector) -> pb2.Job:
         priority=job.priority,
         created_unix_s=job.created_unix_s,
         window=job.window,
+        switch=job.switch,
     )
     stall = detector.stall(job)
     if stall is not None:
@@ -98,31 +100,35 @@ def show_member(job: Job, rank: int, detector: FailureDetector) -> pb2.Member:
     )
 
 
-async def job_counters(writer: SwitchWriter, jobs: dict[int, Job]) -> list[pb2.Counter]:
+async def job_counters(switch: Switch, jobs: dict[int, Job]) -> list[pb2.Counter]:
     """Counters of these jobs (by number) and of their workers. Raises :class:`SwitchError`."""
-    counters = await pool_counters(writer, jobs) + await _worker_counters(writer, jobs)
+    counters = await pool_counters(switch, jobs) + await _worker_counters(switch, jobs)
     names_shown = {job.name for job in jobs.values()}
     return [counter for counter in counters if counter.job in names_shown]
 
 
-async def show_switch(
-    coordinator: Coordinator, writer: SwitchWriter, program: str
-) -> pb2.ShowSwitchReply:
+async def show_switch(coordinator: Coordinator, switch: Switch) -> pb2.ShowSwitchReply:
     """Reads everything back. Raises :class:`SwitchError`."""
-    jobs = {job.number: job for job in coordinator.jobs()}
-    memory = coordinator.registry.memory
+    writer, memory = switch.writer, switch.capacity.memory
+    jobs = jobs_on(coordinator, switch)
     rows, groups = await writer.read_rows(), await writer.read_groups()
     # What began or ended while the switch was read is not foreign.
-    jobs |= {job.number: job for job in coordinator.jobs()}
-    counters = await pool_counters(writer, jobs) + await _worker_counters(writer, jobs)
+    jobs |= jobs_on(coordinator, switch)
+    counters = await pool_counters(switch, jobs) + await _worker_counters(switch, jobs)
     return pb2.ShowSwitchReply(
-        program=program,
-        device_id=writer.session.device_id,
+        switch=switch.name,
+        program=f"{names.PROGRAM}, {switch.config.values} values a packet",
+        device_id=switch.config.device_id,
         slots_total=memory.total,
         slots_used=memory.used(),
         entries=_entries(rows, jobs) + _groups(groups, jobs) + _ports(await writer.read_ports()),
-        counters=counters + await drop_counters(writer),
+        counters=counters + await drop_counters(switch),
     )
+
+
+def jobs_on(coordinator: Coordinator, switch: Switch) -> dict[int, Job]:
+    """The jobs that it sums, by number."""
+    return {job.number: job for job in coordinator.jobs() if job.switch == switch.name}
 
 
 def show_item(item: Item) -> pb2.TableEntry:
@@ -191,7 +197,7 @@ def _ports(ports: list[PortState]) -> list[pb2.TableEntry]:
     ]
 
 
-async def pool_counters(writer: SwitchWriter, jobs: dict[int, Job]) -> list[pb2.Counter]:
+async def pool_counters(switch: Switch, jobs: dict[int, Job]) -> list[pb2.Counter]:
     """What the program counts of these jobs (by number). Raises :class:`SwitchError`."""
     return [
         pb2.Counter(
@@ -199,17 +205,18 @@ async def pool_counters(writer: SwitchWriter, jobs: dict[int, Job]) -> list[pb2.
             index=cell.index,
             label=f"job {jobs[cell.index].name}",
             job=jobs[cell.index].name,
+            switch=switch.name,
             packets=count.packets,
             bytes=count.bytes,
         )
-        for cell, count in await writer.read_job_counters(list(jobs))
+        for cell, count in await switch.writer.read_job_counters(list(jobs))
     ]
 
 
-async def _worker_counters(writer: SwitchWriter, jobs: dict[int, Job]) -> list[pb2.Counter]:
+async def _worker_counters(switch: Switch, jobs: dict[int, Job]) -> list[pb2.Counter]:
     rows = []
     for table, counter in _WORKER_COUNTERS.items():
-        for match, count in await writer.read_worker_counters(table):
+        for match, count in await switch.writer.read_worker_counters(table):
             number, rank = int(match["job"]), int(match["worker"])
             name = jobs[number].name if number in jobs else f"number {number}"
             who = _SHARED if rank == ALL_WORKERS else f"rank {rank}"
@@ -219,6 +226,7 @@ async def _worker_counters(writer: SwitchWriter, jobs: dict[int, Job]) -> list[p
                     index=rank,
                     label=f"job {name} {who}",
                     job=jobs[number].name if number in jobs else "",
+                    switch=switch.name,
                     packets=count.packets,
                     bytes=count.bytes,
                 )
@@ -226,17 +234,18 @@ async def _worker_counters(writer: SwitchWriter, jobs: dict[int, Job]) -> list[p
     return rows
 
 
-async def drop_counters(writer: SwitchWriter) -> list[pb2.Counter]:
+async def drop_counters(switch: Switch) -> list[pb2.Counter]:
     """Dropped packets by reason. Raises :class:`SwitchError`."""
     return [
         pb2.Counter(
             name=_alias(cell.counter),
             index=cell.index,
             label=DropReason(cell.index).name.lower(),
+            switch=switch.name,
             packets=count.packets,
             bytes=count.bytes,
         )
-        for cell, count in await writer.read_drops()
+        for cell, count in await switch.writer.read_drops()
     ]
 
 

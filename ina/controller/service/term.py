@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 
-from ina.controller.config import Config, network_of
-from ina.controller.config.tofino import PortRef, pipe_of
+from ina.controller.config import Config
+from ina.controller.config.tofino import pipe_of
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
-from ina.controller.jobs.registry import Registry, one_pipe
+from ina.controller.jobs.registry import Registry
 from ina.controller.memory import memory_policy
 from ina.controller.service.operators import OperatorService
 from ina.controller.service.workers import DataPath, WorkerService
 from ina.controller.store import Claim
+from ina.controller.switches.capacity import Capacity, one_pipe
+from ina.controller.switches.link import SwitchLink
 from ina.controller.switches.plan import MARK_JOB
-from ina.controller.switches.southbound.interface import SwitchSession
-from ina.controller.switches.writer import SwitchWriter
+from ina.controller.switches.switch import Switch
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.p4 import names
 
@@ -26,49 +27,51 @@ from ina.p4 import names
 class Term:
     """The registry, the coordinator and the services, until :meth:`end`."""
 
-    def __init__(
-        self,
-        config: Config,
-        claim: Claim,
-        writer: SwitchWriter,
-        unreachable_s: Callable[[], float],
-    ) -> None:
-        """Takes over the jobs in the store. Raises :class:`StoreError`, :class:`SwitchError`.
+    def __init__(self, config: Config, claim: Claim, links: Mapping[str, SwitchLink]) -> None:
+        """Takes over the jobs in the store. Raises :class:`StoreError`.
 
-        ``unreachable_s``: for how long the switch could not be reached; 0: it can.
+        ``links``: to the configuration's switches, by name.
         """
         store = claim.store
         self.claim = claim
-        self.writer = writer
+        self.switches = {
+            name: Switch(
+                link.config,
+                link.writer,
+                capacity_of(config, link),
+                unreachable_s=link.unreachable_s,
+            )
+            for name, link in links.items()
+        }
         self.registry = Registry(
-            memory_policy(config.jobs, names.SLOTS_TOTAL),
+            {name: switch.capacity for name, switch in self.switches.items()},
             EpochCounter(store.last_epoch() or 0),
             range(MARK_JOB + 1, names.JOBS_TOTAL),
             unjoined_s=config.jobs.unjoined_s,
             admission=admission_of(config),
-            max_window=config.switch.window_limit,
-            pipe_of=pipe_of if config.switch.is_tofino else one_pipe,
         )
-        self.coordinator = Coordinator(self.registry, writer, claim)
-        self.detector = FailureDetector(
-            self.coordinator,
-            config.jobs.lease_s,
-            loss_s=config.switch.loss_s,
-            unreachable_s=unreachable_s,
-        )
-        self.controller = WorkerService(
-            self.coordinator, self.detector, _data_path(config, writer.session)
-        )
-        self.operator = OperatorService(self.coordinator, self.detector, writer, program_of(config))
+        self.coordinator = Coordinator(self.registry, self.switches.values(), claim)
+        self.detector = FailureDetector(self.coordinator, config.jobs.lease_s)
+        data = {
+            name: DataPath(config, link.config, link.port_number) for name, link in links.items()
+        }
+        self.controller = WorkerService(self.coordinator, self.detector, data)
+        self.operator = OperatorService(self.coordinator, self.detector)
         self._undo = contextlib.AsyncExitStack()
 
-    async def begin(self, *, fresh: bool) -> None:
-        """Takes over the store's jobs and makes the switch agree; ``fresh``: its pipeline is new.
+    def restore(self) -> None:
+        """Takes over the store's jobs. Raises :class:`StoreError`."""
+        self.coordinator.restore(self.claim.store.load(time.monotonic()))
+
+    async def reconcile(self, name: str, *, fresh: bool) -> None:
+        """Makes a switch agree with the store; ``fresh``: its pipeline is new.
 
         Raises :class:`StoreError`, :class:`SwitchError`.
         """
-        self.coordinator.restore(self.claim.store.load(time.monotonic()))
-        await self.coordinator.reconcile(fresh=fresh)
+        await self.coordinator.reconcile(self.switches[name], fresh=fresh)
+
+    def begin(self) -> None:
+        """From now on workers' leases count."""
         self.detector.start()
         self._undo.push_async_callback(self.detector.close)
 
@@ -83,24 +86,11 @@ def admission_of(config: Config) -> Admission:
     return Admission(config.tenants, preempt=config.jobs.preempt)
 
 
-def program_of(config: Config) -> str:
-    """The P4 program and its build, for people."""
-    return f"{names.PROGRAM}, {config.switch.values} values a packet"
-
-
-def _data_path(config: Config, session: SwitchSession) -> DataPath:
-    """Raises :class:`SwitchError`: the switch has no port of a configured name."""
-    switch = config.switch
-
-    def number(port: PortRef) -> int:
-        return port if isinstance(port, int) else session.port_number(port)
-
-    return DataPath(
-        switch.data_host,
-        switch.data_udp_port,
-        switch.values,
-        number(switch.data_port),
-        {address: (number(port), mac) for address, (port, mac) in config.endpoints().items()},
-        switch.data_shm,
-        network_of(switch.multicast),
+def capacity_of(config: Config, link: SwitchLink) -> Capacity:
+    """What jobs can have on a switch that nobody has anything of."""
+    return Capacity(
+        memory_policy(config.jobs, names.SLOTS_TOTAL),
+        link.config.window_limit,
+        pipe_of if link.config.is_tofino else one_pipe,
+        lambda: link.agrees and link.unreachable is None,
     )

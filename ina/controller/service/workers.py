@@ -9,10 +9,12 @@ import asyncio
 import hmac
 import math
 import time
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
-from ipaddress import AddressValueError, IPv4Address, IPv4Network
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
+from ipaddress import AddressValueError, IPv4Address
 
+from ina.controller.config import Config, SwitchConfig, network_of
+from ina.controller.config.tofino import PortRef
 from ina.controller.errors import (
     FormerJobError,
     JobConflictError,
@@ -40,26 +42,26 @@ MAX_PROCESS_CHARS = 300
 """A host name has at most 255."""
 
 
-@dataclass(frozen=True)
 class DataPath:
-    """How workers reach the switch."""
+    """How workers reach a switch."""
 
-    host: str
-    """IPv4 address that contributions go to."""
-    udp_port: int
-    values_per_packet: int
-    default_port: int
-    """The switch's port number of workers that neither say theirs nor are configured."""
-    endpoints: dict[IPv4Address, tuple[int, int | None]]
-    """By worker's address: the switch's port number and the worker's MAC (None: derived)."""
-    shm: str = ""
-    """Where workers on the switch's host can attach to shared memory; empty: nowhere."""
-    multicast: IPv4Network | None = None
-    """Of the jobs' results for several workers at once; None: each worker gets its own."""
+    def __init__(
+        self, config: Config, switch: SwitchConfig, number: Callable[[PortRef], int]
+    ) -> None:
+        """``number``: of a port; raises :class:`SwitchError` where the switch knows no such."""
+        self.switch = switch
+        self._number = number
+        self._endpoints = config.endpoints(switch)
+        self._multicast = network_of(switch.multicast)
 
     def results_group(self, job: Job) -> IPv4Address | None:
-        """Where workers of the job may listen; None: nowhere."""
-        return None if self.multicast is None else self.multicast[job.number]
+        """Where workers of the job may listen; None: each gets its own results."""
+        return None if self._multicast is None else self._multicast[job.number]
+
+    def endpoint(self, address: IPv4Address) -> tuple[int, int | None]:
+        """The port that a worker is behind, and its MAC address (None: derived)."""
+        port, mac = self._endpoints.get(address, (self.switch.data_port, None))
+        return self._number(port), mac
 
 
 _FromMember = pb2.HeartbeatRequest | pb2.WatchRequest | pb2.LeaveRequest
@@ -68,7 +70,13 @@ _FromMember = pb2.HeartbeatRequest | pb2.WatchRequest | pb2.LeaveRequest
 class WorkerService(rpc.ControllerServicer):
     """Each method's errors end the call with a status, by :mod:`ina.controller.service.answers`."""
 
-    def __init__(self, coordinator: Coordinator, detector: FailureDetector, data: DataPath) -> None:
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        detector: FailureDetector,
+        data: Mapping[str, DataPath],
+    ) -> None:
+        """``data``: by the switch's name."""
         self._coordinator = coordinator
         self._detector = detector
         self._data = data
@@ -83,14 +91,16 @@ class WorkerService(rpc.ControllerServicer):
         if remaining_s is not None:  # leave time for the answer
             wait_s = min(wait_s, 0.8 * remaining_s)
         job = await answer(context, self._create(request, wait_s, wait_s < full_wait_s))
-        group = self._data.results_group(job)
+        data = self._data[job.switch]
+        group = data.results_group(job)
         return pb2.CreateJobReply(
             job=job.number,
-            switch_host=self._data.host,
-            switch_udp_port=self._data.udp_port,
-            values_per_packet=self._data.values_per_packet,
+            switch=job.switch,
+            switch_host=data.switch.data_host,
+            switch_udp_port=data.switch.data_udp_port,
+            values_per_packet=data.switch.values,
             slots=job.memory.slots,
-            switch_shm=self._data.shm,
+            switch_shm=data.switch.data_shm,
             results_host="" if group is None else str(group),
             results_udp_port=0 if group is None else RESULTS_UDP_PORT,
             wire_version=VERSION,
@@ -142,6 +152,8 @@ class WorkerService(rpc.ControllerServicer):
                 async for event in events:
                     if event.name and event.epoch != job.epoch:
                         continue
+                    if event.switch and event.switch != job.switch:
+                        continue  # of a switch that others are on
                     yield event
                     if event.kind == pb2.JOB_ENDED:
                         return
@@ -222,11 +234,12 @@ class WorkerService(rpc.ControllerServicer):
                 f"{where}: timeout {timeout_s:g} s: want more than 0, at most"
                 f" {MAX_JOIN_TIMEOUT_S:g}"
             )
-        endpoint = self._endpoint(request, where)
+        job = self._coordinator.registry.get(request.name)
+        data = self._data[job.switch]
+        endpoint = self._endpoint(request, where, data)
         # A worker that says its port has it alone: it shares memory with the switch.
         if request.takes_shared_results and not request.switch_port:
-            job = self._coordinator.registry.get(request.name)
-            endpoint = replace(endpoint, results_group=self._data.results_group(job))
+            endpoint = replace(endpoint, results_group=data.results_group(job))
         return await self._coordinator.join(
             request.name, request.rank, endpoint, timeout_s, token=request.token
         )
@@ -293,7 +306,7 @@ class WorkerService(rpc.ControllerServicer):
                 return event
         return None
 
-    def _endpoint(self, request: pb2.JoinRequest, where: str) -> Endpoint:
+    def _endpoint(self, request: pb2.JoinRequest, where: str, data: DataPath) -> Endpoint:
         try:
             address = IPv4Address(request.host)
         except AddressValueError:
@@ -304,7 +317,7 @@ class WorkerService(rpc.ControllerServicer):
             raise JobRequestError(f"{where}: host {address} is not one worker's address")
         if not 0 < request.udp_port < 1 << 16:
             raise JobRequestError(f"{where}: UDP port {request.udp_port} is not in 1..65535")
-        port, mac = self._data.endpoints.get(address, (self._data.default_port, None))
+        port, mac = data.endpoint(address)
         process = printable(request.process)
         return Endpoint(
             address, request.udp_port, request.switch_port or port, mac, process=process

@@ -13,6 +13,9 @@ from ina.controller.store import open_database
 from ina.controller.store.interface import Transaction, check_version
 from ina.controller.store.schema import MIGRATIONS
 
+_CLAIMS_NAME_SWITCHES = 3
+"""The schema's version since which a claim says whose it is."""
+
 
 @dataclass(frozen=True)
 class StoreReport:
@@ -70,7 +73,7 @@ def check_store(url: str) -> StoreReport:
 
 
 def _report(name: str, version: int, db: Transaction, lock: str) -> StoreReport:
-    switch = "switch_addr" if version == len(MIGRATIONS) else "''"
+    switch = "switch_addr" if version >= _CLAIMS_NAME_SWITCHES else "''"
     found = f"SELECT holder, claimed_unix_s, {switch} FROM claim{lock}"
     held = db.execute(found).fetchone()
     (jobs,) = db.execute("SELECT count(*) FROM jobs").fetchone()

@@ -11,7 +11,7 @@ from ina.controller.store.interface import Transaction
 
 _JOB_COLUMNS = (
     "number, name, state, epoch, world_size, first_slot, slots, reserved_slots, tenant, priority,"
-    " window_packets, created_unix_s, token_hash, key_seed"
+    " window_packets, created_unix_s, token_hash, key_seed, switch_name"
 )
 _MEMBER_COLUMNS = "rank, address, udp_port, switch_port, mac, results_group"
 _MEMBER_UPDATE = ", ".join(f"{name} = excluded.{name}" for name in _MEMBER_COLUMNS.split(", ")[1:])
@@ -38,8 +38,9 @@ def put_epoch(db: Transaction, last: int) -> None:
 def put_job(db: Transaction, job: Job) -> None:
     """Inserts or updates a job and its members; see ``Store.save``."""
     db.execute(
-        f"INSERT INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 14)})"
-        " ON CONFLICT (number) DO UPDATE SET state = excluded.state, epoch = excluded.epoch",
+        f"INSERT INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 15)})"
+        " ON CONFLICT (number) DO UPDATE SET state = excluded.state, epoch = excluded.epoch,"
+        " switch_name = excluded.switch_name",
         (
             job.number,
             job.name,
@@ -55,6 +56,7 @@ def put_job(db: Transaction, job: Job) -> None:
             job.created_unix_s,
             job.token_hash,
             job.key_seed,
+            job.switch,
         ),
     )
     if job.state is JobState.JOINING:
@@ -103,6 +105,7 @@ def get_jobs(db: Transaction, now_s: float) -> list[Job]:
             created_unix_s=created_unix_s,
             token_hash=token_hash,
             key_seed=key_seed,
+            switch=switch,
         )
         for (
             number,
@@ -119,6 +122,7 @@ def get_jobs(db: Transaction, now_s: float) -> list[Job]:
             created_unix_s,
             token_hash,
             key_seed,
+            switch,
         ) in db.execute(f"SELECT {_JOB_COLUMNS} FROM jobs ORDER BY number")
     ]
 

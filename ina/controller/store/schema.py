@@ -62,6 +62,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE members ADD COLUMN submitted INTEGER",
         "ALTER TABLE members ADD COLUMN finished INTEGER",
     ),
+    # Which switch sums a job, by name; empty: the only one, which had no name then. The claim's
+    # switch_addr is since then that of all switches, with ", " between them.
+    ("ALTER TABLE jobs ADD COLUMN switch_name TEXT NOT NULL DEFAULT ''",),
 )
 
 

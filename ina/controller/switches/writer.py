@@ -65,12 +65,49 @@ class JobWriter(Protocol):
         """Takes items off, in their order, if they are there."""
         ...
 
+    async def read_rows(self) -> list[Row]:
+        """Every entry of every table, ours and others', without default actions."""
+        ...
+
+    async def read_groups(self) -> list[Group]:
+        """Every multicast group."""
+        ...
+
+    async def read_job_counters(self, job_numbers: Sequence[int]) -> list[tuple[Cell, Count]]:
+        """The per-job counters of these jobs."""
+        ...
+
+    async def read_drops(self) -> list[tuple[Cell, Count]]:
+        """Dropped packets by reason (index: ``spec.DropReason``)."""
+        ...
+
+    async def read_worker_counters(
+        self, table: str
+    ) -> list[tuple[Mapping[str, MatchValue], Count]]:
+        """Packets of each member entry (from a worker) or receiver entry (to a worker)."""
+        ...
+
+    async def read_ports(self) -> list[PortState]:
+        """The switch's ports, where its protocol tells of them."""
+        ...
+
 
 class SwitchWriter:
     """The :class:`JobWriter` of a session. Set ``session`` anew when it was lost."""
 
-    def __init__(self, session: SwitchSession) -> None:
-        self.session = session
+    def __init__(self, session: SwitchSession | None = None) -> None:
+        self._session = session
+
+    @property
+    def session(self) -> SwitchSession:
+        """The newest; raises :class:`SwitchError` before the first."""
+        if self._session is None:
+            raise SwitchError("the switch has not been reached yet")
+        return self._session
+
+    @session.setter
+    def session(self, session: SwitchSession) -> None:
+        self._session = session
 
     async def read_state(self) -> SwitchState:
         """Everything in the controller's tables and groups."""

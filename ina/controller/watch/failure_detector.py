@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -39,19 +38,11 @@ class FailureDetector:
         coordinator: Coordinator,
         lease_s: float,
         *,
-        loss_s: float = math.inf,
-        unreachable_s: Callable[[], float] = lambda: 0.0,
         clock: Callable[[], float] = time.monotonic,
         unix_clock: Callable[[], float] = time.time,
     ) -> None:
-        """``unreachable_s``: for how long the controller has not reached the switch.
-
-        When that is ``loss_s`` or more, and workers have had no result for as long, it is lost.
-        """
         self.leases = LeaseTable(lease_s)
         self._coordinator = coordinator
-        self._loss_s = loss_s
-        self._unreachable_s = unreachable_s
         self._clock = clock
         self._unix_clock = unix_clock
         self._reports: dict[Member, Report] = {}
@@ -153,8 +144,9 @@ class FailureDetector:
         members = [Member(job.epoch, rank) for job in jobs for rank in job.members]
         self.leases.keep(members, now_s)
         lost = self.leases.lost(now_s)
-        away_s = self._unreachable_s()
         for job in jobs:
+            switch = self._coordinator.switches[job.switch]
+            away_s = switch.unreachable_s()
             dead = {rank: lost[m] for rank in job.members if (m := Member(job.epoch, rank)) in lost}
             if differ := self._difference(job):
                 self._end_differing(job, differ, now_s)
@@ -163,7 +155,7 @@ class FailureDetector:
             elif missed := self._missed_for_ever(job, away_s, now_s):
                 rank, reason = missed
                 self._coordinator.lose(job, [rank], reason, pb2.MEMBER_LOST)
-            elif away_s >= self._loss_s and (heard := self._cut_off(job)):
+            elif away_s >= switch.config.loss_s and (heard := self._cut_off(job)):
                 reason = f"the switch is lost: the controller has not reached it for {away_s:.0f} s"
                 self._coordinator.lose(job, (), f"{reason}, {heard}", pb2.SWITCH_LOST)
             else:
@@ -220,11 +212,12 @@ class FailureDetector:
 
         A worker may also wait for another one, which is slow. So all must wait, or all have sent.
         """
+        loss_s = self._coordinator.switches[job.switch].config.loss_s
         progress = self._progress(job)
         silent = {
             rank: report.silent_s
             for rank, report in sorted(progress.items())
-            if report.silent_s >= self._loss_s
+            if report.silent_s >= loss_s
         }
         stall = self._stalls.get(job.epoch)
         nobody_is_missing = stall is not None and not stall.missing

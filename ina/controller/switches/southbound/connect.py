@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ina.controller.config import Config
+from ina.controller.config import Config, SwitchConfig
 from ina.controller.errors import ConfigError
 from ina.controller.switches.southbound.interface import SwitchSession
 from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
@@ -13,19 +13,18 @@ from ina.p4 import CompiledProgram, compiled
 from ina.rpc.tls import TlsFiles
 
 
-async def connect(config: Config, *, standby: bool) -> SwitchSession:
-    """Connects to ``config.switch``.
+async def connect(config: Config, switch: SwitchConfig, *, standby: bool) -> SwitchSession:
+    """Connects to one of the configuration's switches.
 
     ``standby``: where another controller is primary, go on as a backup; otherwise that is an error.
 
     Raises :class:`~ina.controller.errors.SwitchError`, :class:`~ina.rpc.tls.TlsError`,
     :class:`~ina.errors.MissingToolError` (BFRuntime without the SDE's client).
     """
-    switch = config.switch
     if switch.southbound == "bfrt":
         from ina.controller.switches.southbound.bfrt.session import BfrtSwitch
 
-        return await BfrtSwitch.connect(config, standby=standby)
+        return await BfrtSwitch.connect(config, switch, standby=standby)
     session = await P4RuntimeSession.connect(
         switch.grpc_addr,
         switch.device_id,
@@ -33,7 +32,7 @@ async def connect(config: Config, *, standby: bool) -> SwitchSession:
         tls=switch_tls(config),
         standby=standby,
     )
-    return P4RuntimeSwitch(session, _program(config))
+    return P4RuntimeSwitch(session, _program(switch))
 
 
 def switch_tls(config: Config) -> TlsFiles:
@@ -44,17 +43,21 @@ def switch_tls(config: Config) -> TlsFiles:
 
 
 def check_program(config: Config) -> None:
-    """Looks for the files that ``config.switch`` names. Raises :class:`ConfigError`."""
-    for key in ("p4info", "pipeline"):
-        path = getattr(config.switch, key)
+    """Looks for the files that its switches name. Raises :class:`ConfigError`."""
+    for switch in config.switches:
+        _check_files(switch, config.key_of(switch))
+
+
+def _check_files(switch: SwitchConfig, key: str = "switch") -> None:
+    for name in ("p4info", "pipeline"):
+        path = getattr(switch, name)
         if path and not Path(path).is_file():
-            raise ConfigError(f"switch.{key}: {path}: no such file")
+            raise ConfigError(f"{key}.{name}: {path}: no such file")
 
 
-def _program(config: Config) -> CompiledProgram:
+def _program(switch: SwitchConfig) -> CompiledProgram:
     """What P4Runtime sets; on a Tofino its device file stands where BMv2's JSON does."""
-    switch = config.switch
     if not switch.is_tofino:
         return compiled(switch.values)
-    check_program(config)
+    _check_files(switch)
     return CompiledProgram(Path(switch.p4info), Path(switch.pipeline), "")

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import grpc
 
-from ina.controller.config import Config
+from ina.controller.config import Config, SwitchConfig
 from ina.controller.errors import SwitchError
 from ina.controller.switches.items import Cell, Count, Group, Item, MatchValue, PortState, Row
 from ina.controller.switches.plan import FIRST_GROUP, epoch_mark
@@ -50,16 +50,15 @@ _GROUPS = range(FIRST_GROUP, FIRST_GROUP + names.JOBS_TOTAL)
 class BfrtSwitch:
     """A connected session. Use :meth:`connect`; :meth:`close` ends it."""
 
-    def __init__(self, gc: Any, config: Config) -> None:
+    def __init__(self, gc: Any, config: Config, switch: SwitchConfig) -> None:
         """``gc``: the SDE's client module."""
-        switch = config.switch
         self.address = switch.grpc_addr
         self.device_id = switch.device_id
         self.election_id = switch.election_id
         self.is_primary = False
         self.lost: str | None = None
         self._config = switch
-        self._places = [switch.data_port, *(host.port for host in config.hosts)]
+        self._places = [switch.data_port, *(port for port, _ in config.endpoints(switch).values())]
         self._gc = gc
         self._refusals = Refusals(gc, f"switch {self.address} device {self.device_id}")
         self._caller = Caller(self._refusals, self._hang_up)
@@ -77,13 +76,15 @@ class BfrtSwitch:
         self._tasks: list[asyncio.Task[None]] = []
 
     @classmethod
-    async def connect(cls, config: Config, *, standby: bool = False) -> BfrtSwitch:
-        """Connects to the BFRuntime server of ``config.switch``.
+    async def connect(
+        cls, config: Config, switch: SwitchConfig, *, standby: bool = False
+    ) -> BfrtSwitch:
+        """Connects to the BFRuntime server of one of the configuration's switches.
 
         ``standby``: where another client has the program, go on as a backup; otherwise that is an
         error. Raises :class:`SwitchError`, :class:`~ina.errors.MissingToolError` (no SDE).
         """
-        session = cls(load_client(), config)
+        session = cls(load_client(), config, switch)
         try:
             await session._caller.call("connect", session._open, CONNECT_TIMEOUT_S)
             for _ in range(FORMER_SELF_ATTEMPTS):

@@ -1,0 +1,95 @@
+"""One controller's way to one switch: its session, made anew whenever it is lost."""
+
+from __future__ import annotations
+
+import time
+
+from ina.controller.config import Config, SwitchConfig
+from ina.controller.switches.southbound.connect import connect
+from ina.controller.switches.southbound.interface import SwitchSession
+from ina.controller.switches.writer import SwitchWriter
+
+
+class SwitchLink:
+    """What is known of the switch in every role; its ``writer`` outlives its sessions.
+
+    It decides nothing: who holds it connects, hangs up, and says what became of it.
+    """
+
+    def __init__(self, switch: SwitchConfig) -> None:
+        self.config = switch
+        self.name = switch.name
+        self.session: SwitchSession | None = None
+        self.writer = SwitchWriter()
+        self.was_tried = False
+        """Whether a first attempt to connect has ended, one way or the other."""
+        self.agrees = False
+        """Whether it was made to have what the term wants, in this session."""
+        self.given_up_s: float | None = None
+        """Left to another controller: how long to stay away; None: it is not."""
+        self.unreachable: str | None = None
+        """Why it cannot be reached, or written; None: it can."""
+        self._unreachable_since_s = 0.0
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it takes this controller's writes."""
+        return self.session is not None and self.session.is_primary
+
+    @property
+    def is_another_s(self) -> bool:
+        """Whether it answers, and takes another controller's writes."""
+        session = self.session
+        return session is not None and session.lost is None and not session.is_primary
+
+    async def connect(self, config: Config, *, standby: bool) -> SwitchSession:
+        """See :func:`~ina.controller.switches.southbound.connect.connect`."""
+        try:
+            self.session = await connect(config, self.config, standby=standby)
+        finally:
+            self.was_tried = True
+        self.agrees = False
+        self.given_up_s = None
+        return self.session
+
+    async def set_pipeline(self) -> bool:
+        """See :class:`SwitchSession`; from now on the writer writes by this session."""
+        assert self.session is not None
+        self.writer.session = self.session
+        return await self.session.set_pipeline()
+
+    async def hang_up(self) -> None:
+        """Ends the session, if there is one; the switch keeps its entries."""
+        session, self.session = self.session, None
+        if session is not None:
+            await session.close()
+
+    async def give_up(self, pause_s: float) -> None:
+        """Hangs up and leaves the switch to another controller for a while."""
+        self.given_up_s = pause_s
+        self.was_tried = False
+        await self.hang_up()
+
+    def fails(self, why: str) -> bool:
+        """It cannot be reached, or written; returns whether that is news."""
+        is_news = self.unreachable is None
+        if is_news:
+            # The call that found out has waited for its deadline since.
+            session = self.session
+            self._unreachable_since_s = time.monotonic() if session is None else session.heard_s
+        self.unreachable = why
+        return is_news
+
+    def works(self) -> bool:
+        """It is reached, and in the role that its controller has; whether that is news."""
+        is_news = self.unreachable is not None
+        self.unreachable = None
+        return is_news
+
+    def unreachable_s(self) -> float:
+        """For how long it could not be reached, since its last word; 0: it can."""
+        return 0.0 if self.unreachable is None else time.monotonic() - self._unreachable_since_s
+
+    def port_number(self, port: int | str) -> int:
+        """A port's number, by its number or its name on the front panel."""
+        return port if isinstance(port, int) else self.writer.session.port_number(port)
