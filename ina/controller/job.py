@@ -126,6 +126,11 @@ class Job:
         workers = f"{self.world_size} worker{'s' if self.world_size > 1 else ''}"
         return f"{workers}, slots {self.memory.first}..{last}, window {self.window}"
 
+    @property
+    def full_bitmap(self) -> int:
+        """The workers whose contributions make a sum whole, a bit each."""
+        return (1 << self.world_size) - 1
+
     def missing(self) -> list[int]:
         """Ranks that have not joined, or have left."""
         return [rank for rank in range(self.world_size) if rank not in self.members]

@@ -192,6 +192,9 @@ def _grant(
         values_per_packet=created.values_per_packet,
         switch_host=created.switch_host,
         switch_udp_port=created.switch_udp_port,
+        expected_bitmap=joined.expected_bitmap,
+        summands=joined.summands,
+        divisor=joined.divisor,
     )
     return Grant(
         ticket,

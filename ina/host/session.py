@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Literal, overload
 
-from ina._native.host import Operation, OperationState, TransportOptions, WorkerConfig
+from ina._native.host import Operation, OperationState, TransportOptions
 from ina.congestion import Congestion
 from ina.errors import InaError, InvalidInputError
 from ina.host import arrays, failure, metrics
@@ -89,16 +89,8 @@ class Session:
         self._sweep_at = _FIRST_SWEEP
         _check_op_timeout(op_timeout_s)
         thread_counts.check_threads("threads", threads)
-        config = WorkerConfig(
-            job=ticket.job,
-            epoch=ticket.epoch,
-            rank=ticket.rank,
-            world_size=ticket.world_size,
-            slots=ticket.slots,
-            values_per_packet=ticket.values_per_packet,
-            stall_timeout_ns=int(op_timeout_s * 1e9),
-            rto=link.rto,
-            keep_results=recoverable,
+        config = ticket.worker_config(
+            stall_timeout_ns=int(op_timeout_s * 1e9), rto=link.rto, keep_results=recoverable
         )
         try:
             tried = thread_counts.wanted(threads, local_workers)

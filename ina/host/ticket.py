@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ina._native.host import RtoLimits, WorkerConfig
 from ina.congestion import Congestion
 from ina.host.errors import InvalidTicketError, WorldSizeError
 from ina.protocol.spec import MAX_WORKERS
@@ -36,18 +37,54 @@ class Ticket:
     switch_host: str  # IPv4 address that contributions go to
     switch_udp_port: int
     congestion: Congestion = field(default_factory=Congestion)
+    expected_bitmap: int = 0  # contributors that a whole result names; 0: all ranks of the job
+    summands: int = 0  # contributions in a sum: what the scale of floats leaves room for; 0: ranks
+    divisor: int = 0  # of an average; 0: as many as there are ranks
 
     def __post_init__(self) -> None:
         check_world(self.rank, self.world_size)
+        for field_name, usual in (
+            ("expected_bitmap", (1 << self.world_size) - 1),
+            ("summands", self.world_size),
+            ("divisor", self.world_size),
+        ):
+            object.__setattr__(self, field_name, getattr(self, field_name) or usual)
+        if not self.expected_bitmap >> self.rank & 1:
+            raise InvalidTicketError(
+                f"job {self.job_name!r}: expected_bitmap {self.expected_bitmap:#x} lacks rank"
+                f" {self.rank}"
+            )
         for name, low, high in (
             ("job", 0, 0xFFFF),
             ("epoch", 0, 0xFFFFFFFF),
             ("slots", 2, 0x10000),
             ("values_per_packet", 1, 0xFFF),
             ("switch_udp_port", 1, 0xFFFF),
+            ("expected_bitmap", 1, 0xFFFFFFFF),
+            ("summands", 1, 0xFFFF),
+            ("divisor", 1, 0xFFFF),
         ):
             value = getattr(self, name)
             if not low <= value <= high:
                 raise InvalidTicketError(
                     f"job {self.job_name!r}: {name} is {value}, must be {low}..{high}"
                 )
+
+    def worker_config(
+        self, *, stall_timeout_ns: int, rto: RtoLimits, keep_results: bool
+    ) -> WorkerConfig:
+        """What the core knows of the job, and how it shall behave in it."""
+        return WorkerConfig(
+            job=self.job,
+            epoch=self.epoch,
+            rank=self.rank,
+            world_size=self.world_size,
+            expected_bitmap=self.expected_bitmap,
+            summands=self.summands,
+            divisor=self.divisor,
+            slots=self.slots,
+            values_per_packet=self.values_per_packet,
+            stall_timeout_ns=stall_timeout_ns,
+            rto=rto,
+            keep_results=keep_results,
+        )

@@ -121,6 +121,9 @@ class WorkerService(rpc.ControllerServicer):
             heartbeat_s=self._detector.leases.heartbeat_s,
             member_key=tokens.member_key(job.key_seed, job.epoch, request.rank),
             shares_results=self._coordinator.shares_results(job, request.rank),
+            expected_bitmap=job.full_bitmap,
+            summands=job.world_size,
+            divisor=job.world_size,
         )
 
     async def Heartbeat(  # noqa: N802

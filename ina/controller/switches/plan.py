@@ -74,7 +74,7 @@ def plan_job(job: Job) -> JobPlan:
             ("epoch", job.epoch),
             ("first_slot", job.memory.first),
             ("slots", job.memory.slots),
-            ("full_bitmap", (1 << job.world_size) - 1),
+            ("full_bitmap", job.full_bitmap),
             ("group", group.number),
             ("job_index", job.number),
         ),

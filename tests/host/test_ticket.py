@@ -1,0 +1,76 @@
+"""What a ticket says of the sums: who is in them, how many, by what an average is divided."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from ina.controller.embedded import Embedded
+from ina.host import Session
+from ina.host.errors import InvalidTicketError
+from ina.host.join import JoinRequest, _grant
+from ina.host.ticket import Ticket
+from ina.rpc import controller_pb2 as pb2
+
+TICKET = Ticket("j", 1, 1, 1, 3, 64, 64, "127.0.0.1", 17760)
+
+
+def numbers(ticket: Ticket) -> tuple[int, int, int]:
+    return ticket.expected_bitmap, ticket.summands, ticket.divisor
+
+
+def test_where_nothing_is_said_all_ranks_are_in_each_sum() -> None:
+    assert numbers(TICKET) == (0b111, 3, 3)
+    assert numbers(replace(TICKET, expected_bitmap=0b10, summands=12, divisor=24)) == (2, 12, 24)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"expected_bitmap": 0b101}, "expected_bitmap 0x5 lacks rank 1"),
+        ({"expected_bitmap": 1 << 32 | 2}, "expected_bitmap is 4294967298, must be 1..4294967295"),
+        ({"summands": 1 << 16}, "summands is 65536, must be 1..65535"),
+        ({"divisor": -1}, "divisor is -1, must be 1..65535"),
+    ],
+)
+def test_what_cannot_be(change: dict[str, int], says: str) -> None:
+    with pytest.raises(InvalidTicketError, match=says):
+        replace(TICKET, **cast(Any, change))
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        (pb2.JoinReply(), (0b111, 3, 3)),  # of a controller that does not know them
+        (pb2.JoinReply(expected_bitmap=6, summands=8, divisor=9), (6, 8, 9)),
+    ],
+)
+def test_the_controller_s_answer_decides(said: pb2.JoinReply, meant: tuple[int, int, int]) -> None:
+    said.MergeFrom(pb2.JoinReply(job=1, epoch=1, world_size=3, slots=64, window=32))
+    created = pb2.CreateJobReply(
+        job=1, switch_host="127.0.0.1", switch_udp_port=17760, values_per_packet=64, slots=64
+    )
+    request = SimpleNamespace(job="j", rank=1)
+    grant = _grant(cast(JoinRequest, request), created, said, cast(Any, None))
+    assert numbers(grant.ticket) == meant
+
+
+def test_an_average_is_divided_by_the_ticket_s_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And so the ticket's, not the world's size, is what the core has."""
+    made = Ticket.__post_init__
+
+    def of_ten(ticket: Ticket) -> None:
+        object.__setattr__(ticket, "divisor", 10)
+        made(ticket)
+
+    monkeypatch.setattr(Ticket, "__post_init__", of_ten)
+    with (
+        Embedded(values=64) as place,
+        Session.join(place.controller_addr, "tenth", 0, 1) as session,
+    ):
+        got = session.all_reduce(np.full(100, 20, np.int32), op="avg")
+    assert (got == 2).all()
