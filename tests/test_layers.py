@@ -32,7 +32,7 @@ BELOW = {
     "congestion": {"errors", "extension"},
     "switch": {"errors", "extension", "protocol", "rpc", "p4", "metrics"},
     "host": {"congestion", "errors", "extension", "log", "protocol", "rpc", "p4", "metrics"},
-    "controller": {"errors", "log", "protocol", "rpc", "p4", "metrics", "switch"},
+    "controller": {"congestion", "errors", "log", "protocol", "rpc", "p4", "metrics", "switch"},
     "doctor": {
         "errors",
         "extension",

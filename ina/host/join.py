@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ina import __version__
 from ina._native.host import TransportStats
+from ina.congestion import Congestion, CongestionError
 from ina.host import failure
 from ina.host.client import ControllerClient, Credentials, process_name
 from ina.host.errors import (
@@ -179,6 +180,16 @@ def _leave(client: ControllerClient, credentials: Credentials) -> None:
         client.leave(credentials)
 
 
+def _congestion(joined: pb2.JoinReply) -> Congestion:
+    if not joined.HasField("congestion"):
+        return Congestion()
+    told = joined.congestion
+    try:
+        return Congestion(told.algorithm, dict(told.options))
+    except CongestionError as error:
+        raise CongestionError(f"as the controller's [congestion] asks: {error}") from None
+
+
 def _grant(
     request: JoinRequest, created: pb2.CreateJobReply, joined: pb2.JoinReply, link: Link
 ) -> Grant:
@@ -195,6 +206,7 @@ def _grant(
         expected_bitmap=joined.expected_bitmap,
         summands=joined.summands,
         divisor=joined.divisor,
+        congestion=_congestion(joined),
     )
     return Grant(
         ticket,

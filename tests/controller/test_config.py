@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ina.congestion import Congestion
 from ina.controller.config import Config, TenantConfig, load_config, make_config
 from ina.controller.errors import ConfigError
 
@@ -27,6 +28,10 @@ count = 4
 preempt = true
 lease_s = 4.5
 unjoined_s = 5
+[congestion]
+algorithm = "adaptive"
+shrink = 0.5
+smallest = 16
 [tenants.vision]
 slots = 1024
 jobs = 2
@@ -52,6 +57,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, WHOLE))
     assert (config.switch.device_id, config.switch.values, config.jobs.slots) == (3, 64, 128)
     assert (config.jobs.sizing, config.jobs.preempt, config.jobs.lease_s) == ("asked", True, 4.5)
+    assert str(Congestion.from_table(config.congestion)) == "adaptive (shrink 0.5, smallest 16)"
     assert config.tenants == {"vision": TenantConfig(1024, 2, 16, 3)}
     assert config.endpoints(config.switch) == {
         IPv4Address("10.0.0.1"): (2, 0x0200_0000_0001),
@@ -98,6 +104,12 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
     [
         ("colour = 1", r"colour: unknown key"),
         ("[switch]\nvalue = 64", r"switch.value: unknown key"),
+        ("[congestion]\nalgorithm = 'cubic'", r"congestion: no .* is named 'cubic'; there are "),
+        (
+            "[congestion]\nshrink = 2",
+            r"congestion: the option 'shrink' of 'adaptive' must be 0.1",
+        ),
+        ("[congestion]\nspeed = 2", r"congestion: .* 'adaptive' has no option 'speed'"),
         ("[[hosts]]\naddress='10.0.0.1'\nport=1\nspeed=1", r"hosts\[0\].speed: unknown key"),
         ("[switch]\ndevice_id = 'one'", r"switch.device_id: expected `int`, got `str`"),
         ("[switch]\nvalues = 65", r"switch.values: 65 is not 64, 256, 360 or 1024"),

@@ -11,8 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from ina.congestion import Congestion, CongestionError
 from ina.controller.embedded import Embedded
 from ina.host import Session, udp
+from ina.host.join import _congestion
+from ina.rpc import controller_pb2 as pb2
 
 Ints = npt.NDArray[np.int32]
 ELEMS = 5_000
@@ -65,6 +68,25 @@ def test_two_jobs_at_once_and_their_counters() -> None:
         shown = embedded.show()
         assert not shown.entries
         assert shown.slots_used == 0
+
+
+def test_the_controllers_file_or_the_worker_says_what_is_in_flight() -> None:
+    def limit(rank: int, own: Congestion | None) -> int:
+        with Session.join(embedded.controller_addr, "c", rank, 2, congestion=own) as session:
+            np.testing.assert_array_equal(session.all_reduce(np.ones(500, np.int32)), 2)
+            assert session.ticket.congestion == Congestion("fixed", {"packets": 3})
+            return session.stats().in_flight_limit
+
+    asked = {"congestion": {"algorithm": "fixed", "packets": 3}}
+    with Embedded(values=64, config=asked) as embedded, ThreadPoolExecutor(2) as pool:
+        owns = (None, Congestion("fixed", {"packets": 5}))
+        assert list(pool.map(limit, range(2), owns)) == [3, 5]
+
+
+def test_an_algorithm_that_a_worker_does_not_know_is_named() -> None:
+    said = pb2.JoinReply(congestion=pb2.Congestion(algorithm="of-next-year"))
+    with pytest.raises(CongestionError, match=r"controller's \[congestion\] .* 'of-next-year'"):
+        _congestion(said)
 
 
 def test_a_running_job_is_counted_by_packet() -> None:

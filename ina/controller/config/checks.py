@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network
 
+from ina.congestion import Congestion, CongestionError
 from ina.controller.config.store_url import problem_of
 from ina.controller.config.tables import (
     DEFAULT_LISTEN,
@@ -88,6 +89,10 @@ def problems(config: Config) -> list[tuple[str, str]]:
         found.append(("store", "url and path are two places: name one"))
     if problem := problem_of(config.store.location):
         found.append(("store.url", problem))
+    try:
+        Congestion.from_table(config.congestion)
+    except CongestionError as error:
+        found.append(("congestion", str(error)))
     for name in config.tenants:
         if not name or not name.isprintable():
             found.append(("tenants", f"{name!r} is not a name"))

@@ -199,6 +199,9 @@ class Config(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     metrics: str = ""
     """host:port of the Prometheus endpoint; empty: none."""
     jobs: JobsConfig = msgspec.field(default_factory=JobsConfig)
+    congestion: dict[str, str | int | float] = msgspec.field(default_factory=dict)
+    """The window algorithm of its workers: ``algorithm``, and options of it by their names, as
+    :meth:`ina.congestion.Congestion.from_table` reads them."""
     tenants: dict[str, TenantConfig] = msgspec.field(default_factory=dict)
     """By name. A job that names no tenant is ``default``'s; with any tenant listed, an unlisted
     one is refused."""

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Mapping
 
+from ina.congestion import Congestion
 from ina.controller.config import Config
 from ina.controller.config.tofino import pipe_of
 from ina.controller.jobs.admission import Admission
@@ -55,7 +56,8 @@ class Term:
         data = {
             name: DataPath(config, link.config, link.port_number) for name, link in links.items()
         }
-        self.controller = WorkerService(self.coordinator, self.detector, data)
+        congestion = Congestion.from_table(config.congestion)
+        self.controller = WorkerService(self.coordinator, self.detector, data, congestion)
         self.operator = OperatorService(self.coordinator, self.detector)
         self._undo = contextlib.AsyncExitStack()
 

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from ipaddress import AddressValueError, IPv4Address
 
+from ina.congestion import Congestion
 from ina.controller.config import Config, SwitchConfig, network_of
 from ina.controller.config.tofino import PortRef
 from ina.controller.errors import (
@@ -75,11 +76,15 @@ class WorkerService(rpc.ControllerServicer):
         coordinator: Coordinator,
         detector: FailureDetector,
         data: Mapping[str, DataPath],
+        congestion: Congestion,
     ) -> None:
-        """``data``: by the switch's name."""
+        """``data``: by the switch's name. ``congestion``: what workers shall use."""
         self._coordinator = coordinator
         self._detector = detector
         self._data = data
+        self._congestion = pb2.Congestion(
+            algorithm=congestion.algorithm, options=congestion.options
+        )
 
     async def CreateJob(  # noqa: N802 (gRPC's name)
         self, request: pb2.CreateJobRequest, context: Context
@@ -124,6 +129,7 @@ class WorkerService(rpc.ControllerServicer):
             expected_bitmap=job.full_bitmap,
             summands=job.world_size,
             divisor=job.world_size,
+            congestion=self._congestion,
         )
 
     async def Heartbeat(  # noqa: N802
