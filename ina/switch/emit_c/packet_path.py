@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ina.switch.emit_c.code import Code
 from ina.switch.emit_c.deparser import emit_wire_sums
 from ina.switch.emit_c.layout import Layout
@@ -80,9 +82,9 @@ def _packet_function(to: Code, main: MainPath | None) -> None:
         sums = emit_wire_sums(layout, out)
         fixed = read_fixed(layout, out)
         saved = _saved(layout)
-        arrays = [path for path in saved if _is_stack_array(path)]
-        for number, path in enumerate(saved):
-            _save(out, path, number)
+        arrays = [each for each in saved if each.is_array]
+        for each in saved:
+            each.save(out)
         if main:
             out.line("ina_tail shared = {NULL, 0, out->share_tails && copies > 1, false};")
         # What the copies go on from: bytes that are stored cannot change these, as those of *out.
@@ -91,14 +93,13 @@ def _packet_function(to: Code, main: MainPath | None) -> None:
         out.line("uint32_t *const depth_pkts = out->depth_pkts;")
         with out.block("for (uint32_t i = 0; i < copies; i++)"):
             # Scalars even before the first copy: so nothing is carried from one copy to the next.
-            for number, path in enumerate(saved):
-                if path not in arrays:
-                    _restore(out, path, number)
+            for each in saved:
+                if not each.is_array:
+                    each.restore(out)
             if arrays:
                 with out.block("if (i > 0)"):
-                    for number, path in enumerate(saved):
-                        if path in arrays:
-                            _restore(out, path, number)
+                    for each in arrays:
+                        each.restore(out)
             _send(layout, out, sums, fixed, main=main is not None)
         out.line("out->arena_used = (size_t)(to - out->arena);")
         out.line("out->count = (size_t)(sent - out->packets);")
@@ -121,26 +122,6 @@ def _set(layout: Layout, out: Writer, field: str, value: str, width_bits: int) -
     if target is not None:
         cut = "" if width_bits in (8, 16, 32, 64) else f" & INA_MASK({width_bits})"
         out.line(f"{target} = ({value}){cut};")
-
-
-def _is_stack_array(path: str) -> bool:
-    """Whether the path is a C array (a whole stack or its validity), which = does not copy."""
-    return path.startswith("p->arrays->") and not path.endswith("]") and "." not in path
-
-
-def _save(out: Writer, path: str, number: int) -> None:
-    if _is_stack_array(path):
-        out.line(f"__typeof__({path}) saved_{number};")
-        out.line(f"memcpy(&saved_{number}, &{path}, sizeof saved_{number});")
-    else:
-        out.line(f"const __typeof__({path}) saved_{number} = {path};")
-
-
-def _restore(out: Writer, path: str, number: int) -> None:
-    if _is_stack_array(path):
-        out.line(f"memcpy(&{path}, &saved_{number}, sizeof saved_{number});")
-    else:
-        out.line(f"{path} = saved_{number};")
 
 
 def _arrive(layout: Layout, out: Writer) -> None:
@@ -228,17 +209,40 @@ def _replicas(layout: Layout, out: Writer, leave: str) -> None:
         _set(layout, out, "instance_type", "INA_INSTANCE_NORMAL", 32)
 
 
-def _saved(layout: Layout) -> list[str]:
-    """What each copy starts from as ingress left it."""
+@dataclass(frozen=True)
+class _Saved:
+    """Something that each copy of a packet finds as ingress left it."""
+
+    path: str
+    is_array: bool
+    """Whether it is indexed, so that it lies in memory: then only egress itself can change it."""
+    name: str
+
+    def save(self, out: Writer) -> None:
+        if self.is_array:
+            out.line(f"__typeof__({self.path}) {self.name};")
+            out.line(f"memcpy(&{self.name}, &{self.path}, sizeof {self.name});")
+        else:
+            out.line(f"const __typeof__({self.path}) {self.name} = {self.path};")
+
+    def restore(self, out: Writer) -> None:
+        if self.is_array:
+            out.line(f"memcpy(&{self.path}, &{self.name}, sizeof {self.name});")
+        else:
+            out.line(f"{self.path} = {self.name};")
+
+
+def _saved(layout: Layout) -> list[_Saved]:
     changed = layout.plan.changed_by_egress
-    paths = ["p->truncate"] if changed.length else []
-    paths += [layout.field(ref, late=False) for ref in changed.fields]
+    found = [("p->truncate", False)] if changed.length else []
+    found += [(layout.field(ref, late=False), False) for ref in changed.fields]
     for name in changed.whole:
         if name in layout.program.stacks:
-            paths += [layout.stack(name) + suffix for suffix in ("", "_valid", "_next")]
+            found += [(layout.stack(name) + suffix, True) for suffix in ("", "_valid", "_next")]
         else:
-            paths += [layout.header(name), layout.valid(name), layout.wire(name)]
-    return paths
+            found.append((layout.header(name), name in layout.plan.apart))
+            found += [(layout.valid(name), False), (layout.wire(name), False)]
+    return [_Saved(*each, f"saved_{number}") for number, each in enumerate(found)]
 
 
 def _send(layout: Layout, out: Writer, sums: str, fixed: str, *, main: bool) -> None:

@@ -103,7 +103,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Hash:
-    """``target = base + hash(inputs) mod size``; see :mod:`ina.switch.ir.checksum`."""
+    """``target = base + hash(inputs) mod size``."""
 
     target: LValue
     algorithm: str

@@ -28,7 +28,7 @@ class Lookup(Enum):
 
 @dataclass(frozen=True)
 class Part:
-    """Bits of a key field in a packed word: (field word >> source_shift) << shift."""
+    """A word of a key field in a packed word: field_word << shift."""
 
     field: int
     field_word: int
