@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from ina.congestion import Congestion
 from ina.controller.config.store_url import IN_MEMORY, SQLITE
 from ina.controller.config.tofino import (
     MAX_DEVICE_PORT,
@@ -199,7 +200,9 @@ class Config(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     metrics: str = ""
     """host:port of the Prometheus endpoint; empty: none."""
     jobs: JobsConfig = msgspec.field(default_factory=JobsConfig)
-    congestion: dict[str, str | int | float] = msgspec.field(default_factory=dict)
+    congestion: dict[str, str | int | float] = msgspec.field(
+        default_factory=lambda: {"algorithm": Congestion().algorithm}
+    )
     """The window algorithm of its workers: ``algorithm``, and options of it by their names, as
     :meth:`ina.congestion.Congestion.from_table` reads them."""
     tenants: dict[str, TenantConfig] = msgspec.field(default_factory=dict)
