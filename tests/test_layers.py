@@ -115,16 +115,15 @@ ROOMS = {
 ROOMS["cli"] = {
     "": set(),
     "common": set(),
-    "help_text": set(),
     "log_options": set(),
-    "lazy": {"help_text", "log_options"},
+    "lazy": {"log_options"},
     **{noun: {"common"} for noun in ("demo", "emulate", "files", "p4", "pcap", "tenant", "test")},
     "job": {"common"},
     "bench": {"common", "lazy"},
     "doctor": {"common", "job"},
     "switch": {"common", "job", "log_options"},
     "controller": {"common", "log_options", "switch"},
-    "main": {"common", "help_text", "lazy", "log_options"},
+    "main": {"common", "lazy", "log_options"},
 }
 # Of all packages, these alone import torch, which may be absent.
 TORCH_USERS = ("torch", "bench/torch")

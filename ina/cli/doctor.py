@@ -10,9 +10,8 @@ import typer
 from rich.console import Group
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from ina.cli.common.complete import job_names
 from ina.cli.common.output import console, emit, table
-from ina.cli.common.rpc_client import addresses, ask, ask_about_itself
+from ina.cli.common.rpc_client import addresses, ask, ask_about_itself, job_names
 from ina.cli.job.view import known_of
 from ina.doctor.machine import Finding, examine
 from ina.doctor.path import examine_path

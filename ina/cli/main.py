@@ -23,8 +23,7 @@ import typer
 from ina import __version__, log
 from ina.cli import log_options
 from ina.cli.common.output import error_line
-from ina.cli.help_text import polish
-from ina.cli.lazy import Lazy, lazy_group
+from ina.cli.lazy import Lazy, lazy_group, polish
 from ina.errors import InaError
 
 NOUNS = {

@@ -7,10 +7,13 @@ controller's machine beside the switches, as real ones have it.
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
+import socket
+import struct
 from ipaddress import IPv4Address
 
 from ina import netns
-from ina.emulate import offload
 from ina.emulate.errors import TopologyError
 from ina.emulate.namespaces import give_names, namespace
 from ina.emulate.topology import End, Host, Link, Topology
@@ -65,7 +68,7 @@ def _lay(topology: Topology, link: Link) -> None:
     for made, end in zip((one, other), link.ends, strict=True):
         space, interface = made
         with netns.inside(space):
-            offload.switch_off(interface)
+            switch_off_offload(interface)
         if end.port is None:
             host = topology.host(end.node)
             ip(space, "link", "set", interface, "address", host.mac)
@@ -109,3 +112,22 @@ def _manage(topology: Topology, number: int, host: Host) -> None:
     ip(space, "link", "set", MANAGEMENT_INTERFACE, "up")
     ip(space, "addr", "add", f"{own}/32", "dev", MANAGEMENT_INTERFACE)
     ip(space, "route", "add", f"{CONTROLLER_ADDRESS}/32", "dev", MANAGEMENT_INTERFACE)
+
+
+_SIOCETHTOOL = 0x8946
+_SET_COMMANDS = (0x17, 0x1F, 0x24, 0x2C)  # ETHTOOL_STXCSUM, _STSO, _SGSO, _SGRO
+
+
+def switch_off_offload(interface: str) -> None:
+    """What a network card would do for the kernel; an interface in this thread's namespace.
+
+    Behind a veth pair there is no card. With it on, the kernel hands on TCP segments of 64 KiB and
+    checksums that are still to be computed; BMv2 would drop the one and deliver the other as they
+    are. Raises OSError.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for number in _SET_COMMANDS:
+            value = ctypes.create_string_buffer(struct.pack("II", number, 0))
+            request = struct.pack("16sP", interface.encode(), ctypes.addressof(value))
+            # The kernel reads a whole struct ifreq: 40 bytes on 64-bit machines.
+            fcntl.ioctl(sock, _SIOCETHTOOL, request.ljust(40, b"\0"))

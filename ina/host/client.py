@@ -18,9 +18,8 @@ from ina.host.errors import (
     MembershipEndedError,
 )
 from ina.rpc import controller_pb2 as pb2
-from ina.rpc import controller_pb2_grpc, pings
-from ina.rpc.channel import open_channel
-from ina.rpc.streams import let_go
+from ina.rpc import controller_pb2_grpc
+from ina.rpc.channel import let_go, open_channel, ping_options
 
 Reply = TypeVar("Reply")
 
@@ -90,7 +89,7 @@ class ControllerClient:
         """
         self.close()
         every_s = min(lease_s / 5, _PING_S)
-        self._open(pings.options(every_s, lease_s - every_s))
+        self._open(ping_options(every_s, lease_s - every_s))
 
     def is_refused(self) -> bool:
         """Whether nothing listens any more where calls go. A silent host refuses nothing."""

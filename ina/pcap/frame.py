@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from ina.errors import InvalidInputError
+
 MAX_FRAME_BYTES = 1 << 20
 """More than any link or super-frame has: a larger length means a damaged file."""
 
@@ -31,3 +33,7 @@ def read_exactly(stream: BinaryIO, count_bytes: int) -> bytes:
     if len(data) < count_bytes:
         raise CutOff
     return data
+
+
+class CaptureError(InvalidInputError):
+    """Not a capture file, or one that is damaged."""

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from ina.pcap.errors import CaptureError
-from ina.pcap.frame import MAX_FRAME_BYTES, CapturedFrame, CutOff, read_exactly
+from ina.pcap.frame import MAX_FRAME_BYTES, CapturedFrame, CaptureError, CutOff, read_exactly
 
 MAGIC = b"\x0a\x0d\x0d\x0a"
 _SECTION, _INTERFACE, _OBSOLETE_PACKET, _SIMPLE_PACKET, _PACKET = 0x0A0D0D0A, 1, 2, 3, 6

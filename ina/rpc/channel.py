@@ -53,3 +53,43 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+_SHORTEST_MS = 500
+
+BEARABLE_PINGS = [
+    # A server hangs up on who asks more often.
+    ("grpc.http2.min_ping_interval_without_data_ms", _SHORTEST_MS),
+    ("grpc.keepalive_permit_without_calls", 1),
+]
+"""A server's options: what :func:`ping_options` of its clients asks is not too much."""
+
+
+def ping_options(every_s: float, timeout_s: float) -> list[tuple[str, int]]:
+    """Of a channel or a server: ping each connection, break it when no answer comes in time.
+
+    A sign of life from native code: gRPC's own threads answer pings, also while another thread
+    holds Python's lock, and they stop with the process. So a stream that is pinged, and stays
+    open, proves that the peer's process runs.
+
+    gRPC pings once a second at most. What is silent is noticed after both times together.
+    """
+    timeout_ms = int(timeout_s * 1000)
+    return [
+        ("grpc.keepalive_time_ms", max(_SHORTEST_MS, int(every_s * 1000))),
+        ("grpc.keepalive_timeout_ms", timeout_ms),
+        ("grpc.http2.ping_timeout_ms", timeout_ms),  # which by itself would be a minute
+        ("grpc.http2.max_pings_without_data", 0),
+    ]
+
+
+def let_go(error: grpc.RpcError) -> None:
+    """Undo what would keep a stream alive that gRPC has raised. Call it where the error ends.
+
+    The error of a stream is the stream itself; its traceback holds the frames in which the stream
+    is a local, so that only the garbage collector ends it. At the interpreter's end that is too
+    late: the stream's destructor takes a lock, with which gRPC's daemon thread may have been
+    stopped, and the program never ends. Keep the new error in no local of such a frame, either.
+    """
+    error.__traceback__ = None
+    error.__context__ = None

@@ -16,7 +16,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
-from ina.rpc import pings
+from ina.rpc.channel import BEARABLE_PINGS
 
 MAX_CALLS_A_PEER = 1024
 """Open calls from one address. A worker holds two: Watch, and Join or Heartbeat."""
@@ -31,7 +31,7 @@ SERVER_OPTIONS: list[tuple[str, int]] = [
     ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
     # Who connects and says nothing is hung up on.
     ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
-    *pings.BEARABLE,
+    *BEARABLE_PINGS,
 ]
 """Of any server; what pings it sends depends on its workers' leases."""
 

@@ -20,8 +20,7 @@ from finsy.proto import p4r
 import ina.extension  # noqa: F401  (refuses an old extension)
 from ina._native import switch as native
 from ina.errors import InvalidInputError, UnavailableError
-from ina.rpc import pings
-from ina.rpc.channel import is_loopback
+from ina.rpc.channel import is_loopback, ping_options
 from ina.rpc.tls import PLAIN_TEXT, TlsFiles, server_credentials
 from ina.switch.p4runtime import Device, P4RuntimeService
 from ina.switch.p4runtime.handlers import method_handlers
@@ -252,7 +251,7 @@ class SoftSwitch:
                 ("grpc.max_send_message_length", MAX_CONFIG_BYTES),
                 ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
                 # A primary whose machine died without a word must not stay primary.
-                *pings.options(_PING_S, _PING_S),
+                *ping_options(_PING_S, _PING_S),
                 ("grpc.http2.min_ping_interval_without_data_ms", int(_PING_S * 500)),
             ],
         )

@@ -15,7 +15,7 @@ from finsy import p4entity
 from finsy.proto import U128, p4r, p4r_grpc, rpc_code, rpc_status
 
 from ina.controller.switches.southbound.p4runtime_switch import in_pipe
-from ina.rpc.streams import let_go
+from ina.rpc.channel import let_go
 from ina.testing.device import Program
 from ina.testing.errors import DeviceError
 from ina.testing.state import (

@@ -19,13 +19,11 @@ except ModuleNotFoundError as error:
 from torch._C._distributed_c10d import _DistributedBackendOptions
 
 from ina import log
-from ina.torch import exit as _exit
 from ina.torch.devices import DEVICES
-from ina.torch.env import Settings
+from ina.torch.env import Options, Settings
 from ina.torch.errors import NotInaGroupError
 from ina.torch.hook import HookState, allreduce_hook
-from ina.torch.options import Options
-from ina.torch.process_group import ProcessGroupIna
+from ina.torch.process_group import ProcessGroupIna, close_at_exit
 from ina.torch.stats import GroupStats
 
 __all__ = ["GroupStats", "HookState", "Options", "ProcessGroupIna", "allreduce_hook", "stats"]
@@ -61,4 +59,4 @@ def stats(group: dist.ProcessGroup | None = None) -> GroupStats:
 
 log.from_environ()
 dist.Backend.register_backend("ina", create, extended_api=True, devices=DEVICES)
-_exit.install()
+close_at_exit()

@@ -6,7 +6,7 @@ import logging
 import math
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ina.rpc import controller_pb2, controller_pb2_grpc
 from ina.rpc.channel import open_channel
@@ -111,3 +111,28 @@ def _wait_until_left(controller: str, timeout_s: float) -> None:
 
 
 HOST = _Host()
+
+
+def counters() -> dict[str, Any] | None:
+    """The P4 program's counters, over P4Runtime, and the ports'; None if no switch runs here."""
+    embedded = HOST.current()
+    if embedded is None:
+        return None
+    shown, ports = embedded.show(), embedded.switch.stats()
+    return {
+        "program": shown.program,
+        "counters": [
+            {
+                "name": counter.name,
+                "index": counter.index,
+                "label": counter.label,
+                "packets": counter.packets,
+                "bytes": counter.bytes,
+            }
+            for counter in shown.counters
+        ],
+        "rx_packets": ports.rx_packets,
+        "tx_packets": ports.tx_packets,
+        "loss_in_packets": ports.loss_in_packets,  # injected: INA_LOSS_RATE
+        "loss_out_packets": ports.loss_out_packets,
+    }

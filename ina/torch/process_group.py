@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
 import logging
 import os
@@ -21,7 +22,7 @@ from torch.distributed import (
 )
 
 from ina.protocol.spec import MAX_WORKERS
-from ina.torch import pieces, switch_stats
+from ina.torch import embedded, pieces
 from ina.torch.cuda import staging
 from ina.torch.deadlines import Deadlines
 from ina.torch.devices import device_type_of
@@ -258,7 +259,7 @@ class ProcessGroupIna(ReduceScatter):
             fallback_reasons=reasons,
             other_collectives=dict(paths.others),
             session=dataclasses.asdict(self._worker.stats()),
-            switch=switch_stats.read() if with_switch else None,
+            switch=embedded.counters() if with_switch else None,
             switch_loss=None if loss is None else dataclasses.asdict(loss),
         )
 
@@ -335,3 +336,32 @@ class ProcessGroupIna(ReduceScatter):
         self._deadlines.after(
             seconds, work.is_completed, lambda: self._worker.fail(work.timeout_error(seconds))
         )
+
+
+_log = logging.getLogger("ina.torch")
+
+
+def close_living_groups() -> None:
+    """Shut down every group that is still open; errors are logged, never raised.
+
+    Ctrl-C ends a wait for other ranks, and the program goes on to its end.
+    """
+    for group in list(LIVING):
+        try:
+            group.shutdown()
+        except KeyboardInterrupt:
+            _log.warning("ina: interrupted while it left group %s", group.group_name)
+        except Exception as error:
+            _log.error("ina: could not close a process group at exit: %s", error)
+
+
+def close_at_exit() -> None:
+    """Run :func:`close_living_groups` at exit.
+
+    ``atexit`` runs after the interpreter has stopped its thread pools, and the embedded
+    controller's gRPC server needs one to answer the others' Leave. ``threading._register_atexit``
+    runs before that (and in multiprocessing's children, where ``atexit`` does not run at all); it
+    is private, so fall back to ``atexit`` where it is missing.
+    """
+    register = getattr(threading, "_register_atexit", atexit.register)
+    register(close_living_groups)

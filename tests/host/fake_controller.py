@@ -13,7 +13,7 @@ import grpc
 from ina.protocol.spec import RESULTS_UDP_PORT, VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
-from ina.rpc import pings
+from ina.rpc.channel import BEARABLE_PINGS
 from tests.host.udp_model import UdpModel
 
 JOB, EPOCH = 3, 0x2_0001
@@ -71,7 +71,7 @@ class FakeController(Servicer):  # type: ignore[misc]
     def start(self) -> None:
         """Serve, after stop() on the same port again."""
         self._pool = futures.ThreadPoolExecutor(16)
-        self._server = grpc.server(self._pool, options=pings.BEARABLE)
+        self._server = grpc.server(self._pool, options=BEARABLE_PINGS)
         register(self, self._server)
         self._port = self._server.add_insecure_port(f"127.0.0.1:{self._port}")
         self.address = f"127.0.0.1:{self._port}"

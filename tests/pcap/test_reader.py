@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scapy.utils import RawPcapWriter
 
 from ina.pcap import Capture, CaptureError
-from ina.pcap.classic import MAGICS
+from ina.pcap.reader import CLASSIC
 from tests.pcap.exchange import BEGIN_S, STEP_S, one_round
 
 
@@ -105,7 +105,7 @@ def test_what_is_no_capture_is_refused(content: bytes, said: str, tmp_path: Path
 
 
 STARTS = st.sampled_from(
-    [*MAGICS, bytes.fromhex("0a0d0d0a1c0000004d3c2b1a01000000ffffffffffffffff")]
+    [*CLASSIC, bytes.fromhex("0a0d0d0a1c0000004d3c2b1a01000000ffffffffffffffff")]
 )
 
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 from torch._C._distributed_c10d import HashStore
 
-from ina.torch import exit, process_group, rendezvous
+from ina.torch import process_group, rendezvous
 from ina.torch.env import Settings
 from ina.torch.fresh_store import StoreWait, fresh
 
@@ -60,7 +60,7 @@ def test_at_exit_it_is_one_line(
 ) -> None:
     waiting, other = Waiting(), Closed()
     monkeypatch.setattr(process_group, "LIVING", [waiting, other])
-    exit.close_living_groups()
+    process_group.close_living_groups()
     assert [record.getMessage() for record in caplog.records] == [
         "ina: interrupted while it left group 3"
     ]

@@ -19,9 +19,7 @@ from ina.bench import baseline as baselines
 from ina.bench.plot import Panel, check_plot_path
 from ina.bench.report import Report, load
 from ina.bench.report import save as save_report
-from ina.cli.common.fitting import FittingTable
-from ina.cli.common.output import emit, table
-from ina.cli.common.output_file import check_output
+from ina.cli.common.output import FittingTable, check_output, emit, table
 from ina.errors import InvalidInputError
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 

@@ -1,16 +1,19 @@
-"""Calls of the command line to running controllers."""
+"""Calls of the command line to running controllers, and their answers as plain data."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar
 
 import grpc
 import typer
+from google.protobuf.message import Message
 
+from ina.controller.config import DEFAULT_LISTEN
 from ina.errors import InaError, InvalidInputError, UnavailableError
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.channel import open_channel
@@ -121,3 +124,48 @@ def explain(error: grpc.RpcError, address: str) -> InaError:
     if error.code() not in _ABSENT:
         return RequestRefusedError(f"controller {address}: {error.details()}")
     return UnavailableError(f"controller {address}: {tls_trouble(address) or error.details()}")
+
+
+def plain(message: Message) -> dict[str, Any]:
+    """Every field, also where it has its default; a message that is not set is None.
+
+    Unlike protobuf's own JSON, 64-bit integers are numbers; enumerations are their names, bytes
+    are hexadecimal.
+    """
+    return {field.name: _field(message, field) for field in message.DESCRIPTOR.fields}
+
+
+def _field(message: Message, field: Any) -> Any:
+    value = getattr(message, field.name)
+    if field.is_repeated:
+        return [_value(field, item) for item in value]
+    if field.message_type is not None and not message.HasField(field.name):
+        return None
+    return _value(field, value)
+
+
+def _value(field: Any, value: Any) -> Any:
+    if isinstance(value, Message):
+        return plain(value)
+    if field.enum_type is not None:
+        known = field.enum_type.values_by_number.get(value)
+        return known.name if known else value  # a newer controller's
+    return value.hex() if isinstance(value, bytes) else value
+
+
+COMPLETION_DEADLINE_S = 0.5
+"""A controller that does not answer by then offers nothing: somebody is typing."""
+
+
+def job_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The jobs of the controller that the command line, or else INA_CONTROLLER, names first."""
+    given = ctx.params.get("controller") or os.environ.get("INA_CONTROLLER") or DEFAULT_LISTEN
+    logging.disable()  # nothing may be printed between what is typed
+    try:
+        with controller_at(addresses(given)[0]) as operator:
+            jobs = operator.ListJobs(pb2.ListJobsRequest(), timeout=COMPLETION_DEADLINE_S).jobs
+    except (InaError, grpc.RpcError):
+        return []
+    finally:
+        logging.disable(logging.NOTSET)
+    return [job.name for job in jobs if job.name.startswith(incomplete)]

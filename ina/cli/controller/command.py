@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import typer
 from rich.console import Group
 
-from ina.cli.common.messages import plain
 from ina.cli.common.output import emit
 from ina.cli.common.rpc_client import (
     ControllerOption,
@@ -22,6 +21,7 @@ from ina.cli.common.rpc_client import (
     addresses,
     controller_at,
     describe,
+    plain,
 )
 from ina.cli.controller.reload import Reloader
 from ina.cli.log_options import log_as_a_service

@@ -7,11 +7,15 @@ from typing import Annotated
 
 import typer
 
-from ina.cli.common.complete import job_names
-from ina.cli.common.messages import plain
-from ina.cli.common.output import emit
-from ina.cli.common.output_file import check_output
-from ina.cli.common.rpc_client import ControllerOption, JsonOption, ask, ask_about_itself
+from ina.cli.common.output import check_output, emit
+from ina.cli.common.rpc_client import (
+    ControllerOption,
+    JsonOption,
+    ask,
+    ask_about_itself,
+    job_names,
+    plain,
+)
 from ina.cli.job.dump import collect
 from ina.cli.job.dump import write as write_dump
 from ina.cli.job.view import job_view, jobs_table, slot_range

@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 
 from ina import __version__
-from ina.cli.common.messages import plain
-from ina.cli.common.rpc_client import RequestRefusedError, ask
+from ina.cli.common.rpc_client import RequestRefusedError, ask, plain
 from ina.errors import UnavailableError
 from ina.rpc import controller_pb2 as pb2
 

@@ -16,8 +16,8 @@ from ina.cli.common.rpc_client import TIMEOUT_S, addresses, call, controller_at,
 from ina.doctor.job_verdict import switch_of
 from ina.errors import InaError, UnavailableError
 from ina.rpc import controller_pb2 as pb2
+from ina.rpc.channel import let_go
 from ina.rpc.controller_pb2_grpc import OperatorStub
-from ina.rpc.streams import let_go
 
 POLL_S = 1.0
 AWAY_S = 60.0

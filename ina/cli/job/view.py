@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ina.cli.common.fitting import FittingTable
-from ina.cli.common.output import table
+from ina.cli.common.output import FittingTable, table
 from ina.doctor.job_verdict import Known, judge, ranks_text, switch_of
 from ina.protocol.addresses import is_shm_address
 from ina.rpc import controller_pb2 as pb2

@@ -10,8 +10,8 @@ import msgspec
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from ina.cli.common.messages import plain
 from ina.cli.common.output import console
+from ina.cli.common.rpc_client import plain
 from ina.cli.job.follow import Jobs, follow
 from ina.cli.job.view import event_line, jobs_table
 from ina.doctor.job_verdict import Known, judge, switch_trouble

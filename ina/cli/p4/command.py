@@ -10,8 +10,7 @@ import typer
 from rich.console import Group
 
 from ina.cli.common.busy import busy
-from ina.cli.common.output import emit, table
-from ina.cli.common.output_file import check_output
+from ina.cli.common.output import check_output, emit, table
 from ina.cli.p4.tofino import Target, compile_for_tofino
 from ina.errors import InvalidInputError
 from ina.p4.builds import listed, require_build

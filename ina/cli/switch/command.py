@@ -9,9 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ina.cli.common.complete import job_names
 from ina.cli.common.output import emit
-from ina.cli.common.rpc_client import ControllerOption, JsonOption
+from ina.cli.common.rpc_client import ControllerOption, JsonOption, job_names
 from ina.cli.log_options import log_as_a_service
 from ina.cli.switch import show as switch_show
 from ina.cli.switch.shell import open_shell

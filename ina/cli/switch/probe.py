@@ -8,8 +8,7 @@ import grpc
 from finsy.proto import U128, p4r, p4r_grpc, rpc_code
 
 from ina.errors import InaError, UnavailableError
-from ina.rpc.channel import open_channel
-from ina.rpc.streams import let_go
+from ina.rpc.channel import let_go, open_channel
 from ina.rpc.tls_probe import tls_trouble
 
 TIMEOUT_S = 10.0

@@ -7,9 +7,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Group, RenderableType
 
-from ina.cli.common.messages import plain
 from ina.cli.common.output import emit, table
-from ina.cli.common.rpc_client import ask
+from ina.cli.common.rpc_client import ask, plain
 from ina.cli.job.view import slot_range
 from ina.controller.config import DEFAULT_NAME
 from ina.rpc import controller_pb2 as pb2

@@ -13,8 +13,7 @@ from ina.controller.errors import ListenError
 from ina.controller.switches.southbound.connect import switch_tls
 from ina.controller.switches.southbound.p4runtime import switch_credentials
 from ina.controller.watch.leases import LeaseTable
-from ina.rpc import pings
-from ina.rpc.channel import is_loopback
+from ina.rpc.channel import is_loopback, ping_options
 from ina.rpc.limits import MAX_CALLS, SERVER_OPTIONS, PeerLimit
 from ina.rpc.operator_token import TokenAsker, read_token
 from ina.rpc.tls import TlsFiles, server_certificates
@@ -53,7 +52,7 @@ class ServerAccess:
         leases = LeaseTable(lease_s)
         return grpc.aio.server(
             interceptors=[PeerLimit(), self._asker],
-            options=[*SERVER_OPTIONS, *pings.options(leases.ping_s, leases.ping_timeout_s)],
+            options=[*SERVER_OPTIONS, *ping_options(leases.ping_s, leases.ping_timeout_s)],
             maximum_concurrent_rpcs=MAX_CALLS,
         )
 

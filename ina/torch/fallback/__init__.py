@@ -1,6 +1,5 @@
 """What a group does when its switch is lost and the policy is to go on: see docs/failures.md."""
 
-from ina.torch.fallback.fallback import Fallback
-from ina.torch.fallback.loss import SwitchLoss
+from ina.torch.fallback.fallback import Fallback, SwitchLoss
 
 __all__ = ["Fallback", "SwitchLoss"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum, auto
 
@@ -23,7 +24,6 @@ from ina.host.errors import JobEndedError, RanksDifferError, SwitchLostError
 from ina.host.frozen import Frozen
 from ina.torch.errors import FallbackError, GroupClosedError
 from ina.torch.fallback.agreement import agree, hand_on
-from ina.torch.fallback.loss import SwitchLoss
 from ina.torch.fallback.peers import GlooPeers
 from ina.torch.fallback.resume import Resumption
 from ina.torch.fallback.signal import POLL_S, LossSignal
@@ -36,6 +36,21 @@ _HEARSAY_S = 2.0
 _AGREE_TIMEOUT = timedelta(seconds=60)
 """A rank answers as soon as it knows, whatever it computes: this bounds one that is gone."""
 _END_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class SwitchLoss:
+    """On this rank; the group has gone on over Gloo since."""
+
+    reason: str
+    unix_s: float
+    recovery_s: float
+    """From this rank's notice until all that had been under way went over Gloo."""
+    chunks_received: int
+    """Results that the network had delivered to another rank, but not to this one."""
+    operations_resumed: int
+    elems_resumed: int
+    """Elements of those that no rank had a result of: they were summed over Gloo."""
 
 
 class _Path(Enum):
