@@ -23,7 +23,7 @@ NB_MODULE(_native, m) {
     m.doc() =
         "Native cores of ina: window algorithms, the host's WorkerCore and transport, the soft "
         "switch's ports.";
-    m.attr("SOURCES_SHA256") = INA_SOURCES_SHA256;  // ina/extension.py compares it
+    m.attr("SOURCES_SHA256") = INA_SOURCES_SHA256;  // ina.extension compares it
     auto congestion = m.def_submodule("congestion");
     ina::congestion::bind(congestion);
     auto host = m.def_submodule("host");

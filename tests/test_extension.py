@@ -12,12 +12,13 @@ import pytest
 from ina import _native, extension
 from ina.extension import StaleExtensionError, check
 from ina.native_sources import sources_sha256
-from tests.test_layers import ROOT, imported, modules
+from tests.test_layers import NATIVE_OWNERS, ROOT, imported, modules
 
+PARTS = ("ina._native.", *(f"ina.extension.{name}" for name in NATIVE_OWNERS))
 IMPORTERS = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for path in modules()
-    if any(name.startswith("ina._native.") for name in imported(path))
+    if any(name.startswith(PARTS) for name in imported(path))
 )
 
 # What stands in for an extension that a pull left behind.

@@ -127,9 +127,8 @@ ROOMS["cli"] = {
 }
 # Of all packages, these alone import torch, which may be absent.
 TORCH_USERS = ("torch", "bench/torch")
-# Each submodule of the extension belongs to one package.
+# Each part of the extension belongs to one package, which comes to it by way of ina.extension.
 NATIVE_OWNERS = {
-    "": {"extension"},
     "congestion": {"congestion"},
     "host": {"host"},
     "shm": {"host"},
@@ -182,9 +181,10 @@ def offences(path: Path) -> list[str]:
         if parts[0] != "ina" or len(parts) < 2:
             continue
         target = parts[1]
-        if target == "_native":
-            if owner not in NATIVE_OWNERS.get(parts[2] if len(parts) > 2 else "", set()):
-                found.append(f"{name}: belongs to another package")
+        if target == "_native" and owner != "extension":
+            found.append(f"{name}: only by way of ina.extension, which refuses an old one")
+        elif target == "extension" and owner not in NATIVE_OWNERS.get((*parts, "")[2], {owner}):
+            found.append(f"{name}: belongs to another package")
         elif target in BELOW and target != owner and target not in BELOW[owner]:
             found.append(f"{name}: {owner or 'ina'} may not import {target}")
     return found
@@ -308,7 +308,8 @@ def test_every_package_has_a_place_in_the_layers() -> None:
         ("protocol", "from ..switch import pipeline"),
         ("switch", "import torch.distributed"),
         ("bench", "import torch"),
-        ("torch", "from ina._native import host"),
+        ("host", "from ina._native.host import Transport"),
+        ("switch", "from ina.extension import host"),
         ("p4", "def f():\n    from ina.cli.main import app"),
     ],
 )

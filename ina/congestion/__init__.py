@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-import ina.extension  # noqa: F401  # refuses one that is older than this file
-from ina._native import congestion as native
 from ina.errors import InvalidInputError
+from ina.extension import congestion as native
 
 __all__ = ["ALGORITHMS", "Algorithm", "Congestion", "CongestionError", "Option"]
 

@@ -1,6 +1,5 @@
 """The worker's side: sessions that reduce NumPy arrays through the switch (see docs/host.md)."""
 
-import ina.extension  # noqa: F401  (refuses an old extension)
 from ina import log
 from ina.host.errors import (
     ControllerError,

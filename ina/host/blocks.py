@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ina._native import host as native
 from ina.errors import InvalidInputError
+from ina.extension import host as native
 from ina.host.arrays import Array, value_type_of
 
 Conversion = Literal["scan", "quantize", "dequantize"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ina._native.host import StallReport, TransportStats
+from ina.extension.host import StallReport, TransportStats
 from ina.host.progress import Submitted, operation_of
 from ina.host.ticket import Ticket
 from ina.rpc.operations import describe

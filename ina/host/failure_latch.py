@@ -7,8 +7,8 @@ import logging
 import threading
 from collections.abc import Callable
 
-from ina._native.host import Transport
 from ina.errors import InaError
+from ina.extension.host import Transport
 from ina.host import failure
 from ina.host.errors import OperationTimeoutError, RanksDifferError
 from ina.host.ticket import Ticket

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from ina._native.host import LaneResult, PendingTensor
 from ina.errors import InaError
+from ina.extension.host import LaneResult, PendingTensor
 from ina.host.arrays import VALUE_TYPES, Array
 from ina.host.errors import RecoveryError
 from ina.host.recovery import Export, Lane, Pending, Transfer

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-from ina._native.host import Operation, OperationState
+from ina.extension.host import Operation, OperationState
 
 T = TypeVar("T")
 

@@ -8,8 +8,8 @@ import time
 from dataclasses import dataclass
 
 from ina import __version__
-from ina._native.host import TransportStats
 from ina.congestion import Congestion, CongestionError
+from ina.extension.host import TransportStats
 from ina.host import failure
 from ina.host.client import ControllerClient, Credentials, process_name
 from ina.host.errors import (

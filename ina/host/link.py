@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Literal, Protocol, get_args
 
-from ina._native.host import RtoLimits, Transport, TransportOptions, WorkerConfig
 from ina.errors import InvalidInputError
+from ina.extension.host import RtoLimits, Transport, TransportOptions, WorkerConfig
 from ina.host.errors import NoSwitchHereError, TransportError
 from ina.host.shm import ShmLink
 from ina.host.udp import UdpLink

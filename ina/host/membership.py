@@ -10,8 +10,8 @@ import logging
 import threading
 import time
 
-from ina._native.host import Transport
 from ina.errors import InaError
+from ina.extension.host import Transport
 from ina.host.client import ControllerClient, EventStream
 from ina.host.errors import (
     ControllerError,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from ina._native.host import Transport
+from ina.extension.host import Transport
 from ina.rpc import controller_pb2 as pb2
 
 # Packets in flight are sent again every 200 ms at least.

@@ -12,9 +12,9 @@ import weakref
 from collections.abc import Callable
 from typing import Literal, overload
 
-from ina._native.host import Operation, OperationState, TransportOptions
 from ina.congestion import Congestion
 from ina.errors import InaError, InvalidInputError
+from ina.extension.host import Operation, OperationState, TransportOptions
 from ina.host import arrays, failure, metrics
 from ina.host import threads as thread_counts
 from ina.host.arrays import Array

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 
-from ina._native.host import Transport
+from ina.extension.host import Transport
 from ina.host.link import Link
 
 _log = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ import os
 import socket
 import struct
 
-from ina._native import shm
-from ina._native.host import RtoLimits, Transport, TransportOptions, WorkerConfig
+from ina.extension import shm
+from ina.extension.host import RtoLimits, Transport, TransportOptions, WorkerConfig
 from ina.host.errors import NoSwitchHereError, TransportError
 
 _UCRED = struct.Struct("=iII")  # pid, uid, gid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ina._native.host import TransportStats
+from ina.extension.host import TransportStats
 
 FRAME_OVERHEAD_BYTES = 42
 """Ethernet (14, no FCS), IPv4 (20) and UDP (8) headers around each packet's UDP payload."""

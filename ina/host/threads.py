@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import os
 
-from ina._native.host import TransportStats
 from ina.errors import InvalidInputError
+from ina.extension.host import TransportStats
 
 _log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ina._native.host import RtoLimits, WorkerConfig
 from ina.congestion import Congestion
+from ina.extension.host import RtoLimits, WorkerConfig
 from ina.host.errors import InvalidTicketError, WorldSizeError
 from ina.protocol.spec import MAX_WORKERS
 

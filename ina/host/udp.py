@@ -6,7 +6,7 @@ import contextlib
 import ipaddress
 import socket
 
-from ina._native.host import RtoLimits, Transport, TransportOptions, WorkerConfig
+from ina.extension.host import RtoLimits, Transport, TransportOptions, WorkerConfig
 from ina.host.errors import TransportError
 from ina.p4.builds import IP_UDP_HEADER_BYTES, socket_mtu_bytes
 

@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from ina._native.host import Operation, Transport
+from ina.extension.host import Operation, Transport
 
 _log = logging.getLogger(__name__)
 

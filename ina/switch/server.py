@@ -17,9 +17,8 @@ from types import TracebackType
 import grpc
 from finsy.proto import p4r
 
-import ina.extension  # noqa: F401  (refuses an old extension)
-from ina._native import switch as native
 from ina.errors import InvalidInputError, UnavailableError
+from ina.extension import switch as native
 from ina.rpc.channel import is_loopback, ping_options
 from ina.rpc.tls import PLAIN_TEXT, TlsFiles, server_credentials
 from ina.switch.p4runtime import Device, P4RuntimeService

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-import ina.extension  # noqa: F401  (refuses an old extension)
-from ina._native import switch as native
+from ina.extension import switch as native
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The extension ``ina._native``, refused where it is older than its Python: import this first.
+"""The way to the extension ``ina._native``, which is refused where it is older than its Python.
 
 In a checkout that is used in place, the Python changes with every ``git pull`` and the extension
 with every build. One that was left behind lacks what its callers name, deep inside a worker, while
@@ -14,7 +14,7 @@ from ina import _native
 from ina.errors import MissingToolError
 from ina.native_sources import sources_sha256
 
-CHECKOUT = Path(__file__).parent.parent
+CHECKOUT = Path(__file__).parent.parent.parent
 
 
 class StaleExtensionError(MissingToolError):

@@ -1,0 +1,3 @@
+"""``ina._native.congestion``, known to be of these sources."""
+
+from ina._native.congestion import *  # noqa: F403
