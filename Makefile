@@ -1,7 +1,7 @@
 # `make demo` and `make test` are each enough on a fresh machine with Python 3.10+, cc and make.
 # Everything lands in $(VENV); stamps there make a second run start at once.
 .DEFAULT_GOAL := help
-.PHONY: help venv wheel release demo docs test test-long durations test-bmv2 bench-guard lint python-lint native-lint generated types format constraints \
+.PHONY: help venv wheel release demo docs test test-long durations test-bmv2 bench-guard lines lint python-lint native-lint generated types format constraints \
 	clean distclean
 .DELETE_ON_ERROR:
 
@@ -72,6 +72,9 @@ docs: $(VENV)/.built  ## make the site of the documentation, with search, in out
 
 bench-guard: $(VENV)/.built  ## compare ratios with benchmarks/baseline.json (ARGS="--update": write it)
 	@$(py) -m benchmarks.guard $(ARGS)
+
+lines: $(VENV)/.built  ## count the lines of what is written by hand: files, median, longest
+	@$(py) -m tests.lines
 
 lint: python-lint native-lint generated types  ## ruff, clang-format, generated files, mypy
 

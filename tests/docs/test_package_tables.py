@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_layers import BELOW, PACKAGE, ROOMS, ROOT, modules, package_of, room_of
+from tests.lines import ROOT
+from tests.test_layers import BELOW, PACKAGE, ROOMS, modules, package_of, room_of
 
 PAGE = ROOT / "docs" / "architecture.md"
 NOT_TOLD = {"", "__main__"}
