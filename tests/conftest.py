@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,6 +61,14 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     cache = getattr(session.config, "cache", None)
     if cache is not None and not hasattr(session.config, "workerinput"):  # no worker of xdist
         cache.set("ina/exit_status", int(exitstatus))
+
+
+@pytest.fixture(scope="session")
+def cache_dir(pytestconfig: pytest.Config) -> Path:
+    """Compiled pipelines, kept from run to run: each is named by all that it depends on."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler (cc)")
+    return pytestconfig.rootpath / ".pytest_cache" / "d" / "pipelines"
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from ina.controller.errors import ConfigError
 from ina.errors import InvalidInputError
 from ina.p4.builds import largest_build, packet_bytes
 from tests.bench.command import bench
+from tests.cli.process import Outcome, inside
 
 # 100 MB of gradients in 4 buckets, 4 workers, 1 Gbit/s.
 JOB = Job(4, 0.1, 100_000_000, 4, 1e9, 1500)
@@ -92,11 +93,14 @@ def test_costs_come_from_a_report() -> None:
         costs_of(Report(bench="ddp", settings={}, rows=[], ratios=[], wrong=0))
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def advise(*arguments: str) -> Outcome:
+        return inside(capsys, "bench", "advise", *arguments)
+
     path = tmp_path / "costs.json"
     report.save(costs_report(), path)
     job = ("--compute-ms=100", "--gradient-mb=100", "--workers=4", "--link=1gbit")
-    ran = bench("advise", *job, f"--costs={path}", "--json")
+    ran = advise(*job, f"--costs={path}", "--json")
     assert ran.code == 0, ran.err
     document = json.loads(ran.out)
     (row,) = document["rows"]
@@ -104,13 +108,13 @@ def test_the_command(tmp_path: Path) -> None:
     assert document["settings"]["buckets"] == 4
     assert row["text"] == document["notes"][0]
     report.save(costs_report(wrong=3), path)
-    spoilt = bench("advise", *job, f"--costs={path}", "--json")
+    spoilt = advise(*job, f"--costs={path}", "--json")
     assert (spoilt.code, json.loads(spoilt.out)["wrong"]) == (1, 3)
     report.save(costs_report("1gbit"), path)  # its CPU time counts, its link's rate does not
-    assert bench("advise", *job, f"--costs={path}").code == 0
-    refused = bench("advise", *job[:-1], f"--costs={path}")
+    assert advise(*job, f"--costs={path}").code == 0
+    refused = advise(*job[:-1], f"--costs={path}")
     assert refused.err.splitlines()[-1].startswith("error: costs over 1gbit, not loopback")
-    narrow = bench("advise", *job, f"--costs={path}", "--mtu=600", "--json")
+    narrow = advise(*job, f"--costs={path}", "--mtu=600", "--json")
     assert json.loads(narrow.out)["rows"][0]["values"] == 64
 
 
@@ -133,8 +137,10 @@ def test_the_command_measures_what_it_is_not_told() -> None:
         (("--model=gpt2", "--link=x"), "error: --link x: want a rate"),
     ],
 )
-def test_wrong_input_is_one_line(arguments: tuple[str, ...], message: str) -> None:
-    ran = bench("advise", *arguments)
+def test_wrong_input_is_one_line(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = inside(capsys, "bench", "advise", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(message)
 

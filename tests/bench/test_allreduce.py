@@ -15,6 +15,7 @@ from ina.emulate.namespaces import namespace, remove
 from ina.errors import InvalidInputError
 from ina.netns import command
 from tests.bench.command import bench
+from tests.cli.process import inside
 from tests.emulate.networks import need
 
 SMALL = ("--repeats=3", "--seconds=0.2")
@@ -156,8 +157,10 @@ def test_queues_of_the_star_are_as_long_as_asked_for() -> None:
         (("--baseline", "absent.json"), "error: absent.json: No such file"),
     ],
 )
-def test_wrong_input_is_one_line(arguments: tuple[str, ...], message: str) -> None:
-    ran = bench("allreduce", *arguments)
+def test_wrong_input_is_one_line(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = inside(capsys, "bench", "allreduce", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert len(ran.err.splitlines()) == 1
     assert ran.err.startswith(message)

@@ -20,6 +20,7 @@ from ina.host.arrays import VALUE_TYPES
 from ina.host.blocks import Conversion, convert, copy
 from ina.rpc import controller_pb2 as pb2
 from tests.bench.command import bench
+from tests.cli.process import inside
 
 
 def run(*arguments: str) -> dict[str, Any]:
@@ -210,7 +211,9 @@ def test_the_peer_copies_all_bytes() -> None:
         (("quantize", "--dtype", "float64"), "error: --dtype float64: the network sums int32"),
     ],
 )
-def test_wrong_input_is_one_line(arguments: tuple[str, ...], message: str) -> None:
-    ran = bench(*arguments)
+def test_wrong_input_is_one_line(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = inside(capsys, "bench", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.splitlines()[-1].startswith(message)

@@ -10,6 +10,10 @@ import uuid
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
+from ina.cli import main
+
 TIMEOUT_S = 60.0
 # A child that was told to stop gets this long to be gone.
 SETTLE_S = 5.0
@@ -27,6 +31,13 @@ class Outcome(NamedTuple):
 def ina(*args: str | Path, env: dict[str, str] | None = None) -> Outcome:
     """Run ``python -m ina ARGS``; its processes are known by a mark in their environment."""
     return run([sys.executable, "-m", "ina", *map(str, args)], env)
+
+
+def inside(capsys: pytest.CaptureFixture[str], *args: str | Path) -> Outcome:
+    """``ina ARGUMENTS`` in this process: for what ends before it starts any other."""
+    code = main.run([*map(str, args)])
+    said = capsys.readouterr()
+    return Outcome(code, said.out, said.err, [])
 
 
 def run(command: list[str], env: dict[str, str] | None = None) -> Outcome:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ina.p4 import compiled
-from tests.cli.process import Outcome, ina
+from tests.cli.process import Outcome, ina, inside
 
 
 def assert_refused(outcome: Outcome, *named: str) -> None:
@@ -123,16 +123,17 @@ def resubmit() -> dict[str, Any]:
 @pytest.mark.parametrize(
     "command", [["demo", "--workers", "33"], ["bench", "allreduce", "--workers", "2,33"]]
 )
-def test_33_workers(command: list[str]) -> None:
-    assert_refused(ina(*command), "33", "32")
+def test_33_workers(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert_refused(inside(capsys, *command), "33", "32")
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int64", "complex64", "tensor"])
-def test_unsupported_dtype(dtype: str) -> None:
-    outcome = ina("bench", "allreduce", "--dtype", dtype)
+def test_unsupported_dtype(dtype: str, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = inside(capsys, "bench", "allreduce", "--dtype", dtype)
     assert_refused(outcome, f"--dtype {dtype}", "int32", "float32", "float16", "bfloat16")
 
 
 @pytest.mark.parametrize("op", ["max", "product", ""])
-def test_unsupported_op(op: str) -> None:
-    assert_refused(ina("bench", "allreduce", "--op", op), f"--op {op}", "sum and avg")
+def test_unsupported_op(op: str, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = inside(capsys, "bench", "allreduce", "--op", op)
+    assert_refused(outcome, f"--op {op}", "sum and avg")

@@ -22,6 +22,7 @@ from ina.cli.demo import report as demo_report
 from ina.cli.demo.run import Training
 from ina.emulate import waiting
 from ina.errors import DeadlineError
+from tests.cli.process import inside
 
 _INA = [sys.executable, "-m", "ina"]
 _DEADLINE_S = 180.0
@@ -94,12 +95,13 @@ def test_demo_table_fits_80_columns() -> None:
         (("demo", "--epochs", "0"), "error: --epochs 0: want at least 1"),
     ],
 )
-def test_wrong_input_is_one_line(arguments: tuple[str, ...], message: str) -> None:
-    ran = _ina(*arguments)
-    assert ran.returncode == 2
-    assert ran.stdout == ""
-    assert len(ran.stderr.splitlines()) == 1
-    assert ran.stderr.startswith(message)
+def test_wrong_input_is_one_line(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = inside(capsys, *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert len(ran.err.splitlines()) == 1
+    assert ran.err.startswith(message)
 
 
 def test_interrupted_demo_leaves_nothing(tmp_path: Path) -> None:

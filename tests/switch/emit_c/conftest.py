@@ -14,11 +14,6 @@ PROGRAMS = Path(__file__).parent.parent / "programs"
 Load = Callable[[str], Pipeline]
 
 
-@pytest.fixture(scope="session")
-def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pipelines")
-
-
 @pytest.fixture
 def load(cache_dir: Path) -> Iterator[Load]:
     """A fresh state of one of tests/switch/programs."""

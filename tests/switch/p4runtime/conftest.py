@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,14 +13,6 @@ from ina.switch.server import SoftSwitch
 from tests.switch.p4runtime.client import Client, code_of, errors_of, features_config
 
 Connect = Callable[..., Client]
-
-
-@pytest.fixture(scope="session")
-def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compiled pipelines, shared by the tests of a session."""
-    if shutil.which("cc") is None:
-        pytest.skip("no C compiler (cc)")
-    return tmp_path_factory.mktemp("pipelines")
 
 
 @pytest.fixture
