@@ -16,8 +16,8 @@ pip := $(py) -m pip --disable-pip-version-check --quiet
 native := $(wildcard $(foreach end,cpp h hpp,native/*.$(end) native/*/*.$(end) native/*/*/*.$(end))) \
 	$(wildcard ina/switch/emit_c/runtime/*.h)
 generated_tests := tests/rpc/test_generated.py tests/p4/test_programs.py tests/p4/test_compile.py
-# Two at a time; who has done his takes of the other's, so that the longest file ends no run.
-parallel := -n 2 --dist worksteal
+# One more than cores, for tests wait; who has done his takes of the others', so that no file ends a run alone.
+parallel := -n 3 --dist worksteal
 build_tools := scikit-build-core nanobind cmake ninja
 
 help:  ## list the targets
