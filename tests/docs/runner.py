@@ -15,6 +15,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from tests.docs import ranks
 from tests.docs.network import PrivateNetwork
 from tests.docs.page import Block
 from tests.selection import LONG
@@ -71,6 +72,12 @@ class PageRunner:
             (self.directory / block.notes["file"]).write_text(block.text + "\n")
         elif "background" in block.notes:
             self._start(block)
+        elif (forked := ranks.script_of(block)) is not None:
+            code, said = ranks.run(self.directory, *forked, TIMEOUT_S)
+            assert code == 0, f"{block} exited with {code}:\n{said}"
+            shown = block.shown.splitlines()
+            missing = [line for line in shown if line not in said.splitlines()]
+            assert "exact" not in block.notes or not missing, f"{block} lacks {missing}:\n{said}"
         else:
             self._finish(block)
 

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.docs import page as pages
+from tests.docs import ranks
 from tests.docs.network import ports_taken
 from tests.docs.page import blocks
 from tests.docs.runner import ROOT, PageRunner
+from tests.selection import LONG
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 SHELLS = {"sh", "bash", "shell", "zsh"}
@@ -125,6 +127,24 @@ def test_a_background_block_runs_until_its_page_ends(tmp_path: Path) -> None:
     assert Path(f"/proc/{pid}").exists()
     runner.close()
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_ranks_are_told_who_they_are_and_one_that_fails_fails_its_page(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "ranks.py").write_text(
+        "import os, sys\nrank, size = os.environ['RANK'], os.environ['WORLD_SIZE']\n"
+        "print(f'rank {rank} of {size} in {sys.argv[0]}')\nassert rank == '0', 'no room'\n"
+    )
+    code, said = ranks.run(tmp_path, 2, "ranks.py", 60.0)
+    assert code == 1
+    for line in ("rank 0 of 2 in ranks.py", "rank 1 of 2 in ranks.py", "AssertionError: no room"):
+        assert line in said
+    text = "```console\n$ torchrun --nproc-per-node 4 mesh.py\n```\n"
+    (tmp_path / "pytorch").mkdir()
+    (block,) = blocks(write(tmp_path / "pytorch", text))
+    assert ranks.script_of(block) == (None if LONG else (4, "mesh.py"))
+    (block,) = blocks(write(tmp_path, text))
+    assert ranks.script_of(block) is None  # torchrun's, on other pages
 
 
 def test_a_port_somebody_holds_is_named(tmp_path: Path) -> None:
