@@ -24,23 +24,17 @@ def child_names(node_type: Any) -> tuple[str, ...]:
     return tuple(f.name for f in fields(node_type) if f.name != "source")
 
 
-def child_nodes(node: Any) -> Iterator[Any]:
-    """What is right below the node: nodes and tuples of them."""
+def walk(node: Any) -> Iterator[Any]:
+    """The node and everything below it, in order. Tables that are applied are not entered."""
     if isinstance(node, tuple):
-        yield from node
+        for item in node:
+            yield from walk(item)
     elif is_dataclass(node):
+        yield node
         for name in child_names(node.__class__):
             child = getattr(node, name)
             if isinstance(child, tuple) or is_dataclass(child):
-                yield child
-
-
-def walk(node: Any) -> Iterator[Any]:
-    """The node and everything below it, in order. Tables that are applied are not entered."""
-    if is_dataclass(node):
-        yield node
-    for child in child_nodes(node):
-        yield from walk(child)
+                yield from walk(child)
 
 
 def pipeline_parts(program: Program, pipeline: Block) -> list[Any]:

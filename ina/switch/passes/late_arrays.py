@@ -11,7 +11,8 @@ does, and that egress does not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +31,7 @@ from ina.switch.ir.stmt import (
     RegisterWrite,
     SetValid,
 )
-from ina.switch.ir.walk import child_nodes, pipeline_parts, walk
+from ina.switch.ir.walk import pipeline_parts, walk
 from ina.switch.passes.main_path import ParserPath
 from ina.switch.passes.storage import Storage, array_names
 from ina.switch.passes.uses import TypeUse
@@ -112,10 +113,9 @@ def _kept_in(
             return None
         if isinstance(node, SetValid) and node.header.name == header and node.valid:
             return None
+    loops = [node for node in walk(tuple(ingress)) if isinstance(node, Loop)]
     kept_in: dict[int, RegisterRef] = {}
-    for loop in walk(tuple(ingress)):
-        if not isinstance(loop, Loop):
-            continue
+    for loop in loops:
         refs = [node for node in walk(loop.body) if holds(header, array, node)]
         if any(r.first != array.first for r in refs) or (refs and loop.count != array.count):
             return None  # only a part of the values
@@ -123,19 +123,17 @@ def _kept_in(
         if refs and registers is not None:
             kept_in[loop.number] = registers
     taken = {name for registers in kept_in.values() for name in registers.array}
-    for node in _outside_loops((*ingress, *elsewhere)):
-        if isinstance(node, RegisterWrite) and taken & {node.register.name, *node.register.array}:
+    writes = _writes((*ingress, *elsewhere))
+    writes.subtract(_writes(loop.body for loop in loops))  # those are looked at below
+    for write, count in writes.items():
+        if count and taken & {write.register.name, *write.register.array}:
             return None
     once = _Once(program, header, array, frozenset(taken))
     return kept_in if once.check(main_ingress, False)[0] else None
 
 
-def _outside_loops(node: Any) -> Iterator[Any]:
-    """The node and everything below it, but for the bodies of loops."""
-    yield node
-    if not isinstance(node, Loop):
-        for child in child_nodes(node):
-            yield from _outside_loops(child)
+def _writes(parts: Iterable[Any]) -> Counter[RegisterWrite]:
+    return Counter(node for node in walk(tuple(parts)) if isinstance(node, RegisterWrite))
 
 
 def _left_in(loop: Loop, header: str, array: FieldArray) -> RegisterRef | None:

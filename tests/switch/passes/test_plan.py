@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -25,6 +26,8 @@ from ina.switch.passes.tables import Lookup
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 SOURCES = [*sorted(PROGRAMS.glob("*.json")), compiled(64).bmv2_json]
+
+LOCAL = LocalRef("v", 32)
 
 
 @cache
@@ -110,10 +113,20 @@ def test_the_pool_s_loops_touch_one_slot_and_leave_results_there() -> None:
     assert all(use.kept_in is not None and len(use.kept_in.array) == 64 for use in changed)
 
 
+def test_values_are_unpacked_where_egress_writes_what_ingress_left_them_in() -> None:
+    plan, main = pool()
+    [values] = {use.kept_in for loop in main.loops.values() for use in loop.late if use.kept_in}
+    for body in (RegisterWrite(values, Const(0), Const(1)), RegisterRead(LOCAL, values, Const(0))):
+        egress = (Loop(99, 64, (body,)), *plan.program.egress)
+        other = make_plan(replace(plan.program, egress=egress)).main
+        assert other is not None
+        assert bool(other.late_arrays) == isinstance(body, RegisterRead)
+
+
 def test_a_loop_that_touches_two_elements_has_no_pointer_to_one() -> None:
     group = RegisterGroup(0, 4, (("a", "b"),))
     first, second = (FieldRef("meta", name, 8) for name in ("i", "j"))
-    value = LocalRef("v", 32)
+    value = LOCAL
 
     def element(*body: Stmt) -> Element | None:
         return plan_loops([Loop(1, 2, body)], (group,), {})[1].element
