@@ -31,7 +31,7 @@ def tables(text: str) -> dict[str, dict[str, int]]:
             of = re.search(r"`(.*)`", cells[-2])
             rows = found[of[1] if of else "ina" if cells[0] == "layer" else ""] = {}
             continue
-        for name in re.findall(r"`([\w.]+)`", cells[-2]):
+        for name in re.findall(r"`([\w./]+)`", cells[-2]):
             assert name not in rows, f"{name} is there twice"
             rows[name] = int(cells[0]) if len(cells) > 2 else 0
     return found
