@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import subprocess
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ina.cli.main import run
+from ina.netns import End, NetnsError, add_pairs, ip_batch
 from ina.switch.ports import AfPacketPort
 from ina.switch.server import SoftSwitch
 from ina.testing.case import run_case
@@ -97,16 +98,13 @@ def cables() -> Iterator[dict[int, tuple[str, str]]]:
     tag = uuid.uuid4().hex[:6]
     ends = {port: (f"a{tag}s{port}", f"a{tag}h{port}") for port in (1, 2)}
     try:
-        for ours, theirs in ends.values():
-            command = f"ip link add {ours} type veth peer name {theirs}"
-            subprocess.run(command.split(), check=True)
-            for end in (ours, theirs):
-                command = f"ip link set {end} mtu 9500 addrgenmode none arp off multicast off up"
-                subprocess.run(command.split(), check=True)
+        add_pairs((End(None, ours), End(None, theirs)) for ours, theirs in ends.values())
+        quiet = "mtu 9500 addrgenmode none arp off multicast off up"
+        ip_batch(None, [f"link set {end} {quiet}" for pair in ends.values() for end in pair])
         yield ends
     finally:
-        for ours, _ in ends.values():
-            subprocess.run(["ip", "link", "del", ours], check=False, capture_output=True)
+        with contextlib.suppress(NetnsError):
+            ip_batch(None, [f"link del {ours}" for ours, _ in ends.values()], force=True)
 
 
 def test_any_p4runtime_device(

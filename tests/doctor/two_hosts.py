@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ina import netns
-from ina.netns import End, NetnsError, ip
+from ina.netns import End, NetnsError, ip, within
 from tests.switch.ports.namespaces import require_root
 
 SERVER_DATA, CLIENT_DATA = "10.77.0.1", "10.77.0.2"
@@ -90,4 +90,4 @@ def _controller(namespace: str, folder: Path) -> Iterator[None]:
 
 
 def _inside(namespace: str) -> list[str]:
-    return ["ip", "netns", "exec", namespace, sys.executable, "-m", "ina"]
+    return within(namespace, [sys.executable, "-m", "ina"])

@@ -14,7 +14,7 @@ import pytest
 
 from ina.cli.main import run
 from ina.emulate.namespaces import processes
-from ina.netns import command
+from ina.netns import ip, within
 from tests.emulate.networks import ALL_REDUCE, call, ina, left, need, new_name, star, up
 
 
@@ -212,8 +212,8 @@ def test_a_job_takes_along_what_its_ranks_started(fails: str, name: str, tmp_pat
 
 def test_what_somebody_else_started_in_a_namespace_ends_with_it(name: str, tmp_path: Path) -> None:
     with up(star(tmp_path, 2), name, tmp_path / name) as process:
-        guest = subprocess.Popen(["ip", "netns", "exec", f"ina.{name}.h1", "sleep", "1000"])
-        command("ip", "-n", f"ina.{name}.h1", "addr")
+        guest = subprocess.Popen(within(f"ina.{name}.h1", ["sleep", "1000"]))
+        ip(f"ina.{name}.h1", "addr")
         while guest.pid not in processes([f"ina.{name}.h1"]):
             assert guest.poll() is None
             time.sleep(0.02)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from ina.netns import inside
+from ina.netns import inside, ip, within
 from ina.testing.bmv2_device import cannot_run_bmv2, find_bmv2
 from ina.testing.links import Links, cannot_link
 
@@ -42,7 +42,7 @@ class Lab:
     ) -> str:
         """Runs a command in the namespace; returns its stdout and stderr, checked for success."""
         done = subprocess.run(
-            ["ip", "netns", "exec", self.namespace, *command],
+            within(self.namespace, command),
             input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False,
             env={**os.environ, "PYTHONPATH": "", **(environment or {})},
         )  # fmt: skip
@@ -58,14 +58,8 @@ def lab(kind: str, ports: int = 3, bmv2_options: tuple[str, ...] = ()) -> Iterat
         pytest.skip(why)
     with Links(ports) as links:
         namespace = links.namespace
-        subprocess.run(["ip", "-n", namespace, "link", "set", "lo", "up"], check=True)
-        command = [
-            "ip",
-            "netns",
-            "exec",
-            namespace,
-            *_switch(kind, links.switch_ends, bmv2_options),
-        ]
+        ip(namespace, "link", "set", "lo", "up")
+        command = within(namespace, _switch(kind, links.switch_ends, bmv2_options))
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
         try:
             _await_server(process, namespace)

@@ -19,6 +19,7 @@ import pytest
 from ina.cli.pcap.read import CaptureFiles
 from ina.controller.embedded import Embedded
 from ina.host import Session
+from ina.netns import within
 from ina.pcap import Packet, follow
 from ina.protocol.emit import ROOT
 from ina.protocol.spec import UDP_PORT, Flag, Kind
@@ -99,7 +100,7 @@ def check(packets: list[Packet]) -> None:
 
 def test_bmv2_captures_by_itself(tmp_path: Path) -> None:
     with lab("bmv2", WORKERS, bmv2_options=(f"--pcap={tmp_path}",)) as network:
-        assert exchange(["ip", "netns", "exec", network.namespace]) == 4
+        assert exchange(within(network.namespace, [])) == 4
         files = sorted(tmp_path.glob("*.pcap"))
         assert len(files) == 2 * WORKERS
         check(read(files))
@@ -109,7 +110,7 @@ def test_bmv2_captures_by_itself(tmp_path: Path) -> None:
 def test_dumpcap_on_the_soft_switch(tmp_path: Path) -> None:
     file = tmp_path / "soft.pcapng"
     with lab("soft", WORKERS) as network:
-        prefix = ["ip", "netns", "exec", network.namespace]
+        prefix = within(network.namespace, [])
         with dumpcap(prefix, list(network.switch_ends.values()), "-w", str(file)):
             assert exchange(prefix) == 4
             wait_until(lambda: len(read([file])) >= 11)

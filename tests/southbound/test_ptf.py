@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ina.netns import within
 from ina.protocol.emit import ROOT
 from tests.p4tools.conftest import PTF, _index_answers
 from tests.p4tools.switches import GRPC_ADDR, Lab, lab
@@ -52,7 +53,7 @@ def run_ptf(
     interfaces = [word for port, end in pairs for word in ("--interface", f"{port}@eth{end}")]
     done = subprocess.run(
         [
-            *("ip", "netns", "exec", network.namespace, sys.executable, str(with_ptf / "bin/ptf")),
+            *within(network.namespace, [sys.executable, str(with_ptf / "bin/ptf")]),
             *("--test-dir", str(TESTS), *interfaces, "--log-file", str(log), "--qlen", "1000"),
             *(["--test-params", parameters] if parameters else []),
             *tests,
