@@ -11,16 +11,24 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ina.p4.compile import find_p4c
-from ina.p4.errors import P4cMissingError
-from ina.testing.bmv2_device import cannot_run_bmv2
-
 LONG_VARIABLE = "INA_LONG_TESTS"
 LONG = bool(os.environ.get(LONG_VARIABLE))
 """Whether this is ``make test-long``: everything, with more seeds, packets and repetitions."""
 
 
+# Imported where they are asked: a process that only hands tests out needs neither.
+
+
+def _no_bmv2() -> str:
+    from ina.testing.bmv2_device import cannot_run_bmv2
+
+    return cannot_run_bmv2()
+
+
 def _no_p4c() -> str:
+    from ina.p4.compile import find_p4c
+    from ina.p4.errors import P4cMissingError
+
     try:
         find_p4c()
     except P4cMissingError as missing:
@@ -33,7 +41,7 @@ def _not_long() -> str:
 
 
 _MISSING: dict[str, Callable[[], str]] = {
-    "bmv2": cannot_run_bmv2,
+    "bmv2": _no_bmv2,
     "p4c": _no_p4c,
     "long": _not_long,
 }
@@ -52,7 +60,8 @@ def marks() -> Iterator[str]:
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Takes out what cannot run here."""
-    reasons = {name: why for name, missing in _MISSING.items() if (why := missing())}
+    asked = {mark.name for item in items for mark in item.iter_markers()} & _MISSING.keys()
+    reasons = {name: why for name in sorted(asked) if (why := _MISSING[name]())}
     not_run = config.stash.setdefault(NOT_RUN, {})
     kept: list[pytest.Item] = []
     out: list[pytest.Item] = []
