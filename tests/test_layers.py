@@ -285,6 +285,12 @@ def test_a_circle_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert circles(sorted((tmp_path / "ina").iterdir())) == {"ina.a", "ina.b", "ina.c"}
 
 
+def test_an_emitter_searches_no_tree() -> None:
+    """What it would look for is in the plan."""
+    for path in (PACKAGE / "switch" / "emit_c").glob("*.py"):
+        assert not {name for name in imported(path) if name.startswith("ina.switch.ir.walk")}, path
+
+
 def test_the_switch_knows_no_object_by_its_identity() -> None:
     """Two runs, and two equal programs, must give one plan."""
     for path in (PACKAGE / "switch").rglob("*.py"):

@@ -10,7 +10,6 @@ from ina.switch.emit_c.writer import Writer
 from ina.switch.ir.expr import FieldRef
 from ina.switch.ir.program import Action
 from ina.switch.ir.stmt import Apply, Exit
-from ina.switch.ir.walk import walk
 from ina.switch.passes.tables import Lookup, Part, Run, TablePlan, words_of
 
 KINDS = {Lookup.EXACT: "INA_EXACT", Lookup.LPM: "INA_LPM", Lookup.SCAN: "INA_SCAN"}
@@ -226,7 +225,6 @@ def _key_part(to: Code, plan: TablePlan, part: Part) -> str:
     code = to.expr.exact(key.value, 128 if key.width_bits > 64 else 64)
     if key.width_bits > 64:
         code = f"(uint64_t)({code} >> 64)" if part.field_word else f"(uint64_t){code}"
-    for header in sorted({n.header for n in walk(key.value) if isinstance(n, FieldRef)}):
-        if not to.layout.program.headers[header].metadata:
-            code = f"({to.layout.valid(header)} ? {code} : 0)"
+    for header in plan.key_headers[part.field]:
+        code = f"({to.layout.valid(header)} ? {code} : 0)"
     return code

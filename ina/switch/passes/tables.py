@@ -48,6 +48,8 @@ class TablePlan:
 
     table: Table
     lookup: Lookup
+    key_headers: tuple[tuple[str, ...], ...]
+    """By field of the key: the headers it is read from. Of an invalid one, it is 0."""
     parts: tuple[Part, ...]
     key_words: int
     range_words: int
@@ -96,6 +98,7 @@ def _plan(
     return TablePlan(
         table=table,
         lookup=lookup,
+        key_headers=tuple(_headers(program, key.value) for key in table.keys),
         parts=parts,
         key_words=key_words,
         range_words=range_words,
@@ -136,6 +139,11 @@ def _packed(program: Program, table: Table) -> tuple[tuple[Part, ...], int]:
             if alone:
                 range_words |= 1 << word
     return tuple(parts), range_words
+
+
+def _headers(program: Program, value: Expr) -> tuple[str, ...]:
+    names = {node.header for node in walk(value) if isinstance(node, FieldRef)}
+    return tuple(sorted(name for name in names if not program.headers[name].metadata))
 
 
 def _wire_bytes(program: Program, value: Expr) -> int:
