@@ -31,7 +31,6 @@ class Scope:
     registers: dict[str, Register] = field(default_factory=dict)
     counters: dict[str, Counter] = field(default_factory=dict)
     calculations: dict[str, Calculation] = field(default_factory=dict)
-    unsupported_externs: dict[str, str] = field(default_factory=dict)
     source: Source = UNKNOWN
 
     def refuse(self, construct: str) -> UnsupportedProgramError:

@@ -71,9 +71,9 @@ class Plan:
     program: Program
     """With loops where it had been unrolled."""
     types: Mapping[str, Storage]
-    """What is kept of each header type,"""
+    """By header type: what is kept unpacked."""
     metadata: Mapping[str, Storage]
-    """and of each metadata instance."""
+    """By metadata instance: what is kept."""
     uses: Mapping[str, TypeUse]
     """By header type."""
     created: frozenset[str]
@@ -81,13 +81,19 @@ class Plan:
     apart: frozenset[str]
     """Headers that are kept apart from the rest of the packet, since they are indexed."""
     groups: tuple[RegisterGroup, ...]
+    """Registers that lie together."""
     states: tuple[StatePlan, ...]
+    """Of the parser: those that a packet can reach."""
     tables: tuple[TablePlan, ...]
+    """As they are numbered."""
     loops: Mapping[int, LoopPlan]
     """Of ingress and egress, by number."""
     checksums: tuple[ChecksumPlan, ...]
+    """In the program's order."""
     changed_by_egress: Changed
+    """What each copy of a packet must find as ingress left it."""
     main: MainPath | None
+    """None: all packets take the general code."""
 
     @cached_property
     def tables_by_name(self) -> dict[str, TablePlan]:
@@ -107,11 +113,6 @@ class Plan:
         """
         last = self.main.headers_bytes - 1 if self.main else 64
         return max(last - 63, 0), last
-
-    def storage(self, header: str) -> Storage:
-        """Of a header or metadata instance."""
-        instance = self.program.headers[header]
-        return self.metadata[header] if instance.metadata else self.types[instance.type.name]
 
     def in_packet(self, ref: FieldRef, *, late: bool) -> bool:
         """Whether the field is read from the packet's bytes. ``late``: on the main path, as long

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from ina.switch.ir.data import FieldArray, HeaderType, field_arrays
 from ina.switch.ir.program import Program
@@ -21,15 +20,6 @@ class Storage:
     type: HeaderType
     scalars: tuple[str, ...]
     arrays: tuple[FieldArray, ...]
-
-    @cached_property
-    def in_arrays(self) -> frozenset[str]:
-        """Fields that are elements of :attr:`arrays`."""
-        return frozenset(name for array in self.arrays for name in array_names(self.type, array))
-
-    def holds(self, field: str) -> bool:
-        """Whether the field has a place."""
-        return field in self.scalars or field in self.in_arrays
 
 
 def array_names(header_type: HeaderType, array: FieldArray) -> tuple[str, ...]:
