@@ -47,6 +47,9 @@ _MISSING: dict[str, Callable[[], str]] = {
 }
 """Why a test with the mark of this name cannot run; empty: it can."""
 
+SWITCHES = ("soft", pytest.param("bmv2", marks=pytest.mark.bmv2))
+"""For tests of either."""
+
 NOT_RUN = pytest.StashKey[dict[str, int]]()
 """How many tests were not collected, by reason."""
 

@@ -1,6 +1,7 @@
 """pyproject.toml's lower bounds are true, constraints.txt keeps to its ranges, the wheel works.
 
-One source distribution and, out of it, one wheel are built for all tests here: a minute or two.
+One source distribution and, out of it, one wheel are built for all tests here: a minute or two of
+a compiler, so the wheel is for ``make test-long``, and for CI, which runs this file so besides.
 """
 
 from __future__ import annotations
@@ -162,6 +163,7 @@ def test_the_sdist_has_all_that_is_built_and_shipped(sdist: Path) -> None:
     assert wanted - names == set()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(BUILD_S)
 def test_the_wheel_has_all_that_ships_and_only_its_own(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
@@ -176,6 +178,7 @@ def test_the_wheel_has_all_that_ships_and_only_its_own(wheel: Path) -> None:
     assert tops == {"ina", "ina_torch_autoload", f"ina-{ina.__version__}.dist-info"}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(BUILD_S + TRY_S)
 def test_an_environment_with_only_the_wheel_does_it_all(installed: Path, tmp_path: Path) -> None:
     """Embedded job, switch and controller apart, conformance, doctor, ina files, a PyTorch job."""
@@ -238,6 +241,7 @@ def test_the_container_is_built_from_all_that_the_wheel_needs() -> None:
     assert value(build, "RUN").split()[-3:] == ["--wheel-dir", "/wheels", "."]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(BUILD_S + TRY_S)
 def test_the_container_runs(wheel: Path, tmp_path: Path) -> None:
     """Its RUN steps, then what it starts, as its user: the controller and the soft switch."""

@@ -16,6 +16,7 @@ from ina.cli.main import run
 from ina.emulate.namespaces import processes
 from ina.netns import ip, within
 from tests.emulate.networks import ALL_REDUCE, call, ina, left, need, new_name, star, up
+from tests.selection import SWITCHES
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def test_without_root_it_says_so(
     assert run(["emulate", "check", str(star(tmp_path, 2))]) == 0
 
 
-@pytest.mark.parametrize("kind", ["soft", "bmv2"])
+@pytest.mark.parametrize("kind", SWITCHES)
 def test_hosts_sum_exactly_and_nothing_is_left(kind: str, tmp_path: Path) -> None:
     need(kind)
     name = new_name()

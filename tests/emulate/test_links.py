@@ -12,6 +12,7 @@ from ina.emulate.load import load_topology
 from ina.netns import command
 from ina.protocol.spec import UDP_PORT
 from tests.emulate.networks import ALL_REDUCE, call, left, need, new_name, star, up
+from tests.selection import SWITCHES
 
 DATAGRAMS, DATAGRAM_BYTES = 300, 1400
 # Rank 0 sends, rank 1 counts; files tell each other when.
@@ -117,7 +118,7 @@ def test_the_kernel_shapes_both_ends(tmp_path: Path) -> None:
             assert queue["options"]["rate"] == 100_000_000 // 8
 
 
-@pytest.mark.parametrize("kind", ["soft", "bmv2"])
+@pytest.mark.parametrize("kind", SWITCHES)
 def test_tcp_crosses_the_switch_unharmed(kind: str, tmp_path: Path) -> None:
     """The kernel must not leave checksums or segments to a card that is not there."""
     need(kind)
@@ -134,7 +135,7 @@ def test_tcp_crosses_the_switch_unharmed(kind: str, tmp_path: Path) -> None:
     assert left(name) == {}
 
 
-@pytest.mark.parametrize("kind", ["soft", "bmv2"])
+@pytest.mark.parametrize("kind", SWITCHES)
 def test_sums_are_exact_over_several_switches(kind: str, tmp_path: Path) -> None:
     """h1's contributions cross forwarding switches; on the soft switch some are lost there.
 

@@ -23,6 +23,7 @@ from ina.emulate.programming import FORWARD_DIR, plan_switches
 from ina.emulate.topology import SwitchKind, Topology, with_kind
 from ina.errors import MissingToolError
 from ina.p4.compile import P4C, compile_program
+from tests.selection import SWITCHES
 
 RACKS = """
 aggregator = "spine"
@@ -95,7 +96,7 @@ def test_bmv2_gets_a_small_window_unless_the_file_says_otherwise(tmp_path: Path)
     assert (config.switch.window_limit, config.switch.values) == (64, 64)
 
 
-@pytest.mark.parametrize("kind", ["soft", "bmv2"])
+@pytest.mark.parametrize("kind", SWITCHES)
 def test_a_link_bears_the_largest_build(kind: SwitchKind, tmp_path: Path) -> None:
     text = RACKS.replace("{ loss_rate = 0.5 }", "{}").replace("loss_rate = 0.1", "")
     network = with_kind(load(tmp_path, text + "[controller.switch]\nvalues = 0\n"), kind)

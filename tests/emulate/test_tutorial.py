@@ -15,6 +15,7 @@ from ina.emulate.programming import plan_switches
 from ina.p4 import compiled
 from tests.emulate.networks import call, left, need, new_name
 from tests.emulate.test_links import STREAM
+from tests.selection import SWITCHES
 
 TOPOLOGY: dict[str, Any] = {
     "hosts": {
@@ -115,7 +116,7 @@ def test_inas_programs_instead(tmp_path: Path) -> None:
     assert topology.aggregator == "s1"
 
 
-@pytest.mark.parametrize("kind", ["soft", "bmv2"])
+@pytest.mark.parametrize("kind", SWITCHES)
 @pytest.mark.parametrize("options", [(), ("--ina",)], ids=["its program", "ina"])
 def test_tcp_crosses_it(kind: str, options: tuple[str, ...], tmp_path: Path) -> None:
     need(kind)

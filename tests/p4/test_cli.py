@@ -37,7 +37,7 @@ def test_info_of_a_program_that_only_counts(capsys: pytest.CaptureFixture[str]) 
     assert program["tables"] == []
 
 
-@pytest.mark.usefixtures("p4c")
+@pytest.mark.p4c
 def test_compile_writes_both_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["p4", "compile", "--values", "64", "--out", str(tmp_path), "--json"]) == 0
     written = json.loads(capsys.readouterr().out)

@@ -33,7 +33,7 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;
 """
 
 
-@pytest.mark.usefixtures("p4c")
+@pytest.mark.p4c
 @pytest.mark.parametrize("values", VALUES_PER_PACKET_BUILDS)
 def test_compiling_again_gives_what_is_checked_in(values: int, tmp_path: Path) -> None:
     json_file, p4info = compile_pool(values, tmp_path)
@@ -46,7 +46,7 @@ def test_compiling_again_gives_what_is_checked_in(values: int, tmp_path: Path) -
         assert read_p4info(p4info) == read_p4info(checked_in.p4info)
 
 
-@pytest.mark.usefixtures("p4c")
+@pytest.mark.p4c
 def test_any_program_compiles_and_its_defines_count(tmp_path: Path) -> None:
     source = tmp_path / "minimal.p4"
     source.write_text(MINIMAL)
@@ -57,7 +57,7 @@ def test_any_program_compiles_and_its_defines_count(tmp_path: Path) -> None:
     assert p4info.is_file()
 
 
-@pytest.mark.usefixtures("p4c")
+@pytest.mark.p4c
 def test_an_error_of_the_program_is_one_line_with_its_place(tmp_path: Path) -> None:
     source = tmp_path / "broken.p4"
     source.write_text(MINIMAL.replace("s.egress_spec = PORT;", "s.no_such_field = 1;"))
@@ -69,13 +69,13 @@ def test_an_error_of_the_program_is_one_line_with_its_place(tmp_path: Path) -> N
     assert not (tmp_path / "broken.json").exists()
 
 
-@pytest.mark.usefixtures("p4c")
+@pytest.mark.p4c
 def test_a_missing_source_is_named(tmp_path: Path) -> None:
     with pytest.raises(P4CompileError, match=r"nowhere\.p4: no such P4 program"):
         compile_program(tmp_path / "nowhere.p4", tmp_path, "nowhere")
 
 
-@pytest.mark.usefixtures("p4c")
+@pytest.mark.p4c
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     source = tmp_path / "minimal.p4"
     source.write_text(MINIMAL)

@@ -93,7 +93,7 @@ def test_warnings_of_a_program_that_compiles_are_shown(
     assert capsys.readouterr().err == WARNING + "\n"
 
 
-@pytest.mark.usefixtures("p4c")
+@pytest.mark.p4c
 def test_the_real_one_says_its_syntax_error(tmp_path: Path, capsys: Capture) -> None:
     source = tmp_path / "broken.p4"
     source.write_text("#include <core.p4>\nheader a_h {\n  bit<8> x\n}\n")

@@ -19,7 +19,6 @@ from ina.testing.links import Links, cannot_link
 
 GRPC_ADDR = "127.0.0.1:9559"  # of the namespace: it meets nobody else's
 READY_DEADLINE_S = 120.0
-KINDS = ("soft", "bmv2")
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ import pytest
 
 from ina.p4 import compiled
 from ina.protocol.emit import ROOT
-from tests.p4tools.switches import GRPC_ADDR, KINDS, lab
+from tests.p4tools.switches import GRPC_ADDR, lab
+from tests.selection import SWITCHES
 
 TESTS = ("TwoWorkersAreSummed", "StrangersAreRefused", "OtherTrafficIsForwarded")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SWITCHES)
 def test_ptf(kind: str, with_shell: Path, tmp_path: Path) -> None:
     program = compiled(64)
     params = {

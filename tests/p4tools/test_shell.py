@@ -16,7 +16,8 @@ from ina.cli.switch.shell_env import shell_python
 from ina.p4 import compiled
 from ina.p4.info import read_p4info
 from tests.p4tools.conftest import PTF
-from tests.p4tools.switches import GRPC_ADDR, KINDS, lab
+from tests.p4tools.switches import GRPC_ADDR, lab
+from tests.selection import SWITCHES
 from tests.switch.p4runtime.client import Client
 from tests.switch.p4runtime.command import running_switch
 
@@ -31,7 +32,7 @@ print("ENTRIES", len(list(table_entry["PoolIngress.forwarding.dmac"].read())))
 """
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SWITCHES)
 def test_a_scripted_session(kind: str, with_shell: Path) -> None:
     program = compiled(64)
     tables = sorted(table.name for table in read_p4info(program.p4info).tables)
@@ -86,7 +87,7 @@ def test_ina_switch_shell(cache: Path) -> None:
             assert "ALREADY_EXISTS" in out  # inserted by the first shell
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SWITCHES)
 def test_ina_switch_shell_twice(kind: str, cache: Path) -> None:
     """The second finds the first one's program and entry, with nobody in between."""
     command = [sys.executable, "-m", "ina", "switch", "shell", "--switch", GRPC_ADDR]
