@@ -50,8 +50,8 @@ def check_rows(document: dict[str, Any], workers: int, size: int) -> dict[str, d
     ("workers", "dtype", "op", "more"),
     [
         (2, "float32", "sum", ()),
-        (3, "bfloat16", "avg", ("--unicast",)),
-        (3, "int32", "avg", ()),
+        (3, "int32", "avg", ("--unicast",)),
+        pytest.param(3, "bfloat16", "avg", (), marks=pytest.mark.long),
     ],
 )
 def test_on_loopback(workers: int, dtype: str, op: str, more: tuple[str, ...]) -> None:
@@ -102,7 +102,7 @@ def test_memory_above_the_tensor_and_spoilt_sums(tmp_path: Path) -> None:
     assert plot.stat().st_size > 1000
 
 
-@pytest.mark.parametrize("more", [(), ("--unicast",)])
+@pytest.mark.parametrize("more", [(), pytest.param(("--unicast",), marks=pytest.mark.long)])
 def test_in_a_star_of_namespaces(more: tuple[str, ...]) -> None:
     need("soft")
     case = ("--workers=2", "--sizes=64K", "--link=100mbit", "--queue=128K", *SMALL, *more)
