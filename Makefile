@@ -1,7 +1,8 @@
 # `make demo` and `make test` are each enough on a fresh machine with Python 3.10+, cc and make.
 # Everything lands in $(VENV); stamps there make a second run start at once.
 .DEFAULT_GOAL := help
-.PHONY: help venv wheel release demo docs test test-long durations test-bmv2 bench-guard lines lint python-lint native-lint generated types format constraints \
+.PHONY: FORCE help venv wheel release demo docs test test-long durations test-bmv2 bench-guard bench-record lines \
+	lint python-lint native-lint generated types format constraints \
 	clean distclean
 .DELETE_ON_ERROR:
 
@@ -29,7 +30,15 @@ $(VENV)/.tools: tools/machine.sh constraints.txt
 	@$(pip) install $(pins) $(build_tools)
 	@touch $@
 
-$(VENV)/.built: $(VENV)/.tools pyproject.toml CMakeLists.txt ina/__init__.py $(native)
+# An editable install finds modules where they were when it was made: one that has moved since, with
+# a `git pull` say, needs another. The list is written only where it has changed.
+$(VENV)/.modules: $(VENV)/.tools FORCE
+	@find ina ina_torch_autoload -name '*.py' | LC_ALL=C sort > $@.now
+	@cmp -s $@.now $@ && rm $@.now || mv $@.now $@
+
+FORCE:
+
+$(VENV)/.built: $(VENV)/.tools $(VENV)/.modules pyproject.toml CMakeLists.txt $(native)
 	@echo "installing into $(VENV) and building the native extension (first time: some minutes)"
 	@PATH="$(abspath $(VENV))/bin:$$PATH" $(pip) install $(pins) --no-build-isolation -e '.[dev]'
 	@echo "ina is in $(VENV): . $(VENV)/bin/activate puts it on PATH"
@@ -98,6 +107,9 @@ format: $(VENV)/.built  ## rewrite Python and C++ in the project's style
 	@$(VENV)/bin/ruff check --fix --quiet . || true
 	@$(VENV)/bin/ruff format .
 	@$(VENV)/bin/clang-format -i $(native)
+
+bench-record: $(VENV)/.built  ## as root: measure what docs/benchmarks.md shows, and write it there
+	@$(py) -m benchmarks.record $(ARGS)
 
 constraints: $(VENV)/.built  ## write constraints.txt from the environment as it is
 	@sed -n '/^#/p' constraints.txt > constraints.new

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parent.parent / "tools" / "machine.sh"
+ROOT = Path(__file__).parent.parent
+SCRIPT = ROOT / "tools" / "machine.sh"
 
 
 @pytest.fixture
@@ -89,3 +91,24 @@ def test_without_bmv2_mininet_is_installed_and_the_soft_switch_named(bare_path: 
     assert (
         " mininet net-tools iproute2 iperf3 ethtool nftables" in (bare_path / "asked").read_text()
     )
+
+
+def test_a_module_that_moved_makes_make_install_again(tmp_path: Path) -> None:
+    """The list of modules is older than what depends on it unless there is another one."""
+    (tmp_path / ".tools").touch()
+    modules = tmp_path / ".modules"
+
+    def look() -> str:
+        command = ["make", f"VENV={tmp_path}", "-o", f"{tmp_path}/.tools", str(modules)]
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=60)
+        return modules.read_text()
+
+    listed = look()
+    assert "ina/cli/main.py\n" in listed
+    os.utime(modules, (1, 1))
+    assert look() == listed
+    assert modules.stat().st_mtime == 1
+    modules.write_text(listed.replace("ina/cli/main.py\n", "ina/cli/moved.py\n"))
+    os.utime(modules, (1, 1))
+    assert look() == listed
+    assert modules.stat().st_mtime > 1
