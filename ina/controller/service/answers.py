@@ -27,6 +27,7 @@ from ina.controller.errors import (
     SwitchError,
     TenantError,
     UnknownJobError,
+    UnknownSwitchError,
 )
 from ina.errors import InaError
 
@@ -37,6 +38,7 @@ STATUS_CODES: dict[type[InaError], grpc.StatusCode] = {
     JobPipesError: grpc.StatusCode.INVALID_ARGUMENT,
     JobConflictError: grpc.StatusCode.ALREADY_EXISTS,
     UnknownJobError: grpc.StatusCode.NOT_FOUND,
+    UnknownSwitchError: grpc.StatusCode.NOT_FOUND,
     NoRoomError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     SlowWatcherError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     JoinTimeoutError: grpc.StatusCode.DEADLINE_EXCEEDED,
@@ -68,7 +70,8 @@ async def answer(context: Context, work: Awaitable[_T]) -> _T:
 async def refuse(context: Context, error: Exception) -> None:
     """Ends the call with a status and one line; raises gRPC's own exception."""
     if isinstance(error, InaError):
-        code = STATUS_CODES.get(type(error), grpc.StatusCode.UNKNOWN)
+        kinds = (kind for kind in type(error).__mro__ if kind in STATUS_CODES)
+        code = STATUS_CODES[kind] if (kind := next(kinds, None)) else grpc.StatusCode.UNKNOWN
         await context.abort(code, str(error))
     _log.error("a call failed", exc_info=error)
     await context.abort(grpc.StatusCode.INTERNAL, f"{type(error).__name__}: {error}")
