@@ -20,6 +20,7 @@ from ina.host.errors import (
 )
 from ina.host.link import Link, TransportName, open_link
 from ina.host.ticket import Ticket
+from ina.p4.catalogue import POOL, V1MODEL
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.patience import Patience
@@ -115,6 +116,11 @@ def _try_once(
             f"{created.wire_version or 1}, this worker's ina sends {VERSION}; install the same "
             "version of ina"
         )
+    if created.program.mode not in ("", POOL):
+        raise ControllerError(
+            f"controller {client.address}: its switch runs {created.program.mode!r}, this worker's"
+            f" ina speaks {POOL!r}; install the same version of ina"
+        )
     link = open_link(
         f"job {request.job!r} rank {request.rank}",
         request.transport,
@@ -207,6 +213,8 @@ def _grant(
         summands=joined.summands,
         divisor=joined.divisor,
         congestion=_congestion(joined),
+        mode=created.program.mode or POOL,
+        target=created.program.target or V1MODEL,
     )
     return Grant(
         ticket,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ina.congestion import Congestion
 from ina.extension.host import RtoLimits, WorkerConfig
 from ina.host.errors import InvalidTicketError, WorldSizeError
+from ina.p4.catalogue import POOL, V1MODEL, ProgramId
 from ina.protocol.spec import MAX_WORKERS
 
 
@@ -40,6 +41,8 @@ class Ticket:
     expected_bitmap: int = 0  # contributors that a whole result names; 0: all ranks of the job
     summands: int = 0  # contributions in a sum: what the scale of floats leaves room for; 0: ranks
     divisor: int = 0  # of an average; 0: as many as there are ranks
+    mode: str = POOL  # of the switch's program, and its target: with the values they name it
+    target: str = V1MODEL
 
     def __post_init__(self) -> None:
         check_world(self.rank, self.world_size)
@@ -49,6 +52,10 @@ class Ticket:
             ("divisor", self.world_size),
         ):
             object.__setattr__(self, field_name, getattr(self, field_name) or usual)
+        if self.mode != POOL:
+            raise InvalidTicketError(
+                f"job {self.job_name!r}: its switch runs {self.program}; workers speak {POOL}"
+            )
         if not self.expected_bitmap >> self.rank & 1:
             raise InvalidTicketError(
                 f"job {self.job_name!r}: expected_bitmap {self.expected_bitmap:#x} lacks rank"
@@ -69,6 +76,11 @@ class Ticket:
                 raise InvalidTicketError(
                     f"job {self.job_name!r}: {name} is {value}, must be {low}..{high}"
                 )
+
+    @property
+    def program(self) -> ProgramId:
+        """What the switch runs."""
+        return ProgramId(self.mode, self.target, self.values_per_packet)
 
     def worker_config(
         self, *, stall_timeout_ns: int, rto: RtoLimits, keep_results: bool

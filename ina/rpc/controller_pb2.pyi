@@ -57,7 +57,7 @@ class CreateJobRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., token: _Optional[str] = ..., wire_version: _Optional[int] = ...) -> None: ...
 
 class CreateJobReply(_message.Message):
-    __slots__ = ("job", "switch_host", "switch_udp_port", "values_per_packet", "slots", "switch_shm", "results_host", "results_udp_port", "wire_version", "switch")
+    __slots__ = ("job", "switch_host", "switch_udp_port", "values_per_packet", "slots", "switch_shm", "results_host", "results_udp_port", "wire_version", "switch", "program")
     JOB_FIELD_NUMBER: _ClassVar[int]
     SWITCH_HOST_FIELD_NUMBER: _ClassVar[int]
     SWITCH_UDP_PORT_FIELD_NUMBER: _ClassVar[int]
@@ -68,6 +68,7 @@ class CreateJobReply(_message.Message):
     RESULTS_UDP_PORT_FIELD_NUMBER: _ClassVar[int]
     WIRE_VERSION_FIELD_NUMBER: _ClassVar[int]
     SWITCH_FIELD_NUMBER: _ClassVar[int]
+    PROGRAM_FIELD_NUMBER: _ClassVar[int]
     job: int
     switch_host: str
     switch_udp_port: int
@@ -78,7 +79,26 @@ class CreateJobReply(_message.Message):
     results_udp_port: int
     wire_version: int
     switch: str
-    def __init__(self, job: _Optional[int] = ..., switch_host: _Optional[str] = ..., switch_udp_port: _Optional[int] = ..., values_per_packet: _Optional[int] = ..., slots: _Optional[int] = ..., switch_shm: _Optional[str] = ..., results_host: _Optional[str] = ..., results_udp_port: _Optional[int] = ..., wire_version: _Optional[int] = ..., switch: _Optional[str] = ...) -> None: ...
+    program: Program
+    def __init__(self, job: _Optional[int] = ..., switch_host: _Optional[str] = ..., switch_udp_port: _Optional[int] = ..., values_per_packet: _Optional[int] = ..., slots: _Optional[int] = ..., switch_shm: _Optional[str] = ..., results_host: _Optional[str] = ..., results_udp_port: _Optional[int] = ..., wire_version: _Optional[int] = ..., switch: _Optional[str] = ..., program: _Optional[_Union[Program, _Mapping]] = ...) -> None: ...
+
+class Program(_message.Message):
+    __slots__ = ("mode", "target", "values", "slots", "jobs", "members", "workers")
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    WORKERS_FIELD_NUMBER: _ClassVar[int]
+    mode: str
+    target: str
+    values: int
+    slots: int
+    jobs: int
+    members: int
+    workers: int
+    def __init__(self, mode: _Optional[str] = ..., target: _Optional[str] = ..., values: _Optional[int] = ..., slots: _Optional[int] = ..., jobs: _Optional[int] = ..., members: _Optional[int] = ..., workers: _Optional[int] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
     __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port", "token", "takes_shared_results", "process")
@@ -446,7 +466,7 @@ class Counter(_message.Message):
     def __init__(self, name: _Optional[str] = ..., index: _Optional[int] = ..., label: _Optional[str] = ..., packets: _Optional[int] = ..., bytes: _Optional[int] = ..., job: _Optional[str] = ..., switch: _Optional[str] = ...) -> None: ...
 
 class ShowSwitchReply(_message.Message):
-    __slots__ = ("program", "device_id", "slots_total", "slots_used", "entries", "counters", "switch")
+    __slots__ = ("program", "device_id", "slots_total", "slots_used", "entries", "counters", "switch", "runs")
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
     DEVICE_ID_FIELD_NUMBER: _ClassVar[int]
     SLOTS_TOTAL_FIELD_NUMBER: _ClassVar[int]
@@ -454,6 +474,7 @@ class ShowSwitchReply(_message.Message):
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     COUNTERS_FIELD_NUMBER: _ClassVar[int]
     SWITCH_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
     program: str
     device_id: int
     slots_total: int
@@ -461,7 +482,8 @@ class ShowSwitchReply(_message.Message):
     entries: _containers.RepeatedCompositeFieldContainer[TableEntry]
     counters: _containers.RepeatedCompositeFieldContainer[Counter]
     switch: str
-    def __init__(self, program: _Optional[str] = ..., device_id: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[TableEntry, _Mapping]]] = ..., counters: _Optional[_Iterable[_Union[Counter, _Mapping]]] = ..., switch: _Optional[str] = ...) -> None: ...
+    runs: Program
+    def __init__(self, program: _Optional[str] = ..., device_id: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[TableEntry, _Mapping]]] = ..., counters: _Optional[_Iterable[_Union[Counter, _Mapping]]] = ..., switch: _Optional[str] = ..., runs: _Optional[_Union[Program, _Mapping]] = ...) -> None: ...
 
 class RemoveForeignRequest(_message.Message):
     __slots__ = ("switch",)

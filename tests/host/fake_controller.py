@@ -44,6 +44,7 @@ class FakeController(Servicer):  # type: ignore[misc]
         self.switch_host = switch.address[0]
         self.lease_s, self.heartbeat_s, self.window = lease_s, heartbeat_s, window
         self.wire_version = VERSION
+        self.program = pb2.Program()
         self.standby = False
         self.ended: str | None = None
         self.end: pb2.JobEvent | None = None
@@ -110,6 +111,7 @@ class FakeController(Servicer):  # type: ignore[misc]
             results_host=self.results_host,
             results_udp_port=RESULTS_UDP_PORT if self.results_host else 0,
             wire_version=self.wire_version,
+            program=self.program,
         )
 
     def Join(self, request: pb2.JoinRequest, context: Any) -> pb2.JoinReply:  # noqa: N802

@@ -14,6 +14,7 @@ from ina.host import Session
 from ina.host.errors import InvalidTicketError
 from ina.host.join import JoinRequest, _grant
 from ina.host.ticket import Ticket
+from ina.p4.catalogue import ProgramId
 from ina.rpc import controller_pb2 as pb2
 
 TICKET = Ticket("j", 1, 1, 1, 3, 64, 64, "127.0.0.1", 17760)
@@ -34,6 +35,7 @@ def test_where_nothing_is_said_all_ranks_are_in_each_sum() -> None:
         ({"expected_bitmap": 0b101}, "expected_bitmap 0x5 lacks rank 1"),
         ({"expected_bitmap": 1 << 32 | 2}, "expected_bitmap is 4294967298, must be 1..4294967295"),
         ({"summands": 1 << 16}, "summands is 65536, must be 1..65535"),
+        ({"mode": "sparse"}, "its switch runs sparse, 64 values a packet; workers speak pool"),
         ({"divisor": -1}, "divisor is -1, must be 1..65535"),
     ],
 )
@@ -57,6 +59,11 @@ def test_the_controller_s_answer_decides(said: pb2.JoinReply, meant: tuple[int, 
     request = SimpleNamespace(job="j", rank=1)
     grant = _grant(cast(JoinRequest, request), created, said, cast(Any, None))
     assert numbers(grant.ticket) == meant
+
+
+def test_the_ticket_names_the_program() -> None:
+    assert TICKET.program == ProgramId("pool", "v1model", 64)
+    assert str(replace(TICKET, target="tofino").program) == "pool on tofino, 64 values a packet"
 
 
 def test_an_average_is_divided_by_the_ticket_s_number(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,6 @@ from ina.controller.config.tables import (
     TlsConfig,
 )
 from ina.controller.config.tofino import (
-    TARGET_VALUES,
     PortRef,
     host_place_problems,
     place_problems,
@@ -27,7 +26,7 @@ from ina.controller.config.tofino import (
 )
 from ina.p4 import names
 from ina.p4.builds import listed
-from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
+from ina.p4.catalogue import target_of, values_of
 
 USUAL_NETWORK = "239.192.0.0/24"
 """Of the addresses that an organisation may use as it likes (RFC 2365, section 6.2)."""
@@ -63,9 +62,9 @@ def network_of(text: str) -> IPv4Network | None:
     return network
 
 
-def builds_of(target: str) -> tuple[int, ...]:
-    """Values a packet of the builds that a target has."""
-    return TARGET_VALUES.get(target, VALUES_PER_PACKET_BUILDS)
+def builds_of(switch: SwitchConfig) -> tuple[int, ...]:
+    """Values a packet of the builds of its mode that its target has."""
+    return values_of(switch.mode, target_of(switch.target))
 
 
 def problems(config: Config) -> list[tuple[str, str]]:
@@ -128,7 +127,7 @@ def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, st
         found.append((f"{key}.name", f"{switch.name!r}: want up to 63 letters, digits, - _ and ."))
     if not _is_host_port(switch.grpc_addr):
         found.append((f"{key}.grpc_addr", f"{switch.grpc_addr!r} is not host:port"))
-    builds = builds_of(switch.target)
+    builds = builds_of(switch)
     if switch.values not in (0, *builds):
         found.append((f"{key}.values", f"{switch.values} is not {listed('or', builds)}"))
     if not _is_ipv4(switch.data_host):

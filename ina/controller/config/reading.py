@@ -19,10 +19,10 @@ from ina.controller.config.tables import (
     SwitchConfig,
     TenantConfig,
 )
-from ina.controller.config.tofino import TARGET_VALUES
 from ina.controller.errors import ConfigError
 from ina.errors import InvalidInputError
 from ina.p4.builds import largest_build, socket_mtu_bytes
+from ina.p4.catalogue import POOL, values_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -74,7 +74,7 @@ def _switch_with_defaults(switch: Any) -> Any:
         return switch
     implied: dict[str, Any] = {}
     if switch.get("target") in TOFINOS:
-        implied["values"] = TARGET_VALUES[switch["target"]][0]
+        implied["values"] = values_of(POOL, switch["target"])[0]
     if switch.get("southbound") == "bfrt":
         implied |= {"grpc_addr": DEFAULT_BFRT, "device_id": 0}
     return {**implied, **switch}
@@ -100,7 +100,7 @@ def _switch_with_build(switch: SwitchConfig, key: str, mtu_bytes: int | None) ->
         return switch
     mtu = path_mtu(switch.data_host, switch.data_udp_port) if mtu_bytes is None else mtu_bytes
     try:
-        values = largest_build(mtu, builds_of(switch.target))
+        values = largest_build(mtu, builds_of(switch))
     except InvalidInputError as error:
         raise ConfigError(f"{key}.values: {error}") from None
     _log.info("%s.values: %d, for an MTU of %d towards %s", key, values, mtu, switch.data_host)

@@ -18,6 +18,7 @@ from ina.controller.config.tofino import (
     PortRef,
 )
 from ina.p4 import names
+from ina.p4.catalogue import ProgramId, target_of
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, UDP_PORT
 
 DEFAULT_LISTEN = "127.0.0.1:17700"
@@ -48,6 +49,8 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     name: str = DEFAULT_NAME
     """What people, the store and the controller's answers call it."""
+    mode: Literal["pool"] = "pool"
+    """What its program does; with ``target`` and ``values`` it says which program."""
     target: Literal["soft", "bmv2", "tofino", "tofino2"] = "soft"
     """What kind of switch it is: it decides the default of ``values``, how many packets in flight
     its queues bear, and what its ports can be."""
@@ -96,6 +99,11 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Ports to set up through BFRuntime; others are left as they are."""
     mirror: tuple[MirrorConfig, ...] = ()
     """Mirror sessions to set up through BFRuntime; others are left as they are."""
+
+    @property
+    def runs(self) -> ProgramId:
+        """The program; :func:`~ina.p4.catalogue.capabilities` tells what it can do."""
+        return ProgramId(self.mode, target_of(self.target), self.values)
 
     @property
     def data_addr(self) -> str:

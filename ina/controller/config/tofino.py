@@ -13,8 +13,6 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from ina.p4.tofino import TARGETS
-
 PIPE_SHIFT = 7
 """A device port's pipe is what is above its lowest seven bits."""
 MAX_DEVICE_PORT = 511
@@ -26,11 +24,6 @@ PortRef = int | str
 
 Problem = tuple[str, str]
 """Key, and what is wrong with it."""
-
-TARGET_VALUES: Mapping[str, tuple[int, ...]] = {
-    name: (target.values,) for name, target in TARGETS.items()
-}
-"""Values a packet of the builds for each chip; the first is the default."""
 
 _SPEEDS: Mapping[str, tuple[str, ...]] = {
     "tofino": ("10G", "25G", "40G", "50G", "100G"),

@@ -127,7 +127,8 @@ class Coordinator:
             self._abandon(self.registry.get(name), error)
             raise
         if job.state is JobState.STARTING:
-            share_if_room(job, self.registry)
+            switch = self._switch(job)
+            share_if_room(job, self._jobs_on(switch), switch.capacity.members)
             epoch = job.epoch
             self._commit("start", lambda: self._claim.save(job, last_epoch=epoch))
         else:

@@ -22,18 +22,18 @@ from ina.p4 import names
 _log = logging.getLogger(__name__)
 
 
-def share_if_room(job: Job, jobs: Iterable[Job]) -> None:
+def share_if_room(job: Job, jobs: Iterable[Job], rows: int = names.MEMBERS_TOTAL) -> None:
     """Of a job about to start: gives all its workers results of their own where rows are scarce.
 
-    The table of receivers has a row for each worker of all ``jobs``, and a job whose workers share
-    takes one more. A job shall not be refused for that one.
+    The switch's table of receivers has ``rows``, one for each worker of all ``jobs`` there, and a
+    job whose workers share takes one more. A job shall not be refused for that one.
     """
     listening = {rank: at for rank, at in job.members.items() if at.results_group is not None}
-    if listening and sum(other.world_size + 1 for other in jobs) > names.MEMBERS_TOTAL:
+    if listening and sum(other.world_size + 1 for other in jobs) > rows:
         _log.warning(
             "job %r: no results by IP multicast: the switch's table of %d receivers is almost full",
             job.name,
-            names.MEMBERS_TOTAL,
+            rows,
         )
         own = {rank: replace(at, results_group=None) for rank, at in listening.items()}
         job.members.update(own)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address
 
+from ina.controller.config import SwitchConfig
 from ina.controller.job import Job
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
@@ -15,6 +16,7 @@ from ina.controller.switches.writer import GROUPS, JOB_TABLES, is_mark
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.watch.leases import Member
 from ina.p4 import names
+from ina.p4.catalogue import capabilities
 from ina.protocol.spec import ALL_WORKERS, DropReason
 from ina.rpc import controller_pb2 as pb2
 
@@ -117,12 +119,27 @@ async def show_switch(coordinator: Coordinator, switch: Switch) -> pb2.ShowSwitc
     counters = await pool_counters(switch, jobs) + await _worker_counters(switch, jobs)
     return pb2.ShowSwitchReply(
         switch=switch.name,
-        program=f"{names.PROGRAM}, {switch.config.values} values a packet",
+        program=str(switch.config.runs),
+        runs=program_of(switch.config),
         device_id=switch.config.device_id,
         slots_total=memory.total,
         slots_used=memory.used(),
         entries=_entries(rows, jobs) + _groups(groups, jobs) + _ports(await writer.read_ports()),
         counters=counters + await drop_counters(switch),
+    )
+
+
+def program_of(switch: SwitchConfig) -> pb2.Program:
+    """What it runs, and what that has room for."""
+    runs, can = switch.runs, capabilities(switch.runs)
+    return pb2.Program(
+        mode=runs.mode,
+        target=runs.target,
+        values=runs.values,
+        slots=can.slots,
+        jobs=can.jobs,
+        members=can.members,
+        workers=can.workers,
     )
 
 

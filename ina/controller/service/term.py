@@ -22,7 +22,7 @@ from ina.controller.switches.link import SwitchLink
 from ina.controller.switches.plan import MARK_JOB
 from ina.controller.switches.switch import Switch
 from ina.controller.watch.failure_detector import FailureDetector
-from ina.p4 import names
+from ina.p4.catalogue import capabilities
 
 
 class Term:
@@ -47,7 +47,8 @@ class Term:
         self.registry = Registry(
             {name: switch.capacity for name, switch in self.switches.items()},
             EpochCounter(store.last_epoch() or 0),
-            range(MARK_JOB + 1, names.JOBS_TOTAL),
+            # A job has one number, wherever it is.
+            range(MARK_JOB + 1, min(capabilities(it.config.runs).jobs for it in links.values())),
             unjoined_s=config.jobs.unjoined_s,
             admission=admission_of(config),
         )
@@ -90,9 +91,11 @@ def admission_of(config: Config) -> Admission:
 
 def capacity_of(config: Config, link: SwitchLink) -> Capacity:
     """What jobs can have on a switch that nobody has anything of."""
+    can = capabilities(link.config.runs)
     return Capacity(
-        memory_policy(config.jobs, names.SLOTS_TOTAL),
+        memory_policy(config.jobs, can.slots),
         link.config.window_limit,
-        pipe_of if link.config.is_tofino else one_pipe,
+        pipe_of if can.has_pipes else one_pipe,
+        can.members,
         lambda: link.agrees and link.unreachable is None,
     )

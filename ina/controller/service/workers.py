@@ -28,6 +28,7 @@ from ina.controller.job import Endpoint, Job, JobState
 from ina.controller.jobs import tokens
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.answers import Context, answer, refuse
+from ina.controller.service.show import program_of
 from ina.controller.watch.failure_detector import CHECK_S, FailureDetector, is_up
 from ina.controller.watch.leases import Member
 from ina.controller.watch.stalls import check_progress
@@ -104,6 +105,7 @@ class WorkerService(rpc.ControllerServicer):
             switch_host=data.switch.data_host,
             switch_udp_port=data.switch.data_udp_port,
             values_per_packet=data.switch.values,
+            program=program_of(data.switch),
             slots=job.memory.slots,
             switch_shm=data.switch.data_shm,
             results_host="" if group is None else str(group),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ina.controller.memory import MemoryPolicy, SlotRange
+from ina.p4 import names
 
 PipeOf = Callable[[int], int]
 """The pipe of a port's number."""
@@ -30,6 +31,8 @@ class Capacity:
     max_window: int = 0
     """Packets in flight that its queues bear from a worker; 0: any number."""
     pipe_of: PipeOf = one_pipe
+    members: int = names.MEMBERS_TOTAL
+    """Rows of receivers: workers of all of its jobs."""
     is_reached: Callable[[], bool] = always
     """Whether entries of jobs can be written to it now, as far as is known."""
     foreign_numbers: set[int] = field(default_factory=set)

@@ -9,7 +9,8 @@ from ina.controller.errors import ConfigError
 from ina.controller.switches.southbound.interface import SwitchSession
 from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
 from ina.controller.switches.southbound.p4runtime_switch import P4RuntimeSwitch
-from ina.p4 import CompiledProgram, compiled
+from ina.p4 import CompiledProgram
+from ina.p4.catalogue import find
 from ina.rpc.tls import TlsFiles
 
 
@@ -58,6 +59,6 @@ def _check_files(switch: SwitchConfig, key: str = "switch") -> None:
 def _program(switch: SwitchConfig) -> CompiledProgram:
     """What P4Runtime sets; on a Tofino its device file stands where BMv2's JSON does."""
     if not switch.is_tofino:
-        return compiled(switch.values)
+        return find(switch.runs)
     _check_files(switch)
     return CompiledProgram(Path(switch.p4info), Path(switch.pipeline), "")

@@ -18,6 +18,7 @@ from ina.controller.switches.items import Count, Entry, MatchValue, Row
 from ina.controller.switches.plan import epoch_mark, plan_job
 from ina.controller.switches.southbound.bfrt.refusals import Refusals
 from ina.p4 import names
+from ina.p4.catalogue import ProgramId
 
 PIPE = "pipe."
 PACKETS, BYTES = "$COUNTER_SPEC_PKTS", "$COUNTER_SPEC_BYTES"
@@ -35,14 +36,16 @@ class Program:
         self._refusals = refusals
         self.name: str = info.p4_name_get()
 
-    def check(self, values: int) -> None:
-        """Whether the controller can drive it, with ``values`` values a packet.
+    def check(self, wanted: ProgramId) -> None:
+        """Whether the controller can drive it, and it is ``wanted`` as far as its name tells.
 
         Raises :class:`SwitchError` with the first table, key, action or parameter that it lacks.
         """
         build = _BUILD.search(self.name)
-        if build is not None and int(build[1]) != values:
-            raise self._error(f"it has {build[1]} values a packet, switch.values is {values}")
+        if build is not None and int(build[1]) != wanted.values:
+            raise self._error(
+                f"it has {build[1]} values a packet, switch.values is {wanted.values}"
+            )
         for entry in _written():
             self.key(entry.table, entry.match)
             self.data(entry.table, entry.action, entry.params)

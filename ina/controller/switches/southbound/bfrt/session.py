@@ -134,7 +134,7 @@ class BfrtSwitch:
 
         Returns False: the program was loaded by the SDE, whenever that was.
         """
-        self._program.check(self._config.values)
+        self._program.check(self._config.runs)
         await self._call("ports", self._set_up)
         return False
 

@@ -1,0 +1,96 @@
+"""Which programs there are: each by mode, target and values a packet, with what it can do.
+
+A number of values alone names none: another mode, or a chip, has builds of as many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ina.p4 import names
+from ina.p4.errors import UnknownBuildError
+from ina.p4.programs import CompiledProgram, compiled
+from ina.p4.tofino import TARGETS
+from ina.protocol.spec import MAX_WORKERS, VALUES_PER_PACKET_BUILDS
+
+POOL = names.PROGRAM
+"""The mode in which a job has slots of its own and all of its workers are in each sum."""
+V1MODEL = "v1model"
+"""The target of what p4c makes for the soft switch and for BMv2."""
+
+
+@dataclass(frozen=True)
+class ProgramId:
+    """What a switch runs."""
+
+    mode: str
+    target: str
+    """``v1model``, or a chip of :data:`ina.p4.tofino.TARGETS`."""
+    values: int
+    """int32 a packet."""
+
+    def __str__(self) -> str:
+        on = "" if self.target == V1MODEL else f" on {self.target}"
+        return f"{self.mode}{on}, {self.values} values a packet"
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a program has room for, and what it shares out."""
+
+    slots: int
+    """Of the whole switch; of a chip, of each pipe."""
+    jobs: int
+    """Job numbers, with 0."""
+    members: int
+    """Workers of all jobs, and as many rows of receivers."""
+    workers: int
+    """Of a job: bits of a slot's bitmap."""
+    has_pipes: bool
+    """Whether registers are a pipe's own, so that a job's workers must be behind one."""
+
+
+def _pool(*, has_pipes: bool) -> Capabilities:
+    return Capabilities(
+        names.SLOTS_TOTAL, names.JOBS_TOTAL, names.MEMBERS_TOTAL, MAX_WORKERS, has_pipes
+    )
+
+
+PROGRAMS: Mapping[ProgramId, Capabilities] = {
+    **{
+        ProgramId(POOL, V1MODEL, values): _pool(has_pipes=False)
+        for values in VALUES_PER_PACKET_BUILDS
+    },
+    **{ProgramId(POOL, chip.name, chip.values): _pool(has_pipes=True) for chip in TARGETS.values()},
+}
+"""Every program; of a mode and target, the builds in the order of their documentation."""
+
+
+def target_of(kind: str) -> str:
+    """What a kind of switch (``soft``, ``bmv2``, ``tofino``, ...) runs programs of."""
+    return kind if kind in TARGETS else V1MODEL
+
+
+def values_of(mode: str, target: str) -> tuple[int, ...]:
+    """Values a packet of a mode's builds for a target; empty: there are none."""
+    return tuple(it.values for it in PROGRAMS if (it.mode, it.target) == (mode, target))
+
+
+def capabilities(program: ProgramId) -> Capabilities:
+    """Raises :class:`UnknownBuildError`: there is no such program."""
+    found = PROGRAMS.get(program)
+    if found is None:
+        raise UnknownBuildError(f"there is no program {program}")
+    return found
+
+
+def find(program: ProgramId) -> CompiledProgram:
+    """The checked-in build of a program.
+
+    Raises :class:`UnknownBuildError`: there is none, or it is a chip's, which its user compiles.
+    """
+    capabilities(program)
+    if (program.mode, program.target) != (POOL, V1MODEL):
+        raise UnknownBuildError(f"no build of the program {program} ships with ina")
+    return compiled(program.values)

@@ -1,0 +1,53 @@
+"""Programs are known by mode, target and values, and what they can do stands beside."""
+
+from __future__ import annotations
+
+import pytest
+
+from ina.controller.config import SwitchConfig
+from ina.controller.config.checks import builds_of
+from ina.p4 import compiled, names
+from ina.p4.catalogue import PROGRAMS, ProgramId, capabilities, find, target_of, values_of
+from ina.p4.errors import UnknownBuildError
+from ina.p4.info import read_p4info
+from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
+
+
+@pytest.mark.parametrize("program", [it for it in PROGRAMS if it.target == "v1model"], ids=str)
+def test_each_can_what_its_p4info_says(program: ProgramId) -> None:
+    info = read_p4info(find(program).p4info)
+    sizes = {table.name: table.size for table in info.tables}
+    can = capabilities(program)
+    assert (sizes[names.JOBS], sizes[names.MEMBERS]) == (can.jobs, can.members)
+    assert {register.size for register in info.registers} == {can.slots}
+
+
+def test_one_number_is_a_program_of_each_target() -> None:
+    soft, chip = ProgramId("pool", "v1model", 64), ProgramId("pool", "tofino", 64)
+    assert soft != chip
+    assert (capabilities(soft).has_pipes, capabilities(chip).has_pipes) == (False, True)
+    assert [str(soft), str(chip)] == [
+        "pool, 64 values a packet",
+        "pool on tofino, 64 values a packet",
+    ]
+
+
+def test_what_there_is_for_a_target() -> None:
+    assert values_of("pool", target_of("bmv2")) == VALUES_PER_PACKET_BUILDS
+    assert values_of("pool", target_of("tofino2")) == (64,)
+    assert values_of("sparse", "v1model") == ()
+    assert builds_of(SwitchConfig(target="tofino")) == (64,)
+
+
+def test_what_there_is_not() -> None:
+    for absent in (
+        ProgramId("sparse", "v1model", 64),
+        ProgramId("pool", "v1model", 65),
+        ProgramId("pool", "tofino", 256),
+    ):
+        for ask in (capabilities, find):
+            with pytest.raises(UnknownBuildError, match=f"no program {absent}"):
+                ask(absent)
+    with pytest.raises(UnknownBuildError, match="no build of the program pool on tofino, 64"):
+        find(ProgramId("pool", "tofino", 64))
+    assert find(ProgramId("pool", "v1model", 64)) == compiled(64)
