@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from operator import contains
+from pathlib import Path
 
 import grpc
 import numpy as np
@@ -22,6 +23,7 @@ from ina.controller.memory import StaticPool
 from ina.controller.service import supervisor as supervisor_module
 from ina.controller.service.supervisor import Supervisor
 from ina.controller.switches.capacity import Capacity
+from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
 from ina.host import Session
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2_grpc import OperatorStub
@@ -203,11 +205,9 @@ def test_an_operator_names_the_switch() -> None:
     drive(scenario())
 
 
-def test_a_switch_that_is_away_stops_its_own_jobs_alone_and_agrees_when_it_is_back(
-    store_url: str,
-) -> None:
+def test_a_switch_that_is_away_stops_its_own_jobs_alone_and_agrees_when_it_is_back() -> None:
     async def scenario() -> None:
-        async with place(store_url) as at, ControllerApp(at.config(proxied=True)) as app:
+        async with place() as at, ControllerApp(at.config(proxied=True)) as app:
             jobs = [await run_job(app, name) for name in "jkl"]
             before = await counts(app)
             with coordinator(app).events.subscribe() as events:
@@ -245,9 +245,15 @@ def test_a_switch_that_restarts_ends_its_own_jobs_alone() -> None:
     drive(scenario())
 
 
-def test_a_controller_starts_though_one_of_its_switches_is_away(store_url: str) -> None:
+def test_a_controller_starts_though_one_of_its_switches_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # gRPC tries again for so long, whatever it is told.
+    waits = P4RuntimeSession.connect.__func__.__kwdefaults__  # type: ignore[attr-defined]
+    monkeypatch.setitem(waits, "timeout_s", 1.5)
+
     async def scenario() -> None:
-        async with place(store_url) as at:
+        async with place(f"sqlite:///{tmp_path / 'store.db'}") as at:
             async with ControllerApp(at.config(proxied=True)) as app:
                 for name in "jkl":
                     await run_job(app, name)
@@ -305,7 +311,9 @@ def test_who_has_the_claim_stays_primary_while_one_switch_is_its(
     drive(scenario())
 
 
-def test_another_who_takes_all_switches_has_the_claim(store_url: str) -> None:
+def test_another_who_takes_all_switches_has_the_claim(tmp_path: Path) -> None:
+    store_url = f"sqlite:///{tmp_path / 'store.db'}"
+
     async def scenario() -> None:
         async with (
             place(store_url) as at,
@@ -323,7 +331,6 @@ def test_another_who_takes_all_switches_has_the_claim(store_url: str) -> None:
 
 def test_a_switch_that_an_operator_takes_is_away_until_it_is_given_back() -> None:
     """As ``ina switch shell --take-over`` does."""
-    from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
 
     async def scenario() -> None:
         async with place() as at, ControllerApp(at.config(proxied=False)) as app:

@@ -21,6 +21,7 @@ from ina.host import (
     TransportError,
     WorldSizeError,
 )
+from ina.rpc import controller_pb2 as pb2
 from ina.rpc.patience import Patience
 from tests.host.fake_controller import EPOCH, FakeController
 from tests.host.udp_model import UdpModel, closing
@@ -55,6 +56,16 @@ def test_a_switch_of_another_wire_format_is_not_joined(
     address, fake = controller
     fake.wire_version = 0  # an older controller says none
     with pytest.raises(ControllerError, match=r"takes packets of wire format 1, .* sends 2; inst"):
+        Session.join(address, "digits", 0, 1)
+    assert not fake.joined
+
+
+def test_a_switch_with_a_program_of_another_mode_is_not_joined(
+    controller: tuple[str, FakeController],
+) -> None:
+    address, fake = controller
+    fake.program = pb2.Program(mode="sparse", target="v1model", values=64)
+    with pytest.raises(ControllerError, match=r"its switch runs 'sparse', .* speaks 'pool'; inst"):
         Session.join(address, "digits", 0, 1)
     assert not fake.joined
 
