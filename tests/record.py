@@ -51,7 +51,8 @@ class Recorder:
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Writes it, where the run came to its end."""
         cache = getattr(self._config, "cache", None)
-        if cache is None or exitstatus not in (0, 1):
+        again = self._config.getoption("lf", False)  # a few that failed: no whole run
+        if cache is None or again or exitstatus not in (0, 1):
             return
         run = Run(
             selection.LONG,

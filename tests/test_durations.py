@@ -59,15 +59,19 @@ def test_a_run_leaves_its_record(tmp_path: Path, workers: int) -> None:
         "import pytest\ndef test_one(): pass\ndef test_two(): assert False\n"
         "@pytest.mark.long\ndef test_three(): pass\n"
     )
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-n", str(workers), f"--rootdir={tmp_path}"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+
+    def pytest_with(*options: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", *options, f"--rootdir={tmp_path}"],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    ran = pytest_with("-n", str(workers))
     assert ran.stdout.count("1 tests: they take long: make test-long runs them") == 1, ran.stdout
     run = last_run(tmp_path / ".pytest_cache/v/ina/run")
     assert run is not None
@@ -75,6 +79,9 @@ def test_a_run_leaves_its_record(tmp_path: Path, workers: int) -> None:
     assert list(run.seconds) == ["test_it.py"]
     assert list(run.not_run.values()) == [1]
     assert not run.is_long
+    # Those that failed, again and alone, are no run of the tests.
+    assert "1 failed" in pytest_with("--lf").stdout
+    assert last_run(tmp_path / ".pytest_cache/v/ina/run") == run
 
 
 def test_the_last_long_run_takes_the_place_of_the_one_before() -> None:

@@ -168,10 +168,11 @@ class FakeController(Servicer):  # type: ignore[misc]
         self._check_member(request, context)
         context.send_initial_metadata(())  # it is heard
         events: queue.Queue[pb2.JobEvent | None] = queue.Queue()
+        if not context.add_callback(lambda: events.put(None)):
+            return  # the call is over already
         with self._changed:
             self.watching[request.rank] = events
             self._changed.notify_all()
-        context.add_callback(lambda: events.put(None))
         while (event := events.get()) is not None:
             yield event
 

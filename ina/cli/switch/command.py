@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ import typer
 
 from ina.cli.common.output import emit
 from ina.cli.common.rpc_client import ControllerOption, JsonOption, job_names
+from ina.cli.common.told import told_to_stop
 from ina.cli.log_options import log_as_a_service
 from ina.cli.switch import show as switch_show
 from ina.cli.switch.shell import open_shell
@@ -23,8 +23,6 @@ from ina.rpc.tls import TlsFiles
 from ina.switch.p4runtime.config import config_from_files
 from ina.switch.ports import AfPacketPort, PcapPort, Port, ShmPort, UdpPort, parse_port
 from ina.switch.server import SoftSwitch
-
-_FOREVER_S = 3600.0
 
 app = typer.Typer(help="Run the soft switch; show what a controller's switch has.")
 
@@ -96,6 +94,7 @@ def switch(
         tls=TlsFiles(tls_cert, tls_key, tls_ca, "--tls-"),
     )
     with ExitStack() as stack:
+        wait = stack.enter_context(told_to_stop())
         stack.enter_context(soft_switch)
         if config is not None:
             soft_switch.preload(config)
@@ -103,8 +102,7 @@ def switch(
         if metrics:
             ready["metrics"] = _serve_metrics(metrics, device_id, soft_switch, stack)
         _say_ready(soft_switch, ready, json)
-        while True:  # signals end it
-            threading.Event().wait(_FOREVER_S)
+        wait()
 
 
 @app.command()
