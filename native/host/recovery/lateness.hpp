@@ -27,8 +27,8 @@ class Lateness {
 
     // Wait at least so long before the first probe. 0: others are not late, or packets are lost.
     std::int64_t patience_ns(std::int64_t now_ns) {
+        if (longest_ns_ == 0 || now_ns < impatient_until_ns_) return 0;
         forget(now_ns);
-        if (now_ns < impatient_until_ns_) return 0;
         return std::min(longest_ns_ + longest_ns_ / 4, kMostPatienceNs);
     }
 
