@@ -24,7 +24,8 @@ from tests.security.jobs import SummingJob, summing_job
 from tests.security.messages import CALLS, SEEDS, Maker
 
 TOKEN = "the fuzzing operator's token"
-WAIT_S = 0.3  # for calls that may wait as long as they are told to: Join, WatchJobs
+WAIT_S = 0.3  # for calls that may wait as long as they are told to: Join
+STREAM_S = 0.05  # for those that never end, as each good WatchJobs, of which there are dozens
 DEADLINE_S = 30.0  # for those that must be refused at once
 ALLOWED = {
     grpc.StatusCode.OK,
@@ -191,7 +192,9 @@ def test_operator_s_service(target: Target, seed: int) -> None:
             told = f"seed {seed} call {number}: {told}"
             code, details = send(channel, method, data, DEADLINE_S)
             assert code is grpc.StatusCode.UNAUTHENTICATED, told
-            code, details = send(channel, method, data, metadata=[("ina-operator-token", TOKEN)])
+            token = [("ina-operator-token", TOKEN)]
+            wait_s = STREAM_S if method.streams else WAIT_S
+            code, details = send(channel, method, data, wait_s, metadata=token)
             check(code, details, told)
     assert target.state() == target.before
 
