@@ -246,7 +246,7 @@ void bind_core(nb::module_ &m) {
         .def_prop_ro("srtt_ns",
                      [](const LoneCore &self) { return self.recovery().rtt().srtt_ns(); })
         .def_prop_ro("rto_ns",
-                     [](const LoneCore &self) { return self.recovery().rtt().timeout_ns(0); })
+                     [](const LoneCore &self) { return self.recovery().rtt().timeout_ns(); })
         .def_prop_ro("window", &WorkerCore::window)
         .def_prop_ro("first_lane", &WorkerCore::first_lane)
         .def_prop_ro("lane_count", &WorkerCore::lane_count)

@@ -104,7 +104,7 @@ std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
     return count;
 }
 
-PacketView WorkerCore::view_of(std::uint32_t lane) {
+inline PacketView WorkerCore::view_of(std::uint32_t lane) {
     const std::size_t bytes = lanes_[lane].packet_bytes;
     ++counters_.packets_sent;
     counters_.payload_bytes_sent += bytes;
@@ -155,7 +155,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
 }
 
 // The lane that waits for a result with this sequence number. Null: none does; it is counted.
-Lane *WorkerCore::lane_for(const wire::Header &header, std::int64_t now_ns) {
+inline Lane *WorkerCore::lane_for(const wire::Header &header, std::int64_t now_ns) {
     const auto ignore = [](std::uint64_t *counter) {
         ++*counter;
         return nullptr;
@@ -179,7 +179,7 @@ Lane *WorkerCore::lane_for(const wire::Header &header, std::int64_t now_ns) {
     return ignore(is_older ? &counters_.stale : &counters_.mismatched);
 }
 
-bool WorkerCore::accepts(const Lane &lane, const wire::Header &header) {
+inline bool WorkerCore::accepts(const Lane &lane, const wire::Header &header) {
     const ChunkCodec::Verdict verdict = codec_.judge(lane, header);
     if (verdict == ChunkCodec::Verdict::kElse) ++counters_.mismatched;
     if (verdict == ChunkCodec::Verdict::kDisagrees) mismatch_ = {lane.tensor->request.id, lane.seq};
@@ -187,7 +187,7 @@ bool WorkerCore::accepts(const Lane &lane, const wire::Header &header) {
 }
 
 // The lane has its result: on to what it sends next.
-void WorkerCore::advance(Lane &lane, bool has_sums, std::uint8_t next_exponent) {
+inline void WorkerCore::advance(Lane &lane, bool has_sums, std::uint8_t next_exponent) {
     kept_.remember(lane, own_index(lane.seq), window_, has_sums);
     lane.seq += window_;
     lane.has_history = true;

@@ -68,19 +68,22 @@ void LossRecovery::sent(std::uint32_t lane, std::uint64_t order, std::uint8_t ki
     if (flights_.size() == 0) heard_ns_ = now_ns;
     flights_.add_newest(lane);
     scan_at_ns_ = std::min({scan_at_ns_, lane_deadline_ns(flight), probe_deadline_ns()});
-    scan_rto_ns_ = std::max(scan_rto_ns_, rtt_.timeout_ns(0));
+    scan_rto_ns_ = std::max(scan_rto_ns_, rtt_.timeout_ns());
 }
 
 void LossRecovery::answered(std::uint32_t lane, const Answer &answer, std::int64_t now_ns) {
     Flight &flight = flights_[lane];
     const std::uint64_t losses = counters_.losses;
     flight.resends.answered(answer.copy, now_ns, &counters_);
-    if (counters_.losses > losses || answer.others_loss) lateness_.loss_seen(now_ns);
+    if (counters_.losses > losses || answer.others_loss) {
+        lateness_.loss_seen(now_ns);
+        patience_ns_ = 0;
+    }
     note_overtaken(flight);
     if (flight.retries == 0) {
         rtt_.on_sample(now_ns, now_ns - flight.sent_ns);
         overtaken_moved_ |= overtaking_.answered(flight.kind, flight.order, flight.sent_ns);
-        if (rtt_.timeout_ns(0) < scan_rto_ns_ / 2) scan_at_ns_ = now_ns;
+        if (rtt_.timeout_ns() < scan_rto_ns_ / 2) scan_at_ns_ = now_ns;
     } else {
         rtt_.on_ambiguous();
     }
@@ -107,7 +110,7 @@ void LossRecovery::withdrawn(std::uint32_t lane) {
     leave(lane);
 }
 
-void LossRecovery::leave(std::uint32_t lane) {
+inline void LossRecovery::leave(std::uint32_t lane) {
     flights_.remove(lane);
     if (flights_.size() > 0) return;
     scan_at_ns_ = kNever;
@@ -115,7 +118,7 @@ void LossRecovery::leave(std::uint32_t lane) {
 }
 
 void LossRecovery::settle(std::int64_t now_ns) {
-    const std::int64_t before_ns = now_ns - rtt_.timeout_ns(0);
+    const std::int64_t before_ns = now_ns - rtt_.timeout_ns();
     for (Flight &flight : flights_.all()) flight.resends.settle_before(before_ns, &counters_);
 }
 
@@ -138,11 +141,12 @@ Resend LossRecovery::resend(std::uint32_t lane, ResendReason reason, std::int64_
 }
 
 // Something was heard: the end of a silence, if it was one.
-void LossRecovery::note_silence(const Answer &answer, std::int64_t now_ns) {
-    const std::int64_t silence_ns = now_ns - std::max(heard_ns_, last_sent_ns_);
-    if (now_ns - heard_ns_ > rtt_.timeout_ns(0)) resumed_ns_ = now_ns;
+inline void LossRecovery::note_silence(const Answer &answer, std::int64_t now_ns) {
     quiet_ = false;
     tail_probes_ = 0;
+    if (now_ns == heard_ns_) return;  // of one batch
+    const std::int64_t silence_ns = now_ns - std::max(heard_ns_, last_sent_ns_);
+    if (now_ns - heard_ns_ > rtt_.timeout_ns()) resumed_ns_ = now_ns;
     heard_ns_ = now_ns;
     const bool by_resend = answer.copy > 0 || answer.others_loss;
     if (!by_resend && silence_ns > silence_limit_ns()) {
@@ -153,12 +157,12 @@ void LossRecovery::note_silence(const Answer &answer, std::int64_t now_ns) {
 
 // The evidence of an overtaken packet.
 
-void LossRecovery::note_overtaken(Flight &flight) {
+inline void LossRecovery::note_overtaken(Flight &flight) {
     // No second result came for the packet before: it was lost.
     if (flight.overtaken_by_ns > 0) in_vain_ -= kInVainWeight * in_vain_;
     const bool sent_twice = flight.retries == 1 && flight.timeouts == 0;
-    const std::int64_t later_ns = overtaking_.latest_ns(flight.kind, flight.order);
-    flight.overtaken_by_ns = sent_twice ? later_ns - flight.first_sent_ns : 0;
+    flight.overtaken_by_ns =
+        sent_twice ? overtaking_.latest_ns(flight.kind, flight.order) - flight.first_sent_ns : 0;
 }
 
 std::int64_t LossRecovery::tolerance_ns(std::int64_t now_ns) {
@@ -168,7 +172,7 @@ std::int64_t LossRecovery::tolerance_ns(std::int64_t now_ns) {
     }
     // A timeout is enough: the lanes' own timers are a few of them long.
     const std::int64_t learned_ns =
-        in_vain_ > kMostInVain ? std::min(reordering_ns_, rtt_.timeout_ns(0)) : 0;
+        in_vain_ > kMostInVain ? std::min(reordering_ns_, rtt_.timeout_ns()) : 0;
     std::int64_t half_ns = rtt_.srtt_ns() / 2;
     if (const std::int64_t shortest_ns = rtt_.shortest_ns(); shortest_ns > 0) {
         half_ns = std::min(half_ns, kShortestRoundTrips * shortest_ns);
@@ -205,7 +209,7 @@ std::int64_t LossRecovery::lane_deadline_ns(const Flight &flight) const {
 }
 
 std::int64_t LossRecovery::quiet_deadline_ns() const {
-    return std::max(heard_ns_, last_resend_ns_) + std::max(rtt_.timeout_ns(0), patience_ns_);
+    return std::max(heard_ns_, last_resend_ns_) + std::max(rtt_.timeout_ns(), patience_ns_);
 }
 
 // Nothing overtakes a loss among the last packets. So once nothing has been heard for two round
@@ -234,7 +238,7 @@ std::int64_t LossRecovery::probe_deadline_ns() const {
 // A late worker's results come all together. Where those come that were asked for again, and no
 // others, all was lost: the next round goes out at once, twice as large (as in TCP's slow start
 // after a timeout, RFC 5681 section 3.1).
-void LossRecovery::note_copies(const Flight &flight, std::int64_t now_ns) {
+inline void LossRecovery::note_copies(const Flight &flight, std::int64_t now_ns) {
     if (flight.retries == 0) {
         unanswered_ = 0;
         more_probes_ = false;
@@ -251,7 +255,7 @@ std::size_t LossRecovery::resend_expired(std::int64_t now_ns, Resend *resends,
     }
     std::int64_t next_ns = probe_deadline_ns();
     std::size_t count = 0;
-    const bool silent = quiet_ || now_ns - heard_ns_ > rtt_.timeout_ns(0);
+    const bool silent = quiet_ || now_ns - heard_ns_ > rtt_.timeout_ns();
     std::uint32_t next = silent ? kNoLane : flights_.oldest();
     while (next != kNoLane) {
         const std::uint32_t lane = next;
@@ -259,7 +263,7 @@ std::size_t LossRecovery::resend_expired(std::int64_t now_ns, Resend *resends,
         next = flight.newer;
         // No deadline of a lane that was sent later comes before this.
         const std::int64_t earliest_ns =
-            std::max(flight.sent_ns, resumed_ns_) + kLaneTimeouts * rtt_.timeout_ns(0);
+            std::max(flight.sent_ns, resumed_ns_) + kLaneTimeouts * rtt_.timeout_ns();
         if (now_ns < earliest_ns || count == capacity) {
             next_ns = std::min(next_ns, std::max(earliest_ns, now_ns));
             break;
@@ -274,7 +278,7 @@ std::size_t LossRecovery::resend_expired(std::int64_t now_ns, Resend *resends,
     }
     if (count > 0) window_->on_timeout(now_ns, rtt_.round_trips());
     scan_at_ns_ = next_ns;
-    scan_rto_ns_ = rtt_.timeout_ns(0);
+    scan_rto_ns_ = rtt_.timeout_ns();
     return count;
 }
 
@@ -310,7 +314,7 @@ std::size_t LossRecovery::resend_probes(std::int64_t now_ns, Resend *resends,
     }
     unanswered_ = static_cast<std::uint32_t>(count);
     scan_at_ns_ = probe_deadline_ns();
-    scan_rto_ns_ = rtt_.timeout_ns(0);
+    scan_rto_ns_ = rtt_.timeout_ns();
     return count;
 }
 

@@ -18,7 +18,8 @@ struct RtoLimits {
 
 class RttEstimator {
   public:
-    explicit RttEstimator(RtoLimits limits) : limits_(limits), rto_ns_(limits.initial_ns) {}
+    explicit RttEstimator(RtoLimits limits)
+        : limits_(limits), rto_ns_(limits.initial_ns), timeout_ns_(timeout_ns(0)) {}
 
     // The time from sending a packet to its result; only of packets sent once.
     void on_sample(std::int64_t now_ns, std::int64_t rtt_ns) {
@@ -43,6 +44,7 @@ class RttEstimator {
         }
         rto_ns_ = std::clamp(srtt_ns_ + 4 * rttvar_ns_, limits_.min_ns, limits_.max_ns);
         backoff_ = 0;
+        timeout_ns_ = rto_ns_;
     }
 
     // A packet was answered that had been sent more than once.
@@ -51,9 +53,12 @@ class RttEstimator {
     // A timeout with `backoff` doublings passed: keep at least one more until a sample arrives.
     void on_timeout(int backoff) {
         backoff_ = std::max(backoff_, std::min(backoff + 1, kMaxBackoff));
+        timeout_ns_ = timeout_ns(0);
     }
 
-    // Timeout of a packet that was already sent again `backoff` times.
+    // Timeout of a packet that was sent once.
+    std::int64_t timeout_ns() const { return timeout_ns_; }
+    // Of one that was already sent again `backoff` times.
     std::int64_t timeout_ns(int backoff) const {
         const int doublings = std::min(std::max(backoff, backoff_), kMaxBackoff);
         return std::min(rto_ns_ << doublings, limits_.max_ns);
@@ -75,6 +80,7 @@ class RttEstimator {
     std::int64_t rttvar_ns_ = 0;
     std::int64_t rto_ns_;
     int backoff_ = 0;
+    std::int64_t timeout_ns_;  // asked for several times a packet
     congestion::RoundTrips round_trips_;
     std::int64_t shortest_at_ns_ = 0;
 };

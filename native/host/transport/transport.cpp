@@ -132,7 +132,7 @@ TransportStats Transport::stats() const {
             stats.worker.last_seq = counters.last_seq;
         }
         stats.srtt_ns = std::max(stats.srtt_ns, core.recovery().rtt().srtt_ns());
-        stats.rto_ns = std::max(stats.rto_ns, core.recovery().rtt().timeout_ns(0));
+        stats.rto_ns = std::max(stats.rto_ns, core.recovery().rtt().timeout_ns());
         stats.in_flight_limit += core.in_flight_limit();
         stats.in_flight += core.in_flight();
         stats.gso = stats.gso && share->gso;
