@@ -175,7 +175,7 @@ def clean(
 
     require_privileges()
     rows = remains.clean(name)
-    emit(rows, json, Group(*map(_clean_line, rows)) if rows else "nothing is left")
+    emit(rows, json, "\n".join(map(_clean_line, rows)) or "nothing is left")
 
 
 def _clean_line(row: dict[str, Any]) -> str:

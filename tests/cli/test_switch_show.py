@@ -94,6 +94,14 @@ def test_status_shows_every_controller(fake: FakeController, address: str, capsy
         assert main.run(["controller", "status", "--controller", other]) == 1
 
 
+def test_status_of_a_controller_is_one_line_however_long(
+    fake: FakeController, address: str, capsys: Capture
+) -> None:
+    fake.switch_state = "unreachable: " + "no answer, " * 40
+    assert main.run(["controller", "status", "--controller", address]) == 0
+    assert fake.switch_state in capsys.readouterr().out
+
+
 def test_status_of_nobody_is_an_error(capsys: Capture) -> None:
     assert main.run(["controller", "status", "--controller", "127.0.0.1:1"]) == 2
     assert capsys.readouterr().err.startswith("error: controller 127.0.0.1:1: ")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ina.controller.jobs.epochs import CLOCK_START_UNIX_S, EpochCounter
@@ -16,6 +16,7 @@ def resumed(mark: int | None, *, last: int = 0, **how: Any) -> EpochCounter:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 50))
+@example(2**32 - 3, 4)
 def test_epochs_only_grow_and_are_never_0(last: int, count: int) -> None:
     epochs = EpochCounter(last)
     for _ in range(count):

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from ina.controller.config import JobsConfig
 from ina.controller.errors import JobRequestError, NoRoomError
 from ina.controller.memory import FirstFit, SlotRange, StaticPool, memory_policy
+from ina.controller.switches.capacity import Capacity
 
 
 class Pools(RuleBasedStateMachine):
@@ -142,3 +143,14 @@ def test_equal_shares_are_as_many_as_configured() -> None:
         pool.take(name, 0)
     with pytest.raises(NoRoomError):
         pool.take("d", 0)
+
+
+@pytest.mark.parametrize(
+    ("slots", "max_window", "window"),
+    [(2, 0, 1), (6, 0, 2), (510, 0, 128), (512, 0, 256), (512, 100, 100), (6, 100, 2)],
+)
+def test_a_window_is_a_power_of_two_of_lanes_or_what_queues_bear(
+    slots: int, max_window: int, window: int
+) -> None:
+    capacity = Capacity(FirstFit(8192, 512), max_window=max_window)
+    assert capacity.window(SlotRange(0, slots, slots)) == window

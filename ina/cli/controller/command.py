@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Group
 
 from ina.cli.common.output import emit
 from ina.cli.common.rpc_client import (
@@ -125,7 +124,7 @@ def status(controller: ControllerOption = DEFAULT_LISTEN, json: JsonOption = Fal
     rows = [_status(address) for address in addresses(controller)]
     if all("error" in row for row in rows):
         raise UnavailableError("; ".join(row["error"] for row in rows))
-    emit(rows, json, Group(*map(_status_view, rows)))
+    emit(rows, json, "\n".join(map(_status_view, rows)))
     if not any(row.get("role") == "primary" for row in rows):
         raise typer.Exit(1)
 
