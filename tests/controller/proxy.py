@@ -17,6 +17,8 @@ class Proxy:
         self.up = True
         self.silent = False
         """Whether what arrives is kept back, as when a machine or a cable is gone."""
+        self.refused = 0
+        """How many connections were, for it is not up."""
 
     async def __aenter__(self) -> Proxy:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
@@ -36,6 +38,7 @@ class Proxy:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if not self.up:
+            self.refused += 1
             writer.transport.abort()
             return
         host, _, port = self._target.rpartition(":")

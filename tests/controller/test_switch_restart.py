@@ -175,6 +175,20 @@ def test_a_switch_that_falls_silent_is_noticed_and_found_again(
     drive(scenario())
 
 
+def test_a_switch_that_refuses_is_tried_often() -> None:
+    """gRPC by itself waits for a second first, then for longer and longer."""
+
+    async def scenario() -> None:
+        with SoftSwitch([UdpPort(1)]) as switch:
+            async with Proxy(switch.grpc_addr) as proxy:
+                proxy.up = False
+                with pytest.raises(SwitchError, match="no answer within"):
+                    await P4RuntimeSession.connect(proxy.address, 1, timeout_s=1.5)
+                assert proxy.refused >= 4
+
+    drive(scenario())
+
+
 def test_epochs_are_newer_than_those_of_foreign_jobs() -> None:
     async def scenario() -> None:
         async with running() as bench:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import finsy
 import grpc
 from finsy import p4entity
-from finsy.grpcutil import GRPCCredentialsTLS
+from finsy.grpcutil import GRPCCredentialsTLS, GRPCOptions, grpc_channel
 from finsy.p4client import P4Client, P4ClientError
 from finsy.proto import U128, p4r, p4r_grpc, rpc_code
 
@@ -34,6 +34,8 @@ PIPELINE_TIMEOUT_S = 120.0
 """A soft switch compiles the program to native code when it sees it for the first time."""
 PROBE_S = 2.0
 """How often the switch is asked for a sign of life; no answer to a call ends the session."""
+_FIRST_BACKOFF_MS, _MAX_BACKOFF_MS = 100, 1000
+_MAX_METADATA_BYTES = 64 << 10
 
 
 def switch_credentials(files: TlsFiles) -> GRPCCredentialsTLS | None:
@@ -43,6 +45,39 @@ def switch_credentials(files: TlsFiles) -> GRPCCredentialsTLS | None:
     pair, roots = load(files, server=False)
     key, chain = pair or (None, None)
     return GRPCCredentialsTLS(cacert=roots, cert=chain, private_key=key)
+
+
+class _Options(GRPCOptions):
+    def to_native(self) -> list[tuple[str, Any]]:
+        """Those of finsy, and how long gRPC waits before it connects again."""
+        return [
+            *super().to_native(),
+            ("grpc.initial_reconnect_backoff_ms", _FIRST_BACKOFF_MS),
+            ("grpc.max_reconnect_backoff_ms", _MAX_BACKOFF_MS),
+        ]
+
+
+class _Client(P4Client):
+    """finsy's; but that lets gRPC wait for up to 15 s, which all channels to an address share.
+
+    So a session made anew waited as long as the ones before it, though the switch was back.
+    """
+
+    async def open(
+        self,
+        *,
+        schema: finsy.P4Schema | None = None,
+        complete_request: Callable[[Any], None] | None = None,
+    ) -> None:
+        self._channel = grpc_channel(
+            self._address,
+            credentials=self._credentials,
+            options=_Options(max_metadata_size=_MAX_METADATA_BYTES),
+            client_type="P4Client",
+        )
+        self._stub = p4r_grpc.P4RuntimeStub(self._channel)
+        self._schema = schema
+        self._complete_request = complete_request
 
 
 class P4RuntimeSession:
@@ -73,7 +108,7 @@ class P4RuntimeSession:
         self._decided = False
         self._changed = asyncio.Event()
         self._schema = finsy.P4Schema()
-        self._client = P4Client(address, switch_credentials(tls))
+        self._client = _Client(address, switch_credentials(tls))
         self._tasks: list[asyncio.Task[None]] = []
         self._busy = False
 
