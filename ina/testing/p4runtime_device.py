@@ -22,7 +22,7 @@ from ina.p4 import names
 from ina.testing.device import Ability, Program, pool_program
 from ina.testing.errors import DeviceError
 from ina.testing.frames import PortFrame
-from ina.testing.p4runtime_client import P4RuntimeClient
+from ina.testing.p4runtime_client import DEADLINE_S, P4RuntimeClient
 from ina.testing.state import Count, CounterRef, Entry, Item, MulticastGroup, forward
 from ina.testing.wire import Wire
 
@@ -114,7 +114,8 @@ class P4RuntimeDevice:
             self._client = None
 
     def _connect(self) -> ControlPlane:
-        return P4RuntimeClient(self._address, self._device_id)
+        connect_s = min(self._patience_s, DEADLINE_S)
+        return P4RuntimeClient(self._address, self._device_id, connect_s=connect_s)
 
     def reset(self, values: int) -> None:
         """Loads the pool program anew, and the fences' entries."""

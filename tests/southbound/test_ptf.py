@@ -134,7 +134,10 @@ def test_cables_that_are_crossed_fail_the_test_and_say_so(with_ptf: Path, tmp_pa
     [
         ("southbound='thrift'", "southbound 'thrift': expected bfrt or p4runtime"),
         ("southbound='bfrt'", "set SDE_INSTALL to the SDE's install folder"),
-        ("southbound='p4runtime';grpc='127.0.0.1:1'", "127.0.0.1:1: no answer within"),
+        (
+            "southbound='p4runtime';grpc='127.0.0.1:1';patience='1'",
+            "127.0.0.1:1: no answer within 1 s",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(with_ptf: Path, tmp_path: Path, parameters: str, says: str) -> None:
