@@ -64,6 +64,8 @@ class Membership:
         self._transport = transport
         self._client = client
         self._latch = latch
+        self.controller_is_dead = False
+        """With the rank in whose process it was: nobody is there to be left."""
         rank = grant.ticket.rank
         # The controller in this very process does not die before it.
         self._host_rank = None if controller_with_rank == rank else controller_with_rank
@@ -199,6 +201,7 @@ class Membership:
             what = f"rank {rank} has died: nothing listens any more where its controller was"
         else:
             return
+        self.controller_is_dead = True
         self._end(WorkerLostError(f"{self._who()}: {what} ({self._last_seq()})", (rank,)))
 
     def _what_now(self) -> str:

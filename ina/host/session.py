@@ -414,7 +414,8 @@ class Session:
         if self._client is None or self._credentials is None:
             return  # a direct session
         try:
-            self._client.leave(self._credentials, last)
+            if self._membership is None or not self._membership.controller_is_dead:
+                self._client.leave(self._credentials, last)
         except MembershipEndedError as error:
             _log.debug("%s", error)  # it has ended already
         except ControllerError as error:

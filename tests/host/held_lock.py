@@ -19,8 +19,8 @@ import numpy as np
 from ina.controller.embedded import Embedded
 from ina.host import Session, WorkerLostError
 
-LEASE_S = 5.0
-HOLD_S = 7
+LEASE_S = 3.0
+HOLD_S = 5
 
 
 def main(rank: int, how: str, folder: Path) -> None:
