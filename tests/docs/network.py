@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 from tests.docs.page import Block
 
@@ -34,11 +35,14 @@ class PrivateNetwork:
             self.close()
 
     @property
+    def file(self) -> Path | None:
+        """The kernel's file of it."""
+        return None if self._holder is None else Path(f"/proc/{self._holder.pid}/ns/net")
+
+    @property
     def prefix(self) -> list[str]:
         """What to put before a command so that it runs in this network."""
-        if self._holder is None:
-            return []
-        return ["nsenter", f"--net=/proc/{self._holder.pid}/ns/net"]
+        return [] if self.file is None else ["nsenter", f"--net={self.file}"]
 
     def close(self) -> None:
         """Let the namespace go."""

@@ -73,7 +73,7 @@ class PageRunner:
         elif "background" in block.notes:
             self._start(block)
         elif (forked := ranks.script_of(block)) is not None:
-            code, said = ranks.run(self.directory, *forked, TIMEOUT_S)
+            code, said = ranks.run(self.directory, forked, self.network.file, TIMEOUT_S)
             assert code == 0, f"{block} exited with {code}:\n{said}"
             shown = block.shown.splitlines()
             missing = [line for line in shown if line not in said.splitlines()]

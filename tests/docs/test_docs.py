@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -133,18 +134,19 @@ def test_ranks_are_told_who_they_are_and_one_that_fails_fails_its_page(tmp_path:
     pytest.importorskip("torch")
     (tmp_path / "ranks.py").write_text(
         "import os, sys\nrank, size = os.environ['RANK'], os.environ['WORLD_SIZE']\n"
-        "print(f'rank {rank} of {size} in {sys.argv[0]}')\nassert rank == '0', 'no room'\n"
+        "print(f'rank {rank} of {size} in {sys.argv}')\nassert rank == '0', 'no room'\n"
     )
-    code, said = ranks.run(tmp_path, 2, "ranks.py", 60.0)
+    code, said = ranks.run(tmp_path, ranks.Script({}, 2, "ranks.py", ["-x"]), None, 60.0)
     assert code == 1
-    for line in ("rank 0 of 2 in ranks.py", "rank 1 of 2 in ranks.py", "AssertionError: no room"):
+    where = "in ['ranks.py', '-x']"
+    for line in (f"rank 0 of 2 {where}", f"rank 1 of 2 {where}", "AssertionError: no room"):
         assert line in said
-    text = "```console\n$ torchrun --nproc-per-node 4 mesh.py\n```\n"
-    (tmp_path / "pytorch").mkdir()
-    (block,) = blocks(write(tmp_path / "pytorch", text))
-    assert ranks.script_of(block) == (None if LONG else (4, "mesh.py"))
+    text = "```console\n$ INA_JOB=j torchrun --standalone --nproc-per-node 4 a/m.py -n 1\n```\n"
     (block,) = blocks(write(tmp_path, text))
-    assert ranks.script_of(block) is None  # torchrun's, on other pages
+    script = ranks.Script({"INA_JOB": "j"}, 4, "a/m.py", ["-n", "1"])
+    assert ranks.script_of(block) == (None if LONG else script)
+    block = replace(block, page=tmp_path / "pytorch.md")
+    assert ranks.script_of(block) is None  # that page's are torchrun's
 
 
 def test_a_port_somebody_holds_is_named(tmp_path: Path) -> None:
