@@ -2,6 +2,10 @@
 
 After each, a successor must find what the store promised, the switch must have exactly what the
 store says, nothing of the bystander may be touched, and a new job of the same name must run.
+
+Where a point is does not depend on the store, and that a store of each kind has all of a
+transaction or nothing is proven beside (test_store, test_postgres): so in ``make test`` PostgreSQL
+has six points, each with another state to be found.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ from tests.controller.conftest import NewStore
 from tests.controller.switches import only
 from tests.controller.workers import Workers, workers_of
 from tests.forks import start_ina
+from tests.selection import LONG
 
 HANG_S = 60
 LEASE_S = 30
@@ -48,6 +53,7 @@ class Place:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{probe.getsockname()[1]}"
+        self.store_url = store_url
         self.config = directory / "controller.toml"
         self.config.write_text(
             f'listen = "{self.address}"\n'
@@ -183,8 +189,20 @@ UP = {
 """Who is still in the job, where it goes on."""
 
 
+ALSO_WITH_POSTGRESQL = {
+    "start.decided",  # the store is a step behind
+    "start.stored",  # the switch is
+    "install.stage_1",  # in the middle of the switch
+    "leave.stored",  # one of two is still there
+    "removed.decided",  # the switch is a step ahead
+    "epoch.stored",
+}
+
+
 @pytest.mark.parametrize("point", faults.POINTS)
 def test_a_successor_makes_store_and_switch_agree(place: Place, point: str) -> None:
+    if place.store_url.startswith("postgresql") and not (LONG or point in ALSO_WITH_POSTGRESQL):
+        pytest.skip("make test-long runs this point with PostgreSQL")
     step = point.partition(".")[0]
     if step == "restore":
         place.in_this_process(leave_behind)
