@@ -51,8 +51,7 @@ class Recorder:
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Writes it, where the run came to its end."""
         cache = getattr(self._config, "cache", None)
-        again = self._config.getoption("lf", False)  # a few that failed: no whole run
-        if cache is None or again or exitstatus not in (0, 1):
+        if cache is None or exitstatus not in (0, 1) or not _is_whole(self._config):
             return
         run = Run(
             selection.LONG,
@@ -63,6 +62,13 @@ class Recorder:
             {name: round(seconds, 2) for name, seconds in sorted(self._seconds.items())},
         )
         cache.set(_KEY, msgspec.to_builtins(run))
+
+
+def _is_whole(config: pytest.Config) -> bool:
+    """Whether nobody chose tests: a few say nothing of a budget."""
+    chosen = ("lf", "keyword", "markexpr", "deselect", "ignore", "ignore_glob")
+    named = config.args_source is pytest.Config.ArgsSource.ARGS
+    return not named and not any(config.getoption(option, None) for option in chosen)
 
 
 def last_run(cache_file: Path = CACHE_FILE) -> Run | None:

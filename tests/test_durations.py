@@ -79,9 +79,10 @@ def test_a_run_leaves_its_record(tmp_path: Path, workers: int) -> None:
     assert list(run.seconds) == ["test_it.py"]
     assert list(run.not_run.values()) == [1]
     assert not run.is_long
-    # Those that failed, again and alone, are no run of the tests.
-    assert "1 failed" in pytest_with("--lf").stdout
-    assert last_run(tmp_path / ".pytest_cache/v/ina/run") == run
+    # Those that failed, again and alone, are no run of the tests, nor are some that somebody names.
+    for few in ("--lf", "test_it.py", "test_it.py::test_two", "-ktwo", "--deselect=x"):
+        assert "1 failed" in pytest_with(few).stdout
+        assert last_run(tmp_path / ".pytest_cache/v/ina/run") == run
 
 
 def test_the_last_long_run_takes_the_place_of_the_one_before() -> None:
