@@ -188,6 +188,22 @@ def test_on_failure_may_freeze() -> None:
             assert (handle.wait(30) == 3).all()
 
 
+def test_of_two_failures_the_one_that_was_settled_first_stays() -> None:
+    sessions: list[Session] = []
+
+    def meanwhile(error: InaError) -> bool:
+        sessions[0].fail(SwitchLostError("while the first was thought about"))
+        return False
+
+    with UdpModel() as switch:
+        sessions += switch.sessions(1, on_failure=meanwhile)
+        with closing(sessions):
+            for _ in range(2):
+                sessions[0].fail(SwitchLostError("registers lost"))
+                with pytest.raises(SwitchLostError, match="while the first"):
+                    sessions[0].all_reduce(ONES)
+
+
 def test_an_on_failure_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     def broken(error: InaError) -> bool:
         raise RuntimeError("of the test")

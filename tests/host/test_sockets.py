@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ina._native.host import OperationState, Transport, TransportOptions
+from ina._native.host import OperationState, RtoLimits, Transport, TransportOptions
 from ina.host import OperationTimeoutError, Session
 from ina.host.stats import SessionStats
 from ina.host.udp import open_socket
-from ina.protocol.codec import Header, encode
+from ina.protocol.codec import Header, decode, encode
 from ina.protocol.spec import Kind
 from tests.host.network import EPOCH, JOB, worker_config
 from tests.host.udp_model import UdpModel, closing
@@ -29,6 +29,7 @@ WHOLE = np.arange(64 * 200, dtype=np.int32)
 DEADLINE_S = 30.0
 # Of Linux: not all in Python's socket module.
 SO_ATTACH_FILTER, SO_ATTACH_REUSEPORT_CBPF, IP_RECVERR, SO_BINDTODEVICE = 26, 51, 11, 25
+UDP_SEGMENT = 103
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -145,6 +146,44 @@ def test_each_queue_has_room_of_its_own(threads: int) -> None:
     assert stats.queues == threads
     room = max(stats.receive_buffer_bytes // threads // (2 * 280 + 512), 4)
     assert stats.in_flight_limit == threads * room
+
+
+def test_a_thread_looks_in_time_at_what_another_has_sent_for_it() -> None:
+    """A train has results of two shares; the thread that gets it sends what comes next of both.
+
+    That is lost. It is missed soon, for there has been a round trip now, and long before the
+    other thread meant to look.
+    """
+    config = worker_config(0, 1, slots=8, values=64, stall_s=2 * DEADLINE_S)
+    config.rto = RtoLimits(initial_ns=10**11, min_ns=2_000_000, max_ns=10**11)
+    tensor = np.ones(8 * 64, np.int32)  # two packets for each of four lanes
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as switch:
+        switch.bind(("127.0.0.1", 0))
+        switch.settimeout(DEADLINE_S)
+        sock = open_socket(*switch.getsockname())
+        transport = Transport.udp(sock.fileno(), config, 2048, TransportOptions(threads=2))
+        try:
+            transport.submit(tensor.ctypes.data, tensor.ctypes.data, tensor.size, 0, False)
+            sent: dict[int, bytes] = {}
+            while len(sent) < 4:
+                packet, worker = switch.recvfrom(2048)
+                sent[decode(packet)[0].seq] = packet
+            both = [answer(sent[seq]) for seq in (0, 2)]
+            train = [(socket.IPPROTO_UDP, UDP_SEGMENT, struct.pack("=H", len(both[0])))]
+            switch.sendmsg([b"".join(both)], train, 0, worker)
+            times = dict.fromkeys(range(8), 0)
+            while times[6] < 2:
+                times[decode(switch.recv(2048))[0].seq] += 1
+            assert transport.stats().passed_on == 1
+        finally:
+            transport.close()
+            sock.close()
+
+
+def answer(packet: bytes) -> bytes:
+    """The result of the only worker's packet."""
+    header, values = decode(packet)
+    return encode(replace(header, kind=Kind.RESULT), values)
 
 
 def forbid_setsockopt(level: int, option: int) -> None:

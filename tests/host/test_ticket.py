@@ -9,12 +9,16 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from ina._native.host import RtoLimits, WorkerCore
 from ina.controller.embedded import Embedded
 from ina.host import Session
+from ina.host.arrays import VALUE_TYPES
 from ina.host.errors import InvalidTicketError
 from ina.host.join import JoinRequest, _grant
 from ina.host.ticket import Ticket
 from ina.p4.catalogue import ProgramId
+from ina.protocol.codec import decode, encode
+from ina.protocol.spec import Kind
 from ina.rpc import controller_pb2 as pb2
 
 TICKET = Ticket("j", 1, 1, 1, 3, 64, 64, "127.0.0.1", 17760)
@@ -64,6 +68,45 @@ def test_the_controller_s_answer_decides(said: pb2.JoinReply, meant: tuple[int, 
 def test_the_ticket_names_the_program() -> None:
     assert TICKET.program == ProgramId("pool", "v1model", 64)
     assert str(replace(TICKET, target="tofino").program) == "pool on tofino, 64 values a packet"
+
+
+def test_the_core_is_told_each_of_them() -> None:
+    ticket = replace(TICKET, expected_bitmap=0b11, summands=12, divisor=24)
+    config = ticket.worker_config(stall_timeout_ns=1, rto=RtoLimits(), keep_results=False)
+    assert (config.expected_bitmap, config.summands, config.divisor) == (0b11, 12, 24)
+
+
+def test_a_whole_sum_is_what_the_bitmap_and_the_summands_say() -> None:
+    """Twelve summands in the packets of ranks 1 and 2: as where switches sum what others summed."""
+    ticket = replace(TICKET, expected_bitmap=0b110, summands=12, divisor=24)
+    config = ticket.worker_config(stall_timeout_ns=10**12, rto=RtoLimits(), keep_results=False)
+    core = WorkerCore(config)
+    ours, out = np.full(64, 1.5, np.float32), np.zeros(64, np.float32)
+    value_type = VALUE_TYPES[ours.dtype]
+    core.submit(1, ours.ctypes.data, out.ctypes.data, ours.size, value_type, True, 0)
+
+    def result(contributors: int, summands: int) -> bytes:
+        digest = header.digest * summands & 0xFFFF
+        whole = replace(header, kind=Kind.RESULT, contributors=contributors, digest=digest)
+        return encode(whole, values * 12)
+
+    for _ in ("exponent", "values"):
+        header, values = decode(*core.poll_transmit(0))
+        mismatched = core.counters.mismatched
+        for contributors in (0b010, 0b111, 0b100):
+            core.on_result(result(contributors, 12), 0)
+        assert core.counters.mismatched == mismatched + 3
+        core.on_result(result(0b110, 12), 0)
+        assert core.mismatch is None
+    assert core.take_completions() == [1]
+    # The scale leaves room for twelve: no sum of as many values as large as ours overflows.
+    assert abs(int(values[0])) * 12 < 2**31 <= abs(int(values[0])) * 12 * 4
+    assert np.allclose(out, 1.5 * 12 / 24)
+
+    core.submit(2, ours.ctypes.data, out.ctypes.data, ours.size, value_type, True, 0)
+    header, values = decode(*core.poll_transmit(0))
+    core.on_result(result(0b110, 3), 0)
+    assert core.mismatch is not None
 
 
 def test_an_average_is_divided_by_the_ticket_s_number(monkeypatch: pytest.MonkeyPatch) -> None:
