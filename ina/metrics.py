@@ -90,23 +90,23 @@ class Living(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._references: dict[int, weakref.ref[T]] = {}  # by id
+        self._references: set[weakref.ref[T]] = set()  # equal where they are to the same thing
 
     def add(self, thing: T) -> None:
         """Count it."""
-        self._references[id(thing)] = weakref.ref(thing)
+        self._references.add(weakref.ref(thing))
 
     def remove(self, thing: T) -> None:
         """Count it no more; it is no error if it was not counted."""
-        self._references.pop(id(thing), None)
+        self._references.discard(weakref.ref(thing))
 
     def __iter__(self) -> Iterator[T]:
-        for key, reference in list(self._references.items()):
+        for reference in list(self._references):
             thing = reference()
             if thing is not None:
                 yield thing
-            elif self._references.get(key) is reference:
-                self._references.pop(key, None)
+            else:
+                self._references.discard(reference)
 
 
 _serving: weakref.WeakSet[MetricsServer] = weakref.WeakSet()
