@@ -109,7 +109,7 @@ def test_a_sample_is_never_taken_from_a_packet_sent_twice() -> None:
 
 
 def test_backoff_outlives_the_packet_until_a_sample_comes() -> None:
-    core = worker(2 * W)
+    core = worker(3 * W)
     in_flight = sent_at(core, 0)
     now_ns = 0
     while core.counters.retransmissions < 3 * W:  # every packet was sent more than once
@@ -122,7 +122,13 @@ def test_backoff_outlives_the_packet_until_a_sample_comes() -> None:
     assert core.rto_ns == backed_off_ns
     for header in sent_at(core, now_ns):
         answer(core, header, now_ns + MS)
-    assert core.rto_ns < backed_off_ns
+    fresh_ns = core.rto_ns
+    assert fresh_ns < backed_off_ns
+    sent_at(core, now_ns + MS)
+    while core.rto_ns == fresh_ns:
+        now_ns = next_deadline(core, now_ns + MS)
+        sent_at(core, now_ns)
+    assert core.rto_ns == 2 * fresh_ns  # once more from the start
 
 
 def test_one_lost_packet_among_many_is_sent_again_alone() -> None:
