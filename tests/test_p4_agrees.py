@@ -21,7 +21,7 @@ from ina.p4 import names
 from ina.protocol import serial
 from ina.protocol.codec import Header, encode
 from ina.protocol.spec import DropReason, Flag, ValueType
-from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job, Sharing
+from ina.protocol.switch_model import EPOCH_BITS, Attachment, Job, Sharing
 from ina.testing.frames import PAYLOAD_OFFSET, Frame, PortFrame
 from ina.testing.mutations import MUTATIONS
 from ina.testing.soft_device import SoftDevice
@@ -66,7 +66,7 @@ class Agreement(RuleBasedStateMachine):
         if self.epoch + ahead >= 2**31:
             return
         self.epoch += ahead
-        workers = tuple(Endpoint(1 + w % 2, 0x0A000001 + number, 3000 + w) for w in range(size))
+        workers = tuple(Attachment(1 + w % 2, 0x0A000001 + number, 3000 + w) for w in range(size))
         listeners = frozenset(w for w in range(size) if listening >> w & 1)
         sharing = Sharing(listeners, 0xEF000001 + number) if listeners else None
         self.jobs[number] = Job(number, self.epoch, 2 * number, 4, workers, sharing)
@@ -183,7 +183,7 @@ def test_no_datagram_of_a_stranger_changes_a_sum() -> None:
     """
     values, workers, per_packet, rounds = 64, 4, 50, 500 if LONG else 100
     rng = random.Random(3)
-    at = tuple(Endpoint(port + 1, 0x0A000001 + port, 4000) for port in range(workers))
+    at = tuple(Attachment(port + 1, 0x0A000001 + port, 4000) for port in range(workers))
     job = Job(0, epoch=9, first_slot=0, slots=4, workers=at)
     with SoftDevice() as switch:
         switch.reset(values)

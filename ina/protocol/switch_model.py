@@ -31,7 +31,7 @@ EPOCH_BITS = 16
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class Attachment:
     """Where a worker is: the switch's port towards it, its IPv4 address and its UDP port."""
 
     port: int
@@ -56,7 +56,7 @@ class Job:
     epoch: int
     first_slot: int  # physical
     slots: int  # both versions: 2W
-    workers: tuple[Endpoint, ...]  # by rank, 1..32
+    workers: tuple[Attachment, ...]  # by rank, 1..32
     sharing: Sharing | None = None  # None: each worker gets a copy of its own
 
     @property
@@ -65,7 +65,7 @@ class Job:
         return (1 << len(self.workers)) - 1
 
     @property
-    def receivers(self) -> tuple[tuple[int, Endpoint], ...]:
+    def receivers(self) -> tuple[tuple[int, Attachment], ...]:
         """The copies of a result: the ``worker`` that each names, and where it goes.
 
         First those to one worker, by rank; then one for each port with workers that share.
@@ -78,7 +78,7 @@ class Job:
         return (
             *((worker, self.workers[worker]) for worker in alone),
             *(
-                (ALL_WORKERS, Endpoint(port, self.sharing.ipv4, self.sharing.udp_port))
+                (ALL_WORKERS, Attachment(port, self.sharing.ipv4, self.sharing.udp_port))
                 for port in ports
             ),
         )
@@ -88,7 +88,7 @@ class Job:
 class Departure:
     """One copy of a result: to one worker, or to all behind a port that share it."""
 
-    to: Endpoint
+    to: Attachment
     header: Header
     values: tuple[int, ...]
 
@@ -134,7 +134,7 @@ class SwitchModel:
         del self.jobs[number]
 
     def receive(
-        self, sender: Endpoint, payload: bytes, *, congestion_experienced: bool = False
+        self, sender: Attachment, payload: bytes, *, congestion_experienced: bool = False
     ) -> list[Departure]:
         """Returns what leaves because of one UDP payload for the switch's port.
 
@@ -162,7 +162,7 @@ class SwitchModel:
         return header, tuple(values.tolist())
 
     def contribute(
-        self, sender: Endpoint, header: Header, values: tuple[int, ...], congested: bool = False
+        self, sender: Attachment, header: Header, values: tuple[int, ...], congested: bool = False
     ) -> list[Departure]:
         """Processes one well-formed packet. Raises Dropped."""
         job = self.admit(sender, header)
@@ -182,7 +182,7 @@ class SwitchModel:
             raise Dropped(DropReason[outcome.name])
         return list(self._distribute(outcome, job, slot, header))
 
-    def admit(self, sender: Endpoint, header: Header) -> Job:
+    def admit(self, sender: Attachment, header: Header) -> Job:
         """Returns the job if the packet is from a worker that the controller admitted to it."""
         if header.kind is not Kind.CONTRIBUTION:
             raise Dropped(DropReason.KIND)
@@ -203,7 +203,7 @@ class SwitchModel:
         self, outcome: Outcome, job: Job, slot: Slot, header: Header
     ) -> Iterator[Departure]:
         """The contribution leaves as the result: to all, to its own worker, or not at all."""
-        receivers: tuple[tuple[int, Endpoint], ...] = ()
+        receivers: tuple[tuple[int, Attachment], ...] = ()
         if outcome is Outcome.RESULT:
             receivers = job.receivers
         elif outcome is Outcome.REPLAY:  # never shared: the others have what it has lost

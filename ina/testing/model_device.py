@@ -15,7 +15,7 @@ from ina.p4 import names
 from ina.protocol.codec import encode
 from ina.protocol.slot_model import Outcome
 from ina.protocol.spec import UDP_PORT, DropReason, Flag
-from ina.protocol.switch_model import Departure, Endpoint, SwitchModel
+from ina.protocol.switch_model import Attachment, Departure, SwitchModel
 from ina.testing.device import Ability
 from ina.testing.frames import (
     CE,
@@ -123,7 +123,7 @@ class ModelDevice:
         model.drops.clear()
         model.outcomes.clear()
         departures = model.receive(
-            Endpoint(port, frame.src_ipv4, frame.src_udp),
+            Attachment(port, frame.src_ipv4, frame.src_udp),
             frame.payload,
             congestion_experienced=frame.ecn == CE,
         )

@@ -7,7 +7,7 @@ from collections import Counter as Tally
 from collections.abc import Mapping
 
 from ina.p4 import names
-from ina.protocol.switch_model import Endpoint, Job
+from ina.protocol.switch_model import Attachment, Job
 from ina.testing.errors import DeviceError
 from ina.testing.state import (
     Count,
@@ -21,7 +21,7 @@ from ina.testing.state import (
     MulticastGroup,
 )
 
-NOBODY = Endpoint(-1, -1, -1)
+NOBODY = Attachment(-1, -1, -1)
 """Stands for a worker without a member entry: no packet comes from there."""
 
 Key = tuple[MatchValue, ...]
@@ -111,7 +111,7 @@ class Tables:
         for member in self._entries.get(names.MEMBERS, {}).values():
             key: Mapping[str, int] = {name: int(value) for name, value in member.match}
             if (key["job"], key["epoch"]) == (number, epoch):
-                at = Endpoint(key["ingress_port"], key["src_addr"], key["src_port"])
+                at = Attachment(key["ingress_port"], key["src_addr"], key["src_port"])
                 workers[key["worker"]] = at
         return Job(number, params["epoch"], params["first_slot"], params["slots"], tuple(workers))
 

@@ -14,7 +14,7 @@ import msgspec
 from ina.p4 import names
 from ina.protocol.addresses import multicast_mac_of
 from ina.protocol.spec import ALL_WORKERS
-from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job
+from ina.protocol.switch_model import EPOCH_BITS, Attachment, Job
 
 MatchValue: TypeAlias = int | str
 """A number matches exactly. Text: "10.1.0.0/16" (LPM), "0x800/&0xff00" (ternary), "1...5" (range);
@@ -71,15 +71,15 @@ Count: TypeAlias = tuple[int, int]
 _TABLES_THAT_COUNT = (names.MEMBERS, names.RECEIVERS, names.DMAC, names.IPV4_LPM)
 
 
-def worker_mac(endpoint: Endpoint) -> int:
+def worker_mac(attachment: Attachment) -> int:
     """The MAC address of the worker at an address; any function of it will do."""
-    return 0x02_01_00_00_00_00 | endpoint.ipv4 & 0xFFFF | (endpoint.port & 0xFF) << 16
+    return 0x02_01_00_00_00_00 | attachment.ipv4 & 0xFFFF | (attachment.port & 0xFF) << 16
 
 
-def receiver_mac(endpoint: Endpoint) -> int:
+def receiver_mac(attachment: Attachment) -> int:
     """Where a result's frame goes: to the worker, or to an IP multicast group."""
-    address = IPv4Address(endpoint.ipv4)
-    return multicast_mac_of(address) if address.is_multicast else worker_mac(endpoint)
+    address = IPv4Address(attachment.ipv4)
+    return multicast_mac_of(address) if address.is_multicast else worker_mac(attachment)
 
 
 def job_group(number: int) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from ina.protocol import serial
 from ina.protocol.codec import Header, encode_header
 from ina.protocol.spec import ALL_WORKERS, HEADER_BYTES, VERSION, Flag, Kind, ValueType
-from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job, Sharing
+from ina.protocol.switch_model import EPOCH_BITS, Attachment, Job, Sharing
 from ina.testing.frames import CE, PAYLOAD_OFFSET, Frame, PortFrame, without_udp_checksum
 from ina.testing.mutations import MUTATIONS, mutate_header
 
@@ -57,7 +57,7 @@ def make_jobs(rng: random.Random, sizes: list[int], slots: list[int]) -> list[Jo
     for number, (size, count) in enumerate(zip(sizes, slots, strict=True)):
         one_port = rng.random() < 0.3
         workers = tuple(
-            Endpoint(
+            Attachment(
                 port=1 if one_port else worker + 1,
                 ipv4=0x0A000001 + (number << 8) + (0 if rng.random() < 0.2 else worker),
                 udp_port=20000 + 64 * number + worker,

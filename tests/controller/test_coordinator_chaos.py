@@ -24,7 +24,7 @@ from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
 from ina.controller.store import IN_MEMORY, open_store
-from ina.controller.switches.items import Cell, Entry, Group, Item, Row
+from ina.controller.switches.items import Cell, Entry, Group, Item, ReadEntry
 from ina.controller.switches.reconcile import Difference, compare
 from ina.controller.switches.southbound.interface import SwitchSession
 from ina.controller.switches.writer import SwitchWriter
@@ -77,10 +77,10 @@ class FakeSession:
         await self._some(())
         return [item for item in self.there.values() if isinstance(item, Group)]
 
-    async def read_rows(self, table: str) -> list[Row]:
+    async def read_entries(self, table: str) -> list[ReadEntry]:
         await self._some(())
         return [
-            Row(item.table, dict(item.match), item.action, dict(item.params))
+            ReadEntry(item.table, dict(item.match), item.action, dict(item.params))
             for item in self.there.values()
             if isinstance(item, Entry) and item.table == table
         ]

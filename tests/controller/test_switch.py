@@ -108,7 +108,7 @@ def test_a_failed_install_leaves_nothing(switch: SoftSwitch) -> None:
             SwitchError, match=r"switch 127.0.0.1:\d+ device 1: .*members: there is an entry"
         ):
             await writer.install(plan, 7, 5)
-        assert [row.table for row in await writer.read_rows()] == [names.JOBS]  # the mark
+        assert [entry.table for entry in await writer.read_entries()] == [names.JOBS]  # the mark
         assert await writer.read_groups() == []
         await writer.session.close()
 
@@ -131,7 +131,10 @@ def test_what_was_installed_is_read_back_and_what_is_not_ours_is_not(switch: Sof
         assert nothing_to_do == Difference()
         await second.delete(compare({7: []}, state).extra)
         assert (await second.read_state()).items == ()
-        assert sorted(row.table for row in await second.read_rows()) == [names.JOBS, names.DMAC]
+        assert sorted(entry.table for entry in await second.read_entries()) == [
+            names.JOBS,
+            names.DMAC,
+        ]
         await second.session.close()
 
     drive(scenario())
@@ -154,7 +157,7 @@ def test_a_demoted_controller_stops_writing(switch: SoftSwitch) -> None:
         usurper, _ = await prepared(switch, election_id=6)
         with pytest.raises(SwitchError):
             await former.install(plan_job(two_workers(9)), 7, 9)
-        assert [row.table for row in await usurper.read_rows()] == [names.JOBS]
+        assert [entry.table for entry in await usurper.read_entries()] == [names.JOBS]
         await former.session.close()
         await usurper.session.close()
 

@@ -18,7 +18,7 @@ from ina._native.congestion import Choice
 from ina._native.host import RtoLimits, WorkerConfig, WorkerCore
 from ina.host.arrays import VALUE_TYPES
 from ina.protocol.codec import encode
-from ina.protocol.switch_model import Endpoint, Job, SwitchModel
+from ina.protocol.switch_model import Attachment, Job, SwitchModel
 from tests.host.shares import Shares
 
 Array = NDArray[Any]
@@ -120,8 +120,8 @@ class Network:
             # The stand-in for several cores has what is used here of one.
             self.workers.append(cores[0] if count == 1 else cast(WorkerCore, Shares(cores, values)))
         self.model = SwitchModel(slots, values)
-        self.endpoints = tuple(Endpoint(rank, rank, 1000 + rank) for rank in range(world_size))
-        self.model.install(Job(JOB, EPOCH, 0, slots, self.endpoints))
+        self.attachments = tuple(Attachment(rank, rank, 1000 + rank) for rank in range(world_size))
+        self.model.install(Job(JOB, EPOCH, 0, slots, self.attachments))
         self.now_ns = 0
         self.lost = 0  # packets, both ways
         self.frozen: set[int] = set()  # ranks that neither send nor receive any more
@@ -198,7 +198,7 @@ class Network:
         if event.receiver >= 0:
             self.workers[event.receiver].on_result(event.payload, self.now_ns)
             return
-        for departure in self.model.receive(self.endpoints[event.sender], event.payload):
+        for departure in self.model.receive(self.attachments[event.sender], event.payload):
             self._carry(departure.to.port, -1, encode(departure.header, departure.values))
 
     def _carry(self, receiver: int, sender: int, payload: bytes) -> None:

@@ -161,7 +161,7 @@ def test_results_for_another_share_are_counted_and_ignored() -> None:
     cores = network.workers[0].cores  # type: ignore[attr-defined]
     seqs = []
     for packet in (p for core in cores for p in core.poll_transmit(0)):
-        for departure in network.model.receive(network.endpoints[0], packet):
+        for departure in network.model.receive(network.attachments[0], packet):
             seqs.append(departure.header.seq)
             result = encode(departure.header, departure.values)
             wrong = cores[0 if departure.header.seq >= 4 else 1]

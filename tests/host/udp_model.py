@@ -15,7 +15,7 @@ from ina.host.failure_latch import OnFailure
 from ina.host.udp import UdpLink
 from ina.protocol.codec import encode
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT
-from ina.protocol.switch_model import Endpoint, Job, Sharing, SwitchModel
+from ina.protocol.switch_model import Attachment, Job, Sharing, SwitchModel
 
 
 @contextmanager
@@ -112,7 +112,7 @@ class UdpModel:
         sharing: frozenset[int] | None = None,
     ) -> None:
         """`sharing`: ranks that get results at the group, if there is one; by default all."""
-        workers = tuple(Endpoint(0, 0, port) for port in udp_ports)
+        workers = tuple(Attachment(0, 0, port) for port in udp_ports)
         shared = frozenset(range(len(workers))) if sharing is None else sharing
         group = Sharing(shared, int(IPv4Address(self.group))) if self.group and shared else None
         with self._lock:
@@ -138,7 +138,7 @@ class UdpModel:
         if self._spacing_s:
             time.sleep(self._spacing_s)
         with self._lock:
-            departures = self.model.receive(Endpoint(0, 0, port), payload)
+            departures = self.model.receive(Attachment(0, 0, port), payload)
         for departure in departures:
             if self._lost():
                 continue

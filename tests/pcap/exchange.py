@@ -14,7 +14,7 @@ from scapy.utils import PcapNgWriter, wrpcap
 from ina.protocol.codec import Header, encode
 from ina.protocol.slot_model import Outcome
 from ina.protocol.spec import NO_FLAGS, UDP_PORT, Flag
-from ina.protocol.switch_model import Departure, Endpoint, Job, Sharing, SwitchModel
+from ina.protocol.switch_model import Attachment, Departure, Job, Sharing, SwitchModel
 
 JOB, SLOTS, VALUES = 9, 4, 2
 SWITCH = "10.0.0.254"
@@ -23,8 +23,8 @@ BEGIN_S = 1_700_000_000.0
 STEP_S = 0.000_125
 
 
-def endpoint(worker: int, port: int | None = None) -> Endpoint:
-    return Endpoint(
+def attachment(worker: int, port: int | None = None) -> Attachment:
+    return Attachment(
         worker + 1 if port is None else port, int(IPv4Address("10.0.0.1")) + worker, 1024 + worker
     )
 
@@ -62,8 +62,8 @@ class Exchange:
         members = tuple(self.at(worker) for worker in range(self.workers))
         self.model.install(Job(JOB, epoch, 8, SLOTS, members, sharing))
 
-    def at(self, worker: int) -> Endpoint:
-        return endpoint(worker, self.ports[worker] if self.ports else None)
+    def at(self, worker: int) -> Attachment:
+        return attachment(worker, self.ports[worker] if self.ports else None)
 
     def contribute(
         self, worker: int, seq: int, *, epoch: int | None = None, flags: Flag = NO_FLAGS

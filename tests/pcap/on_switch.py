@@ -11,7 +11,7 @@ from ipaddress import IPv4Address
 
 from ina.protocol.codec import Header, encode
 from ina.protocol.spec import NO_FLAGS, Flag
-from ina.protocol.switch_model import Endpoint, Job
+from ina.protocol.switch_model import Attachment, Job
 from ina.testing.frames import Frame
 from ina.testing.p4runtime_device import P4RuntimeDevice
 from ina.testing.state import job_state
@@ -20,9 +20,9 @@ from ina.testing.wire import SocketWire
 JOB, SLOTS, VALUES, EPOCH, WORKERS = 9, 4, 64, 5, 3
 
 
-def workers() -> tuple[Endpoint, ...]:
+def workers() -> tuple[Attachment, ...]:
     first = int(IPv4Address("10.0.0.1"))
-    return tuple(Endpoint(w + 1, first + w, 1024 + w) for w in range(WORKERS))
+    return tuple(Attachment(w + 1, first + w, 1024 + w) for w in range(WORKERS))
 
 
 def contribution(worker: int, seq: int, flags: Flag = NO_FLAGS) -> tuple[int, bytes]:

@@ -14,7 +14,7 @@ from tests.pcap.exchange import (
     JOB,
     SLOTS,
     Exchange,
-    endpoint,
+    attachment,
     one_round,
     random_exchange,
     shared_round,
@@ -131,7 +131,7 @@ def test_the_own_copy_of_who_does_not_listen_is_no_repeat(tmp_path: Path) -> Non
     """Also where it comes behind the one to all, and its worker had sent twice before."""
     exchange = shared_round()
     own, to_all = exchange.frames[4:6]
-    assert (own["UDP"].dport, to_all["UDP"].dport) == (endpoint(2).udp_port, 17761)
+    assert (own["UDP"].dport, to_all["UDP"].dport) == (attachment(2).udp_port, 17761)
     own.time, to_all.time = to_all.time, own.time
     told = [(e.what, e.note) for e in follow(packets(exchange, tmp_path), JOB, 1).events]
     assert told[4:6] == [("result to all", ""), ("result to worker 2", "")]
@@ -165,7 +165,7 @@ def test_a_second_result_to_all_is_for_another_port_or_a_copy(tmp_path: Path) ->
 
 def test_a_host_sees_itself_only(tmp_path: Path) -> None:
     exchange = one_round()
-    mine = endpoint(1)
+    mine = attachment(1)
     exchange.frames = [
         f for f in exchange.frames if mine.udp_port in (f["UDP"].sport, f["UDP"].dport)
     ]

@@ -24,16 +24,16 @@ from ina.protocol.codec import Header
 from ina.protocol.slot_model import DIGEST_MODULUS, Slot, Tag
 from ina.protocol.spec import ALL_WORKERS
 from ina.protocol.switch_model import (
+    Attachment,
     Departure,
     Dropped,
-    Endpoint,
     Job,
     Sharing,
     SwitchModel,
 )
 
 FIRST_EPOCH = 7
-STRANGER = Endpoint(port=9, ipv4=9, udp_port=9)
+STRANGER = Attachment(port=9, ipv4=9, udp_port=9)
 WORKER_SHIFT = 8  # each worker counts in a byte of its own
 
 SlotState = tuple[Any, ...]
@@ -47,7 +47,7 @@ class Violation(AssertionError):  # noqa: N818 (a finding, not a failure of the 
 class Packet:
     """A contribution on the wire."""
 
-    sender: Endpoint
+    sender: Attachment
     header: Header
     values: tuple[int, ...]
 
@@ -89,9 +89,9 @@ class System:
     _settled: set[Any] = field(default_factory=set)
 
     @cached_property
-    def endpoints(self) -> tuple[Endpoint, ...]:
+    def attachments(self) -> tuple[Attachment, ...]:
         return tuple(
-            Endpoint(0 if self.listening else worker, worker, worker)
+            Attachment(0 if self.listening else worker, worker, worker)
             for worker in range(self.workers)
         )
 
@@ -105,7 +105,7 @@ class System:
         switches = {}
         for epoch in (FIRST_EPOCH, FIRST_EPOCH + 1):
             switches[epoch] = self.switch_type(self.slot_count, 2 * self.chunks)
-            job = Job(1, epoch, 0, self.slot_count, self.endpoints, self.sharing)
+            job = Job(1, epoch, 0, self.slot_count, self.attachments, self.sharing)
             switches[epoch].install(job)
         return switches
 
@@ -139,7 +139,7 @@ class System:
             value_count=len(values),
             digest=self.digest(epoch, worker, chunk),
         )
-        return Packet(self.endpoints[worker], header, tuple(values))
+        return Packet(self.attachments[worker], header, tuple(values))
 
     def strangers(self, epoch: int, chunk: int) -> Packet:
         """What somebody else sends in worker 0's name: other values."""

@@ -9,7 +9,7 @@ import pytest
 from ina.protocol.codec import Header
 from ina.protocol.slot_model import DIGEST_MODULUS, Contribution, Outcome, Slot
 from ina.protocol.spec import ALL_WORKERS, DropReason
-from ina.protocol.switch_model import Departure, Dropped, Endpoint, Job, SwitchModel
+from ina.protocol.switch_model import Attachment, Departure, Dropped, Job, SwitchModel
 from tests.protocol.model_check import System, Violation, search
 
 
@@ -121,7 +121,7 @@ class ReplaysToTheListeners(SwitchModel):
 class AdmitsAnyEpoch(SwitchModel):
     """The epoch of the header is not compared with the job's."""
 
-    def admit(self, sender: Endpoint, header: Header) -> Job:
+    def admit(self, sender: Attachment, header: Header) -> Job:
         job = self.jobs[header.job]
         if job.workers[header.worker] != sender:
             raise Dropped(DropReason.MEMBER)
@@ -131,7 +131,7 @@ class AdmitsAnyEpoch(SwitchModel):
 class AdmitsAnySender(SwitchModel):
     """The sender's port and address are not compared with the worker's."""
 
-    def admit(self, sender: Endpoint, header: Header) -> Job:
+    def admit(self, sender: Attachment, header: Header) -> Job:
         return super().admit(self.jobs[header.job].workers[header.worker], header)
 
 

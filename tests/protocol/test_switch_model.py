@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from ina.errors import InvalidInputError
 from ina.protocol.codec import Header, encode
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT, DropReason, Flag, Kind
-from ina.protocol.switch_model import Endpoint, Job, Sharing, SwitchModel
+from ina.protocol.switch_model import Attachment, Job, Sharing, SwitchModel
 
-WORKERS = tuple(Endpoint(port, 0x0A000001 + port, 5000 + port) for port in range(3))
+WORKERS = tuple(Attachment(port, 0x0A000001 + port, 5000 + port) for port in range(3))
 JOB = Job(number=5, epoch=0x10002, first_slot=4, slots=2, workers=WORKERS)
 
 
@@ -56,7 +56,7 @@ GROUP = 0xEF000005
 BEHIND_7 = tuple(replace(at, port=7) for at in WORKERS)
 
 
-def shared_round(job: Job) -> tuple[SwitchModel, list[tuple[int, Endpoint]]]:
+def shared_round(job: Job) -> tuple[SwitchModel, list[tuple[int, Attachment]]]:
     """The switch, and who gets the result of a round."""
     model = switch()
     model.install(job)
@@ -73,7 +73,7 @@ def shared_round(job: Job) -> tuple[SwitchModel, list[tuple[int, Endpoint]]]:
 def test_workers_behind_a_port_share_one_copy() -> None:
     job = replace(JOB, workers=BEHIND_7, sharing=Sharing(frozenset(range(3)), GROUP))
     model, sent = shared_round(job)
-    assert sent == [(ALL_WORKERS, Endpoint(7, GROUP, RESULTS_UDP_PORT))]
+    assert sent == [(ALL_WORKERS, Attachment(7, GROUP, RESULTS_UDP_PORT))]
     for worker, at in enumerate(BEHIND_7):
         (departure,) = model.receive(at, encode(header(worker, flags=Flag.RESEND), [0, 0]))
         assert (departure.header.worker, departure.to) == (worker, at)
@@ -82,17 +82,17 @@ def test_workers_behind_a_port_share_one_copy() -> None:
 def test_who_does_not_listen_gets_a_copy_and_each_port_gets_one() -> None:
     workers = (*BEHIND_7[:2], WORKERS[2])
     some = replace(JOB, workers=workers, sharing=Sharing(frozenset({1}), GROUP))
-    shared = Endpoint(7, GROUP, RESULTS_UDP_PORT)
+    shared = Attachment(7, GROUP, RESULTS_UDP_PORT)
     assert shared_round(some)[1] == [(0, workers[0]), (2, workers[2]), (ALL_WORKERS, shared)]
     all_of_them = replace(some, sharing=Sharing(frozenset(range(3)), GROUP, udp_port=9))
-    ports = [(ALL_WORKERS, Endpoint(port, GROUP, 9)) for port in (2, 7)]
+    ports = [(ALL_WORKERS, Attachment(port, GROUP, 9)) for port in (2, 7)]
     assert shared_round(all_of_them)[1] == ports
 
 
 def test_nobody_contributes_for_all() -> None:
     model = switch()
     model.install(replace(JOB, sharing=Sharing(frozenset({0, 1}), GROUP)))
-    for sender in (WORKERS[0], Endpoint(0, GROUP, RESULTS_UDP_PORT)):
+    for sender in (WORKERS[0], Attachment(0, GROUP, RESULTS_UDP_PORT)):
         assert model.receive(sender, encode(header(ALL_WORKERS), [1, 2])) == []
     assert model.drops == {DropReason.MEMBER: 2}
 
@@ -102,7 +102,7 @@ def test_sharing_with_a_rank_that_is_not_there() -> None:
         switch().install(replace(JOB, sharing=Sharing(frozenset({3}), GROUP)))
 
 
-STRANGER = Endpoint(port=0, ipv4=WORKERS[0].ipv4, udp_port=1)
+STRANGER = Attachment(port=0, ipv4=WORKERS[0].ipv4, udp_port=1)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ STRANGER = Endpoint(port=0, ipv4=WORKERS[0].ipv4, udp_port=1)
         (WORKERS[2], encode(header(2, seq=8), [1, 2]), DropReason.STALE),
     ],
 )
-def test_dropped_and_counted(sender: Endpoint, payload: bytes, reason: DropReason) -> None:
+def test_dropped_and_counted(sender: Attachment, payload: bytes, reason: DropReason) -> None:
     model = switch()
     model.receive(WORKERS[1], encode(header(1), [3, 4]))
     before = [replace(model.slots[number]) for number in range(model.slots_total)]
@@ -149,7 +149,7 @@ def test_job_beyond_the_memory() -> None:
 
 
 @given(st.binary(max_size=60), st.sampled_from(WORKERS))
-def test_any_bytes_are_dropped_or_counted_once(payload: bytes, sender: Endpoint) -> None:
+def test_any_bytes_are_dropped_or_counted_once(payload: bytes, sender: Attachment) -> None:
     model = switch()
     model.receive(sender, payload)
     assert model.drops.total() + model.outcomes.total() >= 1

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ina.controller.errors import SwitchError
-from ina.controller.switches.items import Cell, Count, Entry, Group, Row
+from ina.controller.switches.items import Cell, Count, Entry, Group, ReadEntry
 from ina.controller.switches.plan import FIRST_GROUP, plan_job
 from ina.controller.switches.reconcile import Difference, compare
 from ina.controller.switches.southbound.bfrt import session as session_module
@@ -106,7 +106,7 @@ def test_a_failed_install_leaves_nothing(tofino: FakeTofino) -> None:
                 await writer.install(plan, 7, 5)
             assert caught.value.refused
             assert "\n" not in str(caught.value)
-            assert [row.table for row in await writer.read_rows()] == [names.JOBS]
+            assert [entry.table for entry in await writer.read_entries()] == [names.JOBS]
             assert await writer.read_groups() == []
 
     drive(scenario())
@@ -118,8 +118,8 @@ def test_entries_of_others_are_read_and_shown_as_such(tofino: FakeTofino) -> Non
             other = Entry(names.DMAC, (("dst_mac", 9),), names.FORWARD, (("port", 1),))
             await writer.insert([other, Group(9, ((3, 0), (4, 0)))])
             assert (await writer.read_state()).items == ()
-            assert Row(names.DMAC, {"dst_mac": 9}, names.FORWARD, {"port": 1}) in (
-                await writer.read_rows()
+            assert ReadEntry(names.DMAC, {"dst_mac": 9}, names.FORWARD, {"port": 1}) in (
+                await writer.read_entries()
             )
             assert await writer.read_groups() == [Group(9, ((3, 0), (4, 0)))]
 

@@ -84,7 +84,9 @@ def test_a_job_is_installed_by_the_compilers_schema(compiled_tofino: FakeTofino)
         state = await writer.read_state()
         items = [item for stage in plan.stages for item in stage]
         assert compare({7: items}, state) == Difference()
-        tables = {row.table for row in await writer.read_rows()}  # none of those that are constant
+        tables = {
+            entry.table for entry in await writer.read_entries()
+        }  # none of those that are constant
         assert tables == {names.JOBS, names.MEMBERS, names.RECEIVERS}
         assert len(await writer.read_drops()) == 8
         assert len(await writer.read_worker_counters(names.RECEIVERS)) == 2

@@ -9,7 +9,7 @@ from ina.controller.config import SwitchConfig
 from ina.controller.job import Job
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
-from ina.controller.switches.items import Group, Item, MatchValue, PortState, Row
+from ina.controller.switches.items import Group, Item, MatchValue, PortState, ReadEntry
 from ina.controller.switches.plan import FIRST_GROUP
 from ina.controller.switches.switch import Switch
 from ina.controller.switches.writer import GROUPS, JOB_TABLES, is_mark
@@ -113,7 +113,7 @@ async def show_switch(coordinator: Coordinator, switch: Switch) -> pb2.ShowSwitc
     """Reads everything back. Raises :class:`SwitchError`."""
     writer, memory = switch.writer, switch.capacity.memory
     jobs = jobs_on(coordinator, switch)
-    rows, groups = await writer.read_rows(), await writer.read_groups()
+    entries, groups = await writer.read_entries(), await writer.read_groups()
     # What began or ended while the switch was read is not foreign.
     jobs |= jobs_on(coordinator, switch)
     counters = await pool_counters(switch, jobs) + await _worker_counters(switch, jobs)
@@ -124,7 +124,7 @@ async def show_switch(coordinator: Coordinator, switch: Switch) -> pb2.ShowSwitc
         device_id=switch.config.device_id,
         slots_total=memory.total,
         slots_used=memory.used(),
-        entries=_entries(rows, jobs) + _groups(groups, jobs) + _ports(await writer.read_ports()),
+        entries=_entries(entries, jobs) + _groups(groups, jobs) + _ports(await writer.read_ports()),
         counters=counters + await drop_counters(switch),
     )
 
@@ -165,19 +165,20 @@ def show_item(item: Item) -> pb2.TableEntry:
     )
 
 
-def _entries(rows: list[Row], jobs: dict[int, Job]) -> list[pb2.TableEntry]:
+def _entries(entries: list[ReadEntry], jobs: dict[int, Job]) -> list[pb2.TableEntry]:
     shown = []
-    for row in rows:
-        if is_mark(row):
+    for entry in entries:
+        if is_mark(entry):
             continue
-        ours = row.table in JOB_TABLES
-        owner = jobs.get(int(row.match["job"])) if ours else None
-        shared = row.table == names.RECEIVERS and row.match["worker"] == ALL_WORKERS
+        ours = entry.table in JOB_TABLES
+        call = f"{_alias(entry.action)}({_fields(entry.params, ', ')})" if entry.action else ""
+        owner = jobs.get(int(entry.match["job"])) if ours else None
+        shared = entry.table == names.RECEIVERS and entry.match["worker"] == ALL_WORKERS
         shown.append(
             pb2.TableEntry(
-                table=_alias(row.table),
-                match=_fields(row.match) + (f" ({_SHARED})" if shared else ""),
-                action=f"{_alias(row.action)}({_fields(row.params, ', ')})" if row.action else "",
+                table=_alias(entry.table),
+                match=_fields(entry.match) + (f" ({_SHARED})" if shared else ""),
+                action=call,
                 job=owner.name if owner else "",
                 foreign=owner is None and ours,
             )

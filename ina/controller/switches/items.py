@@ -32,7 +32,7 @@ Item: TypeAlias = Entry | Group
 
 
 @dataclass(frozen=True)
-class Row:
+class ReadEntry:
     """An entry of any table, as it was read; names are those of the P4 program."""
 
     table: str

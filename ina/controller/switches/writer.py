@@ -16,7 +16,7 @@ from ina.controller.switches.items import (
     Item,
     MatchValue,
     PortState,
-    Row,
+    ReadEntry,
 )
 from ina.controller.switches.plan import FIRST_GROUP, MARK_JOB, JobPlan, epoch_mark
 from ina.controller.switches.reconcile import SwitchState
@@ -65,7 +65,7 @@ class JobWriter(Protocol):
         """Takes items off, in their order, if they are there."""
         ...
 
-    async def read_rows(self) -> list[Row]:
+    async def read_entries(self) -> list[ReadEntry]:
         """Every entry of every table, ours and others', without default actions."""
         ...
 
@@ -114,11 +114,11 @@ class SwitchWriter:
         mark: int | None = None
         items: list[Item] = []
         for table in JOB_TABLES:
-            for row in await self.session.read_rows(table):
-                if is_mark(row):
-                    mark = row.params["epoch"]
+            for entry in await self.session.read_entries(table):
+                if is_mark(entry):
+                    mark = entry.params["epoch"]
                 else:
-                    items.append(_entry(row))
+                    items.append(_entry(entry))
         items += [group for group in await self.session.read_groups() if group.number in GROUPS]
         return SwitchState(mark, tuple(items))
 
@@ -170,9 +170,9 @@ class SwitchWriter:
         await self.session.delete([entry])
         faults.reach("leave.member_removed")
 
-    async def read_rows(self) -> list[Row]:
+    async def read_entries(self) -> list[ReadEntry]:
         """Every entry of every table, ours and others', without default actions."""
-        return await self.session.read_rows()
+        return await self.session.read_entries()
 
     async def read_groups(self) -> list[Group]:
         """Every multicast group."""
@@ -199,12 +199,12 @@ class SwitchWriter:
         return await self.session.read_ports()
 
 
-def is_mark(row: Row) -> bool:
+def is_mark(entry: ReadEntry) -> bool:
     """Whether this is the epoch mark: see :mod:`ina.controller.jobs.epochs`."""
-    return row.table == names.JOBS and row.match["job"] == MARK_JOB
+    return entry.table == names.JOBS and entry.match["job"] == MARK_JOB
 
 
-def _entry(row: Row) -> Entry:
+def _entry(entry: ReadEntry) -> Entry:
     """Of a table with exact matches alone."""
-    match = tuple((name, int(value)) for name, value in row.match.items())
-    return Entry(row.table, match, row.action, tuple(row.params.items()))
+    match = tuple((name, int(value)) for name, value in entry.match.items())
+    return Entry(entry.table, match, entry.action, tuple(entry.params.items()))

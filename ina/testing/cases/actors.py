@@ -12,7 +12,7 @@ from ina.p4 import names
 from ina.protocol.codec import Header, encode
 from ina.protocol.layout import LAYOUT
 from ina.protocol.spec import HEADER_BYTES, UDP_PORT, DropReason, Kind
-from ina.protocol.switch_model import EPOCH_BITS, Endpoint, Job, Sharing
+from ina.protocol.switch_model import EPOCH_BITS, Attachment, Job, Sharing
 from ina.testing.case import Arrival
 from ina.testing.frames import RESULT_TTL, SWITCH_IPV4, SWITCH_MAC, Frame, PortFrame
 from ina.testing.state import Counter, CounterRef, Item, job_state, receiver_mac, worker_mac
@@ -42,10 +42,10 @@ class Team:
         """The workers' numbers."""
         return range(len(self.job.workers))
 
-    def shared_at(self, port: int) -> Endpoint:
+    def shared_at(self, port: int) -> Attachment:
         """Where the copy goes that workers behind a port share."""
         assert self.job.sharing is not None
-        return Endpoint(port, self.job.sharing.ipv4, self.job.sharing.udp_port)
+        return Attachment(port, self.job.sharing.ipv4, self.job.sharing.udp_port)
 
     def header(self, worker: int, seq: int, count: int, /, **fields: Any) -> Header:
         """A contribution's header; ``fields`` change it, by the names of the wire format."""
@@ -91,7 +91,7 @@ class Team:
     def copy(
         self,
         worker: int,
-        at: Endpoint,
+        at: Attachment,
         seq: int,
         values: Sequence[int] | None = None,
         tos: int | None = None,
@@ -148,7 +148,7 @@ def team(
     """
     at = range(1, size + 1) if ports is None else ports
     workers = tuple(
-        Endpoint(port, 0x0A00_0001 + (number << 8) + rank, 4000 + rank)
+        Attachment(port, 0x0A00_0001 + (number << 8) + rank, 4000 + rank)
         for rank, port in enumerate(at)
     )
     listeners = frozenset(listening)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from ina.controller.switches.items import Cell, Count, Group, Item, MatchValue, PortState, Row
+from ina.controller.switches.items import Cell, Count, Group, Item, MatchValue, PortState, ReadEntry
 
 
 class SwitchSession(Protocol):
@@ -85,7 +85,7 @@ class SwitchSession(Protocol):
         """Deletes all that are there; it is no error if some are not."""
         ...
 
-    async def read_rows(self, table: str = "") -> list[Row]:
+    async def read_entries(self, table: str = "") -> list[ReadEntry]:
         """The entries of one table, or of all, without default actions."""
         ...
 

@@ -31,7 +31,7 @@ from ina.controller.switches.items import (
     Item,
     MatchValue,
     PortState,
-    Row,
+    ReadEntry,
 )
 from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
 from ina.p4 import CompiledProgram
@@ -116,11 +116,11 @@ class P4RuntimeSwitch:
         """See :class:`SwitchSession`."""
         await self.session.delete(self._encode(items))
 
-    async def read_rows(self, table: str = "") -> list[Row]:
+    async def read_entries(self, table: str = "") -> list[ReadEntry]:
         """See :class:`SwitchSession`."""
         wanted = P4TableEntry(self._table(table)) if table else P4TableEntry()
         entries = await self.session.read([wanted])
-        return [self._row(entry) for entry in entries if not entry.is_default_action]
+        return [self._read_entry(entry) for entry in entries if not entry.is_default_action]
 
     async def read_groups(self) -> list[Group]:
         """See :class:`SwitchSession`."""
@@ -176,9 +176,9 @@ class P4RuntimeSwitch:
             )
         return P4MulticastGroupEntry(item.number, replicas=item.replicas)
 
-    def _row(self, entry: P4TableEntry) -> Row:
+    def _read_entry(self, entry: P4TableEntry) -> ReadEntry:
         action: Any = entry.action
-        return Row(
+        return ReadEntry(
             _bare(self._schema.tables[entry.table_id].name),
             _match(entry),
             "" if action is None else _bare(self._schema.actions[action.name].name),

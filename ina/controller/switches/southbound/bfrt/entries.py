@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 
 from ina.controller.errors import SwitchError
-from ina.controller.switches.items import Cell, Count, Entry, Group, Item, MatchValue, Row
+from ina.controller.switches.items import Cell, Count, Entry, Group, Item, MatchValue, ReadEntry
 from ina.controller.switches.southbound.bfrt.multicast import Multicast
 from ina.controller.switches.southbound.bfrt.program import Program
 from ina.controller.switches.southbound.bfrt.refusals import Refusals
@@ -40,10 +40,10 @@ class Entries:
         """In their order; what is not there is no error."""
         self._write(items, self._remove, lambda group: self._multicast.delete(group.number))
 
-    def rows(self, tables: Iterable[str]) -> list[Row]:
+    def read(self, tables: Iterable[str]) -> list[ReadEntry]:
         """The entries of these tables."""
         return [
-            self._program.row(table, key, data)
+            self._program.read_entry(table, key, data)
             for table in tables
             for data, key in self._read(table, SOFTWARE)
         ]

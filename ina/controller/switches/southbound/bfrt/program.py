@@ -1,4 +1,4 @@
-"""The program that the switch runs, as its schema says: names, widths, keys, data, rows.
+"""The program that the switch runs, as its schema says: names, widths, keys, data, entries.
 
 The compiler puts the pipe's name before those of the program (``pipe.PoolIngress...``) in tables,
 and not in actions.
@@ -14,7 +14,7 @@ from typing import Any
 from ina.controller.errors import SwitchError
 from ina.controller.job import Endpoint, Job
 from ina.controller.memory import SlotRange
-from ina.controller.switches.items import Count, Entry, MatchValue, Row
+from ina.controller.switches.items import Count, Entry, MatchValue, ReadEntry
 from ina.controller.switches.plan import epoch_mark, plan_job
 from ina.controller.switches.southbound.bfrt.refusals import Refusals
 from ina.p4 import names
@@ -105,7 +105,7 @@ class Program:
             [self._gc.DataTuple(PACKETS, 0), self._gc.DataTuple(BYTES, 0)]
         )
 
-    def row(self, name: str, key: Any, data: Any) -> Row:
+    def read_entry(self, name: str, key: Any, data: Any) -> ReadEntry:
         """What was read, in the program's terms."""
         values = data.to_dict()
         params = {
@@ -113,7 +113,7 @@ class Program:
             for field, value in values.items()
             if field not in _OWN_FIELDS and not field.startswith("$")
         }
-        return Row(name, self.match(key), values["action_name"] or "", params)
+        return ReadEntry(name, self.match(key), values["action_name"] or "", params)
 
     def match(self, key: Any) -> dict[str, MatchValue]:
         """A key that was read."""

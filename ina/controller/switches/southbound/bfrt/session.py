@@ -19,7 +19,7 @@ import grpc
 
 from ina.controller.config import Config, SwitchConfig
 from ina.controller.errors import SwitchError
-from ina.controller.switches.items import Cell, Count, Group, Item, MatchValue, PortState, Row
+from ina.controller.switches.items import Cell, Count, Group, Item, MatchValue, PortState, ReadEntry
 from ina.controller.switches.plan import FIRST_GROUP, epoch_mark
 from ina.controller.switches.southbound.bfrt.caller import Caller
 from ina.controller.switches.southbound.bfrt.entries import Entries
@@ -154,10 +154,10 @@ class BfrtSwitch:
         """See :class:`SwitchSession`."""
         await self._call("delete", lambda: self._entries.delete(items))
 
-    async def read_rows(self, table: str = "") -> list[Row]:
+    async def read_entries(self, table: str = "") -> list[ReadEntry]:
         """See :class:`SwitchSession`. Tables whose entries the program fixes are left out."""
         tables = [table] if table else list(self._program.tables())
-        return await self._call("read", lambda: self._entries.rows(tables))
+        return await self._call("read", lambda: self._entries.read(tables))
 
     async def read_groups(self) -> list[Group]:
         """See :class:`SwitchSession`."""
