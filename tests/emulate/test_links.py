@@ -24,7 +24,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
     if os.environ["RANK"] == "1":
         sock.bind((os.environ["INA_HOST"], 5000))
-        sock.settimeout(2)
+        sock.settimeout(0.5)
         ready.touch()
         count = 0
         while True:
@@ -90,8 +90,8 @@ def test_an_unlimited_link_loses_nothing(tmp_path: Path) -> None:
 
 def test_a_burst_overflows_the_queue_of_a_slow_link(tmp_path: Path) -> None:
     need("soft")
-    # 300 datagrams are 420 kB, half a minute at this rate; queue and bucket hold 48 KiB of them.
-    slow = "bandwidth_mbit = 0.1\nqueue_kib = 32"
+    # 300 datagrams are 420 kB, eight seconds at this rate; queue and bucket hold 48 KiB of them.
+    slow = "bandwidth_mbit = 0.4\nqueue_kib = 32"
     held = (32 + 16) * 1024 // DATAGRAM_BYTES
     assert held // 2 < arrivals(star(tmp_path, 2, link=slow), tmp_path) < DATAGRAMS // 2
 
