@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 
 from ina.cli.main import main
 
@@ -39,6 +41,11 @@ class Command:
             line += byte
         return line
 
+    def signal(self, number: signal.Signals) -> None:
+        """Sends it a signal, if it still runs."""
+        if self.process.is_alive() and self.process.pid is not None:
+            os.kill(self.process.pid, number)
+
     def end(self, timeout_s: float) -> int | None:
         """Waits for its end, kills it after ``timeout_s``; its exit code, as of ``subprocess``."""
         self.process.join(timeout_s)
@@ -49,20 +56,25 @@ class Command:
         return code
 
 
-def start_ina(*arguments: str, environ: Mapping[str, str]) -> Command:
-    """``ina ARGUMENTS`` with these INA_* variables and no others."""
+def start_ina(*arguments: str, environ: Mapping[str, str], log: Path | None = None) -> Command:
+    """``ina ARGUMENTS`` with these INA_* variables and no others; ``log`` gets its stderr."""
     reader, writer = context.Pipe(duplex=False)
-    process = context.Process(target=_run, args=(arguments, dict(environ), writer))
+    process = context.Process(target=_run, args=(arguments, dict(environ), writer, log))
     process.start()
     writer.close()
     return Command(process, reader)
 
 
-def _run(arguments: tuple[str, ...], environ: dict[str, str], stdout: Connection) -> None:
+def _run(
+    arguments: tuple[str, ...], environ: dict[str, str], stdout: Connection, log: Path | None
+) -> None:
     for name in [name for name in os.environ if name.startswith("INA_")]:
         del os.environ[name]
     os.environ.update(environ)
     os.dup2(stdout.fileno(), sys.stdout.fileno())
     stdout.close()
+    if log is not None:
+        with log.open("ab") as file:
+            os.dup2(file.fileno(), sys.stderr.fileno())
     sys.argv = ["ina", *arguments]
     main()

@@ -1,4 +1,4 @@
-"""A real ``ina switch`` and ``ina controller run``, which a test kills and starts again.
+"""A real ``ina switch`` and ``ina controller run``, as forks, which a test kills and starts again.
 
 Both keep the addresses that they got at first, so that a restarted one is where it was. Whatever
 still runs when the context ends is killed.
@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from tests.forks import Command, start_ina
 
 _START_TIMEOUT_S = 60.0
 _END_TIMEOUT_S = 10.0
@@ -27,52 +25,27 @@ class Service:
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self.log = folder / f"{name}.log"  # stderr of all its lives
-        self._process: subprocess.Popen[bytes] | None = None
+        self._command: Command | None = None
 
     def start(self, *arguments: str) -> dict[str, Any]:
         """Start it and wait until it is ready; returns what it said."""
-        assert self._process is None
+        assert self._command is None
         # A test may set INA_* for its workers; a service gets its own.
-        environ = {k: v for k, v in os.environ.items() if not k.startswith("INA_") or k == "INA_CC"}
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "ina", *arguments, "--json"],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=environ,
-            )
-        ready: dict[str, Any] = json.loads(self._first_line())
+        environ = {name: os.environ[name] for name in ("INA_CC",) if name in os.environ}
+        self._command = start_ina(*arguments, "--json", environ=environ, log=self.log)
+        line = self._command.first_line(_START_TIMEOUT_S)
+        if not line.endswith(b"\n"):
+            self.kill()
+            raise AssertionError(f"{self.name} did not start: {self.log.read_text()}")
+        ready: dict[str, Any] = json.loads(line)
         return ready
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
         """Send a signal and wait for the end; SIGKILL if that does not come. Idempotent."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.send_signal(number)
-        try:
-            process.wait(_END_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(_END_TIMEOUT_S)
-        assert process.stdout is not None
-        process.stdout.close()
-
-    def _first_line(self) -> bytes:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        deadline = time.monotonic() + _START_TIMEOUT_S
-        descriptor, line = self._process.stdout.fileno(), b""
-        while not line.endswith(b"\n"):
-            left_s = max(0.0, deadline - time.monotonic())
-            readable, _, _ = select.select([descriptor], [], [], left_s)
-            byte = os.read(descriptor, 1) if readable else b""
-            if not byte:
-                self.kill()
-                raise AssertionError(f"{self.name} did not start: {self.log.read_text()}")
-            line += byte
-        return line
+        command, self._command = self._command, None
+        if command is not None:
+            command.signal(number)
+            command.end(_END_TIMEOUT_S)
 
 
 class Services:
