@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import subprocess
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -14,6 +16,7 @@ from ina.cli.main import run
 from ina.netns import End, NetnsError, add_pairs, ip_batch
 from ina.switch.ports import AfPacketPort
 from ina.switch.server import SoftSwitch
+from ina.testing.bmv2_device import _stop
 from ina.testing.case import run_case
 from ina.testing.case_file import save_case
 from ina.testing.cases import all_cases
@@ -140,3 +143,21 @@ def test_cables_on_the_wrong_ports_are_said(cables: dict[int, tuple[str, str]]) 
     ):
         verdict = run_case(case, device)
     assert "not wired as the port map says" in verdict.differences[0]
+
+
+class SlowToEnd:
+    """A process that is still there whenever somebody has waited for a limited time."""
+
+    def terminate(self) -> None:
+        """Is not enough."""
+
+    kill = terminate
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        if timeout_s is not None:
+            raise subprocess.TimeoutExpired("simple_switch_grpc", timeout_s)
+
+
+def test_bmv2_may_take_long_to_end() -> None:
+    """After the last case: what the cases have shown must still be said."""
+    _stop(cast("subprocess.Popen[bytes]", SlowToEnd()))
