@@ -10,7 +10,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -54,6 +56,35 @@ class Command:
         self.process.join()
         self._stdout.close()
         return code
+
+
+def run_ina(*arguments: str, timeout_s: float) -> subprocess.CompletedProcess[str]:
+    """``ina ARGUMENTS`` in this process's environment and folder, to its end."""
+    with tempfile.TemporaryDirectory() as folder:
+        said = (Path(folder, "stdout"), Path(folder, "stderr"))
+        process = context.Process(
+            target=_run_to_its_end, args=(arguments, dict(os.environ), os.getcwd(), said)
+        )
+        process.start()
+        process.join(timeout_s)
+        if process.exitcode is None:
+            process.kill()
+            raise subprocess.TimeoutExpired(["ina", *arguments], timeout_s)
+        out, err = (file.read_text() for file in said)
+        return subprocess.CompletedProcess(["ina", *arguments], process.exitcode, out, err)
+
+
+def _run_to_its_end(
+    arguments: tuple[str, ...], environ: dict[str, str], folder: str, said: tuple[Path, Path]
+) -> None:
+    os.environ.clear()
+    os.environ.update(environ)
+    os.chdir(folder)
+    for stream, file in zip((sys.stdout, sys.stderr), said, strict=True):
+        with file.open("ab") as opened:
+            os.dup2(opened.fileno(), stream.fileno())
+    sys.argv = ["ina", *arguments]
+    main()
 
 
 def start_ina(*arguments: str, environ: Mapping[str, str], log: Path | None = None) -> Command:

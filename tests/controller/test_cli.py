@@ -18,6 +18,7 @@ import pytest
 
 from ina.host import Session
 from tests.controller.workers import workers_of
+from tests.forks import run_ina
 
 TIMEOUT_S = 120
 NO_LEASES = "[jobs]\nlease_s = 3600\n"
@@ -25,9 +26,8 @@ NO_LEASES = "[jobs]\nlease_s = 3600\n"
 
 
 def ina(*args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "ina", *args], capture_output=True, text=True, timeout=TIMEOUT_S
-    )
+    """To its end, as a process that begins with its imports done."""
+    return run_ina(*args, timeout_s=TIMEOUT_S)
 
 
 def config_file(tmp_path: Path, text: str = "") -> Path:
