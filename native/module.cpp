@@ -12,6 +12,9 @@ void bind(nb::module_ &m);
 namespace ina::shm {
 void bind(nb::module_ &m);
 }
+namespace ina::sim {
+void bind(nb::module_ &m);
+}
 namespace ina::sw {
 void bind(nb::module_ &m);
 }
@@ -22,7 +25,7 @@ NB_MODULE(_native, m) {
     nb::set_leak_warnings(false);
     m.doc() =
         "Native cores of ina: window algorithms, the host's WorkerCore and transport, the soft "
-        "switch's ports.";
+        "switch's ports, the virtual network.";
     m.attr("SOURCES_SHA256") = INA_SOURCES_SHA256;  // ina.extension compares it
     auto congestion = m.def_submodule("congestion");
     ina::congestion::bind(congestion);
@@ -30,6 +33,8 @@ NB_MODULE(_native, m) {
     ina::host::bind(host);
     auto shm = m.def_submodule("shm");
     ina::shm::bind(shm);
+    auto sim = m.def_submodule("sim");
+    ina::sim::bind(sim);
     auto sw = m.def_submodule("switch");
     ina::sw::bind(sw);
 }

@@ -1,0 +1,168 @@
+"""A topology, built: native nodes and cables, and a compiled P4 program in each ``p4`` switch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from ina.controller.switches.items import Entry, Group, Item
+from ina.extension import sim as native
+from ina.p4 import compiled, names
+from ina.sim.errors import ScenarioError
+from ina.sim.topology import Topology
+from ina.sim.ways import Way
+from ina.switch.pipeline import Exact, Pipeline
+
+
+class SimSwitch:
+    """A P4 switch: its power, and what is written into its pipeline."""
+
+    def __init__(self, name: str, node: native.P4Switch, program: Pipeline) -> None:
+        self.name = name
+        self.node = node
+        self._program = program
+        self.pipeline: Pipeline | None = None
+        """None: it has no power, or no program."""
+        self._handles: dict[tuple[str, tuple[tuple[str, int], ...]], int] = {}
+
+    def power_on(self) -> Pipeline:
+        """Everything is as at power-on: no entry, no group, registers 0."""
+        self.power_off()
+        self.pipeline = self._program.power_on()
+        self.node.set_pipeline(*self.pipeline.native)
+        return self.pipeline
+
+    def power_off(self) -> None:
+        """Registers, tables and what waits in queues are lost."""
+        self.node.set_pipeline(0, 0)
+        self.node.clear_queues()
+        if self.pipeline is not None:
+            self.pipeline.close()
+            self.pipeline = None
+        self._handles.clear()
+
+    def insert(self, items: Iterable[Item]) -> None:
+        """Writes entries and groups. Raises what :class:`Pipeline` raises."""
+        pipeline = self._powered()
+        for item in items:
+            if isinstance(item, Group):
+                pipeline.set_multicast(item.number, item.replicas)
+            else:
+                self._handles[item.table, item.match] = pipeline.insert(
+                    item.table,
+                    [Exact(value) for _, value in item.match],
+                    item.action,
+                    [value for _, value in item.params],
+                )
+
+    def delete(self, items: Iterable[Item]) -> None:
+        """Takes them off; what is off already is no error."""
+        pipeline = self._powered()
+        for item in items:
+            if isinstance(item, Group):
+                pipeline.set_multicast(item.number, [])
+            elif (handle := self._handles.pop((item.table, item.match), None)) is not None:
+                pipeline.delete(item.table, handle)
+
+    def count(self, counter: str, index: int) -> int:
+        """Packets of an indirect counter."""
+        return self._powered().counter(counter, index)[0]
+
+    def _powered(self) -> Pipeline:
+        if self.pipeline is None:
+            raise ScenarioError(f"switch {self.name}: it has no power")
+        return self.pipeline
+
+
+class Fabric:
+    """What a topology becomes. A context manager: on exit the pipelines are gone."""
+
+    def __init__(self, topology: Topology, *, seed: int, values: int = 64) -> None:
+        """``values``: a packet, of a build of the program."""
+        self.topology = topology
+        self.values = values
+        self.network = native.Network(seed)
+        self.hosts: dict[str, native.Host] = {}
+        self.switches: dict[str, SimSwitch] = {}
+        self.bridges: dict[str, native.Bridge] = {}
+        self.ports: dict[str, native.Port] = {}
+        """By ``FROM>TO``, the way that leads there; of several cables, ``FROM>TO#2``."""
+        self._program: Pipeline | None = None
+        self._nodes: dict[str, native.Node] = {}
+
+    def __enter__(self) -> Fabric:
+        for name in self.topology.hosts:
+            address = int(self.topology.addresses[name])
+            self.hosts[name] = self._nodes[name] = self.network.add_host(address)
+        for name, kind in self.topology.switches.items():
+            if kind == "plain":
+                self.bridges[name] = self._nodes[name] = self.network.add_bridge(name)
+                continue
+            self._program = self._program or _load(compiled(self.values).bmv2_json)
+            node = self.network.add_switch(names.CPU_PORT)
+            self.switches[name] = SimSwitch(name, node, self._program)
+            self._nodes[name] = node
+        for cable, port, other_port in self.topology.ports():
+            there = self._free_name(f"{cable.one}>{cable.other}")
+            back = self._free_name(f"{cable.other}>{cable.one}")
+            self.ports[there], self.ports[back] = self.network.connect(
+                self._nodes[cable.one],
+                port,
+                self._nodes[cable.other],
+                other_port,
+                there,
+                cable.there.queue(),
+                cable.there.link(),
+                back,
+                cable.back.queue(),
+                cable.back.link(),
+            )
+        for switch in self.switches.values():
+            switch.power_on()
+        for host in self.topology.hosts:
+            self._route(host)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Frees what the pipelines hold; may be called again."""
+        for switch in self.switches.values():
+            switch.power_off()
+        if self._program is not None:
+            self._program.close()
+            self._program = None
+
+    def forwarding(self, switch: str) -> list[Entry]:
+        """Entries by which a P4 switch forwards ordinary frames to every host."""
+        entries = []
+        for host in self.topology.hosts:
+            ports = self.topology.routes(host).get(switch)
+            if ports:
+                mac = self.topology.mac(host)
+                chosen = ports[mac % len(ports)]  # an entry has one port
+                entries.append(
+                    Entry(names.DMAC, (("dst_mac", mac),), names.FORWARD, (("port", chosen),))
+                )
+        return entries
+
+    def set_way(self, port: str, way: Way) -> None:
+        """From now on."""
+        self.ports[port].link = way.link()
+        self.ports[port].queue = way.queue()
+
+    def _route(self, host: str) -> None:
+        routes: Mapping[str, object] = self.topology.routes(host)
+        for name, bridge in self.bridges.items():
+            if name in routes:
+                ports = list(self.topology.routes(host)[name])
+                bridge.set_route(self.topology.mac(host), ports)
+
+    def _free_name(self, name: str) -> str:
+        names_so_far = sum(1 for port in self.ports if port.partition("#")[0] == name)
+        return name if not names_so_far else f"{name}#{names_so_far + 1}"
+
+
+def _load(bmv2_json: Path) -> Pipeline:
+    return Pipeline.load(bmv2_json)

@@ -1,0 +1,171 @@
+"""Which nodes a virtual network has, and which cables between them.
+
+Hosts have one cable. A switch runs the P4 program (``p4``) or only forwards (``plain``). Cables have
+a :class:`Way` each way; numbers of ports follow from the order of the cables.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from ipaddress import IPv4Address
+
+from ina.protocol.addresses import mac_of
+from ina.sim.errors import ScenarioError
+from ina.sim.ways import Way
+
+FIRST_HOST = IPv4Address("10.0.0.1")
+FIRST_SWITCH = IPv4Address("10.255.0.1")
+SWITCH_KINDS = ("p4", "plain")
+
+
+@dataclass(frozen=True)
+class Cable:
+    """Between two nodes: ``there`` is from ``one`` to ``other``."""
+
+    one: str
+    other: str
+    there: Way = Way()
+    back: Way = Way()
+
+    def __str__(self) -> str:
+        return f"{self.one}-{self.other}"
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A graph. Raises :class:`ScenarioError` where it is none that can be built."""
+
+    hosts: tuple[str, ...]
+    switches: Mapping[str, str]
+    """By name, of which kind."""
+    cables: tuple[Cable, ...]
+    addresses: Mapping[str, IPv4Address] = field(init=False)
+    """Of hosts and switches."""
+
+    def __post_init__(self) -> None:
+        names = [*self.hosts, *self.switches]
+        if twice := [name for name, count in Counter(names).items() if count > 1]:
+            raise ScenarioError(f"topology: the name {twice[0]!r} is there twice")
+        for name, kind in self.switches.items():
+            if kind not in SWITCH_KINDS:
+                raise ScenarioError(f"switch {name!r}: kind {kind!r} is neither p4 nor plain")
+        for cable in self.cables:
+            for end in (cable.one, cable.other):
+                if end not in names:
+                    raise ScenarioError(f"cable {cable}: there is no node {end!r}")
+            if cable.one == cable.other:
+                raise ScenarioError(f"cable {cable}: it has one end only")
+        for host in self.hosts:
+            if len(self.neighbours[host]) != 1:
+                count = len(self.neighbours[host])
+                raise ScenarioError(f"host {host!r} has {count} cables: it must have one")
+        addresses = {name: FIRST_HOST + i for i, name in enumerate(self.hosts)}
+        addresses |= {name: FIRST_SWITCH + i for i, name in enumerate(self.switches)}
+        object.__setattr__(self, "addresses", addresses)
+
+    @cached_property
+    def neighbours(self) -> Mapping[str, Mapping[int, str]]:
+        """By node: who is at the other end of each port."""
+        found: dict[str, dict[int, str]] = {name: {} for name in (*self.hosts, *self.switches)}
+        for cable in self.cables:
+            for here, there in ((cable.one, cable.other), (cable.other, cable.one)):
+                found[here][len(found[here]) + 1] = there
+        return found
+
+    def ports(self) -> Iterator[tuple[Cable, int, int]]:
+        """Each cable with the numbers of its ports at both ends, from 1."""
+        used: Counter[str] = Counter()
+        for cable in self.cables:
+            used[cable.one] += 1
+            used[cable.other] += 1
+            yield cable, used[cable.one], used[cable.other]
+
+    def switch_of(self, host: str) -> str:
+        """What its cable ends at."""
+        return self.neighbours[host][1]
+
+    def port_towards(self, switch: str, host: str) -> int:
+        """The first of the ports of a switch that are nearest to a host."""
+        return self.routes(host)[switch][0]
+
+    def routes(self, to: str) -> Mapping[str, Sequence[int]]:
+        """By switch: the ports that lead to a node by as few cables as possible.
+
+        Switches from where no way leads there are left out. Hosts forward nothing.
+        """
+        distance = {to: 0}
+        waiting = deque([to])
+        while waiting:
+            node = waiting.popleft()
+            if node in self.hosts and node != to:
+                continue
+            for there in self.neighbours[node].values():
+                if there not in distance:
+                    distance[there] = distance[node] + 1
+                    waiting.append(there)
+        return {
+            switch: [
+                port
+                for port, there in self.neighbours[switch].items()
+                if distance.get(there, len(distance)) == distance[switch] - 1
+                and (there == to or there in self.switches)
+            ]
+            for switch in self.switches
+            if switch in distance and switch != to
+        }
+
+    def mac(self, name: str) -> int:
+        """Of a node, as the soft switch's UDP ports derive it from its address."""
+        return mac_of(self.addresses[name])
+
+
+def star(hosts: int, way: Way = Way(), back: Way | None = None) -> Topology:
+    """Hosts around one switch, ``s1``. ``way``: from each host; ``back``: to it."""
+    names = tuple(f"h{i + 1}" for i in range(hosts))
+    cables = tuple(Cable(name, "s1", way, back or way) for name in names)
+    return Topology(names, {"s1": "p4"}, cables)
+
+
+def leaf_spine(
+    leaves: int, spines: int, hosts: int, way: Way = Way(), up: Way | None = None,
+    leaf_kind: str = "p4", spine_kind: str = "plain",
+) -> Topology:  # fmt: skip
+    """``hosts`` at each leaf; each leaf has a cable (``up``) to each spine."""
+    switches = {f"l{i + 1}": leaf_kind for i in range(leaves)}
+    switches |= {f"s{i + 1}": spine_kind for i in range(spines)}
+    names = [(f"h{i + 1}", f"l{i // hosts + 1}") for i in range(leaves * hosts)]
+    cables = [Cable(host, leaf, way, way) for host, leaf in names]
+    between = up or way
+    for i in range(leaves):
+        cables += [Cable(f"l{i + 1}", f"s{j + 1}", between, between) for j in range(spines)]
+    return Topology(tuple(host for host, _ in names), switches, tuple(cables))
+
+
+def fat_tree(k: int, way: Way = Way(), edge_kind: str = "p4", kind: str = "plain") -> Topology:
+    """Of switches with ``k`` ports, an even number (Al-Fares, SIGCOMM 2008): k³/4 hosts."""
+    if k < 2 or k % 2:
+        raise ScenarioError(f"fat-tree of {k}: want an even number of ports")
+    half = k // 2
+    switches: dict[str, str] = {}
+    hosts: list[str] = []
+    cables: list[Cable] = []
+    for pod in range(k):
+        for edge in range(half):
+            name = f"e{pod + 1}_{edge + 1}"
+            switches[name] = edge_kind
+            for _ in range(half):
+                hosts.append(f"h{len(hosts) + 1}")
+                cables.append(Cable(hosts[-1], name, way, way))
+        for upper in range(half):
+            name = f"a{pod + 1}_{upper + 1}"
+            switches[name] = kind
+            cables += [Cable(f"e{pod + 1}_{edge + 1}", name, way, way) for edge in range(half)]
+    for upper in range(half):
+        for core in range(half):
+            name = f"c{upper + 1}_{core + 1}"
+            switches[name] = kind
+            cables += [Cable(f"a{pod + 1}_{upper + 1}", name, way, way) for pod in range(k)]
+    return Topology(tuple(hosts), switches, tuple(cables))

@@ -1,0 +1,35 @@
+// A switch that forwards and does no more: by the destination's MAC address, over one port or over
+// several of equal cost, among which a flow keeps to one.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/port.hpp"
+
+namespace ina::sim {
+
+// Frames of one flow have one hash: source and destination of IPv4, and of UDP or TCP.
+std::uint64_t flow_hash(const Frame &frame);
+
+class Bridge final : public Node {
+  public:
+    explicit Bridge(std::uint64_t salt) : salt_(salt) {}
+
+    void attach(std::uint32_t port, Port *leaving) override;
+    // To an address by one of these ports. A multicast address: by all of them, but for the one
+    // where a frame came from. Throws std::invalid_argument: there is no such port.
+    void set_route(std::uint64_t mac, std::vector<std::uint32_t> ports);
+    void receive(Frame frame, std::uint32_t port) override;
+
+    std::uint64_t unrouted_packets() const { return unrouted_packets_; }
+
+  private:
+    std::uint64_t salt_;  // so that bridges behind each other choose by different hashes
+    std::vector<Port *> ports_;
+    std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> routes_;
+    std::uint64_t unrouted_packets_ = 0;
+};
+
+}  // namespace ina::sim

@@ -1,0 +1,109 @@
+// Frames on their way: Ethernet, without preamble and frame check. Blocks of a few sizes are used
+// again and again, since a network has thousands of frames at a time and millions in all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace ina::sim {
+
+// What a frame takes on a wire besides its bytes: preamble, frame check, gap.
+inline constexpr std::int64_t kFramingBytes = 24;
+
+class FramePool;
+
+// Owns one frame, alone.
+class Frame {
+  public:
+    Frame() = default;
+    Frame(Frame &&other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+    Frame &operator=(Frame &&other) noexcept {
+        std::swap(block_, other.block_);
+        return *this;
+    }
+    Frame(const Frame &) = delete;
+    Frame &operator=(const Frame &) = delete;
+    ~Frame() { release(); }
+
+    explicit operator bool() const { return block_ != nullptr; }
+    std::uint8_t *data() { return block_->data(); }
+    const std::uint8_t *data() const { return block_->data(); }
+    std::uint32_t bytes() const { return block_->bytes; }
+    std::int64_t wire_bytes() const { return block_->bytes + kFramingBytes; }
+    inline Frame copy() const;
+
+  private:
+    friend class FramePool;
+    struct alignas(64) Block {
+        FramePool *pool;
+        Block *next;  // while it is free
+        std::uint32_t bytes;
+        std::uint32_t size_class;
+        std::uint8_t *data() { return reinterpret_cast<std::uint8_t *>(this + 1); }
+    };
+    explicit Frame(Block *block) : block_(block) {}
+    inline void release();
+
+    Block *block_ = nullptr;
+};
+
+class FramePool {
+  public:
+    FramePool() = default;
+    FramePool(const FramePool &) = delete;
+    FramePool &operator=(const FramePool &) = delete;
+
+    Frame make(std::size_t bytes) {
+        std::uint32_t size_class = 0;
+        while (kLeastBytes << size_class < bytes) ++size_class;
+        if (free_[size_class] == nullptr) refill(size_class);
+        Frame::Block *const block = free_[size_class];
+        free_[size_class] = block->next;
+        block->bytes = static_cast<std::uint32_t>(bytes);
+        return Frame(block);
+    }
+    Frame make(const std::uint8_t *data, std::size_t bytes) {
+        Frame frame = make(bytes);
+        std::memcpy(frame.data(), data, bytes);
+        return frame;
+    }
+
+  private:
+    friend class Frame;
+    static constexpr std::size_t kLeastBytes = 128;
+    static constexpr std::size_t kClasses = 11;  // up to 128 KiB
+    static constexpr std::size_t kSlabBytes = 1 << 20;
+
+    void refill(std::uint32_t size_class) {
+        const std::size_t stride = sizeof(Frame::Block) + (kLeastBytes << size_class);
+        const std::size_t count = kSlabBytes / stride + 1;
+        slabs_.push_back(std::make_unique<Frame::Block[]>(count * stride / sizeof(Frame::Block)));
+        auto *const base = reinterpret_cast<std::uint8_t *>(slabs_.back().get());
+        for (std::size_t i = 0; i < count; ++i) {
+            auto *const block = reinterpret_cast<Frame::Block *>(base + i * stride);
+            block->pool = this;
+            block->size_class = size_class;
+            block->next = free_[size_class];
+            free_[size_class] = block;
+        }
+    }
+    void put(Frame::Block *block) {
+        block->next = free_[block->size_class];
+        free_[block->size_class] = block;
+    }
+
+    Frame::Block *free_[kClasses] = {};
+    std::vector<std::unique_ptr<Frame::Block[]>> slabs_;
+};
+
+inline Frame Frame::copy() const { return block_->pool->make(block_->data(), block_->bytes); }
+
+inline void Frame::release() {
+    if (block_ != nullptr) block_->pool->put(std::exchange(block_, nullptr));
+}
+
+}  // namespace ina::sim

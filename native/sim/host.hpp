@@ -1,0 +1,55 @@
+// A host: an address, a cable, and who listens at which port.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/port.hpp"
+#include "switch/frame.hpp"
+
+namespace ina::sim {
+
+inline constexpr std::uint8_t kUdp = 17;
+inline constexpr std::uint8_t kTcp = 6;
+
+// A program on a host, at a port of UDP or TCP.
+class Endpoint {
+  public:
+    virtual ~Endpoint() = default;
+    // A whole IPv4 frame for it.
+    virtual void receive(Frame frame) = 0;
+};
+
+class Host final : public Node {
+  public:
+    explicit Host(std::uint32_t address) : address_(address) {}
+
+    // The one cable to the network; before anything is sent.
+    void attach(std::uint32_t, Port *uplink) override { uplink_ = uplink; }
+    void send(Frame frame) { uplink_->send(std::move(frame)); }
+    void send_train(std::vector<Frame> *frames) { uplink_->send_train(frames); }
+
+    // From now on; null: nobody listens any more.
+    void listen(std::uint8_t protocol, std::uint16_t port, Endpoint *endpoint);
+    // Also what comes to an IP multicast group.
+    void join_group(std::uint32_t group, std::uint16_t port, Endpoint *endpoint);
+    void leave_groups(Endpoint *endpoint);
+
+    void receive(Frame frame, std::uint32_t port) override;
+
+    std::uint32_t address() const { return address_; }
+    std::uint64_t unwanted_packets() const { return unwanted_packets_; }
+
+  private:
+    static std::uint64_t key(std::uint32_t group, std::uint8_t protocol, std::uint16_t port) {
+        return static_cast<std::uint64_t>(group) << 32 | std::uint64_t{protocol} << 16 | port;
+    }
+
+    std::uint32_t address_;
+    Port *uplink_ = nullptr;
+    std::unordered_map<std::uint64_t, std::vector<Endpoint *>> endpoints_;
+    std::uint64_t unwanted_packets_ = 0;  // not for this host, or for a port where nobody listens
+};
+
+}  // namespace ina::sim

@@ -1,0 +1,110 @@
+// A worker of a job, on a host: the core that ships, its window, its pacing, a socket buffer, and a
+// core of the host's processor that takes its time for packets.
+//
+// It works as a thread of the transport does: it reads what is there, gives it to the core, sends
+// what the core has to send, and waits for the next packet or the core's deadline.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "congestion/algorithms.hpp"
+#include "host/core/worker_core.hpp"
+#include "host/transport/pacing.hpp"
+#include "sim/host.hpp"
+
+namespace ina::sim {
+
+struct WorkerSetup {
+    sw::UdpAddress own;                    // the host's address
+    sw::UdpAddress to;                     // the switch
+    std::uint32_t results_group = 0;       // IP multicast; 0: it gets its own results
+    std::uint16_t results_udp_port = 0;    // of the group
+    std::uint8_t tos = 0x02;               // DSCP and ECN: ECN-capable
+    std::int64_t packet_cost_ns = 0;       // of the processor, to send or to receive one
+    std::int64_t kibibyte_cost_ns = 0;     // and for what is in it
+    std::int64_t buffer_bytes = 32 << 20;  // of the socket; a frame that finds it full is dropped
+    bool trains = false;              // packets go in trains that no queue divides, as with GSO
+    std::uint32_t max_in_flight = 0;  // 0: W
+};
+
+struct WorkerEvent {
+    enum class Kind : std::uint8_t { kDone, kStalled, kMismatch };
+    Kind kind;
+    std::uint64_t tensor;  // id
+};
+
+class Worker final : public Element, public Endpoint {
+  public:
+    using Tell = std::function<void(Worker *, const WorkerEvent &)>;
+
+    // Throws std::invalid_argument when a number is out of range.
+    Worker(Engine *engine, FramePool *frames, Host *host, std::string name,
+           const WorkerSetup &setup, const host::WorkerConfig &config,
+           const congestion::Choice &window, Tell tell);
+
+    // Throws std::invalid_argument, std::logic_error after crash().
+    void submit(const host::TensorRequest &request);
+    // Nothing is done before then, and what comes waits.
+    void pause(std::int64_t until_ns);
+    // It is gone, with all that it has; its port is free.
+    void crash();
+    void leave_group();  // from now on it gets results of its own
+
+    void receive(Frame frame) override;
+    void on_event(std::uint64_t what) override;
+
+    const std::string &name() const { return name_; }
+    bool is_alive() const { return core_ != nullptr; }
+    // Throw std::logic_error after crash().
+    const host::WorkerCore &alive_core() const;
+    host::WorkerCore &alive_core();
+    std::uint64_t buffer_full_packets() const { return buffer_full_packets_; }
+    std::int64_t busy_ns() const { return busy_ns_; }
+
+  private:
+    enum What : std::uint64_t { kWork, kTimer, kSend, kWhats };
+    static constexpr std::size_t kBatch = 128;
+
+    void work_at(std::int64_t at_ns);
+    void work();
+    void transmit();
+    void send(std::vector<Frame> *frames, std::uint32_t longest_train);
+    void tell();
+    std::int64_t cost_ns(const Frame &frame) const {
+        return setup_.packet_cost_ns +
+               setup_.kibibyte_cost_ns * static_cast<std::int64_t>(frame.bytes()) / 1024;
+    }
+
+    Engine *const engine_;
+    FramePool *const frames_;
+    Host *const host_;
+    const std::string name_;
+    const WorkerSetup setup_;
+    const Tell tell_;
+    std::unique_ptr<host::WorkerCore> core_;  // null: it has crashed
+    host::SubmissionOrder order_;
+    host::Pacing pacing_;
+
+    std::deque<Frame> buffer_;
+    std::int64_t buffered_bytes_ = 0;
+    std::vector<Frame> outbox_;  // written, until the processor has done with them
+    std::uint32_t outbox_train_ = 0;
+    std::int64_t free_ns_ = 0;  // the processor
+    std::int64_t read_ns_ = 0;  // results gather until then
+    std::int64_t paused_until_ns_ = 0;
+    std::int64_t work_at_ns_ = kNever;  // what has been put down
+    std::int64_t timer_at_ns_ = kNever;
+    std::uint64_t work_number_ = 0;
+    std::uint64_t timer_number_ = 0;
+    bool told_failure_ = false;
+    std::uint64_t buffer_full_packets_ = 0;
+    std::int64_t busy_ns_ = 0;
+};
+
+}  // namespace ina::sim
