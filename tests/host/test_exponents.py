@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ina._native.host import WorkerCounters
 from ina.protocol.codec import decode
 from ina.protocol.spec import Flag
-from tests.host import numerics
+from ina.testing import numerics
 from tests.host.network import Link, Network, all_reduce
 from tests.host.test_worker_core import INT32, random_parts
 

@@ -23,7 +23,7 @@ from ina.host import (
 )
 from ina.host.frozen import Frozen
 from ina.host.recovery import Plan, Transfer, plan
-from tests.host import numerics
+from ina.testing import numerics
 from tests.host.test_worker_core import INT32, random_parts
 from tests.host.udp_model import UdpModel, closing
 

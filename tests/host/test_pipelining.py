@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tests.host import numerics
+from ina.testing import numerics
 from tests.host.network import Link, Network
 from tests.host.test_worker_core import random_parts
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ina._native import host as native
 from ina.host.arrays import VALUE_TYPES
-from tests.host import numerics
+from ina.testing import numerics
 
 Array = NDArray[Any]
 

@@ -15,7 +15,7 @@ import pytest
 
 from ina._native import host as native
 from ina.host.arrays import VALUE_TYPES
-from tests.host import numerics
+from ina.testing import numerics
 
 ROOT = Path(__file__).parents[2]
 COMPILER = shutil.which("aarch64-linux-gnu-g++")

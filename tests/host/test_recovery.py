@@ -18,7 +18,7 @@ from ina.errors import InaError
 from ina.host import RecoveryError, Ticket
 from ina.host.frozen import Frozen, export_of
 from ina.host.recovery import Export, Lane, Pending, Plan, Sum, Transfer, average, plan
-from tests.host import numerics
+from ina.testing import numerics
 from tests.host.network import EPOCH, JOB, Link, Network
 from tests.host.test_worker_core import INT32, random_parts
 

@@ -8,7 +8,7 @@ from ina._native.congestion import Choice
 from ina._native.host import WorkerCore
 from ina.protocol.codec import Header
 from ina.protocol.spec import Flag
-from tests.host import numerics
+from ina.testing import numerics
 from tests.host.network import MS, SECOND, Link, Network, all_reduce
 from tests.host.test_timers import DATA, OUT, VALUES, W, answer, sent_at, worker
 from tests.host.test_worker_core import INT32, random_parts

@@ -31,7 +31,7 @@ from ina.host import (
     WorldSizeError,
 )
 from ina.protocol.spec import ValueType
-from tests.host import numerics
+from ina.testing import numerics
 from tests.host.udp_model import UdpModel, closing
 
 INT32 = np.dtype(np.int32)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ina._native.host import WorkerCore
 from ina.protocol.codec import decode, encode
-from tests.host import numerics
+from ina.testing import numerics
 from tests.host.network import MS, SECOND, Array, Link, Network, all_reduce, worker_config
 from tests.host.test_worker_core import INT32, ROUGH, random_parts
 

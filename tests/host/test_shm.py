@@ -29,7 +29,7 @@ from ina.host.errors import (
 from ina.host.link import TransportName
 from ina.protocol.codec import Header, encode
 from ina.protocol.spec import Kind
-from tests.host import numerics
+from ina.testing import numerics
 from tests.host.test_session import parts_of, reduce_all
 from tests.host.udp_model import closing
 from tests.switch.ports.conftest import wait_until

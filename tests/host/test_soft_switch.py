@@ -12,7 +12,7 @@ import pytest
 
 from ina.controller.embedded import Embedded
 from ina.host import Session
-from tests.host import numerics
+from ina.testing import numerics
 from tests.host.test_session import parts_of, reduce_all
 from tests.host.udp_model import closing
 

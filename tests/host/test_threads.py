@@ -26,7 +26,7 @@ from ina.host import (
     Ticket,
 )
 from ina.host.threads import wanted
-from tests.host import numerics
+from ina.testing import numerics
 from tests.host.test_freeze import recover
 from tests.host.test_session import parts_of, reduce_all
 from tests.host.udp_model import UdpModel, closing

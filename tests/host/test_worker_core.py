@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.host import numerics
+from ina.testing import numerics
 from tests.host.network import Link, Network, all_reduce
 
 INT32 = np.dtype(np.int32)

@@ -21,7 +21,7 @@ from ina.torch.env import Settings
 from ina.torch.errors import FallbackError, GroupClosedError
 from ina.torch.fallback import fallback
 from ina.torch.worker import Worker
-from tests.host import numerics
+from ina.testing import numerics
 from tests.selection import LONG
 from tests.torch.bound import sum_and_bound
 

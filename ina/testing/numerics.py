@@ -1,4 +1,7 @@
-"""The documented numerics in NumPy, and the error bound, to compare the native code with."""
+"""The documented numerics (docs/protocol.md) in NumPy, and their bound: what sums must be.
+
+Written for reading, apart from the native code, which is compared with it.
+"""
 
 from __future__ import annotations
 
