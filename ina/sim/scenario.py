@@ -185,11 +185,11 @@ class JobSpec(_Table):
     name: str = "job"
     hosts: list[str] = []  # of each rank; else one after the other
     steps: int = 10
-    tensors: list[TensorSpec] = [TensorSpec(elems=1 << 20)]
+    tensors: list[TensorSpec] = msgspec.field(default_factory=lambda: [TensorSpec(elems=1 << 20)])
     compute_ms: float = 0.0  # of a step, before its tensors
     straggler: StragglerSpec = StragglerSpec()
     slots: int = 0  # 0: as the controller gives them
-    at_ms: list[float] = [0.0]  # when it comes; more than once: again and again
+    at_ms: list[float] = msgspec.field(default_factory=lambda: [0.0])  # when it comes; more than once: again and again
     check: bool = True  # sums, exactly; False: tensors of zeros that all ranks share
 
 
@@ -256,7 +256,7 @@ def make(document: dict[str, Any], source: str = "scenario") -> Scenario:
 
 def check(scenario: Scenario) -> None:
     """Raises :class:`ScenarioError`: it says what cannot be."""
-    require_build(scenario.values)
+    require_build("values =", scenario.values)
     try:
         Congestion.from_table(scenario.congestion)
     except CongestionError as error:

@@ -1,0 +1,175 @@
+"""A scenario for a seed: what the fuzzer tries. Networks that misbehave, jobs of all kinds, faults.
+
+Whatever is drawn ends: faults end at a time after which links are as they should be, and a job has
+little to send. What comes out is a :class:`Scenario` like any other, so a seed that fails can be
+written down, made smaller, and run again.
+"""
+
+from __future__ import annotations
+
+import random
+
+from ina.congestion import ALGORITHMS
+from ina.controller.faults import POINTS
+from ina.protocol.spec import MAX_WORKERS
+from ina.sim.scenario import (
+    DTYPES,
+    ControllerSpec,
+    FaultSpec,
+    HostSpec,
+    JobSpec,
+    LinkSpec,
+    Scenario,
+    StragglerSpec,
+    TensorSpec,
+    TopologySpec,
+)
+
+FAULTS_END_MS = 20_000.0
+"""Afterwards nothing new goes wrong."""
+LIMIT_S = 180.0
+"""Of virtual time: leases and timeouts take it, with a margin."""
+
+
+def draw(seed: int) -> Scenario:
+    """The scenario of a seed."""
+    rng = random.Random(seed)
+    workers = [_workers(rng) for _ in range(rng.choices((1, 2, 3, 4), (10, 4, 2, 1))[0])]
+    hosts = rng.randint(max(1, max(workers) // rng.choice((1, 1, 1, 2, 4))), max(workers))
+    values = rng.choices((64, 256, 360, 1024), (12, 3, 1, 1))[0]
+    jobs = [_job(rng, f"j{i}", count, hosts, values) for i, count in enumerate(workers)]
+    link = _link(rng)
+    return Scenario(
+        name=f"seed-{seed}",
+        limit_s=LIMIT_S,
+        values=values,
+        topology=TopologySpec(hosts=hosts),
+        link=link,
+        link_back=_link(rng) if rng.random() < 0.3 else None,
+        host=HostSpec(
+            packet_ns=rng.choice((0, 0, 100, 2_000)),
+            kibibyte_ns=rng.choice((0, 0, 100)),
+            buffer_kib=rng.choice((32768.0, 32768.0, 208.0, 64.0)),
+            trains=rng.random() < 0.2,
+        ),
+        controller=ControllerSpec(
+            lease_s=rng.choice((1.0, 2.0, 5.0)),
+            delay_ms=_log(rng, 0.05, 50.0),
+            jitter_ms=rng.choice((0.0, 0.0, _log(rng, 0.1, 200.0))),
+            loss=rng.choice((0.0, 0.0, 0.0, 0.02, 0.1)),
+            standbys=rng.choices((0, 1), (5, 1))[0],
+        ),
+        congestion=_congestion(rng),
+        multicast=rng.random() < 0.3,
+        ecn_packets=rng.choice((0, 0, 5, 30)),
+        job=jobs,
+        fault=_faults(rng, jobs, hosts),
+    )
+
+
+def _workers(rng: random.Random) -> int:
+    return rng.choice((1, 2, 2, 2, 3, 3, 4, 4, 5, 8, 16, MAX_WORKERS))
+
+
+def _log(rng: random.Random, least: float, most: float) -> float:
+    """As likely between 1 and 10 as between 10 and 100."""
+    return float(f"{least * (most / least) ** rng.random():.3g}")
+
+
+def _link(rng: random.Random) -> LinkSpec:
+    """From a clean one to one that nobody would call a link."""
+    if rng.random() < 0.15:
+        return LinkSpec(queue_kib=1024.0)
+    some = rng.random
+
+    def sometimes(value: float, share: float = 0.4) -> float:
+        return value if some() < share else 0.0
+
+    reordering = sometimes(_log(rng, 0.001, 0.3))
+    return LinkSpec(
+        rate_gbit=rng.choice((0.1, 1.0, 10.0, 100.0)),
+        delay_us=_log(rng, 0.5, 20_000.0) if some() < 0.3 else _log(rng, 0.5, 200.0),
+        jitter_us=sometimes(_log(rng, 0.1, 5_000.0)),
+        loss=sometimes(_log(rng, 0.0005, 0.2), 0.6),
+        burst_from=sometimes(_log(rng, 0.0005, 0.01), 0.2),
+        burst_to=_log(rng, 0.05, 0.9),
+        burst_loss=rng.choice((1.0, 0.5)),
+        duplication=sometimes(_log(rng, 0.001, 0.2)),
+        reordering=reordering,
+        reordering_us=_log(rng, 10.0, 2_000_000.0) if reordering else 0.0,
+        corruption=sometimes(_log(rng, 0.0005, 0.1), 0.3),
+        queue_kib=rng.choice((1024.0, 256.0, 64.0, 16.0)),
+        marking=rng.choice(("none", "none", "step", "red")),
+        mark_kib=rng.choice((8.0, 32.0)),
+        red_least_kib=8.0,
+        red_most_kib=64.0,
+    )
+
+
+def _job(rng: random.Random, name: str, workers: int, hosts: int, values: int) -> JobSpec:
+    slots = rng.choice((0, 2, 4, 8, 16, 64, 256))
+    window = max(1, slots // 2)
+    tensors = []
+    for _ in range(rng.randint(1, 4)):
+        # Around the window: less than it, just it, a few of it; and lengths that fill no packet.
+        chunks = rng.choice((1, 2, window, window + 1, 3 * window, rng.randint(1, 40)))
+        elems = min(max(0, chunks * values - rng.choice((0, 0, 1, values // 2, values))), 20_000)
+        tensors.append(
+            TensorSpec(
+                elems=elems,
+                dtype=rng.choice(DTYPES),  # type: ignore[arg-type]
+                op=rng.choice(("sum", "sum", "avg")),
+                count=rng.choice((1, 1, 1, 3)),
+            )
+        )
+    return JobSpec(
+        name=name,
+        workers=workers,
+        hosts=[f"h{rng.randint(1, hosts)}" for _ in range(workers)],
+        steps=rng.randint(1, 6),
+        tensors=tensors,
+        compute_ms=rng.choice((0.0, 0.0, 1.0, _log(rng, 0.1, 500.0))),
+        straggler=StragglerSpec(
+            share=rng.random(), mean_ms=rng.choice((0.0, 0.0, _log(rng, 0.1, 1_000.0)))
+        ),
+        slots=slots,
+        at_ms=[0.0 if name == "j0" else _log(rng, 0.1, 2_000.0)],
+    )
+
+
+def _congestion(rng: random.Random) -> dict[str, object]:
+    name = rng.choice(list(ALGORITHMS))
+    table: dict[str, object] = {"algorithm": name}
+    for option in ALGORITHMS[name].options:
+        if rng.random() < 0.2:
+            table[option.name] = option.least + rng.random() * min(
+                option.most - option.least, 4 * max(option.usual, 1.0)
+            )
+    return table
+
+
+def _faults(rng: random.Random, jobs: list[JobSpec], hosts: int) -> list[FaultSpec]:
+    faults = []
+    for _ in range(rng.choices((0, 1, 2, 3, 5), (6, 4, 3, 2, 1))[0]):
+        what = rng.choice(
+            ("link_down", "pause", "crash", "crash", "power_cycle", "controller_kill",
+             "controller_kill", "controller_cut")
+        )  # fmt: skip
+        job = rng.choice(jobs)
+        where = {
+            "link_down": f"h{rng.randint(1, hosts)}-s1",
+            "pause": f"{job.name}/{rng.randrange(job.workers)}",
+            "crash": f"{job.name}/{rng.randrange(job.workers)}",
+            "power_cycle": "s1",
+        }.get(what, "")
+        point = rng.choice(POINTS) if what == "controller_kill" and rng.random() < 0.7 else ""
+        faults.append(
+            FaultSpec(
+                what=what,  # type: ignore[arg-type]
+                where=where,
+                at_ms=0.0 if point else _log(rng, 0.1, FAULTS_END_MS / 4),
+                for_ms=_log(rng, 0.1, FAULTS_END_MS / 4),
+                point=point,
+            )
+        )
+    return faults

@@ -1,0 +1,114 @@
+"""What happened to packets as a ladder diagram: a column a node, a line a packet, time downwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ina.extension import sim as native
+from ina.protocol.codec import Header, decode_header
+from ina.protocol.errors import PacketError
+from ina.protocol.spec import ALL_WORKERS, Flag, Kind
+
+_PAYLOAD_OFFSET = 42  # Ethernet, IPv4, UDP
+_COLUMN = 16
+_TIME = 14
+_SHORT = {Kind.CONTRIBUTION: "c", Kind.RESULT: "r"}
+_FATES = {
+    native.Fate.LOST: "lost",
+    native.Fate.CORRUPTED: "corrupted",
+    native.Fate.LINK_DOWN: "link down",
+    native.Fate.QUEUE_FULL: "queue full",
+}
+
+
+def ladder(
+    records: Iterable[native.TraceRecord],
+    ports: Sequence[str],
+    *,
+    seqs: frozenset[int] | None = None,
+    window: int = 0,
+) -> Iterator[str]:
+    """Lines. ``ports``: of the trace, ``FROM>TO``.
+
+    ``seqs``: packets of these chunks only (with ``window``: of their lanes); None: all.
+    """
+    shown = [record for record in records if _is_shown(record, seqs, window)]
+    ways = [name.partition("#")[0].split(">") for name in ports]
+    nodes = _ordered({node for record in shown for node in ways[record.port]}, ways)
+    if not shown:
+        yield "no packet"
+        return
+    yield " " * _TIME + "".join(f"{node:^{_COLUMN}}" for node in nodes)
+    for record in sorted(shown, key=lambda one: one.sent_ns):
+        here, there = (nodes.index(node) for node in ways[record.port])
+        yield f"{record.sent_ns / 1e3:>{_TIME - 3}.3f} us" + _arrow(
+            here, there, len(nodes), label(record), record.fate
+        )
+
+
+def label(record: native.TraceRecord) -> str:
+    """Kind, sequence number and worker of an ina packet; else the frame's size."""
+    header = header_of(record)
+    if header is None:
+        return f"{record.bytes} B"
+    kind = _SHORT.get(header.kind, "?")
+    worker = "*" if header.worker == ALL_WORKERS else str(header.worker)
+    again = "'" if header.flags & Flag.RESEND else ""
+    values = "" if header.value_count else "e"
+    return f"{kind}{header.seq}{values}{again}/{worker}"
+
+
+def header_of(record: native.TraceRecord) -> Header | None:
+    """None: it is no packet of ina."""
+    try:
+        return decode_header(record.head[_PAYLOAD_OFFSET:])
+    except PacketError:
+        return None
+
+
+def _is_shown(
+    record: native.TraceRecord, seqs: frozenset[int] | None, window: int
+) -> bool:
+    if seqs is None:
+        return True
+    header = header_of(record)
+    if header is None:
+        return False
+    if window:
+        return any((header.seq - seq) % window == 0 for seq in seqs)
+    return header.seq in seqs
+
+
+def _ordered(nodes: set[str], ways: Sequence[Sequence[str]]) -> list[str]:
+    """Hosts, and in their middle what has more than one neighbour."""
+    degree = {node: sum(node == way[0] for way in ways) for node in nodes}
+    hosts = sorted((node for node in nodes if degree[node] <= 1), key=_natural)
+    middle = sorted((node for node in nodes if degree[node] > 1), key=_natural)
+    half = (len(hosts) + 1) // 2
+    return [*hosts[:half], *middle, *hosts[half:]]
+
+
+def _natural(name: str) -> tuple[str, int]:
+    letters = name.rstrip("0123456789")
+    digits = name[len(letters) :]
+    return letters, int(digits) if digits else 0
+
+
+def _arrow(here: int, there: int, nodes: int, text: str, fate: native.Fate) -> str:
+    cells = [" "] * (_COLUMN * nodes)
+    for node in range(nodes):
+        cells[node * _COLUMN + _COLUMN // 2] = "|"
+    start, end = (node * _COLUMN + _COLUMN // 2 for node in (here, there))
+    step = 1 if end > start else -1
+    for at in range(start + step, end, step):
+        cells[at] = "-"
+    arrives = fate is native.Fate.ARRIVES
+    cells[end - step] = (">" if step > 0 else "<") if arrives else "x"
+    low = min(start, end)
+    place = low + 1 + max(0, (abs(end - start) - 1 - len(text)) // 2)
+    room = max(start, end) - 1
+    for offset, char in enumerate(text):
+        if place + offset < room:
+            cells[place + offset] = char
+    line = "".join(cells).rstrip()
+    return line if arrives else f"{line}  {_FATES[fate]}"
