@@ -1,5 +1,6 @@
 // Python bindings of the virtual network: ina._native.sim, described in ina/_native/sim.pyi.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -64,7 +65,8 @@ void bind_configs(nb::module_ &m) {
         .def_rw("kibibyte_cost_ns", &WorkerSetup::kibibyte_cost_ns)
         .def_rw("buffer_bytes", &WorkerSetup::buffer_bytes)
         .def_rw("trains", &WorkerSetup::trains)
-        .def_rw("max_in_flight", &WorkerSetup::max_in_flight);
+        .def_rw("max_in_flight", &WorkerSetup::max_in_flight)
+        .def_rw("shares", &WorkerSetup::shares);
 }
 
 void bind_trace(nb::module_ &m) {
@@ -157,25 +159,17 @@ void bind_worker(nb::module_ &m) {
         .def_prop_ro("alive", &Worker::is_alive)
         .def_prop_ro("buffer_full_packets", &Worker::buffer_full_packets)
         .def_prop_ro("busy_ns", &Worker::busy_ns)
-        .def(
-            "lanes",
-            [](const Worker &self, std::int64_t now_ns) { return self.alive_core().lanes(now_ns); },
-            "now_ns"_a)
-        .def(
-            "settle_resends",
-            [](Worker &self, std::int64_t now_ns) { self.alive_core().settle_resends(now_ns); },
-            "now_ns"_a)
-        .def_prop_ro("counters", [](const Worker &self) { return self.alive_core().counters(); })
-        .def_prop_ro("agreed", [](const Worker &self) { return self.alive_core().agreed(); })
-        .def_prop_ro("stall", [](const Worker &self) { return self.alive_core().stall(); })
-        .def_prop_ro("mismatch", [](const Worker &self) { return self.alive_core().mismatch(); })
-        .def_prop_ro(
-            "srtt_ns",
-            [](const Worker &self) { return self.alive_core().recovery().rtt().srtt_ns(); })
-        .def_prop_ro("window", [](const Worker &self) { return self.alive_core().window(); })
-        .def_prop_ro("in_flight", [](const Worker &self) { return self.alive_core().in_flight(); })
-        .def_prop_ro("in_flight_limit",
-                     [](const Worker &self) { return self.alive_core().in_flight_limit(); });
+        .def("lanes", &Worker::lanes)
+        .def("pending", &Worker::pending)
+        .def("settle_resends", &Worker::settle_resends)
+        .def_prop_ro("counters", &Worker::counters)
+        .def_prop_ro("agreed", &Worker::agreed)
+        .def_prop_ro("stall", &Worker::stall)
+        .def_prop_ro("mismatch", &Worker::mismatch)
+        .def_prop_ro("srtt_ns", &Worker::srtt_ns)
+        .def_prop_ro("window", &Worker::window)
+        .def_prop_ro("in_flight", &Worker::in_flight)
+        .def_prop_ro("in_flight_limit", &Worker::in_flight_limit);
 }
 
 }  // namespace

@@ -10,52 +10,112 @@ namespace {
 constexpr std::uint8_t kEcnBits = 3;
 constexpr std::uint8_t kCongestionExperienced = 3;
 
-std::uint32_t most_in_flight(const WorkerSetup &setup, const host::WorkerConfig &config) {
-    return setup.max_in_flight == 0 ? host::window_of(config) : setup.max_in_flight;
-}
-
 }  // namespace
 
 Worker::Worker(Engine *engine, FramePool *frames, Host *host, std::string name,
                const WorkerSetup &setup, const host::WorkerConfig &config,
                const congestion::Choice &window, Tell tell)
     : engine_(engine), frames_(frames), host_(host), name_(std::move(name)), setup_(setup),
-      tell_(std::move(tell)),
-      core_(std::make_unique<host::WorkerCore>(
-          config, congestion::make_window(window, most_in_flight(setup, config)))),
-      order_(core_->window(), config.values_per_packet), pacing_(most_in_flight(setup, config)) {
+      tell_(std::move(tell)) {
+    const std::uint32_t packets =
+        setup.max_in_flight == 0 ? host::window_of(config) : setup.max_in_flight;
+    host::WorkerConfig its = config;
+    its.shares = setup.shares;
+    for (its.share = 0; its.share < its.shares; ++its.share) {
+        const std::uint32_t most = std::max(packets / its.shares, 1u);
+        shares_.push_back(std::make_unique<Share>(its, window, most));
+    }
+    order_ =
+        std::make_unique<host::SubmissionOrder>(first().core.window(), config.values_per_packet);
     host_->listen(kUdp, setup_.own.port, this);
     if (setup_.results_group != 0) {
         host_->join_group(setup_.results_group, setup_.results_udp_port, this);
     }
 }
 
-const host::WorkerCore &Worker::alive_core() const {
-    if (core_ == nullptr) throw std::logic_error(name_ + " has crashed");
-    return *core_;
+const Worker::Share &Worker::first() const {
+    if (shares_.empty()) throw std::logic_error(name_ + " has crashed");
+    return *shares_.front();
 }
 
-host::WorkerCore &Worker::alive_core() {
-    return const_cast<host::WorkerCore &>(std::as_const(*this).alive_core());
+host::WorkerCounters Worker::counters() const {
+    host::WorkerCounters sum = first().core.counters();
+    for (std::size_t i = 1; i < shares_.size(); ++i) {
+        host::add_counters(&sum, shares_[i]->core.counters());
+    }
+    return sum;
+}
+
+host::LaneSnapshot Worker::lanes() const {
+    if (shares_.size() == 1) return first().core.lanes(engine_->now_ns());
+    std::vector<host::LaneSnapshot> shares;
+    for (const auto &share : shares_) shares.push_back(share->core.lanes(engine_->now_ns()));
+    return host::merge_lanes(shares);
+}
+
+std::vector<host::PendingTensor> Worker::pending() const {
+    std::vector<std::vector<host::PendingTensor>> shares;
+    for (const auto &share : shares_) shares.push_back(share->core.pending());
+    return host::merge_pending(shares);
+}
+
+void Worker::settle_resends() {
+    for (const auto &share : shares_) share->core.settle_resends(engine_->now_ns());
+}
+
+std::uint64_t Worker::agreed() const {
+    std::uint64_t agreed = first().core.agreed();
+    for (const auto &share : shares_) agreed = std::max(agreed, share->core.agreed());
+    return agreed;
+}
+
+std::optional<host::StallReport> Worker::stall() const {
+    for (const auto &share : shares_) {
+        if (share->core.stall()) return share->core.stall();
+    }
+    return std::nullopt;
+}
+
+std::optional<host::Mismatch> Worker::mismatch() const {
+    for (const auto &share : shares_) {
+        if (share->core.mismatch()) return share->core.mismatch();
+    }
+    return std::nullopt;
+}
+
+std::uint32_t Worker::in_flight() const {
+    std::uint32_t sum = 0;
+    for (const auto &share : shares_) sum += share->core.in_flight();
+    return sum;
+}
+
+std::uint32_t Worker::in_flight_limit() const {
+    std::uint32_t sum = 0;
+    for (const auto &share : shares_) sum += share->core.in_flight_limit();
+    return sum;
 }
 
 void Worker::submit(const host::TensorRequest &request) {
-    alive_core().submit(order_.next(request), engine_->now_ns());
+    first();
+    const host::Submission placed = order_->next(request);
+    shares_left_[request.id] = static_cast<std::uint32_t>(shares_.size());
+    for (const auto &share : shares_) share->core.submit(placed, engine_->now_ns());
     work_at(engine_->now_ns());
 }
 
 void Worker::pause(std::int64_t until_ns) {
     paused_until_ns_ = std::max(paused_until_ns_, until_ns);
-    if (core_ == nullptr) return;
-    work_at_ns_ = kNever;  // what has been put down is void
+    if (shares_.empty()) return;
+    ++work_number_;  // what has been put down is void
+    work_at_ns_ = kNever;
     work_at(paused_until_ns_);
 }
 
 void Worker::crash() {
-    if (core_ == nullptr) return;
+    if (shares_.empty()) return;
     host_->listen(kUdp, setup_.own.port, nullptr);
     leave_group();
-    core_.reset();
+    shares_.clear();
     buffer_.clear();
     outbox_.clear();
     buffered_bytes_ = 0;
@@ -64,7 +124,7 @@ void Worker::crash() {
 void Worker::leave_group() { host_->leave_groups(this); }
 
 void Worker::receive(Frame frame) {
-    if (core_ == nullptr) return;
+    if (shares_.empty()) return;
     if (buffered_bytes_ + frame.bytes() > setup_.buffer_bytes) {
         ++buffer_full_packets_;
         return;
@@ -75,7 +135,7 @@ void Worker::receive(Frame frame) {
 }
 
 void Worker::on_event(std::uint64_t what) {
-    if (core_ == nullptr) return;
+    if (shares_.empty()) return;
     const std::uint64_t number = what / kWhats;
     switch (what % kWhats) {
         case kWork:
@@ -103,6 +163,18 @@ void Worker::work_at(std::int64_t at_ns) {
     engine_->at(at_ns, this, ++work_number_ * kWhats + kWork);
 }
 
+// Which share a packet is for; what is no packet of this format goes to the first, to be counted.
+// Null: it is not from the switch, from which alone a socket takes packets.
+Worker::Share *Worker::share_for(const sw::Datagram &datagram) {
+    if (!(datagram.source == setup_.to)) return nullptr;
+    if (shares_.size() == 1 || datagram.payload_bytes < wire::kHeaderBytes) {
+        return shares_.front().get();
+    }
+    const std::uint32_t seq = wire::load_be32(datagram.payload + wire::kSeqOffset);
+    const std::uint32_t lane = seq & (first().core.window() - 1);
+    return shares_[lane / first().core.lane_count()].get();
+}
+
 void Worker::work() {
     const std::int64_t now_ns = engine_->now_ns();
     std::int64_t cost_ns = 0;
@@ -113,33 +185,49 @@ void Worker::work() {
         buffered_bytes_ -= frame.bytes();
         cost_ns += this->cost_ns(frame);
         sw::Datagram datagram;
-        // A socket takes a result from its switch alone.
-        if (!sw::parse_udp_frame(frame.data(), frame.bytes(), &datagram) ||
-            !(datagram.source == setup_.to)) {
-            continue;
-        }
+        if (!sw::parse_udp_frame(frame.data(), frame.bytes(), &datagram)) continue;
+        Share *const share = share_for(datagram);
+        if (share == nullptr) continue;
         const bool is_marked = (datagram.tos & kEcnBits) == kCongestionExperienced;
-        core_->on_result(datagram.payload, datagram.payload_bytes, now_ns, is_marked);
+        share->core.on_result(datagram.payload, datagram.payload_bytes, now_ns, is_marked);
     }
     free_ns_ = now_ns + cost_ns;
-    transmit();
+    if (shares_.size() > 1) note_progress();
+    for (const auto &share : shares_) transmit(*share);
     busy_ns_ += free_ns_ - now_ns;
-    if (read > 0) read_ns_ = now_ns + pacing_.moderation_ns(*core_);
+    if (read > 0) read_ns_ = now_ns + shares_.front()->pacing.moderation_ns(first().core);
     if (!buffer_.empty()) work_at(std::max(free_ns_, read_ns_));
-    const std::int64_t deadline_ns = core_->next_deadline_ns(now_ns);
-    if (deadline_ns < timer_at_ns_) {
-        timer_at_ns_ = deadline_ns;
-        engine_->at(deadline_ns, this, ++timer_number_ * kWhats + kTimer);
-    }
+    set_timer();
     tell();
 }
 
-void Worker::transmit() {
+// A share that waits is not stalled while another one has results.
+void Worker::note_progress() {
+    bool is_some = false;
+    for (const auto &share : shares_) {
+        const std::uint64_t results = share->core.results();
+        is_some |= results != std::exchange(share->results, results);
+    }
+    if (!is_some) return;
+    for (const auto &share : shares_) share->core.note_progress(engine_->now_ns());
+}
+
+void Worker::set_timer() {
+    std::int64_t deadline_ns = kNever;
+    for (const auto &share : shares_) {
+        deadline_ns = std::min(deadline_ns, share->core.next_deadline_ns(engine_->now_ns()));
+    }
+    if (deadline_ns >= timer_at_ns_) return;
+    timer_at_ns_ = deadline_ns;
+    engine_->at(deadline_ns, this, ++timer_number_ * kWhats + kTimer);
+}
+
+void Worker::transmit(Share &share) {
     host::PacketView batch[kBatch];
     std::vector<Frame> frames;
     std::size_t count = 0;
     do {
-        count = core_->poll_transmit(engine_->now_ns(), batch, kBatch);
+        count = share.core.poll_transmit(engine_->now_ns(), batch, kBatch);
         for (std::size_t i = 0; i < count; ++i) {
             Frame frame = frames_->make(sw::kFrameHeaderBytes + batch[i].bytes);
             sw::write_frame_header(frame.data(), setup_.own, setup_.to, setup_.tos, batch[i].bytes);
@@ -149,7 +237,7 @@ void Worker::transmit() {
         }
     } while (count == kBatch);
     if (frames.empty()) return;
-    const std::uint32_t longest_train = pacing_.longest_train(*core_);
+    const std::uint32_t longest_train = share.pacing.longest_train(share.core);
     if (free_ns_ == engine_->now_ns()) return send(&frames, longest_train);
     for (Frame &frame : frames) outbox_.push_back(std::move(frame));
     outbox_train_ = longest_train;
@@ -179,14 +267,19 @@ void Worker::send(std::vector<Frame> *frames, std::uint32_t longest_train) {
 }
 
 void Worker::tell() {
-    for (const std::uint64_t tensor : core_->take_completions()) {
-        tell_(this, {WorkerEvent::Kind::kDone, tensor});
+    for (const auto &share : shares_) {
+        for (const std::uint64_t tensor : share->core.take_completions()) {
+            const auto left = shares_left_.find(tensor);
+            if (--left->second > 0) continue;
+            shares_left_.erase(left);
+            tell_(this, {WorkerEvent::Kind::kDone, tensor});
+        }
     }
     if (told_failure_) return;
-    if (core_->mismatch()) {
+    if (const auto mismatch = this->mismatch()) {
         told_failure_ = true;
-        tell_(this, {WorkerEvent::Kind::kMismatch, core_->mismatch()->tensor});
-    } else if (core_->stall()) {
+        tell_(this, {WorkerEvent::Kind::kMismatch, mismatch->tensor});
+    } else if (stall()) {
         told_failure_ = true;
         tell_(this, {WorkerEvent::Kind::kStalled, 0});
     }

@@ -1,8 +1,8 @@
-// A worker of a job, on a host: the core that ships, its window, its pacing, a socket buffer, and a
-// core of the host's processor that takes its time for packets.
+// A worker of a job, on a host: the cores that ship, one for each share of its lanes, their windows
+// and pacing, a socket buffer, and a core of the host's processor that takes its time for packets.
 //
-// It works as a thread of the transport does: it reads what is there, gives it to the core, sends
-// what the core has to send, and waits for the next packet or the core's deadline.
+// It works as a thread of the transport does: it reads what is there, gives it to the core whose
+// lane it is for, sends what they have to send, and waits for the next packet or the next deadline.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "congestion/algorithms.hpp"
 #include "host/core/worker_core.hpp"
 #include "host/transport/pacing.hpp"
+#include "host/transport/share.hpp"
 #include "sim/host.hpp"
 
 namespace ina::sim {
@@ -30,7 +32,8 @@ struct WorkerSetup {
     std::int64_t kibibyte_cost_ns = 0;     // and for what is in it
     std::int64_t buffer_bytes = 32 << 20;  // of the socket; a frame that finds it full is dropped
     bool trains = false;              // packets go in trains that no queue divides, as with GSO
-    std::uint32_t max_in_flight = 0;  // 0: W
+    std::uint32_t max_in_flight = 0;  // of all shares; 0: W
+    std::uint32_t shares = 1;         // a power of two, W at most
 };
 
 struct WorkerEvent {
@@ -60,10 +63,19 @@ class Worker final : public Element, public Endpoint {
     void on_event(std::uint64_t what) override;
 
     const std::string &name() const { return name_; }
-    bool is_alive() const { return core_ != nullptr; }
-    // Throw std::logic_error after crash().
-    const host::WorkerCore &alive_core() const;
-    host::WorkerCore &alive_core();
+    bool is_alive() const { return !shares_.empty(); }
+    // Of all shares together. These throw std::logic_error after crash().
+    host::WorkerCounters counters() const;
+    host::LaneSnapshot lanes() const;
+    std::vector<host::PendingTensor> pending() const;
+    void settle_resends();
+    std::uint64_t agreed() const;
+    std::optional<host::StallReport> stall() const;
+    std::optional<host::Mismatch> mismatch() const;
+    std::uint32_t window() const { return first().core.window(); }  // W
+    std::uint32_t in_flight() const;
+    std::uint32_t in_flight_limit() const;
+    std::int64_t srtt_ns() const { return first().core.recovery().rtt().srtt_ns(); }
     std::uint64_t buffer_full_packets() const { return buffer_full_packets_; }
     std::int64_t busy_ns() const { return busy_ns_; }
 
@@ -71,10 +83,23 @@ class Worker final : public Element, public Endpoint {
     enum What : std::uint64_t { kWork, kTimer, kSend, kWhats };
     static constexpr std::size_t kBatch = 128;
 
+    struct Share {
+        Share(const host::WorkerConfig &config, const congestion::Choice &window,
+              std::uint32_t most)
+            : core(config, congestion::make_window(window, most)), pacing(most) {}
+        host::WorkerCore core;
+        host::Pacing pacing;
+        std::uint64_t results = 0;
+    };
+
+    const Share &first() const;
+    Share *share_for(const sw::Datagram &datagram);
     void work_at(std::int64_t at_ns);
     void work();
-    void transmit();
+    void note_progress();
+    void transmit(Share &share);
     void send(std::vector<Frame> *frames, std::uint32_t longest_train);
+    void set_timer();
     void tell();
     std::int64_t cost_ns(const Frame &frame) const {
         return setup_.packet_cost_ns +
@@ -87,9 +112,9 @@ class Worker final : public Element, public Endpoint {
     const std::string name_;
     const WorkerSetup setup_;
     const Tell tell_;
-    std::unique_ptr<host::WorkerCore> core_;  // null: it has crashed
-    host::SubmissionOrder order_;
-    host::Pacing pacing_;
+    std::vector<std::unique_ptr<Share>> shares_;  // none: it has crashed
+    std::unique_ptr<host::SubmissionOrder> order_;
+    std::unordered_map<std::uint64_t, std::uint32_t> shares_left_;  // by tensor, until it is done
 
     std::deque<Frame> buffer_;
     std::int64_t buffered_bytes_ = 0;
