@@ -27,6 +27,8 @@ class Process:
         self.name = name
         """For people and for the trace."""
         self.is_dead = False
+        self.is_stopped = False
+        """As by SIGSTOP: it answers nothing. Its own code is to ask for it."""
         self._tasks: dict[asyncio.Task[Any], None] = {}  # in the order in which they began
         self._on_death: list[Callable[[], None]] = []
 
