@@ -9,6 +9,10 @@ class ScenarioError(InvalidInputError):
     """A scenario that cannot be run; the message says what of it, and why."""
 
 
+class CrashedError(InaError):
+    """The rank was killed, or the controller was while it started."""
+
+
 class NothingHappensError(InaError):
     """Somebody waits, and nothing will ever happen any more: no packet, no timer, no message."""
 

@@ -27,8 +27,7 @@ class Process:
         self.name = name
         """For people and for the trace."""
         self.is_dead = False
-        self.is_stopped = False
-        """As by SIGSTOP: it answers nothing. Its own code is to ask for it."""
+        self._goes_on: asyncio.Event | None = None  # set when a stop ends
         self._tasks: dict[asyncio.Task[Any], None] = {}  # in the order in which they began
         self._on_death: list[Callable[[], None]] = []
 
@@ -37,6 +36,26 @@ class Process:
         context = contextvars.copy_context()
         context.run(_owner.set, self)
         return context.run(asyncio.get_running_loop().create_task, work)
+
+    @property
+    def is_stopped(self) -> bool:
+        """As by SIGSTOP: it answers nothing. Its tasks stop at :meth:`running`."""
+        return self._goes_on is not None and not self._goes_on.is_set()
+
+    def stop(self) -> None:
+        """Until :meth:`go_on`."""
+        if not self.is_stopped:
+            self._goes_on = asyncio.Event()
+
+    def go_on(self) -> None:
+        """As SIGCONT."""
+        if self._goes_on is not None:
+            self._goes_on.set()
+
+    async def running(self) -> None:
+        """Returns when it is not stopped."""
+        if self._goes_on is not None:
+            await self._goes_on.wait()
 
     def check(self) -> None:
         """To be called at each way out of the process. Raises :class:`Killed`."""

@@ -1,7 +1,7 @@
 """Workers' calls to a controller, without sockets: the shipped services answer, messages travel.
 
-A call has its caller's deadline, at both ends. A lost message is one that the caller waits for until
-then; a lost message of a stream breaks it. Where no controller runs, calls are refused at once.
+A call has its caller's deadline, at both ends. A lost message is one that the caller waits for
+until then; a lost message of a stream breaks it. Where no controller runs, calls are refused.
 """
 
 from __future__ import annotations
@@ -38,6 +38,16 @@ class CallError(Exception):
     def __init__(self, code: grpc.StatusCode, details: str) -> None:
         super().__init__(details)
         self.code, self.details = code, details
+
+    @property
+    def is_late(self) -> bool:
+        """The call's deadline has passed."""
+        return self.code == grpc.StatusCode.DEADLINE_EXCEEDED
+
+    @property
+    def is_unknown(self) -> bool:
+        """What it is about is not known."""
+        return self.code == grpc.StatusCode.NOT_FOUND
 
 
 class _Context:
@@ -115,12 +125,24 @@ class Connection:
                 lambda: _set(answer, code, details, message),
             )
 
+        serving: list[asyncio.Task[None]] = []
+
         def arrive() -> None:
-            self._serve(method, type(request).FromString(data), timeout_s, answer, reply)
+            task = self._serve(method, type(request).FromString(data), timeout_s, answer, reply)
+            if task is not None:
+                serving.append(task)
+
+        def hang_up() -> None:
+            for task in serving:
+                task.cancel()
 
         self._there.send(f"{method} {_short(request)}", arrive)
         try:
             await asyncio.wait([answer], timeout=timeout_s)
+        except asyncio.CancelledError:
+            self.client.check()
+            self._there.end(f"{method} cancelled", hang_up)
+            raise
         finally:
             self._pending.pop(answer, None)
             self.client.check()
@@ -148,10 +170,10 @@ class Connection:
     def _serve(
         self, method: str, request: Message, timeout_s: float,
         answer: asyncio.Future[Any], reply: Reply,
-    ) -> None:  # fmt: skip
+    ) -> asyncio.Task[None] | None:  # fmt: skip
         process = self._listening(answer)
         if process is None:
-            return
+            return None
         loop = asyncio.get_running_loop()
         context = _Context(loop.time() + timeout_s, lambda: None)
         handler = self.server.handler(method)
@@ -168,6 +190,7 @@ class Connection:
         task = self._begin(process, work())
         deadline = loop.call_later(timeout_s, task.cancel)
         task.add_done_callback(lambda _: deadline.cancel())
+        return task
 
     def _serve_stream(self, method: str, request: Message, stream: Stream) -> None:
         process = self._listening(stream.ended)
@@ -203,7 +226,7 @@ class Connection:
         pings = self._begin(process, self._ping(task))
         task.add_done_callback(lambda _: pings.cancel())
         # Whoever ends the stream at its client's end is heard here in the end.
-        stream.on_end(lambda: self._there.end(f"{method} ended", task.cancel))
+        stream.on_end(lambda: self._there.end(f"{method} ended", lambda: _cancel(task)))
 
     def _send_event(self, event: Message, stream: Stream) -> None:
         copy = type(event).FromString(event.SerializeToString())
@@ -304,6 +327,10 @@ class Stream:
             self.ended.result()
             raise StopAsyncIteration
         return event
+
+
+def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
 
 
 def _set(
