@@ -50,14 +50,17 @@ class SimClient:
     ) -> pb2.CreateJobReply:
         """Create the job unless it exists."""
         what = f"create job {request.name!r}"
-        return await self._call("CreateJob", what, request, timeout_s)
+        reply: pb2.CreateJobReply = await self._call("CreateJob", what, request, timeout_s)
+        return reply
 
     async def join(self, request: pb2.JoinRequest) -> pb2.JoinReply:
         """Join and wait for the others."""
         what = f"join job {request.name!r} as rank {request.rank}"
-        return await self._call(
-            "Join", what, request, request.timeout_s + JOIN_GRACE_S, may_be_silent=True
+        timeout_s = request.timeout_s + JOIN_GRACE_S
+        reply: pb2.JoinReply = await self._call(
+            "Join", what, request, timeout_s, may_be_silent=True
         )
+        return reply
 
     async def heartbeat(
         self, credentials: Credentials, progress: pb2.Progress, timeout_s: float
@@ -65,7 +68,8 @@ class SimClient:
         """Renew the worker's lease and say how it gets on."""
         what = f"keep job {credentials.name!r} rank {credentials.rank} alive"
         request = heartbeat_request(credentials, progress, self._process_name)
-        return await self._call("Heartbeat", what, request, timeout_s)
+        reply: pb2.HeartbeatReply = await self._call("Heartbeat", what, request, timeout_s)
+        return reply
 
     async def leave(self, credentials: Credentials, progress: pb2.Progress | None) -> None:
         """Leave the job. Tries each address once."""

@@ -161,9 +161,9 @@ class SimMembership:
             look_s = min(left_s, LOOK_S) if self._others_leave else left_s
             if await _wait(self._hurry, look_s):
                 break
-            if self._others_leave and self._rank.worker is not None:
-                if self._reporter.has_begun_more:
-                    break
+            is_open = self._rank.worker is not None
+            if self._others_leave and is_open and self._reporter.has_begun_more:
+                break
         self._hurry.clear()
 
     async def _watch(self) -> None:

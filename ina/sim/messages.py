@@ -7,14 +7,13 @@ waits. That a connection has ended is always heard in the end.
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from ina.sim.errors import ScenarioError
-from ina.sim.loop import NS_PER_S
+from ina.sim.loop import VirtualLoop
 
 
 class ControlLog:
@@ -23,13 +22,14 @@ class ControlLog:
     ``lines``: ``when_ns path direction what: fate``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, loop: VirtualLoop) -> None:
         self.lines: list[str] = []
+        self.loop = loop
+        """In which all of it happens."""
 
     def write(self, what: str) -> None:
         """A line, as of now."""
-        now_ns = round(asyncio.get_running_loop().time() * NS_PER_S)
-        self.lines.append(f"{now_ns} {what}")
+        self.lines.append(f"{self.loop.now_ns} {what}")
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,13 @@ class Travel:
             raise ScenarioError(f"loss of messages = {self.loss:g}: want 0 to less than 1")
 
 
+USUAL = Travel()
+
+
 class Path:
     """Between two programs. ``travel`` may be changed at any time."""
 
-    def __init__(self, name: str, seed: int, log: ControlLog, travel: Travel = Travel()) -> None:
+    def __init__(self, name: str, seed: int, log: ControlLog, travel: Travel = USUAL) -> None:
         """What happens by chance follows from ``seed`` and ``name``."""
         self.name = name
         self.travel = travel
@@ -133,7 +136,7 @@ class Wire:
         self._at(path.delay_s(), land)
 
     def _at(self, delay_s: float, function: Callable[[], None]) -> None:
-        loop = asyncio.get_running_loop()
+        loop = self._path.log.loop
         self._last_s = max(self._last_s, loop.time() + delay_s)
         # In no process: it arrives also when its sender has died.
         loop.call_at(self._last_s, function, context=contextvars.Context())

@@ -107,6 +107,7 @@ class Connection:
         self.path = path
         self._there, self._back = Wire(path, ">"), Wire(path, "<")
         self._served: dict[asyncio.Task[None], None] = {}
+        self._known: Process | None = None  # the server's, which tells when it dies
         self._pending: dict[asyncio.Future[Any], None] = {}
         self.dies_silently = False
         """The client's host vanishes with it: nobody says that the connection has ended."""
@@ -256,7 +257,8 @@ class Connection:
 
     def _begin(self, process: Process, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = process.spawn(work)
-        if not self._served:
+        if process is not self._known:
+            self._known = process
             process.at_death(self._server_dies)
         self._served[task] = None
         task.add_done_callback(lambda ended: self._served.pop(ended, None))

@@ -67,6 +67,7 @@ class SimSession:
         self._boot = agent.boots
         self._there, self._back = Wire(path, ">"), Wire(path, "<")
         self._client = Client(self._notify)
+        self._hung_up = False
         self._prober: asyncio.Task[None] | None = None
         process.at_death(self._hang_up)
 
@@ -224,6 +225,9 @@ class SimSession:
         self._back.end("stream", lambda: self._end(str(self._error("it closed the stream"))))
 
     def _hang_up(self) -> None:
+        if self._hung_up:
+            return
+        self._hung_up = True
         self._there.end("stream", self._leaves)
 
     def _leaves(self) -> None:
@@ -271,6 +275,7 @@ class SimSession:
                     answer.set_result(result)
                 else:
                     answer.set_exception(error)
+                    answer.exception()  # seen, also where nobody waits any more
 
             self._back.send(f"{what} {'refused' if error else 'done'}", back)
 

@@ -1,5 +1,6 @@
 // Python bindings of the virtual network: ina._native.sim, described in ina/_native/sim.pyi.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
