@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from ina.controller import faults
 from ina.controller.config import Config
 from ina.controller.errors import StoreError, SwitchError
+from ina.controller.job import Job
 from ina.controller.service.supervisor import Supervisor
 from ina.controller.store import Store
 from ina.controller.store.interface import Database, Transaction
@@ -67,6 +68,12 @@ class SimController:
         """Whether it answers calls."""
         return self.is_up and self.supervisor is not None and self.supervisor.term is not None
 
+    def jobs(self) -> list[Job]:
+        """By number; none while it is not primary."""
+        if not self.is_primary or self.supervisor is None or self.supervisor.term is None:
+            return []
+        return self.supervisor.term.coordinator.jobs()
+
     async def start(self) -> None:
         """Starts a process; returns when it has taken a role, and goes on by itself.
 
@@ -111,6 +118,20 @@ class SimController:
         if process is not None and not process.is_dead and supervisor is not None:
             await asyncio.wait([process.spawn(supervisor.close())])
             self.kill()
+
+    async def evict(self, job: str, reason: str) -> None:
+        """An operator's order, given at its machine.
+
+        Raises what :meth:`Coordinator.evict` raises, and :class:`CrashedError`.
+        """
+        process, supervisor = self._process, self.supervisor
+        if process is None or process.is_dead or supervisor is None or supervisor.term is None:
+            raise ScenarioError(f"controller {self.name}: it is not primary")
+        task = process.spawn(supervisor.term.coordinator.evict(job, reason))
+        await asyncio.wait([task])
+        if process.is_dead:
+            raise CrashedError(f"controller {process.name} was killed")
+        task.result()
 
     def kill(self) -> None:
         """``kill -9``. Idempotent."""

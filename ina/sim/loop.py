@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
+from pathlib import Path
 from types import CoroutineType
 from typing import Any
 
@@ -24,6 +25,7 @@ _LOOK_NS = NS_PER_S
 _MAX_TURNS = 1_000_000
 """Of the loop, one after the other, in which time stands still: somebody asks without waiting."""
 _MAX_NAMED = 12
+_ASYNCIO = str(Path(asyncio.__file__).parent)
 
 OnNotice = Callable[[native.WorkerEvent, int], None]
 """Told of an event of one worker, and of the tensor's id."""
@@ -55,7 +57,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
             for task in left:
                 task.cancel()
             self._limit_ns = max(self._limit_ns, self.now_ns + NS_PER_S)  # to end in
-            self.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            if left:
+                self.run_until_complete(asyncio.wait(left))
             self.run_until_complete(self.shutdown_asyncgens())
         except (NothingHappensError, VirtualTimeError):
             pass  # a task that refuses to end is left where it is
@@ -146,13 +149,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 
 def _where(task: asyncio.Task[Any]) -> str:
-    """Where a task waits: its innermost coroutine, and line."""
-    inner: Coroutine[Any, Any, Any] | Any = task.get_coro()
-    name = getattr(inner, "__qualname__", "?")
-    line = 0
+    """Where a task waits: its innermost coroutine that is not asyncio's, and the line."""
+    inner: Any = task.get_coro()
+    name, line = getattr(inner, "__qualname__", "?"), 0
     while isinstance(inner, CoroutineType):
         frame = inner.cr_frame
-        if frame is not None:
+        if frame is not None and not frame.f_code.co_filename.startswith(_ASYNCIO):
             name, line = inner.__qualname__, frame.f_lineno
         inner = inner.cr_await
     return f"{name}:{line}"

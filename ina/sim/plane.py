@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from ina.controller import faults
 from ina.controller.config import Config, HostConfig, JobsConfig, StoreConfig, SwitchConfig
+from ina.controller.job import Job
 from ina.controller.store.sqlite import SqliteDatabase
 from ina.protocol.spec import UDP_PORT
 from ina.sim.agent import SwitchAgent
@@ -109,6 +110,11 @@ class ControlPlane:
     def primary(self) -> SimController | None:
         """The controller that answers, if one does."""
         return next((it for it in self.controllers if it.is_primary), None)
+
+    def jobs(self) -> list[Job] | None:
+        """Those of the controller that answers, by number; None: none does."""
+        primary = self.primary
+        return None if primary is None else primary.jobs()
 
     def rank(self, job: str, rank: int, world_size: int, host: str, **options: Any) -> Rank:
         """A new process on a host, with a UDP port that was never used there.

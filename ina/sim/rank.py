@@ -149,8 +149,9 @@ class Rank:
         self._loop.call_at(end_ns / 1e9, self.process.go_on)
 
     def want_own_results(self) -> None:
-        """Results by IP multicast do not reach it: it tells the controller so."""
-        if self._membership is not None:
+        """From now on results by IP multicast do not reach it, and it tells the controller so."""
+        if self.worker is not None and self._membership is not None:
+            self.worker.leave_group()
             self._membership.lacks_results = True
             self._membership.speak()
 
@@ -193,6 +194,7 @@ class Rank:
                 rank=seat.rank,
                 host=str(seat.address),
                 udp_port=seat.udp_port,
+                switch_port=seat.switch_port,
                 timeout_s=self._left_s(deadline_s),
                 token=seat.token,
                 takes_shared_results=seat.shares_results and bool(created.results_host),

@@ -32,6 +32,8 @@ class Seat:
     token: str = ""
     shares_results: bool = False
     """It takes results by IP multicast where the controller offers them."""
+    switch_port: int = 0
+    """Of the switch, as it tells the controller; 0: it does not know."""
     packet_cost_ns: int = 0
     """Of its processor, to send or to receive one;"""
     kibibyte_cost_ns: int = 0
