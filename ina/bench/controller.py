@@ -23,7 +23,8 @@ from tempfile import TemporaryDirectory
 from ina.bench.spread import percentile, spread
 from ina.emulate.nodes import controller_toml
 from ina.errors import DeadlineError, InaError
-from ina.host.client import ControllerClient, Credentials
+from ina.host.calls import Credentials
+from ina.host.client import ControllerClient
 from ina.p4 import names
 from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2

@@ -2,13 +2,14 @@
 
 ``INA_FAULT=start.stored`` kills the process when it gets to that point, and
 ``INA_FAULT=start.stored:3`` when it gets there for the third time. For tests of what a successor
-finds; without the variable :func:`reach` does nothing.
+finds; without the variable, and an :data:`observer`, :func:`reach` does nothing.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 
 VARIABLE = "INA_FAULT"
 
@@ -46,8 +47,14 @@ POINTS = tuple(f"{step}.{when}" for step in STEPS for when in ("decided", "store
 """Every point."""
 
 
+observer: Callable[[str], None] | None = None
+"""Told of each point, in a program that has controllers in it; what it raises ends their work."""
+
+
 def reach(point: str) -> None:
     """Says that the controller is at ``point``."""
+    if observer is not None:
+        observer(point)
     wanted = os.environ.get(VARIABLE)
     if wanted is None:
         return

@@ -5,39 +5,29 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import grpc
 
 from ina.errors import InvalidInputError
-from ina.host.errors import (
-    ControllerError,
-    ControllerTimeoutError,
-    ControllerUnavailableError,
-    MembershipEndedError,
+from ina.host.calls import (
+    JOIN_GRACE_S,
+    Credentials,
+    error_of,
+    heartbeat_request,
+    leave_request,
+    watch_request,
 )
+from ina.host.errors import ControllerUnavailableError
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc
 from ina.rpc.channel import let_go, open_channel, ping_options
 
 Reply = TypeVar("Reply")
 
-# On top of Join's own timeout, so that the controller can say who is missing before gRPC gives up.
-_JOIN_GRACE_S = 5.0
 _PING_S = 2.0
 # With several controllers: how long a silent one (its host is down) holds up the next.
 _SILENT_S = 3.0
-
-
-@dataclass(frozen=True)
-class Credentials:
-    """What a worker shows the controller with every call after Join."""
-
-    name: str  # the job's
-    rank: int
-    epoch: int
-    key: bytes  # empty where the controller gives none
 
 
 def process_name() -> str:
@@ -134,7 +124,7 @@ class ControllerClient:
         """Join and wait up to `request.timeout_s` for the others and the switch's tables."""
         address, stub = self._stubs[self._current]
         what = f"join job {request.name!r} as rank {request.rank}"
-        timeout_s = request.timeout_s + _JOIN_GRACE_S
+        timeout_s = request.timeout_s + JOIN_GRACE_S
         return self._call(address, what, stub.Join, request, timeout_s, may_be_silent=True)
 
     def heartbeat(
@@ -142,26 +132,14 @@ class ControllerClient:
     ) -> pb2.HeartbeatReply:
         """Renew the worker's lease and say how it gets on."""
         address, stub = self._stubs[self._current]
-        request = pb2.HeartbeatRequest(
-            name=credentials.name,
-            rank=credentials.rank,
-            epoch=credentials.epoch,
-            member_key=credentials.key,
-            progress=progress,
-            process=process_name(),
-        )
+        request = heartbeat_request(credentials, progress, process_name())
         what = f"keep job {credentials.name!r} rank {credentials.rank} alive"
         return self._call(address, what, stub.Heartbeat, request, timeout_s)
 
     def watch(self, credentials: Credentials) -> EventStream:
         """Open the stream of what happens to the worker's job."""
         address, stub = self._stubs[self._current]
-        request = pb2.WatchRequest(
-            name=credentials.name,
-            rank=credentials.rank,
-            epoch=credentials.epoch,
-            member_key=credentials.key,
-        )
+        request = watch_request(credentials)
         return EventStream(address, credentials, stub.Watch(request))
 
     def leave(self, credentials: Credentials, progress: pb2.Progress | None = None) -> None:
@@ -169,13 +147,7 @@ class ControllerClient:
 
         `progress`: as far as this worker came; None: nobody needs to know.
         """
-        request = pb2.LeaveRequest(
-            name=credentials.name,
-            rank=credentials.rank,
-            epoch=credentials.epoch,
-            member_key=credentials.key,
-            progress=progress,
-        )
+        request = leave_request(credentials, progress)
         what = f"leave job {credentials.name!r} as rank {credentials.rank}"
         for tries_left in reversed(range(len(self._stubs))):
             address, stub = self._stubs[self._current]
@@ -208,7 +180,7 @@ class ControllerClient:
             if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED and bounded_s < timeout_s:
                 message = f"{message} (after {bounded_s:g} s)"
                 raise ControllerUnavailableError(message) from None
-            raise _error_of(error, message, bounded_s) from None
+            raise error_of(error.code(), message, bounded_s) from None
 
 
 class EventStream:
@@ -230,7 +202,8 @@ class EventStream:
             yield from self._call
         except grpc.RpcError as error:
             let_go(error)
-            raise _error_of(error, f"{self._what}: {_details(error)}", 0.0) from None
+            message = f"{self._what}: {_details(error)}"
+            raise error_of(error.code(), message, 0.0) from None
 
     def cancel(self) -> None:
         """Break the stream, from any thread. Idempotent."""
@@ -239,15 +212,3 @@ class EventStream:
 
 def _details(error: grpc.RpcError) -> str:
     return " ".join(str(error.details()).split())
-
-
-def _error_of(error: grpc.RpcError, message: str, timeout_s: float) -> ControllerError:
-    code = error.code()
-    if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-        return ControllerTimeoutError(f"{message} (after {timeout_s:g} s)")
-    # CANCELLED: a controller that stops lets go of what it was about to answer.
-    if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
-        return ControllerUnavailableError(f"{message} ({code.name})")
-    if code == grpc.StatusCode.NOT_FOUND:
-        return MembershipEndedError(f"{message} ({code.name})")
-    return ControllerError(f"{message} ({code.name})")

@@ -8,10 +8,10 @@ import time
 from dataclasses import dataclass
 
 from ina import __version__
-from ina.congestion import Congestion, CongestionError
 from ina.extension.host import TransportStats
 from ina.host import failure
-from ina.host.client import ControllerClient, Credentials, process_name
+from ina.host.calls import Credentials, check_created, ticket_of
+from ina.host.client import ControllerClient, process_name
 from ina.host.errors import (
     ControllerError,
     ControllerTimeoutError,
@@ -20,7 +20,6 @@ from ina.host.errors import (
 )
 from ina.host.link import Link, TransportName, open_link
 from ina.host.ticket import Ticket
-from ina.p4.catalogue import POOL, V1MODEL
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.patience import Patience
@@ -110,17 +109,7 @@ def _try_once(
         _left_s(deadline),
     )
     patience.heard()  # from here on it is the other ranks that are waited for
-    if created.wire_version != VERSION:
-        raise ControllerError(
-            f"controller {client.address}: its switch takes packets of wire format "
-            f"{created.wire_version or 1}, this worker's ina sends {VERSION}; install the same "
-            "version of ina"
-        )
-    if created.program.mode not in ("", POOL):
-        raise ControllerError(
-            f"controller {client.address}: its switch runs {created.program.mode!r}, this worker's"
-            f" ina speaks {POOL!r}; install the same version of ina"
-        )
+    check_created(created, client.address)
     link = open_link(
         f"job {request.job!r} rank {request.rank}",
         request.transport,
@@ -186,38 +175,11 @@ def _leave(client: ControllerClient, credentials: Credentials) -> None:
         client.leave(credentials)
 
 
-def _congestion(joined: pb2.JoinReply) -> Congestion:
-    if not joined.HasField("congestion"):
-        return Congestion()
-    told = joined.congestion
-    try:
-        return Congestion(told.algorithm, dict(told.options))
-    except CongestionError as error:
-        raise CongestionError(f"as the controller's [congestion] asks: {error}") from None
-
-
 def _grant(
     request: JoinRequest, created: pb2.CreateJobReply, joined: pb2.JoinReply, link: Link
 ) -> Grant:
-    ticket = Ticket(
-        job_name=request.job,
-        job=joined.job,
-        epoch=joined.epoch,
-        rank=request.rank,
-        world_size=joined.world_size,
-        slots=joined.slots,
-        values_per_packet=created.values_per_packet,
-        switch_host=created.switch_host,
-        switch_udp_port=created.switch_udp_port,
-        expected_bitmap=joined.expected_bitmap,
-        summands=joined.summands,
-        divisor=joined.divisor,
-        congestion=_congestion(joined),
-        mode=created.program.mode or POOL,
-        target=created.program.target or V1MODEL,
-    )
     return Grant(
-        ticket,
+        ticket_of(request.job, request.rank, created, joined),
         link,
         _credentials(request, joined),
         joined.window,

@@ -12,16 +12,14 @@ import time
 
 from ina.errors import InaError
 from ina.extension.host import Transport
+from ina.host.calls import end_of
 from ina.host.client import ControllerClient, EventStream
 from ina.host.errors import (
     ControllerError,
     ControllerTimeoutError,
     ControllerUnavailableError,
     JobEndedError,
-    JobEvictedError,
-    JobFailedError,
     MembershipEndedError,
-    RanksDifferError,
     SwitchLostError,
     WorkerLostError,
 )
@@ -34,12 +32,6 @@ from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
 
-_ERRORS: dict[int, type[JobFailedError]] = {
-    pb2.MEMBER_LOST: WorkerLostError,
-    pb2.JOB_EVICTED: JobEvictedError,
-    pb2.SWITCH_LOST: SwitchLostError,
-    pb2.RANKS_DIFFER: RanksDifferError,
-}
 # After NOT_FOUND: for the stream to bring the reason, which says more.
 _REASON_GRACE_S = 1.0
 # While the controller is away. Soon, whatever the lease: it may come back with a shorter one.
@@ -269,11 +261,11 @@ class Membership:
         ticket = self._grant.ticket
         if event.epoch not in (0, ticket.epoch):
             return False
-        if event.fatal or event.kind == pb2.JOB_ENDED:
-            error = _ERRORS.get(event.kind, JobEndedError)
-            self._end(error(f"{self._who()}: {event.reason}", tuple(event.ranks)))
+        end = end_of(event, self._who())
+        if end is not None:
+            self._end(end)
             return True
-        elif event.kind == pb2.JOB_STALLED:
+        if event.kind == pb2.JOB_STALLED:
             _log.warning("%s: %s", self._who(), event.reason)
             self._latch.hint("stall", event.reason)
         elif event.kind == pb2.RANKS_DIFFER:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import Protocol
 
-from ina.extension.host import Transport
+from ina.extension.host import LaneSnapshot, Mismatch, WorkerCounters
 from ina.rpc import controller_pb2 as pb2
 
 # Packets in flight are sent again every 200 ms at least.
@@ -12,6 +14,54 @@ _REFUSAL_LASTS_S = 1.0
 
 Submitted = tuple[int, int, int, bool]
 """Number, elements, value type, whether it averages: as the transport tells of an operation."""
+
+
+class Refusals(Protocol):
+    """Of a channel to the switch."""
+
+    @property
+    def refused(self) -> int:
+        """Packets that found nobody at the switch's address."""
+        ...
+
+
+class Stats(Protocol):
+    """What a report takes of :class:`~ina.extension.host.TransportStats`."""
+
+    @property
+    def worker(self) -> WorkerCounters:
+        """Of all packets."""
+        ...
+
+    @property
+    def channel(self) -> Refusals:
+        """Of the way to the switch."""
+        ...
+
+    @property
+    def refused_since_result(self) -> int:
+        """Refusals since the last result."""
+        ...
+
+
+class Source(Protocol):
+    """What a report is made of: a :class:`~ina.extension.host.Transport`, or what stands for it."""
+
+    def lanes(self) -> LaneSnapshot:
+        """Return the lanes as of now."""
+        ...
+
+    def stats(self) -> Stats:
+        """Return the counters."""
+        ...
+
+    def submissions(self) -> list[Submitted]:
+        """Return the operations to tell of."""
+        ...
+
+    def mismatch(self) -> Mismatch | None:
+        """Return the first result that holds something else."""
+        ...
 
 
 def operation_of(told: Submitted) -> pb2.Operation:
@@ -23,8 +73,9 @@ def operation_of(told: Submitted) -> pb2.Operation:
 class ProgressReporter:
     """Makes one report after the other of one transport."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Source, clock: Callable[[], float] = time.monotonic) -> None:
         self._transport = transport
+        self._clock = clock
         self._results = -1  # at the last report
         self._refused = 0
         self._refused_at = 0.0  # when it was seen to have grown
@@ -64,7 +115,7 @@ class ProgressReporter:
         if results == self._results:
             progress.lane_seqs.extend(lanes.seqs)
             progress.lanes_waiting = lanes.waiting
-        now = time.monotonic()
+        now = self._clock()
         if stats.channel.refused > self._refused:
             self._refused_at = now
         # The refusals of a switch that has come back since do not count.

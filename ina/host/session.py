@@ -18,7 +18,8 @@ from ina.extension.host import Operation, OperationState, TransportOptions
 from ina.host import arrays, failure, metrics
 from ina.host import threads as thread_counts
 from ina.host.arrays import Array
-from ina.host.client import ControllerClient, Credentials
+from ina.host.calls import Credentials
+from ina.host.client import ControllerClient
 from ina.host.errors import (
     ControllerError,
     InvalidTicketError,

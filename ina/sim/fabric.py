@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ina.controller.switches.items import Entry, Group, Item
+from ina.controller.switches.items import Count, Entry, Group, Item
 from ina.extension import sim as native
 from ina.p4 import compiled, names
 from ina.sim.errors import ScenarioError
 from ina.sim.topology import Topology
 from ina.sim.ways import Way
+from ina.switch.errors import EntryExistsError, EntryNotFoundError
 from ina.switch.pipeline import Exact, Pipeline
 
 
@@ -23,7 +24,8 @@ class SimSwitch:
         self._program = program
         self.pipeline: Pipeline | None = None
         """None: it has no power, or no program."""
-        self._handles: dict[tuple[str, tuple[tuple[str, int], ...]], int] = {}
+        self._entries: dict[tuple[str, tuple[tuple[str, int], ...]], tuple[int, Entry]] = {}
+        self._groups: dict[int, Group] = {}
 
     def power_on(self) -> Pipeline:
         """Everything is as at power-on: no entry, no group, registers 0."""
@@ -39,30 +41,74 @@ class SimSwitch:
         if self.pipeline is not None:
             self.pipeline.close()
             self.pipeline = None
-        self._handles.clear()
+        self._entries.clear()
+        self._groups.clear()
 
     def insert(self, items: Iterable[Item]) -> None:
-        """Writes entries and groups. Raises what :class:`Pipeline` raises."""
+        """Writes entries and groups that are not there.
+
+        Raises what :class:`Pipeline` raises; what comes before it is written.
+        """
         pipeline = self._powered()
         for item in items:
             if isinstance(item, Group):
+                if item.number in self._groups:
+                    raise EntryExistsError(f"multicast group {item.number} exists")
                 pipeline.set_multicast(item.number, item.replicas)
+                self._groups[item.number] = item
             else:
-                self._handles[item.table, item.match] = pipeline.insert(
+                handle = pipeline.insert(
                     item.table,
                     [Exact(value) for _, value in item.match],
                     item.action,
                     [value for _, value in item.params],
                 )
+                self._entries[item.table, item.match] = handle, item
+
+    def modify(self, items: Iterable[Item]) -> None:
+        """Gives items that are there other parameters. Raises as :meth:`insert`."""
+        pipeline = self._powered()
+        for item in items:
+            if isinstance(item, Group):
+                if item.number not in self._groups:
+                    raise EntryNotFoundError(f"there is no multicast group {item.number}")
+                pipeline.set_multicast(item.number, item.replicas)
+                self._groups[item.number] = item
+            else:
+                found = self._entries.get((item.table, item.match))
+                if found is None:
+                    raise EntryNotFoundError(f"table {item.table}: no such entry")
+                handle, _ = found
+                params = [value for _, value in item.params]
+                pipeline.modify(item.table, handle, item.action, params)
+                self._entries[item.table, item.match] = handle, item
 
     def delete(self, items: Iterable[Item]) -> None:
         """Takes them off; what is off already is no error."""
         pipeline = self._powered()
         for item in items:
             if isinstance(item, Group):
-                pipeline.set_multicast(item.number, [])
-            elif (handle := self._handles.pop((item.table, item.match), None)) is not None:
-                pipeline.delete(item.table, handle)
+                if self._groups.pop(item.number, None) is not None:
+                    pipeline.set_multicast(item.number, [])
+            elif (found := self._entries.pop((item.table, item.match), None)) is not None:
+                pipeline.delete(item.table, found[0])
+
+    def entries(self, table: str = "") -> list[Entry]:
+        """What was written and is there, of one table or all."""
+        return [entry for _, entry in self._entries.values() if table in ("", entry.table)]
+
+    def groups(self) -> list[Group]:
+        """What was written and is there."""
+        return list(self._groups.values())
+
+    def row_counts(self, table: str) -> list[tuple[Entry, Count]]:
+        """What each entry of a table with a direct counter has seen."""
+        pipeline = self._powered()
+        return [
+            (entry, Count(*pipeline.direct_counter(table, handle)))
+            for handle, entry in self._entries.values()
+            if entry.table == table
+        ]
 
     def count(self, counter: str, index: int) -> int:
         """Packets of an indirect counter."""

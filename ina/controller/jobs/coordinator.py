@@ -402,9 +402,11 @@ class Coordinator:
     def _expire(self) -> float:
         """Forgets jobs that were created and that nobody has joined since; returns the time."""
         now_s = self._clock()
-        before = set(self.registry)
+        before = list(self.registry)
         self.registry.expire(now_s)
-        for job in before.difference(self.registry):
+        for job in before:
+            if job.state is not JobState.GONE:
+                continue
             self._forget(job, "no worker joined it")
         return now_s
 

@@ -13,6 +13,7 @@ was issued since 2025 and the clock is right, and newer than a register's initia
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from ina.protocol import serial
 
@@ -23,8 +24,9 @@ CLOCK_START_UNIX_S = 1_735_689_600
 class EpochCounter:
     """Issues epochs, each newer (by serial-number arithmetic) than the last, and never 0."""
 
-    def __init__(self, last: int) -> None:
+    def __init__(self, last: int, unix_clock: Callable[[], float] = time.time) -> None:
         self.last = last
+        self._unix_clock = unix_clock
 
     def resume(
         self, mark: int | None, *, fresh: bool = False, now_unix_s: float | None = None
@@ -35,7 +37,7 @@ class EpochCounter:
         just now, so that all registers are 0.
         """
         if mark is None and not fresh:
-            now = time.time() if now_unix_s is None else now_unix_s
+            now = self._unix_clock() if now_unix_s is None else now_unix_s
             mark = int(now - CLOCK_START_UNIX_S) & 0xFFFF_FFFF
         if mark is not None and serial.is_newer(mark, self.last):
             self.last = mark

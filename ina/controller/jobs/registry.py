@@ -5,6 +5,7 @@ Every method that changes something either does it wholly or raises and changes 
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,6 +42,7 @@ class Registry:
         admission: Admission | None = None,
         place: Placement = first_with_room,
         unix_clock: Callable[[], float] = time.time,
+        token_bytes: tokens.RandomBytes = secrets.token_bytes,
     ) -> None:
         self.switches = dict(switches)
         """What jobs can have on each, by its name, in the order of the configuration."""
@@ -51,6 +53,7 @@ class Registry:
         self._unjoined_s = unjoined_s
         self._place = place
         self._unix_clock = unix_clock
+        self._token_bytes = token_bytes
 
     def __iter__(self) -> Iterator[Job]:
         return iter(list(self._jobs.values()))
@@ -111,8 +114,8 @@ class Registry:
             priority=self.admission.priority(owner, priority),
             window=capacity.window(memory),
             created_unix_s=self._unix_clock(),
-            token_hash=tokens.hash_token(token),
-            key_seed=tokens.new_key_seed(),
+            token_hash=tokens.hash_token(token, self._token_bytes),
+            key_seed=tokens.new_key_seed(self._token_bytes),
         )
         return job
 

@@ -9,19 +9,22 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections.abc import Callable
 
 _SALT_BYTES = 16
 KEY_SEED_BYTES = 16
+RandomBytes = Callable[[int], bytes]
+"""So many bytes that nobody can guess."""
 
 
-def hash_token(token: str) -> bytes:
+def hash_token(token: str, random_bytes: RandomBytes = secrets.token_bytes) -> bytes:
     """Salt and hash of a join token; of the empty token, which is none, nothing.
 
     The hash is a fast one: it keeps a random token secret, not a guessable one.
     """
     if not token:
         return b""
-    salt = secrets.token_bytes(_SALT_BYTES)
+    salt = random_bytes(_SALT_BYTES)
     return salt + _digest(salt, token)
 
 
@@ -33,9 +36,9 @@ def token_matches(token: str, hashed: bytes) -> bool:
     return hmac.compare_digest(_digest(salt, token), digest)
 
 
-def new_key_seed() -> bytes:
+def new_key_seed(random_bytes: RandomBytes = secrets.token_bytes) -> bytes:
     """A random seed for the member keys of one incarnation of a job."""
-    return secrets.token_bytes(KEY_SEED_BYTES)
+    return random_bytes(KEY_SEED_BYTES)
 
 
 def member_key(seed: bytes, epoch: int, rank: int) -> bytes:

@@ -13,10 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import random
-import socket
-import time
 from collections.abc import Callable
 
 from ina.controller.config import Config
@@ -25,7 +21,9 @@ from ina.controller.retry import wait_for
 from ina.controller.service.switchboard import Switchboard
 from ina.controller.service.term import Term, admission_of
 from ina.controller.store import Store
-from ina.controller.switches.link import SwitchLink
+from ina.controller.surroundings import Surroundings
+from ina.controller.switches.link import Connect, SwitchLink
+from ina.controller.switches.southbound.connect import connect
 from ina.errors import InaError
 from ina.rpc import controller_pb2 as pb2
 
@@ -39,17 +37,28 @@ OVERTAKEN_ATTEMPTS = 5
 class Supervisor:
     """The role of this process. ``switchboard`` follows it."""
 
-    def __init__(self, config: Config, store: Store) -> None:
+    def __init__(
+        self,
+        config: Config,
+        store: Store,
+        surroundings: Surroundings | None = None,
+        connect: Connect = connect,
+    ) -> None:
+        """``connect``: how a switch is reached."""
+        self._around = surroundings or Surroundings()
         self.switchboard = Switchboard(self.describe, self._why_standby)
         self.term: Term | None = None
         """Set while this controller is primary."""
         self.on_term: Callable[[Term], None] = lambda term: None
         """Called with each term before it begins."""
-        self.links = {switch.name: SwitchLink(switch) for switch in config.switches}
+        self.links = {
+            switch.name: SwitchLink(switch, connect, self._around.monotonic_s)
+            for switch in config.switches
+        }
         """By the switch's name."""
         self._config = config
         self._store = store
-        self._started_unix_s = time.time()
+        self._started_unix_s = self._around.unix_s()
         self._tasks: list[asyncio.Task[None]] = []
         self._guard: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
@@ -252,7 +261,7 @@ class Supervisor:
         self._was_fenced = False
         await self._stand_by(other.session.who_is_primary())
         for link in ours:  # those of several would both wait for the rest
-            await link.give_up(MAX_PAUSE_S * random.uniform(0.5, 1.0))
+            await link.give_up(MAX_PAUSE_S * self._around.uniform(0.5, 1.0))
 
     async def _agree(self, links: list[SwitchLink]) -> None:
         """Makes these have what the term wants, unless that was done."""
@@ -271,11 +280,10 @@ class Supervisor:
     async def _lead(self, links: list[SwitchLink]) -> None:
         """Claims the store, and makes these switches have what it says."""
         fresh, errors = await self._set_pipelines(links)
-        holder = f"{socket.gethostname()} process {os.getpid()}"
         # Who starts a controller says whose the store is. Later it is no more taken from another
         # switch's: that one would take it back, and so on for ever.
-        claim = self._store.claim(holder, self._data_addrs(), moves=self._is_starting)
-        term = Term(self._config, claim, self.links)
+        claim = self._store.claim(self._around.name, self._data_addrs(), moves=self._is_starting)
+        term = Term(self._config, claim, self.links, self._around)
         self.on_term(term)
         try:
             term.restore()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Mapping
 
 from ina.congestion import Congestion
@@ -12,11 +11,13 @@ from ina.controller.config.tofino import pipe_of
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import memory_policy
 from ina.controller.service.operators import OperatorService
 from ina.controller.service.workers import DataPath, WorkerService
 from ina.controller.store import Claim
+from ina.controller.surroundings import Surroundings
 from ina.controller.switches.capacity import Capacity, one_pipe
 from ina.controller.switches.link import SwitchLink
 from ina.controller.switches.plan import MARK_JOB
@@ -28,13 +29,21 @@ from ina.p4.catalogue import capabilities
 class Term:
     """The registry, the coordinator and the services, until :meth:`end`."""
 
-    def __init__(self, config: Config, claim: Claim, links: Mapping[str, SwitchLink]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        claim: Claim,
+        links: Mapping[str, SwitchLink],
+        surroundings: Surroundings,
+    ) -> None:
         """Takes over the jobs in the store. Raises :class:`StoreError`.
 
         ``links``: to the configuration's switches, by name.
         """
         store = claim.store
         self.claim = claim
+        self._clock = clock = surroundings.monotonic_s
+        unix_clock = surroundings.unix_s
         self.switches = {
             name: Switch(
                 link.config,
@@ -46,25 +55,37 @@ class Term:
         }
         self.registry = Registry(
             {name: switch.capacity for name, switch in self.switches.items()},
-            EpochCounter(store.last_epoch() or 0),
+            EpochCounter(store.last_epoch() or 0, unix_clock),
             # A job has one number, wherever it is.
             range(MARK_JOB + 1, min(capabilities(it.config.runs).jobs for it in links.values())),
             unjoined_s=config.jobs.unjoined_s,
             admission=admission_of(config),
+            unix_clock=unix_clock,
+            token_bytes=surroundings.token_bytes,
         )
-        self.coordinator = Coordinator(self.registry, self.switches.values(), claim)
-        self.detector = FailureDetector(self.coordinator, config.jobs.lease_s)
+        self.coordinator = Coordinator(
+            self.registry,
+            self.switches.values(),
+            claim,
+            events=EventBus(unix_clock=unix_clock),
+            clock=clock,
+        )
+        self.detector = FailureDetector(
+            self.coordinator, config.jobs.lease_s, clock=clock, unix_clock=unix_clock
+        )
         data = {
             name: DataPath(config, link.config, link.port_number) for name, link in links.items()
         }
         congestion = Congestion.from_table(config.congestion)
-        self.controller = WorkerService(self.coordinator, self.detector, data, congestion)
+        self.controller = WorkerService(
+            self.coordinator, self.detector, data, congestion, clock=clock
+        )
         self.operator = OperatorService(self.coordinator, self.detector)
         self._undo = contextlib.AsyncExitStack()
 
     def restore(self) -> None:
         """Takes over the store's jobs. Raises :class:`StoreError`."""
-        self.coordinator.restore(self.claim.store.load(time.monotonic()))
+        self.coordinator.restore(self.claim.store.load(self._clock()))
 
     async def reconcile(self, name: str, *, fresh: bool) -> None:
         """Makes a switch agree with the store; ``fresh``: its pipeline is new.

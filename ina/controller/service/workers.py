@@ -78,11 +78,14 @@ class WorkerService(rpc.ControllerServicer):
         detector: FailureDetector,
         data: Mapping[str, DataPath],
         congestion: Congestion,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``data``: by the switch's name. ``congestion``: what workers shall use."""
         self._coordinator = coordinator
         self._detector = detector
         self._data = data
+        self._clock = clock
         self._congestion = pb2.Congestion(
             algorithm=congestion.algorithm, options=congestion.options
         )
@@ -192,9 +195,9 @@ class WorkerService(rpc.ControllerServicer):
                 f" {MAX_TOKEN_CHARS}"
             )
         size = (request.name, request.world_size, request.slots)
-        deadline_s = time.monotonic() + wait_s
+        deadline_s = self._clock() + wait_s
         while True:
-            left_s = deadline_s - time.monotonic()
+            left_s = deadline_s - self._clock()
             try:
                 return await self._coordinator.create(
                     *size,
@@ -207,7 +210,7 @@ class WorkerService(rpc.ControllerServicer):
                 # Restarted workers come before anybody knows that their former selves are dead.
                 if not self._is_ending(request.name):
                     raise
-                left_s = deadline_s - time.monotonic()
+                left_s = deadline_s - self._clock()
                 if left_s <= 0:
                     if may_ask:
                         raise FormerJobError(str(error)) from None

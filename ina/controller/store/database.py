@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -48,11 +48,12 @@ class Store:
     ends the right of whoever did before.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, unix_clock: Callable[[], float] = time.time) -> None:
         """Brings the database's schema to the newest version. Closes the database in the end."""
         self.name = database.name
         """For people."""
         self._database = database
+        self._unix_clock = unix_clock
         try:
             database.migrate()
         except BaseException:
@@ -81,7 +82,7 @@ class Store:
             db.execute(
                 "UPDATE claim SET generation = generation + 1, holder = ?, claimed_unix_s = ?,"
                 " switch_addr = ?",
-                (holder, time.time(), switch),
+                (holder, self._unix_clock(), switch),
             )
             return Claim(self, Holder(*db.execute(_HOLDER).fetchone()))
 

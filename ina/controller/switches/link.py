@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import Protocol
 
 from ina.controller.config import Config, SwitchConfig
 from ina.controller.switches.southbound.connect import connect
 from ina.controller.switches.southbound.interface import SwitchSession
 from ina.controller.switches.writer import SwitchWriter
+
+
+class Connect(Protocol):
+    """As :func:`~ina.controller.switches.southbound.connect.connect`."""
+
+    async def __call__(
+        self, config: Config, switch: SwitchConfig, *, standby: bool
+    ) -> SwitchSession:
+        """Connects to a switch."""
+        ...
 
 
 class SwitchLink:
@@ -16,8 +28,16 @@ class SwitchLink:
     It decides nothing: who holds it connects, hangs up, and says what became of it.
     """
 
-    def __init__(self, switch: SwitchConfig) -> None:
+    def __init__(
+        self,
+        switch: SwitchConfig,
+        connect: Connect = connect,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``monotonic_s``: the clock of the sessions' ``heard_s``."""
         self.config = switch
+        self._connect = connect
+        self._monotonic_s = monotonic_s
         self.name = switch.name
         self.session: SwitchSession | None = None
         self.writer = SwitchWriter()
@@ -45,7 +65,7 @@ class SwitchLink:
     async def connect(self, config: Config, *, standby: bool) -> SwitchSession:
         """See :func:`~ina.controller.switches.southbound.connect.connect`."""
         try:
-            self.session = await connect(config, self.config, standby=standby)
+            self.session = await self._connect(config, self.config, standby=standby)
         finally:
             self.was_tried = True
         self.agrees = False
@@ -76,7 +96,7 @@ class SwitchLink:
         if is_news:
             # The call that found out has waited for its deadline since.
             session = self.session
-            self._unreachable_since_s = time.monotonic() if session is None else session.heard_s
+            self._unreachable_since_s = self._monotonic_s() if session is None else session.heard_s
         self.unreachable = why
         return is_news
 
@@ -88,7 +108,9 @@ class SwitchLink:
 
     def unreachable_s(self) -> float:
         """For how long it could not be reached, since its last word; 0: it can."""
-        return 0.0 if self.unreachable is None else time.monotonic() - self._unreachable_since_s
+        if self.unreachable is None:
+            return 0.0
+        return self._monotonic_s() - self._unreachable_since_s
 
     def port_number(self, port: int | str) -> int:
         """A port's number, by its number or its name on the front panel."""

@@ -1,0 +1,152 @@
+"""What a worker says to a controller, and what it makes of the answers. No I/O.
+
+Whoever carries it (:mod:`ina.host.client` over gRPC, ``ina.sim`` in virtual time) says the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import grpc
+
+from ina.congestion import Congestion, CongestionError
+from ina.host.errors import (
+    ControllerError,
+    ControllerTimeoutError,
+    ControllerUnavailableError,
+    JobEndedError,
+    JobEvictedError,
+    JobFailedError,
+    MembershipEndedError,
+    RanksDifferError,
+    SwitchLostError,
+    WorkerLostError,
+)
+from ina.host.ticket import Ticket
+from ina.p4.catalogue import POOL, V1MODEL
+from ina.protocol.spec import VERSION
+from ina.rpc import controller_pb2 as pb2
+
+JOIN_GRACE_S = 5.0
+"""On top of Join's own timeout, so that the controller can say who is missing before the call's
+deadline."""
+
+_ERRORS: dict[int, type[JobFailedError]] = {
+    pb2.MEMBER_LOST: WorkerLostError,
+    pb2.JOB_EVICTED: JobEvictedError,
+    pb2.SWITCH_LOST: SwitchLostError,
+    pb2.RANKS_DIFFER: RanksDifferError,
+}
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What a worker shows the controller with every call after Join."""
+
+    name: str  # the job's
+    rank: int
+    epoch: int
+    key: bytes  # empty where the controller gives none
+
+
+def heartbeat_request(
+    credentials: Credentials, progress: pb2.Progress, process: str
+) -> pb2.HeartbeatRequest:
+    """Return what renews the worker's lease; `process`: what people know it by."""
+    return pb2.HeartbeatRequest(
+        name=credentials.name,
+        rank=credentials.rank,
+        epoch=credentials.epoch,
+        member_key=credentials.key,
+        progress=progress,
+        process=process,
+    )
+
+
+def watch_request(credentials: Credentials) -> pb2.WatchRequest:
+    """Return what opens the stream of what happens to the worker's job."""
+    return pb2.WatchRequest(
+        name=credentials.name,
+        rank=credentials.rank,
+        epoch=credentials.epoch,
+        member_key=credentials.key,
+    )
+
+
+def leave_request(
+    credentials: Credentials, progress: pb2.Progress | None = None
+) -> pb2.LeaveRequest:
+    """Return what takes the worker out of its job."""
+    return pb2.LeaveRequest(
+        name=credentials.name,
+        rank=credentials.rank,
+        epoch=credentials.epoch,
+        member_key=credentials.key,
+        progress=progress,
+    )
+
+
+def check_created(created: pb2.CreateJobReply, address: str) -> None:
+    """Raise ControllerError unless this version's workers can be in such a job."""
+    if created.wire_version != VERSION:
+        raise ControllerError(
+            f"controller {address}: its switch takes packets of wire format "
+            f"{created.wire_version or 1}, this worker's ina sends {VERSION}; install the same "
+            "version of ina"
+        )
+    if created.program.mode not in ("", POOL):
+        raise ControllerError(
+            f"controller {address}: its switch runs {created.program.mode!r}, this worker's"
+            f" ina speaks {POOL!r}; install the same version of ina"
+        )
+
+
+def ticket_of(job: str, rank: int, created: pb2.CreateJobReply, joined: pb2.JoinReply) -> Ticket:
+    """Return the place that was granted. Raises InvalidTicketError, CongestionError."""
+    return Ticket(
+        job_name=job,
+        job=joined.job,
+        epoch=joined.epoch,
+        rank=rank,
+        world_size=joined.world_size,
+        slots=joined.slots,
+        values_per_packet=created.values_per_packet,
+        switch_host=created.switch_host,
+        switch_udp_port=created.switch_udp_port,
+        expected_bitmap=joined.expected_bitmap,
+        summands=joined.summands,
+        divisor=joined.divisor,
+        congestion=_congestion(joined),
+        mode=created.program.mode or POOL,
+        target=created.program.target or V1MODEL,
+    )
+
+
+def error_of(code: grpc.StatusCode, message: str, timeout_s: float) -> ControllerError:
+    """Return what a call's status means; `message`: whose call, what for, and what was said."""
+    if code == grpc.StatusCode.DEADLINE_EXCEEDED:
+        return ControllerTimeoutError(f"{message} (after {timeout_s:g} s)")
+    # CANCELLED: a controller that stops lets go of what it was about to answer.
+    if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
+        return ControllerUnavailableError(f"{message} ({code.name})")
+    if code == grpc.StatusCode.NOT_FOUND:
+        return MembershipEndedError(f"{message} ({code.name})")
+    return ControllerError(f"{message} ({code.name})")
+
+
+def end_of(event: pb2.JobEvent, who: str) -> JobFailedError | None:
+    """Return the error by which the job ends for its workers; None: it goes on."""
+    if not event.fatal and event.kind != pb2.JOB_ENDED:
+        return None
+    error = _ERRORS.get(event.kind, JobEndedError)
+    return error(f"{who}: {event.reason}", tuple(event.ranks))
+
+
+def _congestion(joined: pb2.JoinReply) -> Congestion:
+    if not joined.HasField("congestion"):
+        return Congestion()
+    told = joined.congestion
+    try:
+        return Congestion(told.algorithm, dict(told.options))
+    except CongestionError as error:
+        raise CongestionError(f"as the controller's [congestion] asks: {error}") from None

@@ -1,0 +1,232 @@
+"""Keeps a rank's membership: heartbeats, and the stream of what happens to its job.
+
+As :class:`ina.host.membership.Membership`, whose times it has, with tasks for threads. What it
+leaves out is what cannot be here: a controller inside of a rank's process, refused packets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ina.extension.host import LaneSnapshot, Mismatch, WorkerCounters
+from ina.extension.sim import Worker
+from ina.host.calls import Credentials, end_of
+from ina.host.errors import (
+    ControllerError,
+    ControllerTimeoutError,
+    ControllerUnavailableError,
+    JobEndedError,
+    MembershipEndedError,
+)
+from ina.host.failure import who
+from ina.host.progress import ProgressReporter, Submitted
+from ina.rpc import controller_pb2 as pb2
+from ina.sim.client import SimClient
+from ina.sim.process import Process
+from ina.sim.rpc import CallError, Stream
+
+if TYPE_CHECKING:
+    from ina.sim.rank import Rank
+
+REASON_GRACE_S = 1.0
+FIRST_PAUSE_S, MAX_PAUSE_S = 0.1, 2.0
+LOOK_S = 0.1
+"""How often a rank whose fellows leave looks whether it has begun more."""
+
+
+@dataclass(frozen=True)
+class _Channel:
+    refused: int = 0
+
+
+@dataclass(frozen=True)
+class _Stats:
+    worker: WorkerCounters
+    channel: _Channel = _Channel()
+    refused_since_result: int = 0
+
+
+class _Source:
+    """What a report is made of."""
+
+    def __init__(self, rank: Rank, worker: Worker) -> None:
+        self._rank = rank
+        self._worker = worker
+
+    def lanes(self) -> LaneSnapshot:
+        return self._worker.lanes(self._rank.now_ns)
+
+    def stats(self) -> _Stats:
+        return _Stats(self._worker.counters)
+
+    def submissions(self) -> list[Submitted]:
+        agreed = self._worker.agreed
+        told = self._rank.submissions()
+        return told[max(0, agreed - KEPT) :][:MAX_TOLD]
+
+    def mismatch(self) -> Mismatch | None:
+        return self._worker.mismatch
+
+
+KEPT, MAX_TOLD = 16, 512
+"""As the transport tells of its operations: the last few that all agree on, and what follows."""
+
+
+class SimMembership:
+    """One rank's."""
+
+    def __init__(self, rank: Rank, client: SimClient, joined: pb2.JoinReply) -> None:
+        assert rank.worker is not None
+        self.credentials = Credentials(
+            rank.seat.job, rank.seat.rank, joined.epoch, joined.member_key
+        )
+        self.lacks_results = False
+        """Results by IP multicast do not come."""
+        self._rank = rank
+        self._client = client
+        self._lease_s, self._heartbeat_s = joined.lease_s, joined.heartbeat_s
+        self._reporter = ProgressReporter(_Source(rank, rank.worker), lambda: 0.0)
+        self._last: pb2.Progress | None = None
+        self._hints: dict[str, str] = {}
+        self._away = False
+        self._others_leave = False
+        self._stopping = False
+        self._hurry = asyncio.Event()
+        self._look = asyncio.Event()
+        self._stream: Stream | None = None
+
+    @property
+    def said(self) -> str:
+        """What the controller has said about why nothing goes on."""
+        return "; ".join(self._hints.values())
+
+    def start(self, process: Process) -> None:
+        """Begins both tasks."""
+        process.spawn(self._beat())
+        process.spawn(self._watch())
+
+    def speak(self) -> None:
+        """Sends a heartbeat at once."""
+        self._hurry.set()
+
+    def stop(self) -> pb2.Progress | None:
+        """No more heartbeats; the stream stays. Returns the rank's last words."""
+        self._stopping = True
+        self._hurry.set()
+        self._look.set()
+        self.remember()
+        return self._last
+
+    def remember(self) -> None:
+        """How far the rank has come, before its worker goes."""
+        if self._rank.worker is not None:
+            self._last = self._reporter.report()
+
+    async def _beat(self) -> None:
+        while not self._stopping:
+            await self._rank.process.running()
+            self.remember()
+            progress = pb2.Progress()
+            if self._last is not None:
+                progress.CopyFrom(self._last)
+            progress.shared_results_missing = self.lacks_results
+            timeout_s = max(min(self._lease_s / 2, 5.0), self._heartbeat_s)
+            try:
+                reply = await self._client.heartbeat(self.credentials, progress, timeout_s)
+            except MembershipEndedError as error:
+                self._look.set()
+                await asyncio.sleep(REASON_GRACE_S)
+                self._rank.fail(JobEndedError(f"{self._who()}: {error}"))
+                return
+            except (ControllerUnavailableError, ControllerTimeoutError):
+                self._away = True
+                self._client.try_next()
+                if self._client.has_others and self._stream is not None:
+                    self._stream.cancel()
+            except ControllerError:
+                pass
+            else:
+                self._away = False
+                if reply.lease_s > 0 and reply.heartbeat_s > 0:
+                    self._lease_s, self._heartbeat_s = reply.lease_s, reply.heartbeat_s
+            soon_s = min(self._heartbeat_s, MAX_PAUSE_S)
+            await self._pause(soon_s if self._away else self._heartbeat_s)
+
+    async def _pause(self, wait_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + wait_s
+        while (left_s := end_s - loop.time()) > 0:
+            look_s = min(left_s, LOOK_S) if self._others_leave else left_s
+            if await _wait(self._hurry, look_s):
+                break
+            is_open = self._rank.worker is not None
+            if self._others_leave and is_open and self._reporter.has_begun_more:
+                break
+        self._hurry.clear()
+
+    async def _watch(self) -> None:
+        pause_s = FIRST_PAUSE_S
+        while not self._stopping:
+            await self._rank.process.running()
+            stream = self._stream = self._client.watch(self.credentials)
+            begun = asyncio.ensure_future(stream.begun.wait())
+            try:
+                await asyncio.wait([begun, stream.ended], return_when=asyncio.FIRST_COMPLETED)
+                if begun.done():
+                    self._hints.pop("stall", None)
+                async for event in stream:
+                    await self._rank.process.running()
+                    pause_s = FIRST_PAUSE_S
+                    if self._on_event(event):
+                        return
+            except CallError as error:
+                if error.is_unknown:
+                    self._hurry.set()  # the heartbeat's answer decides
+                    return
+            finally:
+                begun.cancel()
+            self._hurry.set()
+            await _wait(self._look, pause_s)
+            self._look.clear()
+            pause_s = min(2 * pause_s, max(self._heartbeat_s, FIRST_PAUSE_S), MAX_PAUSE_S)
+
+    def _on_event(self, event: pb2.JobEvent) -> bool:
+        """Returns whether it was the last."""
+        if event.epoch not in (0, self.credentials.epoch):
+            return False
+        end = end_of(event, self._who())
+        if end is not None:
+            if not self._stopping:
+                self._rank.fail(end)
+            return True
+        if event.kind == pb2.JOB_STALLED:
+            self._hints["stall"] = event.reason
+        elif event.kind == pb2.RANKS_DIFFER:
+            self._hurry.set()  # each heartbeat says what was submitted
+        elif event.kind == pb2.JOB_RESUMED:
+            self._hints.pop("stall", None)
+        elif event.kind == pb2.MEMBER_LEFT:
+            self._others_leave = True
+            self._hurry.set()
+            for rank in event.ranks:
+                self._hints[f"rank {rank}"] = f"rank {rank} has left the job"
+        elif event.kind == pb2.SWITCH_UNREACHABLE:
+            self._hints["switch"] = event.reason
+        elif event.kind == pb2.SWITCH_BACK:
+            self._hints.pop("switch", None)
+        return False
+
+    def _who(self) -> str:
+        assert self._rank.ticket is not None
+        return who(self._rank.ticket)
+
+
+async def _wait(event: asyncio.Event, timeout_s: float) -> bool:
+    """Whether the event is set; waits for it."""
+    try:
+        await asyncio.wait_for(event.wait(), timeout_s)
+    except asyncio.TimeoutError:
+        return False
+    return True

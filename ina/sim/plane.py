@@ -1,0 +1,228 @@
+"""The control plane of a virtual network: controllers, the switches' agents, ranks, and the ways
+between them.
+
+::
+
+    with Fabric(star(4), seed=1) as fabric, VirtualLoop(fabric.network) as loop:
+        with ControlPlane(loop, fabric, seed=1) as plane:
+            loop.run_until_complete(scenario(plane))
+
+where ``scenario`` is a coroutine that starts ``plane.controllers``, makes ranks by
+:meth:`ControlPlane.rank`, lets them join, reduce and leave, and kills what it likes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from ina.controller import faults
+from ina.controller.config import Config, HostConfig, JobsConfig, StoreConfig, SwitchConfig
+from ina.controller.job import Job
+from ina.controller.store.sqlite import SqliteDatabase
+from ina.protocol.spec import UDP_PORT
+from ina.sim.agent import SwitchAgent
+from ina.sim.client import SimClient
+from ina.sim.controller import SimController, observe
+from ina.sim.errors import ScenarioError
+from ina.sim.fabric import Fabric, SimSwitch
+from ina.sim.loop import VirtualLoop
+from ina.sim.messages import USUAL, ControlLog, Path, Travel
+from ina.sim.process import Process
+from ina.sim.rank import Rank
+from ina.sim.rpc import Connection, Server
+from ina.sim.seat import Seat
+
+FIRST_UDP_PORT = 4000
+_JOBS = JobsConfig(lease_s=2.0)
+_STORE = "virtual"  # in memory, and all its controllers have it
+
+
+class ControlPlane:
+    """A context manager: it is told of fault points meanwhile, so one at a time in a program.
+
+    Fault points of several controllers are told apart, each with its own.
+    """
+
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        fabric: Fabric,
+        *,
+        seed: int,
+        controllers: int = 1,
+        config: Config | None = None,
+        travel: Travel = USUAL,
+        on_program: Callable[[SimSwitch], None] = lambda switch: None,
+    ) -> None:
+        """Args:
+        loop: in which all of it runs.
+        fabric: built; its P4 switches lose what they have, and wait for their program.
+        seed: what happens by chance follows from it and the names of what it happens to.
+        controllers: how many share the store; the first has the highest election id.
+        config: of all; :func:`config_of` makes one.
+        travel: how messages travel on each path, until told otherwise.
+        on_program: called when a switch has got its program, to write what is nobody's job.
+        """
+        self.loop = loop
+        self.fabric = fabric
+        self.log = ControlLog(loop)
+        self.config = config or config_of(fabric)
+        self.paths: dict[str, Path] = {}
+        """By ``FROM-TO``: ``c1-s1`` from a controller to a switch, ``h1-c1`` from a host."""
+        self._seed = seed
+        self._travel = travel
+        self._database = SqliteDatabase(None)
+        self._udp_ports: Counter[str] = Counter()
+        self._incarnations: Counter[str] = Counter()
+        self.agents = {
+            name: SwitchAgent(switch, on_program=on_program)
+            for name, switch in fabric.switches.items()
+        }
+        """By the switch's name."""
+        self.controllers = [
+            self._controller(f"c{number}", controllers + 1 - number)
+            for number in range(1, controllers + 1)
+        ]
+        self.ranks: list[Rank] = []
+        """All that were made, in order."""
+
+    def __enter__(self) -> ControlPlane:
+        faults.observer = observe
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        faults.observer = None
+        self.close()
+
+    def close(self) -> None:
+        """Ends all processes. Nothing of it may be used any more."""
+        for controller in self.controllers:
+            controller.kill()
+        for rank in self.ranks:
+            rank.process.kill()
+        self._database.close()
+
+    @property
+    def primary(self) -> SimController | None:
+        """The controller that answers, if one does."""
+        return next((it for it in self.controllers if it.is_primary), None)
+
+    def jobs(self) -> list[Job] | None:
+        """Those of the controller that answers, by number; None: none does."""
+        primary = self.primary
+        return None if primary is None else primary.jobs()
+
+    def rank(self, job: str, rank: int, world_size: int, host: str, **options: Any) -> Rank:
+        """A new process on a host, with a UDP port that was never used there.
+
+        ``options``: other fields of :class:`Seat`.
+        """
+        if host not in self.fabric.hosts:
+            raise ScenarioError(f"job {job!r} rank {rank}: there is no host {host!r}")
+        udp_port = FIRST_UDP_PORT + self._udp_ports[host]
+        self._udp_ports[host] += 1
+        who = f"{job}/{rank}"
+        self._incarnations[who] += 1
+        process = Process(f"{who}#{self._incarnations[who]} on {host}")
+        client = SimClient(
+            process.name,
+            [
+                Connection(process, controller.server, self._path(f"{host}-{controller.name}"))
+                for controller in self.controllers
+            ],
+        )
+        seat = Seat(
+            job, rank, world_size, self.fabric.hosts[host], self.fabric.topology.addresses[host],
+            udp_port, **options,
+        )  # fmt: skip
+        made = Rank(self.loop, self.fabric.network, process, client, seat)
+        self.ranks.append(made)
+        return made
+
+    def set_travel(self, travel: Travel, name: str = "") -> None:
+        """From now on, of all paths that begin or end at ``name``; empty: of all."""
+        if not name:
+            self._travel = travel
+        for path in self._paths_at(name):
+            path.travel = travel
+
+    def cut(self, name: str) -> None:
+        """No message passes on paths that begin or end at a controller, switch or host."""
+        for path in self._paths_at(name):
+            path.cut()
+
+    def mend(self, name: str) -> None:
+        """Undoes :meth:`cut`."""
+        for path in self._paths_at(name):
+            path.mend()
+
+    def _paths_at(self, name: str) -> list[Path]:
+        ends = ((key.split("-"), path) for key, path in self.paths.items())
+        found = [path for names, path in ends if not name or name in names]
+        if name and not found:
+            raise ScenarioError(f"no path of control messages begins or ends at {name!r}")
+        return found
+
+    def _path(self, name: str) -> Path:
+        if name not in self.paths:
+            self.paths[name] = Path(name, self._seed, self.log, self._travel)
+        return self.paths[name]
+
+    def _controller(self, name: str, election_id: int) -> SimController:
+        switches = tuple(
+            replace(switch, election_id=election_id) for switch in self.config.switches
+        )
+        for host in self.fabric.hosts:  # so that they can be cut before anybody has used them
+            self._path(f"{host}-{name}")
+        return SimController(
+            name,
+            self.loop,
+            replace(self.config, switches=switches, listen=f"{name}:17700"),
+            self._database,
+            Server(f"{name}:17700", self.config.jobs.lease_s),
+            self.agents,
+            {switch.name: self._path(f"{name}-{switch.name}") for switch in switches},
+            self.log,
+            self._seed,
+        )
+
+
+def config_of(
+    fabric: Fabric,
+    *,
+    jobs: JobsConfig = _JOBS,
+    congestion: Mapping[str, str | int | float] | None = None,
+    multicast: str = "",
+    **options: Any,
+) -> Config:
+    """A controller's configuration for a fabric: its P4 switches, and at which port each host is.
+
+    ``multicast``: of each switch; ``options``: other fields of :class:`Config`.
+    """
+    topology = fabric.topology
+    switches = tuple(
+        SwitchConfig(
+            name=name,
+            grpc_addr=f"{name}:9559",
+            values=fabric.values,
+            data_host=str(topology.addresses[name]),
+            data_udp_port=UDP_PORT,
+            multicast=multicast,
+        )
+        for name in fabric.switches
+    )
+    hosts = tuple(
+        HostConfig(str(topology.addresses[host]), ports[0], switch)
+        for host in fabric.hosts
+        for switch, ports in topology.routes(host).items()
+        if switch in fabric.switches
+    )
+    if congestion is not None:
+        options["congestion"] = dict(congestion)
+    return Config(
+        switches=switches, jobs=jobs, hosts=hosts, store=StoreConfig(path=_STORE), **options
+    )

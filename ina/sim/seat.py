@@ -1,0 +1,64 @@
+"""Where a rank sits, what its host costs it, and the native worker that a granted place becomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+from ina.extension import sim as native
+from ina.extension.host import RtoLimits
+from ina.host.ticket import Ticket
+from ina.rpc import controller_pb2 as pb2
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A rank of a job, and what it asks the controller for."""
+
+    job: str
+    rank: int
+    world_size: int
+    host: native.Host
+    address: IPv4Address
+    udp_port: int
+    timeout_s: float = 60.0
+    """For joining."""
+    op_timeout_s: float = 30.0
+    """Without any result for so long, it gives up."""
+    slots: int = 0
+    """0: the controller's default."""
+    tenant: str = ""
+    priority: int = 0
+    token: str = ""
+    shares_results: bool = False
+    """It takes results by IP multicast where the controller offers them."""
+    switch_port: int = 0
+    """Of the switch, as it tells the controller; 0: it does not know."""
+    packet_cost_ns: int = 0
+    """Of its processor, to send or to receive one;"""
+    kibibyte_cost_ns: int = 0
+    """and for what is in it."""
+    trains: bool = False
+    """Packets go in trains that no queue divides, as with GSO."""
+
+
+def open_worker(
+    network: native.Network, name: str, seat: Seat, ticket: Ticket,
+    created: pb2.CreateJobReply, joined: pb2.JoinReply,
+) -> native.Worker:  # fmt: skip
+    """The worker of a place that was granted. Raises ValueError: a number is out of range."""
+    setup = native.WorkerSetup(
+        own=(int(seat.address), seat.udp_port),
+        to=(int(IPv4Address(ticket.switch_host)), ticket.switch_udp_port),
+        packet_cost_ns=seat.packet_cost_ns,
+        kibibyte_cost_ns=seat.kibibyte_cost_ns,
+        trains=seat.trains,
+        max_in_flight=joined.window,
+    )
+    if joined.shares_results:
+        setup.results_group = int(IPv4Address(created.results_host))
+        setup.results_udp_port = created.results_udp_port
+    config = ticket.worker_config(
+        stall_timeout_ns=round(seat.op_timeout_s * 1e9), rto=RtoLimits(), keep_results=False
+    )
+    return network.add_worker(seat.host, name, setup, config, ticket.congestion.choice())
