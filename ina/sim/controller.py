@@ -48,6 +48,8 @@ class SimController:
         self.starts = 0
         self.killed_at = ""
         """The fault point at which it was killed last."""
+        self.away_s = RESTART_S
+        """How long it stays away when it has ended next."""
         self._loop = loop
         self._config = config
         self._database = database
@@ -100,7 +102,7 @@ class SimController:
             raise
 
     async def keep(self) -> None:
-        """Starts it again whenever it has ended, :data:`RESTART_S` later, for ever."""
+        """Starts it again whenever it has ended, :attr:`away_s` later, for ever."""
         while True:
             if not self.is_up:
                 with contextlib.suppress(CrashedError, SwitchError, StoreError):
@@ -110,7 +112,8 @@ class SimController:
                 died = asyncio.Event()
                 process.at_death(died.set)
                 await died.wait()
-            await asyncio.sleep(RESTART_S)
+            away_s, self.away_s = self.away_s, RESTART_S
+            await asyncio.sleep(away_s)
 
     async def stop(self) -> None:
         """An orderly end, as by SIGTERM."""

@@ -56,7 +56,7 @@ class _Source:
         self._worker = worker
 
     def lanes(self) -> LaneSnapshot:
-        return self._worker.lanes(self._rank.now_ns)
+        return self._worker.lanes()
 
     def stats(self) -> _Stats:
         return _Stats(self._worker.counters)

@@ -38,6 +38,8 @@ class Seat:
     """Of its processor, to send or to receive one;"""
     kibibyte_cost_ns: int = 0
     """and for what is in it."""
+    buffer_bytes: int = 32 << 20
+    """Of its socket; a frame that finds it full is dropped."""
     trains: bool = False
     """Packets go in trains that no queue divides, as with GSO."""
 
@@ -52,6 +54,7 @@ def open_worker(
         to=(int(IPv4Address(ticket.switch_host)), ticket.switch_udp_port),
         packet_cost_ns=seat.packet_cost_ns,
         kibibyte_cost_ns=seat.kibibyte_cost_ns,
+        buffer_bytes=seat.buffer_bytes,
         trains=seat.trains,
         max_in_flight=joined.window,
     )

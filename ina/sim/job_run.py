@@ -1,0 +1,262 @@
+"""A job of a scenario while it runs: its ranks' steps, its incarnations, and what became of them.
+
+A job whose rank dies, or that the network fails, ends, as it does under torchrun; and as there it
+begins again, with all of its ranks, where all of them had got to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ina.errors import InaError
+from ina.host.arrays import Array
+from ina.sim.errors import CrashedError
+from ina.sim.plane import ControlPlane
+from ina.sim.rank import Rank
+from ina.sim.report import JobReport, Violation
+from ina.sim.scenario import HostSpec, JobSpec, TensorSpec
+from ina.sim.tensors import Place, difference, dtype_of
+
+RESTART_S = 1.0
+"""Until who watches over the processes has seen that they ended, and has started others."""
+JOIN_S = 30.0
+STALL_S = 30.0
+
+
+@dataclass
+class Incarnation:
+    """From joining to the end, or to an error."""
+
+    ranks: list[Rank]
+    began_s: float
+    first_step: int
+    done: list[int]
+    """By rank: steps."""
+    step_s: list[float] = field(default_factory=list)
+    reducing_s: float = 0.0
+    """Of rank 0."""
+    error: str = ""
+    sent: int = 0
+    lost: int = 0
+    overtaken: int = 0
+    probes: int = 0
+    marked: int = 0
+    window: int = 0
+    least_limit: int = 1 << 30
+    most_in_flight: int = 0
+    ended_s: float = 0.0
+
+    def look(self) -> None:
+        """Takes what the workers have counted so far."""
+        workers = [rank.worker for rank in self.ranks if rank.worker is not None]
+        if not workers:
+            return
+        counters = []
+        for worker in workers:
+            worker.settle_resends()
+            counters.append(worker.counters)
+            self.least_limit = min(self.least_limit, worker.in_flight_limit)
+            self.most_in_flight = max(self.most_in_flight, worker.in_flight)
+            self.window = worker.window
+        self.sent = max(self.sent, sum(c.packets_sent for c in counters))
+        self.lost = max(self.lost, sum(c.losses for c in counters))
+        self.overtaken = max(self.overtaken, sum(c.spurious for c in counters))
+        self.probes = max(self.probes, sum(c.probes for c in counters))
+        self.marked = max(self.marked, sum(c.ecn_marked for c in counters))
+
+
+class JobRun:
+    """One job, from its time on."""
+
+    def __init__(
+        self,
+        spec: JobSpec,
+        host: HostSpec,
+        plane: ControlPlane,
+        seed: int,
+        violate: Callable[[Violation], None],
+        event: Callable[[str], None],
+    ) -> None:
+        """``violate`` and ``event`` are told of what is found, and of what happens."""
+        self.spec = spec
+        self.incarnations: list[Incarnation] = []
+        self.sums_checked = 0
+        self._host = host
+        self._plane = plane
+        self._seed = seed
+        self._violate = violate
+        self._event = event
+        hosts = list(plane.fabric.hosts)
+        self._hosts = spec.hosts or [hosts[rank % len(hosts)] for rank in range(spec.workers)]
+        self._right: dict[Place, Array] = {}
+        self._zeros: dict[TensorSpec, Array] = {}
+        self.steps_done = 0
+        """By all ranks."""
+
+    @property
+    def name(self) -> str:
+        """The job's."""
+        return self.spec.name
+
+    def rank(self, number: int) -> Rank | None:
+        """Its newest process."""
+        return self.incarnations[-1].ranks[number] if self.incarnations else None
+
+    async def run(self, at_ms: float) -> None:
+        """Until all steps are done; begins again after each error."""
+        await asyncio.sleep(at_ms / 1e3)
+        self.steps_done = 0
+        while self.steps_done < self.spec.steps:
+            incarnation = self._begin()
+            ends = await asyncio.gather(
+                *(self._rank_run(incarnation, rank) for rank in incarnation.ranks)
+            )
+            incarnation.ended_s = self._plane.loop.time()
+            self.steps_done = min(incarnation.done)
+            errors = [error for error in ends if error]
+            if errors:
+                incarnation.error = errors[0]
+                self._event(f"job {self.name} ended after {self.steps_done} steps: {errors[0]}")
+                await asyncio.sleep(RESTART_S)
+            elif self.steps_done == incarnation.first_step:
+                await asyncio.sleep(RESTART_S)  # all of its ranks have crashed
+        self._event(f"job {self.name} is done")
+
+    def _begin(self) -> Incarnation:
+        count = self.spec.workers
+        shares = len(set(self._hosts)) < count
+        ranks = [
+            self._plane.rank(
+                self.name,
+                number,
+                count,
+                self._hosts[number],
+                timeout_s=JOIN_S,
+                op_timeout_s=STALL_S,
+                slots=self.spec.slots,
+                shares_results=shares,
+                packet_cost_ns=self._host.packet_ns,
+                kibibyte_cost_ns=self._host.kibibyte_ns,
+                buffer_bytes=round(self._host.buffer_kib * 1024),
+                trains=self._host.trains,
+            )
+            for number in range(count)
+        ]
+        now_s = self._plane.loop.time()
+        incarnation = Incarnation(ranks, now_s, self.steps_done, [self.steps_done] * count)
+        self.incarnations.append(incarnation)
+        return incarnation
+
+    async def _rank_run(self, incarnation: Incarnation, rank: Rank) -> str:
+        """One process's life; returns the error that ended it, or nothing."""
+        number = rank.seat.rank
+        chance = random.Random(f"{self._seed} {self.name} {number} {len(self.incarnations)}")
+        try:
+            await rank.join()
+            for step in range(incarnation.first_step, self.spec.steps):
+                began_s = self._plane.loop.time()
+                await asyncio.sleep(self._compute_s(chance))
+                await self._step(incarnation, rank, step)
+                incarnation.done[number] = step + 1
+                if number == 0:
+                    incarnation.step_s.append(self._plane.loop.time() - began_s)
+                    incarnation.look()
+            await rank.leave()
+        except CrashedError:
+            return ""
+        except InaError as error:
+            incarnation.look()
+            await self._give_up(rank)
+            return f"rank {number}: {type(error).__name__}: {error}"
+        return ""
+
+    async def _give_up(self, rank: Rank) -> None:
+        try:
+            await rank.leave()
+        except InaError:
+            pass  # it was told already why it ends
+
+    def _compute_s(self, chance: random.Random) -> float:
+        straggler = self.spec.straggler
+        late_ms = 0.0
+        if straggler.mean_ms > 0 and chance.random() < straggler.share:
+            late_ms = chance.expovariate(1.0) * straggler.mean_ms
+        return (self.spec.compute_ms + late_ms) / 1e3
+
+    async def _step(self, incarnation: Incarnation, rank: Rank, step: int) -> None:
+        began_s = self._plane.loop.time()
+        pending = []
+        index = 0
+        for spec in self.spec.tensors:
+            for _ in range(spec.count):
+                place = Place(self._seed, self.name, step, index)
+                index += 1
+                if self.spec.check:
+                    values, out = place.values(spec, rank.seat.rank), None
+                else:
+                    values = out = self._shared(spec)
+                pending.append((place, spec, rank.submit(values, spec.op, out)))
+        for place, spec, future in pending:
+            found = await future
+            if self.spec.check:
+                self._judge(place, spec, rank, found)
+        if rank.seat.rank == 0:
+            incarnation.reducing_s += self._plane.loop.time() - began_s
+
+    def _judge(self, place: Place, tensor: TensorSpec, rank: Rank, found: Array) -> None:
+        values = self._plane.fabric.values
+        if place not in self._right:
+            self._right[place] = place.right(tensor, self.spec.workers, values)
+            if len(self._right) > 64:  # those of long ago
+                del self._right[next(iter(self._right))]
+        self.sums_checked += 1
+        if where := difference(found, self._right[place], values):
+            what = (
+                f"job {self.name} rank {rank.seat.rank} step {place.step} tensor {place.tensor}"
+                f" ({tensor.op} of {tensor.elems} {tensor.dtype}): {where}"
+            )
+            self._violate(Violation("wrong sum", what))
+
+    def _shared(self, spec: TensorSpec) -> Array:
+        """Zeros, reduced in place by all ranks at once: for time alone, without memory for each."""
+        if spec not in self._zeros:
+            self._zeros[spec] = np.zeros(spec.elems, dtype_of(spec))
+        return self._zeros[spec]
+
+    def step_bytes(self) -> int:
+        """Of all tensors of a step, of one worker."""
+        return sum(spec.elems * spec.count * dtype_of(spec).itemsize for spec in self.spec.tensors)
+
+    def reports(self) -> list[JobReport]:
+        """Of each incarnation."""
+        return [self._report(one) for one in self.incarnations]
+
+    def _report(self, one: Incarnation) -> JobReport:
+        steps = one.done[0] - one.first_step
+        nbytes = steps * self.step_bytes()
+        times = sorted(one.step_s)
+        return JobReport(
+            name=self.name,
+            workers=self.spec.workers,
+            ended=one.error,
+            steps_done=steps,
+            began_s=one.began_s,
+            took_s=max(one.ended_s - one.began_s, 0.0),
+            step_mean_s=sum(times) / len(times) if times else 0.0,
+            step_p99_s=times[min(len(times) - 1, int(0.99 * len(times)))] if times else 0.0,
+            tensor_bytes=nbytes,
+            goodput_gbit_s=nbytes * 8e-9 / one.reducing_s if one.reducing_s else 0.0,
+            window_packets=one.window,
+            in_flight_limit_min=one.least_limit if one.window else 0,
+            slots_used_max=one.most_in_flight,
+            packets_sent=one.sent,
+            resends_lost=one.lost,
+            resends_overtaken=one.overtaken,
+            resends_probes=one.probes,
+            ecn_marked=one.marked,
+        )

@@ -1,0 +1,227 @@
+"""Runs a scenario: builds the network, starts what is in it, lets time pass, and reports."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from ina.controller.config import JobsConfig
+from ina.controller.switches.plan import MARK_JOB
+from ina.errors import InaError
+from ina.extension import sim as native
+from ina.p4 import names
+from ina.sim.errors import NothingHappensError, VirtualTimeError
+from ina.sim.fabric import Fabric, SimSwitch
+from ina.sim.job_run import JobRun
+from ina.sim.loop import VirtualLoop
+from ina.sim.messages import Travel
+from ina.sim.mishaps import Mishaps
+from ina.sim.plane import ControlPlane, config_of
+from ina.sim.report import PortReport, Report, Violation
+from ina.sim.sampler import Sampler
+from ina.sim.scenario import Scenario
+
+MULTICAST = "239.192.0.0/24"
+SETTLE_S = 15.0
+"""After the last job has ended: until switch and controller must have nothing of any."""
+_LOOK_S = 0.25
+
+
+class Simulation:
+    """One run of a scenario with a seed; the same both times gives the same run."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int,
+        *,
+        trace: native.Trace | None = None,
+        mend_at_s: float | None = None,
+        told: Callable[[float], None] = lambda _virtual_s: None,
+    ) -> None:
+        """Args:
+        scenario: as :func:`ina.sim.scenario.check` takes it.
+        seed: of everything that happens by chance.
+        trace: is told of each frame.
+        mend_at_s: from when on nothing goes wrong any more; None: it may until the end.
+        told: of virtual time, now and then.
+        """
+        self.scenario = scenario
+        self.seed = seed
+        self.violations: list[Violation] = []
+        self.events: list[str] = []
+        self.control_log: list[str] = []
+        """What became of each control message."""
+        self.jobs: dict[str, JobRun] = {}
+        self._trace = trace
+        self._mend_at_s = mend_at_s
+        self._told = told
+        self._loop: VirtualLoop | None = None
+
+    def run(self) -> Report:
+        """All of it. Raises :class:`~ina.sim.errors.ScenarioError`."""
+        began_s = time.perf_counter()
+        scenario = self.scenario
+        topology = scenario.build_topology()
+        with (
+            Fabric(topology, seed=self.seed, values=scenario.values) as fabric,
+            VirtualLoop(fabric.network, limit_s=scenario.limit_s) as loop,
+        ):
+            self._loop = loop
+            if self._trace is not None:
+                fabric.network.set_trace(self._trace)
+            sampler = Sampler(scenario, fabric)
+            config = config_of(
+                fabric,
+                jobs=JobsConfig(lease_s=scenario.controller.lease_s),
+                congestion=scenario.congestion or None,
+                multicast=MULTICAST if scenario.multicast else "",
+            )
+            control = scenario.controller
+            travel = Travel(
+                control.delay_ms / 1e3,
+                (control.delay_ms + control.jitter_ms) / 1e3,
+                control.loss,
+            )
+            with ControlPlane(
+                loop,
+                fabric,
+                seed=self.seed,
+                controllers=1 + control.standbys,
+                config=config,
+                travel=travel,
+                on_program=lambda switch: self._program(fabric, switch),
+            ) as plane:
+                try:
+                    loop.run_until_complete(self._all(plane, sampler))
+                except (NothingHappensError, VirtualTimeError) as error:
+                    if self._mend_at_s is not None:
+                        self._violate(Violation("no end", str(error)))
+                    else:
+                        self._event(str(error))
+                self.control_log = plane.log.lines
+            report = self._report(fabric, sampler, time.perf_counter() - began_s)
+        if self._trace is not None:
+            self._trace.flush()
+        return report
+
+    async def _all(self, plane: ControlPlane, sampler: Sampler) -> None:
+        scenario = self.scenario
+        for spec in scenario.job:
+            self.jobs[spec.name] = JobRun(
+                spec, scenario.host, plane, self.seed, self._violate, self._event
+            )
+        mishaps = Mishaps(plane, self.jobs, self.seed, self._event)
+        background: list[Coroutine[Any, Any, None]] = [
+            *(controller.keep() for controller in plane.controllers),
+            *(mishaps.happen(i, fault) for i, fault in enumerate(scenario.fault)),
+            sampler.keep_looking(self.jobs),
+            self._tell(),
+        ]
+        if self._mend_at_s is not None:
+            background.append(self._mend(plane, mishaps))
+        tasks = [asyncio.ensure_future(work) for work in background]
+        running = [
+            job.run(at_ms) for job in self.jobs.values() for at_ms in job.spec.at_ms
+        ]
+        await asyncio.gather(*running)
+        if self._mend_at_s is not None:
+            await self._settle(plane)
+        for task in tasks:
+            task.cancel()
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(result, Exception) and not isinstance(result, InaError):
+                raise result
+
+    async def _mend(self, plane: ControlPlane, mishaps: Mishaps) -> None:
+        assert self._mend_at_s is not None
+        await asyncio.sleep(self._mend_at_s)
+        mishaps.mend_links()
+        plane.set_travel(Travel())
+
+    async def _tell(self) -> None:
+        assert self._loop is not None
+        while True:
+            await asyncio.sleep(self.scenario.limit_s / 1000)
+            self._told(self._loop.time())
+
+    async def _settle(self, plane: ControlPlane) -> None:
+        """Nothing of the jobs may be left: on a switch, at the controller."""
+        assert self._loop is not None
+        until_s = max(self._loop.time(), self._mend_at_s or 0.0) + SETTLE_S
+        left = "the controller has no role"
+        while self._loop.time() < until_s:
+            await asyncio.sleep(_LOOK_S)
+            jobs = plane.jobs()
+            if jobs is None:
+                continue
+            left = "; ".join(
+                [f"job {job.name} is {job.state.value}" for job in jobs]
+                + [what for switch in plane.fabric.switches.values() for what in _left_on(switch)]
+            )
+            if not left:
+                return
+        self._violate(Violation("left behind", f"{SETTLE_S:g} s after all jobs: {left}"))
+
+    def _program(self, fabric: Fabric, switch: SimSwitch) -> None:
+        """What a switch has besides jobs: how ordinary frames go, and above what it marks."""
+        switch.insert(fabric.forwarding(switch.name))
+        if self.scenario.ecn_packets and switch.pipeline is not None:
+            switch.pipeline.set_default(
+                names.ECN_THRESHOLD, names.MARK_ABOVE, [self.scenario.ecn_packets]
+            )
+
+    def _violate(self, violation: Violation) -> None:
+        self.violations.append(violation)
+        self._event(f"VIOLATION: {violation}")
+
+    def _event(self, what: str) -> None:
+        at_s = 0.0 if self._loop is None else self._loop.time()
+        self.events.append(f"{at_s:.6f} s: {what}")
+
+    def _report(self, fabric: Fabric, sampler: Sampler, wall_s: float) -> Report:
+        virtual_s = fabric.network.now_ns / 1e9
+        return Report(
+            scenario=self.scenario.name,
+            seed=self.seed,
+            virtual_s=virtual_s,
+            wall_s=wall_s,
+            packet_hops=fabric.network.hops,
+            jobs=[report for job in self.jobs.values() for report in job.reports()],
+            ports=[_port_report(fabric, name, virtual_s) for name in fabric.ports],
+            events=self.events,
+            violations=self.violations,
+            samples=sampler.samples,
+            sums_checked=sum(job.sums_checked for job in self.jobs.values()),
+        )
+
+
+def _left_on(switch: SimSwitch) -> list[str]:
+    """Entries of jobs that a switch has; none without power."""
+    found = []
+    for entry in switch.entries():
+        if entry.table in (names.JOBS, names.MEMBERS, names.RECEIVERS):
+            match = dict(entry.match)
+            if match["job"] != MARK_JOB:
+                found.append(f"switch {switch.name} has {entry.table} {match}")
+    return found
+
+
+def _port_report(fabric: Fabric, name: str, virtual_s: float) -> PortReport:
+    counters = fabric.ports[name].counters
+    rate = fabric.ports[name].link.bits_per_s
+    sent = counters.sent_packets
+    return PortReport(
+        name=name,
+        packets=counters.offered_packets,
+        utilisation=counters.sent_bytes * 8 / rate / virtual_s if rate and virtual_s else 0.0,
+        longest_queue_bytes=counters.longest_bytes,
+        mean_wait_s=counters.waited_ns / 1e9 / sent if sent else 0.0,
+        full_packets=counters.full_packets,
+        lost_packets=counters.lost_packets,
+        marked_packets=counters.marked_packets,
+    )
+
+

@@ -1,0 +1,75 @@
+"""What ranks give to an all-reduce, and whether what they get is right.
+
+Values follow from the seed and from where they are used, so nothing has to be kept to know them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ina.host.arrays import Array
+from ina.sim.scenario import TensorSpec
+from ina.testing import numerics
+
+_DTYPES: dict[str, np.dtype[Any]] = {
+    "float32": np.dtype(np.float32),
+    "float16": np.dtype(np.float16),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+    "int32": np.dtype(np.int32),
+}
+_STRANGE = 0.05
+"""Share of float tensors with a block of zeros, or with Inf or NaN in it."""
+
+
+def dtype_of(spec: TensorSpec) -> np.dtype[Any]:
+    """NumPy's, of a name in a scenario."""
+    return _DTYPES[spec.dtype]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which all-reduce of which job."""
+
+    seed: int
+    job: str
+    step: int
+    tensor: int
+
+    def values(self, spec: TensorSpec, rank: int) -> Array:
+        """What a rank gives."""
+        key = zlib.crc32(f"{self.job} {self.step} {self.tensor}".encode())
+        rng = np.random.Generator(np.random.PCG64([self.seed % (1 << 32), key, rank]))
+        dtype = dtype_of(spec)
+        if spec.dtype == "int32":
+            wide = rng.integers(-(2**31), 2**31, spec.elems, dtype=np.int64)
+            return wide.astype(np.int32)
+        sizes = 2.0 ** rng.integers(-8, 8, spec.elems)
+        values: Array = (rng.random(spec.elems) - 0.5) * sizes
+        if rng.random() < _STRANGE and spec.elems:
+            start = int(rng.integers(spec.elems))
+            values[start : start + 64] = rng.choice((0.0, np.inf, np.nan))
+        return values.astype(dtype)
+
+    def right(self, spec: TensorSpec, workers: int, values_per_packet: int) -> Array:
+        """What each rank must get, bit for bit."""
+        parts = [self.values(spec, rank) for rank in range(workers)]
+        with np.errstate(invalid="ignore"):
+            return numerics.all_reduce(parts, spec.op, values_per_packet)
+
+
+def difference(found: Array, right: Array, values_per_packet: int) -> str:
+    """Where they differ first, in a line; empty: nowhere."""
+    if numerics.same_bits(found, right):
+        return ""
+    bits = np.dtype(f"u{right.dtype.itemsize}")
+    places = np.flatnonzero(found.view(bits) != right.view(bits))
+    at = int(places[0])
+    return (
+        f"value {at} (chunk {at // values_per_packet}) is {found[at]} and should be {right[at]};"
+        f" {places.size} of {right.size} values differ"
+    )
