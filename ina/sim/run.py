@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 from ina.controller.config import JobsConfig
@@ -39,6 +41,7 @@ class Simulation:
         *,
         trace: native.Trace | None = None,
         mend_at_s: float | None = None,
+        samples: bool = False,
         told: Callable[[float], None] = lambda _virtual_s: None,
     ) -> None:
         """Args:
@@ -46,6 +49,7 @@ class Simulation:
         seed: of everything that happens by chance.
         trace: is told of each frame.
         mend_at_s: from when on nothing goes wrong any more; None: it may until the end.
+        samples: whether to look at windows and queues now and then, for a plot.
         told: of virtual time, now and then.
         """
         self.scenario = scenario
@@ -54,14 +58,24 @@ class Simulation:
         self.events: list[str] = []
         self.control_log: list[str] = []
         """What became of each control message."""
+        self.log: list[str] = []
+        """What the controllers logged."""
         self.jobs: dict[str, JobRun] = {}
+        self.report: Report | None = None
+        """Once it has run."""
         self._trace = trace
         self._mend_at_s = mend_at_s
         self._told = told
+        self._samples = samples
         self._loop: VirtualLoop | None = None
 
     def run(self) -> Report:
         """All of it. Raises :class:`~ina.sim.errors.ScenarioError`."""
+        with _logged_to(self.logged):
+            self.report = self._run()
+        return self.report
+
+    def _run(self) -> Report:
         began_s = time.perf_counter()
         scenario = self.scenario
         topology = scenario.build_topology()
@@ -117,9 +131,10 @@ class Simulation:
         background: list[Coroutine[Any, Any, None]] = [
             *(controller.keep() for controller in plane.controllers),
             *(mishaps.happen(i, fault) for i, fault in enumerate(scenario.fault)),
-            sampler.keep_looking(self.jobs),
             self._tell(),
         ]
+        if self._samples:
+            background.append(sampler.keep_looking(self.jobs))
         if self._mend_at_s is not None:
             background.append(self._mend(plane, mishaps))
         tasks = [asyncio.ensure_future(work) for work in background]
@@ -173,6 +188,11 @@ class Simulation:
                 names.ECN_THRESHOLD, names.MARK_ABOVE, [self.scenario.ecn_packets]
             )
 
+    def logged(self, record: logging.LogRecord) -> None:
+        """A line of a controller's log, at virtual time."""
+        at_s = 0.0 if self._loop is None else self._loop.time()
+        self.log.append(f"{at_s:.6f} s {record.levelname} {record.getMessage()}")
+
     def _violate(self, violation: Violation) -> None:
         self.violations.append(violation)
         self._event(f"VIOLATION: {violation}")
@@ -196,6 +216,29 @@ class Simulation:
             samples=sampler.samples,
             sums_checked=sum(job.sums_checked for job in self.jobs.values()),
         )
+
+
+@contextlib.contextmanager
+def _logged_to(hear: Callable[[logging.LogRecord], None]) -> Iterator[None]:
+    """Meanwhile what ina logs goes there, and nowhere else."""
+    logger = logging.getLogger("ina")
+    handler = logging.Handler()
+    handler.emit = hear  # type: ignore[method-assign]
+    level, propagates = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    others = [it for it in logger.handlers if it is not handler]
+    for other in others:
+        logger.removeHandler(other)
+    try:
+        yield
+    finally:
+        for other in others:
+            logger.addHandler(other)
+        logger.propagate = propagates
+        logger.setLevel(level)
+        logger.removeHandler(handler)
 
 
 def _left_on(switch: SimSwitch) -> list[str]:

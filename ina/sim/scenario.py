@@ -230,13 +230,19 @@ class Scenario(_Table):
 
 
 def load(path: Path) -> Scenario:
-    """Reads a file. Raises :class:`ScenarioError` with the file and the key."""
+    """Reads a file: TOML, or JSON where its name ends so.
+
+    Raises :class:`ScenarioError` with the file and the key.
+    """
     try:
-        document = tomllib.loads(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        document = msgspec.json.decode(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
         raise ScenarioError(f"{path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{path}: not TOML: {error}") from None
+    except (tomllib.TOMLDecodeError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{path}: not {path.suffix.strip('.').upper() or 'TOML'}: {error}") from None
+    if not isinstance(document, dict):
+        raise ScenarioError(f"{path}: want a table of keys")
     return make({"name": path.stem, **document}, str(path))
 
 

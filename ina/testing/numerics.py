@@ -24,6 +24,9 @@ FLOATS: tuple[np.dtype[Any], ...] = (
 PRECISION = {FLOATS[0]: (24, -149), FLOATS[1]: (11, -24), FLOATS[2]: (8, -133)}
 
 
+_VALUES_AT_ONCE = 1 << 18
+
+
 def block_exponent(block: Array) -> int:
     """The biased exponent that a worker announces for its block."""
     finite = np.abs(block.astype(np.float32))
@@ -40,38 +43,46 @@ def scale(exponent: int, workers: int) -> Any:
 
 
 def all_reduce(parts: Sequence[Array], op: str, values: int) -> Array:
-    """What every rank must get, bit for bit."""
+    """What every rank must get, bit for bit; ``values``: of a chunk."""
     out = np.empty_like(parts[0])
-    for start in range(0, parts[0].size, values):
-        chunk = slice(start, start + values)
-        out[chunk] = _chunk([part[chunk] for part in parts], op)
+    at_once = max(1, _VALUES_AT_ONCE // values) * values  # whole chunks
+    for start in range(0, parts[0].size, at_once):
+        some = slice(start, start + at_once)
+        out[some] = _chunks([part[some] for part in parts], op, values)
     return out
 
 
-def _chunk(parts: Sequence[Array], op: str) -> Array:
-    workers, dtype = len(parts), parts[0].dtype
+def _chunks(parts: Sequence[Array], op: str, values: int) -> Array:
+    workers, dtype, size = len(parts), parts[0].dtype, parts[0].size
     if dtype == np.int32:
-        total = np.zeros(parts[0].size, np.int64)
+        total = np.zeros(size, np.int64)
         for part in parts:
             total += part
         wrapped = (total + 2**31) % 2**32 - 2**31
         if op == "avg":
             wrapped = np.sign(wrapped) * (np.abs(wrapped) // workers)
         return wrapped.astype(np.int32)
-    blocks = [part.astype(np.float32) for part in parts]
-    if not all(np.isfinite(block).all() for block in blocks):
-        return np.full(parts[0].size, np.nan, dtype)
-    exponent = max(block_exponent(block) for block in blocks)
-    if exponent == 0:
-        return np.zeros(parts[0].size, dtype)
-    f = scale(exponent, workers)
-    quantised = [np.rint(block * f).astype(np.int64) for block in blocks]
-    total = sum(quantised[1:], quantised[0])
+    # By worker, chunk, value; zeros fill up the last chunk.
+    blocks = np.zeros((workers, -(-size // values) * values), np.float32)
+    for block, part in zip(blocks, parts, strict=True):
+        block[:size] = part.astype(np.float32)
+    blocks = blocks.reshape(workers, -1, values)
+    is_finite = np.isfinite(blocks)
+    blocks[~is_finite] = 0.0
+    largest = np.abs(blocks).max(axis=(0, 2))
+    exponents = np.clip(np.frexp(largest)[1], -95, 128)
+    exponents[largest == 0.0] = -127  # whatever the scale, the sum is 0
+    shift = 31 - math.ceil(math.log2(workers))
+    f = np.ldexp(np.float32(1.0), np.minimum(shift - exponents, 127))[:, None]
+    total = np.rint(blocks * f).astype(np.int64).sum(axis=0)
     assert np.abs(total).max(initial=0) < 2**31, "the scale must not let a sum overflow"
     factor = np.float32(1.0) / np.float32(workers if op == "avg" else 1)
     with np.errstate(over="ignore"):
         result: Array = total.astype(np.float32) * (np.float32(1.0) / f) * factor
-        return result.astype(dtype)
+    result[~is_finite.all(axis=(0, 2))] = np.nan
+    with np.errstate(over="ignore"):
+        rounded: Array = result.reshape(-1)[:size].astype(dtype)
+    return rounded
 
 
 def error_bound(parts: Sequence[Array], op: str, values: int) -> NDArray[np.float64]:

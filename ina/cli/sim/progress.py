@@ -1,0 +1,46 @@
+"""Bars on a terminal for what takes long."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from ina.sim.fuzz import State
+
+
+@contextmanager
+def run_progress(limit_s: float) -> Iterator[Callable[[float], None]]:
+    """Of virtual time, up to the scenario's limit. Elsewhere than on a terminal: nothing."""
+    with _bar() as bars:
+        task = bars.add_task("virtual time", total=limit_s)
+        yield lambda virtual_s: bars.update(task, completed=virtual_s,
+                                            description=f"{virtual_s:.3g} s of virtual time")  # fmt: skip
+
+
+@contextmanager
+def fuzz_progress(seeds: int) -> Iterator[Callable[[State], None]]:
+    """Of seeds."""
+    with _bar() as bars:
+        task = bars.add_task("seeds", total=seeds)
+
+        def told(state: State) -> None:
+            words = f"{state.seeds} seeds, {state.sums} sums, {len(state.findings)} findings"
+            bars.update(task, completed=state.seeds, description=words)
+
+        yield told
+
+
+def _bar() -> Progress:
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )

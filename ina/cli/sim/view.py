@@ -1,0 +1,114 @@
+"""What ``ina sim`` prints for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from ina.cli.common.output import table
+from ina.extension import sim as native
+from ina.sim.fuzz import Finding, State
+from ina.sim.ladder import ladder
+from ina.sim.report import JobReport, PortReport, Report
+from ina.units import size_text, time_text
+
+_MOST_PORTS = 12
+_MOST_RUNGS = 200
+
+
+def report_view(report: Report, *, events: bool = False) -> RenderableType:
+    """Jobs, ports, what went wrong."""
+    parts: list[RenderableType] = [
+        f"{report.scenario}, seed {report.seed}: {time_text(report.virtual_s)} of virtual time in"
+        f" {time_text(report.wall_s)}, {report.packet_hops} packet hops"
+        f" ({report.hops_per_s / 1e6:.2g} M/s), {report.sums_checked} sums checked",
+        _jobs(report.jobs),
+        _ports(report.ports),
+    ]
+    if events:
+        parts += [Text(line) for line in report.events]
+    parts += [Text(str(violation)) for violation in report.violations]
+    return Group(*parts)
+
+
+def _jobs(jobs: Sequence[JobReport]) -> RenderableType:
+    columns = (
+        *("job", "workers", "steps", "step", "99 %", "Gbit/s", "W", "least", "slots", "sent"),
+        *("lost", "overtaken", "probes", "marked", "ended"),
+    )
+    rows = [
+        (
+            job.name,
+            job.workers,
+            job.steps_done,
+            time_text(job.step_mean_s),
+            time_text(job.step_p99_s),
+            f"{job.goodput_gbit_s:.3g}",
+            job.window_packets,
+            job.in_flight_limit_min,
+            job.slots_used_max,
+            job.packets_sent,
+            job.resends_lost,
+            job.resends_overtaken,
+            job.resends_probes,
+            job.ecn_marked,
+            job.ended or "done",
+        )
+        for job in jobs
+    ]
+    return table(columns, rows)
+
+
+def _ports(ports: Sequence[PortReport]) -> RenderableType:
+    busiest = sorted(ports, key=lambda port: -port.longest_queue_bytes)[:_MOST_PORTS]
+    rows = [
+        (
+            port.name,
+            port.packets,
+            f"{100 * port.utilisation:.1f} %",
+            size_text(port.longest_queue_bytes),
+            time_text(port.mean_wait_s),
+            port.full_packets,
+            port.lost_packets,
+            port.marked_packets,
+        )
+        for port in busiest
+    ]
+    more = len(ports) - len(busiest)
+    title = f"ports with the longest queues; {more} more" if more else None
+    columns = ("port", "packets", "used", "queue", "wait", "full", "lost", "marked")
+    return table(columns, rows, title=title)
+
+
+def fuzz_view(state: State) -> str:
+    """One line."""
+    rate = state.packet_hops / state.wall_s if state.wall_s else 0.0
+    seeds = state.seeds
+    each = time_text(state.wall_s / seeds) if seeds else "-"
+    return (
+        f"{seeds} seeds from {state.first} on: {state.sums} sums checked,"
+        f" {state.packet_hops} packet hops, {each} a seed on one core ({rate / 1e6:.2g} M hops/s),"
+        f" {len(state.findings)} violations"
+    )
+
+
+def finding_view(finding: Finding, out: Path) -> str:
+    """What failed, and how to see it again."""
+    file = out / f"seed-{finding.seed}.json"
+    return (
+        f"seed {finding.seed}: {finding.kind}: {finding.what}\n"
+        f"again: ina sim replay {finding.seed}; smaller:"
+        f" ina sim replay {finding.seed} --file {file} --ladder"
+    )
+
+
+def ladder_view(trace: native.Trace) -> RenderableType:
+    """The newest packets."""
+    lines = list(ladder(trace.records(), trace.ports))
+    if len(lines) > _MOST_RUNGS + 1:
+        left_out = f"... {len(lines) - 1 - _MOST_RUNGS} packets before"
+        lines = [lines[0], left_out, *lines[-_MOST_RUNGS:]]
+    return Text("\n".join(lines))

@@ -1,0 +1,170 @@
+"""Many seeds, on all cores, until one shows a promise that was not kept.
+
+How far it has got is in a file, so a run can be stopped and continued. A seed that fails is made
+smaller (:mod:`ina.sim.minimise`) and kept with what is needed to see it again.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from pathlib import Path
+
+import msgspec
+
+from ina.sim.draw import FAULTS_END_MS, draw
+from ina.sim.errors import ScenarioError
+from ina.sim.minimise import minimise
+from ina.sim.run import Simulation
+from ina.sim.scenario import Scenario
+
+BLOCK = 10
+"""Seeds that a process takes at a time."""
+SEED_S = 600.0
+"""Of wall time: a block that takes longer, for each of its seeds, is given up."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A seed that failed."""
+
+    seed: int
+    kind: str
+    what: str
+    scenario: Scenario
+    """As small as it became."""
+
+
+class State(msgspec.Struct):
+    """How far a run has got."""
+
+    first: int
+    next: int
+    """All seeds from ``first`` to before this one are done,"""
+    done: list[int] = []
+    """and blocks that begin with these, beyond it."""
+    sums: int = 0
+    packet_hops: int = 0
+    wall_s: float = 0.0
+    """Of all processes."""
+    findings: list[Finding] = []
+
+    @property
+    def seeds(self) -> int:
+        """That are done."""
+        return self.next - self.first + BLOCK * len(self.done)
+
+
+class _Block(msgspec.Struct):
+    sums: int = 0
+    packet_hops: int = 0
+    wall_s: float = 0.0
+    failed: list[tuple[int, str, str]] = []
+
+
+def try_scenario(scenario: Scenario, seed: int) -> Simulation:
+    """Runs it as the fuzzer does: from a time on nothing goes wrong, and all must end."""
+    simulation = Simulation(scenario, seed, mend_at_s=FAULTS_END_MS / 1e3)
+    simulation.run()
+    return simulation
+
+
+def load_state(path: Path, first: int) -> State:
+    """What an earlier run has left there; a new one where there is none.
+
+    Raises :class:`ScenarioError`: it is of other seeds, or no such file.
+    """
+    if not path.exists():
+        return State(first, first)
+    try:
+        state = msgspec.json.decode(path.read_bytes(), type=State)
+    except (OSError, msgspec.DecodeError) as error:
+        raise ScenarioError(f"{path}: {error}") from None
+    if state.first != first:
+        raise ScenarioError(f"{path}: it is of the seeds from {state.first} on, not {first}")
+    return state
+
+
+def fuzz(
+    state: State,
+    seeds: int,
+    *,
+    processes: int = 0,
+    save: Path | None = None,
+    stop_at: int = 1,
+    told: Callable[[State], None] = lambda _state: None,
+) -> State:
+    """Tries seeds until ``seeds`` are done in all, or ``stop_at`` have failed.
+
+    Args:
+        state: from where on; it is changed.
+        seeds: how many in all, from ``state.first`` on.
+        processes: 0: as many as there are cores.
+        save: where the state is written after each block.
+        stop_at: findings after which nothing new begins; 0: none.
+        told: of the state, after each block.
+    """
+    count = processes or len(os.sched_getaffinity(0))
+    # Children that start fresh: a fork would have the parent's gRPC and threads.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(count, context) as pool:
+        waiting: dict[Future[bytes], int] = {}
+        blocks = _blocks(state, seeds)
+        while True:
+            enough = stop_at and len(state.findings) >= stop_at
+            while not enough and len(waiting) < count + 1 and (at := next(blocks, None)) is not None:
+                size = min(BLOCK, state.first + seeds - at)
+                waiting[pool.submit(_try_block, at, size)] = at
+            if not waiting:
+                return state
+            done, _ = wait(waiting, SEED_S * BLOCK, FIRST_COMPLETED)
+            if not done:
+                raise ScenarioError(f"seeds from {min(waiting.values())} on: no end")
+            for future in done:
+                _take(state, waiting.pop(future), future.result())
+            if save is not None:
+                save.parent.mkdir(parents=True, exist_ok=True)
+                save.write_bytes(msgspec.json.format(msgspec.json.encode(state)))
+            told(state)
+
+
+def smaller(scenario: Scenario, seed: int, kind: str, budget_s: float = 60.0) -> Scenario:
+    """The smallest one on which a violation of this kind still comes with this seed."""
+
+    def fails(candidate: Scenario) -> bool:
+        found = try_scenario(candidate, seed).violations
+        return any(violation.kind == kind for violation in found)
+
+    return minimise(scenario, fails, budget_s=budget_s)
+
+
+def _blocks(state: State, seeds: int) -> Iterator[int]:
+    for at in range(state.next, state.first + seeds, BLOCK):
+        if at not in state.done:
+            yield at
+
+
+def _try_block(first: int, count: int) -> bytes:
+    block = _Block()
+    for seed in range(first, first + count):
+        simulation = try_scenario(draw(seed), seed)
+        report = simulation.report
+        assert report is not None
+        block.sums += report.sums_checked
+        block.packet_hops += report.packet_hops
+        block.wall_s += report.wall_s
+        block.failed += [(seed, found.kind, found.what) for found in report.violations[:1]]
+    return msgspec.json.encode(block)
+
+
+def _take(state: State, at: int, result: bytes) -> None:
+    block = msgspec.json.decode(result, type=_Block)
+    state.sums += block.sums
+    state.packet_hops += block.packet_hops
+    state.wall_s += block.wall_s
+    state.findings += [Finding(seed, kind, what, draw(seed)) for seed, kind, what in block.failed]
+    state.done.append(at)
+    while state.next in state.done:
+        state.done.remove(state.next)
+        state.next += BLOCK
