@@ -34,6 +34,10 @@ BELOW = {
     "switch": {"errors", "extension", "protocol", "rpc", "p4", "metrics"},
     "host": {"congestion", "errors", "extension", "log", "protocol", "rpc", "p4", "metrics"},
     "controller": {"congestion", "errors", "log", "protocol", "rpc", "p4", "metrics", "switch"},
+    "sim": {
+        *("congestion", "errors", "extension", "pcap", "protocol", "rpc", "p4", "switch", "host"),
+        "controller",
+    },
     "doctor": {
         "errors",
         "extension",
@@ -76,6 +80,7 @@ ROOMS = {
         "": set(),
         "errors": set(),
         "faults": set(),
+        "surroundings": set(),
         "retry": {"errors"},
         "config": {"errors"},
         "memory": {"errors", "config"},
@@ -88,6 +93,7 @@ ROOMS = {
         "watch": {"errors", "job", "jobs"},
         "service": {
             *("errors", "retry", "config", "memory", "job", "switches", "store", "jobs", "watch"),
+            "surroundings",
         },
         "app": {"errors", "config", "store", "service"},
         "embedded": {"errors", "config", "switches", "app"},
@@ -130,8 +136,9 @@ ROOMS["cli"] = {
 TORCH_USERS = ("torch", "bench/torch")
 # Each part of the extension belongs to one package, which comes to it by way of ina.extension.
 NATIVE_OWNERS = {
-    "congestion": {"congestion"},
-    "host": {"host"},
+    "congestion": {"congestion", "sim"},
+    "host": {"host", "sim"},
+    "sim": {"sim"},
     "shm": {"host"},
     "switch": {"switch"},
 }

@@ -148,6 +148,10 @@ class SimController:
             raise ScenarioError(f"controller {self.name}: there is no fault point {point!r}")
         self._fatal_points[point] = times
 
+    def spare(self) -> None:
+        """Undoes :meth:`kill_at`."""
+        self._fatal_points.clear()
+
     def reaches(self, point: str) -> None:
         """Its process is at ``point``. Raises :class:`Killed` if that is the end."""
         left = self._fatal_points.get(point)

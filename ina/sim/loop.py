@@ -46,7 +46,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._watched: dict[native.Worker, OnNotice] = {}
         self._turns = 0
         self._selector = self  # what BaseEventLoop waits by
-        self._clock_resolution = 1 / NS_PER_S
 
     def __enter__(self) -> VirtualLoop:
         return self
@@ -73,6 +72,18 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         """Virtual time, in seconds: what asyncio's timers are set by."""
         return self.network.now_ns / NS_PER_S
+
+    @property
+    def _clock_resolution(self) -> float:
+        """BaseEventLoop runs a timer early by less than this: here, not at all.
+
+        Else who waits for the rest of a nanosecond would wait for ever, and no time would pass.
+        """
+        return math.ulp(self.time())
+
+    @_clock_resolution.setter
+    def _clock_resolution(self, value: float) -> None:
+        """BaseEventLoop sets that of the machine's clock."""
 
     def watch(self, worker: native.Worker, on_notice: OnNotice | None) -> None:
         """Who is told of a worker's events; None: nobody."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from ina.errors import InaError
 from ina.extension.host import LaneSnapshot, Mismatch, WorkerCounters
 from ina.extension.sim import Worker
 from ina.host.calls import Credentials, end_of
@@ -22,13 +23,11 @@ from ina.host.errors import (
 )
 from ina.host.failure import who
 from ina.host.progress import ProgressReporter, Submitted
+from ina.host.ticket import Ticket
 from ina.rpc import controller_pb2 as pb2
 from ina.sim.client import SimClient
 from ina.sim.process import Process
 from ina.sim.rpc import CallError, Stream
-
-if TYPE_CHECKING:
-    from ina.sim.rank import Rank
 
 REASON_GRACE_S = 1.0
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.1, 2.0
@@ -48,10 +47,31 @@ class _Stats:
     refused_since_result: int = 0
 
 
+class Owner(Protocol):
+    """Whose membership it is: a :class:`~ina.sim.rank.Rank`."""
+
+    process: Process
+    worker: Worker | None
+    """None: it has failed, or is leaving."""
+
+    @property
+    def now_ns(self) -> int:
+        """Virtual time."""
+        ...
+
+    def submissions(self) -> list[Submitted]:
+        """The operations so far."""
+        ...
+
+    def fail(self, error: InaError) -> None:
+        """The job cannot go on."""
+        ...
+
+
 class _Source:
     """What a report is made of."""
 
-    def __init__(self, rank: Rank, worker: Worker) -> None:
+    def __init__(self, rank: Owner, worker: Worker) -> None:
         self._rank = rank
         self._worker = worker
 
@@ -77,17 +97,20 @@ KEPT, MAX_TOLD = 16, 512
 class SimMembership:
     """One rank's."""
 
-    def __init__(self, rank: Rank, client: SimClient, joined: pb2.JoinReply) -> None:
-        assert rank.worker is not None
+    def __init__(
+        self, rank: Owner, worker: Worker, client: SimClient, ticket: Ticket,
+        joined: pb2.JoinReply,
+    ) -> None:  # fmt: skip
         self.credentials = Credentials(
-            rank.seat.job, rank.seat.rank, joined.epoch, joined.member_key
+            ticket.job_name, ticket.rank, joined.epoch, joined.member_key
         )
         self.lacks_results = False
         """Results by IP multicast do not come."""
         self._rank = rank
+        self._who = who(ticket)
         self._client = client
         self._lease_s, self._heartbeat_s = joined.lease_s, joined.heartbeat_s
-        self._reporter = ProgressReporter(_Source(rank, rank.worker), lambda: 0.0)
+        self._reporter = ProgressReporter(_Source(rank, worker), lambda: 0.0)
         self._last: pb2.Progress | None = None
         self._hints: dict[str, str] = {}
         self._away = False
@@ -138,7 +161,7 @@ class SimMembership:
             except MembershipEndedError as error:
                 self._look.set()
                 await asyncio.sleep(REASON_GRACE_S)
-                self._rank.fail(JobEndedError(f"{self._who()}: {error}"))
+                self._rank.fail(JobEndedError(f"{self._who}: {error}"))
                 return
             except (ControllerUnavailableError, ControllerTimeoutError):
                 self._away = True
@@ -196,7 +219,7 @@ class SimMembership:
         """Returns whether it was the last."""
         if event.epoch not in (0, self.credentials.epoch):
             return False
-        end = end_of(event, self._who())
+        end = end_of(event, self._who)
         if end is not None:
             if not self._stopping:
                 self._rank.fail(end)
@@ -217,10 +240,6 @@ class SimMembership:
         elif event.kind == pb2.SWITCH_BACK:
             self._hints.pop("switch", None)
         return False
-
-    def _who(self) -> str:
-        assert self._rank.ticket is not None
-        return who(self._rank.ticket)
 
 
 async def _wait(event: asyncio.Event, timeout_s: float) -> bool:

@@ -202,9 +202,10 @@ class Rank:
             )
         )
         ticket = self.ticket = ticket_of(seat.job, seat.rank, created, joined)
-        self.worker = open_worker(self._network, self.process.name, seat, ticket, created, joined)
-        self._loop.watch(self.worker, self._on_notice)
-        self._membership = SimMembership(self, self._client, joined)
+        worker = open_worker(self._network, self.process.name, seat, ticket, created, joined)
+        self.worker = worker
+        self._loop.watch(worker, self._on_notice)
+        self._membership = SimMembership(self, worker, client, ticket, joined)
         self._membership.start(self.process)
         return ticket
 

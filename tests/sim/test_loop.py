@@ -69,6 +69,17 @@ def test_a_task_that_asks_without_waiting_is_found(
         loop.run_until_complete(spins())
 
 
+@pytest.mark.parametrize("began_s", [0.0, 0.1, 12345.6789, 1e5])
+def test_the_rest_of_a_nanosecond_passes(loop: VirtualLoop, began_s: float) -> None:
+    async def waits() -> None:
+        await asyncio.sleep(began_s)
+        end_s = loop.time() + 0.1234567891234
+        while (left_s := end_s - loop.time()) > 0:
+            await asyncio.wait([loop.create_future()], timeout=left_s)
+
+    loop.run_until_complete(waits())
+
+
 def test_all_tasks_of_a_process_die_with_it(loop: VirtualLoop) -> None:
     process = Process("p")
     done: list[str] = []
@@ -106,7 +117,7 @@ def test_the_dead_begin_nothing(loop: VirtualLoop) -> None:
 
     async def begin() -> None:
         process.kill()
-        asyncio.ensure_future(asyncio.sleep(0))
+        await asyncio.ensure_future(asyncio.sleep(0))
 
     async def outside() -> None:
         task = process.spawn(begin())
