@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from ina.controller.job import JobState
 from ina.controller.watch.failure_detector import CHECK_S
 from ina.host.errors import (
     ControllerError,
@@ -157,6 +158,32 @@ def test_a_standby_takes_over_and_ranks_follow_it() -> None:
         assert not first.is_primary
         await asyncio.sleep(20.0)  # the bystander's leases go on with the second
         await bystander.end()
+
+    with plane_of(controllers=2) as plane:
+        run(plane, scenario(plane))
+
+
+def test_who_becomes_primary_again_while_it_ends_its_term_leads_again() -> None:
+    """It heard of both changes, and took the second for what it was about to be."""
+
+    async def scenario(plane: ControlPlane) -> None:
+        first, second = plane.controllers
+        await second.start()
+        (rank,) = await new_job(plane, "job", ["h1"])
+        leaving = asyncio.ensure_future(rank.leave())
+        while [job.state for job in plane.jobs() or ()] != [JobState.LEAVING]:
+            await asyncio.sleep(20e-6)
+        # What it writes now is lost: the end of its term will wait for the answer, for seconds.
+        plane.paths["c2-s1"].cut()
+        await asyncio.sleep(5e-3)
+        plane.paths["c2-s1"].mend()
+        first.kill_at("epoch.decided")
+        with pytest.raises(CrashedError):
+            await first.start()
+        await asyncio.sleep(30.0)
+        assert second.is_primary
+        await leaving
+        await check_sum(await until_runs(plane, "job", HOSTS), 1)
 
     with plane_of(controllers=2) as plane:
         run(plane, scenario(plane))

@@ -214,7 +214,9 @@ class Supervisor:
         session = link.session
         if session is None:
             raise SwitchError(f"switch {link.config.grpc_addr}: the session is closed")
-        if session.is_primary:
+        if session.is_primary is not link.was_ours:
+            pass  # it changed while what came of the last change was being done
+        elif session.is_primary:
             await session.until_backup()
         else:
             await session.until_primary()
@@ -228,7 +230,9 @@ class Supervisor:
         Raises :class:`SwitchError` if that fails at all of them; :class:`StoreError`.
         """
         async with self._turn:
-            ours = [link for link in self.links.values() if link.is_ours]
+            for link in self.links.values():
+                link.was_ours = link.is_ours
+            ours = [link for link in self.links.values() if link.was_ours]
             others = [link for link in self.links.values() if link.is_another_s]
             if others and not (self.term and ours):
                 await self._leave_to_another(others[0], ours)

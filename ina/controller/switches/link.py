@@ -43,6 +43,8 @@ class SwitchLink:
         self.writer = SwitchWriter()
         self.was_tried = False
         """Whether a first attempt to connect has ended, one way or the other."""
+        self.was_ours = False
+        """Whether it was ours when its controller last took a role."""
         self.agrees = False
         """Whether it was made to have what the term wants, in this session."""
         self.given_up_s: float | None = None
