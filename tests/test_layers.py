@@ -34,10 +34,6 @@ BELOW = {
     "switch": {"errors", "extension", "protocol", "rpc", "p4", "metrics"},
     "host": {"congestion", "errors", "extension", "log", "protocol", "rpc", "p4", "metrics"},
     "controller": {"congestion", "errors", "log", "protocol", "rpc", "p4", "metrics", "switch"},
-    "sim": {
-        *("congestion", "errors", "extension", "pcap", "protocol", "rpc", "p4", "switch", "host"),
-        "controller",
-    },
     "doctor": {
         "errors",
         "extension",
@@ -64,13 +60,17 @@ BELOW = {
         "host",
         "controller",
     },
+    "sim": {
+        *("congestion", "errors", "extension", "pcap", "protocol", "rpc", "p4", "switch", "host"),
+        *("controller", "testing"),
+    },
     "bench": {
         *("errors", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
         *("emulate", "netns", "testing", "torch", "units"),
     },
     "cli": {
         *("errors", "log", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
-        *("bench", "doctor", "emulate", "files", "pcap", "testing", "torch", "units"),
+        *("bench", "doctor", "emulate", "files", "pcap", "sim", "testing", "torch", "units"),
     },
     "__main__": {"cli"},
 }
@@ -124,7 +124,10 @@ ROOMS["cli"] = {
     "common": set(),
     "log_options": set(),
     "lazy": {"log_options"},
-    **{noun: {"common"} for noun in ("demo", "emulate", "files", "p4", "pcap", "tenant", "test")},
+    **{
+        noun: {"common"}
+        for noun in ("demo", "emulate", "files", "p4", "pcap", "sim", "tenant", "test")
+    },
     "job": {"common"},
     "bench": {"common", "lazy"},
     "doctor": {"common", "job"},

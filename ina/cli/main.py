@@ -42,7 +42,7 @@ NOUNS = {
     "pcap": Lazy("ina.cli.pcap.command", "Read packet captures: decode them, follow a slot."),
     "test": Lazy("ina.cli.test", "Hold a data plane to the conformance cases, or to another."),
     "emulate": Lazy("ina.cli.emulate", "Emulate a network on this machine, and run jobs in it."),
-    "sim": Lazy("ina.cli.sim.command", "Simulate networks in virtual time, with the code that ships."),
+    "sim": Lazy("ina.cli.sim.command", "Simulate networks in virtual time, with what ships."),
     "bench": Lazy("ina.cli.bench.command", "Measure ina beside its peers and limits."),
     "files": Lazy("ina.cli.files", "Copy dashboards, units, examples, P4 and the dissector."),
     "doctor": Lazy("ina.cli.doctor", "Say what this machine has and what it lacks."),

@@ -116,7 +116,7 @@ def ticket_of(job: str, rank: int, created: pb2.CreateJobReply, joined: pb2.Join
         expected_bitmap=joined.expected_bitmap,
         summands=joined.summands,
         divisor=joined.divisor,
-        congestion=_congestion(joined),
+        congestion=congestion_of(joined),
         mode=created.program.mode or POOL,
         target=created.program.target or V1MODEL,
     )
@@ -142,7 +142,7 @@ def end_of(event: pb2.JobEvent, who: str) -> JobFailedError | None:
     return error(f"{who}: {event.reason}", tuple(event.ranks))
 
 
-def _congestion(joined: pb2.JoinReply) -> Congestion:
+def congestion_of(joined: pb2.JoinReply) -> Congestion:
     if not joined.HasField("congestion"):
         return Congestion()
     told = joined.congestion

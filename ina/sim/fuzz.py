@@ -112,8 +112,10 @@ def fuzz(
         waiting: dict[Future[bytes], int] = {}
         blocks = _blocks(state, seeds)
         while True:
-            enough = stop_at and len(state.findings) >= stop_at
-            while not enough and len(waiting) < count + 1 and (at := next(blocks, None)) is not None:
+            while len(waiting) <= count and not (stop_at and len(state.findings) >= stop_at):
+                at = next(blocks, None)
+                if at is None:
+                    break
                 size = min(BLOCK, state.first + seeds - at)
                 waiting[pool.submit(_try_block, at, size)] = at
             if not waiting:

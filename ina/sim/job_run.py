@@ -7,6 +7,7 @@ begins again, with all of its ranks, where all of them had got to.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -176,10 +177,8 @@ class JobRun:
         return ""
 
     async def _give_up(self, rank: Rank) -> None:
-        try:
+        with contextlib.suppress(InaError):  # it was told already why it ends
             await rank.leave()
-        except InaError:
-            pass  # it was told already why it ends
 
     def _compute_s(self, chance: random.Random) -> float:
         straggler = self.spec.straggler

@@ -1,13 +1,18 @@
-"""What happened to packets as a ladder diagram: a column a node, a line a packet, time downwards."""
+"""What happened to packets, as a ladder: a column a node, a line a packet, time downwards."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from ina.extension import sim as native
+from ina.extension.sim import Trace
 from ina.protocol.codec import Header, decode_header
 from ina.protocol.errors import PacketError
 from ina.protocol.spec import ALL_WORKERS, Flag, Kind
+from ina.sim.errors import ScenarioError
+
+__all__ = ["Trace", "ladder", "recorder"]
 
 _PAYLOAD_OFFSET = 42  # Ethernet, IPv4, UDP
 _COLUMN = 16
@@ -19,6 +24,17 @@ _FATES = {
     native.Fate.LINK_DOWN: "link down",
     native.Fate.QUEUE_FULL: "queue full",
 }
+
+
+def recorder(most_frames: int, pcap: Path | None) -> Trace:
+    """What keeps the newest frames for a ladder, and writes all to a file.
+
+    Raises :class:`ScenarioError`: the file cannot be written.
+    """
+    try:
+        return Trace(most_frames, str(pcap or ""))
+    except OSError as error:
+        raise ScenarioError(f"{pcap}: {error.strerror}") from None
 
 
 def ladder(
@@ -50,7 +66,7 @@ def label(record: native.TraceRecord) -> str:
     """Kind, sequence number and worker of an ina packet; else the frame's size."""
     header = header_of(record)
     if header is None:
-        return f"{record.bytes} B"
+        return f"{record.frame_bytes} B"
     kind = _SHORT.get(header.kind, "?")
     worker = "*" if header.worker == ALL_WORKERS else str(header.worker)
     again = "'" if header.flags & Flag.RESEND else ""
@@ -66,9 +82,7 @@ def header_of(record: native.TraceRecord) -> Header | None:
         return None
 
 
-def _is_shown(
-    record: native.TraceRecord, seqs: frozenset[int] | None, window: int
-) -> bool:
+def _is_shown(record: native.TraceRecord, seqs: frozenset[int] | None, window: int) -> bool:
     if seqs is None:
         return True
     header = header_of(record)

@@ -43,7 +43,9 @@ class Mishaps:
         """From now on no link loses, delays or spoils anything."""
         for name in self._ways:
             usual = self._ways[name]
-            clean = Way(bits_per_s=max(usual.bits_per_s, 10**9), delay_ns=min(usual.delay_ns, 10**5))
+            clean = Way(
+                bits_per_s=max(usual.bits_per_s, 10**9), delay_ns=min(usual.delay_ns, 10**5)
+            )
             self._plane.fabric.set_way(name, clean)
             self._plane.fabric.ports[name].up = True
 

@@ -138,9 +138,7 @@ class Simulation:
         if self._mend_at_s is not None:
             background.append(self._mend(plane, mishaps))
         tasks = [asyncio.ensure_future(work) for work in background]
-        running = [
-            job.run(at_ms) for job in self.jobs.values() for at_ms in job.spec.at_ms
-        ]
+        running = [job.run(at_ms) for job in self.jobs.values() for at_ms in job.spec.at_ms]
         await asyncio.gather(*running)
         if self._mend_at_s is not None:
             await self._settle(plane)
@@ -218,12 +216,20 @@ class Simulation:
         )
 
 
+class _Hearer(logging.Handler):
+    def __init__(self, hear: Callable[[logging.LogRecord], None]) -> None:
+        super().__init__()
+        self._hear = hear
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._hear(record)
+
+
 @contextlib.contextmanager
 def _logged_to(hear: Callable[[logging.LogRecord], None]) -> Iterator[None]:
     """Meanwhile what ina logs goes there, and nowhere else."""
     logger = logging.getLogger("ina")
-    handler = logging.Handler()
-    handler.emit = hear  # type: ignore[method-assign]
+    handler = _Hearer(hear)
     level, propagates = logger.level, logger.propagate
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
@@ -266,5 +272,3 @@ def _port_report(fabric: Fabric, name: str, virtual_s: float) -> PortReport:
         lost_packets=counters.lost_packets,
         marked_packets=counters.marked_packets,
     )
-
-

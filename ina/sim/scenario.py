@@ -1,7 +1,7 @@
 """What is simulated: a topology, jobs, other traffic, faults; as a TOML file.
 
-Names of keys carry units, in the sizes that people write: ``rate_gbit``, ``delay_us``, ``queue_kib``.
-Unknown keys are refused. :func:`load` reads a file, :func:`make` a document.
+Names of keys carry units, in the sizes that people write: ``rate_gbit``, ``delay_us``,
+``queue_kib``. Unknown keys are refused. :func:`load` reads a file, :func:`make` a document.
 """
 
 from __future__ import annotations
@@ -40,11 +40,7 @@ Fault = Literal[
 ]
 
 
-class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    pass
-
-
-class LinkSpec(_Table):
+class LinkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One direction of a cable. See :class:`~ina.sim.ways.Way`."""
 
     rate_gbit: float = 10.0
@@ -94,7 +90,7 @@ class LinkSpec(_Table):
         )
 
 
-class CableSpec(_Table):
+class CableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Of a graph."""
 
     one: str
@@ -103,7 +99,7 @@ class CableSpec(_Table):
     back: LinkSpec | None = None  # from `other`, where it differs
 
 
-class TopologySpec(_Table):
+class TopologySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which nodes and cables there are."""
 
     kind: Literal["star", "leaf-spine", "fat-tree", "graph"] = "star"
@@ -126,9 +122,7 @@ class TopologySpec(_Table):
         if self.kind == "leaf-spine":
             for key in ("hosts", "leaves", "spines"):
                 _at_least(f"topology.{key}", getattr(self, key), 1)
-            return leaf_spine(
-                self.leaves, self.spines, self.hosts, link.way(), (up or link).way()
-            )
+            return leaf_spine(self.leaves, self.spines, self.hosts, link.way(), (up or link).way())
         if self.kind == "fat-tree":
             return fat_tree(self.k, link.way())
         cables = tuple(
@@ -143,7 +137,7 @@ class TopologySpec(_Table):
         return Topology(tuple(self.names), self.switches, cables)
 
 
-class HostSpec(_Table):
+class HostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a worker's packets cost its processor, and its socket."""
 
     packet_ns: int = 0
@@ -152,7 +146,7 @@ class HostSpec(_Table):
     trains: bool = False  # packets go as GSO's super-packets, which no queue divides
 
 
-class ControllerSpec(_Table):
+class ControllerSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How its messages travel, to workers and to switches."""
 
     lease_s: float = 2.0
@@ -162,7 +156,7 @@ class ControllerSpec(_Table):
     standbys: int = 0
 
 
-class TensorSpec(_Table):
+class TensorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Tensors of a step that are of one kind."""
 
     elems: int
@@ -171,14 +165,14 @@ class TensorSpec(_Table):
     count: int = 1
 
 
-class StragglerSpec(_Table):
+class StragglerSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Ranks that are late in a step: this share of them, by an exponential time of this mean."""
 
     share: float = 1.0
     mean_ms: float = 0.0
 
 
-class JobSpec(_Table):
+class JobSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Workers that train together."""
 
     workers: int
@@ -189,11 +183,12 @@ class JobSpec(_Table):
     compute_ms: float = 0.0  # of a step, before its tensors
     straggler: StragglerSpec = StragglerSpec()
     slots: int = 0  # 0: as the controller gives them
-    at_ms: list[float] = msgspec.field(default_factory=lambda: [0.0])  # when it comes; more than once: again and again
+    # When it comes; several times: again and again.
+    at_ms: list[float] = msgspec.field(default_factory=lambda: [0.0])
     check: bool = True  # sums, exactly; False: tensors of zeros that all ranks share
 
 
-class FaultSpec(_Table):
+class FaultSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What goes wrong: at ``at_ms``, or again and again, ``every_ms`` apart on average."""
 
     what: Fault
@@ -205,7 +200,7 @@ class FaultSpec(_Table):
     link: LinkSpec | None = None
 
 
-class Scenario(_Table):
+class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """All of it."""
 
     name: str = "scenario"
@@ -240,7 +235,9 @@ def load(path: Path) -> Scenario:
     except OSError as error:
         raise ScenarioError(f"{path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{path}: not {path.suffix.strip('.').upper() or 'TOML'}: {error}") from None
+        raise ScenarioError(
+            f"{path}: not {path.suffix.strip('.').upper() or 'TOML'}: {error}"
+        ) from None
     if not isinstance(document, dict):
         raise ScenarioError(f"{path}: want a table of keys")
     return make({"name": path.stem, **document}, str(path))

@@ -63,10 +63,10 @@ def _chunks(parts: Sequence[Array], op: str, values: int) -> Array:
             wrapped = np.sign(wrapped) * (np.abs(wrapped) // workers)
         return wrapped.astype(np.int32)
     # By worker, chunk, value; zeros fill up the last chunk.
-    blocks = np.zeros((workers, -(-size // values) * values), np.float32)
-    for block, part in zip(blocks, parts, strict=True):
+    padded = np.zeros((workers, -(-size // values) * values), np.float32)
+    for block, part in zip(padded, parts, strict=True):
         block[:size] = part.astype(np.float32)
-    blocks = blocks.reshape(workers, -1, values)
+    blocks = padded.reshape(workers, -1, values)
     is_finite = np.isfinite(blocks)
     blocks[~is_finite] = 0.0
     largest = np.abs(blocks).max(axis=(0, 2))
@@ -106,6 +106,7 @@ def error_bound(parts: Sequence[Array], op: str, values: int) -> NDArray[np.floa
 
 
 def exact_result(parts: Sequence[Array], op: str) -> NDArray[np.float64]:
+    """Without quantisation, in float64."""
     total = np.zeros(parts[0].size, np.float64)
     for part in parts:
         total += part.astype(np.float64)
@@ -115,4 +116,5 @@ def exact_result(parts: Sequence[Array], op: str) -> NDArray[np.float64]:
 
 
 def same_bits(left: Array, right: Array) -> bool:
+    """Also where both are NaN, or zeros of different signs."""
     return left.dtype == right.dtype and left.tobytes() == right.tobytes()

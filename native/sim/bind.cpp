@@ -81,7 +81,7 @@ void bind_trace(nb::module_ &m) {
         .def_ro("fate", &TraceRecord::fate)
         .def_ro("sent_ns", &TraceRecord::sent_ns)
         .def_ro("arrives_ns", &TraceRecord::arrives_ns)
-        .def_ro("bytes", &TraceRecord::bytes)
+        .def_ro("frame_bytes", &TraceRecord::bytes)
         .def_prop_ro("head", [](const TraceRecord &self) {
             return nb::bytes(self.head, std::min<std::size_t>(self.bytes, TraceRecord::kHeadBytes));
         });

@@ -14,7 +14,6 @@ import pytest
 from ina.congestion import Congestion, CongestionError
 from ina.controller.embedded import Embedded
 from ina.host import Session, udp
-from ina.host.join import _congestion
 from ina.rpc import controller_pb2 as pb2
 
 Ints = npt.NDArray[np.int32]
@@ -86,7 +85,7 @@ def test_the_controllers_file_or_the_worker_says_what_is_in_flight() -> None:
 def test_an_algorithm_that_a_worker_does_not_know_is_named() -> None:
     said = pb2.JoinReply(congestion=pb2.Congestion(algorithm="of-next-year"))
     with pytest.raises(CongestionError, match=r"controller's \[congestion\] .* 'of-next-year'"):
-        _congestion(said)
+        congestion_of(said)
 
 
 def test_a_running_job_is_counted_by_packet() -> None:

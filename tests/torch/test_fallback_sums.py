@@ -17,11 +17,11 @@ from torch._C._distributed_c10d import HashStore
 
 from ina.controller.embedded import Embedded
 from ina.host.errors import JobEvictedError, RanksDifferError, SwitchLostError
+from ina.testing import numerics
 from ina.torch.env import Settings
 from ina.torch.errors import FallbackError, GroupClosedError
 from ina.torch.fallback import fallback
 from ina.torch.worker import Worker
-from ina.testing import numerics
 from tests.selection import LONG
 from tests.torch.bound import sum_and_bound
 

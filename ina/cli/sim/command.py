@@ -13,10 +13,10 @@ from ina.cli.sim.plot import plot as draw_plot
 from ina.cli.sim.progress import fuzz_progress, run_progress
 from ina.cli.sim.view import finding_view, fuzz_view, ladder_view, report_view
 from ina.errors import InvalidInputError
-from ina.extension import sim as native
 from ina.files import root
 from ina.sim.draw import FAULTS_END_MS, draw
 from ina.sim.fuzz import Finding, State, fuzz, load_state, smaller, try_scenario
+from ina.sim.ladder import recorder
 from ina.sim.run import Simulation
 from ina.sim.scenario import Scenario, load
 
@@ -50,7 +50,7 @@ def run(
     Exit code 1 if a sum was wrong.
     """
     scenario = load(file)
-    trace = native.Trace(0, str(pcap)) if pcap else None
+    trace = recorder(0, pcap) if pcap else None
     with run_progress(scenario.limit_s) as told:
         simulation = Simulation(scenario, seed, trace=trace, samples=plot is not None, told=told)
         report = simulation.run()
@@ -119,9 +119,7 @@ def fuzz_command(
 @app.command()
 def replay(
     seed: Annotated[int, typer.Argument(help="As ina sim fuzz printed it.")],
-    file: Annotated[
-        Path | None, typer.Option(help="A scenario; else that of the seed.")
-    ] = None,
+    file: Annotated[Path | None, typer.Option(help="A scenario; else that of the seed.")] = None,
     pcap: Annotated[Path | None, typer.Option(help="Write each frame, at each link.")] = None,
     ladder: Annotated[bool, typer.Option("--ladder", help="Print a ladder diagram.")] = False,
     events: Annotated[bool, typer.Option("--events", help="Print what happened, too.")] = False,
@@ -129,7 +127,7 @@ def replay(
 ) -> None:
     """Run a seed of ``ina sim fuzz`` once more. Exit code 1 if it breaks a promise."""
     scenario = load(file) if file else draw(seed)
-    trace = native.Trace(_LADDER_FRAMES if ladder else 0, str(pcap) if pcap else "")
+    trace = recorder(_LADDER_FRAMES if ladder else 0, pcap)
     simulation = Simulation(scenario, seed, trace=trace, mend_at_s=FAULTS_END_MS / 1e3)
     report = simulation.run()
     emit({"scenario": scenario, "report": report}, json, report_view(report, events=events))
@@ -150,6 +148,6 @@ def _smallest(finding: Finding, budget_s: float, out: Path) -> Finding:
 
 
 def _print_ladder(scenario: Scenario, seed: int) -> None:
-    trace = native.Trace(_LADDER_FRAMES)
+    trace = recorder(_LADDER_FRAMES, None)
     Simulation(scenario, seed, trace=trace, mend_at_s=FAULTS_END_MS / 1e3).run()
     console().print(ladder_view(trace))

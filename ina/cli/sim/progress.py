@@ -17,8 +17,12 @@ def run_progress(limit_s: float) -> Iterator[Callable[[float], None]]:
     """Of virtual time, up to the scenario's limit. Elsewhere than on a terminal: nothing."""
     with _bar() as bars:
         task = bars.add_task("virtual time", total=limit_s)
-        yield lambda virtual_s: bars.update(task, completed=virtual_s,
-                                            description=f"{virtual_s:.3g} s of virtual time")  # fmt: skip
+
+        def told(virtual_s: float) -> None:
+            words = f"{virtual_s:.3g} s of virtual time"
+            bars.update(task, completed=virtual_s, description=words)
+
+        yield told
 
 
 @contextmanager

@@ -9,9 +9,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ina.cli.common.output import table
-from ina.extension import sim as native
 from ina.sim.fuzz import Finding, State
-from ina.sim.ladder import ladder
+from ina.sim.ladder import Trace, ladder
 from ina.sim.report import JobReport, PortReport, Report
 from ina.units import size_text, time_text
 
@@ -26,6 +25,7 @@ def report_view(report: Report, *, events: bool = False) -> RenderableType:
         f" {time_text(report.wall_s)}, {report.packet_hops} packet hops"
         f" ({report.hops_per_s / 1e6:.2g} M/s), {report.sums_checked} sums checked",
         _jobs(report.jobs),
+        *(Text(f"job {job.name} ended: {job.ended}") for job in report.jobs if job.ended),
         _ports(report.ports),
     ]
     if events:
@@ -37,7 +37,7 @@ def report_view(report: Report, *, events: bool = False) -> RenderableType:
 def _jobs(jobs: Sequence[JobReport]) -> RenderableType:
     columns = (
         *("job", "workers", "steps", "step", "99 %", "Gbit/s", "W", "least", "slots", "sent"),
-        *("lost", "overtaken", "probes", "marked", "ended"),
+        *("lost", "overtaken", "probes", "marked"),
     )
     rows = [
         (
@@ -55,7 +55,6 @@ def _jobs(jobs: Sequence[JobReport]) -> RenderableType:
             job.resends_overtaken,
             job.resends_probes,
             job.ecn_marked,
-            job.ended or "done",
         )
         for job in jobs
     ]
@@ -105,7 +104,7 @@ def finding_view(finding: Finding, out: Path) -> str:
     )
 
 
-def ladder_view(trace: native.Trace) -> RenderableType:
+def ladder_view(trace: Trace) -> RenderableType:
     """The newest packets."""
     lines = list(ladder(trace.records(), trace.ports))
     if len(lines) > _MOST_RUNGS + 1:
