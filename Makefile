@@ -1,7 +1,7 @@
 # `make demo` and `make test` are each enough on a fresh machine with Python 3.10+, cc and make.
 # Everything lands in $(VENV); stamps there make a second run start at once.
 .DEFAULT_GOAL := help
-.PHONY: FORCE help venv wheel release demo docs test test-long durations test-bmv2 bench-guard bench-record lines \
+.PHONY: FORCE help venv wheel release demo docs test test-long fuzz durations test-bmv2 bench-guard bench-record lines \
 	lint python-lint native-lint generated types format constraints \
 	clean distclean
 .DELETE_ON_ERROR:
@@ -66,6 +66,9 @@ test-long: $(VENV)/.built  ## make test, with everything that takes long (an hou
 	@tools/machine.sh test
 	@INA_LONG_TESTS=1 $(VENV)/bin/pytest $(parallel) --durations=20 $(ARGS); ended=$$?; \
 		$(py) -m tests.long_run && exit $$ended
+
+fuzz: $(VENV)/.built  ## 10,000 random networks, jobs and faults in virtual time (ARGS="--first 10000")
+	@$(VENV)/bin/ina sim fuzz --seeds 10000 --state out/sim/fuzz.json $(ARGS)
 
 durations: $(VENV)/.built  ## write the seconds of the last make test into tests/durations.json
 	@$(py) -m tests.durations write

@@ -14,6 +14,7 @@ import msgspec
 
 from ina.congestion import Congestion, CongestionError
 from ina.controller.faults import POINTS
+from ina.errors import InvalidInputError
 from ina.p4.builds import require_build
 from ina.protocol.spec import MAX_WORKERS
 from ina.sim.errors import ScenarioError
@@ -252,7 +253,7 @@ def make(document: dict[str, Any], source: str = "scenario") -> Scenario:
         said, _, where = str(error).partition(" - at `$.")
         key = where.rstrip("`")
         raise ScenarioError(f"{source}: {key + ': ' if key else ''}{said}") from None
-    except ScenarioError as error:
+    except InvalidInputError as error:
         raise ScenarioError(f"{source}: {error}") from None
     return scenario
 

@@ -14,6 +14,7 @@ import pytest
 from ina.congestion import Congestion, CongestionError
 from ina.controller.embedded import Embedded
 from ina.host import Session, udp
+from ina.host.calls import congestion_of
 from ina.rpc import controller_pb2 as pb2
 
 Ints = npt.NDArray[np.int32]

@@ -1,0 +1,110 @@
+"""``ina sim``: what it prints, writes and returns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ina.cli.sim import command
+from ina.cli.sim.command import app
+from ina.errors import InaError
+from ina.sim.report import Violation
+from ina.sim.run import Simulation
+
+SMALL = """
+limit_s = 5
+[topology]
+hosts = 2
+[link]
+loss = 0.01
+[[job]]
+name = "train"
+workers = 2
+steps = 2
+tensors = [{ elems = 5000 }]
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+def run(*words: str) -> str:
+    result = CliRunner().invoke(app, list(words), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_a_run_prints_jobs_and_ports_and_writes_what_is_asked(small: Path, tmp_path: Path) -> None:
+    plot, pcap = tmp_path / "a.png", tmp_path / "a.pcap"
+    said = run("run", str(small), "--plot", str(plot), "--pcap", str(pcap), "--events")
+    assert said.startswith("small, seed 1: ")
+    assert "4 sums checked" in said
+    assert "job train is done" in said
+    assert "h1>s1" in said
+    assert plot.read_bytes()[1:4] == b"PNG"
+    assert pcap.stat().st_size > 100_000
+
+
+def test_json_has_it_all(small: Path) -> None:
+    report = json.loads(run("run", str(small), "--json", "--seed", "3"))
+    assert report["seed"] == 3
+    assert report["jobs"][0]["steps_done"] == 2
+    assert report["violations"] == []
+
+
+def test_a_broken_promise_is_printed_and_is_the_exit_code(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = Simulation.run
+
+    def broken(self: Simulation) -> object:
+        self._violate(Violation("wrong sum", "2 is 3"))
+        return honest(self)
+
+    monkeypatch.setattr(Simulation, "run", broken)
+    result = CliRunner().invoke(app, ["run", str(small)])
+    assert result.exit_code == 1
+    assert "wrong sum: 2 is 3" in result.output
+
+
+def test_examples_are_listed_and_written_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "star" in run("example")
+    assert "run it with ina sim run star.toml" in run("example", "star")
+    for words, complaint in ((["star"], "is there already"), (["stars"], "no example 'stars'")):
+        with pytest.raises(InaError, match=complaint):
+            CliRunner().invoke(app, ["example", *words], catch_exceptions=False)
+
+
+def test_fuzzing_says_what_it_did_and_finds_what_is_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = tmp_path / "state.json"
+    said = run("fuzz", "--seeds", "10", "--processes", "1", "--state", str(state))
+    assert said.startswith("10 seeds from 0 on: ")
+    assert "0 violations" in said
+    found = json.loads(state.read_text())
+    found["findings"] = [{"seed": 7, "kind": "no end", "what": "x", "scenario": {}}]
+    state.write_text(json.dumps(found))
+    monkeypatch.setattr(command, "smaller", lambda scenario, *_: scenario)
+    words = ["fuzz", "--seeds", "10", "--state", str(state), "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert result.exit_code == 1
+    assert "seed 7: no end: x" in result.output
+    assert f"ina sim replay 7 --file {tmp_path}/seed-7.json --ladder" in result.output
+    assert (tmp_path / "seed-7.json").exists()
+
+
+def test_a_seed_is_replayed(tmp_path: Path) -> None:
+    said = run("replay", "7", "--ladder")
+    assert said.startswith("seed-7, seed 7: ")
+    assert "h1              s1" in said

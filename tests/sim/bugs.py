@@ -1,0 +1,276 @@
+"""Bugs put into what ships, one at a time, and how many seeds of ``ina sim fuzz`` find each.
+
+``python -m tests.sim.bugs`` copies the sources, puts a bug in, compiles what has to be compiled, and
+fuzzes. Each is a line or two that somebody might write. Those of the P4 program are changes of its
+compiled JSON, as in tests/conformance/mutants.py, so that no p4c is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.conformance.mutants import action, last_digest, nodes, stale_takes, swap_first_values
+from tests.lines import ROOT
+
+MOST_SEEDS = 1000
+TIME_S = 1800.0
+_POOL = "ina/p4/compiled/pool_v1model_{}.json"
+_BUILDS = (64, 256, 360, 1024)
+
+
+@dataclass(frozen=True)
+class Bug:
+    """``before`` stands once in ``file`` and becomes ``after``; or ``change`` changes the P4."""
+
+    name: str
+    file: str = ""
+    before: str = ""
+    after: str = ""
+    change: Callable[[dict[str, Any]], None] | None = None
+
+    @property
+    def is_native(self) -> bool:
+        """Whether something has to be compiled."""
+        return self.file.startswith("native/")
+
+    def put_into(self, root: Path) -> None:
+        """Changes the files below ``root``."""
+        if self.change is not None:
+            for values in _BUILDS:
+                path = root / _POOL.format(values)
+                program = json.loads(path.read_text())
+                self.change(program)
+                path.write_text(json.dumps(program))
+            return
+        path = root / self.file
+        text = path.read_text()
+        assert text.count(self.before) == 1, f"{self.file} has changed: write {self.name!r} anew"
+        path.write_text(text.replace(self.before, self.after))
+
+
+def _joins_twice(program: dict[str, Any]) -> None:
+    """A worker that is in the round already joins it again."""
+    for node in nodes(program["pipelines"]):
+        if node.get("op") == "==" and "ina_metadata_t.worker_bit" in json.dumps(node):
+            node["op"] = ">="
+
+
+def _never_replays(program: dict[str, Any]) -> None:
+    """A finished sum goes to nobody who asks again."""
+    for node in nodes(action(program, "distribute.to_sender")):
+        if node.get("type") == "field" and node["value"][1] == "ingress_port":
+            node["type"], node["value"] = "hexstr", "0x01ff"  # v1model's port that drops
+
+
+def _forgets_epoch(program: dict[str, Any]) -> None:
+    """A slot does not become its new owner's."""
+    for node in nodes(action(program, "slots.own_epoch")):
+        if node.get("op") == "register_write":
+            node["parameters"][2] = {"type": "hexstr", "value": "0x00000001"}
+
+
+BUGS = (
+    # The P4 program.
+    Bug("p4: an older chunk takes the slot over", change=stale_takes),
+    Bug("p4: a repeat is summed again", change=_joins_twice),
+    Bug("p4: no replay", change=_never_replays),
+    Bug("p4: the slot's epoch stays", change=_forgets_epoch),
+    Bug("p4: two values of the first packet are swapped", change=swap_first_values),
+    Bug("p4: digests are not added", change=last_digest),
+    # WorkerCore and loss recovery.
+    Bug(
+        "core: any result of the lane is taken",
+        "native/host/core/worker_core.cpp",
+        "if (lane.is_waiting() && header.seq == lane.seq) return &lane;",
+        "if (lane.is_waiting()) return &lane;",
+    ),
+    Bug(
+        "core: the other worker's epoch is taken",
+        "native/host/core/worker_core.cpp",
+        "header.job != config_.job || header.epoch != static_cast<std::uint16_t>(config_.epoch) ||",
+        "header.job != config_.job ||",
+    ),
+    Bug(
+        "core: one version of each slot",
+        "native/host/core/chunk_codec.hpp",
+        "slots_(2 * window_of(config))",
+        "slots_(window_of(config))",
+    ),
+    Bug(
+        "core: a wrong guess counts",
+        "native/host/core/chunk_codec.cpp",
+        "return header.next_exponent == lane.exponent || header.next_exponent == 0 ||",
+        "return header.next_exponent >= lane.exponent || header.next_exponent == 0 ||",
+    ),
+    Bug(
+        "core: the scale leaves no room for a carry",
+        "native/host/core/chunk_codec.cpp",
+        "is_float(type) ? block_scale(lane.exponent, config_.summands) : 1.0f;",
+        "is_float(type) ? block_scale(lane.exponent, 1) : 1.0f;",
+    ),
+    Bug(
+        "core: the next tensor's exponent outlives a guess",
+        "native/host/core/worker_core.cpp",
+        "lane.next_tensor_exponent = was_guess ? kUnknownExponent : next_exponent;",
+        "lane.next_tensor_exponent = next_exponent;",
+    ),
+    Bug(
+        "core: a tensor's tail is not set to zero",
+        "native/host/core/chunk_codec.cpp",
+        "(values - filled) * wire::kValueBytes);",
+        "0 * (values - filled) * wire::kValueBytes);",
+    ),
+    Bug(
+        "recovery: a lane's own timer never ends",
+        "native/host/recovery/loss_recovery.cpp",
+        "constexpr int kTailProbes = 2;",
+        "constexpr int kTailProbes = 1 << 30;",
+    ),
+    Bug(
+        "recovery: what is sent again is no longer in flight",
+        "native/host/recovery/loss_recovery.cpp",
+        "    flights_.remove(lane);\n    flights_.add_newest(lane);\n",
+        "    flights_.remove(lane);\n",
+    ),
+    # The plan of entries.
+    Bug(
+        "plan: the last worker is not in the group",
+        "ina/controller/switches/plan.py",
+        "for rank, endpoint in members\n    )\n    group =",
+        "for rank, endpoint in members[: -1 if len(members) > 1 else None]\n    )\n    group =",
+    ),
+    Bug(
+        "plan: members of a job are let in before its slots are its own",
+        "ina/controller/switches/plan.py",
+        '("epoch", job.epoch),\n            ("first_slot", job.memory.first),',
+        '("epoch", job.epoch),\n            ("first_slot", 0),',
+    ),
+    Bug(
+        "plan: all receivers have the first one's port",
+        "ina/controller/switches/plan.py",
+        '("dst_port", endpoint.udp_port),\n        ),\n    )\n\n\ndef _shared_receiver',
+        '("dst_port", job.members[0].udp_port),\n        ),\n    )\n\n\ndef _shared_receiver',
+    ),
+    # Leases.
+    Bug(
+        "leases: nobody ever dies",
+        "ina/controller/watch/leases.py",
+        "            if lease.broken_s is not None:\n                silent_s",
+        "            if False and lease.broken_s is not None:\n                silent_s",
+    ),
+    Bug(
+        "leases: a stream that broke ends it at once",
+        "ina/controller/watch/leases.py",
+        "self.broken_s = min(lease_s, max(BROKEN_S, 1.5 * self.heartbeat_s))",
+        "self.broken_s = 0.0",
+    ),
+    # The store, and what is made of it.
+    Bug(
+        "store: the last epoch is not kept",
+        "ina/controller/store/rows.py",
+        '" ON CONFLICT (one) DO UPDATE SET epoch = excluded.epoch",\n        (last,),',
+        '" ON CONFLICT (one) DO NOTHING",\n        (last,),',
+    ),
+    Bug(
+        "store: a job's state is that of its first day",
+        "ina/controller/store/rows.py",
+        "DO UPDATE SET state = excluded.state, epoch = excluded.epoch,",
+        "DO UPDATE SET epoch = excluded.epoch,",
+    ),
+    Bug(
+        "reconcile: what is missing after a restart stays so",
+        "ina/controller/switches/reconcile.py",
+        "difference.missing.setdefault(number, []).append(item)",
+        "difference.missing.setdefault(number, [])",
+    ),
+    Bug(
+        "reconcile: what a job no longer wants stays",
+        "ina/controller/switches/reconcile.py",
+        "        elif _key(item) not in keys:\n            difference.extra.append(item)\n",
+        "",
+    ),
+)
+
+
+def copy_to(folder: Path) -> Path:
+    """The sources that a bug is put into."""
+    root = folder / "tree"
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir(parents=True)
+    for name in ("ina", "native", "examples"):
+        ignored = shutil.ignore_patterns("__pycache__", "*.so")
+        shutil.copytree(ROOT / name, root / name, ignore=ignored)
+    for name in ("CMakeLists.txt", "pyproject.toml"):
+        shutil.copy2(ROOT / name, root / name)
+    return root
+
+
+def compile_in(root: Path, build: Path) -> None:
+    """Builds the extension from ``root`` into it; ``build`` is kept for the next time."""
+    nanobind = subprocess.run(
+        [sys.executable, "-m", "nanobind", "--cmake_dir"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    for command in (
+        ["cmake", "-S", str(root), "-B", str(build), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+         f"-DPython_EXECUTABLE={sys.executable}", f"-Dnanobind_DIR={nanobind}"],
+        ["ninja", "-C", str(build)],
+    ):  # fmt: skip
+        subprocess.run(
+            command, check=True, env={**os.environ, "PATH": path}, stdout=subprocess.DEVNULL
+        )
+    for library in build.glob("_native*.so"):
+        shutil.copy2(library, root / "ina")
+
+
+def fuzz_in(root: Path, seeds: int) -> dict[str, Any]:
+    """What ``ina sim fuzz`` finds there."""
+    # -S: an editable install's finder would bring in the checkout's own ina.
+    site = next(path for path in sys.path if path.endswith("site-packages"))
+    code = (
+        f"import sys; sys.path[:0] = [{str(root)!r}, {site!r}]\n"
+        "from ina.cli.main import main\n"
+        f"sys.argv = ['ina', 'sim', 'fuzz', '--seeds', '{seeds}', '--json', '--budget-s', '0']\n"
+        "if __name__ == '__main__':\n    main()\n"
+    )
+    script = root / "fuzz_it.py"
+    script.write_text(code)
+    done = subprocess.run(
+        [sys.executable, "-S", str(script)], capture_output=True, text=True, timeout=TIME_S,
+        cwd=root,
+    )  # fmt: skip
+    if done.returncode not in (0, 1) or not done.stdout:
+        return {"findings": [{"seed": -1, "kind": "crash", "what": done.stderr.strip()[-300:]}]}
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def try_bugs(bugs: Iterable[Bug], folder: Path) -> int:
+    """A line for each; returns how many were not found."""
+    missed = 0
+    for bug in bugs:
+        root = copy_to(folder)
+        bug.put_into(root)
+        compile_in(root, folder / "build")
+        findings = fuzz_in(root, MOST_SEEDS)["findings"]
+        if findings:
+            first = min(findings, key=lambda one: one["seed"])
+            print(f"{bug.name}: {first['seed'] + 1} seeds: {first['kind']}: {first['what'][:120]}")
+        else:
+            missed += 1
+            print(f"{bug.name}: NOT FOUND in {MOST_SEEDS} seeds")
+        sys.stdout.flush()
+    return missed
+
+
+if __name__ == "__main__":
+    chosen = [bug for bug in BUGS if all(word in bug.name for word in sys.argv[1:])]
+    sys.exit(try_bugs(chosen, Path(os.environ.get("INA_BUGS", "out/sim/bugs"))) > 0)

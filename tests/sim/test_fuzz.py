@@ -1,0 +1,66 @@
+"""The fuzzer: seeds hold, a bug is found, a run continues where it was stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ina.controller.switches import plan
+from ina.sim.draw import draw
+from ina.sim.errors import ScenarioError
+from ina.sim.fuzz import BLOCK, State, fuzz, load_state, smaller, try_scenario
+from tests.selection import LONG
+from tests.sim.bugs import BUGS, ROOT
+
+SEEDS = 1000 if LONG else 100
+
+
+def test_seeds_hold(tmp_path: Path) -> None:
+    """CI's few; ``make fuzz`` runs many more."""
+    state = fuzz(State(0, 0), SEEDS, processes=2)
+    assert [(one.seed, one.kind, one.what) for one in state.findings] == []
+    assert state.seeds == SEEDS
+    assert state.sums > SEEDS
+
+
+def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    first = fuzz(load_state(path, 0), BLOCK, processes=1, save=path)
+    again = load_state(path, 0)
+    assert again == first
+    told: list[int] = []
+    fuzz(again, 2 * BLOCK, processes=1, save=path, told=lambda state: told.append(state.seeds))
+    assert told == [2 * BLOCK]
+    assert load_state(path, 0).sums > first.sums
+    with pytest.raises(ScenarioError, match="of the seeds from 0 on, not 7"):
+        load_state(path, 7)
+    path.write_text("{")
+    with pytest.raises(ScenarioError, match=r"state\.json: "):
+        load_state(path, 0)
+
+
+def test_a_bug_is_found_and_its_scenario_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the plan: each result goes to the first worker's port."""
+    honest = plan._receiver
+    monkeypatch.setattr(
+        plan, "_receiver", lambda job, rank, _at: honest(job, rank, job.members[0])
+    )
+    for seed in range(20):
+        scenario = draw(seed)
+        found = try_scenario(scenario, seed).violations
+        if found:
+            break
+    assert found, "not found in 20 seeds"
+    least = smaller(scenario, seed, found[0].kind, budget_s=10.0)
+    assert len(least.job) == 1
+    assert least.fault == []
+
+
+def test_each_bug_of_the_list_is_still_one() -> None:
+    assert len(BUGS) >= 15
+    assert len({bug.name for bug in BUGS}) == len(BUGS)
+    for bug in BUGS:
+        if bug.change is None:
+            count = (ROOT / bug.file).read_text().count(bug.before)
+            assert count == 1, f"{bug.file} has changed: write {bug.name!r} anew"
