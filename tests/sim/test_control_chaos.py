@@ -14,15 +14,19 @@ import pytest
 
 from ina.controller import faults
 from ina.controller.switches.plan import MARK_JOB
+from ina.controller.switches.southbound.p4runtime import PROBE_S
 from ina.p4 import names
 from ina.sim.messages import Travel
 from ina.sim.plane import ControlPlane
+from ina.sim.southbound import CALL_TIMEOUT_S
 from tests.selection import LONG
 from tests.sim.bench import check_sum, gone, plane_of, run, until_runs
 
 SEEDS = 200 if LONG else 6
 HOSTS = [f"h{i + 1}" for i in range(6)]
 TROUBLE_S = 60.0
+NOTICED_S = PROBE_S + CALL_TIMEOUT_S + 1.0
+"""That a switch has lost its power, where nobody says so."""
 LIFE_S = 400.0
 """Joining, 12 sums, each until its error, and leaving."""
 
@@ -58,6 +62,7 @@ class Chaos:
         ranks = await until_runs(plane, "job0", HOSTS[:2])
         await check_sum(ranks, 1)
         await asyncio.gather(*(rank.leave() for rank in ranks))
+        await asyncio.sleep(NOTICED_S)
         await asyncio.wait_for(self._until_idle(), 100.0)
         for switch in plane.fabric.switches.values():  # but for the epoch mark
             assert [(it.table, dict(it.match)["job"]) for it in switch.entries()] == [
