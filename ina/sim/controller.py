@@ -70,6 +70,13 @@ class SimController:
         """Whether it answers calls."""
         return self.is_up and self.supervisor is not None and self.supervisor.term is not None
 
+    @property
+    def agrees(self) -> bool:
+        """Whether it is primary, and every switch has what its store says."""
+        if not self.is_primary or self.supervisor is None:
+            return False
+        return all(link.agrees and link.is_ours for link in self.supervisor.links.values())
+
     def jobs(self) -> list[Job]:
         """By number; none while it is not primary."""
         if not self.is_primary or self.supervisor is None or self.supervisor.term is None:

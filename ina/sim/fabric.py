@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from ina.controller.switches.items import Count, Entry, Group, Item
@@ -167,6 +167,8 @@ class Fabric:
             switch.power_on()
         for host in self.topology.hosts:
             self._route(host)
+        for name in self.switches:  # where contributions go
+            self._route(name)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -198,12 +200,11 @@ class Fabric:
         self.ports[port].link = way.link()
         self.ports[port].queue = way.queue()
 
-    def _route(self, host: str) -> None:
-        routes: Mapping[str, object] = self.topology.routes(host)
+    def _route(self, to: str) -> None:
+        routes = self.topology.routes(to)
         for name, bridge in self.bridges.items():
             if name in routes:
-                ports = list(self.topology.routes(host)[name])
-                bridge.set_route(self.topology.mac(host), ports)
+                bridge.set_route(self.topology.mac(to), list(routes[name]))
 
     def _free_name(self, name: str) -> str:
         names_so_far = sum(1 for port in self.ports if port.partition("#")[0] == name)

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from ina.sim.errors import ScenarioError
 from ina.sim.loop import VirtualLoop
 
+_APART_S = 1e-9
+
 
 class ControlLog:
     """What became of each control message, a line each, in order: two runs of a seed are the same.
@@ -137,7 +139,8 @@ class Wire:
 
     def _at(self, delay_s: float, function: Callable[[], None]) -> None:
         loop = self._path.log.loop
-        self._last_s = max(self._last_s, loop.time() + delay_s)
+        # Later than the one before: asyncio's timers of one moment are in no order.
+        self._last_s = max(self._last_s + _APART_S, loop.time() + delay_s)
         # In no process: it arrives also when its sender has died.
         loop.call_at(self._last_s, function, context=contextvars.Context())
 

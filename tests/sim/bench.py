@@ -9,40 +9,52 @@ from typing import Any
 
 import numpy as np
 
-from ina.controller.config import Config, JobsConfig
+from ina.controller.config import DEFAULT_JOB_SLOTS, Config, JobsConfig
 from ina.errors import InaError
 from ina.host.arrays import Array
+from ina.p4 import names
 from ina.sim.fabric import Fabric
 from ina.sim.loop import VirtualLoop
 from ina.sim.messages import USUAL, Travel
 from ina.sim.plane import ControlPlane, config_of
 from ina.sim.rank import Rank
-from ina.sim.topology import star
+from ina.sim.topology import Cable, Topology, star
 from ina.sim.ways import Way
 
 LIMIT_S = 600.0
 """Of virtual time, for any one scenario."""
 MULTICAST = "239.192.0.0/24"
-ELEMS = 1000
+ELEMS = 500
 
 
 @contextlib.contextmanager
 def plane_of(
     *, seed: int = 1, hosts: int = 4, controllers: int = 1, lease_s: float = 2.0,
-    travel: Travel = USUAL, loss: float = 0.0, limit_s: float = LIMIT_S,
+    travel: Travel = USUAL, loss: float = 0.0, limit_s: float = LIMIT_S, switches: int = 1,
     change: Callable[[Config], Config] = lambda config: config,
 ) -> Iterator[ControlPlane]:  # fmt: skip
-    """All of it, built; nothing has started."""
-    topology = star(hosts, Way(bits_per_s=10**10, delay_ns=2000, loss=loss))
+    """All of it, built; nothing has started. Of several switches, each takes two jobs at most."""
+    way = Way(bits_per_s=10**10, delay_ns=2000, loss=loss)
+    topology = star(hosts, way) if switches == 1 else beside(hosts, switches, way)
     with (
         Fabric(topology, seed=seed) as fabric,
         VirtualLoop(fabric.network, limit_s=limit_s) as loop,
     ):
-        config = change(config_of(fabric, jobs=JobsConfig(lease_s=lease_s), multicast=MULTICAST))
+        slots = DEFAULT_JOB_SLOTS if switches == 1 else names.SLOTS_TOTAL // 2
+        jobs = JobsConfig(lease_s=lease_s, slots=slots)
+        config = change(config_of(fabric, jobs=jobs, multicast=MULTICAST))
         with ControlPlane(
             loop, fabric, seed=seed, controllers=controllers, config=config, travel=travel
         ) as plane:
             yield plane
+
+
+def beside(hosts: int, switches: int, way: Way) -> Topology:
+    """P4 switches and hosts around one that only forwards, each by one cable."""
+    ends = tuple(f"h{i + 1}" for i in range(hosts))
+    summing = tuple(f"s{i + 1}" for i in range(switches))
+    cables = tuple(Cable(name, "b1", way, way) for name in (*ends, *summing))
+    return Topology(ends, {**dict.fromkeys(summing, "p4"), "b1": "plain"}, cables)
 
 
 def run(plane: ControlPlane, scenario: Coroutine[Any, Any, None]) -> None:
@@ -97,7 +109,7 @@ class Bystander:
         while not self._stop.is_set():
             self.sums += 1
             await check_sum(self.ranks, self.sums)
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.1)
 
     async def end(self) -> None:
         """Raises what went wrong with it."""

@@ -91,7 +91,7 @@ def test_sums_go_on_while_control_messages_do_not_pass(where: str) -> None:
         plane.cut(where)
         before = bystander.sums
         await asyncio.sleep(1.0)  # less than a lease: who is not heard is dead
-        assert bystander.sums > before + 10
+        assert bystander.sums > before + 5
         plane.mend(where)
         await check_sum(await until_runs(plane, "job", ["h3", "h4"]), 1)
         await bystander.end()
