@@ -144,6 +144,13 @@ void TcpSender::find_losses() {
     ++counters_.recoveries;
     window_->on_loss();
     tells_cwr_ = config_.is_ecn();
+    transmit(first_lost());  // at once, whatever is in flight
+}
+
+// There is one.
+std::int64_t TcpSender::first_lost() {
+    while (!sent(look_).is_lost) ++look_;
+    return look_;
 }
 
 void TcpSender::lose(std::int64_t segment) {
@@ -155,10 +162,7 @@ void TcpSender::lose(std::int64_t segment) {
 
 void TcpSender::send() {
     for (;;) {
-        if (lost_ > 0) {
-            while (!sent(look_).is_lost) ++look_;
-        }
-        const std::int64_t segment = lost_ > 0 ? look_ : next_;
+        const std::int64_t segment = lost_ > 0 ? first_lost() : next_;
         is_limited_ = false;
         if (segment == segments_) return;
         const std::int64_t bytes = bytes_of(segment);

@@ -66,6 +66,7 @@ class TcpSender final : public Endpoint {
     void take_sample(std::int64_t rtt_ns);
     void find_losses();
     void lose(std::int64_t segment);
+    std::int64_t first_lost();
     void send();
     void transmit(std::int64_t segment);
     void time_out();
