@@ -23,7 +23,7 @@ def pair(way: Way, back: Way | None = None) -> Topology:
 def plain_star(hosts: int, way: Way, back: Way | None = None) -> Topology:
     """As a star, without P4."""
     built = star(hosts, way, back or way)
-    return replace(built, switches={name: "plain" for name in built.switches})
+    return replace(built, switches=dict.fromkeys(built.switches, "plain"))
 
 
 def one_flow(fabric: Fabric, size_kib: float, tcp: TcpSpec, **more: Any) -> Flows:

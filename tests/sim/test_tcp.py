@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import struct
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ def test_a_capture_has_whole_segments_of_all_the_data(tmp_path: Path) -> None:
     first = None
     sacks = 0
     for frame in frames_of(path):
-        rebuilt = frame.copy()
+        rebuilt = Ether(bytes(frame))
         del rebuilt[IP].chksum, rebuilt[TCP].chksum
         assert bytes(Ether(bytes(rebuilt))) == bytes(frame)
         payload = frame[IP].len - 20 - 4 * frame[TCP].dataofs
@@ -158,7 +159,7 @@ def test_a_dead_link_is_tried_at_twice_the_distance_each_time_and_given_up() -> 
     assert given_up.timeouts == 16
     # Ten at once, then one each time: one segment a window, until 60 s are between them.
     assert len(times_ns) == 10 + 15
-    gaps_ns = [after - before for before, after in zip(times_ns[9:], times_ns[10:], strict=False)]
+    gaps_ns = [after - before for before, after in itertools.pairwise(times_ns[9:])]
     expected_ns = [min(10 * MS << doublings, 60_000 * MS) for doublings in range(15)]
     # The first timeout counts from the first of the ten.
     assert gaps_ns[1:] == expected_ns[1:]
