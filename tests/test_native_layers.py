@@ -20,6 +20,8 @@ BELOW = {
     "host/channel": {"host/core"},
     "host/transport": {"congestion", "host/recovery", "host/core", "host/channel"},
     "switch": set(),
+    "sim": {"congestion", "host/core", "host/transport", "switch"},
+    "sim/flows": {"sim", "switch"},
 }
 SOURCES = sorted(
     path for path in NATIVE.rglob("*.[ch]pp") if not path.name.startswith(("bind", "module"))

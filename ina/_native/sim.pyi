@@ -1,4 +1,5 @@
 import enum
+from collections.abc import Sequence
 
 from ina._native.congestion import Choice
 from ina._native.host import (
@@ -254,3 +255,136 @@ class Network:
     @property
     def hops(self) -> int: ...
     def set_trace(self, trace: Trace | None) -> None: ...
+
+class TcpAlgorithm(enum.Enum):
+    CUBIC = ...
+    DCTCP = ...
+
+class TcpConfig:
+    """Of both ends of connections; native/sim/flows/tcp_config.hpp says what each is."""
+
+    algorithm: TcpAlgorithm
+    ecn: bool
+    dscp: int
+    mss_bytes: int
+    initial_window_segments: int
+    receive_window_bytes: int
+    initial_rto_ns: int
+    min_rto_ns: int
+    max_rto_ns: int
+    delayed_ack_ns: int
+    most_timeouts: int
+    def __init__(self, **fields: object) -> None: ...
+
+class TcpSender:
+    @property
+    def window_bytes(self) -> int: ...
+    @property
+    def threshold_bytes(self) -> int: ...
+    @property
+    def in_flight_bytes(self) -> int: ...
+    @property
+    def srtt_ns(self) -> int: ...
+    @property
+    def rto_ns(self) -> int: ...
+    @property
+    def retransmissions(self) -> int: ...
+    @property
+    def recoveries(self) -> int: ...
+    @property
+    def timeouts(self) -> int: ...
+    @property
+    def ecn_reductions(self) -> int: ...
+
+def cubic_curve(since_s: float, k_s: float, most_segments: float) -> float: ...
+def cubic_back_s(most_segments: float, window_segments: float) -> float: ...
+
+class TrafficConfig:
+    """When flows begin; native/sim/flows/traffic.hpp says what each is."""
+
+    tcp: TcpConfig
+    start_ns: int
+    stop_ns: int
+    most_flows: int
+    mean_gap_ns: float
+    rounds: int
+    period_ns: int
+    def __init__(self, **fields: object) -> None: ...
+
+class FlowRecord:
+    @property
+    def number(self) -> int: ...
+    @property
+    def source(self) -> int: ...
+    @property
+    def destination(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def started_ns(self) -> int: ...
+    @property
+    def done_ns(self) -> int: ...
+    @property
+    def segments(self) -> int: ...
+    @property
+    def retransmissions(self) -> int: ...
+    @property
+    def timeouts(self) -> int: ...
+    @property
+    def marked_packets(self) -> int: ...
+
+class Traffic:
+    @property
+    def started_flows(self) -> int: ...
+    @property
+    def active_flows(self) -> int: ...
+    def take_records(self) -> list[FlowRecord]:
+        """Of flows that have ended since the last call."""
+
+    def progress(self) -> list[tuple[int, int]]:
+        """Of active flows: their numbers, and the bytes that their receivers have."""
+
+    def sender(self, number: int) -> TcpSender | None:
+        """Of an active flow. Not to be used once something else has happened in the network."""
+
+class UdpStreamConfig:
+    """native/sim/flows/udp_stream.hpp says what each is."""
+
+    mean_gap_ns: float
+    is_poisson: bool
+    payload_bytes: int
+    dscp: int
+    start_ns: int
+    stop_ns: int
+    def __init__(self, **fields: object) -> None: ...
+
+class UdpStreamCounters:
+    @property
+    def sent_packets(self) -> int: ...
+    @property
+    def received_packets(self) -> int: ...
+    @property
+    def received_bytes(self) -> int: ...
+    @property
+    def delay_ns(self) -> int: ...
+    @property
+    def longest_delay_ns(self) -> int: ...
+
+class UdpStream:
+    @property
+    def counters(self) -> UdpStreamCounters: ...
+
+def add_traffic(
+    network: Network,
+    name: str,
+    config: TrafficConfig,
+    sizes: Sequence[tuple[float, float]],
+    sources: Sequence[Host],
+    destinations: Sequence[Host],
+) -> Traffic:
+    """Raises ValueError: no source has another host to send to, or sizes are no distribution."""
+
+def add_udp_stream(
+    network: Network, name: str, config: UdpStreamConfig, source: Host, destination: Host
+) -> UdpStream:
+    """Raises ValueError: a number is out of range."""

@@ -85,6 +85,18 @@ class Topology:
             used[cable.other] += 1
             yield cable, used[cable.one], used[cable.other]
 
+    def ways_from(self, node: str) -> Mapping[int, tuple[Way, str]]:
+        """By port: the way that begins there, and the node at its end."""
+        return self._ways_from[node]
+
+    @cached_property
+    def _ways_from(self) -> Mapping[str, Mapping[int, tuple[Way, str]]]:
+        found: dict[str, dict[int, tuple[Way, str]]] = {name: {} for name in self.neighbours}
+        for cable, port, other_port in self.ports():
+            found[cable.one][port] = (cable.there, cable.other)
+            found[cable.other][other_port] = (cable.back, cable.one)
+        return found
+
     def switch_of(self, host: str) -> str:
         """What its cable ends at."""
         return self.neighbours[host][1]

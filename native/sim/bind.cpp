@@ -14,6 +14,9 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace ina::sim {
+
+void bind_flows(nb::module_ &m);  // sim/flows/bind_flows.cpp
+
 namespace {
 
 void bind_configs(nb::module_ &m) {
@@ -215,6 +218,7 @@ void bind(nb::module_ &m) {
         .def_prop_ro("happened", [](const Network &self) { return self.engine().happened(); })
         .def_prop_ro("hops", &Network::hops)
         .def("set_trace", &Network::set_trace, "trace"_a.none());
+    bind_flows(m);
 }
 
 }  // namespace ina::sim

@@ -16,13 +16,15 @@ inline constexpr std::int64_t kFramingBytes = 24;
 
 class FramePool;
 
-// Owns one frame, alone.
+// Owns one frame, alone. It knows the length, so that a queue need not touch the frame's memory.
 class Frame {
   public:
     Frame() = default;
-    Frame(Frame &&other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+    Frame(Frame &&other) noexcept
+        : block_(std::exchange(other.block_, nullptr)), bytes_(other.bytes_) {}
     Frame &operator=(Frame &&other) noexcept {
         std::swap(block_, other.block_);
+        std::swap(bytes_, other.bytes_);
         return *this;
     }
     Frame(const Frame &) = delete;
@@ -32,23 +34,32 @@ class Frame {
     explicit operator bool() const { return block_ != nullptr; }
     std::uint8_t *data() { return block_->data(); }
     const std::uint8_t *data() const { return block_->data(); }
-    std::uint32_t bytes() const { return block_->bytes; }
-    std::int64_t wire_bytes() const { return block_->bytes + kFramingBytes; }
+    std::uint32_t bytes() const { return bytes_; }
+    std::int64_t wire_bytes() const { return bytes_ + kFramingBytes; }
     inline Frame copy() const;
+    // It will be read soon.
+    void prefetch() const {
+        const std::uint8_t *const data = block_->data();
+        for (std::uint32_t at = 0; at < bytes_ && at < kPrefetchBytes; at += 64) {
+            __builtin_prefetch(data + at);
+        }
+    }
 
   private:
     friend class FramePool;
     struct alignas(64) Block {
         FramePool *pool;
         Block *next;  // while it is free
-        std::uint32_t bytes;
         std::uint32_t size_class;
         std::uint8_t *data() { return reinterpret_cast<std::uint8_t *>(this + 1); }
     };
-    explicit Frame(Block *block) : block_(block) {}
+    static constexpr std::uint32_t kPrefetchBytes = 512;
+
+    Frame(Block *block, std::uint32_t bytes) : block_(block), bytes_(bytes) {}
     inline void release();
 
     Block *block_ = nullptr;
+    std::uint32_t bytes_ = 0;
 };
 
 class FramePool {
@@ -63,8 +74,7 @@ class FramePool {
         if (free_[size_class] == nullptr) refill(size_class);
         Frame::Block *const block = free_[size_class];
         free_[size_class] = block->next;
-        block->bytes = static_cast<std::uint32_t>(bytes);
-        return Frame(block);
+        return Frame(block, static_cast<std::uint32_t>(bytes));
     }
     Frame make(const std::uint8_t *data, std::size_t bytes) {
         Frame frame = make(bytes);
@@ -100,7 +110,7 @@ class FramePool {
     std::vector<std::unique_ptr<Frame::Block[]>> slabs_;
 };
 
-inline Frame Frame::copy() const { return block_->pool->make(block_->data(), block_->bytes); }
+inline Frame Frame::copy() const { return block_->pool->make(block_->data(), bytes_); }
 
 inline void Frame::release() {
     if (block_ != nullptr) block_->pool->put(std::exchange(block_, nullptr));

@@ -1,6 +1,7 @@
 #include "sim/host.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "sim/queue.hpp"
@@ -13,6 +14,15 @@ void Host::listen(std::uint8_t protocol, std::uint16_t port, Endpoint *endpoint)
     } else {
         endpoints_[key(address_, protocol, port)] = {endpoint};
     }
+}
+
+std::uint16_t Host::free_port(std::uint8_t protocol) {
+    for (int tries = kFirstFreePort; tries <= kLastFreePort; ++tries) {
+        const std::uint16_t port = next_port_;
+        next_port_ = port == kLastFreePort ? kFirstFreePort : static_cast<std::uint16_t>(port + 1);
+        if (endpoints_.count(key(address_, protocol, port)) == 0) return port;
+    }
+    throw std::runtime_error("a host has no port free for one more flow");
 }
 
 void Host::join_group(std::uint32_t group, std::uint16_t port, Endpoint *endpoint) {

@@ -36,6 +36,10 @@ class Host final : public Node {
     void join_group(std::uint32_t group, std::uint16_t port, Endpoint *endpoint);
     void leave_groups(Endpoint *endpoint);
 
+    // One of the ephemeral ports at which nobody listens, each in turn, so that one that becomes
+    // free is not used again soon. Throws std::runtime_error: all are used.
+    std::uint16_t free_port(std::uint8_t protocol);
+
     void receive(Frame frame, std::uint32_t port) override;
 
     std::uint32_t address() const { return address_; }
@@ -46,7 +50,11 @@ class Host final : public Node {
         return static_cast<std::uint64_t>(group) << 32 | std::uint64_t{protocol} << 16 | port;
     }
 
+    static constexpr std::uint16_t kFirstFreePort = 32768;  // as Linux has them
+    static constexpr std::uint16_t kLastFreePort = 60999;
+
     std::uint32_t address_;
+    std::uint16_t next_port_ = kFirstFreePort;
     Port *uplink_ = nullptr;
     std::unordered_map<std::uint64_t, std::vector<Endpoint *>> endpoints_;
     std::uint64_t unwanted_packets_ = 0;  // not for this host, or for a port where nobody listens

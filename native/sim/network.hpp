@@ -49,6 +49,18 @@ class Network {
     Worker *add_worker(Host *host, const std::string &name, const WorkerSetup &setup,
                        const host::WorkerConfig &config, const congestion::Choice &window);
 
+    // What else happens in it, of those above: the network keeps it. Its random numbers follow from
+    // the network's seed and this name.
+    template <typename Kind>
+    Kind *keep(std::unique_ptr<Kind> element) {
+        Kind *const kept = element.get();
+        elements_.push_back(std::move(element));
+        return kept;
+    }
+    Stream stream(const std::string &name) const { return Stream(seed_, name); }
+    FramePool &frames() { return frames_; }
+    Engine &engine() { return engine_; }
+
     // Goes on until then, or to the first event of which there is something to tell. Returns
     // whether it got there; what there is to tell is in take_notices().
     bool run(std::int64_t until_ns) { return engine_.run(until_ns); }
@@ -69,6 +81,7 @@ class Network {
     std::vector<std::unique_ptr<Node>> nodes_;
     std::vector<std::unique_ptr<Port>> ports_;
     std::vector<std::unique_ptr<Worker>> workers_;
+    std::vector<std::unique_ptr<Element>> elements_;
     std::vector<Notice> notices_;
 };
 

@@ -36,6 +36,9 @@ class P4Switch final : public Node {
     static constexpr std::size_t kArenaBytes = 1 << 21;  // 32 copies of the largest frame
     static constexpr std::size_t kMostCopies = 1024;
 
+    void look_at(std::uint32_t number);
+    void look_at_all();
+
     Engine *const engine_;
     FramePool *const frames_;
     const std::uint32_t cpu_port_;
@@ -47,6 +50,10 @@ class P4Switch final : public Node {
     std::vector<ina_packet_out> packets_;
     std::vector<std::uint32_t> depth_packets_;
     ina_output output_{};
+    // When a depth is right no more. So a packet costs a look at those ports alone that have sent
+    // one since the last, instead of one at each.
+    std::vector<std::int64_t> right_until_ns_;  // by port; what it has sent by then, it has sent
+    std::int64_t all_right_until_ns_ = kNever;  // the first of them
     P4SwitchCounters counters_;
 };
 

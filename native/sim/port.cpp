@@ -129,6 +129,7 @@ void Port::wake() {
     if (at_ns >= wake_ns_) return;
     wake_ns_ = at_ns;
     engine_->at(at_ns, this, ++wake_number_);
+    if (!in_order_.empty()) in_order_.front().frame.prefetch();
 }
 
 std::uint32_t Port::waiting_packets() {

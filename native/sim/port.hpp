@@ -6,13 +6,13 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <vector>
 
 #include "sim/engine.hpp"
 #include "sim/link.hpp"
 #include "sim/queue.hpp"
+#include "sim/ring.hpp"
 #include "sim/trace.hpp"
 
 namespace ina::sim {
@@ -60,6 +60,10 @@ class Port final : public Element {
 
     // Whose last bit has not been sent yet.
     std::uint32_t waiting_packets();
+    // When there will be one less of them, unless something else happens; kNever: there are none.
+    std::int64_t next_sent_ns() const {
+        return busy_until_ns_ > engine_->now_ns() ? busy_until_ns_ : kNever;
+    }
     std::int64_t waiting_bytes();  // without the one that is being sent
     // Frames that are on the link when it goes down are lost.
     void set_up(bool up);
@@ -81,8 +85,8 @@ class Port final : public Element {
 
   private:
     struct Arrival {
-        std::int64_t at_ns;
-        std::uint64_t number;
+        std::int64_t at_ns = 0;
+        std::uint64_t number = 0;
         Frame frame;
         bool operator<(const Arrival &other) const {  // for a heap with the first on top
             return at_ns != other.at_ns ? at_ns > other.at_ns : number > other.number;
@@ -111,7 +115,7 @@ class Port final : public Element {
 
     std::int64_t busy_until_ns_ = 0;
     std::int64_t last_arrival_ns_ = 0;  // of those that keep their order
-    std::deque<Arrival> in_order_;      // by time
+    Ring<Arrival> in_order_;            // by time
     std::vector<Arrival> overtaking_;   // a heap: those that arrive before one sent earlier
     std::uint64_t next_number_ = 0;
     std::int64_t wake_ns_ = kNever;  // when an event of ours is due

@@ -60,7 +60,7 @@ void Queue::pass(Frame &frame, std::uint64_t *marked) {
 }
 
 Queue::Waiting Queue::take() {
-    std::deque<Waiting> &from = urgent_.empty() ? others_ : urgent_;
+    Ring<Waiting> &from = urgent_.empty() ? others_ : urgent_;
     Waiting next = std::move(from.front());
     from.pop_front();
     bytes_ -= next.frame.wire_bytes();

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <utility>
 
 #include "sim/frame.hpp"
 #include "sim/random.hpp"
+#include "sim/ring.hpp"
 
 namespace ina::sim {
 
@@ -44,7 +44,7 @@ class Queue {
 
     struct Waiting {
         Frame frame;
-        std::int64_t since_ns;
+        std::int64_t since_ns = 0;
     };
 
     // False: there is no room, or RED drops it; the frame stays the caller's. Counts what it marks.
@@ -69,8 +69,8 @@ class Queue {
 
     QueueConfig config_;
     Stream random_;
-    std::deque<Waiting> urgent_;
-    std::deque<Waiting> others_;
+    Ring<Waiting> urgent_;
+    Ring<Waiting> others_;
     std::int64_t bytes_ = 0;
     double average_bytes_ = 0;
 };

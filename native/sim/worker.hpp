@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "host/transport/pacing.hpp"
 #include "host/transport/share.hpp"
 #include "sim/host.hpp"
+#include "sim/ring.hpp"
 
 namespace ina::sim {
 
@@ -116,7 +116,7 @@ class Worker final : public Element, public Endpoint {
     std::unique_ptr<host::SubmissionOrder> order_;
     std::unordered_map<std::uint64_t, std::uint32_t> shares_left_;  // by tensor, until it is done
 
-    std::deque<Frame> buffer_;
+    Ring<Frame> buffer_;
     std::int64_t buffered_bytes_ = 0;
     std::vector<Frame> outbox_;  // written, until the processor has done with them
     std::uint32_t outbox_train_ = 0;

@@ -1,0 +1,79 @@
+"""A job without a controller: entries and workers as they are, in a fabric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ina.controller.job import Endpoint, Job
+from ina.controller.memory import SlotRange
+from ina.controller.switches.plan import plan_job
+from ina.extension import congestion
+from ina.extension import host as host_native
+from ina.extension import sim as native
+from ina.sim.fabric import Fabric
+
+Values = np.ndarray[tuple[int], np.dtype[np.int32]]
+INT32 = 0
+LIMIT_NS = 60 * 10**9
+
+
+def add_workers(fabric: Fabric, hosts: Sequence[str], slots: int = 512) -> list[native.Worker]:
+    """One on each of these hosts, which are at switch ``s1`` at the ports of their numbers."""
+    topology = fabric.topology
+    members = {
+        rank: Endpoint(topology.addresses[name], 4000, topology.port_towards("s1", name))
+        for rank, name in enumerate(hosts)
+    }
+    job = Job(
+        name="job",
+        number=1,
+        world_size=len(hosts),
+        memory=SlotRange(0, slots, slots),
+        created_s=0.0,
+        members=members,
+        epoch=7,
+    )
+    for items in plan_job(job).stages:
+        fabric.switches["s1"].insert(items)
+    return [
+        fabric.network.add_worker(
+            fabric.hosts[name],
+            f"worker/{rank}",
+            native.WorkerSetup(
+                own=(int(topology.addresses[name]), 4000),
+                to=(int(topology.addresses["s1"]), 17760),
+            ),
+            host_native.WorkerConfig(
+                job=1,
+                epoch=7,
+                rank=rank,
+                world_size=len(hosts),
+                slots=slots,
+                values_per_packet=fabric.values,
+                stall_timeout_ns=30 * 10**9,
+                rto=host_native.RtoLimits(),
+            ),
+            congestion.Choice(),
+        )
+        for rank, name in enumerate(hosts)
+    ]
+
+
+def reduce_all(fabric: Fabric, workers: Sequence[native.Worker], elems: int) -> list[Values]:
+    """Numbers of their own are summed; returns what each worker has then, once all have it."""
+    draw = np.random.default_rng(0)
+    inputs = [draw.integers(-1000, 1000, elems, np.int32) for _ in workers]
+    outputs: list[Values] = [np.empty_like(values) for values in inputs]
+    for worker, values, sums in zip(workers, inputs, outputs, strict=True):
+        worker.submit(1, values.ctypes.data, sums.ctypes.data, elems, INT32, False)
+    told = 0
+    while told < len(workers):
+        assert not fabric.network.run(fabric.network.now_ns + LIMIT_NS), "it does not end"
+        for _, worker, event, _ in fabric.network.take_notices():
+            assert event is native.WorkerEvent.DONE, worker.name
+            told += 1
+    for sums in outputs:
+        np.testing.assert_array_equal(sums, sum(inputs))
+    return outputs
