@@ -143,6 +143,7 @@ def end_of(event: pb2.JobEvent, who: str) -> JobFailedError | None:
 
 
 def congestion_of(joined: pb2.JoinReply) -> Congestion:
+    """What the ticket asks for; the usual one where it says nothing. Raises CongestionError."""
     if not joined.HasField("congestion"):
         return Congestion()
     told = joined.congestion

@@ -24,6 +24,7 @@ from ina.sim.scenario import (
     TensorSpec,
     TopologySpec,
 )
+from ina.sim.traffic import PoissonSpec, TcpSpec, TrafficSpec, UdpSpec
 
 FAULTS_END_MS = 20_000.0
 """Afterwards nothing new goes wrong."""
@@ -63,6 +64,7 @@ def draw(seed: int) -> Scenario:
         multicast=rng.random() < 0.3,
         ecn_packets=rng.choice((0, 0, 5, 30)),
         job=jobs,
+        traffic=_traffic(rng, hosts),
         fault=_faults(rng, jobs, hosts),
     )
 
@@ -146,6 +148,23 @@ def _congestion(rng: random.Random) -> dict[str, object]:
                 option.most - option.least, 4 * max(option.usual, 1.0)
             )
     return table
+
+
+def _traffic(rng: random.Random, hosts: int) -> list[TrafficSpec]:
+    """Not for long: it is there to fill queues, and to be left alone."""
+    if hosts < 2 or rng.random() < 0.8:
+        return []
+    stop_ms = _log(rng, 1.0, 50.0)
+    if rng.random() < 0.5:
+        return [
+            UdpSpec(source="h1", destination="h2", rate_gbit=_log(rng, 0.01, 0.2), stop_ms=stop_ms)
+        ]
+    tcp = TcpSpec(algorithm=rng.choice(("cubic", "dctcp")))
+    return [
+        PoissonSpec(
+            load=_log(rng, 0.01, 0.1), sizes="fixed", tcp=tcp, stop_ms=stop_ms, most_flows=30
+        )
+    ]
 
 
 def _faults(rng: random.Random, jobs: list[JobSpec], hosts: int) -> list[FaultSpec]:

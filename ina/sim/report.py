@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ina.sim.flows import Slowdowns
+
 
 @dataclass(frozen=True)
 class Violation:
@@ -66,6 +68,26 @@ class PortReport:
 
 
 @dataclass(frozen=True)
+class TrafficReport:
+    """Other traffic than ina's."""
+
+    name: str
+    flows_done: int
+    """Of TCP."""
+    flows_given_up: int
+    flows_active: int
+    """When the run ended."""
+    completion_mean_s: float
+    completion_p99_s: float
+    slowdowns: list[Slowdowns]
+    """By size: completion times over those alone on the network."""
+    datagrams_sent: int
+    """Of UDP, as the rest."""
+    datagrams_received: int
+    datagram_mean_s: float
+
+
+@dataclass(frozen=True)
 class Samples:
     """Over time, for the plot: seconds of virtual time, and a row of numbers each."""
 
@@ -89,6 +111,7 @@ class Report:
     packet_hops: int
     jobs: list[JobReport]
     ports: list[PortReport]
+    traffic: list[TrafficReport]
     events: list[str]
     """What went wrong and what followed, a line each, with its time."""
     violations: list[Violation]

@@ -16,14 +16,16 @@ from ina.extension import sim as native
 from ina.p4 import names
 from ina.sim.errors import NothingHappensError, VirtualTimeError
 from ina.sim.fabric import Fabric, SimSwitch
+from ina.sim.flows import slowdowns
 from ina.sim.job_run import JobRun
 from ina.sim.loop import VirtualLoop
 from ina.sim.messages import Travel
 from ina.sim.mishaps import Mishaps
 from ina.sim.plane import ControlPlane, config_of
-from ina.sim.report import PortReport, Report, Violation
+from ina.sim.report import PortReport, Report, TrafficReport, Violation
 from ina.sim.sampler import Sampler
 from ina.sim.scenario import Scenario
+from ina.sim.traffic import Flows, UdpStream, add_traffic
 
 MULTICAST = "239.192.0.0/24"
 SETTLE_S = 15.0
@@ -81,12 +83,13 @@ class Simulation:
         topology = scenario.build_topology()
         with (
             Fabric(topology, seed=self.seed, values=scenario.values) as fabric,
-            VirtualLoop(fabric.network, limit_s=scenario.limit_s) as loop,
+            VirtualLoop(fabric.network, limit_s=scenario.limit_s + SETTLE_S) as loop,
         ):
             self._loop = loop
             if self._trace is not None:
                 fabric.network.set_trace(self._trace)
             sampler = Sampler(scenario, fabric)
+            traffic = add_traffic(fabric, scenario.traffic)
             config = config_of(
                 fabric,
                 jobs=JobsConfig(lease_s=scenario.controller.lease_s),
@@ -116,7 +119,7 @@ class Simulation:
                     else:
                         self._event(str(error))
                 self.control_log = plane.log.lines
-            report = self._report(fabric, sampler, time.perf_counter() - began_s)
+            report = self._report(fabric, sampler, traffic, time.perf_counter() - began_s)
         if self._trace is not None:
             self._trace.flush()
         return report
@@ -140,6 +143,8 @@ class Simulation:
         tasks = [asyncio.ensure_future(work) for work in background]
         running = [job.run(at_ms) for job in self.jobs.values() for at_ms in job.spec.at_ms]
         await asyncio.gather(*running)
+        if not running:  # other traffic alone
+            await asyncio.sleep(scenario.limit_s)
         if self._mend_at_s is not None:
             await self._settle(plane)
         for task in tasks:
@@ -199,7 +204,13 @@ class Simulation:
         at_s = 0.0 if self._loop is None else self._loop.time()
         self.events.append(f"{at_s:.6f} s: {what}")
 
-    def _report(self, fabric: Fabric, sampler: Sampler, wall_s: float) -> Report:
+    def _report(
+        self,
+        fabric: Fabric,
+        sampler: Sampler,
+        traffic: list[Flows | UdpStream],
+        wall_s: float,
+    ) -> Report:
         virtual_s = fabric.network.now_ns / 1e9
         return Report(
             scenario=self.scenario.name,
@@ -209,6 +220,7 @@ class Simulation:
             packet_hops=fabric.network.hops,
             jobs=[report for job in self.jobs.values() for report in job.reports()],
             ports=[_port_report(fabric, name, virtual_s) for name in fabric.ports],
+            traffic=[_traffic_report(one) for one in traffic],
             events=self.events,
             violations=self.violations,
             samples=sampler.samples,
@@ -271,4 +283,29 @@ def _port_report(fabric: Fabric, name: str, virtual_s: float) -> PortReport:
         full_packets=counters.full_packets,
         lost_packets=counters.lost_packets,
         marked_packets=counters.marked_packets,
+    )
+
+
+def _traffic_report(traffic: Flows | UdpStream) -> TrafficReport:
+    if isinstance(traffic, UdpStream):
+        counters = traffic.counters
+        received = counters.received_packets
+        mean_s = counters.delay_ns / 1e9 / received if received else 0.0
+        return TrafficReport(
+            traffic.name, 0, 0, 0, 0.0, 0.0, [], counters.sent_packets, received, mean_s
+        )
+    flows = traffic.completions()
+    times_s = sorted(flow.duration_ns / 1e9 for flow in flows if flow.duration_ns is not None)
+    done = len(times_s)
+    return TrafficReport(
+        name=traffic.name,
+        flows_done=done,
+        flows_given_up=len(flows) - done,
+        flows_active=traffic.active,
+        completion_mean_s=sum(times_s) / done if done else 0.0,
+        completion_p99_s=times_s[min(done - 1, int(0.99 * done))] if done else 0.0,
+        slowdowns=slowdowns(flows),
+        datagrams_sent=0,
+        datagrams_received=0,
+        datagram_mean_s=0.0,
     )

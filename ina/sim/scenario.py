@@ -19,6 +19,7 @@ from ina.p4.builds import require_build
 from ina.protocol.spec import MAX_WORKERS
 from ina.sim.errors import ScenarioError
 from ina.sim.topology import Cable, Topology, fat_tree, leaf_spine, star
+from ina.sim.traffic import TrafficSpec, check_traffic
 from ina.sim.ways import Way
 
 if sys.version_info >= (3, 11):
@@ -218,6 +219,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     ecn_packets: int = 0  # the P4 program marks above so many in a port's queue; 0: it does not
     sample_us: float = 0.0  # windows and queues, for the plot; 0: the limit's two-thousandth
     job: list[JobSpec] = []
+    traffic: list[TrafficSpec] = []
     fault: list[FaultSpec] = []
 
     def build_topology(self) -> Topology:
@@ -268,6 +270,7 @@ def check(scenario: Scenario) -> None:
     topology = scenario.build_topology()
     if not (scenario.limit_s > 0):
         raise ScenarioError(f"limit_s = {scenario.limit_s:g}: it must be more than 0")
+    check_traffic(topology, scenario.traffic)
     names = [job.name for job in scenario.job]
     for job in scenario.job:
         if names.count(job.name) > 1:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 SEGMENT_BYTES = 1460
 
-# Both in the form in which the authors of pFabric (Alizadeh et al., SIGCOMM 2013) simulated them, as
-# segments of 1460 bytes and the share of flows that are no longer; straight lines between.
+# Both in the form in which the authors of pFabric (Alizadeh et al., SIGCOMM 2013) simulated them,
+# as segments of 1460 bytes and the share of flows that are no longer; straight lines between.
 # Measured in a cluster for web search: DCTCP (Alizadeh et al., SIGCOMM 2010).
 _WEB_SEARCH = (
     (1, 0.0),
@@ -50,6 +51,6 @@ def points(sizes: str | int) -> Points:
 def mean_bytes(of: Sequence[tuple[float, float]]) -> float:
     """Of a distribution: of the smallest size as it is, of others in the middle of their piece."""
     total = of[0][0] * of[0][1]
-    for (less, from_share), (more, to_share) in zip(of, of[1:], strict=False):
+    for (less, from_share), (more, to_share) in itertools.pairwise(of):
         total += (less + more) / 2 * (to_share - from_share)
     return total

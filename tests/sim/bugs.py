@@ -1,7 +1,7 @@
 """Bugs put into what ships, one at a time, and how many seeds of ``ina sim fuzz`` find each.
 
-``python -m tests.sim.bugs`` copies the sources, puts a bug in, compiles what has to be compiled, and
-fuzzes. Each is a line or two that somebody might write. Those of the P4 program are changes of its
+``python -m tests.sim.bugs`` copies the sources, puts a bug in, compiles what has to be compiled,
+and fuzzes. Each is a line or two that somebody might write. Those of the P4 program are changes of its
 compiled JSON, as in tests/conformance/mutants.py, so that no p4c is needed.
 """
 
@@ -216,7 +216,10 @@ def copy_to(folder: Path) -> Path:
 def compile_in(root: Path, build: Path) -> None:
     """Builds the extension from ``root`` into it; ``build`` is kept for the next time."""
     nanobind = subprocess.run(
-        [sys.executable, "-m", "nanobind", "--cmake_dir"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "nanobind", "--cmake_dir"],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.strip()
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     for command in (

@@ -43,9 +43,7 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
 def test_a_bug_is_found_and_its_scenario_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the plan: each result goes to the first worker's port."""
     honest = plan._receiver
-    monkeypatch.setattr(
-        plan, "_receiver", lambda job, rank, _at: honest(job, rank, job.members[0])
-    )
+    monkeypatch.setattr(plan, "_receiver", lambda job, rank, _at: honest(job, rank, job.members[0]))
     for seed in range(20):
         scenario = draw(seed)
         found = try_scenario(scenario, seed).violations

@@ -11,7 +11,7 @@ from rich.text import Text
 from ina.cli.common.output import table
 from ina.sim.fuzz import Finding, State
 from ina.sim.ladder import Trace, ladder
-from ina.sim.report import JobReport, PortReport, Report
+from ina.sim.report import JobReport, PortReport, Report, TrafficReport
 from ina.units import size_text, time_text
 
 _MOST_PORTS = 12
@@ -28,6 +28,7 @@ def report_view(report: Report, *, events: bool = False) -> RenderableType:
         *(Text(f"job {job.name} ended: {job.ended}") for job in report.jobs if job.ended),
         _ports(report.ports),
     ]
+    parts += [_traffic(report.traffic)] if report.traffic else []
     if events:
         parts += [Text(line) for line in report.events]
     parts += [Text(str(violation)) for violation in report.violations]
@@ -58,6 +59,24 @@ def _jobs(jobs: Sequence[JobReport]) -> RenderableType:
         )
         for job in jobs
     ]
+    return table(columns, rows)
+
+
+def _traffic(traffic: Sequence[TrafficReport]) -> RenderableType:
+    columns = ("traffic", "sizes", "flows", "mean", "99 %", "slowdown", "99 %", "lost")
+    rows: list[tuple[object, ...]] = []
+    for one in traffic:
+        if one.datagrams_sent:
+            lost = one.datagrams_sent - one.datagrams_received
+            mean = time_text(one.datagram_mean_s)
+            rows.append((one.name, "UDP", one.datagrams_received, mean, "-", "-", "-", lost))
+            continue
+        mean, most = time_text(one.completion_mean_s), time_text(one.completion_p99_s)
+        rows.append((one.name, "all", one.flows_done, mean, most, "-", "-", one.flows_given_up))
+        for row in one.slowdowns:
+            below = "more" if row.most_bytes is None else f"to {size_text(row.most_bytes)}"
+            cells = (f"{row.mean:.3g}", f"{row.p99:.3g}", row.given_up)
+            rows.append(("", below, row.flows, "", "", *cells))
     return table(columns, rows)
 
 
