@@ -1,8 +1,8 @@
 """Bugs put into what ships, one at a time, and how many seeds of ``ina sim fuzz`` find each.
 
 ``python -m tests.sim.bugs`` copies the sources, puts a bug in, compiles what has to be compiled,
-and fuzzes. Each is a line or two that somebody might write. Those of the P4 program are changes of its
-compiled JSON, as in tests/conformance/mutants.py, so that no p4c is needed.
+and fuzzes. Each is a line or two that somebody might write. Those of the P4 program are changes of
+its compiled JSON, as in tests/conformance/mutants.py, so that no p4c is needed.
 """
 
 from __future__ import annotations

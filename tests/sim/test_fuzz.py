@@ -10,8 +10,9 @@ from ina.controller.switches import plan
 from ina.sim.draw import draw
 from ina.sim.errors import ScenarioError
 from ina.sim.fuzz import BLOCK, State, fuzz, load_state, smaller, try_scenario
+from tests.lines import ROOT
 from tests.selection import LONG
-from tests.sim.bugs import BUGS, ROOT
+from tests.sim.bugs import BUGS
 
 SEEDS = 1000 if LONG else 100
 
