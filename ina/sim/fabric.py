@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -133,6 +134,7 @@ class Fabric:
         self.bridges: dict[str, native.Bridge] = {}
         self.ports: dict[str, native.Port] = {}
         """By ``FROM>TO``, the way that leads there; of several cables, ``FROM>TO#2``."""
+        self._cables: Counter[str] = Counter()
         self._program: Pipeline | None = None
         self._nodes: dict[str, native.Node] = {}
 
@@ -207,8 +209,9 @@ class Fabric:
                 bridge.set_route(self.topology.mac(to), list(routes[name]))
 
     def _free_name(self, name: str) -> str:
-        names_so_far = sum(1 for port in self.ports if port.partition("#")[0] == name)
-        return name if not names_so_far else f"{name}#{names_so_far + 1}"
+        self._cables[name] += 1
+        so_far = self._cables[name]
+        return name if so_far == 1 else f"{name}#{so_far}"
 
 
 def _load(bmv2_json: Path) -> Pipeline:

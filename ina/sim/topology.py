@@ -54,9 +54,10 @@ class Topology:
         for name, kind in self.switches.items():
             if kind not in SWITCH_KINDS:
                 raise ScenarioError(f"switch {name!r}: kind {kind!r} is neither p4 nor plain")
+        known = set(names)
         for cable in self.cables:
             for end in (cable.one, cable.other):
-                if end not in names:
+                if end not in known:
                     raise ScenarioError(f"cable {cable}: there is no node {end!r}")
             if cable.one == cable.other:
                 raise ScenarioError(f"cable {cable}: it has one end only")
@@ -110,26 +111,49 @@ class Topology:
 
         Switches from where no way leads there are left out. Hosts forward nothing.
         """
+        if to in self.switches:
+            return self._routes_to(to)
+        last = self.switch_of(to)
+        if last not in self.switches:
+            return {}
+        # As to its switch, whatever the host: a thousand hosts have a hundred of them.
+        return {**self._routes_to(last), last: [self._port_of[to]]}
+
+    def _routes_to(self, to: str) -> Mapping[str, Sequence[int]]:
+        if to in self._routes:
+            return self._routes[to]
         distance = {to: 0}
         waiting = deque([to])
         while waiting:
             node = waiting.popleft()
-            if node in self.hosts and node != to:
-                continue
             for there in self.neighbours[node].values():
-                if there not in distance:
+                if there in self.switches and there not in distance:
                     distance[there] = distance[node] + 1
                     waiting.append(there)
-        return {
+        self._routes[to] = {
             switch: [
                 port
                 for port, there in self.neighbours[switch].items()
                 if distance.get(there, len(distance)) == distance[switch] - 1
-                and (there == to or there in self.switches)
             ]
             for switch in self.switches
             if switch in distance and switch != to
         }
+        return self._routes[to]
+
+    @cached_property
+    def _routes(self) -> dict[str, Mapping[str, Sequence[int]]]:
+        return {}
+
+    @cached_property
+    def _port_of(self) -> Mapping[str, int]:
+        """By host: the port at the other end of its cable."""
+        ends = [
+            (name, port)
+            for cable, one_port, other_port in self.ports()
+            for name, port in ((cable.one, other_port), (cable.other, one_port))
+        ]
+        return {name: port for name, port in ends if name not in self.switches}
 
     def mac(self, name: str) -> int:
         """Of a node, as the soft switch's UDP ports derive it from its address."""

@@ -214,8 +214,8 @@ void bind(nb::module_ &m) {
                  return notices;
              })
         .def_prop_ro("now_ns", &Network::now_ns)
-        .def_prop_ro("next_ns", [](const Network &self) { return self.engine().next_ns(); })
-        .def_prop_ro("happened", [](const Network &self) { return self.engine().happened(); })
+        .def_prop_ro("next_ns", [](Network &self) { return self.engine().next_ns(); })
+        .def_prop_ro("happened", [](Network &self) { return self.engine().happened(); })
         .def_prop_ro("hops", &Network::hops)
         .def("set_trace", &Network::set_trace, "trace"_a.none());
     bind_flows(m);

@@ -1,5 +1,6 @@
 #include "sim/bridge.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -42,18 +43,40 @@ void Bridge::set_route(std::uint64_t mac, std::vector<std::uint32_t> ports) {
             throw std::invalid_argument("there is no port " + std::to_string(port));
         }
     }
-    routes_[mac] = std::move(ports);
+    auto ways = std::find(ways_.begin(), ways_.end(), ports);
+    if (ways == ways_.end()) {
+        if (ways_.size() >> kWaysBits != 0) throw std::invalid_argument("too many sets of ports");
+        ways = ways_.insert(ways_.end(), std::move(ports));
+    }
+    if (2 * known_ >= routes_.size()) grow();
+    Route &route = routes_[place_of(mac)];
+    known_ += route == 0;
+    route = mac << kWaysBits | static_cast<std::uint64_t>(ways - ways_.begin());
+}
+
+std::size_t Bridge::place_of(std::uint64_t mac) const {
+    const std::size_t last = routes_.size() - 1;
+    std::size_t place = mixed(mac) & last;
+    while (routes_[place] != 0 && routes_[place] >> kWaysBits != mac) place = (place + 1) & last;
+    return place;
+}
+
+void Bridge::grow() {
+    std::vector<Route> before(2 * routes_.size());
+    before.swap(routes_);
+    for (const Route route : before) {
+        if (route != 0) routes_[place_of(route >> kWaysBits)] = route;
+    }
 }
 
 void Bridge::receive(Frame frame, std::uint32_t port) {
     if (frame.bytes() < sw::kEthernetBytes) return;
     const std::uint64_t mac = mac_of(frame);
-    const auto route = routes_.find(mac);
-    if (route == routes_.end() || route->second.empty()) {
+    const Ways &ways = ways_[routes_[place_of(mac)] & ((1u << kWaysBits) - 1)];
+    if (ways.empty()) {
         ++unrouted_packets_;
         return;
     }
-    const std::vector<std::uint32_t> &ways = route->second;
     const bool is_group = (mac >> 40 & 1) != 0;
     if (!is_group) {
         const std::size_t way =

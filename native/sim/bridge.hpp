@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "sim/port.hpp"
@@ -26,9 +25,21 @@ class Bridge final : public Node {
     std::uint64_t unrouted_packets() const { return unrouted_packets_; }
 
   private:
+    using Ways = std::vector<std::uint32_t>;
+    // An address, and which of ways_ leads to it, in one word; 0: none. A network of a thousand
+    // hosts has hundreds of tables of a thousand routes, so a look at one touches one cache line.
+    using Route = std::uint64_t;
+    static constexpr std::uint32_t kWaysBits = 16;
+
+    // Where an address is, or would be put.
+    std::size_t place_of(std::uint64_t mac) const;
+    void grow();
+
     std::uint64_t salt_;  // so that bridges behind each other choose by different hashes
     std::vector<Port *> ports_;
-    std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> routes_;
+    std::vector<Route> routes_ = std::vector<Route>(16);  // at most half full
+    std::size_t known_ = 0;                               // addresses
+    std::vector<Ways> ways_ = std::vector<Ways>(1);       // each once; the first is of none
     std::uint64_t unrouted_packets_ = 0;
 };
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <queue>
-#include <vector>
+
+#include "sim/event_heap.hpp"
 
 namespace ina::sim {
 
@@ -27,7 +27,7 @@ class Engine {
 
     // Not before now.
     void at(std::int64_t at_ns, Element *element, std::uint64_t what = 0) {
-        events_.push({at_ns < now_ns_ ? now_ns_ : at_ns, next_number_++, element, what});
+        events_.put({at_ns < now_ns_ ? now_ns_ : at_ns, next_number_++, element, what});
     }
 
     // Lets happen what is due until then, and is then there; or stops behind the event in which
@@ -35,8 +35,7 @@ class Engine {
     bool run(std::int64_t until_ns) {
         stopped_ = false;
         while (!events_.empty() && events_.top().at_ns <= until_ns) {
-            const Event event = events_.top();
-            events_.pop();
+            const Event event = events_.take();
             now_ns_ = event.at_ns;
             ++happened_;
             event.element->on_event(event.what);
@@ -48,23 +47,11 @@ class Engine {
     void stop() { stopped_ = true; }
 
     // When the next event is due; kNever: nothing will happen.
-    std::int64_t next_ns() const { return events_.empty() ? kNever : events_.top().at_ns; }
+    std::int64_t next_ns() { return events_.empty() ? kNever : events_.top().at_ns; }
     std::uint64_t happened() const { return happened_; }
 
   private:
-    struct Event {
-        std::int64_t at_ns;
-        std::uint64_t number;
-        Element *element;
-        std::uint64_t what;
-    };
-    struct Later {
-        bool operator()(const Event &a, const Event &b) const {
-            return a.at_ns != b.at_ns ? a.at_ns > b.at_ns : a.number > b.number;
-        }
-    };
-
-    std::priority_queue<Event, std::vector<Event>, Later> events_;
+    EventHeap events_;
     std::int64_t now_ns_ = 0;
     std::uint64_t next_number_ = 0;
     std::uint64_t happened_ = 0;

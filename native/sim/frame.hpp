@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -39,15 +40,15 @@ class Frame {
     inline Frame copy() const;
     // It will be read soon.
     void prefetch() const {
-        const std::uint8_t *const data = block_->data();
-        for (std::uint32_t at = 0; at < bytes_ && at < kPrefetchBytes; at += 64) {
-            __builtin_prefetch(data + at);
+        const auto *const block = reinterpret_cast<const std::uint8_t *>(block_);
+        for (std::uint32_t at = 0; at < sizeof(Block) + bytes_ && at < kPrefetchBytes; at += 64) {
+            __builtin_prefetch(block + at);
         }
     }
 
   private:
     friend class FramePool;
-    struct alignas(64) Block {
+    struct alignas(32) Block {  // in a cache line with the frame's headers
         FramePool *pool;
         Block *next;  // while it is free
         std::uint32_t size_class;
@@ -70,7 +71,7 @@ class FramePool {
 
     Frame make(std::size_t bytes) {
         std::uint32_t size_class = 0;
-        while (kLeastBytes << size_class < bytes) ++size_class;
+        while (block_bytes(size_class) < sizeof(Frame::Block) + bytes) ++size_class;
         if (free_[size_class] == nullptr) refill(size_class);
         Frame::Block *const block = free_[size_class];
         free_[size_class] = block->next;
@@ -84,17 +85,25 @@ class FramePool {
 
   private:
     friend class Frame;
-    static constexpr std::size_t kLeastBytes = 128;
-    static constexpr std::size_t kClasses = 11;  // up to 128 KiB
+    static constexpr std::size_t kClasses = 22;  // up to 192 KiB
     static constexpr std::size_t kSlabBytes = 1 << 20;
+    static constexpr std::size_t kLineBytes = 64;
+    struct alignas(kLineBytes) Line {
+        std::uint8_t bytes[kLineBytes];
+    };
+
+    // With the block: 128, 192, 256, 384, 512, 768 and so on.
+    static constexpr std::size_t block_bytes(std::uint32_t size_class) {
+        return (size_class % 2 == 0 ? std::size_t{128} : std::size_t{192}) << size_class / 2;
+    }
 
     void refill(std::uint32_t size_class) {
-        const std::size_t stride = sizeof(Frame::Block) + (kLeastBytes << size_class);
-        const std::size_t count = kSlabBytes / stride + 1;
-        slabs_.push_back(std::make_unique<Frame::Block[]>(count * stride / sizeof(Frame::Block)));
+        const std::size_t stride = block_bytes(size_class);
+        const std::size_t count = kSlabBytes / stride;
+        slabs_.push_back(std::make_unique<Line[]>(kSlabBytes / kLineBytes));
         auto *const base = reinterpret_cast<std::uint8_t *>(slabs_.back().get());
         for (std::size_t i = 0; i < count; ++i) {
-            auto *const block = reinterpret_cast<Frame::Block *>(base + i * stride);
+            auto *const block = new (base + i * stride) Frame::Block;
             block->pool = this;
             block->size_class = size_class;
             block->next = free_[size_class];
@@ -107,7 +116,7 @@ class FramePool {
     }
 
     Frame::Block *free_[kClasses] = {};
-    std::vector<std::unique_ptr<Frame::Block[]>> slabs_;
+    std::vector<std::unique_ptr<Line[]>> slabs_;
 };
 
 inline Frame Frame::copy() const { return block_->pool->make(block_->data(), bytes_); }

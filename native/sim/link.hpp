@@ -30,7 +30,8 @@ enum class Fate : std::uint8_t { kArrives, kLost, kCorrupted, kLinkDown, kQueueF
 
 class Link {
   public:
-    Link(const LinkConfig &config, Stream random) : config_(config), random_(random) {}
+    Link(const LinkConfig &config, Stream random)
+        : is_plain_(is_plain(config)), config_(config), random_(random) {}
 
     // How long the link is busy with so many bytes that follow without a gap. The rest of a
     // division is kept for the next, so that a rate is kept exactly however short frames are.
@@ -48,6 +49,7 @@ class Link {
         *late_ns = 0;
         *overtaken = *twice = false;
         if (!up_) return Fate::kLinkDown;
+        if (is_plain_) return Fate::kArrives;
         if (config_.bad_from > 0) {
             is_bad_ = is_bad_ ? !random_.chance(config_.bad_to) : random_.chance(config_.bad_from);
             if (is_bad_ && random_.chance(config_.bad_loss)) return Fate::kLost;
@@ -67,11 +69,19 @@ class Link {
     }
 
     const LinkConfig &config() const { return config_; }
-    void set_config(const LinkConfig &config) { config_ = config; }
+    void set_config(const LinkConfig &config) {
+        config_ = config;
+        is_plain_ = is_plain(config);
+    }
     bool is_up() const { return up_; }
     void set_up(bool up) { up_ = up; }
 
   private:
+    // Nothing happens by chance.
+    static bool is_plain(const LinkConfig &config) {
+        return config.bad_from <= 0 && config.loss <= 0 && config.corruption <= 0 &&
+               config.jitter_ns <= 0 && config.reordering <= 0 && config.duplication <= 0;
+    }
     std::int64_t up_to(std::int64_t most_ns) {
         return static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(most_ns) + 1));
     }
@@ -82,11 +92,13 @@ class Link {
         } while (random_.chance(0.5));
     }
 
-    LinkConfig config_;
-    Stream random_;
+    // What each frame needs comes first: a thousand hosts have thousands of links.
     std::int64_t rest_ = 0;
+    bool is_plain_;
     bool is_bad_ = false;
     bool up_ = true;
+    LinkConfig config_;
+    Stream random_;
 };
 
 }  // namespace ina::sim

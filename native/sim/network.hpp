@@ -66,7 +66,6 @@ class Network {
     bool run(std::int64_t until_ns) { return engine_.run(until_ns); }
     std::vector<Notice> take_notices() { return std::exchange(notices_, {}); }
     std::int64_t now_ns() const { return engine_.now_ns(); }
-    const Engine &engine() const { return engine_; }
     // Frames that arrived somewhere, over all cables.
     std::uint64_t hops() const;
 

@@ -7,8 +7,9 @@ namespace ina::sim {
 
 Port::Port(Engine *engine, std::string name, std::uint64_t seed, const QueueConfig &queue,
            const LinkConfig &link, Node *node, std::uint32_t node_port)
-    : engine_(engine), name_(std::move(name)), queue_(queue, Stream(seed, name_ + "/queue")),
-      link_(link, Stream(seed, name_ + "/link")), node_(node), node_port_(node_port) {}
+    : engine_(engine), node_(node), node_port_(node_port),
+      queue_(queue, Stream(seed, name + "/queue")), link_(link, Stream(seed, name + "/link")),
+      name_(std::move(name)) {}
 
 void Port::send(Frame frame) {
     catch_up();

@@ -32,18 +32,18 @@ class Node {
 };
 
 struct PortCounters {
-    std::uint64_t offered_packets =
-        0;  // each is in one of the next three, or waits, or is on its way
+    // Each has arrived, was dropped or lost, or waits, or is on its way.
+    std::uint64_t offered_packets = 0;
     std::uint64_t arrived_packets = 0;
-    std::uint64_t full_packets = 0;       // dropped: no room in the queue, or by RED
-    std::uint64_t lost_packets = 0;       // on the link, by chance, corrupted or since it was down
-    std::uint64_t corrupted_packets = 0;  // some of them lost
-    std::uint64_t duplicated_packets = 0;
-    std::uint64_t marked_packets = 0;
     std::uint64_t sent_packets = 0;  // that have left the queue
     std::uint64_t sent_bytes = 0;    // of them, as on the wire
     std::int64_t waited_ns = 0;      // of them, together, before their first bit went
     std::int64_t longest_bytes = 0;  // the queue, at most
+    std::uint64_t marked_packets = 0;
+    std::uint64_t full_packets = 0;       // dropped: no room in the queue, or by RED
+    std::uint64_t lost_packets = 0;       // on the link, by chance, corrupted or since it was down
+    std::uint64_t corrupted_packets = 0;  // some of them lost
+    std::uint64_t duplicated_packets = 0;
 };
 
 class Port final : public Element {
@@ -103,23 +103,23 @@ class Port final : public Element {
     std::int64_t next_arrival_ns() const;
     void wake();
 
+    // What each frame needs comes first: a thousand hosts have thousands of ports.
     Engine *const engine_;
-    const std::string name_;
-    Queue queue_;
-    Link link_;
     Node *const node_;
     const std::uint32_t node_port_;
-    Trace *trace_ = nullptr;
     std::uint32_t trace_port_ = 0;
-    PortCounters counters_;
-
+    Trace *trace_ = nullptr;
     std::int64_t busy_until_ns_ = 0;
+    std::int64_t wake_ns_ = kNever;     // when an event of ours is due
+    std::uint64_t wake_number_ = 0;     // which one; earlier ones are void
     std::int64_t last_arrival_ns_ = 0;  // of those that keep their order
-    Ring<Arrival> in_order_;            // by time
-    std::vector<Arrival> overtaking_;   // a heap: those that arrive before one sent earlier
     std::uint64_t next_number_ = 0;
-    std::int64_t wake_ns_ = kNever;  // when an event of ours is due
-    std::uint64_t wake_number_ = 0;  // which one; earlier ones are void
+    Ring<Arrival> in_order_;           // by time
+    std::vector<Arrival> overtaking_;  // a heap: those that arrive before one sent earlier
+    Queue queue_;
+    Link link_;
+    PortCounters counters_;
+    const std::string name_;
 };
 
 }  // namespace ina::sim

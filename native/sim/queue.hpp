@@ -67,12 +67,12 @@ class Queue {
     enum class Verdict : std::uint8_t { kPass, kMark, kDrop };
     Verdict judge(const Frame &frame);
 
-    QueueConfig config_;
-    Stream random_;
-    Ring<Waiting> urgent_;
-    Ring<Waiting> others_;
     std::int64_t bytes_ = 0;
+    Ring<Waiting> others_;
+    Ring<Waiting> urgent_;
+    QueueConfig config_;
     double average_bytes_ = 0;
+    Stream random_;
 };
 
 }  // namespace ina::sim
