@@ -21,13 +21,13 @@ class Persistence:
     """Tasks that outlive the calls that began them, so that a client that hangs up stops none."""
 
     def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}  # in their order
         self._closing = asyncio.Event()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Runs ``work`` in a task; its error is logged, but for the store's."""
         task = asyncio.create_task(work)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._done)
         return task
 
@@ -54,8 +54,9 @@ class Persistence:
         while self._tasks:  # one may begin another
             left_s = max(0.0, deadline_s - loop.time())
             _, late = await asyncio.wait(self._tasks, timeout=left_s)
-            for task in late:
-                task.cancel()
+            for task in list(self._tasks):
+                if task in late:
+                    task.cancel()
 
     async def _insist(
         self, what: str, attempt: Callable[[], Awaitable[None]], first: asyncio.Future[None]
@@ -91,7 +92,7 @@ class Persistence:
             pause_s = min(2 * pause_s, MAX_PAUSE_S)
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        del self._tasks[task]
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, StoreError):  # which the supervisor says
             _log.error("%s", error)

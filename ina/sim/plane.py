@@ -75,7 +75,8 @@ class ControlPlane:
         """By ``FROM-TO``: ``c1-s1`` from a controller to a switch, ``h1-c1`` from a host."""
         self._seed = seed
         self._travel = travel
-        self._database = SqliteDatabase(None)
+        self.database = SqliteDatabase(None)
+        """The store of all controllers; it outlives their processes."""
         self._udp_ports: Counter[str] = Counter()
         self._incarnations: Counter[str] = Counter()
         self.agents = {
@@ -104,7 +105,7 @@ class ControlPlane:
             controller.kill()
         for rank in self.ranks:
             rank.process.kill()
-        self._database.close()
+        self.database.close()
 
     @property
     def primary(self) -> SimController | None:
@@ -182,7 +183,7 @@ class ControlPlane:
             name,
             self.loop,
             replace(self.config, switches=switches, listen=f"{name}:17700"),
-            self._database,
+            self.database,
             Server(f"{name}:17700", self.config.jobs.lease_s),
             self.agents,
             {switch.name: self._path(f"{name}-{switch.name}") for switch in switches},

@@ -50,6 +50,8 @@ class FakeSession:
         self.there: dict[object, Item] = {}
         self.lost = False
         """The connection is; only a new one helps, which begins by reconciling."""
+        self.restarts = 0
+        """A call that was under way at one gets no answer, though a new connection has been made."""
         self.unused = False
         """Whoever had the connection is dead."""
         self.epochs: set[int] = set()
@@ -91,6 +93,7 @@ class FakeSession:
         self.gone_epochs |= self.epochs
         self.epochs.clear()
         self.lost = True
+        self.restarts += 1
 
     def _note_epoch(self, item: Item) -> None:
         """A worker may have sent something of this epoch, which is in the registers then."""
@@ -103,10 +106,11 @@ class FakeSession:
                 self.epochs.add(params["epoch"])
 
     async def _some(self, items: Sequence[Item]) -> Sequence[Item]:
+        restarts = self.restarts
         await asyncio.sleep(0)
         if self.unused:
             raise Killed
-        if not self.lost and self.dice.random() >= self.trouble:
+        if not self.lost and self.restarts == restarts and self.dice.random() >= self.trouble:
             return items
         raise SwitchError("switch s: no answer")
 

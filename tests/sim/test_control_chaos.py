@@ -46,12 +46,15 @@ class Chaos:
         keepers = [asyncio.ensure_future(it.keep()) for it in plane.controllers]
         jobs = []
         for i in range(chance.randint(1, 3)):
-            hosts = chance.sample(HOSTS, chance.randint(1, 4))
+            hosts = chance.choices(HOSTS, k=chance.randint(1, 4))  # some share one, and results
             jobs.append(asyncio.ensure_future(self._lives(f"job{i}", hosts)))
         while plane.loop.time() < TROUBLE_S:
             await asyncio.sleep(chance.expovariate(0.3))
             trouble: Callable[[], Awaitable[None]] = chance.choice(
-                [self._kill, self._kill_at, self._cut, self._power_cycle, self._crash, self._pause]
+                [
+                    *(self._kill, self._kill_at, self._crash, self._pause, self._power_cycle),
+                    *(self._cut, self._cut_one_path, self._evict, self._lack_multicast),
+                ]
             )
             await trouble()
         self.is_over = True
@@ -79,7 +82,15 @@ class Chaos:
     async def _lives(self, name: str, hosts: list[str]) -> None:
         while not self.is_over:
             ranks = [
-                self.plane.rank(name, i, len(hosts), host, timeout_s=20.0, op_timeout_s=20.0)
+                self.plane.rank(
+                    name,
+                    i,
+                    len(hosts),
+                    host,
+                    timeout_s=20.0,
+                    op_timeout_s=20.0,
+                    shares_results=True,
+                )
                 for i, host in enumerate(hosts)
             ]
             joined = await asyncio.gather(*(gone(rank.join()) for rank in ranks))
@@ -107,6 +118,22 @@ class Chaos:
         self.plane.cut(where)
         await asyncio.sleep(self.chance.expovariate(0.2))
         self.plane.mend(where)
+
+    async def _cut_one_path(self) -> None:
+        path = self.chance.choice(list(self.plane.paths.values()))
+        path.cut()
+        await asyncio.sleep(self.chance.expovariate(0.1))
+        path.mend()
+
+    async def _evict(self) -> None:
+        primary = self.plane.primary
+        if primary is not None and (jobs := primary.jobs()):
+            await gone(primary.evict(self.chance.choice(jobs).name, "by chance"))
+
+    async def _lack_multicast(self) -> None:
+        alive = [rank for rank in self.plane.ranks if rank.worker is not None]
+        if alive:
+            self.chance.choice(alive).want_own_results()
 
     async def _power_cycle(self) -> None:
         agent = self.chance.choice(list(self.plane.agents.values()))

@@ -9,7 +9,9 @@ import sys
 import numpy as np
 import pytest
 
+from ina.controller.errors import StandbyError
 from ina.controller.job import JobState
+from ina.controller.store import Store
 from ina.controller.watch.failure_detector import CHECK_S
 from ina.host.errors import (
     ControllerError,
@@ -186,6 +188,29 @@ def test_who_becomes_primary_again_while_it_ends_its_term_leads_again() -> None:
         await check_sum(await until_runs(plane, "job", HOSTS), 1)
 
     with plane_of(controllers=2) as plane:
+        run(plane, scenario(plane))
+
+
+def test_an_eviction_ends_with_the_term_it_was_ordered_in() -> None:
+    """Whose start cannot be stored as failed, that job's removal does not even begin."""
+
+    async def scenario(plane: ControlPlane) -> None:
+        await started(plane)
+        controller = plane.controllers[0]
+        plane.paths["c1-s1"].cut()
+        joining = asyncio.ensure_future(gone(new_job(plane, "job", HOSTS, timeout_s=30.0)))
+        while [job.state for job in plane.jobs() or ()] != [JobState.STARTING]:
+            await asyncio.sleep(1e-3)
+        evicting = asyncio.ensure_future(controller.evict("job", "room is needed"))
+        await asyncio.sleep(1.0)
+        Store(plane.database).claim("another controller")
+        with pytest.raises(StandbyError, match="another controller has claimed it"):
+            await asyncio.wait_for(evicting, 60.0)
+        assert await joining is not None
+        plane.paths["c1-s1"].mend()
+        await check_sum(await until_runs(plane, "job", HOSTS), 1)
+
+    with plane_of() as plane:
         run(plane, scenario(plane))
 
 

@@ -291,6 +291,8 @@ class Coordinator:
         for started in self._started.values():
             fail(started, StandbyError(f"standby: {why}"))
         await self._background.close()
+        for removed in self._removed.values():  # whose removal has not even begun
+            fail(removed, StandbyError(f"standby: {why}"))
         self.events.close()
 
     def _is_alive(self, job: Job) -> bool:
