@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,6 +18,7 @@ from ina.sim.fabric import Fabric
 Values = np.ndarray[tuple[int], np.dtype[np.int32]]
 INT32 = 0
 LIMIT_NS = 60 * 10**9
+_numbers = itertools.count(1)
 
 
 def add_workers(fabric: Fabric, hosts: Sequence[str], slots: int = 512) -> list[native.Worker]:
@@ -63,17 +65,35 @@ def add_workers(fabric: Fabric, hosts: Sequence[str], slots: int = 512) -> list[
 
 def reduce_all(fabric: Fabric, workers: Sequence[native.Worker], elems: int) -> list[Values]:
     """Numbers of their own are summed; returns what each worker has then, once all have it."""
+    inputs, outputs = buffers(len(workers), elems)
+    run_all(fabric, workers, inputs, outputs)
+    for sums in outputs:
+        np.testing.assert_array_equal(sums, sum(inputs))
+    return outputs
+
+
+def buffers(workers: int, elems: int) -> tuple[list[Values], list[Values]]:
+    """What each has, and where its sums go."""
     draw = np.random.default_rng(0)
-    inputs = [draw.integers(-1000, 1000, elems, np.int32) for _ in workers]
-    outputs: list[Values] = [np.empty_like(values) for values in inputs]
+    inputs = [draw.integers(-1000, 1000, elems, np.int32) for _ in range(workers)]
+    return inputs, [np.empty_like(values) for values in inputs]
+
+
+def run_all(
+    fabric: Fabric,
+    workers: Sequence[native.Worker],
+    inputs: Sequence[Values],
+    outputs: Sequence[Values],
+) -> None:
+    """Until all are done."""
     for worker, values, sums in zip(workers, inputs, outputs, strict=True):
-        worker.submit(1, values.ctypes.data, sums.ctypes.data, elems, INT32, False)
+        number = next(_numbers)
+        worker.submit(
+            number, values.ctypes.data, sums.ctypes.data, len(values), INT32, average=False
+        )
     told = 0
     while told < len(workers):
         assert not fabric.network.run(fabric.network.now_ns + LIMIT_NS), "it does not end"
         for _, worker, event, _ in fabric.network.take_notices():
             assert event is native.WorkerEvent.DONE, worker.name
             told += 1
-    for sums in outputs:
-        np.testing.assert_array_equal(sums, sum(inputs))
-    return outputs

@@ -15,7 +15,7 @@ from ina.sim.errors import ScenarioError
 from ina.sim.fabric import Fabric
 from ina.sim.flows import ideal_ns, path, percentile, slowdowns
 from ina.sim.sizes import NAMED, mean_bytes
-from ina.sim.topology import leaf_spine, star
+from ina.sim.topology import fat_tree, leaf_spine, star
 from ina.sim.traffic import (
     AllToAllSpec,
     IncastSpec,
@@ -265,3 +265,29 @@ def test_a_load_of_cables_without_a_rate_is_refused() -> None:
         pytest.raises(ScenarioError, match="no rate"),
     ):
         add_traffic(fabric, [PoissonSpec(load=0.5)])
+
+
+@pytest.mark.parametrize("k", [6, pytest.param(16, marks=pytest.mark.long)])
+def test_a_fat_tree_carries_flows_between_all_hosts(k: int) -> None:
+    way = Way(bits_per_s=10 * GBIT, marking="step", mark_bytes=100_000)
+    topology = fat_tree(k, way, edge_kind="plain")
+    assert len(topology.hosts) == k**3 // 4
+    with Fabric(topology, seed=1) as fabric:
+        spec = PoissonSpec(load=0.3, sizes="fixed", size_kib=15, most_flows=5 * k**3)
+        [running] = flows(fabric, [spec])
+        fabric.network.run(FOREVER_NS)
+        done = running.completions()
+        assert len(done) == 5 * k**3
+        assert all(flow.done_ns is not None for flow in done)
+        assert sum(bridge.unrouted_packets for bridge in fabric.bridges.values()) == 0
+        assert {host for flow in done for host in (flow.source, flow.destination)} == set(
+            topology.hosts
+        )
+        # Flows spread over the ways that are as short as each other.
+        up = [
+            port.counters.sent_bytes
+            for name, port in fabric.ports.items()
+            if name.startswith("e") and ">a" in name
+        ]
+    assert len(up) == k**3 // 4
+    assert np.std(up) < 0.5 * np.mean(up)
