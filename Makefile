@@ -30,10 +30,11 @@ $(VENV)/.tools: tools/machine.sh constraints.txt
 	@$(pip) install $(pins) $(build_tools)
 	@touch $@
 
-# An editable install finds modules where they were when it was made: one that has moved since, with
-# a `git pull` say, needs another. The list is written only where it has changed.
+# An editable install finds modules where they were when it was made, and has compiled the sources
+# that there were: where one has moved or gone since, with a `git pull` say, it needs another. The list
+# is written only where it has changed.
 $(VENV)/.modules: $(VENV)/.tools FORCE
-	@find ina ina_torch_autoload -name '*.py' | LC_ALL=C sort > $@.now
+	@find ina ina_torch_autoload native -name '*.py' -o -name '*.[ch]pp' -o -name '*.h' | LC_ALL=C sort > $@.now
 	@cmp -s $@.now $@ && rm $@.now || mv $@.now $@
 
 FORCE:

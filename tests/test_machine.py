@@ -105,10 +105,12 @@ def test_a_module_that_moved_makes_make_install_again(tmp_path: Path) -> None:
 
     listed = look()
     assert "ina/cli/main.py\n" in listed
+    assert "native/module.cpp\n" in listed  # compiled files that are gone count, too
     os.utime(modules, (1, 1))
     assert look() == listed
     assert modules.stat().st_mtime == 1
-    modules.write_text(listed.replace("ina/cli/main.py\n", "ina/cli/moved.py\n"))
-    os.utime(modules, (1, 1))
-    assert look() == listed
-    assert modules.stat().st_mtime > 1
+    for gone in ("ina/cli/main.py", "native/module.cpp"):
+        modules.write_text(listed.replace(f"{gone}\n", "moved\n"))
+        os.utime(modules, (1, 1))
+        assert look() == listed
+        assert modules.stat().st_mtime > 1
