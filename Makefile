@@ -1,7 +1,8 @@
 # `make demo` and `make test` are each enough on a fresh machine with Python 3.10+, cc and make.
 # Everything lands in $(VENV); stamps there make a second run start at once.
 .DEFAULT_GOAL := help
-.PHONY: FORCE help venv wheel release demo docs test test-long durations test-bmv2 bench-guard bench-record lines \
+.PHONY: FORCE help venv wheel release demo docs test test-long test-sanitized durations test-bmv2 fuzz-parsers \
+	bench-guard bench-record lines \
 	lint python-lint native-lint generated types format constraints \
 	clean distclean
 .DELETE_ON_ERROR:
@@ -68,6 +69,19 @@ test-long: $(VENV)/.built  ## make test, with everything that takes long (an hou
 	@INA_LONG_TESTS=1 $(VENV)/bin/pytest $(parallel) --durations=20 $(ARGS); ended=$$?; \
 		$(py) -m tests.long_run && exit $$ended
 
+# A build of its own, in build/sanitized; the environment stays as it is.
+test-sanitized: $(VENV)/.built  ## tests of the C++ and of compiled programs under ASan and UBSan (ARGS="--short")
+	@$(py) tools/sanitized.py $(ARGS)
+
+# clang of the machine, Atheris for the doors that are Python.
+$(VENV)/.fuzz: $(VENV)/.built
+	@tools/machine.sh fuzz
+	@$(pip) install $(pins) atheris
+	@touch $@
+
+fuzz-parsers: $(VENV)/.fuzz  ## throw bytes at each door through which they come from outside (ARGS="--seconds 600 DOOR ...")
+	@$(py) -m fuzz $(ARGS)
+
 durations: $(VENV)/.built  ## write the seconds of the last make test into tests/durations.json
 	@$(py) -m tests.durations write
 
@@ -96,7 +110,7 @@ types: $(VENV)/.built  ## mypy --strict
 	@$(VENV)/bin/mypy
 
 native-lint: $(VENV)/.built  ## clang-format, as an error
-	@$(VENV)/bin/clang-format --dry-run -Werror $(native)
+	@$(VENV)/bin/clang-format --dry-run -Werror $(native) fuzz/main.cpp
 
 generated: $(VENV)/.built  ## fail when a generated file is not what its source says
 	@$(py) -m ina.protocol.emit --check
@@ -107,7 +121,7 @@ generated: $(VENV)/.built  ## fail when a generated file is not what its source 
 format: $(VENV)/.built  ## rewrite Python and C++ in the project's style
 	@$(VENV)/bin/ruff check --fix --quiet . || true
 	@$(VENV)/bin/ruff format .
-	@$(VENV)/bin/clang-format -i $(native)
+	@$(VENV)/bin/clang-format -i $(native) fuzz/main.cpp
 
 bench-record: $(VENV)/.built  ## as root: measure what docs/benchmarks.md shows, and write it there
 	@$(py) -m benchmarks.record $(ARGS)

@@ -1,4 +1,4 @@
-"""``make fuzz-parsers``: each door for a while, several at a time; what it took and what it found."""
+"""``make fuzz-parsers``: each door for a while, several at a time, and what was found."""
 
 from __future__ import annotations
 
@@ -50,7 +50,11 @@ def _replay(parser: argparse.ArgumentParser, doors: list[Door], path: Path) -> i
 
 
 def _fuzz_all(doors: list[Door], seconds: int, jobs: int) -> int:
-    columns = [TextColumn("{task.description}"), TimeElapsedColumn(), TextColumn("{task.fields[at]}")]
+    columns = [
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[at]}"),
+    ]
     outcomes = []
     print(f"{'door':<16}{'seconds':>8}{'executions':>12}{'edges':>8}{'findings':>10}", flush=True)
     with Progress(*columns, transient=True) as progress, ThreadPoolExecutor(jobs) as threads:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -22,19 +23,30 @@ _TIMEOUT_S = 1800.0
 
 
 def find_clang() -> tuple[str, str]:
-    """Paths of a clang and its clang++, the newest there is; raises MissingToolError."""
+    """Paths of a clang and its clang++ with libFuzzer, the newest; raises MissingToolError."""
     found = []
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         for path in Path(folder).glob("clang++*") if folder else ():
             version = re.fullmatch(r"clang\+\+(?:-(\d+))?", path.name)
-            if version and shutil.which(str(path.with_name(path.name.replace("++", "")))):
-                found.append((int(version[1] or 0), str(path)))
+            clang = path.with_name(path.name.replace("++", ""))
+            if version and shutil.which(clang) and _has_libfuzzer(path):
+                found.append((int(version[1] or 0), str(clang), str(path)))
     if not found:
         raise MissingToolError(
-            "no clang++ for libFuzzer: apt install clang-14 libclang-rt-14-dev, or a newer one"
+            "no clang++ with libFuzzer: apt install clang-14 libclang-rt-14-dev, or newer ones"
         )
-    cxx = max(found)[1]
-    return cxx.replace("clang++", "clang"), cxx
+    _, clang_path, cxx = max(found)
+    return clang_path, cxx
+
+
+def _has_libfuzzer(cxx: Path) -> bool:
+    """Debian has it in a package of its own. A name without folders: it was not found."""
+    libraries = (f"libclang_rt.fuzzer-{platform.machine()}.a", "libclang_rt.fuzzer.a")
+    asked = [[str(cxx), f"-print-file-name={library}"] for library in libraries]
+    return any(
+        "/" in subprocess.run(one, capture_output=True, text=True, timeout=60, check=False).stdout
+        for one in asked
+    )
 
 
 def build() -> Path:
@@ -55,7 +67,12 @@ def build() -> Path:
         ["cmake", "--build", str(BUILD)],
     ):
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
         )
         if done.returncode:
             last = "\n".join((done.stdout + done.stderr).splitlines()[-30:])

@@ -1,4 +1,5 @@
-// libFuzzer's way into the door that INA_DOOR names: one of native/testing/doors.hpp, or `pipeline`.
+// libFuzzer's way into the door that INA_DOOR names: one of native/testing/doors.hpp, or
+// `pipeline`.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>

@@ -18,7 +18,7 @@ from tests.security.messages import Maker
 
 Mutate = Callable[[bytes, int, int], bytes]
 _NUMBERS = (0, 1, -1, 2, 7, 8, 63, 64, 65, 255, 1 << 31, 1 << 32, (1 << 63) - 1, 1 << 64)
-_VALUES = (None, True, False, "", "x", "0x1", "0x" + "f" * 40, [], {}, 1.5)
+_VALUES: tuple[Any, ...] = (None, True, False, "", "x", "0x1", "0x" + "f" * 40, [], {}, 1.5)
 
 
 def of_records(types: Sequence[type[Message]], names: Sequence[str]) -> Mutate:
@@ -32,7 +32,9 @@ def of_records(types: Sequence[type[Message]], names: Sequence[str]) -> Mutate:
         draw = maker.random
         records = read_records(data)
         place = draw.randrange(len(records) + 1)
-        match draw.choice(["change", "change", "change", "change", "new", "double", "move", "drop"]):
+        match draw.choice(
+            ["change", "change", "change", "change", "new", "double", "move", "drop"]
+        ):
             case "change" if place < len(records):
                 records[place] = _changed(maker, types, records[place])
             case "double" if place < len(records):
@@ -94,7 +96,9 @@ def _places(tree: Any) -> list[tuple[Any, Any]]:
     waiting = [tree]
     while waiting:
         node = waiting.pop()
-        keys = node if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ()
+        keys = (
+            node if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ()
+        )
         for key in keys:
             found.append((node, key))
             waiting.append(node[key])

@@ -78,7 +78,9 @@ def _entry(
     (where,) = [one for one in program.tables if one.name == table]
     chosen = where.action(action)
     assert chosen is not None
-    keys = [word for k, v in zip(where.keys, key, strict=True) for word in to_words(v, k.width_bits)]
+    keys = [
+        word for k, v in zip(where.keys, key, strict=True) for word in to_words(v, k.width_bits)
+    ]
     masks = [word for k in where.keys for word in to_words((1 << k.width_bits) - 1, k.width_bits)]
     values = [
         word

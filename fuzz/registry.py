@@ -55,7 +55,12 @@ DOORS = {
         Door("controller_toml", "the controller's configuration", 4096, False),
         Door("network_toml", "emulated networks (TOML)", 4096, False),
         Door("network_json", "emulated networks of the p4lang tutorials (JSON)", 4096, False),
-        Door("bmv2_json", "compiled P4 programs (BMv2 JSON), up to the C made of them", 1 << 17, False),
+        Door(
+            "bmv2_json",
+            "compiled P4 programs (BMv2 JSON), up to the C made of them",
+            1 << 17,
+            False,
+        ),
         Door("capture", "capture files at ina pcap: pcap, pcapng", 4096, False),
         # A topology file of racks gets its door here, and a module beside network_toml.
     )

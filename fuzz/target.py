@@ -59,7 +59,7 @@ def fuzz(door: Door, seconds: int, tell: Callable[[Outcome], None]) -> Outcome:
         f"-artifact_prefix={kept}/",
         f"-timeout={_TIMEOUT_S}",
         f"-rss_limit_mb={_RSS_LIMIT_MB}",
-        f"-dict={_dictionary(door)}",
+        *(f"-dict={path}" for path in _dictionary(door)),
         "-print_final_stats=1",
         "-use_value_profile=1",
         str(grown),
@@ -114,13 +114,15 @@ def _read(outcome: Outcome, line: str) -> None:
         outcome.reason = next(part for part in reason.groups() if part)[:200]
 
 
-def _dictionary(door: Door) -> Path:
-    """Words of the corpus, as libFuzzer reads them."""
+def _dictionary(door: Door) -> list[Path]:
+    """A file of the corpus's words, as libFuzzer reads them; none: it has none."""
     words: set[bytes] = set()
     for path in door.inputs():
         words.update(_WORD.findall(path.read_bytes()))
+    if not words:
+        return []
     chosen = sorted(words, key=lambda word: (len(word), word))[:_MOST_WORDS]
     path = BUILD / f"{door.name}.dict"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f'"{word.decode()}"\n' for word in chosen))
-    return path
+    return [path]

@@ -114,3 +114,14 @@ def test_a_module_that_moved_makes_make_install_again(tmp_path: Path) -> None:
         os.utime(modules, (1, 1))
         assert look() == listed
         assert modules.stat().st_mtime > 1
+
+
+def test_a_clang_without_libfuzzer_is_not_enough(bare_path: Path) -> None:
+    """It prints the name of a library that it does not find without a folder."""
+    stub(bare_path, "uname", "echo x86_64")
+    stub(bare_path, "clang++-14", 'echo "${1#-print-file-name=}"')
+    result = machine(bare_path, "fuzz")
+    assert result.returncode == 2
+    assert "apt-get install clang-14 libclang-rt-14-dev" in result.stderr
+    stub(bare_path, "clang++-14", 'echo "/usr/lib/${1#-print-file-name=}"')
+    assert machine(bare_path, "fuzz").returncode == 0

@@ -20,6 +20,7 @@ BELOW = {
     "host/channel": {"host/core"},
     "host/transport": {"congestion", "host/recovery", "host/core", "host/channel"},
     "switch": set(),
+    "testing": {"congestion", "host/recovery", "host/core", "host/channel", "switch"},
 }
 SOURCES = sorted(
     path for path in NATIVE.rglob("*.[ch]pp") if not path.name.startswith(("bind", "module"))

@@ -28,9 +28,11 @@ SHORT = (
     *("tests/host/test_worker_core.py", "tests/host/test_exponents.py"),
     *("tests/switch/ports/test_shm.py", "tests/switch/emit_c/test_limits.py"),
 )
-_SANITIZE = "-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined"
+_SANITIZE = (
+    "-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined"
+)
 _FINDER = """\
-\"\"\"Puts the sanitized extension in the place of the usual one; tools/sanitized.py wrote this.\"\"\"
+# Puts the sanitized extension in the place of the usual one; tools/sanitized.py wrote this.
 import importlib.machinery
 import importlib.util
 import sys
@@ -48,7 +50,7 @@ sys.meta_path.insert(0, Finder)
 """
 _COMPILER = """\
 #!/bin/sh
-# The soft switch's compiler, with sanitizers. What --version says is part of a cached program's name.
+# The soft switch's compiler, with sanitizers. A cached program's name has what --version says.
 case "$*" in
 --version) cc --version && echo "with sanitizers" ;;
 *) exec cc "$@" {flags} ;;
@@ -117,7 +119,18 @@ def main() -> int:
     shutil.rmtree(REPORTS, ignore_errors=True)
     REPORTS.mkdir(parents=True)
     tests = SHORT if asked.short else TESTS
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", *tests, *more]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-n",
+        "2",
+        *tests,
+        *more,
+    ]
     ended = subprocess.run(command, cwd=ROOT, env=environment(), check=False).returncode
     reports = sorted(REPORTS.iterdir())
     for report in reports:

@@ -7,6 +7,7 @@ from many clients; at the end their clients hang up, and the operator evicts wha
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any, cast
 
 import grpc
@@ -174,12 +175,10 @@ class Bench:
 
     async def _clear(self) -> None:
         for job in self.coordinator.jobs():
-            try:
+            with contextlib.suppress(Aborted):  # it has ended by itself
                 await self.operator.EvictJob(
                     pb2.EvictJobRequest(name=job.name), cast(Any, Context())
                 )
-            except Aborted:
-                pass  # it has ended by itself
         await asyncio.sleep(PAUSE_S)
         promise(not self.coordinator.jobs(), "every job can be evicted")
         promise(self.registry.slots_used() == 0, "a job that has ended has no slots")

@@ -25,7 +25,7 @@ _CONTROLLER = {
     "operators": '[operators]\ntoken_file = "/t"\n',
     "congestion": '[congestion]\nalgorithm = "fixed"\n',
     "tofino": '[switch]\ntarget = "tofino"\nsouthbound = "bfrt"\ndata_port = "1/0"\n',
-    "tofino-ports": '[switch]\ntarget = "tofino2"\n[[switch.ports]]\nport = "1/0"\nspeed = "100G"\n',
+    "tofino-ports": '[switch]\ntarget = "tofino2"\n[[switch.ports]]\nport = "1/0"\nspeed = "1"\n',
     "unknown-key": "[switch]\nnonsense = 1\n",
     "wrong-type": '[switch]\nvalues = "many"\n',
     "not-toml": "[switch\n",
@@ -56,7 +56,7 @@ _NETWORK = {
     ),
     "no-link": '[hosts.a]\nip = "10.0.0.1/24"\n[switches.s]\n',
     "no-such-end": '[hosts.a]\nip = "10.0.0.1/24"\n[switches.s]\n[[links]]\nends = ["a", "x"]\n',
-    "three-ends": '[hosts.a]\nip = "10.0.0.1/24"\n[switches.s]\n[[links]]\nends = ["a", "s", "a"]\n',
+    "three-ends": '[hosts.a]\nip = "10.0.0.1/24"\n[switches.s]\n[[links]]\nends = ["a", "s", 1]\n',
     "deep": "hosts = " + "{ a = " * 500,
     "bad-address": '[hosts.a]\nip = "10.0.0.1"\n[switches.s]\n[[links]]\nends = ["a", "s"]\n',
 }
@@ -125,7 +125,5 @@ def bmv2_json_inputs() -> Examples:
 
 def _without_places(node: Any) -> Any:
     if isinstance(node, dict):
-        return {
-            key: _without_places(value) for key, value in node.items() if key != "source_info"
-        }
+        return {key: _without_places(value) for key, value in node.items() if key != "source_info"}
     return [_without_places(item) for item in node] if isinstance(node, list) else node

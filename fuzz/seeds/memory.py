@@ -39,9 +39,7 @@ def worker_core_inputs() -> Examples:
 
     floats = worker() + tensor(FLOAT32, 40)
     patched = b"".join(bytes([answer, 0, 1, at, 1 << at % 8]) for at in range(24))
-    examples = {
-        f"type-{kind}": worker() + tensor(kind, 40) + answers(6) for kind in range(4)
-    } | {
+    examples = {f"type-{kind}": worker() + tensor(kind, 40) + answers(6) for kind in range(4)} | {
         f"average-{kind}": worker(3, 2) + tensor(kind, 17, True) + answers(4) for kind in range(4)
     }
     return examples | {

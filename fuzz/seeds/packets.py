@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scapy.layers.inet import IP, TCP, UDP
@@ -17,12 +18,10 @@ from ina.protocol.codec import Header, encode
 from ina.protocol.spec import UDP_PORT, Flag, Kind
 
 SWITCH = 0x0A0000FE
-# Both always named: scapy would ask the network for one that is not.
-_MACS = {"src": "02:00:0a:00:00:01", "dst": "02:00:0a:00:00:fe"}
 Examples = dict[str, bytes]
 
 
-def contribution(rank: int, seq: int, values: int = VALUES, **changes: object) -> bytes:
+def contribution(rank: int, seq: int, values: int = VALUES, **changes: Any) -> bytes:
     """A packet of a worker of the job that the pipeline has."""
     header = Header(
         job=JOB,
@@ -33,7 +32,7 @@ def contribution(rank: int, seq: int, values: int = VALUES, **changes: object) -
         contributors=1 << rank,
         value_count=values,
     )
-    header = replace(header, **changes)  # type: ignore[arg-type]
+    header = replace(header, **changes)
     return encode(header, np.arange(values, dtype=np.int32) - 5 if values else None)
 
 
@@ -42,10 +41,15 @@ def result(seq: int, values: int = VALUES) -> bytes:
     return contribution(255, seq, values, kind=Kind.RESULT, contributors=3)
 
 
-def frame(payload: bytes, rank: int = 0, **ip: object) -> Packet:
+def ethernet() -> Packet:
+    """Both addresses are named always: scapy would ask the network for one that is not."""
+    return Ether(src="02:00:0a:00:00:01", dst="02:00:0a:00:00:fe")
+
+
+def frame(payload: bytes, rank: int = 0, **ip: Any) -> Packet:
     """In a worker's frame to the switch."""
     return (
-        Ether(**_MACS)
+        ethernet()
         / IP(src=_dotted(address_of(rank)), dst=_dotted(SWITCH), tos=2, **ip)
         / UDP(sport=udp_port_of(rank), dport=UDP_PORT)
         / payload
@@ -59,7 +63,7 @@ def frames() -> Examples:
     wrong[UDP].chksum = 0x1234
     unchecked = frame(small)
     unchecked[UDP].chksum = 0
-    ether = Ether(**_MACS)
+    ether = ethernet()
     packets: dict[str, Packet] = {
         "contribution": frame(contribution(0, 0)),
         "exponents": frame(contribution(0, 0, 0)),
@@ -96,9 +100,9 @@ def offload_inputs() -> Examples:
 
     udp, tcp4, tcp6 = 5, 1, 4
     payload = contribution(0, 0, 4) * 5
-    tcp = Ether(**_MACS) / IP(src="10.0.0.1", dst="10.0.0.2") / TCP(dport=80, flags="PA") / payload
-    six = Ether(**_MACS) / IPv6(src="::1", dst="::2") / TCP(dport=80, flags="PAC") / payload
-    tagged = Ether(**_MACS) / Dot1Q(vlan=7) / frame(payload)[IP]
+    tcp = ethernet() / IP(src="10.0.0.1", dst="10.0.0.2") / TCP(dport=80, flags="PA") / payload
+    six = ethernet() / IPv6(src="::1", dst="::2") / TCP(dport=80, flags="PAC") / payload
+    tagged = ethernet() / Dot1Q(vlan=7) / frame(payload)[IP]
     plain = bytes(frame(payload))
     return {
         "none": header(0, 0, 0, 0, 0) + plain,
@@ -143,7 +147,7 @@ def pipeline_inputs() -> Examples:
     def packet(how: int, port: int, data: bytes, cut: int = 66) -> bytes:
         return struct.pack("<BBBH", how, port, cut, len(data)) + data
 
-    def round_of(seq: int, how: int = member, **changes: object) -> bytes:
+    def round_of(seq: int, how: int = member, **changes: Any) -> bytes:
         return b"".join(
             packet(how, port_of(rank), contribution(rank, seq, **changes)) for rank in (0, 1)
         )

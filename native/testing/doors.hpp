@@ -25,14 +25,10 @@ struct Door {
 };
 
 inline constexpr Door kDoors[] = {
-    {"frame", enter_frame},
-    {"offload", enter_offload},
-    {"udp_port", enter_udp_port},
-    {"udp_receiver", enter_udp_receiver},
-    {"pcap_file", enter_pcap_file},
-    {"worker_core", enter_worker_core},
-    {"shm_switch", enter_shm_switch},
-    {"shm_worker", enter_shm_worker},
+    {"frame", enter_frame},           {"offload", enter_offload},
+    {"udp_port", enter_udp_port},     {"udp_receiver", enter_udp_receiver},
+    {"pcap_file", enter_pcap_file},   {"worker_core", enter_worker_core},
+    {"shm_switch", enter_shm_switch}, {"shm_worker", enter_shm_worker},
 };
 
 // One more: frames at a compiled program. `setup`: what its tables hold (pipeline_door.cpp).

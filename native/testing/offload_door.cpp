@@ -21,8 +21,8 @@ void enter_offload(Input input) {
     sw::has_wrong_checksum(completed.data(), completed.size());
 
     sw::FrameBatch batch;
-    const std::size_t count = sw::split_segments(header, frame.data(), frame.size(), 1, &batch,
-                                                 [] { return true; });
+    const std::size_t count =
+        sw::split_segments(header, frame.data(), frame.size(), 1, &batch, [] { return true; });
     promise(batch.packets().size() == count, "each segment is a frame");
     sw::SegmentLayout layout;
     if (count == 0) return;

@@ -16,8 +16,8 @@ constexpr std::uint32_t kSwitchAddress = 0x0a0000fe;
 constexpr std::size_t kMostFrames = 32;
 constexpr std::uint8_t kEct0 = 2;
 
-// What fuzz/pipeline_setup.py writes: records of 32-bit numbers, each of which begins with its kind,
-// and of the 64-bit words of entries; in little endian.
+// What fuzz/pipeline_setup.py writes: records of 32-bit numbers, each of which begins with its
+// kind, and of the 64-bit words of entries; in little endian.
 class Setup {
   public:
     Setup(const ina_pipeline *pipeline, void *state, const Bytes &records)
@@ -131,7 +131,8 @@ class Bench {
         lies_in_the_arena(packet.data, packet.length);
         lies_in_the_arena(packet.tail, packet.tail_length);
         promise(packet.port < INA_MAX_PORTS, "what leaves has a port");
-        promise(packet.tail == nullptr || output_.share_tails != 0, "tails are only for who reads them");
+        promise(packet.tail == nullptr || output_.share_tails != 0,
+                "tails are only for who reads them");
     }
 
     void lies_in_the_arena(const std::uint8_t *data, std::size_t bytes) {

@@ -96,9 +96,9 @@ class Bench {
         const std::size_t first = input_->byte() % (sizeof hello + 1);
         const auto *const said = reinterpret_cast<const std::uint8_t *>(&hello);
         (void)::send(worker_->get(), said, first, MSG_NOSIGNAL);
-        promise(first == 0 || peer_->hear() == (first == sizeof hello
-                                                    ? sw::ShmPeer::Heard::kHello
-                                                    : sw::ShmPeer::Heard::kNothing),
+        promise(first == 0 ||
+                    peer_->hear() == (first == sizeof hello ? sw::ShmPeer::Heard::kHello
+                                                            : sw::ShmPeer::Heard::kNothing),
                 "a Hello is heard when it is whole");
         if (first < sizeof hello) {
             (void)::send(worker_->get(), said + first, sizeof hello - first, MSG_NOSIGNAL);

@@ -117,8 +117,8 @@ class Bench {
         wire::Header header = wire::load_header(packet.data());
         header.kind = wire::kKindResult;
         header.contributors = config_.expected_bitmap;
-        header.digest = static_cast<std::uint16_t>(
-            header.digest * static_cast<std::uint32_t>(config_.summands));
+        header.digest = static_cast<std::uint16_t>(header.digest *
+                                                   static_cast<std::uint32_t>(config_.summands));
         wire::store_header(packet.data(), header);
         for (std::uint32_t left = input_->byte() % 4; left > 0; --left) {
             const std::size_t at = input_->byte() % packet.size();

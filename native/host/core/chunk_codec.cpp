@@ -92,8 +92,8 @@ ChunkCodec::Verdict ChunkCodec::judge(const Lane &lane, const wire::Header &head
 bool ChunkCodec::fits(const Lane &lane, const wire::Header &header) const {
     const ValueType type = lane.tensor->request.type;
     const std::uint32_t values = lane.has_values() ? config_.values_per_packet : 0;
-    // The largest of all workers' is no less than our own. By a smaller one our values would not fit
-    // int32, and the sum would be wrong.
+    // The largest of all workers' is no less than our own. By a smaller one our values would not
+    // fit int32, and the sum would be wrong.
     const bool next_is_valid =
         header.next_exponent >= lane.announced && (header.next_exponent == wire::kExponentAllZero ||
                                                    header.next_exponent >= kMinBlockExponent);
