@@ -13,7 +13,7 @@ from rich.progress import Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from fuzz.build import build
 from fuzz.registry import DOORS, Door, enter_of
-from fuzz.target import OUT, Outcome, fuzz
+from fuzz.target import OUT, Outcome, fuzz, stop
 from ina.errors import InaError
 
 
@@ -59,10 +59,15 @@ def _fuzz_all(doors: list[Door], seconds: int, jobs: int) -> int:
     print(f"{'door':<16}{'seconds':>8}{'executions':>12}{'edges':>8}{'findings':>10}", flush=True)
     with Progress(*columns, transient=True) as progress, ThreadPoolExecutor(jobs) as threads:
         runs = [threads.submit(_one, door, seconds, progress) for door in doors]
-        for run in as_completed(runs):
-            outcome = run.result()
-            outcomes.append(outcome)
-            progress.console.print(_line(outcome), highlight=False, soft_wrap=True)
+        try:
+            for run in as_completed(runs):
+                outcome = run.result()
+                outcomes.append(outcome)
+                progress.console.print(_line(outcome), highlight=False, soft_wrap=True)
+        except KeyboardInterrupt:
+            threads.shutdown(wait=False, cancel_futures=True)
+            stop()
+            raise
     found = sum(len(outcome.findings) for outcome in outcomes)
     executions = sum(outcome.executions for outcome in outcomes)
     print(f"{len(outcomes)} doors, {executions} executions, {found} findings")
@@ -95,4 +100,7 @@ def _line(outcome: Outcome) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

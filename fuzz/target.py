@@ -15,6 +15,7 @@ from fuzz.registry import Door
 
 OUT = ROOT / "out" / "fuzz"
 """Where inputs are kept that broke a promise: a folder a door."""
+_running: set[subprocess.Popen[str]] = set()
 _GRACE_S = 60.0
 """For what libFuzzer does before and after its time: it reads the corpus first."""
 _TIMEOUT_S = 20
@@ -25,8 +26,8 @@ _MOST_WORDS = 400
 _PULSE = re.compile(r"#(\d+)\s.*cov: (\d+)")
 _DONE = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
 _REASON = re.compile(
-    r"error: (broken promise: .*)|(runtime error: .*)|ERROR: (\w+: .*)|^(\w+(?:\.\w+)*Error: .*"
-    r"|BrokenPromise: .*)"
+    r"error: (broken promise: .*)|(runtime error: .*)|ERROR: (\w+: .*)"
+    r"|^([\w.]+(?:Error|BrokenPromise): .*)"
 )
 
 
@@ -68,6 +69,7 @@ def fuzz(door: Door, seconds: int, tell: Callable[[Outcome], None]) -> Outcome:
     last: list[str] = []
     with _start(door, flags) as process:
         assert process.stderr is not None
+        _running.add(process)
         try:
             for line in process.stderr:
                 last = [*last[-20:], line]
@@ -76,10 +78,18 @@ def fuzz(door: Door, seconds: int, tell: Callable[[Outcome], None]) -> Outcome:
             process.wait(seconds + _GRACE_S)
         finally:
             process.kill()
+            _running.discard(process)
     outcome.findings = sorted(set(kept.iterdir()) - before)
     if process.returncode and not outcome.findings:
-        outcome.failure = "".join(last).strip() or f"ended with {process.returncode}"
+        said = [line.strip() for line in last if line.strip()]
+        outcome.failure = said[-1] if said else f"ended with {process.returncode}"
     return outcome
+
+
+def stop() -> None:
+    """Ends all that run; each :func:`fuzz` then returns."""
+    for process in list(_running):
+        process.kill()
 
 
 def _start(door: Door, flags: list[str]) -> subprocess.Popen[str]:
