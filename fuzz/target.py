@@ -68,10 +68,10 @@ def fuzz(door: Door, seconds: int, tell: Callable[[Outcome], None]) -> Outcome:
     ]
     last: list[str] = []
     with _start(door, flags) as process:
-        assert process.stderr is not None
+        assert process.stdout is not None
         _running.add(process)
         try:
-            for line in process.stderr:
+            for line in process.stdout:
                 last = [*last[-20:], line]
                 _read(outcome, line)
                 tell(outcome)
@@ -107,8 +107,8 @@ def _start(door: Door, flags: list[str]) -> subprocess.Popen[str]:
         command,
         cwd=ROOT,
         env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,  # Atheris tells of exceptions there
+        stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
         text=True,
         errors="replace",
