@@ -24,8 +24,8 @@ TESTS = (
 )
 SHORT = (
     *("tests/fuzz", "tests/congestion"),
-    *("tests/host/test_worker_core.py", "tests/host/test_exponents.py"),
-    *("tests/host/test_shm_frames.py", "tests/switch/ports/test_shm.py"),
+    *("tests/host/test_worker_core.py", "tests/host/test_shm_frames.py"),
+    "tests/switch/ports/test_shm.py",
 )
 _SANITIZE = (
     "-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined"
