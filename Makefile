@@ -1,7 +1,8 @@
 # `make demo` and `make test` are each enough on a fresh machine with Python 3.10+, cc and make.
 # Everything lands in $(VENV); stamps there make a second run start at once.
 .DEFAULT_GOAL := help
-.PHONY: FORCE help venv wheel release demo docs test test-long fuzz durations test-bmv2 bench-guard bench-record lines \
+.PHONY: FORCE help venv wheel release demo docs test test-long test-sanitized fuzz fuzz-parsers durations test-bmv2 \
+	bench-guard bench-record lines \
 	lint python-lint native-lint generated types format constraints \
 	clean distclean
 .DELETE_ON_ERROR:
@@ -30,10 +31,11 @@ $(VENV)/.tools: tools/machine.sh constraints.txt
 	@$(pip) install $(pins) $(build_tools)
 	@touch $@
 
-# An editable install finds modules where they were when it was made: one that has moved since, with
-# a `git pull` say, needs another. The list is written only where it has changed.
+# An editable install finds modules where they were when it was made, and has compiled the sources
+# that there were: where one has moved or gone since, with a `git pull` say, it needs another. The list
+# is written only where it has changed.
 $(VENV)/.modules: $(VENV)/.tools FORCE
-	@find ina ina_torch_autoload -name '*.py' | LC_ALL=C sort > $@.now
+	@find ina ina_torch_autoload native -name '*.py' -o -name '*.[ch]pp' -o -name '*.h' | LC_ALL=C sort > $@.now
 	@cmp -s $@.now $@ && rm $@.now || mv $@.now $@
 
 FORCE:
@@ -70,6 +72,19 @@ test-long: $(VENV)/.built  ## make test, with everything that takes long (an hou
 fuzz: $(VENV)/.built  ## 10,000 random networks, jobs and faults in virtual time (ARGS="--first 10000")
 	@$(VENV)/bin/ina sim fuzz --seeds 10000 --state out/sim/fuzz.json $(ARGS)
 
+# A build of its own, in build/sanitized; the environment stays as it is.
+test-sanitized: $(VENV)/.built  ## tests of the C++ and of compiled programs under ASan and UBSan (ARGS="--short")
+	@$(py) tools/sanitized.py $(ARGS)
+
+# clang of the machine, Atheris for the doors that are Python.
+$(VENV)/.fuzz: $(VENV)/.built
+	@tools/machine.sh fuzz
+	@$(pip) install $(pins) atheris
+	@touch $@
+
+fuzz-parsers: $(VENV)/.fuzz  ## throw bytes at each door through which they come from outside (ARGS="--seconds 600 DOOR ...")
+	@$(py) -m fuzz $(ARGS)
+
 durations: $(VENV)/.built  ## write the seconds of the last make test into tests/durations.json
 	@$(py) -m tests.durations write
 
@@ -98,7 +113,7 @@ types: $(VENV)/.built  ## mypy --strict
 	@$(VENV)/bin/mypy
 
 native-lint: $(VENV)/.built  ## clang-format, as an error
-	@$(VENV)/bin/clang-format --dry-run -Werror $(native)
+	@$(VENV)/bin/clang-format --dry-run -Werror $(native) fuzz/main.cpp
 
 generated: $(VENV)/.built  ## fail when a generated file is not what its source says
 	@$(py) -m ina.protocol.emit --check
@@ -109,7 +124,7 @@ generated: $(VENV)/.built  ## fail when a generated file is not what its source 
 format: $(VENV)/.built  ## rewrite Python and C++ in the project's style
 	@$(VENV)/bin/ruff check --fix --quiet . || true
 	@$(VENV)/bin/ruff format .
-	@$(VENV)/bin/clang-format -i $(native)
+	@$(VENV)/bin/clang-format -i $(native) fuzz/main.cpp
 
 bench-record: $(VENV)/.built  ## as root: measure what docs/benchmarks.md shows, and write it there
 	@$(py) -m benchmarks.record $(ARGS)

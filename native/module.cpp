@@ -18,6 +18,9 @@ void bind(nb::module_ &m);
 namespace ina::sw {
 void bind(nb::module_ &m);
 }
+namespace ina::testing {
+void bind(nb::module_ &m);
+}
 
 NB_MODULE(_native, m) {
     // PyTorch keeps process groups, and with them closed sessions, to the end of the process (FSDP2
@@ -25,7 +28,7 @@ NB_MODULE(_native, m) {
     nb::set_leak_warnings(false);
     m.doc() =
         "Native cores of ina: window algorithms, the host's WorkerCore and transport, the soft "
-        "switch's ports, the virtual network.";
+        "switch's ports, the virtual network; the doors of all that for fuzzers.";
     m.attr("SOURCES_SHA256") = INA_SOURCES_SHA256;  // ina.extension compares it
     auto congestion = m.def_submodule("congestion");
     ina::congestion::bind(congestion);
@@ -37,4 +40,6 @@ NB_MODULE(_native, m) {
     ina::sim::bind(sim);
     auto sw = m.def_submodule("switch");
     ina::sw::bind(sw);
+    auto testing = m.def_submodule("testing");
+    ina::testing::bind(testing);
 }

@@ -46,7 +46,17 @@ BELOW = {
         "host",
         "controller",
     },
-    "testing": {"errors", "netns", "protocol", "rpc", "p4", "metrics", "switch", "controller"},
+    "testing": {
+        "errors",
+        "extension",
+        "netns",
+        "protocol",
+        "rpc",
+        "p4",
+        "metrics",
+        "switch",
+        "controller",
+    },
     "emulate": {"errors", "netns", "protocol", "rpc", "p4", "switch", "controller"},
     "torch": {
         "errors",
@@ -144,6 +154,7 @@ NATIVE_OWNERS = {
     "sim": {"sim"},
     "shm": {"host"},
     "switch": {"switch"},
+    "testing": {"testing"},
 }
 
 MAX_LINES = 500

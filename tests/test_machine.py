@@ -105,10 +105,23 @@ def test_a_module_that_moved_makes_make_install_again(tmp_path: Path) -> None:
 
     listed = look()
     assert "ina/cli/main.py\n" in listed
+    assert "native/module.cpp\n" in listed  # compiled files that are gone count, too
     os.utime(modules, (1, 1))
     assert look() == listed
     assert modules.stat().st_mtime == 1
-    modules.write_text(listed.replace("ina/cli/main.py\n", "ina/cli/moved.py\n"))
-    os.utime(modules, (1, 1))
-    assert look() == listed
-    assert modules.stat().st_mtime > 1
+    for gone in ("ina/cli/main.py", "native/module.cpp"):
+        modules.write_text(listed.replace(f"{gone}\n", "moved\n"))
+        os.utime(modules, (1, 1))
+        assert look() == listed
+        assert modules.stat().st_mtime > 1
+
+
+def test_a_clang_without_libfuzzer_is_not_enough(bare_path: Path) -> None:
+    """It prints the name of a library that it does not find without a folder."""
+    stub(bare_path, "uname", "echo x86_64")
+    stub(bare_path, "clang++-14", 'echo "${1#-print-file-name=}"')
+    result = machine(bare_path, "fuzz")
+    assert result.returncode == 2
+    assert "apt-get install clang-14 libclang-rt-14-dev" in result.stderr
+    stub(bare_path, "clang++-14", 'echo "/usr/lib/${1#-print-file-name=}"')
+    assert machine(bare_path, "fuzz").returncode == 0

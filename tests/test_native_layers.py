@@ -22,6 +22,7 @@ BELOW = {
     "switch": set(),
     "sim": {"congestion", "host/core", "host/transport", "switch"},
     "sim/flows": {"sim", "switch"},
+    "testing": {"congestion", "host/recovery", "host/core", "host/channel", "switch"},
 }
 SOURCES = sorted(
     path for path in NATIVE.rglob("*.[ch]pp") if not path.name.startswith(("bind", "module"))

@@ -4,8 +4,9 @@
 #   tools/machine.sh test           tools that some tests use; without them those tests skip
 #   tools/machine.sh bmv2           Mininet and what its tests use: exit 2 where it cannot run; names
 #                                   what only a build from source gives (BMv2, p4c)
+#   tools/machine.sh fuzz           clang with libFuzzer and the sanitizers: exit 2 where it stays missing
 set -eu
-what=${1:?build, test or bmv2}
+what=${1:?build, test, bmv2 or fuzz}
 python=${2:-python3}
 
 missing=""
@@ -36,6 +37,21 @@ elif [ "$what" = bmv2 ]; then
     for tool in iperf3 ethtool; do command -v $tool >/dev/null || want $tool; done
     command -v nft >/dev/null || want nftables
     command -v ping >/dev/null || want iputils-ping
+elif [ "$what" = fuzz ]; then
+    # Debian's clang++ has its version in its name, and libFuzzer is in a package of its own. Newer
+    # ones have the processor in the folder's name, not the file's.
+    found=""
+    IFS=:
+    for folder in $PATH; do
+        for compiler in "$folder"/clang++ "$folder"/clang++-[0-9]*; do
+            [ -x "$compiler" ] || continue
+            for library in "libclang_rt.fuzzer-$(uname -m).a" libclang_rt.fuzzer.a; do
+                case $("$compiler" "-print-file-name=$library") in */*) found=$compiler ;; esac
+            done
+        done
+    done
+    unset IFS
+    [ -n "$found" ] || { want clang-14; want libclang-rt-14-dev; }
 else
     command -v tshark >/dev/null || want tshark
     command -v ip >/dev/null || want iproute2

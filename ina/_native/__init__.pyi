@@ -2,5 +2,6 @@ from ina._native import congestion as congestion
 from ina._native import host as host
 from ina._native import shm as shm
 from ina._native import switch as switch
+from ina._native import testing as testing
 
 SOURCES_SHA256: str

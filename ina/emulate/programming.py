@@ -131,7 +131,7 @@ def _foreign(topology: Topology, switch: Switch, path: Path) -> SwitchPlan:
         document = msgspec.json.decode(path.read_bytes())
     except OSError as error:
         raise TopologyError(f"{path}: {error.strerror}") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TopologyError(f"{path}: not JSON: {error}") from None
     runtime = convert(path, "", document, _RuntimeJson)
     bmv2_json = _find(path, "bmv2_json", runtime.bmv2_json)

@@ -69,7 +69,7 @@ def load_toml(path: Path, *, ignore_runtime: bool = False) -> Topology:
         document = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise TopologyError(f"{path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # beside its own: bad UTF-8, a number too long
         raise TopologyError(f"{path}: not TOML: {error}") from None
     file = convert(path, "", document, _File)
     convert(path, "defaults", file.defaults, _Cable)

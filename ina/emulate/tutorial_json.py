@@ -45,7 +45,7 @@ def load_json(path: Path, *, ignore_runtime: bool = False) -> Topology:
         document = msgspec.json.decode(path.read_bytes())
     except OSError as error:
         raise TopologyError(f"{path}: {error.strerror}") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TopologyError(f"{path}: not JSON: {error}") from None
     file = convert(path, "", document, _File)
     hosts = []

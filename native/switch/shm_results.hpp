@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 
 #include "common/shm_segment.hpp"
 
@@ -45,6 +46,8 @@ class ShmResults {
 
     void hold(uint32_t block) { ++held_[block]; }
     void let_go(uint32_t block) { --held_[block]; }
+    // By so many cells in all, of all workers.
+    size_t held_cells() const { return std::accumulate(held_.begin(), held_.end(), size_t{0}); }
 
   private:
     bool make_room(size_t bytes);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ina._native.host import WorkerCounters
-from ina.protocol.codec import decode
-from ina.protocol.spec import Flag
+from ina.protocol.codec import decode, encode
+from ina.protocol.spec import Flag, Kind
 from ina.testing import numerics
 from tests.host.network import Link, Network, all_reduce
 from tests.host.test_worker_core import INT32, random_parts
@@ -208,3 +209,22 @@ def _tampered(part: NDArray[Any], rng: random.Random) -> NDArray[Any]:
         raw = part.view(np.uint32 if part.itemsize == 4 else np.uint16)
         raw[rng.randrange(part.size)] = bits
     return part
+
+
+def test_an_exponent_below_the_own_one_is_no_agreement() -> None:
+    """All agree on the largest. By a smaller one, own values would not fit int32."""
+    network = quiet_network(workers=1)
+    (worker,) = network.workers
+    part, out = np.full(VALUES, 3, np.float32), np.empty(VALUES, np.float32)
+    network.submit(0, 1, part, out)
+    (packet,) = worker.poll_transmit(0)
+    asked, _ = decode(packet)
+    assert asked.next_exponent > 1
+    answer = replace(asked, kind=Kind.RESULT)
+    for exponent in (asked.next_exponent - 1, 0):
+        worker.on_result(encode(replace(answer, next_exponent=exponent), None), 0)
+    assert worker.counters.mismatched == 2
+    worker.on_result(encode(answer, None), 0)
+    assert worker.counters.exponent_rounds == 1
+    network.run(1)
+    assert numerics.same_bits(out, numerics.all_reduce([part], "sum", VALUES))

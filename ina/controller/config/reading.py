@@ -41,7 +41,7 @@ def load_config(path: Path) -> Config:
         document = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # beside its own: bad UTF-8, a number too long
         raise ConfigError(f"{path}: not TOML: {error}") from None
     return make_config(document, str(path))
 

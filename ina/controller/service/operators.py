@@ -13,6 +13,7 @@ from ina.controller.errors import SwitchError, UnknownJobError, UnknownSwitchErr
 from ina.controller.job import Job
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.answers import Context, answer, refuse
+from ina.controller.service.printable import printable
 from ina.controller.service.show import (
     job_counters,
     show_item,
@@ -80,7 +81,7 @@ class OperatorService(rpc.OperatorServicer):
         self, request: pb2.EvictJobRequest, context: Context
     ) -> pb2.EvictJobReply:
         """Ends a job."""
-        given = " ".join(request.reason.split())[:MAX_REASON_CHARS]
+        given = printable(" ".join(request.reason.split()), MAX_REASON_CHARS)
         reason = f"evicted by an operator{': ' if given else ''}{given}"
         job = await answer(context, self._coordinator.evict(request.name, reason))
         return pb2.EvictJobReply(job=show_job(job, self._detector))

@@ -28,6 +28,7 @@ from ina.controller.job import Endpoint, Job, JobState
 from ina.controller.jobs import tokens
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.answers import Context, answer, refuse
+from ina.controller.service.printable import printable
 from ina.controller.service.show import program_of
 from ina.controller.watch.failure_detector import CHECK_S, FailureDetector, is_up
 from ina.controller.watch.leases import Member
@@ -272,7 +273,7 @@ class WorkerService(rpc.ControllerServicer):
 
     def _know_process(self, job: Job, request: pb2.HeartbeatRequest) -> None:
         """A restarted controller has the worker's address from its store, and this from here."""
-        at, process = job.members[request.rank], printable(request.process)
+        at, process = job.members[request.rank], printable(request.process, MAX_PROCESS_CHARS)
         if process and at.process != process:
             job.members[request.rank] = replace(at, process=process)
 
@@ -332,7 +333,7 @@ class WorkerService(rpc.ControllerServicer):
         if not 0 < request.udp_port < 1 << 16:
             raise JobRequestError(f"{where}: UDP port {request.udp_port} is not in 1..65535")
         port, mac = data.endpoint(address)
-        process = printable(request.process)
+        process = printable(request.process, MAX_PROCESS_CHARS)
         return Endpoint(
             address, request.udp_port, request.switch_port or port, mac, process=process
         )
@@ -340,9 +341,3 @@ class WorkerService(rpc.ControllerServicer):
 
 def _who(request: _FromMember) -> str:
     return f"job {request.name!r} rank {request.rank}"
-
-
-def printable(text: str) -> str:
-    """What a worker says of itself, fit for a terminal: no control characters, not too long."""
-    shown = text[:MAX_PROCESS_CHARS]
-    return "".join(char if char.isprintable() else "?" for char in shown)

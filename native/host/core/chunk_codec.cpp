@@ -47,6 +47,7 @@ void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
                     (values - filled) * wire::kValueBytes);
     }
     if (!lane.is_guess()) announce_next(lane, header);
+    lane.announced = header.next_exponent;
     wire::store_header(packet, header);
     Origin{header.worker, 0}.store(packet);
     lane.packet_bytes = wire::packet_bytes(header.value_count);
@@ -91,8 +92,11 @@ ChunkCodec::Verdict ChunkCodec::judge(const Lane &lane, const wire::Header &head
 bool ChunkCodec::fits(const Lane &lane, const wire::Header &header) const {
     const ValueType type = lane.tensor->request.type;
     const std::uint32_t values = lane.has_values() ? config_.values_per_packet : 0;
+    // The largest of all workers' is no less than our own. By a smaller one our values would not
+    // fit int32, and the sum would be wrong.
     const bool next_is_valid =
-        header.next_exponent == wire::kExponentAllZero || header.next_exponent >= kMinBlockExponent;
+        header.next_exponent >= lane.announced && (header.next_exponent == wire::kExponentAllZero ||
+                                                   header.next_exponent >= kMinBlockExponent);
     return header.value_type == static_cast<std::uint8_t>(type) && header.value_count == values &&
            header.exponent == lane.exponent && next_is_valid;
 }

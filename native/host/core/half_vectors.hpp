@@ -23,8 +23,13 @@
 
 #define INA_X86_KERNELS 1
 #define INA_AVX2 __attribute__((target("avx2,f16c")))
-#define INA_AVX512                                                                                 \
-    __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512")))
+#define INA_AVX512_SETS "avx512f,avx512bw,avx512vl,avx512dq"
+#if defined(__clang__)
+// Knows no preferred width there, and would ignore the attribute whole.
+#define INA_AVX512 __attribute__((target(INA_AVX512_SETS)))
+#else
+#define INA_AVX512 __attribute__((target(INA_AVX512_SETS ",prefer-vector-width=512")))
+#endif
 #elif defined(__aarch64__) && defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #include <arm_neon.h>
 

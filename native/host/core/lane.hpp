@@ -101,8 +101,9 @@ struct Lane {
 
     std::uint32_t seq = 0;  // of the packet being prepared or in flight
     LaneState state = LaneState::kIdle;
-    bool non_finite = false;    // the chunk to send holds Inf or NaN
-    std::uint8_t exponent = 0;  // agreed, or guessed, for the chunk to send
+    bool non_finite = false;     // the chunk to send holds Inf or NaN
+    std::uint8_t exponent = 0;   // agreed, or guessed, for the chunk to send
+    std::uint8_t announced = 0;  // in its packet, for what comes next; all agree on no less
     std::uint8_t next_tensor_exponent = kUnknownExponent;  // agreed for its first chunk
     bool has_history = false;                              // at least one result was accepted
     Tensor *tensor = nullptr;

@@ -1,0 +1,81 @@
+"""A switch of the controller's that does all it is told, and remembers it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ina.controller.switches.items import (
+    Cell,
+    Count,
+    Entry,
+    Group,
+    Item,
+    MatchValue,
+    PortState,
+    ReadEntry,
+)
+from ina.controller.switches.plan import JobPlan
+from ina.controller.switches.reconcile import SwitchState
+
+
+class ObedientSwitch:
+    """A :class:`~ina.controller.switches.writer.JobWriter`."""
+
+    def __init__(self) -> None:
+        self.plans: list[JobPlan] = []
+        self.mark: int | None = None
+
+    async def install(self, plan: JobPlan, job_number: int, epoch: int) -> None:
+        """Remembers the plan."""
+        self.plans.append(plan)
+
+    async def remove(self, plan: JobPlan) -> None:
+        """Forgets it; what is off already is no error."""
+        if plan in self.plans:
+            self.plans.remove(plan)
+
+    async def remove_entry(self, entry: Entry) -> None:
+        """The rest of the plan stays."""
+
+    async def read_state(self) -> SwitchState:
+        """Nothing of anybody else's."""
+        return SwitchState(self.mark, ())
+
+    async def put_mark(self, epoch: int, former: int | None) -> None:
+        """Remembers it."""
+        self.mark = epoch
+
+    async def insert(self, items: Iterable[Item]) -> None:
+        """Not needed: nothing is to be mended."""
+
+    async def modify(self, items: Iterable[Item]) -> None:
+        """Results groups: nothing to remember."""
+
+    async def delete(self, items: Iterable[Item]) -> None:
+        """Not needed: nothing is foreign."""
+
+    async def read_entries(self) -> list[ReadEntry]:
+        """None."""
+        return []
+
+    async def read_groups(self) -> list[Group]:
+        """None."""
+        return []
+
+    async def read_job_counters(self, job_numbers: Sequence[int]) -> list[tuple[Cell, Count]]:
+        """None."""
+        return []
+
+    async def read_drops(self) -> list[tuple[Cell, Count]]:
+        """None."""
+        return []
+
+    async def read_worker_counters(
+        self, table: str
+    ) -> list[tuple[Mapping[str, MatchValue], Count]]:
+        """None."""
+        return []
+
+    async def read_ports(self) -> list[PortState]:
+        """None."""
+        return []
