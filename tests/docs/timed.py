@@ -57,14 +57,14 @@ def _native(path: Path) -> Iterator[tuple[str, Value]]:
 
 def _python(path: Path) -> Iterator[tuple[str, Value]]:
     module = ast.parse(path.read_text(), str(path))
-    for scope in [module, *(node for node in ast.walk(module) if isinstance(node, ast.ClassDef))]:
-        for node in scope.body:
-            for target, value in _assigned(node):
-                in_class = isinstance(scope, ast.ClassDef)
-                name, unit = _named(target, fields=in_class)
-                number = _seconds(value, unit, path) if name else None
-                if number:
-                    yield (f"{scope.name}.{name}" if in_class else name), number  # type: ignore[union-attr]
+    classes = [node for node in ast.walk(module) if isinstance(node, ast.ClassDef)]
+    scopes = [("", module.body), *((f"{one.name}.", one.body) for one in classes)]
+    for prefix, body in scopes:
+        for target, value in (pair for node in body for pair in _assigned(node)):
+            name, unit = _named(target, fields=bool(prefix))
+            number = _seconds(value, unit, path) if name else None
+            if number:
+                yield prefix + name, number
     for node in ast.walk(module):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             for argument, default in _defaults(node.args):
@@ -124,9 +124,8 @@ def _number(node: ast.expr, path: Path) -> float | None:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         left, right = _number(node.left, path), _number(node.right, path)
         return None if left is None or right is None else left + right
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        if node.func.id == "timedelta" and [one.arg for one in node.keywords] == ["seconds"]:
-            return _number(node.keywords[0].value, path)
+    if isinstance(node, ast.Call) and [one.arg for one in node.keywords] == ["seconds"]:
+        return _number(node.keywords[0].value, path)  # a timedelta
     return None
 
 
@@ -151,9 +150,9 @@ def unbounded() -> set[str]:
         if path.suffix != ".py":
             continue
         for function, call in _calls(ast.parse(path.read_text(), str(path)), ""):
-            if isinstance(call.func, ast.Attribute) and call.func.attr in _WAITS:
-                if not call.args and not call.keywords:
-                    found.add(f"{path.relative_to(ROOT).as_posix()}::{function}")
+            has_none = not call.args and not call.keywords
+            if has_none and isinstance(call.func, ast.Attribute) and call.func.attr in _WAITS:
+                found.add(f"{path.relative_to(ROOT).as_posix()}::{function}")
     return found
 
 

@@ -22,17 +22,23 @@ from tests.silence import DEADLINE_S, silent_server, stuck_thread
 
 
 def test_a_call_that_the_controller_does_not_answer() -> None:
-    with silent_server() as address, ControllerClient(address, timeout_s=0.2) as calls:
-        with pytest.raises(ControllerTimeoutError, match=r"cannot leave .* \(after 0.2 s\)"):
-            calls.leave(Credentials("j", 0, 1, b""))
+    with (
+        silent_server() as address,
+        ControllerClient(address, timeout_s=0.2) as calls,
+        pytest.raises(ControllerTimeoutError, match=r"cannot leave .* \(after 0.2 s\)"),
+    ):
+        calls.leave(Credentials("j", 0, 1, b""))
 
 
 def test_a_join_that_the_controller_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has its own time, in which others may come, and a little more for the answer."""
     monkeypatch.setattr(client, "_JOIN_GRACE_S", 0.1)
-    with silent_server() as address, ControllerClient(address) as calls:
-        with pytest.raises(ControllerTimeoutError, match=r"cannot join .* \(after 0.3 s\)"):
-            calls.join(pb2.JoinRequest(name="j", rank=0, timeout_s=0.2))
+    with (
+        silent_server() as address,
+        ControllerClient(address) as calls,
+        pytest.raises(ControllerTimeoutError, match=r"cannot join .* \(after 0.3 s\)"),
+    ):
+        calls.join(pb2.JoinRequest(name="j", rank=0, timeout_s=0.2))
 
 
 def test_a_shared_memory_switch_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

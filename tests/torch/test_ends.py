@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 import pytest
-import torch.distributed as dist
+from torch._C._distributed_c10d import HashStore
 
 from ina.errors import UnavailableError
 from ina.torch import deadlines
@@ -36,7 +36,7 @@ def test_of_sums_over_gloo(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_of_who_watches_for_the_loss_of_the_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fallback, "_END_TIMEOUT_S", 0.05)
-    one = Fallback(dist.HashStore(), 0, 1, timedelta(seconds=20), "test")
+    one = Fallback(HashStore(), 0, 1, timedelta(seconds=20), "test")
     with stuck_thread() as stuck:
         one._monitor = stuck
         one.close(0.0)
