@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -34,8 +35,12 @@ from ina.netns import NetnsError
 from ina.p4 import compile as p4_compile
 from ina.p4 import tofino
 from ina.p4.errors import P4cMissingError, P4CompileError
-from ina.switch import cache
+from ina.switch import cache, server
 from ina.switch.errors import CompilationError
+from ina.switch.ports import UdpPort
+from ina.switch.server import SoftSwitch
+from ina.testing import p4runtime_client
+from ina.testing.device import pool_program
 from ina.testing.errors import DeviceError
 from ina.testing.p4runtime_client import P4RuntimeClient
 from tests.selection import LONG
@@ -125,6 +130,34 @@ def test_a_switch_that_does_not_come_up_is_not_programmed(short: Short) -> None:
         plan = cast(Any, SimpleNamespace(address=address, device_id=1))
         with pytest.raises(SwitchError, match=r"no answer within 0.1 s"):
             asyncio.run(program_switches._connect(plan))
+
+
+def test_a_device_under_test_that_takes_a_program_and_does_not_answer(
+    short: Short, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short(p4runtime_client, "PIPELINE_DEADLINE_S")
+    release = threading.Event()
+    monkeypatch.setattr(SoftSwitch, "_install", lambda self, pipeline: release.wait(DEADLINE_S))
+    with SoftSwitch([UdpPort(1)]) as switch:
+        client = P4RuntimeClient(switch.grpc_addr, 1)
+        try:
+            with pytest.raises(DeviceError, match=r"(?i)deadline\b"):
+                client.set_pipeline(pool_program(64))
+        finally:
+            release.set()
+            client.close()
+
+
+def test_a_switch_does_not_wait_for_its_threads(short: Short) -> None:
+    short(server, "_STOP_DEADLINE_S")
+    switch = SoftSwitch([UdpPort(1)])
+    switch.start()
+    own = switch._cpu_thread
+    assert own is not None
+    with stuck_thread() as stuck:
+        switch._cpu_thread = stuck
+        switch.stop()
+    own.join(DEADLINE_S)
 
 
 def test_metrics_do_not_wait_for_their_thread(short: Short) -> None:

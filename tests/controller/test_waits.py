@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from ina.controller import embedded
@@ -19,6 +20,8 @@ from ina.controller.store import postgres, sqlite
 from ina.controller.store.postgres import PostgresDatabase
 from ina.controller.store.sqlite import SqliteDatabase
 from ina.controller.switches.southbound import p4runtime
+from ina.rpc import controller_pb2 as pb2
+from ina.rpc.controller_pb2_grpc import OperatorStub
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from tests.silence import DEADLINE_S, silent_server, stuck_thread
@@ -66,6 +69,14 @@ def test_a_switch_that_takes_a_program_and_does_not_answer(
                 asyncio.run(start(switch.grpc_addr))
         finally:
             release.set()
+
+
+def test_who_still_watches_does_not_keep_a_controller_from_its_end() -> None:
+    with Embedded(values=64) as running, grpc.insecure_channel(running.controller_addr) as channel:
+        stream: Any = OperatorStub(channel).WatchJobs(pb2.WatchJobsRequest())
+        stream.initial_metadata()
+        running.close()
+        assert list(stream) == []
 
 
 def test_an_embedded_controller_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
