@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 from collections.abc import Iterator
@@ -35,19 +36,26 @@ def sources(*folders: str) -> Iterator[Path]:
             yield ROOT / name
 
 
+@functools.cache
 def constants() -> dict[str, Value]:
     """Seconds by ``PATH::NAME``, ``PATH::CLASS.FIELD`` or ``PATH::FUNCTION(PARAMETER)``."""
     found: dict[str, Value] = {}
     for path in sources("ina", "native"):
         where = path.relative_to(ROOT).as_posix()
         if path.suffix == ".py":
-            found |= {f"{where}::{name}": value for name, value in _python(path)}
+            found |= {f"{where}::{name}": value for name, value in of_python(path)}
         elif path.suffix in (".hpp", ".cpp"):
-            found |= {f"{where}::{name}": value for name, value in _native(path)}
+            found |= {f"{where}::{name}": value for name, value in of_native(path)}
     return found
 
 
-def _native(path: Path) -> Iterator[tuple[str, Value]]:
+@functools.cache
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), str(path))
+
+
+def of_native(path: Path) -> Iterator[tuple[str, Value]]:
+    """Of C++: constants and members' first values, but for 0."""
     for match in _NATIVE.finditer(path.read_text()):
         constant, upper, field, lower, digits = match.groups()
         unit_s = _UNIT_S[(upper or lower).lower()]
@@ -55,9 +63,11 @@ def _native(path: Path) -> Iterator[tuple[str, Value]]:
             yield (f"{constant}{upper}" if constant else f"{field}_{lower}"), number * unit_s
 
 
-def _python(path: Path) -> Iterator[tuple[str, Value]]:
-    module = ast.parse(path.read_text(), str(path))
-    classes = [node for node in ast.walk(module) if isinstance(node, ast.ClassDef)]
+def of_python(path: Path) -> Iterator[tuple[str, Value]]:
+    """Of Python: constants, and defaults of fields and parameters, but for 0."""
+    module = _parsed(path)
+    inner = list(ast.walk(module))
+    classes = [node for node in inner if isinstance(node, ast.ClassDef)]
     scopes = [("", module.body), *((f"{one.name}.", one.body) for one in classes)]
     for prefix, body in scopes:
         for target, value in (pair for node in body for pair in _assigned(node)):
@@ -65,7 +75,7 @@ def _python(path: Path) -> Iterator[tuple[str, Value]]:
             number = _seconds(value, unit, path) if name else None
             if number:
                 yield prefix + name, number
-    for node in ast.walk(module):
+    for node in inner:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             for argument, default in _defaults(node.args):
                 name, unit = _named(argument, fields=True)
@@ -131,7 +141,7 @@ def _number(node: ast.expr, path: Path) -> float | None:
 
 def _of_name(name: str, path: Path) -> float | None:
     """Of a constant of this module, or of one that it imports."""
-    for node in ast.parse(path.read_text()).body:
+    for node in _parsed(path).body:
         for target, value in _assigned(node):
             if target == name:
                 return _number(value, path)
@@ -149,7 +159,7 @@ def unbounded() -> set[str]:
     for path in sources("ina"):
         if path.suffix != ".py":
             continue
-        for function, call in _calls(ast.parse(path.read_text(), str(path)), ""):
+        for function, call in _calls(_parsed(path), ""):
             has_none = not call.args and not call.keywords
             if has_none and isinstance(call.func, ast.Attribute) and call.func.attr in _WAITS:
                 found.add(f"{path.relative_to(ROOT).as_posix()}::{function}")
@@ -162,7 +172,7 @@ def unnamed() -> set[str]:
     for path in sources("ina"):
         if path.suffix != ".py":
             continue
-        for _, call in _calls(ast.parse(path.read_text(), str(path)), ""):
+        for _, call in _calls(_parsed(path), ""):
             for keyword in call.keywords:
                 is_time = keyword.arg is not None and re.search("timeout|deadline", keyword.arg)
                 if is_time and _is_number(keyword.value):
