@@ -134,7 +134,9 @@ class Stranger:
     worker: int
 
 
-def send(strangers: Sequence[Stranger], session: Session, packets: int) -> int:
+def send(
+    strangers: Sequence[Stranger], session: Session, packets: int, pause_s: float = PAUSE_S
+) -> int:
     """So many contributions, by all of them in turn; returns how many the kernel took."""
     taken = 0
     while taken < packets:
@@ -145,7 +147,7 @@ def send(strangers: Sequence[Stranger], session: Session, packets: int) -> int:
                     taken += stranger.sock.send(forged[number % len(forged)]) > 0
                 except BlockingIOError:  # its own send buffer is full: it was not sent
                     break
-            time.sleep(PAUSE_S)
+            time.sleep(pause_s)
     return taken
 
 
@@ -178,9 +180,16 @@ class Ledger:
         return sent - self.admitted - self.refused - self.kernel_drops
 
 
-def attack(scene: Scene, strangers: Sequence[Stranger], job: SummingJob, packets: int) -> Ledger:
+def attack(
+    scene: Scene,
+    strangers: Sequence[Stranger],
+    job: SummingJob,
+    packets: int,
+    *,
+    pause_s: float = PAUSE_S,
+) -> Ledger:
     """Sends, ends the job, and waits until everything that was sent is accounted for."""
-    taken = send(strangers, job.sessions[0], packets)
+    taken = send(strangers, job.sessions[0], packets, pause_s)
     assert job.finish() > 0
     deadline = time.monotonic() + DEADLINE_S
     while True:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import sys
@@ -165,5 +164,7 @@ class _Teller:
         self._said_s = time.monotonic()
         told = Told(self._steps, self.checked, **more)
         self.checked = Counter()
-        with contextlib.suppress(BrokenPipeError):  # whoever wanted to know is gone
+        try:
             self._pipe.send(told)
+        except BrokenPipeError:  # whoever wanted to know is gone, and would have ended it
+            os._exit(1)
