@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,34 @@ def test_a_join_that_the_controller_does_not_answer(monkeypatch: pytest.MonkeyPa
         pytest.raises(ControllerTimeoutError, match=r"cannot join .* \(after 0.3 s\)"),
     ):
         calls.join(pb2.JoinRequest(name="j", rank=0, timeout_s=0.2))
+
+
+class Hanging(FakeController):
+    """Hears heartbeats, and answers none of them."""
+
+    def Heartbeat(self, request: pb2.HeartbeatRequest, context: Any) -> pb2.HeartbeatReply:  # noqa: N802
+        ended = threading.Event()
+        context.add_callback(ended.set)
+        ended.wait(DEADLINE_S)
+        return pb2.HeartbeatReply()
+
+
+def test_a_heartbeat_that_the_controller_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The worker says so once, and sums go on."""
+    monkeypatch.setattr(membership, "_ANSWER_S", 0.1)
+    ones = np.ones(10, np.int32)
+    with (
+        caplog.at_level(logging.WARNING),
+        UdpModel() as switch,
+        Hanging(switch, lease_s=30.0, heartbeat_s=0.1) as controller,
+        Session.join(controller.address, "j", 0, 1, threads=1) as session,
+    ):
+        end = time.monotonic() + DEADLINE_S
+        while "(after 0.1 s); sums do not need it" not in caplog.text:
+            assert time.monotonic() < end
+            np.testing.assert_array_equal(session.all_reduce(ones), ones)
 
 
 def test_a_shared_memory_switch_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
