@@ -16,6 +16,7 @@ from ina.controller.app import ControllerApp
 from ina.controller.config import make_config
 from ina.controller.embedded import Embedded
 from ina.controller.errors import StoreError, SwitchError
+from ina.controller.service import workers as service
 from ina.controller.store import postgres, sqlite
 from ina.controller.store.postgres import PostgresDatabase
 from ina.controller.store.sqlite import SqliteDatabase
@@ -24,6 +25,7 @@ from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2_grpc import OperatorStub
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from tests.controller.workers import workers_of
 from tests.silence import DEADLINE_S, silent_server, stuck_thread
 
 
@@ -77,6 +79,28 @@ def test_who_still_watches_does_not_keep_a_controller_from_its_end() -> None:
         stream.initial_metadata()
         running.close()
         assert list(stream) == []
+
+
+def test_a_former_job_whose_switch_is_away_is_waited_for_by_who_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It has no workers any more; only the switch keeps it, and its name, from its end."""
+    monkeypatch.setattr(service, "FORMER_JOB_WAIT_S", 0.2)
+    lease = {"jobs": {"lease_s": 1.0}}
+    with (
+        Embedded(values=64, slots=64, config=lease) as running,
+        workers_of(running.controller_addr) as workers,
+    ):
+        epoch = workers.run_job("j", 1).epoch
+        running.switch.stop()
+        with pytest.raises(grpc.RpcError):  # its entries cannot be taken off
+            workers.leave("j", 0, epoch)
+        with pytest.raises(grpc.RpcError) as caught:
+            workers.create("j", 1)
+    error: Any = caught.value
+    assert error.code() is grpc.StatusCode.UNAVAILABLE
+    assert "'j' is in use: it is leaving" in error.details()
+    assert "its entries are still on switch 'switch'" in error.details()
 
 
 def test_an_embedded_controller_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
