@@ -114,7 +114,6 @@ class Job:
         alive = self.alive()
         pipes: dict[Any, Rank] = {rank.pipe: rank for rank in alive}
         sentinels: dict[Any, Rank] = {rank.process.sentinel: rank for rank in alive}
-        wrong: list[str] = []
         for ready in wait([*pipes, *sentinels], timeout_s):
             if ready in pipes:
                 self._hear(pipes[ready])
@@ -122,8 +121,8 @@ class Job:
             if not rank.process.is_alive():
                 while self._hear(rank):
                     pass
-                wrong += self._over(rank)
-        return wrong + self._late()
+                self._over(rank)
+        return self._late()
 
     def kill(self) -> None:
         """Whatever still runs."""
@@ -149,15 +148,13 @@ class Job:
             rank.end = End(rank.rank, told.ended, told.line, told.ranks)
         return True
 
-    def _over(self, rank: Rank) -> list[str]:
+    def _over(self, rank: Rank) -> None:
         rank.is_over = True
         rank.process.join()
         rank.pipe.close()
-        if rank.end is not None:
-            return []
-        code = rank.process.exitcode
-        rank.end = End(rank.rank, "crashed", f"ended with {code}, without a word")
-        return []
+        if rank.end is None:
+            code = rank.process.exitcode
+            rank.end = End(rank.rank, "crashed", f"ended with {code}, without a word")
 
     def _late(self) -> list[str]:
         """Ranks that should have ended, long ago; they are killed."""

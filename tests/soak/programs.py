@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from tests.forks import Command, context, start_ina
@@ -190,9 +191,8 @@ class Way:
         return counts
 
 
-def _forward(places: Places, weather: Weather, seed: int, told: object) -> None:
-    forwarder = Forwarder(places.front, places.back, places.switch, weather, seed)
-    forwarder.serve(told)  # type: ignore[arg-type]
+def _forward(places: Places, weather: Weather, seed: int, told: Connection) -> None:
+    Forwarder(places.front, places.back, places.switch, weather, seed).serve(told)
 
 
 def _last_line(log: Path) -> str:
