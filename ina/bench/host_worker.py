@@ -16,6 +16,7 @@ from ina.host import Session
 
 _IN_FLIGHT = 2
 _GO_ON = 1
+_TIMEOUT_S = 120.0  # of the join, and of each sum
 
 
 def main() -> None:
@@ -27,9 +28,9 @@ def main() -> None:
         os.environ.get("INA_JOB", "bench-switch"),
         rank,
         workers,
-        timeout_s=120.0,
+        timeout_s=_TIMEOUT_S,
         host=os.environ.get("INA_HOST"),
-        op_timeout_s=120.0,
+        op_timeout_s=_TIMEOUT_S,
         transport="udp",
     ) as session:
         numbers = np.arange(elems, dtype=np.int32) % 1000

@@ -16,6 +16,7 @@ from ina.bench.spread import spread
 from ina.errors import DeadlineError, InaError
 
 _START_UP_S = 60.0
+_STOP_S = 10.0
 _TYPES = ("float32", "int32")
 
 
@@ -66,10 +67,10 @@ def measure(
         if process.poll() is None:  # its workers are in its session: SIGTERM makes it end them
             os.killpg(process.pid, signal.SIGTERM)
             try:
-                process.wait(10)
+                process.wait(_STOP_S)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
-                process.wait(10)
+                process.wait(_STOP_S)
     if process.returncode:
         said = err.strip().splitlines()
         raise InaError(f"mpirun with {workers} workers: {said[-1] if said else 'no output'}")

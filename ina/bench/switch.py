@@ -196,7 +196,7 @@ def _workers(
         for process in processes:
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)
-            process.communicate()
+            process.communicate(timeout=_STOP_S)
 
 
 def _await_packets(switch: Any, processes: list[subprocess.Popen[str]], workers: int) -> None:
@@ -253,7 +253,7 @@ def _record(rank: int, text: str) -> dict[str, Any]:
 
 
 def _said(process: subprocess.Popen[str]) -> str:
-    lines = (process.communicate()[1] or "").strip().splitlines()
+    lines = (process.communicate(timeout=_STOP_S)[1] or "").strip().splitlines()
     return lines[-1] if lines else f"exit code {process.returncode}"
 
 

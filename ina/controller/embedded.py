@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import os
 import threading
 from collections.abc import Mapping
@@ -92,7 +93,13 @@ class Embedded:
         assert self._app is not None
         assert self._loop is not None
         reply = asyncio.run_coroutine_threadsafe(self._app.show(), self._loop)
-        return reply.result(_SHOW_TIMEOUT_S)
+        try:
+            return reply.result(_SHOW_TIMEOUT_S)
+        except concurrent.futures.TimeoutError:  # another than Python's own, before 3.11
+            reply.cancel()
+            raise SwitchError(
+                f"the embedded controller did not answer in {_SHOW_TIMEOUT_S:g} s"
+            ) from None
 
     def __enter__(self) -> Embedded:
         Embedded._first_pid = Embedded._first_pid or os.getpid()

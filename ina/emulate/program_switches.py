@@ -33,6 +33,7 @@ from ina.p4 import CompiledProgram
 
 START_TIMEOUT_S = 60.0
 _RETRY_S = 0.2
+_CONNECT_S = 5.0  # of one try
 
 
 async def program(plan: SwitchPlan) -> None:
@@ -70,7 +71,7 @@ async def _connect(plan: SwitchPlan) -> P4RuntimeSession:
     while True:
         try:
             return await P4RuntimeSession.connect(
-                plan.address, plan.device_id, election_id=ELECTION_ID, timeout_s=5.0
+                plan.address, plan.device_id, election_id=ELECTION_ID, timeout_s=_CONNECT_S
             )
         except SwitchError:
             if time.monotonic() >= deadline:

@@ -37,6 +37,8 @@ _REASON_GRACE_S = 1.0
 # While the controller is away. Soon, whatever the lease: it may come back with a shorter one.
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.1, 2.0
 _JOIN_S = 5.0
+# A heartbeat's answer, at most: by then another controller may be worth a try.
+_ANSWER_S = 5.0
 # Where nothing listens any more, the process is dead; this is for one that was about to say more.
 _REFUSED_S = 2.0
 
@@ -123,7 +125,7 @@ class Membership:
         while not self._stop.is_set():
             progress = self._reporter.report()
             progress.shared_results_missing = self._shared.missing
-            timeout_s = max(min(self._lease_s / 2, 5.0), self._heartbeat_s)
+            timeout_s = max(min(self._lease_s / 2, _ANSWER_S), self._heartbeat_s)
             if progress.chunks_done > self._chunks_done:  # the rank with the controller took part
                 self._chunks_done = progress.chunks_done
                 self._heard = max(self._heard, time.monotonic() - progress.silent_s)

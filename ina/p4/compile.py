@@ -32,6 +32,7 @@ from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 P4C = "p4c-bm2-ss"
 COMPILE_DEADLINE_S = 900.0
 """1024 values take minutes where cores are shared."""
+_VERSION_DEADLINE_S = 30.0
 # The preprocessor's, p4c's own and its parser's: the last has no colon behind "error".
 _ERROR = re.compile(r"\berror:|\):\s*syntax error\b|Compiler Bug")
 _COUNT = re.compile(r"error: \d+ errors encountered")
@@ -64,7 +65,9 @@ def p4c_version() -> str:
     """
     p4c = find_p4c()
     try:
-        done = subprocess.run([str(p4c), "--version"], capture_output=True, text=True, timeout=30)
+        done = subprocess.run(
+            [str(p4c), "--version"], capture_output=True, text=True, timeout=_VERSION_DEADLINE_S
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise P4cMissingError(f"cannot run {p4c}: {error}") from error
     found = re.search(r"Version (\S+)", done.stdout + done.stderr)

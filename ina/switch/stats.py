@@ -37,7 +37,7 @@ class PortStats:
     failed_packets: int = 0
     """Leaving: the kernel refused."""
     kernel_drop_packets: int = 0
-    """Arriving: the socket's receive buffer was full."""
+    """Arriving: the socket's receive buffer was full. Of a super-datagram the kernel counts one."""
     receive_buffer_bytes: int = 0
     """Granted by the kernel (SO_RCVBUF) to a UDP port's sockets together."""
     send_buffer_bytes: int = 0

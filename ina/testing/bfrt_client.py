@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
@@ -31,6 +32,8 @@ CLIENT_ID = 99
 """Unlike a controller's, which are small."""
 ALL_PIPES = 0xFFFF
 _SUBSCRIBE_S, _SUBSCRIBE_TRIES = 2.0, 5
+CALL_DEADLINE_S = 120.0
+"""For each call, and for emptying all tables."""
 _STATE_TABLES = ("Counter", "Register")
 
 _T = TypeVar("_T")
@@ -51,7 +54,7 @@ class BfrtClient:
 
     def close(self) -> None:
         """Lets the program go; the device keeps its state."""
-        self._interface.tear_down_stream()
+        self._try("close", self._interface.tear_down_stream)
         self._interface.channel.close()
 
     def set_pipeline(self, program: CompiledProgram) -> None:
@@ -150,12 +153,36 @@ class BfrtClient:
         raise DeviceError(f"no counter {ref}")
 
     def _try(self, doing: str, function: Callable[[], _T]) -> _T:
+        """In a thread of its own: the SDE's client waits for an answer without an end."""
+        ended: queue.SimpleQueue[Callable[[], _T]] = queue.SimpleQueue()
+        threading.Thread(
+            target=lambda: ended.put(_outcome(function)), name="bfrt-call", daemon=True
+        ).start()
         try:
-            return function()
+            try:
+                outcome = ended.get(timeout=CALL_DEADLINE_S)
+            except queue.Empty:
+                late = f"{doing}: no answer within {CALL_DEADLINE_S:g} s"
+                raise self._refusals.error(late) from None
+            return outcome()
         except SwitchError as error:
             raise DeviceError(str(error)) from None
         except self._refusals.known as error:
             raise DeviceError(str(self._refusals.translate(error, doing))) from None
+
+
+def _outcome(function: Callable[[], _T]) -> Callable[[], _T]:
+    """Calls it; what is returned gives, or raises, the same again."""
+    try:
+        result = function()
+    except Exception as error:
+        raised = error
+
+        def again() -> _T:
+            raise raised
+
+        return again
+    return lambda: result
 
 
 def _group(group: MulticastGroup) -> items.Group:

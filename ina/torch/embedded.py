@@ -8,6 +8,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import grpc
+
 from ina.rpc import controller_pb2, controller_pb2_grpc
 from ina.rpc.channel import open_channel
 from ina.torch.env import Settings
@@ -88,7 +90,15 @@ def _wait_until_left(controller: str, timeout_s: float) -> None:
     with open_channel(controller) as channel:
         stub = controller_pb2_grpc.OperatorStub(channel)
         while True:
-            jobs = stub.ListJobs(controller_pb2.ListJobsRequest(), timeout=_RPC_DEADLINE_S).jobs
+            try:
+                jobs = stub.ListJobs(controller_pb2.ListJobsRequest(), timeout=_RPC_DEADLINE_S).jobs
+            except grpc.RpcError as error:  # it is in this process; nobody else can say more
+                _log.warning(
+                    "ina: stopping the embedded switch, of which the controller does not say who"
+                    " still uses it: %s",
+                    " ".join(str(error.details()).split()),
+                )
+                return
             waiting = [job for job in jobs if job.joined]
             if not waiting:
                 return

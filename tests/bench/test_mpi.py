@@ -13,7 +13,7 @@ from ina.bench import mpi
 from ina.bench.allreduce import Case, Measurement, make_measurement
 from ina.bench.mpi_worker import _wrong
 from ina.bench.spread import spread
-from ina.errors import InaError
+from ina.errors import DeadlineError, InaError
 from tests.bench.command import bench
 
 CASE = Case("float32", 4, "sum", 256, 3, 1.0)
@@ -60,6 +60,16 @@ def test_what_rank_0_says_becomes_rows(tmp_path: Path, monkeypatch: pytest.Monke
 def test_an_mpirun_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_mpirun(tmp_path, monkeypatch, "echo no slots >&2; exit 3")
     with pytest.raises(InaError, match="mpirun with 2 workers: no slots"):
+        mpi.measure(2, [4 * ELEMS], CASE, [])
+
+
+def test_an_mpirun_that_does_not_end_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_mpirun(tmp_path, monkeypatch, "trap '' TERM; sleep 60 & wait; sleep 60")
+    monkeypatch.setattr(mpi, "_START_UP_S", -12.9)  # it adds as much for one size
+    monkeypatch.setattr(mpi, "_STOP_S", 0.2)
+    with pytest.raises(DeadlineError, match=r"mpirun with 2 workers: not done in 0\.1 s"):
         mpi.measure(2, [4 * ELEMS], CASE, [])
 
 

@@ -111,6 +111,19 @@ def test_who_should_have_been_heard_is_overdue() -> None:
     assert not leases.is_overdue(Member(9, 9), 6.0)
 
 
+def test_workers_of_a_former_controller_may_be_dead_until_they_are_heard() -> None:
+    """They have time to come; who starts their job again meanwhile waits for what it finds."""
+    leases = LeaseTable(LEASE_S)
+    leases.keep([A], 0.0)
+    assert leases.is_overdue(A, 0.0)
+    assert look(leases, 0.0) == {}
+    leases.renew(A, 1.0)
+    assert not leases.is_overdue(A, 1.0)
+    later = Member(2, 0)
+    leases.keep([A, later], 1.0)  # of a job that this controller has started
+    assert not leases.is_overdue(later, 1.0)
+
+
 def test_a_second_stream_takes_over_from_the_first() -> None:
     leases = table()
     leases.watch_begins(A, 0.0)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
 import grpc
 import pytest
 
+from ina.controller.app import ControllerApp
+from ina.controller.config import make_config
 from ina.controller.embedded import Embedded
+from ina.controller.watch import leases
 from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
+from ina.switch.ports import UdpPort
+from ina.switch.server import SoftSwitch
 from tests.controller.test_service import is_clean, refusal
 from tests.controller.workers import Workers, workers_of
 
@@ -88,6 +95,33 @@ def test_restarted_workers_wait_for_the_death_of_their_former_selves(workers: Wo
             workers.create("j", 2)
         # Rank 1 was killed just now, and the same job is started again at once.
         assert workers.run_job("j", 2).epoch == epoch + 1
+
+
+def test_a_job_whose_workers_have_died_with_the_controller_starts_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next controller finds a job that runs, by the store, and hears nobody of it."""
+    monkeypatch.setattr(leases, "FIRST_S", 1.0)
+
+    def run(address: str) -> int:
+        with workers_of(address) as workers:
+            return workers.run_job("j", 2).epoch
+
+    async def scenario() -> None:
+        with SoftSwitch([UdpPort(1)]) as switch:
+            settings = {
+                "listen": "127.0.0.1:0",
+                "switch": {"grpc_addr": switch.grpc_addr, "values": 64},
+                "jobs": {"lease_s": 1.0},
+                "store": {"path": str(tmp_path / "jobs.db")},
+            }
+            epochs = []
+            for _ in range(2):
+                async with ControllerApp(make_config(settings, "test")) as app:
+                    epochs.append(await asyncio.to_thread(run, app.listen_addr))
+            assert epochs[0] < epochs[1]
+
+    asyncio.run(scenario())
 
 
 def test_who_has_less_time_than_a_former_job_may_need_is_asked_to_come_again(

@@ -21,8 +21,11 @@ DEADLINE_S = 60.0
 class SummingJob:
     """``count`` workers; stopped by :meth:`finish`, which returns how many sums each has made."""
 
-    def __init__(self, name: str, taps: list[Tap], sessions: list[Session]) -> None:
+    def __init__(
+        self, name: str, taps: list[Tap], sessions: list[Session], elems: int = ELEMS
+    ) -> None:
         self.name = name
+        self._elems = elems
         self.taps = taps
         self.sessions = sessions
         self._stop = threading.Event()
@@ -41,11 +44,11 @@ class SummingJob:
         """Sums until rank 0, who alone may say so, says in a sum's first value that it ends."""
         count, rounds, over = len(self.sessions), 0, False
         while not over:
-            part = np.arange(ELEMS, dtype=np.int32) * (rank + 1) + rounds
+            part = np.arange(self._elems, dtype=np.int32) * (rank + 1) + rounds
             part[0] = rank == 0 and self._stop.is_set()
             total = np.asarray(self.sessions[rank].all_reduce(part))
             weight = count * (count + 1) // 2
-            want = np.arange(ELEMS, dtype=np.int32) * weight + rounds * count
+            want = np.arange(self._elems, dtype=np.int32) * weight + rounds * count
             np.testing.assert_array_equal(total[1:], want[1:])
             rounds, over = rounds + 1, bool(total[0])
         return rounds

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ina.p4 import names
+from ina.testing import bfrt_client
 from ina.testing.bfrt_client import CLIENT_ID, BfrtClient, BfrtDevice
 from ina.testing.device import Ability, pool_program
 from ina.testing.errors import DeviceError
@@ -82,6 +83,28 @@ def test_a_group_gets_other_copies(tofino: FakeTofino) -> None:
     with pytest.raises(DeviceError, match="there is no group 8"):
         client.modify([MulticastGroup(8, ((1, 1),))])
     client.close()
+
+
+def test_a_device_that_says_nothing(tofino: FakeTofino, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the start, and later."""
+    monkeypatch.setattr(bfrt_client, "CALL_DEADLINE_S", 0.3)
+    monkeypatch.setattr(bfrt_client, "_SUBSCRIBE_S", 0.1)
+    tofino.silent = True
+    try:
+        with pytest.raises(DeviceError, match=r"bind: no answer within 0.3 s"):
+            BfrtClient(tofino.address, 0)
+        tofino.silent = False
+        client = BfrtClient(tofino.address, 0, tofino.program)
+        tofino.silent = True
+        with pytest.raises(DeviceError, match=r"insert: no answer within 0.3 s"):
+            client.insert([ROUTE])
+    finally:
+        tofino.silent = False
+    client.close()
+    monkeypatch.setattr(bfrt_client, "CALL_DEADLINE_S", 30.0)
+    tofino.stop()
+    with pytest.raises(DeviceError, match=r"connect: RuntimeError: .*Failed to subscribe"):
+        BfrtClient(tofino.address, 0)
 
 
 def test_what_goes_wrong_is_a_device_error_of_one_line(tofino: FakeTofino) -> None:

@@ -310,6 +310,21 @@ def test_nobody_answers(sde: object) -> None:
     drive(scenario())
 
 
+def test_a_server_that_is_silent_from_the_start(
+    tofino: FakeTofino, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "CONNECT_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(session_module, "SUBSCRIBE_S", 0.1)
+    tofino.silent = True
+
+    async def scenario() -> None:
+        with pytest.raises(SwitchError, match="no answer"):
+            await connect(config_for(tofino))
+
+    drive(scenario())
+    tofino.silent = False
+
+
 def test_one_client_at_a_time_has_the_program(tofino: FakeTofino) -> None:
     async def scenario() -> None:
         async with connected(tofino, election_id=5) as first:

@@ -21,6 +21,7 @@ _UDP_SEGMENT, _UDP_GRO = 103, 104  # linux/udp.h
 _MAX_TRAIN_BYTES = 65_000  # of one sendmsg: an IPv4 packet's length is 16 bits
 _MAX_TRAIN_PACKETS = 64  # UDP_MAX_SEGMENTS of older kernels
 _SECONDS = 0.4
+_SILENT_S = 0.2  # then nothing more comes
 _BUFFER_BYTES = 4 << 20
 
 
@@ -40,7 +41,7 @@ def measure(
         with contextlib.suppress(OSError):
             receiver.setsockopt(socket.IPPROTO_UDP, _UDP_GRO, 1)
         receiver.bind((host, 0))
-        receiver.settimeout(0.2)
+        receiver.settimeout(_SILENT_S)
         own = torch.tensor([int(IPv4Address(host)), receiver.getsockname()[1]])
         places = [torch.zeros(2, dtype=torch.int64) for _ in range(size)]
         dist.all_gather(places, own, group=group)
@@ -51,7 +52,7 @@ def measure(
             sender = threading.Thread(target=_send, args=(ends[0], packet_bytes))
             sender.start()
             rate[0] = _receive(receiver)
-            sender.join()
+            sender.join(10 * _SECONDS)  # its time was over long ago
         elif rank < 2 * pairs and rank % 2 == 0:
             _send(ends[rank + 1], packet_bytes)
         elif rank < 2 * pairs:

@@ -209,10 +209,16 @@ class WorkerService(rpc.ControllerServicer):
                 )
             except JobConflictError as error:
                 # Restarted workers come before anybody knows that their former selves are dead.
-                if not self._is_ending(request.name):
+                former = self._ending(request.name)
+                if former is None:
                     raise
                 left_s = deadline_s - self._clock()
                 if left_s <= 0:
+                    if former.state is JobState.LEAVING and not former.members:
+                        # A switch that is away keeps the name: whoever asks may wait for it.
+                        raise FormerJobError(
+                            f"{error}, its entries are still on switch {former.switch!r}"
+                        ) from None
                     if may_ask:
                         raise FormerJobError(str(error)) from None
                     raise
@@ -227,12 +233,13 @@ class WorkerService(rpc.ControllerServicer):
             for victim in victims:
                 await self._push_out(victim, request.name)
 
-    def _is_ending(self, name: str) -> bool:
+    def _ending(self, name: str) -> Job | None:
+        """The job of this name, if it leaves or its workers may be dead."""
         for job in self._coordinator.registry:
             if job.name == name:
-                is_leaving = job.state is JobState.LEAVING
-                return is_leaving or self._detector.is_dying(job)
-        return False
+                is_ending = job.state is JobState.LEAVING or self._detector.is_dying(job)
+                return job if is_ending else None
+        return None
 
     async def _push_out(self, victim: Job, name: str) -> None:
         reason = f"evicted: job {name!r} is more important and needs its slots"

@@ -43,6 +43,8 @@ class _Lease:
     watches: int = 0
     broken_s: float | None = None
     """When its last Watch stream broke, if it has not been heard since."""
+    is_heard: bool = True
+    """Whether it has been, by this controller; a former one has left its word that it is there."""
 
 
 class LeaseTable:
@@ -67,6 +69,7 @@ class LeaseTable:
         lease = self._leases.setdefault(member, _Lease(now_s))
         lease.heard_s = now_s
         lease.broken_s = None
+        lease.is_heard = True
 
     def watch_begins(self, member: Member, now_s: float) -> None:
         """A Watch stream of the worker began; it may have several for a moment."""
@@ -96,10 +99,12 @@ class LeaseTable:
     def keep(self, members: Iterable[Member], now_s: float) -> None:
         """Forgets all workers but these; those who have no lease get one."""
         former = self._leases
-        begin_s = now_s
-        if self._asked_s is None:  # a former controller's workers say heartbeats at its pace
+        begin_s, are_new = now_s, self._asked_s is not None
+        if not are_new:  # a former controller's workers say heartbeats at its pace
             begin_s += max(0.0, FIRST_S - self.lease_s)
-        self._leases = {member: former.get(member) or _Lease(begin_s) for member in members}
+        self._leases = {
+            member: former.get(member) or _Lease(begin_s, is_heard=are_new) for member in members
+        }
 
     def lost(self, now_s: float) -> dict[Member, str]:
         """Whose lease is over, and why. They stay until :meth:`keep` leaves them out."""
@@ -136,7 +141,9 @@ class LeaseTable:
         lease = self._leases.get(member)
         if lease is None:
             return False
-        return lease.broken_s is not None or now_s - lease.heard_s > OVERDUE * self.heartbeat_s
+        if lease.broken_s is not None or not lease.is_heard:
+            return True
+        return now_s - lease.heard_s > OVERDUE * self.heartbeat_s
 
     def is_watching(self, member: Member) -> bool:
         """Whether a Watch stream of the worker is open."""

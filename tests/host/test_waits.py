@@ -1,0 +1,116 @@
+"""Waits of the host side that end although nobody answers, or a thread does not end."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ina.host import Session, client, membership, shm, watcher
+from ina.host.client import ControllerClient, Credentials
+from ina.host.errors import ControllerTimeoutError, TransportError
+from ina.host.shm import ShmLink
+from ina.rpc import controller_pb2 as pb2
+from tests.host.fake_controller import FakeController
+from tests.host.udp_model import UdpModel, closing
+from tests.silence import DEADLINE_S, silent_server, stuck_thread
+
+
+def test_a_call_that_the_controller_does_not_answer() -> None:
+    with (
+        silent_server() as address,
+        ControllerClient(address, timeout_s=0.2) as calls,
+        pytest.raises(ControllerTimeoutError, match=r"cannot leave .* \(after 0.2 s\)"),
+    ):
+        calls.leave(Credentials("j", 0, 1, b""))
+
+
+def test_a_join_that_the_controller_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has its own time, in which others may come, and a little more for the answer."""
+    monkeypatch.setattr(client, "_JOIN_GRACE_S", 0.1)
+    with (
+        silent_server() as address,
+        ControllerClient(address) as calls,
+        pytest.raises(ControllerTimeoutError, match=r"cannot join .* \(after 0.3 s\)"),
+    ):
+        calls.join(pb2.JoinRequest(name="j", rank=0, timeout_s=0.2))
+
+
+class Hanging(FakeController):
+    """Hears heartbeats, and answers none of them."""
+
+    def Heartbeat(self, request: pb2.HeartbeatRequest, context: Any) -> pb2.HeartbeatReply:  # noqa: N802
+        ended = threading.Event()
+        context.add_callback(ended.set)
+        ended.wait(DEADLINE_S)
+        return pb2.HeartbeatReply()
+
+
+def test_a_heartbeat_that_the_controller_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The worker says so once, and sums go on."""
+    monkeypatch.setattr(membership, "_ANSWER_S", 0.1)
+    ones = np.ones(10, np.int32)
+    with (
+        caplog.at_level(logging.WARNING),
+        UdpModel() as switch,
+        Hanging(switch, lease_s=30.0, heartbeat_s=0.1) as controller,
+        Session.join(controller.address, "j", 0, 1, threads=1) as session,
+    ):
+        end = time.monotonic() + DEADLINE_S
+        while "(after 0.1 s); sums do not need it" not in caplog.text:
+            assert time.monotonic() < end
+            np.testing.assert_array_equal(session.all_reduce(ones), ones)
+
+
+def test_a_shared_memory_switch_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shm, "_TIMEOUT_S", 1)
+    name = f"ina-test-silent-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(f"\0{name}")
+        listener.listen()
+        with pytest.raises(TransportError, match=f"shared memory of the switch at @{name}: "):
+            ShmLink.attach(f"@{name}", 4, 280)
+
+
+def test_closing_does_not_wait_for_a_callback_that_does_not_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watcher, "_JOIN_S", 0.05)
+    begun, release = threading.Event(), threading.Event()
+
+    def callback(handle: object) -> None:
+        begun.set()
+        release.wait(DEADLINE_S)
+
+    with UdpModel() as switch, closing(switch.sessions(1)) as (session,):
+        handle = session.all_reduce(np.ones(10, np.int32), async_op=True)
+        handle.add_done_callback(callback)
+        assert begun.wait(DEADLINE_S)
+        session.close()
+        assert not release.is_set()
+        release.set()
+
+
+def test_closing_does_not_wait_for_a_heartbeat_that_does_not_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(membership, "_JOIN_S", 0.05)
+    with (
+        UdpModel() as switch,
+        FakeController(switch, lease_s=10.0, heartbeat_s=2.0) as controller,
+        stuck_thread() as stuck,
+        caplog.at_level(logging.WARNING),
+    ):
+        session = Session.join(controller.address, "j", 0, 1, threads=1)
+        kept: Any = session._membership
+        kept._threads.append(stuck)
+        session.close()
+    assert f"thread {stuck.name} does not end" in caplog.text
