@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from ina.host import Session, client, membership, shm, watcher
-from ina.host.client import ControllerClient, Credentials
+from ina.host.calls import Credentials
+from ina.host.client import ControllerClient
 from ina.host.errors import ControllerTimeoutError, TransportError
 from ina.host.shm import ShmLink
 from ina.rpc import controller_pb2 as pb2

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.host import numerics
-from tests.host.numerics import Array
+from ina.testing import numerics
+from ina.testing.numerics import Array
 
 DTYPES: tuple[np.dtype[Any], ...] = (np.dtype(np.int32), *numerics.FLOATS)
 OPS = ("sum", "avg")

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.host import numerics
+from ina.testing import numerics
 from tests.selection import LONG
 from tests.soak import __main__ as command
 from tests.soak import remains
