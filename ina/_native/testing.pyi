@@ -1,6 +1,6 @@
 """The doors of ``native/testing/doors.hpp``, for fuzzers and tests."""
 
-class BrokenPromise(AssertionError):
+class BrokenPromise(AssertionError):  # noqa: N818 (as in C++)
     """What a door says holds for every input did not."""
 
 def door_names() -> list[str]: ...
