@@ -51,7 +51,7 @@ class FakeSession:
         self.lost = False
         """The connection is; only a new one helps, which begins by reconciling."""
         self.restarts = 0
-        """A call that was under way at one gets no answer, though there is a new connection."""
+        """A call that was under way at one gets no answer, though the connection is new."""
         self.unused = False
         """Whoever had the connection is dead."""
         self.epochs: set[int] = set()
