@@ -1,5 +1,6 @@
 #include "sim/flows/tcp_segment.hpp"
 
+#include "sim/flows/checksum.hpp"
 #include "sim/host.hpp"
 #include "sim/queue.hpp"
 
@@ -9,12 +10,6 @@ namespace {
 constexpr std::uint8_t kNop = 1;
 constexpr std::uint8_t kSackOption = 5;
 constexpr std::size_t kSackBytes = 8;
-
-std::uint32_t pseudo_header(const std::uint8_t *ip, std::size_t tcp_bytes) {
-    const std::uint8_t rest[4] = {0, kTcp, static_cast<std::uint8_t>(tcp_bytes >> 8),
-                                  static_cast<std::uint8_t>(tcp_bytes)};
-    return sw::add_checksum(sw::add_checksum(0, ip + 12, 8), rest, sizeof rest);
-}
 
 }  // namespace
 
@@ -51,9 +46,7 @@ Frame write_segment(FramePool *frames, const TcpSegment &segment) {
             sw::store_be32(to + 4, segment.sack[i].end);
         }
     }
-    // The payload's zeros add nothing.
-    const std::uint32_t sum = sw::add_checksum(pseudo_header(ip, tcp_bytes), tcp, header_bytes);
-    sw::store_be16(tcp + 16, sw::fold_checksum(sum));
+    sw::store_be16(tcp + 16, transport_checksum(ip, header_bytes));
     return frame;
 }
 
@@ -70,7 +63,7 @@ bool parse_segment(const Frame &frame, TcpSegment *segment) {
     const std::size_t tcp_bytes = ip_bytes - sw::kIpv4Bytes;
     const std::size_t header_bytes = std::size_t{tcp[12]} / 16 * 4;
     if (header_bytes < kTcpBytes || header_bytes > tcp_bytes ||
-        sw::fold_checksum(sw::add_checksum(pseudo_header(ip, tcp_bytes), tcp, tcp_bytes)) != 0) {
+        transport_checksum(ip, tcp_bytes) != 0) {
         return false;
     }
     segment->source = {sw::load_be32(ip + 12), sw::load_be16(tcp)};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "sim/flows/checksum.hpp"
+
 namespace ina::sim {
 
 UdpStream::UdpStream(Network *network, const std::string &name, const UdpStreamConfig &config,
@@ -12,8 +14,7 @@ UdpStream::UdpStream(Network *network, const std::string &name, const UdpStreamC
       to_{destination->address(), destination->free_port(kUdp)} {
     if (source == destination) throw std::invalid_argument(name + ": it has one host only");
     if (!(config.mean_gap_ns > 0)) throw std::invalid_argument(name + ": gaps must be above 0");
-    if (config.payload_bytes < UdpStreamConfig::kLeastPayloadBytes ||
-        config.payload_bytes > sw::kMaxPayloadBytes) {
+    if (config.payload_bytes < kStampBytes || config.payload_bytes > sw::kMaxPayloadBytes) {
         throw std::invalid_argument(name + ": a payload has 16 to 65507 bytes");
     }
     destination->listen(kUdp, to_.port, this);
@@ -45,6 +46,10 @@ void UdpStream::on_event(std::uint64_t) {
     };
     put(payload, counters_.sent_packets++);
     put(payload + 8, static_cast<std::uint64_t>(now_ns));
+    std::uint8_t *const ip = frame.data() + sw::kEthernetBytes;
+    const std::uint16_t checksum = transport_checksum(ip, sw::kUdpBytes + kStampBytes);
+    // 0 would say that there is none.
+    sw::store_be16(ip + sw::kIpv4Bytes + 6, checksum == 0 ? UINT16_MAX : checksum);
     source_->send(std::move(frame));
     put_next(now_ns);
 }
@@ -52,7 +57,9 @@ void UdpStream::on_event(std::uint64_t) {
 void UdpStream::receive(Frame frame) {
     sw::Datagram datagram;
     if (!sw::parse_udp_frame(frame.data(), frame.bytes(), &datagram) ||
-        !(datagram.source == from_) || datagram.payload_bytes != config_.payload_bytes) {
+        !(datagram.source == from_) || datagram.payload_bytes != config_.payload_bytes ||
+        transport_checksum(frame.data() + sw::kEthernetBytes,
+                           sw::kUdpBytes + datagram.payload_bytes) != 0) {
         return;
     }
     const std::uint64_t sent_ns = std::uint64_t{sw::load_be32(datagram.payload + 8)} << 32 |

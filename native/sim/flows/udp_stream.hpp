@@ -9,14 +9,16 @@
 
 namespace ina::sim {
 
+// What a payload begins with: a number, and when it was sent.
+inline constexpr std::uint32_t kStampBytes = 16;
+
 struct UdpStreamConfig {
     double mean_gap_ns = 0;  // from the first bit of a datagram to that of the next; above 0
     bool is_poisson = false;
-    std::uint32_t payload_bytes = 1472;  // at least kLeastPayloadBytes
+    std::uint32_t payload_bytes = 1472;  // at least kStampBytes
     std::uint8_t dscp = 0;
     std::int64_t start_ns = 0;
     std::int64_t stop_ns = kNever;
-    static constexpr std::uint32_t kLeastPayloadBytes = 16;  // a number, and when it was sent
 };
 
 struct UdpStreamCounters {
