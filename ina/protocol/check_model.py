@@ -57,11 +57,18 @@ class Round:
 class CheckModel:
     """The check of one epoch of a job with a key, seen from everywhere at once.
 
-    ``bits`` of a value and of a check: 32. Fewer, for searches of all there is, change nothing else.
+    ``bits`` of a value and of a check: 32. Fewer, for searches of all there is, change no more.
     """
 
     def __init__(
-        self, key: bytes, epoch: int, workers: int, values: int, *, wide: bool = True, bits: int = 32
+        self,
+        key: bytes,
+        epoch: int,
+        workers: int,
+        values: int,
+        *,
+        wide: bool = True,
+        bits: int = 32,
     ) -> None:
         self.key, self.epoch, self.workers = key, epoch, workers
         self.bits, self.wide = bits, wide
@@ -102,7 +109,8 @@ class CheckModel:
         """Whether a result with these sums and this sum of checks is one to take."""
         base = self.weigh(sums) + self.random(of, _RESULT_PAD)
         return any(
-            self._agrees(base + claimed, check) for claimed in self._claims(scale, too_large, non_finite)
+            self._agrees(base + claimed, check)
+            for claimed in self._claims(scale, too_large, non_finite)
         )
 
     def weigh(self, values: Sequence[int]) -> int:

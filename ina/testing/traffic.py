@@ -128,6 +128,7 @@ class Traffic:
             exponent=rng.getrandbits(8),
             next_exponent=rng.getrandbits(8),
             digest=rng.getrandbits(16),
+            check=rng.getrandbits(32),
         )
         if changes is None:
             header = replace(header, **mutate_header(rng, header, self.values))
