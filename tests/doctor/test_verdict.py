@@ -54,9 +54,9 @@ def test_all_answered_is_ok() -> None:
         (
             Echo(360, sent=10, too_long=10, mtu_bytes=1400),
             None,
-            ["1492 bytes (360 values)", "build with 256 values"],
+            ["1496 bytes (360 values)", "build with 256 values"],
         ),
-        (replace(FULL, too_long=10, mtu_bytes=200), None, ["MTU is 200", "raise the MTU to 1076"]),
+        (replace(FULL, too_long=10, mtu_bytes=200), None, ["MTU is 200", "raise the MTU to 1080"]),
         (replace(FULL, mtu_bytes=600), NOTHING_SEEN, ["MTU is 600"]),
         (FULL, NOTHING_SEEN, ["10.0.0.2 to 10.0.0.1:17760", "ICMP is filtered"]),
         (FULL, Evidence(from_worker=10, to_worker=10), ["10.0.0.1:17760 to 10.0.0.2"]),

@@ -23,8 +23,8 @@ from functools import cached_property
 from typing import Any
 
 from ina.protocol import serial
-from ina.protocol.codec import Header
 from ina.protocol.check_model import CheckModel, Round
+from ina.protocol.codec import Header
 from ina.protocol.slot_model import DIGEST_MODULUS, Slot, Tag
 from ina.protocol.spec import ALL_WORKERS
 from ina.protocol.switch_model import (
