@@ -30,11 +30,7 @@ def mutate_header(rng: random.Random, header: Header, values: int) -> dict[str, 
         {"kind": rng.choice((0, 2, 3, 4, 5, 6, 15))},
         {"value_count": rng.choice((1, values - 1, values + 1, *VALUES_PER_PACKET_BUILDS, 4095))},
         {"value_count": values - header.value_count},  # the other of the two lengths
-        {
-            "level": rng.getrandbits(4),
-            "digest": rng.getrandbits(16),
-            "check": rng.getrandbits(32),
-        },
+        {"level": rng.getrandbits(4), "digest": rng.getrandbits(16)},
         {"contributors": rng.getrandbits(32)},
     ]
     return rng.choice(choices)

@@ -41,8 +41,7 @@ std::pair<std::uint64_t, std::uint32_t> weigh(const std::string &name, const nb:
 
 RoundTag tag(std::uint64_t number, std::uint64_t digest, int type, std::uint8_t exponent,
              std::size_t value_count) {
-    return {number, digest, value_type_of(type), exponent,
-            static_cast<std::uint16_t>(value_count)};
+    return {number, digest, value_type_of(type), exponent, static_cast<std::uint16_t>(value_count)};
 }
 
 }  // namespace

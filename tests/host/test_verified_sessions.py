@@ -47,6 +47,9 @@ class Switch(UdpModel):
         super().__init__(**options)  # type: ignore[arg-type]
         self.model = self.forgetful = Forgetful(self.slots, self.values)
 
+    def __enter__(self) -> Switch:
+        return self
+
     def ticket(self, job: int, epoch: int, rank: int, count: int) -> Ticket:
         whole = super().ticket(job, epoch, rank, count)
         return replace(whole, verify=self.verify, check_key=KEY if self.verify == "keyed" else b"")

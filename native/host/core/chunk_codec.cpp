@@ -9,9 +9,8 @@ namespace ina::host {
 
 ChunkCodec::ChunkCodec(const WorkerConfig &config)
     : config_(config), slots_(2 * window_of(config)), kernels_(best_kernels()),
-      check_(config.verify, config.check_key, config.epoch,
-             static_cast<std::uint32_t>(config.rank), static_cast<std::uint32_t>(config.world_size),
-             config.values_per_packet) {}
+      check_(config.verify, config.check_key, config.epoch, static_cast<std::uint32_t>(config.rank),
+             static_cast<std::uint32_t>(config.world_size), config.values_per_packet) {}
 
 void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
     const Tensor &tensor = *lane.tensor;
@@ -58,8 +57,8 @@ void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
     lane.announced = header.next_exponent;
     lane.failed = {};
     if (check_.is_on()) {
-        const auto made = check_.contribute(tag_of(lane, header), claim,
-                                            packet + wire::kHeaderBytes);
+        const auto made =
+            check_.contribute(tag_of(lane, header), claim, packet + wire::kHeaderBytes);
         header.check = made.check;
         lane.expected = made.expected;
     }
@@ -133,8 +132,8 @@ bool ChunkCodec::fits(const Lane &lane, const wire::Header &header) const {
 }
 
 // The sums of a guess are what they would be had the exponent been known if it was right, or the
-// result depends on no value. That all values are 0 nobody claims: it takes a round with exponent 0,
-// where sums are verified.
+// result depends on no value. That all values are 0 nobody claims: it takes a round with exponent
+// 0, where sums are verified.
 bool ChunkCodec::has_sums(const Lane &lane, const wire::Header &header) const {
     if (!lane.is_guess()) return lane.has_values();
     return header.next_exponent == lane.exponent ||

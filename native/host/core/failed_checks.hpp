@@ -1,6 +1,6 @@
-// Results that did not verify: each is dropped, counted and waited for anew; when they are too many,
-// the job ends. A forger who has not the key passes with a small probability each time, so the times
-// must be few; a slot that holds a wrong sum gives the same again and again.
+// Results that did not verify: each is dropped, counted and waited for anew; when they are too
+// many, the job ends. A forger who has not the key passes with a small probability each time, so
+// the times must be few; a slot that holds a wrong sum gives the same again and again.
 #pragma once
 
 #include <cstddef>

@@ -112,10 +112,10 @@ struct Lane {
     bool non_finite = false;    // the chunk to send holds Inf or NaN
     std::uint8_t exponent = 0;  // agreed, or guessed, for the chunk to send
     std::uint8_t next_tensor_exponent = kUnknownExponent;  // agreed for its first chunk
-    std::uint8_t announced = 0;    // what the packet says as next_exponent
-    std::uint64_t expected = 0;    // SumCheck::Contribution::expected of the packet
-    FailedCheck failed;            // results of the packet that did not verify
-    bool has_history = false;                              // at least one result was accepted
+    std::uint8_t announced = 0;                            // what the packet says as next_exponent
+    std::uint64_t expected = 0;  // SumCheck::Contribution::expected of the packet
+    FailedCheck failed;          // results of the packet that did not verify
+    bool has_history = false;    // at least one result was accepted
     Tensor *tensor = nullptr;
     std::uint64_t chunk = 0;
     std::size_t packet_bytes = 0;

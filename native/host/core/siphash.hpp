@@ -44,9 +44,7 @@ class SipHash {
         return hashes;
     }
 
-    std::uint64_t of(const SipWords &input) const {
-        return of(std::array<SipWords, 1>{input})[0];
-    }
+    std::uint64_t of(const SipWords &input) const { return of(std::array<SipWords, 1>{input})[0]; }
 
   private:
     struct State {

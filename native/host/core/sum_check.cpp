@@ -34,10 +34,9 @@ SumCheck::SumCheck(VerifyMode mode, const SecretKey &key, std::uint32_t epoch, s
 }
 
 SipWords SumCheck::words(const RoundTag &tag, std::uint32_t which) const {
-    const std::uint64_t said = std::uint64_t{epoch_} << 32 | which << 24 |
-                               std::uint32_t{tag.exponent} << 16 |
-                               std::uint32_t{static_cast<std::uint8_t>(tag.type)} << 12 |
-                               tag.value_count;
+    const std::uint64_t said =
+        std::uint64_t{epoch_} << 32 | which << 24 | std::uint32_t{tag.exponent} << 16 |
+        std::uint32_t{static_cast<std::uint8_t>(tag.type)} << 12 | tag.value_count;
     return {tag.number, said, tag.digest};
 }
 

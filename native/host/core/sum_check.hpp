@@ -36,8 +36,8 @@ struct RoundTag {
     std::uint64_t number = 0;  // the sequence number, not wrapped around: never comes twice
     std::uint64_t digest = 0;  // of all that was submitted up to the tensor
     ValueType type = ValueType::kInt32;
-    std::uint8_t exponent = 0;       // that the values are scaled by
-    std::uint16_t value_count = 0;   // 0: a round without values
+    std::uint8_t exponent = 0;      // that the values are scaled by
+    std::uint16_t value_count = 0;  // 0: a round without values
 };
 
 // A worker makes one claim in a round at most; the first that holds, from below.
@@ -80,9 +80,7 @@ class SumCheck {
                 const std::uint8_t *values, std::uint32_t check) const;
 
   private:
-    bool is_wide(ValueType type) const {
-        return mode_ == VerifyMode::kKeyed && is_float(type);
-    }
+    bool is_wide(ValueType type) const { return mode_ == VerifyMode::kKeyed && is_float(type); }
     std::uint64_t weighed(const RoundTag &tag, const std::uint8_t *values) const;
     std::uint64_t worth(Claim claim) const { return worth_[static_cast<std::size_t>(claim)]; }
     SipWords words(const RoundTag &tag, std::uint32_t which) const;
@@ -93,10 +91,10 @@ class SumCheck {
     std::uint32_t rank_;
     std::uint32_t workers_;
     const WeighKernels &kernels_;
-    std::vector<std::uint32_t> low_;   // of the weights, all odd: no single bit is lost on them
+    std::vector<std::uint32_t> low_;  // of the weights, all odd: no single bit is lost on them
     std::vector<std::uint32_t> high_;
-    std::uint64_t bias_ = 0;           // what the kernels' sum has too much
-    std::uint64_t worth_[4] = {};      // of a claim
+    std::uint64_t bias_ = 0;       // what the kernels' sum has too much
+    std::uint64_t worth_[4] = {};  // of a claim
 };
 
 }  // namespace ina::host

@@ -40,15 +40,15 @@ INA_ALWAYS_INLINE std::uint32_t narrow_body(const std::uint8_t *wire, const std:
 
 #define INA_WEIGH_KERNELS(NAME, LABEL, ATTRIBUTE)                                                  \
     namespace NAME##_weigh {                                                                       \
-    ATTRIBUTE std::uint64_t wide(const std::uint8_t *wire, const std::uint32_t *low,               \
-                                 const std::uint32_t *high, std::size_t values) {                  \
-        return wide_body(wire, low, high, values);                                                 \
-    }                                                                                              \
-    ATTRIBUTE std::uint32_t narrow(const std::uint8_t *wire, const std::uint32_t *low,             \
-                                   std::size_t values) {                                           \
-        return narrow_body(wire, low, values);                                                     \
-    }                                                                                              \
-    constexpr WeighKernels kKernels{LABEL, wide, narrow};                                          \
+        ATTRIBUTE std::uint64_t wide(const std::uint8_t *wire, const std::uint32_t *low,           \
+                                     const std::uint32_t *high, std::size_t values) {              \
+            return wide_body(wire, low, high, values);                                             \
+        }                                                                                          \
+        ATTRIBUTE std::uint32_t narrow(const std::uint8_t *wire, const std::uint32_t *low,         \
+                                       std::size_t values) {                                       \
+            return narrow_body(wire, low, values);                                                 \
+        }                                                                                          \
+        constexpr WeighKernels kKernels{LABEL, wide, narrow};                                      \
     }
 
 INA_WEIGH_KERNELS(generic, "generic", )

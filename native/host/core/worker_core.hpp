@@ -92,8 +92,8 @@ class WorkerCore {
     // Set once a result shows that other workers have submitted other things. Nothing of it was
     // taken; the core then stays silent.
     const std::optional<Mismatch> &mismatch() const { return mismatch_; }
-    // Set once too many results were not the sums of what the workers had sent. Nothing of those was
-    // taken; the core then stays silent.
+    // Set once too many results were not the sums of what the workers had sent. Nothing of those
+    // was taken; the core then stays silent.
     const std::optional<Corruption> &corruption() const { return corruption_; }
     bool has_stopped() const { return stall_ || mismatch_ || corruption_; }
     // Of the tensors with a result so far, the one submitted last: all workers have submitted the

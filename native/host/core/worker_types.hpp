@@ -78,11 +78,11 @@ struct Mismatch {
 struct Corruption {
     std::uint64_t tensor = 0;  // id
     std::uint32_t seq = 0;
-    std::uint32_t results = 0;       // of this packet that did not verify
-    std::uint64_t all_results = 0;   // of all packets
-    bool same = false;               // each of this packet's held the same: it is in the slot
-    bool own_is_missing = false;     // its largest exponent is below this worker's own
-    std::int64_t first_value = -1;   // that is not as sent, where no other worker's is in it
+    std::uint32_t results = 0;      // of this packet that did not verify
+    std::uint64_t all_results = 0;  // of all packets
+    bool same = false;              // each of this packet's held the same: it is in the slot
+    bool own_is_missing = false;    // its largest exponent is below this worker's own
+    std::int64_t first_value = -1;  // that is not as sent, where no other worker's is in it
 };
 
 // Where the lanes are, for whoever asks which worker the others wait for.
