@@ -84,7 +84,18 @@ def judge(known: Known, now_unix_s: float) -> Verdict:
         return _leaving(known)
     trouble = known.switch_trouble
     note = f"; the controller does not reach the switch ({trouble}), sums do not need that"
-    return Verdict(Cause.NONE, "it runs" + (note if trouble else ""))
+    return Verdict(Cause.NONE, "it runs" + _corrupted(known) + (note if trouble else ""))
+
+
+def _corrupted(known: Known) -> str:
+    """What to add where results did not verify; empty: none."""
+    said = [
+        f"{member.progress.corrupted_sums} to rank {member.rank}"
+        for member in known.members
+        if member.progress.corrupted_sums
+    ]
+    what = "results were no sums of what the workers sent, and asked for again"
+    return f"; {what}: {', '.join(said)}" if said else ""
 
 
 def _ended(known: Known) -> Verdict:
@@ -147,7 +158,8 @@ def _stalled(known: Known, now_unix_s: float) -> Verdict:
             "packets are lost one way: run ina doctor --controller on the waiting hosts"
             f" ({ranks_text(stall.waiting)})"
         )
-        return Verdict(Cause.NO_RESULT, f"all have sent it, and no result comes: {where}", advice)
+        found = f"all have sent it, and no result comes: {where}{_corrupted(known)}"
+        return Verdict(Cause.NO_RESULT, found, advice)
     have = "has" if len(stall.missing) == 1 else "have"
     gone = [rank for rank in stall.missing if rank not in job.joined]
     if gone:

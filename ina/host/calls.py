@@ -25,6 +25,7 @@ from ina.host.errors import (
 from ina.host.ticket import Ticket
 from ina.p4.catalogue import POOL, V1MODEL
 from ina.protocol.spec import VERSION
+from ina.protocol.verify import DEFAULT_VERIFY, checked_verify
 from ina.rpc import controller_pb2 as pb2
 
 JOIN_GRACE_S = 5.0
@@ -102,7 +103,7 @@ def check_created(created: pb2.CreateJobReply, address: str) -> None:
 
 
 def ticket_of(job: str, rank: int, created: pb2.CreateJobReply, joined: pb2.JoinReply) -> Ticket:
-    """Return the place that was granted. Raises InvalidTicketError, CongestionError."""
+    """Return the place that was granted. Raises what is wrong with it: InvalidInputError."""
     return Ticket(
         job_name=job,
         job=joined.job,
@@ -119,6 +120,8 @@ def ticket_of(job: str, rank: int, created: pb2.CreateJobReply, joined: pb2.Join
         congestion=congestion_of(joined),
         mode=created.program.mode or POOL,
         target=created.program.target or V1MODEL,
+        verify=checked_verify("the controller's verify", joined.verify or DEFAULT_VERIFY),
+        check_key=joined.check_key,
     )
 
 

@@ -88,6 +88,10 @@ class RanksDifferError(JobEndedError):
     """The ranks do not reduce the same things in the same order; says how they differ."""
 
 
+class CorruptedSumError(JobFailedError):
+    """Results were, again and again, not the sums of what the workers had sent; none was used."""
+
+
 class SessionFrozenError(UnavailableError):
     """The session was frozen to go on without the switch; nothing more can be submitted."""
 

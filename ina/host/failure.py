@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ina.extension.host import StallReport, TransportStats
+from ina.extension.host import Corruption, StallReport, TransportStats
 from ina.host.progress import Submitted, operation_of
 from ina.host.ticket import Ticket
 from ina.rpc.operations import describe
@@ -39,6 +39,30 @@ def describe_mismatch(ticket: Ticket, number: int, submitted: list[Submitted]) -
         f"{who(ticket)}: ranks differ: the result of {what} holds what another rank has submitted "
         f"instead, or before it; do all ranks reduce the same sizes and dtypes in the same order?"
     )
+
+
+def describe_corruption(ticket: Ticket, found: Corruption) -> str:
+    """Return one line for results that were not the sums of what the workers had sent."""
+    return (
+        f"{who(ticket)}: {found.results} results of all-reduce {found.operation}, sequence number"
+        f" {found.seq}, are not the sum of what the workers sent ({found.all_results} results of"
+        f" this worker's in all): {_where_corrupted(found)}"
+    )
+
+
+def _where_corrupted(found: Corruption) -> str:
+    if found.own_is_missing:
+        return "the slot does not hold this worker's contribution as it was sent"
+    if found.first_value >= 0 and found.same:
+        return f"value {found.first_value} of the slot is not what this worker, the only one, sent"
+    if found.same:
+        return (
+            "each time the same, so the slot holds it: its memory, or a contribution on its way"
+            " to the switch, has been changed or forged, or a worker has another key"
+        )
+    if found.results > 1:
+        return "each time something else: they are changed on their way from the switch"
+    return "they are many, of many packets: something changes packets, or forges them"
 
 
 def who(ticket: Ticket) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ina.errors import InaError
 from ina.extension.host import Transport
 from ina.host import failure
-from ina.host.errors import OperationTimeoutError, RanksDifferError
+from ina.host.errors import CorruptedSumError, OperationTimeoutError, RanksDifferError
 from ina.host.ticket import Ticket
 
 _log = logging.getLogger(__name__)
@@ -95,6 +95,8 @@ class FailureLatch:
                     told = self._transport.submissions()
                     text = failure.describe_mismatch(self._ticket, mismatch.operation, told)
                     self._error = RanksDifferError(text)
+            if self._error is None and (found := self._transport.corruption()) is not None:
+                self._error = CorruptedSumError(failure.describe_corruption(self._ticket, found))
             if self._error is None:
                 report = self._transport.failure()
                 if report is None:

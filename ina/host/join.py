@@ -21,6 +21,7 @@ from ina.host.errors import (
 from ina.host.link import Link, TransportName, open_link
 from ina.host.ticket import Ticket
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VERSION
+from ina.protocol.verify import Verify
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.patience import Patience
 from ina.rpc.tls_probe import tls_trouble
@@ -45,6 +46,7 @@ class JoinRequest:
     tenant: str = ""  # empty: "default"
     priority: int = 0
     transport: TransportName = "auto"
+    verify: Verify | None = None  # None: as the other workers ask
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ def _try_once(
             priority=request.priority,
             token=request.token,
             wire_version=VERSION,
+            verify=request.verify or "",
         ),
         _left_s(deadline),
     )
@@ -153,13 +156,15 @@ def describe_grant(grant: Grant, stats: TransportStats, controller: str) -> str:
     """
     ticket, (host, port) = grant.ticket, grant.link.address
     multicast = ", results by IP multicast" if grant.link.is_listening else ""
+    verified = "" if ticket.verify == "off" else f"; sums verified ({ticket.verify})"
     threads = f"{stats.threads} thread{'s' if stats.threads > 1 else ''}"
     return (
         f"{failure.who(ticket)} reaches the switch over {grant.link.name}:"
         f" from {host}:{port}{multicast}; window {stats.window} packets, at most"
         f" {stats.in_flight_limit} in flight; {ticket.values_per_packet} values a packet;"
-        f" {threads}; receive buffer {stats.receive_buffer_bytes} bytes; job number {ticket.job},"
-        f" epoch {ticket.epoch}; controller {controller}; ina {__version__}"
+        f" {threads}{verified}; receive buffer {stats.receive_buffer_bytes} bytes;"
+        f" job number {ticket.job}, epoch {ticket.epoch}; controller {controller};"
+        f" ina {__version__}"
     )
 
 

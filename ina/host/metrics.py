@@ -40,6 +40,8 @@ COUNTERS: tuple[tuple[str, str, Read], ...] = (
     ("shared_results", "Results that came to several workers at once.", lambda s: s.shared_packets),
     ("duplicate_results", "Results that had arrived before.", lambda s: s.duplicates),
     ("stale_results", "Results of older chunks.", lambda s: s.stale),
+    ("corrupted_sums", "Results that were not the sum of what the workers sent: not used.",
+     lambda s: s.corrupted_sums),
     ("refused_results", "Results that were malformed or not what was waited for.",
      lambda s: s.refused_results),
     ("icmp_errors", "The switch's address answered that nobody listens, or is not reachable.",

@@ -100,6 +100,7 @@ class ProgressReporter:
             spurious_resends=worker.spurious,
             probes=worker.probes,
             packets_sent=worker.packets_sent,
+            corrupted_sums=worker.corrupted,
             in_flight=lanes.in_flight,
             silent_s=lanes.silent_ns / 1e9,
             oldest_seq=lanes.oldest_seq,

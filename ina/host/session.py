@@ -41,6 +41,7 @@ from ina.host.ticket import Ticket, check_world
 from ina.host.udp import UdpLink
 from ina.host.watcher import Watcher
 from ina.protocol.spec import ValueType
+from ina.protocol.verify import Verify
 from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
@@ -171,6 +172,7 @@ class Session:
         priority: int = 0,
         transport: TransportName = "auto",
         congestion: Congestion | None = None,
+        verify: Verify | None = None,
         op_timeout_s: float = DEFAULT_OP_TIMEOUT_S,
         controller_with_rank: int | None = None,
         recoverable: bool = False,
@@ -188,7 +190,8 @@ class Session:
         how important (higher wins), as the controller's configuration allows. `transport`: "udp";
         "shm", shared memory with a switch on this host; or "auto", shared memory where the switch
         offers it, else UDP. `congestion`: how many packets are in flight, by default as the
-        controller's configuration has it. Workers of one job may differ in both.
+        controller's configuration has it. Workers of one job may differ in both. `verify`: of the
+        sums, "off", "accidents" or "keyed", the same for all; None: as others ask, or "off".
 
         `op_timeout_s`: a reduction fails when no chunk of it completes for so long.
         `controller_with_rank`: the controller lives in that rank's process, so when it has been
@@ -221,6 +224,7 @@ class Session:
             tenant=tenant,
             priority=priority,
             transport=transport,
+            verify=verify,
         )
         client = ControllerClient(controller)
         grant: Grant | None = None
@@ -280,7 +284,7 @@ class Session:
 
         Raises UnsupportedDtypeError, UnsupportedOpError, InvalidArrayError, OperationTimeoutError,
         SessionClosedError, JobFailedError: WorkerLostError, JobEvictedError, SwitchLostError,
-        RanksDifferError, JobEndedError.
+        RanksDifferError, JobEndedError, CorruptedSumError.
         """
         value_type = arrays.check_input(array)
         average = arrays.is_average(op)

@@ -29,6 +29,7 @@ class SessionStats:
     shared_packets: int  # of those received, for several workers at once (IP multicast)
     duplicates: int  # results that had arrived before
     stale: int  # results of older chunks
+    corrupted_sums: int  # results that were not the sum of what the workers sent
     refused_results: int  # malformed, of another job or worker, or not what was waited for
     icmp_errors: int  # "port unreachable" and the like; shared memory: the switch is gone
     send_drops: int  # packets that the kernel, or the ring, did not take
@@ -71,6 +72,7 @@ class SessionStats:
             shared_packets=channel.shared_packets,
             duplicates=worker.duplicates,
             stale=worker.stale,
+            corrupted_sums=worker.corrupted,
             refused_results=worker.malformed + worker.foreign + worker.mismatched,
             icmp_errors=channel.refused + channel.unreachable,
             send_drops=channel.send_drops,

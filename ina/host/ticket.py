@@ -5,10 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ina.congestion import Congestion
-from ina.extension.host import RtoLimits, WorkerConfig
+from ina.extension.host import RtoLimits, VerifyMode, WorkerConfig
 from ina.host.errors import InvalidTicketError, WorldSizeError
 from ina.p4.catalogue import POOL, V1MODEL, ProgramId
 from ina.protocol.spec import MAX_WORKERS
+from ina.protocol.verify import CHECK_KEY_BYTES, DEFAULT_VERIFY, Verify, checked_verify
+
+_NATIVE_MODES = {
+    "off": VerifyMode.OFF,
+    "accidents": VerifyMode.ACCIDENTS,
+    "keyed": VerifyMode.KEYED,
+}
 
 
 def check_world(rank: int, world_size: int) -> None:
@@ -43,6 +50,8 @@ class Ticket:
     divisor: int = 0  # of an average; 0: as many as there are ranks
     mode: str = POOL  # of the switch's program, and its target: with the values they name it
     target: str = V1MODEL
+    verify: Verify = DEFAULT_VERIFY  # how sums are verified, the same on all workers
+    check_key: bytes = field(default=b"", repr=False)  # of verify "keyed": all workers', secret
 
     def __post_init__(self) -> None:
         check_world(self.rank, self.world_size)
@@ -60,6 +69,12 @@ class Ticket:
             raise InvalidTicketError(
                 f"job {self.job_name!r}: expected_bitmap {self.expected_bitmap:#x} lacks rank"
                 f" {self.rank}"
+            )
+        checked_verify(f"job {self.job_name!r}: verify", self.verify)
+        if self.verify == "keyed" and len(self.check_key) != CHECK_KEY_BYTES:
+            raise InvalidTicketError(
+                f"job {self.job_name!r}: check_key has {len(self.check_key)} bytes, verify 'keyed'"
+                f" needs {CHECK_KEY_BYTES}"
             )
         for name, low, high in (
             ("job", 0, 0xFFFF),
@@ -99,4 +114,6 @@ class Ticket:
             stall_timeout_ns=stall_timeout_ns,
             rto=rto,
             keep_results=keep_results,
+            verify=_NATIVE_MODES[self.verify],
+            check_key=self.check_key or bytes(CHECK_KEY_BYTES),
         )

@@ -33,6 +33,9 @@ STICKY_FLAGS = Flag.ECN | Flag.OVERFLOW | Flag.NON_FINITE
 DIGEST_MODULUS = 1 << 16
 """A slot adds the digests of a round up modulo this."""
 
+CHECK_MODULUS = 1 << 32
+"""And the checks: as it adds values."""
+
 
 class Outcome(Enum):
     """What becomes of a contribution."""
@@ -68,6 +71,7 @@ class Contribution:
     flags: Flag = NO_FLAGS
     values: tuple[int, ...] = ()
     digest: int = 0
+    check: int = 0
 
 
 @dataclass
@@ -84,6 +88,7 @@ class Slot:
     flags: Flag = NO_FLAGS
     values: tuple[int, ...] = ()
     digest: int = 0
+    check: int = 0
 
     def contribute(self, part: Contribution, all_bits: int) -> Outcome:
         """Counts one admitted contribution; ``all_bits`` has the bit of each worker of the job."""
@@ -103,6 +108,7 @@ class Slot:
         self.next_exponent = part.next_exponent
         self.flags = part.flags & STICKY_FLAGS
         self.digest = part.digest
+        self.check = part.check
         self.values = part.values or (0,) * len(self.values)
 
     def _add(self, part: Contribution) -> None:
@@ -110,6 +116,7 @@ class Slot:
         self.next_exponent = max(self.next_exponent, part.next_exponent)
         self.flags |= part.flags & STICKY_FLAGS
         self.digest = (self.digest + part.digest) % DIGEST_MODULUS
+        self.check = (self.check + part.check) % CHECK_MODULUS
         if part.values:
             self.values = add_int32(self.values, part.values)
 

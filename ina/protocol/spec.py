@@ -1,6 +1,6 @@
 """The wire format of ina, defined once: every other definition is emitted from this table.
 
-A packet is Ethernet / IPv4 / UDP / header (24 bytes) / ``value_count`` int32 values. All fields are
+A packet is Ethernet / IPv4 / UDP / header (28 bytes) / ``value_count`` int32 values. All fields are
 in network byte order. The P4 header, the C++ header, the scapy layer, the Wireshark dissector and
 the table in docs/protocol.md are generated from :data:`FIELDS` and the enumerations below.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
-VERSION = 2
+VERSION = 3
 UDP_PORT = 17760
 """The port of the switch. A packet to or from any other port is ordinary traffic."""
 
@@ -108,6 +108,7 @@ FIELDS: tuple[Field, ...] = (
     Field("exponent", 8, "biased exponent of this chunk's values; 0: all zero"),
     Field("next_exponent", 8, "the same of the chunk one window ahead; a slot keeps the maximum"),
     Field("digest", 16, "of what the worker has submitted; a slot adds them up, modulo 2^16"),
+    Field("check", 32, "of the values and what else is said; a slot adds them up, modulo 2^32"),
 )
 
 HEADER_BYTES = sum(field.bits for field in FIELDS) // 8

@@ -175,6 +175,7 @@ class SwitchModel:
             flags,
             values,
             header.digest,
+            header.check,
         )
         outcome = slot.contribute(part, job.all_bits)
         self.outcomes[job.number, outcome] += 1
@@ -217,5 +218,6 @@ class SwitchModel:
                 contributors=slot.bitmap,
                 next_exponent=slot.next_exponent,
                 digest=slot.digest,
+                check=slot.check,
             )
             yield Departure(to, result, slot.values[: header.value_count])

@@ -39,7 +39,7 @@ SWITCH_BACK: EventKind
 RANKS_DIFFER: EventKind
 
 class CreateJobRequest(_message.Message):
-    __slots__ = ("name", "world_size", "slots", "tenant", "priority", "token", "wire_version")
+    __slots__ = ("name", "world_size", "slots", "tenant", "priority", "token", "wire_version", "verify")
     NAME_FIELD_NUMBER: _ClassVar[int]
     WORLD_SIZE_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
@@ -47,6 +47,7 @@ class CreateJobRequest(_message.Message):
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     WIRE_VERSION_FIELD_NUMBER: _ClassVar[int]
+    VERIFY_FIELD_NUMBER: _ClassVar[int]
     name: str
     world_size: int
     slots: int
@@ -54,7 +55,8 @@ class CreateJobRequest(_message.Message):
     priority: int
     token: str
     wire_version: int
-    def __init__(self, name: _Optional[str] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., token: _Optional[str] = ..., wire_version: _Optional[int] = ...) -> None: ...
+    verify: str
+    def __init__(self, name: _Optional[str] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., token: _Optional[str] = ..., wire_version: _Optional[int] = ..., verify: _Optional[str] = ...) -> None: ...
 
 class CreateJobReply(_message.Message):
     __slots__ = ("job", "switch_host", "switch_udp_port", "values_per_packet", "slots", "switch_shm", "results_host", "results_udp_port", "wire_version", "switch", "program")
@@ -123,7 +125,7 @@ class JoinRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., timeout_s: _Optional[float] = ..., switch_port: _Optional[int] = ..., token: _Optional[str] = ..., takes_shared_results: _Optional[bool] = ..., process: _Optional[str] = ...) -> None: ...
 
 class JoinReply(_message.Message):
-    __slots__ = ("job", "epoch", "world_size", "slots", "window", "lease_s", "heartbeat_s", "member_key", "shares_results", "expected_bitmap", "summands", "divisor", "congestion")
+    __slots__ = ("job", "epoch", "world_size", "slots", "window", "lease_s", "heartbeat_s", "member_key", "shares_results", "expected_bitmap", "summands", "divisor", "congestion", "verify", "check_key")
     JOB_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     WORLD_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -137,6 +139,8 @@ class JoinReply(_message.Message):
     SUMMANDS_FIELD_NUMBER: _ClassVar[int]
     DIVISOR_FIELD_NUMBER: _ClassVar[int]
     CONGESTION_FIELD_NUMBER: _ClassVar[int]
+    VERIFY_FIELD_NUMBER: _ClassVar[int]
+    CHECK_KEY_FIELD_NUMBER: _ClassVar[int]
     job: int
     epoch: int
     world_size: int
@@ -150,7 +154,9 @@ class JoinReply(_message.Message):
     summands: int
     divisor: int
     congestion: Congestion
-    def __init__(self, job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., lease_s: _Optional[float] = ..., heartbeat_s: _Optional[float] = ..., member_key: _Optional[bytes] = ..., shares_results: _Optional[bool] = ..., expected_bitmap: _Optional[int] = ..., summands: _Optional[int] = ..., divisor: _Optional[int] = ..., congestion: _Optional[_Union[Congestion, _Mapping]] = ...) -> None: ...
+    verify: str
+    check_key: bytes
+    def __init__(self, job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., lease_s: _Optional[float] = ..., heartbeat_s: _Optional[float] = ..., member_key: _Optional[bytes] = ..., shares_results: _Optional[bool] = ..., expected_bitmap: _Optional[int] = ..., summands: _Optional[int] = ..., divisor: _Optional[int] = ..., congestion: _Optional[_Union[Congestion, _Mapping]] = ..., verify: _Optional[str] = ..., check_key: _Optional[bytes] = ...) -> None: ...
 
 class Congestion(_message.Message):
     __slots__ = ("algorithm", "options")
@@ -168,7 +174,7 @@ class Congestion(_message.Message):
     def __init__(self, algorithm: _Optional[str] = ..., options: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class Progress(_message.Message):
-    __slots__ = ("operations_submitted", "operations_done", "chunks_done", "retransmissions", "in_flight", "silent_s", "oldest_seq", "oldest_waited_s", "lane_seqs", "lanes_waiting", "switch_refuses", "oldest", "shared_results_missing", "losses", "spurious_resends", "probes", "packets_sent", "submitted", "differs_at")
+    __slots__ = ("operations_submitted", "operations_done", "chunks_done", "retransmissions", "in_flight", "silent_s", "oldest_seq", "oldest_waited_s", "lane_seqs", "lanes_waiting", "switch_refuses", "oldest", "shared_results_missing", "losses", "spurious_resends", "probes", "packets_sent", "corrupted_sums", "submitted", "differs_at")
     OPERATIONS_SUBMITTED_FIELD_NUMBER: _ClassVar[int]
     OPERATIONS_DONE_FIELD_NUMBER: _ClassVar[int]
     CHUNKS_DONE_FIELD_NUMBER: _ClassVar[int]
@@ -186,6 +192,7 @@ class Progress(_message.Message):
     SPURIOUS_RESENDS_FIELD_NUMBER: _ClassVar[int]
     PROBES_FIELD_NUMBER: _ClassVar[int]
     PACKETS_SENT_FIELD_NUMBER: _ClassVar[int]
+    CORRUPTED_SUMS_FIELD_NUMBER: _ClassVar[int]
     SUBMITTED_FIELD_NUMBER: _ClassVar[int]
     DIFFERS_AT_FIELD_NUMBER: _ClassVar[int]
     operations_submitted: int
@@ -205,9 +212,10 @@ class Progress(_message.Message):
     spurious_resends: int
     probes: int
     packets_sent: int
+    corrupted_sums: int
     submitted: _containers.RepeatedCompositeFieldContainer[Operation]
     differs_at: int
-    def __init__(self, operations_submitted: _Optional[int] = ..., operations_done: _Optional[int] = ..., chunks_done: _Optional[int] = ..., retransmissions: _Optional[int] = ..., in_flight: _Optional[int] = ..., silent_s: _Optional[float] = ..., oldest_seq: _Optional[int] = ..., oldest_waited_s: _Optional[float] = ..., lane_seqs: _Optional[_Iterable[int]] = ..., lanes_waiting: _Optional[bytes] = ..., switch_refuses: _Optional[bool] = ..., oldest: _Optional[_Union[Operation, _Mapping]] = ..., shared_results_missing: _Optional[bool] = ..., losses: _Optional[int] = ..., spurious_resends: _Optional[int] = ..., probes: _Optional[int] = ..., packets_sent: _Optional[int] = ..., submitted: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ..., differs_at: _Optional[int] = ...) -> None: ...
+    def __init__(self, operations_submitted: _Optional[int] = ..., operations_done: _Optional[int] = ..., chunks_done: _Optional[int] = ..., retransmissions: _Optional[int] = ..., in_flight: _Optional[int] = ..., silent_s: _Optional[float] = ..., oldest_seq: _Optional[int] = ..., oldest_waited_s: _Optional[float] = ..., lane_seqs: _Optional[_Iterable[int]] = ..., lanes_waiting: _Optional[bytes] = ..., switch_refuses: _Optional[bool] = ..., oldest: _Optional[_Union[Operation, _Mapping]] = ..., shared_results_missing: _Optional[bool] = ..., losses: _Optional[int] = ..., spurious_resends: _Optional[int] = ..., probes: _Optional[int] = ..., packets_sent: _Optional[int] = ..., corrupted_sums: _Optional[int] = ..., submitted: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ..., differs_at: _Optional[int] = ...) -> None: ...
 
 class Operation(_message.Message):
     __slots__ = ("number", "elems", "value_type", "average")

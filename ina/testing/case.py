@@ -190,6 +190,7 @@ _TOLD = (
     "exponent",
     "next_exponent",
     "digest",
+    "check",
 )
 
 

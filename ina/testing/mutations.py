@@ -8,7 +8,7 @@ from typing import Any
 
 from ina.protocol import serial
 from ina.protocol.codec import Header
-from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
+from ina.protocol.spec import HEADER_BYTES, VALUES_PER_PACKET_BUILDS
 from ina.testing.frames import IPV4, PAYLOAD_OFFSET, PortFrame, ipv4_checksum
 
 Mutation = Callable[[random.Random, int, bytes], PortFrame]
@@ -107,7 +107,9 @@ def _padded_in_ip(rng: random.Random, port: int, data: bytes) -> PortFrame:
 def _resized(rng: random.Random, port: int, data: bytes) -> PortFrame:
     """An honest datagram of another length: IP and UDP agree, the ina header does not."""
     about_right = len(data) - PAYLOAD_OFFSET + rng.choice((-4, -1, 1, 4))
-    size = rng.choice((0, 1, 23, 24, 25, 28, about_right))
+    size = rng.choice(
+        (0, 1, HEADER_BYTES - 1, HEADER_BYTES, HEADER_BYTES + 1, HEADER_BYTES + 4, about_right)
+    )
     whole = (data + bytes(64))[: PAYLOAD_OFFSET + size]
     whole = _changed(whole, 38, (len(whole) - 34).to_bytes(2, "big"))
     return port, _changed(whole, 16, (len(whole) - 14).to_bytes(2, "big"))
@@ -115,7 +117,7 @@ def _resized(rng: random.Random, port: int, data: bytes) -> PortFrame:
 
 def _bit_flip(rng: random.Random, port: int, data: bytes) -> PortFrame:
     """One wrong bit, in the headers or anywhere, with the IP checksum made right or not."""
-    end = len(data) if rng.random() < 0.5 else PAYLOAD_OFFSET + 24
+    end = len(data) if rng.random() < 0.5 else PAYLOAD_OFFSET + HEADER_BYTES
     offset = rng.randrange(min(end, len(data)))
     flipped = bytes([data[offset] ^ 1 << rng.randrange(8)])
     return port, _changed(data, offset, flipped, resum=rng.random() < 0.5)

@@ -81,6 +81,7 @@ class Traffic:
 
     def __init__(self, rng: random.Random, values: int, jobs: list[Job]) -> None:
         self.rng = rng
+        self.checks = random.Random(values)  # of its own: seeds mean what they meant without it
         self.values = values
         self.jobs = {job.number: self._live(job) for job in jobs}
         self.history: deque[PortFrame] = deque(maxlen=HISTORY)
@@ -128,6 +129,7 @@ class Traffic:
             exponent=rng.getrandbits(8),
             next_exponent=rng.getrandbits(8),
             digest=rng.getrandbits(16),
+            check=self.checks.getrandbits(32),
         )
         if changes is None:
             header = replace(header, **mutate_header(rng, header, self.values))

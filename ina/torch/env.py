@@ -22,8 +22,11 @@ INA_TRANSPORT          how this worker reaches the switch: ``auto`` (default), s
                        UDP; ``udp``; ``shm``. See docs/host.md.
 INA_THREADS            threads that drive this worker's packets: 1, 2, 4 or 8; 0 (default): one for
                        each four cores of a worker, 1 to 4. Shared memory: always one.
+INA_VERIFY             how the job's sums are verified, the same for all its workers: ``off``,
+                       ``accidents`` (bits that flip) or ``keyed`` (what is forged, too). Unset: as
+                       another worker asks, or ``off``. See docs/host.md.
 INA_VALUES             values a packet of the embedded switch's P4 build: 64, 256, 360 (needs an MTU
-                       of 1492) or 1024 (4148). Default 1024 where all workers must be on rank 0's
+                       of 1496) or 1024 (4152). Default 1024 where all workers must be on rank 0's
                        host, as INA_HOST is loopback, else 256.
 INA_MULTICAST          IPv4 multicast network where the embedded switch sends results, once for all
                        workers, as ``239.192.0.0/24``. Unset: to each worker a copy of its own. See
@@ -63,6 +66,7 @@ from ina.host.link import TransportName
 from ina.host.threads import check_threads
 from ina.p4.builds import interface_mtu_bytes, largest_build, listed
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUES_PER_PACKET_BUILDS
+from ina.protocol.verify import Verify, checked_verify
 from ina.torch.errors import SettingError
 
 _log = logging.getLogger("ina.torch")
@@ -77,6 +81,7 @@ _ALWAYS = (
         "INA_HOST",
         "INA_TRANSPORT",
         "INA_THREADS",
+        "INA_VERIFY",
         "INA_STATS_DIR",
         "INA_LEAVE_TIMEOUT_S",
         "INA_LOG",
@@ -104,6 +109,7 @@ class Settings:
     host: str | None = None
     transport: TransportName = "auto"
     threads: int = 0
+    verify: Verify | None = None
     local_workers: int = 0
     """Of this host, as torchrun says (LOCAL_WORLD_SIZE); 0: not known."""
     values: int = 0  # 0: packet_values chooses
@@ -161,6 +167,7 @@ class Settings:
             host=environ.get("INA_HOST") or None,
             transport=cast(TransportName, transport),
             threads=threads,
+            verify=check_verify("INA_VERIFY", environ.get("INA_VERIFY") or None),
             local_workers=_integer(environ, "LOCAL_WORLD_SIZE", 0),
             values=values,
             multicast=_multicast(environ),
@@ -197,6 +204,14 @@ def check_on_switch_loss(name: str, value: str) -> None:
     """Raise :class:`SettingError` unless the value, of what is called ``name``, is a policy."""
     if value not in ON_SWITCH_LOSS:
         raise SettingError(f"{name}={value}: want {' or '.join(ON_SWITCH_LOSS)}")
+
+
+def check_verify(name: str, value: str | None) -> Verify | None:
+    """Return it if it is None or a way to verify sums; raise :class:`SettingError` if not."""
+    try:
+        return None if value is None else checked_verify(name, value)
+    except InvalidInputError as error:
+        raise SettingError(str(error)) from None
 
 
 def check_lease(name: str, lease_s: float) -> None:
@@ -278,7 +293,11 @@ class Options:
     lease_s: float | None = None
     """Of the embedded controller: seconds after which a silent worker is dead, 1 to 3600."""
 
+    verify: Verify | None = None
+    """``"off"``, ``"accidents"`` or ``"keyed"``, the same on all ranks."""
+
     def __post_init__(self) -> None:
+        check_verify("verify", self.verify)
         if self.on_switch_loss is not None:
             check_on_switch_loss("on_switch_loss", self.on_switch_loss)
         if self.lease_s is not None:

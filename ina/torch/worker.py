@@ -91,6 +91,7 @@ class Worker:
                 tenant=settings.tenant,
                 priority=settings.priority,
                 transport=settings.transport,
+                verify=settings.verify,
                 threads=settings.threads,
                 local_workers=settings.local_workers or len(ranks),
                 op_timeout_s=timeout.total_seconds(),

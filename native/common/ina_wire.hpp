@@ -9,9 +9,9 @@
 
 namespace ina::wire {
 
-inline constexpr std::uint8_t kVersion = 2;
+inline constexpr std::uint8_t kVersion = 3;
 inline constexpr std::uint16_t kUdpPort = 17760;  // of the switch
-inline constexpr std::size_t kHeaderBytes = 24;
+inline constexpr std::size_t kHeaderBytes = 28;
 inline constexpr std::size_t kValueBytes = 4;
 inline constexpr int kMaxWorkers = 32;
 inline constexpr std::uint8_t kAllWorkers = 255;  // in a result
@@ -53,10 +53,11 @@ inline constexpr std::size_t kContributorsOffset = 16;
 inline constexpr std::size_t kExponentOffset = 20;
 inline constexpr std::size_t kNextExponentOffset = 21;
 inline constexpr std::size_t kDigestOffset = 22;
+inline constexpr std::size_t kCheckOffset = 24;
 
 // A decoded header; wider than the wire where a field has no machine type.
 struct Header {
-    std::uint8_t version = kVersion;  // wire format version, 2
+    std::uint8_t version = kVersion;  // wire format version, 3
     std::uint8_t kind = 0;  // what the packet is, see Kind
     std::uint8_t flags = 0;  // see Flag
     std::uint16_t job = 0;  // job number, given by the controller
@@ -72,6 +73,7 @@ struct Header {
     std::uint8_t exponent = 0;  // biased exponent of this chunk's values; 0: all zero
     std::uint8_t next_exponent = 0;  // the same of the chunk one window ahead; a slot keeps the maximum
     std::uint16_t digest = 0;  // of what the worker has submitted; a slot adds them up, modulo 2^16
+    std::uint32_t check = 0;  // of the values and what else is said; a slot adds them up, modulo 2^32
 };
 
 inline std::uint8_t load_be8(const std::uint8_t *p) { return p[0]; }
@@ -115,6 +117,7 @@ inline Header load_header(const std::uint8_t *p) {
     h.exponent = load_be8(p + kExponentOffset);
     h.next_exponent = load_be8(p + kNextExponentOffset);
     h.digest = load_be16(p + kDigestOffset);
+    h.check = load_be32(p + kCheckOffset);
     return h;
 }
 
@@ -133,6 +136,7 @@ inline void store_header(std::uint8_t *p, const Header &h) {
     store_be8(p + 20, h.exponent);
     store_be8(p + 21, h.next_exponent);
     store_be16(p + 22, h.digest);
+    store_be32(p + 24, h.check);
 }
 
 constexpr bool is_known_kind(std::uint8_t kind) {

@@ -105,6 +105,7 @@ void bind_transport(nb::module_ &m) {
         .def("fail", &Transport::fail, Unlocked())
         .def("failure", &Transport::failure, Unlocked())
         .def("mismatch", &Transport::mismatch, Unlocked())
+        .def("corruption", &Transport::corruption, Unlocked())
         .def("submissions",
              [](const Transport &self) {
                  std::vector<TensorRequest> requests;

@@ -6,15 +6,19 @@
 #include <cstdint>
 
 #include "common/bind_fields.hpp"
+#include "host/core/siphash.hpp"
 #include "host/core/worker_types.hpp"
 
 namespace ina::host {
 
 void bind_blocks(nanobind::module_ &m);
+void bind_check(nanobind::module_ &m);
 void bind_core(nanobind::module_ &m);
 void bind_handover(nanobind::module_ &m);
 void bind_recovery(nanobind::module_ &m);
 
+// Throws std::invalid_argument unless it has 16 bytes.
+SecretKey secret_key(const nanobind::bytes &key);
 // Throws std::invalid_argument.
 ValueType value_type_of(int type);
 TensorRequest tensor_request(std::uint64_t id, std::uintptr_t in, std::uintptr_t out,

@@ -119,6 +119,7 @@ void bind_core(nb::module_ &m) {
     m.def("block_scale", &block_scale, nb::arg("exponent"), nb::arg("workers"));
 
     bind_recovery(m);
+    bind_check(m);
 
     nb::class_<WorkerConfig>(m, "WorkerConfig")
         .def("__init__", &init_by_name<WorkerConfig>)
@@ -135,6 +136,13 @@ void bind_core(nb::module_ &m) {
         .def_rw("rto", &WorkerConfig::rto)
         .def_rw("first_seq", &WorkerConfig::first_seq)
         .def_rw("keep_results", &WorkerConfig::keep_results)
+        .def_rw("verify", &WorkerConfig::verify)
+        .def_prop_rw(
+            "check_key",
+            [](const WorkerConfig &self) {
+                return nb::bytes(self.check_key.data(), self.check_key.size());
+            },
+            [](WorkerConfig &self, const nb::bytes &key) { self.check_key = secret_key(key); })
         .def_rw("share", &WorkerConfig::share)
         .def_rw("shares", &WorkerConfig::shares);
 
@@ -164,6 +172,7 @@ void bind_core(nb::module_ &m) {
         .def_ro("malformed", &WorkerCounters::malformed)
         .def_ro("foreign", &WorkerCounters::foreign)
         .def_ro("mismatched", &WorkerCounters::mismatched)
+        .def_ro("corrupted", &WorkerCounters::corrupted)
         .def_prop_ro("ecn_marked", recovery(&RecoveryCounters::ecn_marked))
         .def_ro("exponent_rounds", &WorkerCounters::exponent_rounds)
         .def_ro("guessed_chunks", &WorkerCounters::guessed_chunks)
@@ -241,6 +250,7 @@ void bind_core(nb::module_ &m) {
         .def_prop_ro("stall", [](const LoneCore &self) { return self.stall(); })
         .def("settle_resends", &WorkerCore::settle_resends, nb::arg("now_ns"))
         .def_prop_ro("mismatch", [](const LoneCore &self) { return self.mismatch(); })
+        .def_prop_ro("corruption", [](const LoneCore &self) { return self.corruption(); })
         .def_prop_ro("agreed", &WorkerCore::agreed)
         .def_prop_ro("counters", [](const LoneCore &self) { return self.counters(); })
         .def_prop_ro("srtt_ns",

@@ -162,7 +162,7 @@ def test_wrong_input_is_one_line(
 
 
 def test_the_largest_build_that_fits() -> None:
-    assert packet_bytes(256) == 20 + 8 + 24 + 1024
+    assert packet_bytes(256) == 20 + 8 + 28 + 1024
     assert packet_bytes(360) <= 1500 < packet_bytes(368)  # the most that a multiple of 8 fits
     assert largest_build(1500) == largest_build(packet_bytes(360)) == 360
     assert largest_build(packet_bytes(360) - 1) == largest_build(packet_bytes(256)) == 256

@@ -113,6 +113,13 @@ def last_digest(program: dict[str, Any]) -> None:
             node["left"] = {"type": "hexstr", "value": "0x0000"}
 
 
+def last_check(program: dict[str, Any]) -> None:
+    """Nothing is added: the slot keeps what the newest packet says."""
+    for node in nodes(action(program, "contribution.check_join")):
+        if node.get("op") == "+":
+            node["left"] = {"type": "hexstr", "value": "0x00000000"}
+
+
 def swap_exponents(program: dict[str, Any]) -> None:
     """Wherever an action reads or writes one of them, it takes the other."""
     other = {"exponent": "next_exponent", "next_exponent": "exponent"}
@@ -173,6 +180,14 @@ MUTANTS = (
         "value = hdr.ina.digest;",
         last_digest,
         "digest/sum-0x0001-0x0002-0x0004",
+    ),
+    Mutant(
+        "last-check",
+        "shared/contribution.p4",
+        "value = value + hdr.ina.check;",
+        "value = hdr.ina.check;",
+        last_check,
+        "check/sum-0x00000001-0x00000002-0x00000004",
     ),
     Mutant(
         "values-0-and-1-swapped",

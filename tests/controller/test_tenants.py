@@ -174,3 +174,28 @@ def test_a_tenant_whose_name_cannot_be_printed_is_refused() -> None:
     """PostgreSQL would not store it, and the controller would lose its store for it."""
     with controller({}) as workers, refusal(grpc.StatusCode.PERMISSION_DENIED, "printable"):
         workers.create("a", 1, tenant="a\0b")
+
+
+def test_all_workers_verify_sums_alike() -> None:
+    """As the first asks; by name or not at all. The key is all ranks', and the epoch's."""
+    with controller({}) as workers:
+        keys = set()
+        for asked, verify in (("keyed", "keyed"), ("accidents", "accidents"), ("", "off")):
+            workers.create("j", 2, verify=asked)
+            workers.create("j", 2)  # whoever asks for nothing does as the others
+            for other in {"off", "accidents", "keyed"} - {verify}:
+                told = f"job 'j' verifies its sums by '{verify}', not '{other}'"
+                with refusal(grpc.StatusCode.ALREADY_EXISTS, told):
+                    workers.create("j", 2, verify=other)
+            replies = [join.result() for join in [workers.join("j", rank) for rank in range(2)]]
+            assert [reply.verify for reply in replies] == [verify] * 2
+            (key,) = {reply.check_key for reply in replies}
+            assert len(key) == (16 if verify == "keyed" else 0)
+            assert key not in {reply.member_key for reply in replies}
+            keys.add(key)
+            for rank in range(2):
+                workers.leave("j", rank, replies[0].epoch)
+        assert is_clean(workers)
+        assert len(keys) == 2
+        with refusal(grpc.StatusCode.INVALID_ARGUMENT, "verify=often: want off or accidents or"):
+            workers.create("k", 1, verify="often")

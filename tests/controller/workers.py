@@ -42,6 +42,7 @@ class Workers:
         tenant: str = "",
         priority: int = 0,
         token: str = "",
+        verify: str = "",
     ) -> pb2.CreateJobReply:
         request = pb2.CreateJobRequest(
             name=name,
@@ -51,6 +52,7 @@ class Workers:
             priority=priority,
             token=token,
             wire_version=VERSION,
+            verify=verify,
         )
         return self.stub.CreateJob(request, timeout=CALL_TIMEOUT_S)
 

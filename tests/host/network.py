@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ina._native.congestion import Choice
-from ina._native.host import RtoLimits, WorkerConfig, WorkerCore
+from ina._native.host import RtoLimits, VerifyMode, WorkerConfig, WorkerCore
 from ina.host.arrays import VALUE_TYPES
 from ina.protocol.codec import encode
 from ina.protocol.switch_model import Attachment, Job, SwitchModel
@@ -61,6 +61,8 @@ def worker_config(
     keep_results: bool = False,
     share: int = 0,
     shares: int = 1,
+    verify: VerifyMode = VerifyMode.OFF,
+    check_key: bytes = bytes(16),
 ) -> WorkerConfig:
     return WorkerConfig(
         job=JOB,
@@ -75,6 +77,8 @@ def worker_config(
         keep_results=keep_results,
         share=share,
         shares=shares,
+        verify=verify,
+        check_key=check_key,
     )
 
 
@@ -94,10 +98,12 @@ class Network:
         keep_results: bool = False,
         shares: Sequence[int] | None = None,
         window: Choice | None = None,
+        verify: VerifyMode = VerifyMode.OFF,
+        check_key: bytes = bytes(16),
     ) -> None:
         """`shares`: of each worker; those of a worker with more than one act as one core.
 
-        `window`: the usual one unless given.
+        `window`: the usual one unless given. `verify`, `check_key`: of all workers.
         """
         self.link = link or Link()
         self.random = random.Random(seed)
@@ -110,6 +116,8 @@ class Network:
                 keep_results=keep_results,
                 share=share,
                 shares=count,
+                verify=verify,
+                check_key=check_key,
             )
             return WorkerCore(config, limits[rank], window or Choice())
 

@@ -55,7 +55,7 @@ def test_a_switch_of_another_wire_format_is_not_joined(
 ) -> None:
     address, fake = controller
     fake.wire_version = 0  # an older controller says none
-    with pytest.raises(ControllerError, match=r"takes packets of wire format 1, .* sends 2; inst"):
+    with pytest.raises(ControllerError, match=r"takes packets of wire format 1, .* sends 3; inst"):
         Session.join(address, "digits", 0, 1)
     assert not fake.joined
 

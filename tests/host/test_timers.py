@@ -68,7 +68,7 @@ def test_an_unanswered_packet_is_sent_again_with_the_same_values() -> None:
     assert core.poll_transmit(due - 1) == []
     (second,) = core.poll_transmit(due)
     assert decode(second)[0] == replace(decode(first)[0], flags=Flag.RESEND, priority=1)
-    assert second[24:] == first[24:]
+    assert second[28:] == first[28:]
     assert core.counters.retransmissions == 1
 
 

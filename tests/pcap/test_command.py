@@ -36,7 +36,7 @@ def test_a_line_a_packet(capture: Path, capsys: pytest.CaptureFixture[str]) -> N
     ]
     assert "resend" in lines[3]
     assert "contributors 0x7" in lines[5]
-    assert lines[-1].endswith("shorter than the 24-byte header; CE")
+    assert lines[-1].endswith("shorter than the 28-byte header; CE")
     assert said == "12 packets of ina, 1 of them malformed; 1 frames of other traffic\n"
 
 

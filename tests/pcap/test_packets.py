@@ -84,7 +84,7 @@ def test_a_super_frame_holds_many_packets() -> None:
 
 def test_a_snap_length_leaves_the_header() -> None:
     whole = bytes(ETHER / SENT / PAYLOAD)
-    (found,) = packets_of(captured(whole[: 42 + 24 + 3], wire_bytes=len(whole)))
+    (found,) = packets_of(captured(whole[: 42 + 28 + 3], wire_bytes=len(whole)))
     assert (found.cut, found.problem, found.values) == (True, "", None)
     assert found.header is not None
     (found,) = packets_of(captured(whole[: 42 + 10], wire_bytes=len(whole)))

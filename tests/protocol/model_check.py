@@ -9,6 +9,9 @@ Each contribution is a vector with a one in the place of its own (epoch, chunk, 
 sum tells exactly what it holds. A stranger, who is not admitted, sends too.
 
 A result that workers share is one for each of them here: a network delivers it to each or not.
+
+A forger is a stranger whom the switch takes for worker 0. Then slots may hold anything, and jobs
+need not end; but no worker takes a sum that is not its workers'.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from functools import cached_property
 from typing import Any
 
 from ina.protocol import serial
+from ina.protocol.check_model import CheckModel, Round
 from ina.protocol.codec import Header
 from ina.protocol.slot_model import DIGEST_MODULUS, Slot, Tag
 from ina.protocol.spec import ALL_WORKERS
@@ -85,6 +89,10 @@ class System:
     switch_type: type[SwitchModel] = SwitchModel
     slot_type: type[Slot] = Slot
     worker_checks_epoch: bool = True
+    forger: bool = False
+    worker_verifies: bool = True
+    _packets: dict[tuple[int, int, int], Packet] = field(default_factory=dict)
+    _verified: dict[Any, bool] = field(default_factory=dict)
     _known: dict[Any, tuple[SlotState, list[Departure]]] = field(default_factory=dict)
     _settled: set[Any] = field(default_factory=set)
 
@@ -124,10 +132,28 @@ class System:
             digest = digest * 5 + 1
         return digest % DIGEST_MODULUS
 
+    @cached_property
+    def checks(self) -> dict[int, CheckModel]:
+        """By epoch."""
+        key, values = b"a key of 16 byte", 2 * self.chunks
+        return {
+            epoch: CheckModel(key, epoch, self.workers, values)
+            for epoch in (FIRST_EPOCH, FIRST_EPOCH + 1)
+        }
+
+    def round(self, chunk: int) -> Round:
+        return Round(chunk, value_count=2 * self.chunks)
+
     def chunk(self, header: Header) -> int:
         return serial.add(header.seq, -self.first_seq)
 
     def packet(self, epoch: int, worker: int, chunk: int) -> Packet:
+        key = (epoch, worker, chunk)
+        if key not in self._packets:
+            self._packets[key] = self._packet(*key)
+        return self._packets[key]
+
+    def _packet(self, epoch: int, worker: int, chunk: int) -> Packet:
         values = [0] * 2 * self.chunks
         values[self.place(epoch, chunk)] = 1 << WORKER_SHIFT * worker
         header = Header(
@@ -138,6 +164,7 @@ class System:
             seq=serial.add(self.first_seq, chunk),
             value_count=len(values),
             digest=self.digest(epoch, worker, chunk),
+            check=self.checks[epoch].contribute(self.round(chunk), worker, values),
         )
         return Packet(self.attachments[worker], header, tuple(values))
 
@@ -145,7 +172,9 @@ class System:
         """What somebody else sends in worker 0's name: other values."""
         packet = self.packet(epoch, 0, chunk)
         values = tuple(value << WORKER_SHIFT * self.workers for value in packet.values)
-        header = replace(packet.header, digest=1)
+        if self.forger:  # it has seen worker 0's packet, and says of the rest what that says
+            return replace(packet, values=values)
+        header = replace(packet.header, digest=1, check=1)
         return replace(packet, sender=STRANGER, header=header, values=values)
 
     def in_flight(self, state: State) -> Iterator[Packet]:
@@ -190,8 +219,14 @@ class System:
         return _freeze(switch.slots[index]), departures
 
     def _check(self, departure: Departure, epoch: int) -> list[Result]:
-        """Promises 1 and 2: values and digest are the contributions', each once, and no others."""
+        """Promises 1 and 2: values and digest are the contributions', each once, and no others.
+
+        With a forger: of those that a worker takes.
+        """
         chunk = self.chunk(departure.header)
+        verifies = self._verifies(departure, epoch, chunk)
+        if self.forger and self.worker_verifies and not verifies:
+            return []
         expected = [0] * 2 * self.chunks
         expected[self.place(epoch, chunk)] = sum(
             1 << WORKER_SHIFT * worker for worker in range(self.workers)
@@ -204,9 +239,19 @@ class System:
             raise Violation(
                 f"result of epoch {epoch} chunk {chunk} has digest {departure.header.digest}"
             )
+        if not verifies:
+            raise Violation(f"result of epoch {epoch} chunk {chunk} does not verify")
         worker = departure.header.worker
         reached = range(self.listening) if worker == ALL_WORKERS else (worker,)
         return [Result(each, departure.header.epoch, chunk) for each in reached]
+
+    def _verifies(self, departure: Departure, epoch: int, chunk: int) -> bool:
+        check = departure.header.check
+        key = (epoch, chunk, departure.values, check)
+        if key not in self._verified:
+            judge = self.checks[epoch]
+            self._verified[key] = judge.verify(self.round(chunk), departure.values, check)
+        return self._verified[key]
 
     def accept(self, state: State, result: Result) -> State:
         """A worker gets a result: it takes the one it waits for, and only that one."""
@@ -237,6 +282,8 @@ class System:
     def check_progress(self, state: State) -> None:
         """Promise 3: with all that is in flight lost, resending what is open ends the job."""
         passed = []
+        if self.forger:
+            return
         while min(state.done) < self.chunks:
             key = (state.epoch, state.done, state.slots)
             if key in self._settled:

@@ -37,9 +37,10 @@ def test_wire_bytes_are_as_documented() -> None:
         exponent=0x13,
         next_exponent=0x14,
         digest=0x1516,
+        check=0x1718191A,
     )
     assert encode(header, [1, -2]).hex(" ") == (
-        "22 11 02 03 04 05 06 78 09 0a 30 02 0b 0c 0d 0e 0f 10 11 12 13 14 15 16"
+        "32 11 02 03 04 05 06 78 09 0a 30 02 0b 0c 0d 0e 0f 10 11 12 13 14 15 16 17 18 19 1a"
         " 00 00 00 01 ff ff ff fe"
     )
 
@@ -110,7 +111,7 @@ def test_any_bytes_decode_or_are_refused(payload: bytes) -> None:
 def test_a_refusal_is_one_line_of_bad_input() -> None:
     with pytest.raises(InvalidInputError) as refusal:
         decode(b"\x11" * 23)
-    assert str(refusal.value) == "packet of 23 bytes is shorter than the 24-byte header"
+    assert str(refusal.value) == "packet of 23 bytes is shorter than the 28-byte header"
 
 
 @pytest.mark.parametrize("field", LAYOUT, ids=lambda field: field.name)

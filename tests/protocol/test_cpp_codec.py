@@ -87,7 +87,7 @@ def test_fields_and_bytes(program: Path) -> None:
         verdict, *numbers, again = line.split()
         assert verdict == "0"
         assert [int(text) for text in numbers] == [getattr(header, p.name) for p in LAYOUT]
-        assert again == payload[:24].hex()
+        assert again == payload[:28].hex()
 
 
 def test_the_same_packets_are_refused_for_the_same_reason(program: Path) -> None:

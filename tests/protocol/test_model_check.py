@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from ina.protocol.codec import Header
-from ina.protocol.slot_model import DIGEST_MODULUS, Contribution, Outcome, Slot
+from ina.protocol.slot_model import CHECK_MODULUS, DIGEST_MODULUS, Contribution, Outcome, Slot
 from ina.protocol.spec import ALL_WORKERS, DropReason
 from ina.protocol.switch_model import Attachment, Departure, Dropped, Job, SwitchModel
 from tests.protocol.model_check import System, Violation, search
@@ -24,6 +24,10 @@ from tests.protocol.model_check import System, Violation, search
         pytest.param(System(3, 6, listening=3), 100, id="3 workers, who share results"),
         pytest.param(
             System(3, 4, restart=True, listening=2), 3000, id="3 workers, two share, restart"
+        ),
+        pytest.param(System(2, 6, forger=True), 70, id="2 workers, a forger"),
+        pytest.param(
+            System(3, 3, restart=True, forger=True), 1000, id="3 workers, forger, restart"
         ),
     ],
 )
@@ -96,6 +100,26 @@ class OlderAddTheirDigest(Slot):
         return outcome
 
 
+class RepeatsAddTheirCheck(Slot):
+    """A repeated contribution's check is added once more."""
+
+    def contribute(self, part: Contribution, all_bits: int) -> Outcome:
+        outcome = super().contribute(part, all_bits)
+        if outcome is Outcome.DUPLICATE:
+            self.check = (self.check + part.check) % CHECK_MODULUS
+        return outcome
+
+
+class OlderAddTheirCheck(Slot):
+    """The check of a late copy is added, though its values are not."""
+
+    def contribute(self, part: Contribution, all_bits: int) -> Outcome:
+        outcome = super().contribute(part, all_bits)
+        if outcome is Outcome.STALE:
+            self.check = (self.check + part.check) % CHECK_MODULUS
+        return outcome
+
+
 class ReplaysToAll(SwitchModel):
     """A replay goes to every worker."""
 
@@ -148,6 +172,15 @@ class AdmitsAnySender(SwitchModel):
             System(2, 4, slot_type=RepeatsAddTheirDigest), "digest", id="repeats add digests"
         ),
         pytest.param(System(2, 4, slot_type=OlderAddTheirDigest), "digest", id="late digests"),
+        pytest.param(
+            System(2, 4, slot_type=RepeatsAddTheirCheck), "does not verify", id="repeats add checks"
+        ),
+        pytest.param(
+            System(2, 4, slot_type=OlderAddTheirCheck), "does not verify", id="late checks"
+        ),
+        pytest.param(
+            System(2, 4, forger=True, worker_verifies=False), "holds", id="forger, unverified"
+        ),
         pytest.param(System(2, 4, switch_type=ReplaysToAll), "to all twice", id="replay to all"),
         pytest.param(
             System(3, 3, listening=2, slot_type=NeverReplays), "no progress", id="no shared replay"

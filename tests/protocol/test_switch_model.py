@@ -30,11 +30,13 @@ def header(worker: int, **fields: Any) -> Header:
 
 def test_a_sum_goes_to_every_worker() -> None:
     model = switch()
-    first = header(0, flags=Flag.ECN | Flag.RESEND, next_exponent=7, digest=3)
+    first = header(0, flags=Flag.ECN | Flag.RESEND, next_exponent=7, digest=3, check=0x9000_0000)
     assert model.receive(WORKERS[0], encode(first, [1, 2**31 - 1])) == []
-    marked = encode(header(1, next_exponent=3, digest=5), [10, 1])
+    marked = encode(header(1, next_exponent=3, digest=5, check=0x7000_0000), [10, 1])
     assert model.receive(WORKERS[1], marked, congestion_experienced=True) == []
-    last = header(2, next_exponent=5, contributors=4, exponent=11, value_type=2, digest=0xFFFE)
+    last = header(
+        2, next_exponent=5, contributors=4, exponent=11, value_type=2, digest=0xFFFE, check=5
+    )
     sent = model.receive(WORKERS[2], encode(last, [100, 0]))
     assert [departure.to for departure in sent] == list(WORKERS)
     for worker, departure in enumerate(sent):
@@ -47,6 +49,7 @@ def test_a_sum_goes_to_every_worker() -> None:
             contributors=0b111,
             next_exponent=7,
             digest=6,
+            check=5,
         )
     assert model.slots[JOB.first_slot + 1].bitmap == 0b111
     assert not model.drops
@@ -114,7 +117,7 @@ STRANGER = Attachment(port=0, ipv4=WORKERS[0].ipv4, udp_port=1)
         (WORKERS[0], encode(header(0, value_count=1), [1]), DropReason.MALFORMED),
         (WORKERS[0], b"\x11" + encode(header(0), [1, 2])[1:], DropReason.VERSION),
         (WORKERS[0], b"\x11" + encode(header(0), [1, 2])[1:-4], DropReason.MALFORMED),
-        (WORKERS[0], b"\x2f" + encode(header(0), [1, 2])[1:], DropReason.KIND),
+        (WORKERS[0], b"\x3f" + encode(header(0), [1, 2])[1:], DropReason.KIND),
         (WORKERS[0], encode(header(0, kind=Kind.RESULT), [1, 2]), DropReason.KIND),
         (WORKERS[0], encode(header(0, job=6), [1, 2]), DropReason.JOB),
         (WORKERS[0], encode(header(0, epoch=1), [1, 2]), DropReason.JOB),

@@ -69,7 +69,7 @@ def test_every_field_and_value(tmp_path: Path) -> None:
 def test_bad_packets_are_marked_and_not_read_past_their_end(tmp_path: Path) -> None:
     whole = next(payload for header, _, payload in sample_packets(9, 3) if header.value_count == 3)
     short, cut, long, version = dissect(
-        [whole[:23], whole[:-5], whole + b"\0", b"\x15" + whole[1:]], tmp_path
+        [whole[:27], whole[:-5], whole + b"\0", b"\x15" + whole[1:]], tmp_path
     )
     assert "ina.too_short" in short
     assert "ina.seq" not in short

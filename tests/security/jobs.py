@@ -12,6 +12,7 @@ import numpy as np
 
 from ina.controller.embedded import Embedded
 from ina.host import Session
+from ina.protocol.verify import Verify
 from tests.security.tap import Tap
 
 ELEMS = 640  # ten packets of 64 values
@@ -56,7 +57,7 @@ class SummingJob:
 
 @contextmanager
 def tapped_sessions(
-    embedded: Embedded, name: str, count: int, slots: int = 64
+    embedded: Embedded, name: str, count: int, slots: int = 64, verify: Verify | None = None
 ) -> Iterator[tuple[list[Tap], list[Session]]]:
     """The workers of a job, each behind a tap."""
     with ExitStack() as stack, ThreadPoolExecutor(count) as pool:
@@ -76,6 +77,7 @@ def tapped_sessions(
                 rank,
                 count,
                 slots=slots,
+                verify=verify,
                 timeout_s=DEADLINE_S,
                 op_timeout_s=DEADLINE_S,
             )

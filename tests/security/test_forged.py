@@ -1,7 +1,8 @@
 """Forged packets: what a worker's socket keeps out, its core refuses, and it must believe.
 
-The last tests hold SECURITY.md to its word about what is not protected: who can send with a
-member's or the switch's own address can change that job's sums. There is no cryptography there.
+Some tests hold SECURITY.md to its word about what is not protected: who can send with a member's or
+the switch's own address can change the sums of a job that does not verify them. The last are of
+those that do.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 import pytest
 
 from ina.controller.embedded import Embedded
-from ina.host import Session
+from ina.host import CorruptedSumError, Session
 from ina.protocol.codec import decode, encode
 from ina.protocol.spec import Flag, Kind
 from tests.security.jobs import summing_job, tapped_sessions
@@ -147,3 +148,36 @@ def send_spoofed(source: tuple[str, int], target: tuple[str, int], payload: byte
         raw.sendto(
             struct.pack("!HHHH", source[1], target[1], 8 + len(payload), 0) + payload, target
         )
+
+
+def test_a_perfect_result_is_not_believed_where_sums_are_verified(embedded: Embedded) -> None:
+    """With the right check of another round, none, or the one that the worker has sent."""
+    rng = random.Random(8)
+    with tapped_sessions(embedded, "verified", 2, verify="keyed") as (taps, sessions):
+        handle = sessions[0].all_reduce(np.full(64, 0.5, np.float32), async_op=True)
+        assert taps[0].worker is not None
+        sent = until_sent(taps[0], 1)
+        check = decode(sent)[0].check
+        for forged in (0, check, rng.getrandbits(32)):
+            taps[0].inner.sendto(
+                result_of(sent, 2, check=forged, next_exponent=200), taps[0].worker
+            )
+        other = sessions[1].all_reduce(np.full(64, 0.25, np.float32), async_op=True)
+        for each in (handle, other):
+            np.testing.assert_array_equal(each.wait(DEADLINE_S), np.full(64, 0.75, np.float32))
+        assert sessions[0].stats().corrupted_sums == 3
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float32])
+def test_a_forged_contribution_ends_a_job_that_verifies(
+    dtype: type[np.generic], embedded: Embedded
+) -> None:
+    """It is in the slot, and the member's own is not: no rank gets a sum of it."""
+    name = f"verified {np.dtype(dtype)}"
+    with tapped_sessions(embedded, name, 2, verify="keyed") as (taps, sessions):
+        late = sessions[1].all_reduce(np.full(64, 5, dtype), async_op=True)
+        taps[0].outer.send(lie_for_rank_0(until_sent(taps[1], 1)))
+        early = sessions[0].all_reduce(np.ones(64, dtype), async_op=True)
+        for handle in (late, early):
+            with pytest.raises(CorruptedSumError, match="each time the same, so the slot holds it"):
+                handle.wait(DEADLINE_S)

@@ -179,6 +179,7 @@ def test_dead_worker_is_an_error_not_a_hang(tmp_path: Path) -> None:
         ("INA_STATS_DIR", "/no/such", "INA_STATS_DIR=/no/such: there is no such folder"),
         ("INA_TRANSPORT", "tcp", "INA_TRANSPORT=tcp: want auto or udp or shm"),
         ("INA_THREADS", "3", "INA_THREADS=3: want 1, 2, 4, 8, or 0 (automatic)"),
+        ("INA_VERIFY", "yes", "INA_VERIFY=yes: want off or accidents or keyed"),
         ("INA_THREADS", "all", "INA_THREADS=all: want an integer"),
     ],
 )

@@ -3,8 +3,8 @@
 -- Use: wireshark -X lua_script:tools/wireshark/ina.lua, or copy it to the plugins.
 
 local ina = Proto("ina", "In-Network Aggregation")
-local VERSION, UDP_PORT = 2, 17760
-local HEADER_BYTES, VALUE_BYTES = 24, 4
+local VERSION, UDP_PORT = 3, 17760
+local HEADER_BYTES, VALUE_BYTES = 28, 4
 local FLAGS_OFFSET = 1
 local JOB_OFFSET = 2
 local WORKER_OFFSET = 6
@@ -29,6 +29,7 @@ local fields = {
     exponent = ProtoField.uint8("ina.exponent", "exponent", base.DEC, nil),
     next_exponent = ProtoField.uint8("ina.next_exponent", "next_exponent", base.DEC, nil),
     digest = ProtoField.uint16("ina.digest", "digest", base.DEC, nil),
+    check = ProtoField.uint32("ina.check", "check", base.DEC, nil),
     flag_resend = ProtoField.bool("ina.flags.resend", "resend", 8, nil, 0x01),
     flag_collision = ProtoField.bool("ina.flags.collision", "collision", 8, nil, 0x02),
     flag_ecn = ProtoField.bool("ina.flags.ecn", "ecn", 8, nil, 0x04),
@@ -57,6 +58,7 @@ local places = {
     { name = "exponent", offset = 20, bytes = 1 },
     { name = "next_exponent", offset = 21, bytes = 1 },
     { name = "digest", offset = 22, bytes = 2 },
+    { name = "check", offset = 24, bytes = 4 },
 }
 local flags = { "flag_resend", "flag_collision", "flag_ecn", "flag_overflow", "flag_non_finite", "flag_partial" }
 

@@ -35,6 +35,7 @@ from ina.controller.switches.items import Item
 from ina.controller.switches.plan import sharing_ranks
 from ina.controller.switches.reconcile import epochs_of, kept_its_registers
 from ina.controller.switches.switch import Switch
+from ina.protocol.verify import Verify
 from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
@@ -80,6 +81,7 @@ class Coordinator:
         tenant: str = "",
         priority: int = 0,
         token: str = "",
+        verify: Verify | None = None,
     ) -> Job:
         """See :meth:`Registry.create`. Waits ``wait_s`` for a leaving job of this name to end."""
         deadline_s = self._clock() + wait_s
@@ -95,6 +97,7 @@ class Coordinator:
                     tenant=tenant,
                     priority=priority,
                     token=token,
+                    verify=verify,
                 )
             except JobConflictError:
                 former = self.registry.get(name)

@@ -25,6 +25,7 @@ from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.placement import Placement, first_with_room
 from ina.controller.switches.capacity import Capacity, PipeOf
 from ina.protocol.spec import MAX_WORKERS
+from ina.protocol.verify import DEFAULT_VERIFY, Verify
 
 MAX_NAME_CHARS = 200
 
@@ -78,13 +79,15 @@ class Registry:
         tenant: str = "",
         priority: int = 0,
         token: str = "",
+        verify: Verify | None = None,
     ) -> Job:
         """Returns the joining job ``name``, which is made if there is none.
 
         Raises:
             JobRequestError: the request itself is wrong.
             TenantError: there is no such tenant.
-            JobConflictError: a job of this name has another size or tenant, or runs already.
+            JobConflictError: a job of this name has another size, tenant or way to verify sums, or
+                runs already.
             JobTokenError: the job was created with another token.
             NoRoomError: all slots, all job numbers or the tenant's quota are in use.
         """
@@ -93,7 +96,7 @@ class Registry:
         owner = self.admission.tenant(name, tenant)
         job = self._jobs.get(name)
         if job is not None:
-            _check_same(job, world_size, owner, token)
+            _check_same(job, world_size, owner, token, verify)
             return job
         self._check_quota(name, owner, world_size, slots)
         number = self._free_number()
@@ -116,6 +119,7 @@ class Registry:
             created_unix_s=self._unix_clock(),
             token_hash=tokens.hash_token(token, self._token_bytes),
             key_seed=tokens.new_key_seed(self._token_bytes),
+            verify=verify or DEFAULT_VERIFY,
         )
         return job
 
@@ -273,7 +277,7 @@ def _check_request(name: str, world_size: int) -> None:
         )
 
 
-def _check_same(job: Job, world_size: int, tenant: str, token: str) -> None:
+def _check_same(job: Job, world_size: int, tenant: str, token: str, verify: Verify | None) -> None:
     """That another rank's CreateJob is of this job, and comes in time."""
     if job.state is not JobState.JOINING:
         raise JobConflictError(f"the name {job.name!r} is in use: {_who(job)}")
@@ -284,6 +288,11 @@ def _check_same(job: Job, world_size: int, tenant: str, token: str) -> None:
         )
     if job.tenant != tenant:
         raise JobConflictError(f"job {job.name!r} is of tenant {job.tenant!r}, not {tenant!r}")
+    if verify is not None and job.verify != verify:
+        raise JobConflictError(
+            f"job {job.name!r} verifies its sums by {job.verify!r}, not {verify!r}: all its workers"
+            " must ask for the same"
+        )
 
 
 def _check_token(job: Job, token: str) -> None:

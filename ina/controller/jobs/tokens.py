@@ -1,4 +1,4 @@
-"""Secrets of a job: the join token that its owner chose, and the key of each member.
+"""Secrets of a job: the join token that its owner chose, each member's key, and that of all.
 
 Neither is kept: of a token there is a salted hash, and a member's key is computed from a seed of
 its job. So whoever reads the store can forge no join; the seed is as secret as the store.
@@ -10,6 +10,8 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable
+
+from ina.protocol.verify import CHECK_KEY_BYTES
 
 _SALT_BYTES = 16
 KEY_SEED_BYTES = 16
@@ -44,6 +46,11 @@ def new_key_seed(random_bytes: RandomBytes = secrets.token_bytes) -> bytes:
 def member_key(seed: bytes, epoch: int, rank: int) -> bytes:
     """What Heartbeat, Watch and Leave of this rank carry: 16 bytes."""
     return hashlib.blake2b(b"%d %d" % (epoch, rank), key=seed, digest_size=16).digest()
+
+
+def check_key(seed: bytes, epoch: int) -> bytes:
+    """What the job's workers verify its sums with, in this epoch: 16 bytes, the same for all."""
+    return hashlib.blake2b(b"check %d" % epoch, key=seed, digest_size=CHECK_KEY_BYTES).digest()
 
 
 def _digest(salt: bytes, token: str) -> bytes:

@@ -60,6 +60,8 @@ _MEMBER_COUNTERS: tuple[tuple[str, str, _OfMember], ...] = (
      lambda member: member.progress.probes),
     ("packets_sent", "Packets it sent, with those sent again, as it said last.",
      lambda member: member.progress.packets_sent),
+    ("corrupted_sums", "Results that were not the sum of what the workers sent, as it said last.",
+     lambda member: member.progress.corrupted_sums),
 )  # fmt: skip
 _TENANT_GAUGES: tuple[tuple[str, str, _OfTenant, _OfTenant], ...] = (
     ("jobs", "Jobs", lambda tenant: tenant.jobs, lambda tenant: tenant.jobs_limit),

@@ -33,7 +33,9 @@ from ina.controller.service.show import program_of
 from ina.controller.watch.failure_detector import CHECK_S, FailureDetector, is_up
 from ina.controller.watch.leases import Member
 from ina.controller.watch.stalls import check_progress
+from ina.errors import InvalidInputError
 from ina.protocol.spec import RESULTS_UDP_PORT, VERSION
+from ina.protocol.verify import checked_verify
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
 
@@ -136,6 +138,8 @@ class WorkerService(rpc.ControllerServicer):
             summands=job.world_size,
             divisor=job.world_size,
             congestion=self._congestion,
+            verify=job.verify,
+            check_key=tokens.check_key(job.key_seed, job.epoch) if job.verify == "keyed" else b"",
         )
 
     async def Heartbeat(  # noqa: N802
@@ -195,6 +199,10 @@ class WorkerService(rpc.ControllerServicer):
                 f"job {request.name!r}: a join token of {len(request.token)} characters: at most"
                 f" {MAX_TOKEN_CHARS}"
             )
+        try:
+            verify = checked_verify("verify", request.verify) if request.verify else None
+        except InvalidInputError as error:
+            raise JobRequestError(f"job {request.name!r}: {error}") from None
         size = (request.name, request.world_size, request.slots)
         deadline_s = self._clock() + wait_s
         while True:
@@ -206,6 +214,7 @@ class WorkerService(rpc.ControllerServicer):
                     tenant=request.tenant,
                     priority=request.priority,
                     token=request.token,
+                    verify=verify,
                 )
             except JobConflictError as error:
                 # Restarted workers come before anybody knows that their former selves are dead.

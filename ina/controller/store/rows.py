@@ -8,10 +8,11 @@ from typing import NamedTuple
 from ina.controller.job import Departure, Endpoint, Job, JobState
 from ina.controller.memory import SlotRange
 from ina.controller.store.interface import Transaction
+from ina.protocol.verify import checked_verify
 
 _JOB_COLUMNS = (
     "number, name, state, epoch, world_size, first_slot, slots, reserved_slots, tenant, priority,"
-    " window_packets, created_unix_s, token_hash, key_seed, switch_name"
+    " window_packets, created_unix_s, token_hash, key_seed, switch_name, verify"
 )
 _MEMBER_COLUMNS = "rank, address, udp_port, switch_port, mac, results_group"
 _MEMBER_UPDATE = ", ".join(f"{name} = excluded.{name}" for name in _MEMBER_COLUMNS.split(", ")[1:])
@@ -38,7 +39,7 @@ def put_epoch(db: Transaction, last: int) -> None:
 def put_job(db: Transaction, job: Job) -> None:
     """Inserts or updates a job and its members; see ``Store.save``."""
     db.execute(
-        f"INSERT INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 15)})"
+        f"INSERT INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 16)})"
         " ON CONFLICT (number) DO UPDATE SET state = excluded.state, epoch = excluded.epoch,"
         " switch_name = excluded.switch_name",
         (
@@ -57,6 +58,7 @@ def put_job(db: Transaction, job: Job) -> None:
             job.token_hash,
             job.key_seed,
             job.switch,
+            job.verify,
         ),
     )
     if job.state is JobState.JOINING:
@@ -106,6 +108,7 @@ def get_jobs(db: Transaction, now_s: float) -> list[Job]:
             token_hash=token_hash,
             key_seed=key_seed,
             switch=switch,
+            verify=checked_verify("jobs.verify", verify),
         )
         for (
             number,
@@ -123,6 +126,7 @@ def get_jobs(db: Transaction, now_s: float) -> list[Job]:
             token_hash,
             key_seed,
             switch,
+            verify,
         ) in db.execute(f"SELECT {_JOB_COLUMNS} FROM jobs ORDER BY number")
     ]
 

@@ -65,6 +65,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     # Which switch sums a job, by name; empty: the only one, which had no name then. The claim's
     # switch_addr is since then that of all switches, with ", " between them.
     ("ALTER TABLE jobs ADD COLUMN switch_name TEXT NOT NULL DEFAULT ''",),
+    # How a job's workers verify its sums.
+    ("ALTER TABLE jobs ADD COLUMN verify TEXT NOT NULL DEFAULT 'off'",),
 )
 
 

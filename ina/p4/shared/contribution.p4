@@ -7,6 +7,7 @@ control Contribution(inout headers_t hdr, inout ina_metadata_t meta) {
     STATE(bit<8>, slot_next_exponent, SLOTS_TOTAL)
     STATE(bit<8>, slot_flags, SLOTS_TOTAL)
     STATE(bit<16>, slot_digest, SLOTS_TOTAL)
+    STATE(bit<32>, slot_check, SLOTS_TOTAL)
 
     STATE_ACTION(bit<8>, slot_next_exponent, next_exponent_take, hdr.ina.next_exponent,
         value = hdr.ina.next_exponent;
@@ -36,6 +37,17 @@ control Contribution(inout headers_t hdr, inout ina_metadata_t meta) {
     STATE_ACTION(bit<16>, slot_digest, digest_read, hdr.ina.digest,
         rv = value;)
 
+    // Linear in the values, as their sum is: so the sum of the checks is the check of the sums. Workers
+    // know what it must be; a switch only adds.
+    STATE_ACTION(bit<32>, slot_check, check_take, hdr.ina.check,
+        value = hdr.ina.check;
+        rv = value;)
+    STATE_ACTION(bit<32>, slot_check, check_join, hdr.ina.check,
+        value = value + hdr.ina.check;
+        rv = value;)
+    STATE_ACTION(bit<32>, slot_check, check_read, hdr.ina.check,
+        rv = value;)
+
     action take() { meta.access = ACCESS_TAKE; }
     action join() { meta.access = ACCESS_JOIN; }
     action read() { meta.access = ACCESS_READ; }
@@ -46,6 +58,7 @@ control Contribution(inout headers_t hdr, inout ina_metadata_t meta) {
     BY_ROUND(touch_next_exponent, next_exponent_take, next_exponent_join, next_exponent_read)
     BY_ROUND(touch_flags, flags_take, flags_join, flags_read)
     BY_ROUND(touch_digest, digest_take, digest_join, digest_read)
+    BY_ROUND(touch_check, check_take, check_join, check_read)
 
     apply {
         compare_full();
@@ -53,6 +66,7 @@ control Contribution(inout headers_t hdr, inout ina_metadata_t meta) {
         RUN_BY_ROUND(touch_next_exponent, next_exponent_take, next_exponent_join, next_exponent_read)
         RUN_BY_ROUND(touch_flags, flags_take, flags_join, flags_read)
         RUN_BY_ROUND(touch_digest, digest_take, digest_join, digest_read)
+        RUN_BY_ROUND(touch_check, check_take, check_join, check_read)
     }
 }
 

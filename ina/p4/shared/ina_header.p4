@@ -4,9 +4,9 @@
 #ifndef INA_HEADER_P4
 #define INA_HEADER_P4
 
-const bit<4> INA_VERSION = 2;
+const bit<4> INA_VERSION = 3;
 const bit<16> INA_UDP_PORT = 17760;
-const bit<16> INA_HEADER_BYTES = 24;
+const bit<16> INA_HEADER_BYTES = 28;
 const bit<16> INA_VALUE_BYTES = 4;
 const bit<8> INA_MAX_WORKERS = 32;
 const bit<8> INA_EXPONENT_BIAS = 127;
@@ -41,9 +41,9 @@ const bit<8> INA_DROP_STALE = 6;
 const bit<8> INA_DROP_DUPLICATE = 7;
 const bit<32> INA_DROP_REASONS = 8;
 
-// 24 bytes behind UDP; value_count int32 values follow.
+// 28 bytes behind UDP; value_count int32 values follow.
 header ina_h {
-    bit<4>  version;       // wire format version, 2
+    bit<4>  version;       // wire format version, 3
     bit<4>  kind;          // what the packet is, see Kind
     bit<8>  flags;         // see Flag
     bit<16> job;           // job number, given by the controller
@@ -59,6 +59,7 @@ header ina_h {
     bit<8>  exponent;      // biased exponent of this chunk's values; 0: all zero
     bit<8>  next_exponent; // the same of the chunk one window ahead; a slot keeps the maximum
     bit<16> digest;        // of what the worker has submitted; a slot adds them up, modulo 2^16
+    bit<32> check;         // of the values and what else is said; a slot adds them up, modulo 2^32
 }
 
 #endif // INA_HEADER_P4

@@ -20,7 +20,7 @@ class INA(Packet):
 
     name = "INA"
     fields_desc = [
-        BitField("version", 2, 4),
+        BitField("version", 3, 4),
         BitEnumField("kind", 1, 4, KINDS),
         FlagsField("flags", 0, 8, FLAGS),
         ShortField("job", 0),
@@ -36,6 +36,7 @@ class INA(Packet):
         ByteField("exponent", 0),
         ByteField("next_exponent", 0),
         ShortField("digest", 0),
+        IntField("check", 0),
         FieldListField("values", [], SignedIntField("value", 0),
                        count_from=lambda packet: packet.value_count,
                        max_count=4095),

@@ -35,9 +35,10 @@ def lengths(values: int, good: Frame) -> dict[str, bytes]:
     whole = good.build()
     payload = good.payload
     more = 4 * values + HEADER_BYTES + 4
+    about = (HEADER_BYTES - 1, HEADER_BYTES + 1, HEADER_BYTES + 4)
     found = {
         f"payload-of-{size}-bytes": replace(good, payload=(payload + bytes(8))[:size]).build()
-        for size in (0, 1, 23, HEADER_BYTES + 1, HEADER_BYTES + 4, len(payload) - 4, more)
+        for size in (0, 1, *about, len(payload) - 4, more)
     }
     found["header-alone-announces-values"] = replace(good, payload=payload[:HEADER_BYTES]).build()
     found["jumbo"] = replace(good, payload=payload + bytes(8192 - len(payload))).build()
@@ -52,7 +53,7 @@ def lengths(values: int, good: Frame) -> dict[str, bytes]:
         found[f"{extra}-bytes-behind"] = whole + bytes(extra)
         counted = changed(whole + bytes(extra), 16, len(whole) + extra - ETHERNET_BYTES)
         found[f"{extra}-bytes-behind-within-ip"] = counted
-    for size in (len(whole) - 1, len(whole) - 4, PAYLOAD_OFFSET + 24, PAYLOAD_OFFSET):
+    for size in (len(whole) - 1, len(whole) - 4, PAYLOAD_OFFSET + HEADER_BYTES, PAYLOAD_OFFSET):
         found[f"cut-to-{size}"] = whole[:size]
     return found
 

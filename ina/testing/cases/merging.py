@@ -1,4 +1,4 @@
-"""What a slot gathers besides values: exponents, digests, flags, marks of congestion."""
+"""What a slot gathers besides values: exponents, digests, checks, flags, marks of congestion."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ PASSING = (Flag.RESEND, Flag.COLLISION, Flag.PARTIAL, 0x40, 0x80)
 
 
 def cases(values: int) -> Iterator[Case]:
-    """Exponents, digests, flags, ECN, and the fields that are only carried."""
+    """Exponents, digests, checks, flags, ECN, and the fields that are only carried."""
     yield from exponents(values)
     yield from digests(values)
+    yield from checks(values)
     yield from flags(values)
     yield from congestion(values)
     yield from carried(values)
@@ -160,6 +161,69 @@ def digests(values: int) -> Iterator[Case]:
         one.state,
         (one.sends(0, 0, ones, digest=0xABCD).gives(*one.results(0, ones, digest=0xABCD)),),
         tally(one, contributions=1, results=1),
+    )
+
+
+def checks(values: int) -> Iterator[Case]:
+    """A slot adds the checks up, modulo 2^32, with the values and never without them."""
+    them = team(values)
+    ones, threes = them.ones(), [3] * values
+    for said in ((1, 2, 4), (0x8000_0000, 0x8000_0000, 7), (0xFFFF_FFFF, 0xFFFF_FFFF, 0x1_0001)):
+        whole = sum(said) % (1 << 32)
+        yield Case(
+            f"check/sum-{'-'.join(f'{one:#010x}' for one in said)}",
+            "The result carries the sum of all contributions' checks, and so do its replays.",
+            values,
+            them.state,
+            (
+                them.sends(0, 4, ones, check=said[0]),
+                them.sends(1, 4, ones, check=said[1]),
+                them.sends(2, 4, ones, check=said[2]).gives(*them.results(4, threes, check=whole)),
+                them.sends(1, 4, ones, check=said[1]).gives(them.result(1, 4, threes, check=whole)),
+            ),
+            tally(them, contributions=3, results=1, replays=1),
+        )
+    yield Case(
+        "check/round-without-values",
+        "Checks are added where there are no values, too.",
+        values,
+        them.state,
+        (
+            them.sends(0, 2, check=0x0102_0304),
+            them.sends(1, 2, check=0x1020_3040),
+            them.sends(2, 2, check=0x0304_0506).gives(*them.results(2, check=0x1426_384A)),
+        ),
+        tally(them, contributions=3, results=1),
+    )
+    yield Case(
+        "check/new-round-forgets",
+        "The sum begins anew with each round of the slot.",
+        values,
+        them.state,
+        (
+            *(them.sends(rank, 0, ones, check=0x1111_1111) for rank in (0, 1)),
+            them.sends(2, 0, ones, check=0x1111_1111).gives(
+                *them.results(0, threes, check=0x3333_3333)
+            ),
+            *(them.sends(rank, 8, ones, check=1) for rank in (0, 1)),
+            them.sends(2, 8, ones, check=1).gives(*them.results(8, threes, check=3)),
+        ),
+        tally(them, contributions=6, results=2),
+    )
+    yield Case(
+        "check/repeats-do-not-count",
+        "A repeated or an older contribution adds nothing to the check.",
+        values,
+        them.state,
+        (
+            them.sends(0, 8, ones, check=5),
+            them.sends(0, 8, ones, check=5),
+            them.sends(1, 0, ones, check=99),
+            them.sends(1, 8, ones, check=6),
+            them.sends(2, 8, ones, check=7).gives(*them.results(8, threes, check=18)),
+            them.sends(2, 8, ones, check=1000).gives(them.result(2, 8, threes, check=18)),
+        ),
+        tally(them, contributions=3, results=1, replays=1, duplicates=1, stale=1),
     )
 
 

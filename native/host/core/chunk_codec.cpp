@@ -2,9 +2,15 @@
 
 #include <cstring>
 
+#include "host/core/round_claims.hpp"
 #include "host/recovery/resends.hpp"
 
 namespace ina::host {
+
+ChunkCodec::ChunkCodec(const WorkerConfig &config)
+    : config_(config), slots_(2 * window_of(config)), kernels_(best_kernels()),
+      check_(config.verify, config.check_key, config.epoch, static_cast<std::uint32_t>(config.rank),
+             static_cast<std::uint32_t>(config.world_size), config.values_per_packet) {}
 
 void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
     const Tensor &tensor = *lane.tensor;
@@ -46,8 +52,16 @@ void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
         std::memset(wire_values + filled * wire::kValueBytes, 0,
                     (values - filled) * wire::kValueBytes);
     }
+    const Claim claim = claim_of(lane, header);
     if (!lane.is_guess()) announce_next(lane, header);
     lane.announced = header.next_exponent;
+    lane.failed = {};
+    if (check_.is_on()) {
+        const auto made =
+            check_.contribute(tag_of(lane, header), claim, packet + wire::kHeaderBytes);
+        header.check = made.check;
+        lane.expected = made.expected;
+    }
     wire::store_header(packet, header);
     Origin{header.worker, 0}.store(packet);
     lane.packet_bytes = wire::packet_bytes(header.value_count);
@@ -78,15 +92,34 @@ BlockScan ChunkCodec::scan(const Tensor &tensor, std::uint64_t chunk) const {
     return kernels_.scan(tensor.request.type, values, tensor.chunk_elems(chunk));
 }
 
-ChunkCodec::Verdict ChunkCodec::judge(const Lane &lane, const wire::Header &header) const {
+ChunkCodec::Verdict ChunkCodec::judge(const Lane &lane, const wire::Header &header,
+                                      const std::uint8_t *values) const {
     const bool is_whole =
         header.slot == (lane.seq & (slots_ - 1)) && header.contributors == config_.expected_bitmap;
     if (!is_whole) return Verdict::kElse;
     // Of a whole result, whether all workers have submitted the same up to this tensor.
     const std::uint32_t own = round_digest(lane.tensor->digest, lane.seq);
     const auto summands = static_cast<std::uint32_t>(config_.summands);
-    if (header.digest != static_cast<std::uint16_t>(summands * own)) return Verdict::kDisagrees;
-    return fits(lane, header) ? Verdict::kFits : Verdict::kElse;
+    const bool agrees = header.digest == static_cast<std::uint16_t>(summands * own);
+    if (!check_.is_on()) {
+        if (!agrees) return Verdict::kDisagrees;
+        return fits(lane, header) ? Verdict::kFits : Verdict::kElse;
+    }
+    // The check is of the digest, too: where it holds, all have submitted the same.
+    if (fits(lane, header) && verifies(lane, header, values)) return Verdict::kFits;
+    // One damaged field must not end the job with the wrong reason: not at the first time.
+    if (!agrees && lane.failed.count > 0 && lane.failed.same) return Verdict::kDisagrees;
+    return agrees && !fits(lane, header) ? Verdict::kElse : Verdict::kCorrupt;
+}
+
+bool ChunkCodec::verifies(const Lane &lane, const wire::Header &header,
+                          const std::uint8_t *values) const {
+    // Exponents are no sum. The maximum cannot be less than what this worker said; that it is not
+    // more than anybody said is claimed in the round that uses it.
+    if (header.next_exponent < lane.announced) return false;
+    const auto workers = static_cast<std::uint32_t>(config_.world_size);
+    return check_.verify(tag_of(lane, header), claims_in(lane, header, workers), lane.expected,
+                         values, header.check);
 }
 
 bool ChunkCodec::fits(const Lane &lane, const wire::Header &header) const {
@@ -102,10 +135,12 @@ bool ChunkCodec::fits(const Lane &lane, const wire::Header &header) const {
 }
 
 // The sums of a guess are what they would be had the exponent been known if it was right, or the
-// result depends on no value.
-bool ChunkCodec::has_sums(const Lane &lane, const wire::Header &header) {
+// result depends on no value. That all values are 0 nobody claims: it takes a round with exponent
+// 0, where sums are verified.
+bool ChunkCodec::has_sums(const Lane &lane, const wire::Header &header) const {
     if (!lane.is_guess()) return lane.has_values();
-    return header.next_exponent == lane.exponent || header.next_exponent == 0 ||
+    return header.next_exponent == lane.exponent ||
+           (header.next_exponent == 0 && !check_.is_on()) ||
            (header.flags & wire::kFlagNonFinite) != 0;
 }
 

@@ -6,6 +6,7 @@
 #include "common/ina_wire.hpp"
 #include "host/core/lane.hpp"
 #include "host/core/quantize.hpp"
+#include "host/core/sum_check.hpp"
 #include "host/core/worker_config.hpp"
 
 namespace ina::host {
@@ -16,19 +17,20 @@ class ChunkCodec {
         kFits,       // what the lane waits for
         kElse,       // not that: another slot, type, size or exponent, or not all contributions
         kDisagrees,  // workers have submitted different things
+        kCorrupt,    // not the sum of what the workers have sent
     };
 
     // config: as checked() gives it.
-    explicit ChunkCodec(const WorkerConfig &config)
-        : config_(config), slots_(2 * window_of(config)), kernels_(best_kernels()) {}
+    explicit ChunkCodec(const WorkerConfig &config);
 
     // Writes the packet for the lane's round to `packet`: the header, and room for the values of
-    // one packet. Sets the lane's packet_bytes and non_finite.
+    // one packet. Sets the lane's packet_bytes, and what it must know of the packet until its
+    // result is here.
     void write_packet(Lane &lane, std::uint8_t *packet) const;
-    // Of a result with the lane's sequence number.
-    Verdict judge(const Lane &lane, const wire::Header &header) const;
+    // Of a result with the lane's sequence number. `values`: as on the wire.
+    Verdict judge(const Lane &lane, const wire::Header &header, const std::uint8_t *values) const;
     // Whether a result that fits brings sums; else it tells the exponent alone.
-    static bool has_sums(const Lane &lane, const wire::Header &header);
+    bool has_sums(const Lane &lane, const wire::Header &header) const;
     // Writes the sums of a result that has them into the lane's chunk. `values`: as on the wire.
     void read_sums(const Lane &lane, const wire::Header &header, const std::uint8_t *values) const;
 
@@ -37,10 +39,12 @@ class ChunkCodec {
     void announce_next(Lane &lane, wire::Header &header) const;
     BlockScan scan(const Tensor &tensor, std::uint64_t chunk) const;
     bool fits(const Lane &lane, const wire::Header &header) const;
+    bool verifies(const Lane &lane, const wire::Header &header, const std::uint8_t *values) const;
 
     WorkerConfig config_;
     std::uint32_t slots_;  // 2 W
     const Kernels &kernels_;
+    SumCheck check_;
 };
 
 }  // namespace ina::host

@@ -87,6 +87,13 @@ struct Tensor : Submission {
     std::uint64_t chunks_left = 0;  // on this core's lanes
 };
 
+// Results of one packet that did not verify.
+struct FailedCheck {
+    std::uint32_t count = 0;
+    std::uint64_t first = 0;  // a fingerprint of the first of them
+    bool same = true;         // as all that followed
+};
+
 struct Lane {
     struct Assignment {  // its part of a tensor: chunks first_chunk, + W, + 2W ...
         Tensor *tensor;
@@ -99,13 +106,17 @@ struct Lane {
         bool kept = false;        // its values are kept, and not only in the tensor
     };
 
-    std::uint32_t seq = 0;  // of the packet being prepared or in flight
+    std::uint32_t seq = 0;     // of the packet being prepared or in flight
+    std::uint64_t number = 0;  // the same, not wrapped around at 2^32
     LaneState state = LaneState::kIdle;
     bool non_finite = false;     // the chunk to send holds Inf or NaN
     std::uint8_t exponent = 0;   // agreed, or guessed, for the chunk to send
     std::uint8_t announced = 0;  // in its packet, for what comes next; all agree on no less
     std::uint8_t next_tensor_exponent = kUnknownExponent;  // agreed for its first chunk
-    bool has_history = false;                              // at least one result was accepted
+    std::uint8_t announced = 0;                            // what the packet says as next_exponent
+    std::uint64_t expected = 0;  // SumCheck::Contribution::expected of the packet
+    FailedCheck failed;          // results of the packet that did not verify
+    bool has_history = false;    // at least one result was accepted
     Tensor *tensor = nullptr;
     std::uint64_t chunk = 0;
     std::size_t packet_bytes = 0;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "host/core/sum_check.hpp"
 #include "host/recovery/rtt_estimator.hpp"
 
 namespace ina::host {
@@ -26,6 +27,10 @@ struct WorkerConfig {
     // going on without the switch needs (kept_results.hpp). Costs one packet's values a lane, and
     // copying them.
     bool keep_results = false;
+    // How sums are verified, the same on all workers, and the key of mode kKeyed: all workers', and
+    // nobody else's.
+    VerifyMode verify = VerifyMode::kOff;
+    SecretKey check_key{};
     // This core has the lanes [share W / shares, (share + 1) W / shares) of W; `shares` is a power
     // of two, W at most. Each worker of a job divides its lanes as it likes.
     std::uint32_t share = 0;

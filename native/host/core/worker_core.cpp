@@ -14,9 +14,11 @@ WorkerCore::WorkerCore(const WorkerConfig &config, std::unique_ptr<congestion::W
       first_own_(config.share * (window_ / config.shares)), codec_(config_),
       recovery_(window_ / config.shares, config.rto, std::move(window)),
       lanes_(window_ / config.shares), frames_(lane_count(), values_bytes(), memory),
-      kept_(config.keep_results ? lane_count() : 0, values_bytes()) {
+      kept_(config.keep_results ? lane_count() : 0, values_bytes()),
+      failed_checks_(config.verify == VerifyMode::kKeyed) {
     for (std::uint32_t i = 0; i < lane_count(); ++i) {
         lanes_[i].seq = config.first_seq + first_own_ + i;
+        lanes_[i].number = lanes_[i].seq;
     }
 }
 
@@ -81,7 +83,7 @@ void WorkerCore::make_ready(Lane &lane, LaneEvent event) {
 
 std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
                                       std::size_t capacity) {
-    if (stall_ || mismatch_ || stalled(now_ns)) return 0;
+    if (has_stopped() || stalled(now_ns)) return 0;
     constexpr std::size_t kResends = 256;  // at a time
     Resend again[kResends];
     std::size_t count = 0;
@@ -128,8 +130,9 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
         ++counters_.malformed;
         return;
     }
+    if (values == nullptr) values = payload + wire::kHeaderBytes;
     Lane *const found = lane_for(header, now_ns);
-    if (found == nullptr || !accepts(*found, header)) return;
+    if (found == nullptr || !accepts(*found, header, values)) return;
     Lane &lane = *found;
     const Origin origin = Origin::of(header);
     const bool is_own = origin.worker == static_cast<std::uint32_t>(config_.rank);
@@ -141,12 +144,12 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     agreed_ = std::max(agreed_, lane.tensor->request.id);
     last_progress_ns_ = now_ns;
     counters_.last_seq = header.seq;
-    const bool has_sums = ChunkCodec::has_sums(lane, header);
+    const bool has_sums = codec_.has_sums(lane, header);
     if (has_sums) {
         ++counters_.chunks_done;
         counters_.guessed_chunks += lane.is_guess();
         counters_.bytes_done += lane.tensor->chunk_bytes(lane.chunk);
-        codec_.read_sums(lane, header, values != nullptr ? values : payload + wire::kHeaderBytes);
+        codec_.read_sums(lane, header, values);
     } else {
         ++counters_.exponent_rounds;
         counters_.missed_guesses += lane.is_guess();
@@ -179,8 +182,14 @@ inline Lane *WorkerCore::lane_for(const wire::Header &header, std::int64_t now_n
     return ignore(is_older ? &counters_.stale : &counters_.mismatched);
 }
 
-inline bool WorkerCore::accepts(const Lane &lane, const wire::Header &header) {
-    const ChunkCodec::Verdict verdict = codec_.judge(lane, header);
+inline bool WorkerCore::accepts(Lane &lane, const wire::Header &header,
+                                const std::uint8_t *values) {
+    const ChunkCodec::Verdict verdict = codec_.judge(lane, header, values);
+    if (verdict == ChunkCodec::Verdict::kCorrupt) {
+        // It counts as lost: what it answered is sent again, and answered anew.
+        const std::uint8_t *const sent = frames_.packet(own_index(lane.seq));
+        corruption_ = failed_checks_.note(lane, header, values, sent, config_.world_size == 1);
+    }
     if (verdict == ChunkCodec::Verdict::kElse) ++counters_.mismatched;
     if (verdict == ChunkCodec::Verdict::kDisagrees) mismatch_ = {lane.tensor->request.id, lane.seq};
     return verdict == ChunkCodec::Verdict::kFits;
@@ -190,6 +199,7 @@ inline bool WorkerCore::accepts(const Lane &lane, const wire::Header &header) {
 inline void WorkerCore::advance(Lane &lane, bool has_sums, std::uint8_t next_exponent) {
     kept_.remember(lane, own_index(lane.seq), window_, has_sums);
     lane.seq += window_;
+    lane.number += window_;
     lane.has_history = true;
     if (!has_sums) {
         lane.exponent = next_exponent;
@@ -219,7 +229,7 @@ inline void WorkerCore::advance(Lane &lane, bool has_sums, std::uint8_t next_exp
 }
 
 std::int64_t WorkerCore::next_deadline_ns(std::int64_t now_ns) const {
-    if (stall_ || mismatch_ || tensors_.empty()) return kNever;
+    if (has_stopped() || tensors_.empty()) return kNever;
     if (!ready_.empty() && recovery_.has_room_for(lanes_[ready_.front()].order())) return now_ns;
     return std::min(recovery_.deadline_ns(), last_progress_ns_ + config_.stall_timeout_ns);
 }
@@ -230,6 +240,7 @@ std::vector<std::uint64_t> WorkerCore::take_completions() {
 
 WorkerCounters WorkerCore::counters() const {
     WorkerCounters counters = counters_;
+    counters.corrupted = failed_checks_.count();
     counters.recovery = recovery_.counters();
     return counters;
 }

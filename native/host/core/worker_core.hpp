@@ -39,6 +39,7 @@
 #include <vector>
 
 #include "host/core/chunk_codec.hpp"
+#include "host/core/failed_checks.hpp"
 #include "host/core/kept_results.hpp"
 #include "host/core/lane.hpp"
 #include "host/core/packet_frames.hpp"
@@ -91,6 +92,10 @@ class WorkerCore {
     // Set once a result shows that other workers have submitted other things. Nothing of it was
     // taken; the core then stays silent.
     const std::optional<Mismatch> &mismatch() const { return mismatch_; }
+    // Set once too many results were not the sums of what the workers had sent. Nothing of those
+    // was taken; the core then stays silent.
+    const std::optional<Corruption> &corruption() const { return corruption_; }
+    bool has_stopped() const { return stall_ || mismatch_ || corruption_; }
     // Of the tensors with a result so far, the one submitted last: all workers have submitted the
     // same up to it. 0: none.
     std::uint64_t agreed() const { return agreed_; }
@@ -130,7 +135,7 @@ class WorkerCore {
     PacketView view_of(std::uint32_t lane);
     PacketView send_again(const Resend &resend);
     Lane *lane_for(const wire::Header &header, std::int64_t now_ns);
-    bool accepts(const Lane &lane, const wire::Header &header);
+    bool accepts(Lane &lane, const wire::Header &header, const std::uint8_t *values);
     void advance(Lane &lane, bool has_sums, std::uint8_t next_exponent);
     bool stalled(std::int64_t now_ns);
     std::size_t values_bytes() const { return wire::kValueBytes * config_.values_per_packet; }
@@ -151,6 +156,8 @@ class WorkerCore {
     std::int64_t last_progress_ns_ = 0;  // a result was accepted, or a tensor came to an idle core
     std::optional<StallReport> stall_;
     std::optional<Mismatch> mismatch_;
+    FailedChecks failed_checks_;
+    std::optional<Corruption> corruption_;
     WorkerCounters counters_;  // but for what recovery_ counts
 };
 

@@ -46,6 +46,7 @@ struct WorkerCounters {
     std::uint64_t malformed = 0;   // not a packet of this wire format, or not a result
     std::uint64_t foreign = 0;     // another job, epoch or worker
     std::uint64_t mismatched = 0;  // ours, but not what this worker waits for: type, size, slot ...
+    std::uint64_t corrupted = 0;   // ours, but not the sum of what the workers have sent
     std::uint64_t exponent_rounds = 0;  // that brought no sums: without values, or guessed wrong
     std::uint64_t guessed_chunks = 0;   // done in their first round, by a guess that was right
     std::uint64_t missed_guesses = 0;   // of the exponent rounds
@@ -70,6 +71,18 @@ struct StallReport {
 struct Mismatch {
     std::uint64_t tensor = 0;  // id: it, or one before it, is what they differ in
     std::uint32_t seq = 0;
+};
+
+// Why the core stopped: results that were not the sums of what the workers had sent
+// (sum_check.hpp).
+struct Corruption {
+    std::uint64_t tensor = 0;  // id
+    std::uint32_t seq = 0;
+    std::uint32_t results = 0;      // of this packet that did not verify
+    std::uint64_t all_results = 0;  // of all packets
+    bool same = false;              // each of this packet's held the same: it is in the slot
+    bool own_is_missing = false;    // its largest exponent is below this worker's own
+    std::int64_t first_value = -1;  // that is not as sent, where no other worker's is in it
 };
 
 // Where the lanes are, for whoever asks which worker the others wait for.

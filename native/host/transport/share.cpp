@@ -69,9 +69,10 @@ void add_counters(WorkerCounters *sum, const WorkerCounters &share) {
          {&WorkerCounters::packets_sent, &WorkerCounters::packets_received,
           &WorkerCounters::payload_bytes_sent, &WorkerCounters::payload_bytes_received,
           &WorkerCounters::duplicates, &WorkerCounters::stale, &WorkerCounters::malformed,
-          &WorkerCounters::foreign, &WorkerCounters::mismatched, &WorkerCounters::exponent_rounds,
-          &WorkerCounters::guessed_chunks, &WorkerCounters::missed_guesses,
-          &WorkerCounters::chunks_done, &WorkerCounters::bytes_done}) {
+          &WorkerCounters::foreign, &WorkerCounters::mismatched, &WorkerCounters::corrupted,
+          &WorkerCounters::exponent_rounds, &WorkerCounters::guessed_chunks,
+          &WorkerCounters::missed_guesses, &WorkerCounters::chunks_done,
+          &WorkerCounters::bytes_done}) {
         sum->*field += share.*field;
     }
     for (const auto field :

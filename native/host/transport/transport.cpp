@@ -172,6 +172,11 @@ std::optional<Mismatch> Transport::mismatch() const {
     return mismatch_;
 }
 
+std::optional<Corruption> Transport::corruption() const {
+    const std::lock_guard lock(mutex_);
+    return corruption_;
+}
+
 std::vector<TensorRequest> Transport::submissions() const {
     const std::lock_guard lock(mutex_);
     Submissions known = submissions_;

@@ -84,6 +84,9 @@ class Transport {
     // The result that made operations fail because workers have submitted different things; empty
     // while none has.
     std::optional<Mismatch> mismatch() const;
+    // The results that made operations fail because they were no sums of what the workers had sent;
+    // empty while there are none.
+    std::optional<Corruption> corruption() const;
     // The submissions among which the difference is; see Submissions.
     std::vector<TensorRequest> submissions() const;
 
@@ -164,10 +167,11 @@ class Transport {
     SubmissionOrder order_;
     std::optional<StallReport> failure_;
     std::optional<Mismatch> mismatch_;
+    std::optional<Corruption> corruption_;
     Submissions submissions_;
     std::uint64_t next_id_ = 1;
     std::uint64_t submitted_ = 0;
-    bool failed_ = false;  // by a stall, a mismatch, or by fail()
+    bool failed_ = false;  // by a stall, a mismatch, a corruption, or by fail()
     bool frozen_ = false;
     bool stopping_ = false;  // closing
     std::uint32_t running_;  // threads; when there are none, the cores are their heirs'

@@ -183,7 +183,7 @@ void Transport::transmit(Worker &worker, Share &share) {
         count = share.core.poll_transmit(share.time_ns, worker.batch.data(), worker.batch.size());
         worker.channel->send(worker.batch.data(), count, share.pacing.longest_train(share.core));
     } while (count == worker.batch.size());
-    if (share.core.stall() || share.core.mismatch()) note_failure(share.core);
+    if (share.core.has_stopped()) note_failure(share.core);
 }
 
 void Transport::note_failure(const WorkerCore &core) {
@@ -192,6 +192,7 @@ void Transport::note_failure(const WorkerCore &core) {
     failed_ = true;
     failure_ = core.stall();
     mismatch_ = core.mismatch();
+    corruption_ = core.corruption();
     wake_all();
 }
 

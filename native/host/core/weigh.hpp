@@ -1,0 +1,28 @@
+// Weighted sums of a packet's values, for their check (sum_check.hpp).
+//
+// In integers that wrap around, so every instruction set gives the same bits, in any order of the
+// additions. The bodies are plain loops that the compiler vectorises for each set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ina::host {
+
+struct WeighKernels {
+    const char *name;
+    // The sum of a_i (v_i + 2^31), modulo 2^64, with a_i = low[i] + 2^32 high[i]; `wire`: int32
+    // values v_i, big endian.
+    std::uint64_t (*wide)(const std::uint8_t *wire, const std::uint32_t *low,
+                          const std::uint32_t *high, std::size_t values);
+    // The sum of low[i] v_i, modulo 2^32.
+    std::uint32_t (*narrow)(const std::uint8_t *wire, const std::uint32_t *low, std::size_t values);
+};
+
+// The fastest set that this processor runs; chosen once.
+const WeighKernels &best_weigh_kernels();
+// Every set that this processor runs, slowest first; for tests and benchmarks.
+const std::vector<const WeighKernels *> &available_weigh_kernels();
+
+}  // namespace ina::host

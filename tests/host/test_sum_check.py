@@ -1,0 +1,149 @@
+"""The C++ check against its specification, and the numbers that verification must not touch."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ina._native import host as native
+from ina._native.host import SumCheck, VerifyMode
+from ina.protocol import check_model
+from ina.protocol.check_model import Bounds, CheckModel, Claim, Round
+
+JOBS = 2000 if os.environ.get("INA_LONG_TESTS") else 200
+KEY = bytes(range(16))
+NONE: Bounds = (0, 0)
+_NATIVE = [
+    native.Claim.NONE, native.Claim.SCALE, native.Claim.TOO_LARGE, native.Claim.NON_FINITE,
+]  # fmt: skip
+
+
+def wire(values: NDArray[Any]) -> bytes:
+    return values.astype(">i4").tobytes()
+
+
+def contribute(
+    check: SumCheck, of: Round, values: bytes, claim: Claim = Claim.NONE
+) -> tuple[int, int]:
+    return check.contribute(
+        of.number, of.digest, of.value_type, of.exponent, _NATIVE[claim], values
+    )
+
+
+def verify(
+    check: SumCheck,
+    of: Round,
+    expected: int,
+    values: bytes,
+    sent: int,
+    bounds: tuple[Bounds, Bounds, Bounds] = (NONE, NONE, NONE),
+) -> bool:
+    return check.verify(
+        of.number, of.digest, of.value_type, of.exponent, expected, values, sent, *bounds
+    )
+
+
+def some_round(rng: random.Random, value_type: int, values: int) -> Round:
+    return Round(rng.getrandbits(64), rng.getrandbits(64), value_type, rng.getrandbits(8), values)
+
+
+def test_siphash_is_the_models() -> None:
+    rng = random.Random(1)
+    for _ in range(200):
+        key, words = rng.randbytes(16), [rng.getrandbits(64) for _ in range(3)]
+        assert native.siphash(key, *words) == check_model.siphash(key, words)
+
+
+@pytest.mark.parametrize("kernels", native.weigh_kernel_names())
+def test_every_instruction_set_weighs_alike(kernels: str) -> None:
+    rng = np.random.default_rng(2)
+    for count in (1, 2, 3, 7, 8, 15, 16, 31, 33, 64, 256, 360, 1024):
+        values = rng.integers(-(2**31), 2**31, count)
+        values[:2] = (-(2**31), 2**31 - 1)[:count]
+        low, high = (rng.integers(0, 2**32, count, dtype=np.uint32) for _ in range(2))
+        low[0] = high[0] = 2**32 - 1
+        weights = [int(a) + (int(b) << 32) for a, b in zip(low, high, strict=True)]
+        wide = sum(a * (int(v) + 2**31) for a, v in zip(weights, values, strict=True)) % 2**64
+        narrow = sum(int(a) * int(v) for a, v in zip(low, values, strict=True)) % 2**32
+        found = native.weigh(kernels, wire(values), low.tolist(), high.tolist())
+        assert found == (wide, narrow)
+
+
+@pytest.mark.parametrize("value_type", [0, 1], ids=["int32", "float32"])
+def test_checks_are_the_models(value_type: int) -> None:
+    rng = random.Random(3)
+    for workers in (1, 2, 3, 32):
+        epoch, count = rng.getrandbits(32), 7
+        model = CheckModel(KEY, epoch, workers, count, wide=value_type != 0)
+        of = some_round(rng, value_type, count)
+        for worker in range(workers):
+            values = [rng.randrange(-(2**31), 2**31) for _ in range(count)]
+            claim = rng.choice(list(Claim))
+            check = SumCheck(VerifyMode.KEYED, KEY, epoch, worker, workers, count)
+            sent, _ = contribute(check, of, wire(np.array(values)), claim)
+            assert sent == model.contribute(of, worker, values, claim)
+
+
+def test_no_right_sum_is_refused_and_no_flipped_bit_is_missed() -> None:
+    rng, numbers = random.Random(4), np.random.default_rng(4)
+    for _ in range(JOBS):
+        workers, count = rng.randint(1, 32), rng.choice((1, 7, 64, 256))
+        mode = rng.choice((VerifyMode.ACCIDENTS, VerifyMode.KEYED))
+        value_type = rng.choice((0, 1))
+        key, epoch = rng.randbytes(16), rng.getrandbits(32)
+        checks = [SumCheck(mode, key, epoch, w, workers, count) for w in range(workers)]
+        of = some_round(rng, value_type, count)
+        limit = 2**31 if value_type == 0 else 2**31 // workers
+        parts = numbers.integers(-limit, limit, (workers, count))
+        made = [rng.choice(list(Claim)) for _ in range(workers)]
+        sent = [
+            contribute(check, of, wire(part), claim)
+            for check, part, claim in zip(checks, parts, made, strict=True)
+        ]
+        whole = sum(one for one, _ in sent) % 2**32
+        total = parts.sum(axis=0)
+        sums = wire((total + 2**31) % 2**32 - 2**31)
+        counts = [made.count(claim) for claim in list(Claim)[1:]]
+        exactly = ((counts[0],) * 2, (counts[1],) * 2, (counts[2],) * 2)
+        for check, (_, expected) in zip(checks, sent, strict=True):
+            assert verify(check, of, expected, sums, whole, exactly)
+        judge, expected = checks[0], sent[0][1]
+        for _ in range(40):
+            wrong = bytearray(sums)
+            wrong[rng.randrange(len(wrong))] ^= 1 << rng.randrange(8)
+            assert not verify(judge, of, expected, bytes(wrong), whole, exactly)
+        for bit in range(32):
+            if VerifyMode.KEYED is mode and value_type and 1 << bit < 2 * workers:
+                continue  # a carry, where the values are right
+            assert not verify(judge, of, expected, sums, whole ^ 1 << bit, exactly)
+
+
+@pytest.mark.parametrize("mode", [VerifyMode.ACCIDENTS, VerifyMode.KEYED])
+def test_one_worker_twice_does_not_stand_for_another(mode: VerifyMode) -> None:
+    of = Round(5, 6, 1, 7, 4)
+    values = np.arange(4)
+    checks = [SumCheck(mode, KEY, 9, w, 4, 4) for w in range(4)]
+    sent = [contribute(check, of, wire(values)) for check in checks]
+    for twice in range(4):
+        for missing in range(4):
+            counted = [w for w in range(4) if w != missing] + [twice]
+            whole = sum(sent[w][0] for w in counted) % 2**32
+            found = verify(checks[0], of, sent[0][1], wire(4 * values), whole)
+            assert found == (twice == missing)
+
+
+def test_another_key_or_epoch_does_not_verify() -> None:
+    of = Round(5, 6, 1, 7, 4)
+    values = wire(np.arange(4))
+    right = SumCheck(VerifyMode.KEYED, KEY, 9, 0, 1, 4)
+    sent, expected = contribute(right, of, values)
+    assert verify(right, of, expected, values, sent)
+    for key, epoch in ((bytes(16), 9), (KEY, 10)):
+        other = SumCheck(VerifyMode.KEYED, key, epoch, 0, 1, 4)
+        _, others = contribute(other, of, values)
+        assert not verify(other, of, others, values, sent)
