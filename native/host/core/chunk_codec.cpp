@@ -103,7 +103,10 @@ ChunkCodec::Verdict ChunkCodec::judge(const Lane &lane, const wire::Header &head
     const bool agrees = header.digest == static_cast<std::uint16_t>(summands * own);
     if (!check_.is_on()) {
         if (!agrees) return Verdict::kDisagrees;
-        return fits(lane, header) ? Verdict::kFits : Verdict::kElse;
+        // The largest of all workers' is no less than our own. By a smaller one our values would
+        // not fit int32, and the sum would be wrong.
+        const bool may_be = header.next_exponent >= lane.announced;
+        return may_be && fits(lane, header) ? Verdict::kFits : Verdict::kElse;
     }
     // The check is of the digest, too: where it holds, all have submitted the same.
     if (fits(lane, header) && verifies(lane, header, values)) return Verdict::kFits;
@@ -125,11 +128,8 @@ bool ChunkCodec::verifies(const Lane &lane, const wire::Header &header,
 bool ChunkCodec::fits(const Lane &lane, const wire::Header &header) const {
     const ValueType type = lane.tensor->request.type;
     const std::uint32_t values = lane.has_values() ? config_.values_per_packet : 0;
-    // The largest of all workers' is no less than our own. By a smaller one our values would not
-    // fit int32, and the sum would be wrong.
     const bool next_is_valid =
-        header.next_exponent >= lane.announced && (header.next_exponent == wire::kExponentAllZero ||
-                                                   header.next_exponent >= kMinBlockExponent);
+        header.next_exponent == wire::kExponentAllZero || header.next_exponent >= kMinBlockExponent;
     return header.value_type == static_cast<std::uint8_t>(type) && header.value_count == values &&
            header.exponent == lane.exponent && next_is_valid;
 }

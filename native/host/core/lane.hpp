@@ -113,7 +113,6 @@ struct Lane {
     std::uint8_t exponent = 0;   // agreed, or guessed, for the chunk to send
     std::uint8_t announced = 0;  // in its packet, for what comes next; all agree on no less
     std::uint8_t next_tensor_exponent = kUnknownExponent;  // agreed for its first chunk
-    std::uint8_t announced = 0;                            // what the packet says as next_exponent
     std::uint64_t expected = 0;  // SumCheck::Contribution::expected of the packet
     FailedCheck failed;          // results of the packet that did not verify
     bool has_history = false;    // at least one result was accepted
