@@ -9,7 +9,7 @@ from ipaddress import IPv4Address
 from typing import Any
 
 import pytest
-from finsy.p4entity import P4Entity
+from finsy.p4entity import P4Entity, P4MulticastGroupEntry
 
 from ina.controller.app import ControllerApp
 from ina.controller.config import Config, make_config
@@ -26,6 +26,7 @@ from ina.p4 import compiled, names
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from tests.controller.proxy import Proxy
 from tests.controller.workers import workers_of
 
 
@@ -169,6 +170,30 @@ def test_a_switch_that_is_not_there() -> None:
         with pytest.raises(SwitchError, match=r"switch 127.0.0.1:1 device 1: ") as caught:
             await P4RuntimeSession.connect("127.0.0.1:1", 1, timeout_s=0.5)
         assert "\n" not in str(caught.value)
+
+    drive(scenario())
+
+
+@pytest.mark.parametrize("what", ["a write", "a read", "a program"])
+def test_a_call_whose_session_is_closed_meanwhile_fails(switch: SoftSwitch, what: str) -> None:
+    """It is no cancelled task: who started a job with it has to hear that it failed."""
+
+    async def scenario() -> None:
+        async with Proxy(switch.grpc_addr) as proxy:
+            session = await P4RuntimeSession.connect(proxy.address, 1)
+            await session.set_pipeline(compiled(64))
+            proxy.silent = True
+            entity = P4MulticastGroupEntry(1, replicas=(1,))
+            calls: dict[str, Any] = {
+                "a write": lambda: session.insert([entity]),
+                "a read": lambda: session.read([P4MulticastGroupEntry()]),
+                "a program": lambda: session.set_pipeline(compiled(256)),
+            }
+            call = asyncio.ensure_future(calls[what]())
+            await asyncio.sleep(0.1)
+            await session.close()
+            with pytest.raises(SwitchError, match="the session is closed"):
+                await call
 
     drive(scenario())
 

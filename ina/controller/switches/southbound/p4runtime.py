@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import finsy
@@ -195,7 +196,8 @@ class P4RuntimeSession:
         self._sign(request)
         self._busy = True
         try:
-            await stub.SetForwardingPipelineConfig(request, timeout=PIPELINE_TIMEOUT_S)
+            with self._hanging_up():
+                await stub.SetForwardingPipelineConfig(request, timeout=PIPELINE_TIMEOUT_S)
         except grpc.RpcError as error:
             raise self._translate(P4ClientError(error, "set pipeline")) from None
         finally:
@@ -222,14 +224,15 @@ class P4RuntimeSession:
             device_id=self.device_id,
             entities=p4entity.encode_entities(entities, self._schema),
         )
-        try:
-            return [
-                p4entity.decode_entity(entity, self._schema)
-                async for reply in self._client.request_iter(request)
-                for entity in reply.entities
-            ]
-        except P4ClientError as error:
-            raise self._translate(error) from None
+        with self._hanging_up():
+            try:
+                return [
+                    p4entity.decode_entity(entity, self._schema)
+                    async for reply in self._client.request_iter(request)
+                    for entity in reply.entities
+                ]
+            except P4ClientError as error:
+                raise self._translate(error) from None
 
     async def _write(
         self,
@@ -251,11 +254,13 @@ class P4RuntimeSession:
         if not encoded:
             return
         updates = [p4r.Update(type=kind, entity=entity) for entity in encoded]
-        try:
-            await self._client.request(p4r.WriteRequest(device_id=self.device_id, updates=updates))
-        except P4ClientError as error:
-            if not (missing_ok and error.is_not_found_only):
-                raise self._translate(error) from None
+        request = p4r.WriteRequest(device_id=self.device_id, updates=updates)
+        with self._hanging_up():
+            try:
+                await self._client.request(request)
+            except P4ClientError as error:
+                if not (missing_ok and error.is_not_found_only):
+                    raise self._translate(error) from None
 
     async def _until(self, *, primary: bool) -> None:
         while self.is_primary is not primary:
@@ -345,7 +350,8 @@ class P4RuntimeSession:
             response_type=p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY,
         )
         try:
-            reply = await self._client.request(request)
+            with self._hanging_up():
+                reply = await self._client.request(request)
         except P4ClientError as error:
             if error.code == finsy.GRPCStatusCode.FAILED_PRECONDITION:
                 return None  # no pipeline is set
@@ -356,6 +362,21 @@ class P4RuntimeSession:
         """Writes carry the election id: the switch refuses those of a former primary."""
         if isinstance(message, p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest):
             message.election_id.CopyFrom(U128.encode(self.election_id))
+
+    @contextmanager
+    def _hanging_up(self) -> Iterator[None]:
+        """A call whose channel is closed meanwhile has failed.
+
+        gRPC tells it as if its task had been cancelled; then the task would end without a word.
+        """
+        try:
+            yield
+        except asyncio.CancelledError:
+            task: Any = asyncio.current_task()
+            is_cancelled = hasattr(task, "cancelling") and task.cancelling()  # from 3.11 on
+            if self.lost is None or is_cancelled:
+                raise
+            raise SwitchError(self.lost) from None
 
     def _check(self) -> None:
         if self.lost is not None:
