@@ -10,7 +10,7 @@ import numpy as np
 
 from ina.protocol.slot_model import Slot
 from ina.protocol.spec import Flag
-from tests.host import numerics
+from ina.testing import numerics
 from tests.host.network import SECOND, Array, Network, _Event
 
 Damage = Callable[[random.Random, bytes], bytes]
