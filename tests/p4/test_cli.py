@@ -25,7 +25,7 @@ def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["p4", "info", str(compiled(256).p4info), "--json"]) == 0
     program = json.loads(capsys.readouterr().out)
     assert program["name"] == "pool_v1model_256"
-    assert len(program["registers"]) == 6 + 256
+    assert len(program["registers"]) == 7 + 256
     assert {"name": "job", "bits": 16, "match": "exact"} in program["tables"][3]["keys"]
 
 

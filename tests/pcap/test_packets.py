@@ -94,11 +94,11 @@ def test_a_snap_length_leaves_the_header() -> None:
 @pytest.mark.parametrize(
     ("payload", "said"),
     [
-        (PAYLOAD[:23], "shorter"),
-        (PAYLOAD[:-1], "31 bytes, 2 values make 32"),
-        (PAYLOAD + b"\0", "33 bytes, 2 values make 32"),
+        (PAYLOAD[:27], "shorter"),
+        (PAYLOAD[:-1], "35 bytes, 2 values make 36"),
+        (PAYLOAD + b"\0", "37 bytes, 2 values make 36"),
         (b"\x11" + PAYLOAD[1:], "version 1"),
-        (b"\x2f" + PAYLOAD[1:], "kind 15"),
+        (b"\x3f" + PAYLOAD[1:], "kind 15"),
         (b"", "shorter"),
     ],
 )

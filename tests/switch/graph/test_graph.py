@@ -114,7 +114,7 @@ def test_no_box_covers_another_and_all_are_in_the_picture(path: Path) -> None:
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "pool.svg"
     assert run(["p4", "graph", str(out), "--values", "64", "--json"]) == 0
-    assert '"tables":7,"registers":70,"counters":8' in capsys.readouterr().out
+    assert '"tables":7,"registers":71,"counters":8' in capsys.readouterr().out
     assert "pool.p4" in texts(out.read_text())
     for wrong, said in (
         (["--values", "65"], "65"),
