@@ -34,7 +34,7 @@ def test_a_call_that_the_controller_does_not_answer() -> None:
 
 def test_a_join_that_the_controller_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has its own time, in which others may come, and a little more for the answer."""
-    monkeypatch.setattr(client, "_JOIN_GRACE_S", 0.1)
+    monkeypatch.setattr(client, "JOIN_GRACE_S", 0.1)
     with (
         silent_server() as address,
         ControllerClient(address) as calls,

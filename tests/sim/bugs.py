@@ -100,7 +100,7 @@ BUGS = (
     ),
     Bug(
         "core: one version of each slot",
-        "native/host/core/chunk_codec.hpp",
+        "native/host/core/chunk_codec.cpp",
         "slots_(2 * window_of(config))",
         "slots_(window_of(config))",
     ),
