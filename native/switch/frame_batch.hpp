@@ -21,7 +21,7 @@ class FrameBatch {
 
     FrameBatch() : memory_(new uint8_t[kArenaBytes + kLineBytes]) {
         // What follows Ethernet, IPv4, UDP and INA's header then begins with a cache line.
-        const size_t misplaced = (reinterpret_cast<uintptr_t>(memory_.get()) + 66) % kLineBytes;
+        const size_t misplaced = (reinterpret_cast<uintptr_t>(memory_.get()) + 70) % kLineBytes;
         arena_ = memory_.get() + (kLineBytes - misplaced) % kLineBytes;
         packets_.reserve(kMaxPackets);
     }

@@ -24,6 +24,9 @@ NO_WAITS = {
     "ina/p4/origin.py::_ONE_CHECKOUT_NS": "how far apart dates of files may be",
     "ina/controller/watch/stalls.py::MAX_WAIT_S": "what a worker may say",
     "ina/host/session.py::MAX_OP_TIMEOUT_S": "what a caller may ask for",
+    "ina/cli/sim/command.py::fuzz_command(budget_s)": "how long a search may take",
+    "native/testing/worker_core_door.cpp::kTickNs": "time as a fuzzer passes it in",
+    "native/testing/worker_core_door.cpp::stall_timeout_ns": "time as a fuzzer passes it in",
     "ina/emulate/wiring.py::_TBF_BURST_S": "bytes of a token bucket, by its rate",
 }
 """Names that look like a deadline's and are none, each with what it is."""

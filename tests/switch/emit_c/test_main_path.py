@@ -33,7 +33,7 @@ def test_values_are_read_where_they_lie(load: Load) -> None:
     """Those of a packet in two parts, too, where the second part is the values (test_robustness.py
     compares what comes of it); in other programs and other parts, the packet is put together."""
     pool = emit_c(make_plan(load_program(compiled(64).bmv2_json)), "test")
-    assert f"(at->length == 66 && length == {66 + 4 * 64})" in pool
+    assert f"(at->length == 70 && length == {70 + 4 * 64})" in pool
     assert pool.partition("bool process_main")[2].count("_wire = in->tail;") == 1
     source = load("main_path").c_source
     assert source is not None
@@ -115,7 +115,7 @@ def mixed_frames(count: int, workers: int) -> list[tuple[int, bytes]]:
         frame = bytearray(batch.frames[rng.randrange(8), worker].tobytes())
         if rng.random() < 0.2:
             for _ in range(rng.randrange(1, 4)):
-                frame[rng.randrange(66)] = rng.randrange(256)
+                frame[rng.randrange(70)] = rng.randrange(256)
         if rng.random() < 0.1:
             frame = frame[: rng.randrange(len(frame) + 1)]
         frames.append((worker + 1, bytes(frame)))

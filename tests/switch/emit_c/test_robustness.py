@@ -60,7 +60,7 @@ def pool_frames(values: int, count: int) -> bytes:
     for number in range(count):
         frame = bytearray(batch.frames[number % 8, number % 4].tobytes())
         for _ in range(rng.randrange(4)):
-            frame[rng.randrange(66)] = rng.randrange(256)
+            frame[rng.randrange(70)] = rng.randrange(256)
         if rng.random() < 0.2:
             frame = frame[: rng.randrange(len(frame) + 1)]
         records.append(struct.pack("<II", number % 4 + 1, len(frame)) + frame)
