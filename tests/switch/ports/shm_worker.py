@@ -136,14 +136,8 @@ class ShmWorker:
             time.sleep(0.0005)
         cell = self.cell(1, self.received)
         length, marked, rest_at = struct.unpack_from("=III", self.memory, cell)
-<<<<<<< HEAD
-        head = self.memory[
-            cell + PAYLOAD_OFFSET : cell + PAYLOAD_OFFSET + min(length, HEADER_BYTES)
-        ]
-=======
         head_at = cell + PAYLOAD_OFFSET
         head = self.memory[head_at : head_at + min(length, HEADER_BYTES)]
->>>>>>> verify
         tail_bytes = max(length - HEADER_BYTES, 0)
         if rest_at == IN_OWN_FRAME:
             rest = self.frame(1, self.received) + LINE_BYTES
