@@ -19,5 +19,7 @@ CHECK_KEY_BYTES = 16
 def checked_verify(name: str, value: str) -> Verify:
     """The value of what is called ``name``, if it is one; raises InvalidInputError."""
     if value not in VERIFY_MODES:
-        raise InvalidInputError(f"{name}={value}: want {' or '.join(VERIFY_MODES)}")
+        # It may have come from anywhere: a line for people stays one.
+        shown = value if value.isprintable() and len(value) < 40 else repr(value[:40])
+        raise InvalidInputError(f"{name}={shown}: want {' or '.join(VERIFY_MODES)}")
     return value

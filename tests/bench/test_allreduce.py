@@ -14,6 +14,7 @@ from ina.emulate import remains
 from ina.emulate.namespaces import namespace, remove
 from ina.errors import InvalidInputError
 from ina.netns import command
+from ina.protocol.spec import HEADER_BYTES
 from tests.bench.command import bench
 from tests.cli.process import inside
 from tests.emulate.networks import need
@@ -111,7 +112,7 @@ def test_in_a_star_of_namespaces(more: tuple[str, ...]) -> None:
     # 46 packets of 360 values, the most for an MTU of 1500, with 66 bytes of headers each.
     assert (document["settings"]["values"], document["settings"]["queue"]) == (360, "128K")
     assert (rows["ina"]["transport"], rows["ina"]["multicast"]) == ("udp", not more)
-    assert rows["ina"]["limit_s"] == pytest.approx((65536 + 46 * 66) * 8 / 1e8)
+    assert rows["ina"]["limit_s"] == pytest.approx((65536 + 46 * (42 + HEADER_BYTES)) * 8 / 1e8)
     assert ran.left == []
     assert ran.namespaces == []
 

@@ -28,7 +28,7 @@ from ina.host.errors import (
 )
 from ina.host.link import TransportName
 from ina.protocol.codec import Header, encode
-from ina.protocol.spec import Kind
+from ina.protocol.spec import HEADER_BYTES, Kind
 from ina.testing import numerics
 from tests.host.test_session import parts_of, reduce_all
 from tests.host.udp_model import closing
@@ -114,7 +114,9 @@ def test_a_worker_cannot_speak_for_another() -> None:
         Embedded(values=64, shm=True) as embedded,
         sessions_of(embedded, ["shm", "shm"]) as sessions,
     ):
-        intruder = ShmWorker(embedded.switch.shm_address(SHM_PORT)[1:], payload_bytes=280)
+        intruder = ShmWorker(
+            embedded.switch.shm_address(SHM_PORT)[1:], payload_bytes=HEADER_BYTES + 256
+        )
         ticket = sessions[1].ticket
         forged = Header(
             kind=Kind.CONTRIBUTION,

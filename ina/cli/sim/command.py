@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from ina.bench.plot import check_plot_path
 from ina.cli.common.output import console, emit
 from ina.cli.sim.plot import plot as draw_plot
 from ina.cli.sim.progress import fuzz_progress, run_progress
@@ -49,6 +50,8 @@ def run(
 
     Exit code 1 if a sum was wrong.
     """
+    if plot is not None:
+        check_plot_path(plot)
     scenario = load(file)
     trace = recorder(0, pcap) if pcap else None
     with run_progress(scenario.limit_s) as told:

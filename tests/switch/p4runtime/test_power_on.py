@@ -228,6 +228,7 @@ def live_pool(switch: InProcess) -> list[tuple[int, bytes]]:
                 exponent=rng.randrange(1, 200),
                 next_exponent=rng.randrange(1, 200),
                 digest=rng.getrandbits(16),
+                check=rng.getrandbits(32),
             )
             host, udp_port = switch.workers[worker].socket.getsockname()
             payload = encode_header(header) + rng.randbytes(4 * VALUES)
