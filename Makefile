@@ -69,7 +69,7 @@ test-long: $(VENV)/.built  ## make test, with everything that takes long (an hou
 	@INA_LONG_TESTS=1 $(VENV)/bin/pytest $(parallel) --durations=20 $(ARGS); ended=$$?; \
 		$(py) -m tests.long_run && exit $$ended
 
-fuzz: $(VENV)/.built  ## 10,000 random networks, jobs and faults in virtual time (ARGS="--first 10000")
+fuzz: $(VENV)/.built  ## 10,000 random networks, jobs and faults in virtual time; continues where it was stopped
 	@$(VENV)/bin/ina sim fuzz --seeds 10000 --state out/sim/fuzz.json $(ARGS)
 
 # A build of its own, in build/sanitized; the environment stays as it is.

@@ -158,6 +158,8 @@ class Simulation:
         await asyncio.sleep(self._mend_at_s)
         mishaps.mend_links()
         plane.set_travel(Travel())
+        for controller in plane.controllers:
+            controller.spare()  # a point that it has not come to is no fault any more
 
     async def _tell(self) -> None:
         assert self._loop is not None
