@@ -83,7 +83,8 @@ class JobRun:
         violate: Callable[[Violation], None],
         event: Callable[[str], None],
     ) -> None:
-        """``violate`` and ``event`` are told of what is found, and of what happens."""
+        """``spec``: with its hosts. ``violate`` and ``event`` are told of what is found, and of
+        what happens."""
         self.spec = spec
         self.incarnations: list[Incarnation] = []
         self.sums_checked = 0
@@ -92,8 +93,6 @@ class JobRun:
         self._seed = seed
         self._violate = violate
         self._event = event
-        hosts = list(plane.fabric.hosts)
-        self._hosts = spec.hosts or [hosts[rank % len(hosts)] for rank in range(spec.workers)]
         self._right: dict[Place, Array] = {}
         self._zeros: dict[TensorSpec, Array] = {}
         self.steps_done = 0
@@ -130,13 +129,13 @@ class JobRun:
 
     def _begin(self) -> Incarnation:
         count = self.spec.workers
-        shares = len(set(self._hosts)) < count
+        shares = len(set(self.spec.hosts)) < count
         ranks = [
             self._plane.rank(
                 self.name,
                 number,
                 count,
-                self._hosts[number],
+                self.spec.hosts[number],
                 timeout_s=JOIN_S,
                 op_timeout_s=STALL_S,
                 slots=self.spec.slots,

@@ -14,6 +14,7 @@ from ina.controller.switches.plan import MARK_JOB
 from ina.errors import InaError
 from ina.extension import sim as native
 from ina.p4 import names
+from ina.sim.causes import cause_of_end
 from ina.sim.errors import NothingHappensError, VirtualTimeError
 from ina.sim.fabric import Fabric, SimSwitch
 from ina.sim.flows import slowdowns
@@ -21,6 +22,7 @@ from ina.sim.job_run import JobRun
 from ina.sim.loop import VirtualLoop
 from ina.sim.messages import Travel
 from ina.sim.mishaps import Mishaps
+from ina.sim.placing import placed
 from ina.sim.plane import ControlPlane, config_of
 from ina.sim.report import PortReport, Report, TrafficReport, Violation
 from ina.sim.sampler import Sampler
@@ -90,13 +92,15 @@ class Simulation:
                 fabric.network.set_trace(self._trace)
             sampler = Sampler(scenario, fabric)
             traffic = add_traffic(fabric, scenario.traffic)
+            control = scenario.controller
             config = config_of(
                 fabric,
-                jobs=JobsConfig(lease_s=scenario.controller.lease_s),
+                jobs=JobsConfig(
+                    lease_s=control.lease_s, sizing=control.sizing, count=control.count
+                ),
                 congestion=scenario.congestion or None,
                 multicast=MULTICAST if scenario.multicast else "",
             )
-            control = scenario.controller
             travel = Travel(
                 control.delay_ms / 1e3,
                 (control.delay_ms + control.jitter_ms) / 1e3,
@@ -126,7 +130,7 @@ class Simulation:
 
     async def _all(self, plane: ControlPlane, sampler: Sampler) -> None:
         scenario = self.scenario
-        for spec in scenario.job:
+        for spec in placed(scenario.job, plane.fabric.topology):
             self.jobs[spec.name] = JobRun(
                 spec, scenario.host, plane, self.seed, self._violate, self._event
             )
@@ -146,6 +150,7 @@ class Simulation:
         if not running:  # other traffic alone
             await asyncio.sleep(scenario.limit_s)
         if self._mend_at_s is not None:
+            self._judge_ends()
             await self._settle(plane)
         for task in tasks:
             task.cancel()
@@ -166,6 +171,13 @@ class Simulation:
         while True:
             await asyncio.sleep(self.scenario.limit_s / 1000)
             self._told(self._loop.time())
+
+    def _judge_ends(self) -> None:
+        """No job may have ended without a cause."""
+        for job in self.jobs.values():
+            errors = [one.error for one in job.incarnations if one.error]
+            if errors and not cause_of_end(self.scenario, job.spec):
+                self._violate(Violation("ended without a cause", f"job {job.name}: {errors[0]}"))
 
     async def _settle(self, plane: ControlPlane) -> None:
         """Nothing of the jobs may be left: on a switch, at the controller."""

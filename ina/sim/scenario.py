@@ -7,6 +7,7 @@ Names of keys carry units, in the sizes that people write: ``rate_gbit``, ``dela
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ import msgspec
 from ina.congestion import Congestion, CongestionError
 from ina.controller.faults import POINTS
 from ina.errors import InvalidInputError
+from ina.p4 import names
 from ina.p4.builds import require_build
 from ina.protocol.spec import MAX_WORKERS
 from ina.sim.errors import ScenarioError
@@ -149,9 +151,12 @@ class HostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class ControllerSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How its messages travel, to workers and to switches."""
+    """How its messages travel, to workers and to switches, and how it shares out slots."""
 
     lease_s: float = 2.0
+    # As the controller's own [jobs]: 512 slots a job, what a job asks, or an equal share for `count`.
+    sizing: Literal["fixed", "equal", "asked"] = "fixed"
+    count: int = 16
     delay_ms: float = 0.1
     jitter_ms: float = 0.0
     loss: float = 0.0
@@ -179,7 +184,8 @@ class JobSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     workers: int
     name: str = "job"
-    hosts: list[str] = []  # of each rank; else one after the other
+    hosts: list[str] = []  # of each rank; else those that follow the job before, at one switch
+    copies: int = 1  # more of the same, NAME-1, NAME-2 ...
     steps: int = 10
     tensors: list[TensorSpec] = msgspec.field(default_factory=lambda: [TensorSpec(elems=1 << 20)])
     compute_ms: float = 0.0  # of a step, before its tensors
@@ -188,6 +194,12 @@ class JobSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     # When it comes; several times: again and again.
     at_ms: list[float] = msgspec.field(default_factory=lambda: [0.0])
     check: bool = True  # sums, exactly; False: tensors of zeros that all ranks share
+
+    def names(self) -> list[str]:
+        """Of its copies."""
+        return (
+            [f"{self.name}-{i + 1}" for i in range(self.copies)] if self.copies > 1 else [self.name]
+        )
 
 
 class FaultSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -268,14 +280,17 @@ def check(scenario: Scenario) -> None:
     except CongestionError as error:
         raise ScenarioError(f"congestion: {error}") from None
     topology = scenario.build_topology()
+    if not 1 <= scenario.controller.count < names.JOBS_TOTAL:
+        most = names.JOBS_TOTAL - 1
+        raise ScenarioError(f"controller.count = {scenario.controller.count}: want 1 to {most}")
     if not (scenario.limit_s > 0):
         raise ScenarioError(f"limit_s = {scenario.limit_s:g}: it must be more than 0")
     check_traffic(topology, scenario.traffic)
-    names = [job.name for job in scenario.job]
     for job in scenario.job:
-        if names.count(job.name) > 1:
-            raise ScenarioError(f"job {job.name!r}: the name is there twice")
         _check_job(job, topology)
+    used = Counter(name for job in scenario.job for name in job.names())
+    if twice := [name for name, count in used.items() if count > 1]:
+        raise ScenarioError(f"job {twice[0]!r}: the name is there twice")
     for number, fault in enumerate(scenario.fault):
         try:
             _check_fault(fault, scenario, topology)
@@ -293,6 +308,7 @@ def _check_job(job: JobSpec, topology: Topology) -> None:
         if host not in topology.hosts:
             raise ScenarioError(f"{where}: there is no host {host!r}")
     _at_least(f"{where}: steps", job.steps, 1)
+    _at_least(f"{where}: copies", job.copies, 1)
     for tensor in job.tensors:
         _at_least(f"{where}: elems", tensor.elems, 0)
         _at_least(f"{where}: count", tensor.count, 1)
@@ -315,7 +331,8 @@ def _check_fault(fault: FaultSpec, scenario: Scenario, topology: Topology) -> No
         for cable in topology.cables:
             known += [str(cable), f"{cable.one}>{cable.other}", f"{cable.other}>{cable.one}"]
     elif fault.what in ("pause", "crash"):
-        known = [f"{job.name}/{rank}" for job in scenario.job for rank in range(job.workers)]
+        known = [f"{name}/{rank}" for job in scenario.job for name in job.names()
+                 for rank in range(job.workers)]  # fmt: skip
     elif fault.what == "power_cycle":
         known = [name for name, kind in topology.switches.items() if kind == "p4"]
     else:

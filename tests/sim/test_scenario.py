@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from ina.sim.causes import cause_of_end
 from ina.sim.draw import draw
 from ina.sim.errors import ScenarioError
+from ina.sim.placing import placed
 from ina.sim.scenario import check, load, make
 from tests.lines import ROOT
 
@@ -32,6 +34,11 @@ def test_examples_are_scenarios(path: Path) -> None:
         ({"job": [{"workers": 2, "hosts": ["h1"]}]}, "1 hosts for 2 workers"),
         ({"job": [{"workers": 1, "hosts": ["h9"]}]}, "there is no host 'h9'"),
         ({"job": [{"workers": 1}, {"workers": 1}]}, "job 'job': the name is there twice"),
+        ({"job": [{"workers": 1, "copies": 0}]}, "job 'job': copies = 0: want 1 or more"),
+        (
+            {"job": [{"workers": 1, "copies": 2}, {"workers": 1, "name": "job-2"}]},
+            "job 'job-2': the name is there twice",
+        ),
         ({"values": 65}, "there are builds for 64, 256, 360 and 1024"),
         ({"limit_s": 0}, "limit_s = 0: it must be more than 0"),
         ({"link": {"loss": 1.5}}, "loss = 1.5: a probability is 0 to 1"),
@@ -41,6 +48,13 @@ def test_examples_are_scenarios(path: Path) -> None:
         ({"congestion": {"algorithm": "x"}}, "congestion: no congestion algorithm is named 'x'"),
         ({"topology": {"kind": "fat-tree", "k": 3}}, "fat-tree of 3: want an even number"),
         ({"topology": {"hosts": 0}}, "topology.hosts = 0: want 1 or more"),
+        (
+            {
+                "job": [{"workers": 1, "copies": 2}],
+                "fault": [{"what": "crash", "where": "job/0", "at_ms": 1}],
+            },
+            "want job-1/0, job-2/0",
+        ),
         ({"fault": [{"what": "pause", "where": "job/0"}]}, "want either at_ms or every_ms"),
         ({"fault": [{"what": "power_cycle", "at_ms": 1, "where": "s9"}]}, "where = 's9': want s1"),
         ({"fault": [{"what": "link", "at_ms": 1, "where": "h1-s1"}]}, "want `link`"),
@@ -94,3 +108,61 @@ def test_each_seed_draws_a_scenario_that_holds_and_always_the_same() -> None:
     assert {fault.what for scenario in drawn for fault in scenario.fault} >= {
         *("link_down", "pause", "crash", "power_cycle", "controller_kill", "controller_cut")
     }
+
+
+def test_copies_go_behind_one_switch_each() -> None:
+    scenario = make(
+        {
+            "topology": {"kind": "fat-tree", "k": 4},  # two hosts behind each switch
+            "job": [
+                {"workers": 1, "name": "one"},
+                {"workers": 2, "name": "two", "copies": 2},
+                {"workers": 3, "name": "three"},
+                {"workers": 2, "name": "here", "hosts": ["h9", "h9"]},
+            ],
+        }
+    )
+    jobs = placed(scenario.job, scenario.build_topology())
+    assert {job.name: job.hosts for job in jobs} == {
+        "one": ["h1"],
+        "two-1": ["h3", "h4"],
+        "two-2": ["h5", "h6"],
+        "three": ["h7", "h8", "h7"],
+        "here": ["h9", "h9"],
+    }
+
+
+def test_jobs_of_a_star_follow_each_other() -> None:
+    scenario = make(
+        {
+            "topology": {"hosts": 4},
+            "job": [{"workers": 2, "copies": 3}, {"workers": 5, "name": "x"}],
+        }
+    )
+    jobs = placed(scenario.job, scenario.build_topology())
+    assert [job.hosts for job in jobs] == [
+        ["h1", "h2"],
+        ["h3", "h4"],
+        ["h1", "h2"],
+        ["h1", "h2", "h3", "h4", "h1"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("document", "cause"),
+    [
+        ({}, ""),
+        ({"fault": [{"what": "controller_kill", "at_ms": 1}]}, ""),
+        ({"fault": [{"what": "crash", "where": "b/0", "at_ms": 1}]}, ""),
+        ({"fault": [{"what": "crash", "where": "a/1", "at_ms": 1}]}, "crash a/1"),
+        ({"fault": [{"what": "power_cycle", "where": "s1", "at_ms": 1}]}, "power_cycle s1"),
+        ({"fault": [{"what": "controller_cut", "at_ms": 1}]}, "controller_cut"),
+        ({"link": {"loss": 0.01}}, ""),
+        ({"link_back": {"loss": 0.2}}, "links that lose or delay more than a job need stand"),
+        ({"controller": {"loss": 0.1}}, "control messages get lost"),
+        ({"controller": {"delay_ms": 500}}, "control messages are late"),
+    ],
+)
+def test_what_a_job_may_end_for(document: dict[str, Any], cause: str) -> None:
+    scenario = make({"job": [{"workers": 2, "name": "a"}, {"workers": 1, "name": "b"}], **document})
+    assert cause_of_end(scenario, scenario.job[0]) == cause

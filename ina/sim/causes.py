@@ -1,0 +1,41 @@
+"""Whether a job may end: what of a scenario is a cause for it, by what docs/failures.md promises.
+
+A job outlives lost, late, doubled and damaged packets, links that are down for less than its
+stall timeout, controllers that die, and whatever becomes of other jobs. So where none of its own
+ranks, no switch and no control message comes to harm, an end is a broken promise.
+"""
+
+from __future__ import annotations
+
+from ina.sim.scenario import JobSpec, LinkSpec, Scenario
+
+_MOST_LOSS = 0.05
+"""Of packets each way. With more, a chunk of many workers can take longer than a stall timeout."""
+_MOST_DELAY_US = 100_000.0
+_LEASE_SHARE = 8
+"""Control messages are in time if even the slowest takes no more than this part of a lease."""
+
+
+def cause_of_end(scenario: Scenario, job: JobSpec) -> str:
+    """The first thing for which this job may end before its steps are done; empty: none."""
+    control = scenario.controller
+    for fault in scenario.fault:
+        its_own = fault.where.startswith(f"{job.name}/")
+        if fault.what in ("crash", "pause") and its_own:
+            return f"{fault.what} {fault.where}"
+        if fault.what in ("power_cycle", "controller_cut", "link"):
+            return f"{fault.what} {fault.where}".strip()
+    if control.loss > 0:
+        return "control messages get lost"
+    if control.delay_ms + control.jitter_ms > control.lease_s * 1e3 / _LEASE_SHARE:
+        return "control messages are late"
+    for link in (scenario.link, scenario.link_back or scenario.link):
+        if _spoils(link):
+            return "links that lose or delay more than a job need stand"
+    return ""
+
+
+def _spoils(link: LinkSpec) -> bool:
+    lost = link.loss + link.corruption + (1.0 if link.burst_from > 0 else 0.0)
+    late_us = link.delay_us + link.jitter_us + link.reordering_us
+    return lost > _MOST_LOSS or late_us > _MOST_DELAY_US
