@@ -23,18 +23,13 @@ def placed(jobs: Sequence[JobSpec], topology: Topology) -> list[JobSpec]:
     hosts_of = list(racks.values())
     rack, first = 0, 0
     found = []
-    for job in (copy for job in jobs for copy in _copies(job)):
-        if not job.hosts:
+    for job, name in ((job, name) for job in jobs for name in job.names()):
+        hosts = job.hosts
+        if not hosts:
             if first > 0 and first + job.workers > len(hosts_of[rack]):
                 rack, first = (rack + 1) % len(hosts_of), 0
             there = hosts_of[rack]
-            job = replace(  # noqa: PLW2901
-                job, hosts=[there[(first + rank) % len(there)] for rank in range(job.workers)]
-            )
+            hosts = [there[(first + rank) % len(there)] for rank in range(job.workers)]
             first += job.workers
-        found.append(job)
+        found.append(replace(job, name=name, copies=1, hosts=hosts))
     return found
-
-
-def _copies(job: JobSpec) -> list[JobSpec]:
-    return [replace(job, name=name, copies=1) for name in job.names()]

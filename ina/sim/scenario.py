@@ -154,7 +154,7 @@ class ControllerSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """How its messages travel, to workers and to switches, and how it shares out slots."""
 
     lease_s: float = 2.0
-    # As the controller's own [jobs]: 512 slots a job, what a job asks, or an equal share for `count`.
+    # As the controller's [jobs]: 512 slots each, what a job asks, or an equal share for `count`.
     sizing: Literal["fixed", "equal", "asked"] = "fixed"
     count: int = 16
     delay_ms: float = 0.1
