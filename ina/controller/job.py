@@ -9,7 +9,7 @@ from ipaddress import IPv4Address
 
 from ina.controller.memory import SlotRange
 from ina.protocol.addresses import mac_of, place_of
-from ina.protocol.verify import DEFAULT_VERIFY, Verify
+from ina.protocol.verify import Verify
 
 
 class JobState(Enum):
@@ -116,8 +116,8 @@ class Job:
     """See :mod:`ina.controller.jobs.tokens`; empty: no token is asked for."""
     key_seed: bytes = field(default=b"", repr=False)
     """Secret; the members' keys come from it."""
-    verify: Verify = DEFAULT_VERIFY
-    """How its workers verify its sums."""
+    verify: Verify | None = None
+    """How its workers verify its sums; None: they have not asked, and have not all joined."""
 
     def on(self, event: JobEvent) -> None:
         """Moves to the next state."""

@@ -25,7 +25,7 @@ from ina.host.errors import (
 from ina.host.ticket import Ticket
 from ina.p4.catalogue import POOL, V1MODEL
 from ina.protocol.spec import VERSION
-from ina.protocol.verify import DEFAULT_VERIFY, checked_verify
+from ina.protocol.verify import checked_verify
 from ina.rpc import controller_pb2 as pb2
 
 JOIN_GRACE_S = 5.0
@@ -120,7 +120,7 @@ def ticket_of(job: str, rank: int, created: pb2.CreateJobReply, joined: pb2.Join
         congestion=congestion_of(joined),
         mode=created.program.mode or POOL,
         target=created.program.target or V1MODEL,
-        verify=checked_verify("the controller's verify", joined.verify or DEFAULT_VERIFY),
+        verify=checked_verify("the controller's verify", joined.verify or "off"),
         check_key=joined.check_key,
     )
 

@@ -9,7 +9,7 @@ from ina.extension.host import RtoLimits, VerifyMode, WorkerConfig
 from ina.host.errors import InvalidTicketError, WorldSizeError
 from ina.p4.catalogue import POOL, V1MODEL, ProgramId
 from ina.protocol.spec import MAX_WORKERS
-from ina.protocol.verify import CHECK_KEY_BYTES, DEFAULT_VERIFY, Verify, checked_verify
+from ina.protocol.verify import CHECK_KEY_BYTES, Verify, checked_verify
 
 _NATIVE_MODES = {
     "off": VerifyMode.OFF,
@@ -50,7 +50,7 @@ class Ticket:
     divisor: int = 0  # of an average; 0: as many as there are ranks
     mode: str = POOL  # of the switch's program, and its target: with the values they name it
     target: str = V1MODEL
-    verify: Verify = DEFAULT_VERIFY  # how sums are verified, the same on all workers
+    verify: Verify = "off"  # how sums are verified, the same on all workers
     check_key: bytes = field(default=b"", repr=False)  # of verify "keyed": all workers', secret
 
     def __post_init__(self) -> None:

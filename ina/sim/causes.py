@@ -37,5 +37,7 @@ def cause_of_end(scenario: Scenario, job: JobSpec) -> str:
 
 def _spoils(link: LinkSpec) -> bool:
     lost = link.loss + link.corruption + (1.0 if link.burst_from > 0 else 0.0)
+    if link.corruption > 0 and not link.frame_check:
+        return True
     late_us = link.delay_us + link.jitter_us + link.reordering_us
     return lost > _MOST_LOSS or late_us > _MOST_DELAY_US

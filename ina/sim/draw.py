@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import random
 
+from msgspec.structs import replace
+
 from ina.congestion import ALGORITHMS
 from ina.controller.faults import POINTS
 from ina.protocol.spec import MAX_WORKERS
@@ -40,6 +42,7 @@ def draw(seed: int) -> Scenario:
     values = rng.choices((64, 256, 360, 1024), (12, 3, 1, 1))[0]
     jobs = [_job(rng, f"j{i}", count, hosts, values) for i, count in enumerate(workers)]
     link = _link(rng)
+    jobs, link = _verified(random.Random(f"{seed} verify"), jobs, link)
     return Scenario(
         name=f"seed-{seed}",
         limit_s=LIMIT_S,
@@ -137,6 +140,19 @@ def _job(rng: random.Random, name: str, workers: int, hosts: int, values: int) -
         slots=slots,
         at_ms=[0.0 if name == "j0" else _log(rng, 0.1, 2_000.0)],
     )
+
+
+def _verified(
+    rng: random.Random, jobs: list[JobSpec], link: LinkSpec
+) -> tuple[list[JobSpec], LinkSpec]:
+    """How the jobs verify their sums; where all do, no frame check need find what is damaged."""
+    jobs = [
+        replace(job, verify=rng.choice(("off", "off", "", "accidents", "keyed"))) for job in jobs
+    ]
+    floats = all(tensor.dtype != "int32" for job in jobs for tensor in job.tensors)
+    if floats and all(job.verify != "off" for job in jobs) and rng.random() < 0.6:
+        link = replace(link, frame_check=False, corruption=_log(rng, 0.0005, 0.05))
+    return jobs, link
 
 
 def _congestion(rng: random.Random) -> dict[str, object]:

@@ -23,13 +23,13 @@ def placed(jobs: Sequence[JobSpec], topology: Topology) -> list[JobSpec]:
     hosts_of = list(racks.values())
     rack, first = 0, 0
     found = []
-    for job, name in ((job, name) for job in jobs for name in job.names()):
-        hosts = job.hosts
+    for spec, name in [(job, name) for job in jobs for name in job.names()]:
+        hosts = spec.hosts
         if not hosts:
-            if first > 0 and first + job.workers > len(hosts_of[rack]):
+            if first > 0 and first + spec.workers > len(hosts_of[rack]):
                 rack, first = (rack + 1) % len(hosts_of), 0
             there = hosts_of[rack]
-            hosts = [there[(first + rank) % len(there)] for rank in range(job.workers)]
-            first += job.workers
-        found.append(replace(job, name=name, copies=1, hosts=hosts))
+            hosts = [there[(first + rank) % len(there)] for rank in range(spec.workers)]
+            first += spec.workers
+        found.append(replace(spec, name=name, copies=1, hosts=hosts))
     return found

@@ -19,12 +19,13 @@ from ina.host.errors import (
     ControllerError,
     ControllerTimeoutError,
     ControllerUnavailableError,
+    CorruptedSumError,
     MembershipEndedError,
     OperationTimeoutError,
     RanksDifferError,
     SessionClosedError,
 )
-from ina.host.failure import who
+from ina.host.failure import describe_corruption, who
 from ina.host.ticket import Ticket
 from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
@@ -184,6 +185,7 @@ class Rank:
                 priority=seat.priority,
                 token=seat.token,
                 wire_version=VERSION,
+                verify=seat.verify,
             ),
             self._left_s(deadline_s),
         )
@@ -243,9 +245,16 @@ class Rank:
                 operation.done.set_result(operation.out)
         elif event is native.WorkerEvent.STALLED:
             self.fail(OperationTimeoutError(f"{self._who()}: {self._stalled()}"))
+        elif event is native.WorkerEvent.CORRUPTED:
+            self._corrupted()
         elif self._membership is not None:
             self._membership.speak()  # the controller is to say how they differ
             self._loop.call_later(_ANSWER_S, self._differs, tensor)
+
+    def _corrupted(self) -> None:
+        found = None if self.worker is None else self.worker.corruption
+        if found is not None and self.ticket is not None:
+            self.fail(CorruptedSumError(describe_corruption(self.ticket, found)))
 
     def _stalled(self) -> str:
         report = None if self.worker is None else self.worker.stall

@@ -191,6 +191,7 @@ class JobSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     compute_ms: float = 0.0  # of a step, before its tensors
     straggler: StragglerSpec = StragglerSpec()
     slots: int = 0  # 0: as the controller gives them
+    verify: Literal["", "off", "accidents", "keyed"] = ""  # its sums; empty: as is usual
     # When it comes; several times: again and again.
     at_ms: list[float] = msgspec.field(default_factory=lambda: [0.0])
     check: bool = True  # sums, exactly; False: tensors of zeros that all ranks share

@@ -30,6 +30,8 @@ class Seat:
     tenant: str = ""
     priority: int = 0
     token: str = ""
+    verify: str = ""
+    """How the job's sums are; empty: as the controller has it."""
     shares_results: bool = False
     """It takes results by IP multicast where the controller offers them."""
     switch_port: int = 0

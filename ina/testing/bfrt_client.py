@@ -50,7 +50,11 @@ class BfrtClient:
         self._refusals = Refusals(gc, f"BFRuntime device {device_id} at {address}")
         self._target = gc.Target(device_id=device_id, pipe_id=ALL_PIPES)
         self._interface = self._try("connect", lambda: self._open(address, device_id))
-        self._try("bind", lambda: self._learn(program))
+        try:
+            self._try("bind", lambda: self._learn(program))
+        except DeviceError:
+            self._interface.channel.close()  # or a late answer binds the program for nobody
+            raise
 
     def close(self) -> None:
         """Lets the program go; the device keeps its state."""

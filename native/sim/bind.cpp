@@ -146,7 +146,8 @@ void bind_worker(nb::module_ &m) {
     nb::enum_<WorkerEvent::Kind>(m, "WorkerEvent")
         .value("DONE", WorkerEvent::Kind::kDone)
         .value("STALLED", WorkerEvent::Kind::kStalled)
-        .value("MISMATCH", WorkerEvent::Kind::kMismatch);
+        .value("MISMATCH", WorkerEvent::Kind::kMismatch)
+        .value("CORRUPTED", WorkerEvent::Kind::kCorrupted);
     nb::class_<Worker>(m, "Worker")
         .def_prop_ro("name", &Worker::name)
         .def(
@@ -169,6 +170,7 @@ void bind_worker(nb::module_ &m) {
         .def_prop_ro("agreed", &Worker::agreed)
         .def_prop_ro("stall", &Worker::stall)
         .def_prop_ro("mismatch", &Worker::mismatch)
+        .def_prop_ro("corruption", &Worker::corruption)
         .def_prop_ro("srtt_ns", &Worker::srtt_ns)
         .def_prop_ro("window", &Worker::window)
         .def_prop_ro("in_flight", &Worker::in_flight)

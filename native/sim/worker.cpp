@@ -83,6 +83,13 @@ std::optional<host::Mismatch> Worker::mismatch() const {
     return std::nullopt;
 }
 
+std::optional<host::Corruption> Worker::corruption() const {
+    for (const auto &share : shares_) {
+        if (share->core.corruption()) return share->core.corruption();
+    }
+    return std::nullopt;
+}
+
 std::uint32_t Worker::in_flight() const {
     std::uint32_t sum = 0;
     for (const auto &share : shares_) sum += share->core.in_flight();
@@ -279,6 +286,9 @@ void Worker::tell() {
     if (const auto mismatch = this->mismatch()) {
         told_failure_ = true;
         tell_(this, {WorkerEvent::Kind::kMismatch, mismatch->tensor});
+    } else if (const auto corruption = this->corruption()) {
+        told_failure_ = true;
+        tell_(this, {WorkerEvent::Kind::kCorrupted, corruption->tensor});
     } else if (stall()) {
         told_failure_ = true;
         tell_(this, {WorkerEvent::Kind::kStalled, 0});

@@ -37,7 +37,7 @@ struct WorkerSetup {
 };
 
 struct WorkerEvent {
-    enum class Kind : std::uint8_t { kDone, kStalled, kMismatch };
+    enum class Kind : std::uint8_t { kDone, kStalled, kMismatch, kCorrupted };
     Kind kind;
     std::uint64_t tensor;  // id
 };
@@ -72,6 +72,7 @@ class Worker final : public Element, public Endpoint {
     std::uint64_t agreed() const;
     std::optional<host::StallReport> stall() const;
     std::optional<host::Mismatch> mismatch() const;
+    std::optional<host::Corruption> corruption() const;
     std::uint32_t window() const { return first().core.window(); }  // W
     std::uint32_t in_flight() const;
     std::uint32_t in_flight_limit() const;

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from ina.controller.embedded import Embedded
 from tests.selection import LONG
 
@@ -14,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 JOBS = 500 if LONG else 3
 
 
+@pytest.mark.timeout(90 + 10 * JOBS)
 def test_no_worker_of_many_short_jobs_stays() -> None:
     with Embedded(values=64, slots=8) as embedded:
         run = subprocess.run(

@@ -329,10 +329,11 @@ class ClientInterface:
     def ask(self, call: Any, exception: Any) -> Any:
         """A call as over a channel, which opens again by itself, without the stream."""
         assert self._server is not None
+        waited = False
         while self._server.silent and not self._ended.wait(_POLL_S):
-            pass
+            waited = True
         try:
-            if self._server.silent:
+            if self._server.silent or (waited and self._ended.is_set()):
                 raise FakeRpcError(grpc.StatusCode.CANCELLED, "Channel closed!")
             if not self._server.up:
                 raise FakeRpcError(grpc.StatusCode.UNAVAILABLE, "failed to connect")

@@ -25,7 +25,7 @@ from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.placement import Placement, first_with_room
 from ina.controller.switches.capacity import Capacity, PipeOf
 from ina.protocol.spec import MAX_WORKERS
-from ina.protocol.verify import DEFAULT_VERIFY, Verify
+from ina.protocol.verify import Verify, usual_verify
 
 MAX_NAME_CHARS = 200
 
@@ -119,7 +119,7 @@ class Registry:
             created_unix_s=self._unix_clock(),
             token_hash=tokens.hash_token(token, self._token_bytes),
             key_seed=tokens.new_key_seed(self._token_bytes),
-            verify=verify or DEFAULT_VERIFY,
+            verify=verify,
         )
         return job
 
@@ -186,6 +186,8 @@ class Registry:
         job.members[rank] = endpoint
         if not job.missing():
             job.on(JobEvent.COMPLETE)
+            if job.verify is None:
+                job.verify = usual_verify(member.address for member in job.members.values())
             job.epoch = self.epochs.next()
         return job
 
@@ -289,9 +291,10 @@ def _check_same(job: Job, world_size: int, tenant: str, token: str, verify: Veri
     if job.tenant != tenant:
         raise JobConflictError(f"job {job.name!r} is of tenant {job.tenant!r}, not {tenant!r}")
     if verify is not None and job.verify != verify:
+        how = "by default" if job.verify is None else f"by {job.verify!r}"
         raise JobConflictError(
-            f"job {job.name!r} verifies its sums by {job.verify!r}, not {verify!r}: all its workers"
-            " must ask for the same"
+            f"job {job.name!r} verifies its sums {how}, not {verify!r}: all its workers must ask"
+            " for the same"
         )
 
 

@@ -138,7 +138,7 @@ class WorkerService(rpc.ControllerServicer):
             summands=job.world_size,
             divisor=job.world_size,
             congestion=self._congestion,
-            verify=job.verify,
+            verify=job.verify or "off",
             check_key=tokens.check_key(job.key_seed, job.epoch) if job.verify == "keyed" else b"",
         )
 

@@ -41,7 +41,7 @@ def put_job(db: Transaction, job: Job) -> None:
     db.execute(
         f"INSERT INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 16)})"
         " ON CONFLICT (number) DO UPDATE SET state = excluded.state, epoch = excluded.epoch,"
-        " switch_name = excluded.switch_name",
+        " switch_name = excluded.switch_name, verify = excluded.verify",
         (
             job.number,
             job.name,
@@ -58,7 +58,7 @@ def put_job(db: Transaction, job: Job) -> None:
             job.token_hash,
             job.key_seed,
             job.switch,
-            job.verify,
+            job.verify or "",
         ),
     )
     if job.state is JobState.JOINING:
@@ -108,7 +108,7 @@ def get_jobs(db: Transaction, now_s: float) -> list[Job]:
             token_hash=token_hash,
             key_seed=key_seed,
             switch=switch,
-            verify=checked_verify("jobs.verify", verify),
+            verify=checked_verify("jobs.verify", verify) if verify else None,
         )
         for (
             number,

@@ -43,7 +43,7 @@ SipWords SumCheck::words(const RoundTag &tag, std::uint32_t which) const {
 std::uint64_t SumCheck::weighed(const RoundTag &tag, const std::uint8_t *values) const {
     const std::size_t count = tag.value_count;
     if (count == 0) return 0;
-    if (!is_wide(tag.type)) return kernels_.narrow(values, low_.data(), count);
+    if (!is_float(tag.type)) return kernels_.narrow(values, low_.data(), count);
     return kernels_.wide(values, low_.data(), high_.data(), count) - bias_;
 }
 
@@ -55,22 +55,22 @@ SumCheck::Contribution SumCheck::contribute(const RoundTag &tag, Claim claim,
         const SipWords said = words(tag, 0);
         const std::uint64_t pad = mix(said[0] ^ mix(said[1] ^ mix(said[2]))) | 1;
         // Each rank adds it another number of times, so that none can stand for two.
-        made.check = static_cast<std::uint32_t>(sum + (rank_ + 1) * pad);
+        sum += (rank_ + 1) * pad;
         made.expected = std::uint64_t{workers_} * (workers_ + 1) / 2 * pad;
-        return made;
+    } else {
+        const std::uint32_t next = rank_ + 1 < workers_ ? rank_ + 1 : 0;
+        const auto [own, others, result] = hash_.of(
+            std::array<SipWords, 3>{words(tag, rank_), words(tag, next), words(tag, kResultPad)});
+        sum += own - others + (rank_ == 0 ? result : 0);
+        made.expected = result;
     }
-    const std::uint32_t next = rank_ + 1 < workers_ ? rank_ + 1 : 0;
-    const auto [own, others, result] = hash_.of(
-        std::array<SipWords, 3>{words(tag, rank_), words(tag, next), words(tag, kResultPad)});
-    sum += own - others + (rank_ == 0 ? result : 0);
-    made.expected = result;
-    made.check = static_cast<std::uint32_t>(is_wide(tag.type) ? sum >> 32 : sum);
+    made.check = static_cast<std::uint32_t>(is_float(tag.type) ? sum >> 32 : sum);
     return made;
 }
 
 bool SumCheck::verify(const RoundTag &tag, const ClaimBounds &claims, std::uint64_t expected,
                       const std::uint8_t *values, std::uint32_t check) const {
-    const bool wide = is_wide(tag.type);
+    const bool wide = is_float(tag.type);
     const std::uint64_t base = weighed(tag, values) + expected;
     const auto agrees = [&](std::uint64_t sum) {
         if (!wide) return static_cast<std::uint32_t>(sum) == check;

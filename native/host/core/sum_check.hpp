@@ -10,10 +10,10 @@
 // epoch; the pads f and r for each round anew, of all that workers must have said alike (RoundTag):
 // if one has said something else, the pads do not cancel.
 //
-// Float sums cannot wrap, so with a key all that is modulo 2^64 and the upper half travels ("wide";
-// the n lower halves that are missing carry 0..n-1 into C). Sums of int32 wrap modulo 2^32, and so
-// does their check ("narrow"): good against accidents, not against forgers. Mode kAccidents is
-// narrow for all, its key is known to everybody, and its pads are cheap.
+// Float sums cannot wrap, so all that is modulo 2^64 and the upper half travels ("wide"; the n
+// lower halves that are missing carry 0..n-1 into C). Sums of int32 wrap modulo 2^32, and so does
+// their check ("narrow"): good against accidents, not against forgers. Mode kAccidents has a key
+// that is known to everybody, and cheap pads.
 //
 // A claim says something that is no sum: the largest exponent is a worker's own, a value is not
 // finite, a guess was too small. Results are only believed to say so if somebody has claimed it.
@@ -80,7 +80,6 @@ class SumCheck {
                 const std::uint8_t *values, std::uint32_t check) const;
 
   private:
-    bool is_wide(ValueType type) const { return mode_ == VerifyMode::kKeyed && is_float(type); }
     std::uint64_t weighed(const RoundTag &tag, const std::uint8_t *values) const;
     std::uint64_t worth(Claim claim) const { return worth_[static_cast<std::size_t>(claim)]; }
     SipWords words(const RoundTag &tag, std::uint32_t which) const;

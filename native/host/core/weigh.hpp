@@ -1,7 +1,8 @@
 // Weighted sums of a packet's values, for their check (sum_check.hpp).
 //
 // In integers that wrap around, so every instruction set gives the same bits, in any order of the
-// additions. The bodies are plain loops that the compiler vectorises for each set.
+// additions. Where not said otherwise the bodies are plain loops that the compiler vectorises for
+// each set.
 #pragma once
 
 #include <cstddef>
