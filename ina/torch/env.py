@@ -24,7 +24,8 @@ INA_THREADS            threads that drive this worker's packets: 1, 2, 4 or 8; 0
                        each four cores of a worker, 1 to 4. Shared memory: always one.
 INA_VERIFY             how the job's sums are verified, the same for all its workers: ``off``,
                        ``accidents`` (bits that flip) or ``keyed`` (what is forged, too). Unset: as
-                       another worker asks, or ``off``. See docs/host.md.
+                       another worker asks; if none does, ``accidents``, or ``off`` where all
+                       share memory with the switch. See docs/host.md.
 INA_VALUES             values a packet of the embedded switch's P4 build: 64, 256, 360 (needs an MTU
                        of 1496) or 1024 (4152). Default 1024 where all workers must be on rank 0's
                        host, as INA_HOST is loopback, else 256.
