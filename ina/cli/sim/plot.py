@@ -19,7 +19,7 @@ def plot(report: Report, path: Path) -> None:
     rows = figure.subplots(3, 1, sharex=True)
     longest = sorted(samples.queues, key=lambda name: -max(samples.queues[name]))[:_MOST_QUEUES]
     panels = (
-        ("in flight at most, packets a worker", samples.windows, 1.0, list(samples.windows)),
+        ("packets in flight, at most", samples.windows, 1.0, list(samples.windows)),
         ("queue, KiB", samples.queues, 1 / 1024, longest),
         ("goodput, Gbit/s a worker", samples.goodput, 1.0, list(samples.goodput)),
     )
