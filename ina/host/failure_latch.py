@@ -30,8 +30,12 @@ _ANSWER_S = 5.0
 class FailureLatch:
     """The first reason for which a session cannot go on. Thread-safe."""
 
-    def __init__(self, ticket: Ticket, transport: Transport, on_failure: OnFailure | None) -> None:
+    def __init__(
+        self, ticket: Ticket, transport: Transport, on_failure: OnFailure | None, halts: bool
+    ) -> None:
+        """`halts`: the transport does, and halted() is to come, before results are corrupted."""
         self._ticket = ticket
+        self._halts = halts
         self._transport = transport
         self._lock = threading.Lock()
         self._error: InaError | None = None
@@ -64,6 +68,12 @@ class FailureLatch:
         _log.error("%s", error)
         self._transport.fail()
 
+    def halted(self) -> None:
+        """Settle what becomes of a transport that has halted: for a HaltWatch."""
+        found = self._transport.corruption()
+        assert found is not None, "nothing else halts a transport"
+        self.fail(CorruptedSumError(failure.describe_corruption(self._ticket, found)))
+
     def freeze(self) -> None:
         """Freeze the transport, unless the session has failed: then raise its error."""
         with self._lock:
@@ -95,7 +105,7 @@ class FailureLatch:
                     told = self._transport.submissions()
                     text = failure.describe_mismatch(self._ticket, mismatch.operation, told)
                     self._error = RanksDifferError(text)
-            if self._error is None and (found := self._transport.corruption()) is not None:
+            if self._error is None and not self._halts and (found := self._transport.corruption()):
                 self._error = CorruptedSumError(failure.describe_corruption(self._ticket, found))
             if self._error is None:
                 report = self._transport.failure()

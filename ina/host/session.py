@@ -31,6 +31,7 @@ from ina.host.errors import (
 )
 from ina.host.failure_latch import FailureLatch, OnFailure
 from ina.host.frozen import Frozen, export_of
+from ina.host.halts import HaltWatch
 from ina.host.handle import Handle
 from ina.host.join import Grant, JoinRequest, describe_grant, join, leave
 from ina.host.link import Link, TransportName, check_transport
@@ -83,6 +84,7 @@ class Session:
         self._credentials: Credentials | None = None
         self._membership: Membership | None = None
         self._watcher: Watcher | None = None
+        self._halt_watch: HaltWatch | None = None
         self._lock = threading.Lock()
         self._recoverable = recoverable
         self._frozen: Frozen | None = None
@@ -99,6 +101,7 @@ class Session:
             options = TransportOptions(
                 max_in_flight=max_in_flight,
                 threads=tried,
+                halts=recoverable and on_failure is not None,
                 congestion=(congestion or ticket.congestion).choice(),
             )
             self._transport = link.transport(config, options)
@@ -106,7 +109,10 @@ class Session:
             raise TransportError(f"job {ticket.job_name!r} rank {ticket.rank}: {error}") from None
         stats = self._transport.stats()
         thread_counts.tell_less(failure.who(ticket), threads, tried, stats, link.name)
-        self._latch = FailureLatch(ticket, self._transport, on_failure)
+        self._latch = FailureLatch(ticket, self._transport, on_failure, options.halts)
+        if options.halts:
+            name = f"ina-halt-{ticket.job_name}-{ticket.rank}"
+            self._halt_watch = HaltWatch(self._transport, self._latch.halted, name)
         used = 1 << (ticket.slots.bit_length() - 1)
         if used < ticket.slots and ticket.rank == 0:
             _log.warning(
@@ -198,9 +204,10 @@ class Session:
         silent for a lease, that rank is dead. `recoverable`: keep what freeze() needs, one packet's
         values for each lane. `on_failure(error)` is called once, from a thread of the session, when
         the job cannot go on; if it returns True (having frozen the session, for instance), nothing
-        fails. `threads`: that drive this worker's packets, 1, 2, 4 or 8, fewer where fewer packets
-        may be in flight, and one over shared memory; 0: one for each four cores, 1 to 4, where
-        `local_workers` workers of this host share the cores. Workers of one job may differ in it.
+        fails. Of corrupted sums it is told where the session is recoverable. `threads`: that drive
+        this worker's packets, 1, 2, 4 or 8, fewer where fewer packets may be in flight, and one
+        over shared memory; 0: one for each four cores, 1 to 4, where `local_workers` workers of
+        this host share the cores. Workers of one job may differ in it.
 
         With `INA_METRICS=host:port` in the environment, the process serves its sessions' counts to
         Prometheus from its first join on (see ina.host.metrics).
@@ -411,6 +418,8 @@ class Session:
         self._transport.close()
         if self._watcher is not None:
             self._watcher.close()
+        if self._halt_watch is not None:
+            self._halt_watch.close()
         self._inflight.clear()
         self._leave(last)
         self._link.close()
