@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-import struct
+import threading
 
 from ina.protocol.spec import HEADER_BYTES
 
@@ -12,12 +12,6 @@ _MOST_FLIPS = 8
 _SEQ_OFFSET = 12
 _JOB = slice(2, 6)
 """Job and epoch."""
-
-
-def seq_of(packet: bytes) -> int:
-    """The sequence number of an INA packet."""
-    (seq,) = struct.unpack_from(">I", packet, _SEQ_OFFSET)
-    return int(seq)
 
 
 def damaged(dice: random.Random, packet: bytes) -> bytes:
@@ -50,17 +44,19 @@ class Flipper:
         """Of packets; 0: it only forwards."""
         self._to_switch, self._dice = to_switch, random.Random(seed)
         self._rounds: set[bytes] = set()
+        self._lock = threading.Lock()  # each cable may have a thread
 
     def __call__(self, from_worker: bool, packet: bytes) -> tuple[bytes, ...]:
         """For :class:`tests.security.tap.Tap` and :class:`tests.flips.cable.Cables`."""
-        if from_worker != self._to_switch or self._dice.random() >= self.rate:
+        if from_worker != self._to_switch or len(packet) < HEADER_BYTES:
             return (packet,)
-        if len(packet) < HEADER_BYTES:
-            return (packet,)
-        if self._to_switch:
-            this = packet[_JOB] + packet[_SEQ_OFFSET : _SEQ_OFFSET + 4]
-            if this in self._rounds:
+        with self._lock:
+            if self._dice.random() >= self.rate:
                 return (packet,)
-            self._rounds.add(this)
-        self.flips += 1
-        return (damaged(self._dice, packet),)
+            if self._to_switch:
+                this = packet[_JOB] + packet[_SEQ_OFFSET : _SEQ_OFFSET + 4]
+                if this in self._rounds:
+                    return (packet,)
+                self._rounds.add(this)
+            self.flips += 1
+            return (damaged(self._dice, packet),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -40,6 +41,7 @@ class Forger:
         self.rate = 0.0
         """Of the victim's packets that it forges one of; 0: it only looks on."""
         self._dice = random.Random(seed)
+        self._lock = threading.Lock()  # each cable has a thread
         self._seen: deque[Forged] = deque(maxlen=_KEPT)
         self._others: deque[Forged] = deque(maxlen=_KEPT)
         self._strategies: dict[str, Callable[[Header, Values], Forged]] = {
@@ -54,6 +56,10 @@ class Forger:
         }
 
     def __call__(self, from_worker: bool, packet: bytes) -> tuple[bytes, ...]:
+        with self._lock:
+            return self._meddle(from_worker, packet)
+
+    def _meddle(self, from_worker: bool, packet: bytes) -> tuple[bytes, ...]:
         if not from_worker or len(packet) < HEADER_BYTES:
             return (packet,)
         own = decode(packet)
@@ -73,8 +79,9 @@ class Forger:
 
     def forget(self) -> None:
         """What it has seen: another job begins."""
-        self._seen.clear()
-        self._others.clear()
+        with self._lock:
+            self._seen.clear()
+            self._others.clear()
 
     def _at_random(self, header: Header, values: Values) -> Forged:
         word = self._dice.getrandbits

@@ -25,14 +25,16 @@ from ina.testing.numerics import Array
 
 VALUES = 64
 WORKERS = 2
-SLOTS = 32
-OP_TIMEOUT_S = 0.7
+SLOTS = 256
+OP_TIMEOUT_S = 2.0
 """A packet whose number was damaged makes its slot look newer than it is: then all wait so long."""
 _JOIN_S = 60.0
 _END_S = 60.0
 _STEPS = 40
 """Of a job that nothing ends."""
-_LENGTHS = (1, 63, 64, 65, 700, 2000)
+_LENGTHS = (1, 64, 65, 700, 20_000)
+_OFTEN = (64 * VALUES, 128 * VALUES)
+"""Elements of most sums of a job, one of these: half of its lanes, and all."""
 _BEFORE = 0xA5
 """Each byte of a result's memory before it is there."""
 
@@ -67,9 +69,8 @@ class _Sum:
     handles: list[Handle[Any]] = field(default_factory=list)
 
     @classmethod
-    def draw(cls, dice: random.Random, dtypes: Sequence[np.dtype[Any]], elems: int) -> _Sum:
+    def draw(cls, dice: random.Random, dtype: np.dtype[Any], elems: int) -> _Sum:
         numbers = np.random.default_rng(dice.getrandbits(32))
-        dtype = dice.choice(dtypes)
         parts: list[Array] = []
         for _ in range(WORKERS):
             if dtype == np.int32:
@@ -107,7 +108,7 @@ class Attack:
     begin: Callable[[list[Session]], object] = lambda _: None
     """With a job that has summed something, and is well."""
     meanwhile: Callable[[], object] = lambda: None
-    """While the first worker's values of a step are in the slots, and the others' are not."""
+    """With a part of a step in the slots, as the first worker has begun it; and as all have."""
     end: Callable[[], object] = lambda: None
     """Once its workers have left."""
 
@@ -146,17 +147,16 @@ class Jobs:
         return self.tally
 
     def _one(self, sessions: list[Session], attack: Attack, sums: list[_Sum]) -> None:
-        one = _Sum.draw(self._dice, self._dtypes, VALUES * SLOTS)
+        # One type a job, and mostly one length: so that exponents are guessed.
+        dtype, often = self._dice.choice(self._dtypes), self._dice.choice(_OFTEN)
+        one = _Sum.draw(self._dice, dtype, VALUES * SLOTS)
         sums.append(one)
         self._submit(sessions, [one], lambda: None)
         self._wait(sessions, [one])
         attack.begin(sessions)
         for _ in range(_STEPS):
-            # As many of one length one after the other, so that exponents are guessed, too.
-            elems = self._dice.choice(_LENGTHS)
-            step = [
-                _Sum.draw(self._dice, self._dtypes, elems) for _ in range(self._dice.randint(1, 4))
-            ]
+            elems = often if self._dice.random() < 0.7 else self._dice.choice(_LENGTHS)
+            step = [_Sum.draw(self._dice, dtype, elems) for _ in range(self._dice.randint(1, 4))]
             sums += step
             try:
                 self._submit(sessions, step, attack.meanwhile)
@@ -174,8 +174,7 @@ class Jobs:
                 one.handles.append(
                     session.all_reduce(one.parts[rank], one.op, out=one.outs[rank], async_op=True)
                 )
-            if rank == 0:
-                meanwhile()
+            meanwhile()
 
     def _wait(self, sessions: list[Session], step: list[_Sum]) -> None:
         """Raises an error that a rank has ended with, once all have ended."""

@@ -34,8 +34,13 @@ class Memory:
         self._slots = max(register.size for register in program.registers)
         by_slot = [register for register in program.registers if register.size == self._slots]
         self._cell = _locator(pipeline, folder)
-        self._bits = [r.width_bits for r in by_slot]
-        """A register is hit as often as it has bits."""
+        values = [_is_value(r.name) for r in by_slot]
+        self._weights = [
+            r.width_bits
+            / sum(o.width_bits for o, v in zip(by_slot, values, strict=True) if v == is_value)
+            for r, is_value in zip(by_slot, values, strict=True)
+        ]
+        """Half of all flips are of values, and a register is hit as often as it has bits."""
         self._registers = by_slot
 
     def owned(self, epoch: int) -> list[int]:
@@ -59,8 +64,11 @@ class Memory:
 
         ``only``: of those whose names have this in them.
         """
-        bits = [b * (only in r.name) for r, b in zip(self._registers, self._bits, strict=True)]
-        (register,) = dice.choices(self._registers, bits)
+        weights = [
+            weight * (only in r.name)
+            for r, weight in zip(self._registers, self._weights, strict=True)
+        ]
+        (register,) = dice.choices(self._registers, weights)
         bit = dice.randrange(register.width_bits)
         address, size = self._cell(register.index, slot)
         cell = (ctypes.c_uint8 * size).from_address(address)
@@ -73,6 +81,10 @@ class Memory:
         for slot in slots:
             address, size = self._cell(epoch.index, slot)
             ctypes.memset(address, 0, size)
+
+
+def _is_value(name: str) -> bool:
+    return name.rpartition(".")[2].startswith("value_")
 
 
 class _Locator:

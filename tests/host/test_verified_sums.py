@@ -252,6 +252,24 @@ def test_ranks_that_differ_are_told_as_such() -> None:
         assert core.corruption is None
 
 
+def test_a_damaged_digest_is_not_taken_for_ranks_that_differ() -> None:
+    """Nor where other results of the packet were damaged, too, and did not verify."""
+    network = DamagedNetwork(2, values=VALUES, slots=2, verify=VerifyMode.KEYED, check_key=KEY)
+    digests = iter((False, True, True, False, True))
+
+    def damage(rng: random.Random, packet: bytes) -> bytes:
+        packet = corrupt_value(rng, packet)
+        if next(digests):
+            packet = packet[:22] + flip_bit(rng, packet[22:24]) + packet[24:]
+        return packet
+
+    network.down, network.left, network.damage = 1.0, 5, damage
+    cores = one_sum(network, 2)
+    assert all(len(done) == 1 for done in network.done)
+    assert all(core.mismatch is None for core in cores)
+    assert sum(core.counters.corrupted for core in cores) == 5
+
+
 def test_a_flipped_digest_ends_no_job() -> None:
     network = DamagedNetwork(2, values=VALUES, slots=2, verify=VerifyMode.KEYED, check_key=KEY)
 

@@ -110,8 +110,11 @@ ChunkCodec::Verdict ChunkCodec::judge(const Lane &lane, const wire::Header &head
     }
     // The check is of the digest, too: where it holds, all have submitted the same.
     if (fits(lane, header) && verifies(lane, header, values)) return Verdict::kFits;
-    // One damaged field must not end the job with the wrong reason: not at the first time.
-    if (!agrees && lane.failed.count > 0 && lane.failed.same) return Verdict::kDisagrees;
+    // A damaged field must not end the job, and with the wrong reason: it is in the slot if it
+    // comes a third time.
+    const FailedCheck &failed = lane.failed;
+    const bool repeats = failed.digest_repeats > 0 && header.digest == failed.digest;
+    if (!agrees && repeats) return Verdict::kDisagrees;
     return agrees && !fits(lane, header) ? Verdict::kElse : Verdict::kCorrupt;
 }
 
