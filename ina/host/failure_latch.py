@@ -11,6 +11,7 @@ from ina.errors import InaError
 from ina.extension.host import Transport
 from ina.host import failure
 from ina.host.errors import CorruptedSumError, OperationTimeoutError, RanksDifferError
+from ina.host.halts import HaltWatch
 from ina.host.ticket import Ticket
 
 _log = logging.getLogger(__name__)
@@ -33,7 +34,7 @@ class FailureLatch:
     def __init__(
         self, ticket: Ticket, transport: Transport, on_failure: OnFailure | None, halts: bool
     ) -> None:
-        """`halts`: the transport does, and halted() is to come, before results are corrupted."""
+        """`halts`: where results are corrupted the transport does so, and `on_failure` is asked."""
         self._ticket = ticket
         self._halts = halts
         self._transport = transport
@@ -44,6 +45,10 @@ class FailureLatch:
         self._hints: dict[str, str] = {}
         self._asks: Asks | None = None
         self._told = threading.Condition(self._lock)  # there is an error
+        self._halt_watch: HaltWatch | None = None
+        if halts:
+            name = f"ina-halt-{ticket.job_name}-{ticket.rank}"
+            self._halt_watch = HaltWatch(transport, self._on_halt, name)
 
     def asks(self, asks: Asks) -> None:
         """Where to turn to once ranks are seen to reduce different things."""
@@ -68,8 +73,12 @@ class FailureLatch:
         _log.error("%s", error)
         self._transport.fail()
 
-    def halted(self) -> None:
-        """Settle what becomes of a transport that has halted: for a HaltWatch."""
+    def close(self) -> None:
+        """End its thread, if it has one. Call after the transport was closed."""
+        if self._halt_watch is not None:
+            self._halt_watch.close()
+
+    def _on_halt(self) -> None:
         found = self._transport.corruption()
         assert found is not None, "nothing else halts a transport"
         self.fail(CorruptedSumError(failure.describe_corruption(self._ticket, found)))

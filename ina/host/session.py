@@ -31,7 +31,6 @@ from ina.host.errors import (
 )
 from ina.host.failure_latch import FailureLatch, OnFailure
 from ina.host.frozen import Frozen, export_of
-from ina.host.halts import HaltWatch
 from ina.host.handle import Handle
 from ina.host.join import Grant, JoinRequest, describe_grant, join, leave
 from ina.host.link import Link, TransportName, check_transport
@@ -84,7 +83,6 @@ class Session:
         self._credentials: Credentials | None = None
         self._membership: Membership | None = None
         self._watcher: Watcher | None = None
-        self._halt_watch: HaltWatch | None = None
         self._lock = threading.Lock()
         self._recoverable = recoverable
         self._frozen: Frozen | None = None
@@ -110,9 +108,6 @@ class Session:
         stats = self._transport.stats()
         thread_counts.tell_less(failure.who(ticket), threads, tried, stats, link.name)
         self._latch = FailureLatch(ticket, self._transport, on_failure, options.halts)
-        if options.halts:
-            name = f"ina-halt-{ticket.job_name}-{ticket.rank}"
-            self._halt_watch = HaltWatch(self._transport, self._latch.halted, name)
         used = 1 << (ticket.slots.bit_length() - 1)
         if used < ticket.slots and ticket.rank == 0:
             _log.warning(
@@ -418,8 +413,7 @@ class Session:
         self._transport.close()
         if self._watcher is not None:
             self._watcher.close()
-        if self._halt_watch is not None:
-            self._halt_watch.close()
+        self._latch.close()
         self._inflight.clear()
         self._leave(last)
         self._link.close()

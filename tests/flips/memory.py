@@ -105,7 +105,18 @@ class _Locator:
         return int(address), size.value
 
 
+_compiled: dict[Path, ctypes.CDLL] = {}
+"""By the generated program."""
+
+
 def _locator(pipeline: Pipeline, folder: Path) -> _Locator:
+    library = _compiled.get(pipeline.c_source)
+    if library is None:
+        library = _compiled[pipeline.c_source] = ctypes.CDLL(str(_compile(pipeline, folder)))
+    return _Locator(library, pipeline.native[1])
+
+
+def _compile(pipeline: Pipeline, folder: Path) -> Path:
     layout = Layout(make_plan(pipeline.program))
     lines = [f'#include "{pipeline.c_source}"', "void *ina_cell(state *, uint32_t, uint64_t,"]
     lines += ["uint32_t *); void *ina_cell(state *S, uint32_t r, uint64_t i, uint32_t *bytes) {"]
@@ -131,4 +142,4 @@ def _locator(pipeline: Pipeline, folder: Path) -> _Locator:
         check=True,
         timeout=_COMPILE_TIMEOUT_S,
     )
-    return _Locator(ctypes.CDLL(str(library)), pipeline.native[1])
+    return library

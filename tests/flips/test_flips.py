@@ -26,6 +26,8 @@ from tests.flips.memory import Memory, pipeline_of
 from tests.flips.places import Place, at_packet_sockets, at_udp_ports
 from tests.selection import LONG
 
+pytestmark = pytest.mark.timeout(1800 if LONG else 300)
+
 FLIPS = 10_000 if LONG else 60
 """Of each kind, at each kind of port, however sums are verified."""
 FORGED = 10_000 if LONG else 300
@@ -41,7 +43,7 @@ Dtypes = Sequence[np.dtype[Any]]
 PORTS = ("udp_ports", "packet_sockets")
 VERIFIED = [
     pytest.param("accidents", INTEGERS, id="accidents-int32"),
-    pytest.param("accidents", numerics.FLOATS, id="accidents-floats"),
+    pytest.param("accidents", numerics.FLOATS, id="accidents-floats", marks=pytest.mark.long),
     pytest.param("keyed", numerics.FLOATS, id="keyed-floats"),
 ]
 
@@ -175,7 +177,7 @@ def test_of_forged_contributions(udp_ports: Place) -> None:
     assert len(forger.sent) == 8
 
 
-@pytest.mark.parametrize("port", PORTS)
+@pytest.mark.parametrize("port", PORTS if LONG else PORTS[:1])
 def test_what_finds_nothing_wrong_can(
     port: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
