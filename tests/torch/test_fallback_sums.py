@@ -200,6 +200,38 @@ def test_a_switch_whose_memory_loses_bits_is_given_up(verify: Verify, tmp_path: 
         group.close()
 
 
+@pytest.mark.parametrize("seed", range(100 if LONG else 2))
+def test_sums_under_way_while_memory_loses_bits(seed: int, tmp_path: Path) -> None:
+    """Each rank stops at what it has when its own results fail, or another rank says so."""
+    chance = random.Random(seed)
+    workers = chance.choice([2, 3])
+    cases = [Case.draw(workers, chance) for _ in range(20)]
+    group = Group(workers, chance.choice([0.0, 0.1]), seed, chance.choice(["accidents", "keyed"]))
+    pauses = [[chance.choice([0, 0, 0.003]) for _ in cases] for _ in range(workers)]
+
+    def work(rank: int) -> None:
+        sums = []
+        for case, pause_s in zip(cases, pauses[rank], strict=True):
+            time.sleep(pause_s)
+            sums.append(group.workers[rank].submit(case.results[rank], case.op))
+        for one in sums:
+            one.wait()
+
+    try:
+        memory = Memory(pipeline_of(group.embedded.switch), workers, tmp_path)
+        slots = range(group.workers[0]._session.ticket.slots)
+        with ThreadPoolExecutor(workers) as pool:
+            done = [pool.submit(work, rank) for rank in range(workers)]
+            while not all(one.done() for one in done):
+                memory.flip(chance, chance.choice(slots), only="check")
+            for one in done:
+                one.result(_LIMIT_S)
+        for case in cases:
+            case.check()
+    finally:
+        group.close()
+
+
 def test_rank_that_is_gone_ends_all_that_is_under_way(
     pair: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
