@@ -37,6 +37,8 @@ class Case:
     """So many checked sums are made wrong on each rank, to see that they are noticed."""
     threads: int = 0
     """Of each worker's transport; 0: by the cores."""
+    verify: tuple[str, ...] = ("off",)
+    """How ina's sums are verified: a row each."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,10 @@ class Measurement:
     """udp, shm; tcp (Gloo); mpi: what Open MPI chooses."""
     multicast: bool
     """Whether results came to several workers at once."""
+    verify: str
+    """How sums are verified: off, accidents, keyed; empty: not ina's."""
+    unverified: float | None
+    """The time of ina without verification, measured in turns / this one's; ina only."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +111,9 @@ def measure(
         *(f"--dtype={case.dtype}", f"--op={case.op}", f"--repeats={case.repeats}"),
         *(f"--seconds={case.seconds}", f"--spoil={case.spoil}"),
         *(["--limit"] if loopback else []),
+        f"--verify={','.join(case.verify)}",
     ]
-    budget_s = len(sizes) * (6 * case.seconds + 30)
+    budget_s = len(sizes) * ((5 + len(case.verify)) * case.seconds + 30)
     _run(testbed, sizes, case, arguments, budget_s, on_record)
 
 
@@ -133,6 +140,7 @@ def measure_memory(
         )
 
     arguments = [f"--dtype={case.dtype}", "--memory", f"--spoil={case.spoil}"]
+    arguments.append(f"--verify={case.verify[0]}")
     _run(testbed, sizes, case, arguments, 300.0 * len(sizes), on_record)
 
 
@@ -165,17 +173,24 @@ def _run(
 
 
 def _measurements(testbed: Testbed, record: dict[str, Any], case: Case) -> list[Measurement]:
-    times = {item["name"]: spread(item["times_s"]).median for item in record["backends"]}
-    return [
-        _measurement(testbed, record, item, times.get("gloo"), case) for item in record["backends"]
-    ]
+    times = {
+        (item["name"], item["verify"]): spread(item["times_s"]).median
+        for item in record["backends"]
+    }
+    return [_measurement(testbed, record, item, times, case) for item in record["backends"]]
 
 
 def _measurement(
-    testbed: Testbed, record: dict[str, Any], item: dict[str, Any], gloo_s: float | None, case: Case
+    testbed: Testbed,
+    record: dict[str, Any],
+    item: dict[str, Any],
+    times_s: dict[tuple[str, str], float],
+    case: Case,
 ) -> Measurement:
     elems = record["elems"]
-    limit_s = _limit_s(testbed, item["name"], elems, record, case)
+    is_ina = item["name"] == "ina"
+    multicast = is_ina and item["shared_packets"] > 0
+    limit_s = _limit_s(testbed, item["name"], elems, record, multicast, case)
     cpu = spread(item["cpu_s"]).median if item["cpu_s"] else None
     return make_measurement(
         workers=testbed.workers,
@@ -184,11 +199,13 @@ def _measurement(
         times=spread(item["times_s"]),
         wrong=item["wrong"],
         limit_s=limit_s,
-        gloo_s=gloo_s,
+        gloo_s=times_s.get(("gloo", "")),
         cpu_s=cpu,
-        resends=record if item["name"] == "ina" else {},
-        transport=record["transport"] if item["name"] == "ina" else "tcp",
-        multicast=item["name"] == "ina" and record["shared_packets"] > 0,
+        resends=item if is_ina else {},
+        transport=record["transport"] if is_ina else "tcp",
+        multicast=multicast,
+        verify=item["verify"],
+        unverified_s=times_s.get(("ina", "off")) if is_ina else None,
         case=case,
     )
 
@@ -207,6 +224,8 @@ def make_measurement(
     case: Case,
     resends: Mapping[str, int] = MappingProxyType({}),
     multicast: bool = False,
+    verify: str = "",
+    unverified_s: float | None = None,
 ) -> Measurement:
     """What follows from the measured numbers. ``resends``: by their fields; empty: not counted."""
     size = count * case.dtype_bytes
@@ -235,18 +254,25 @@ def make_measurement(
         probes=resends.get("probes"),
         transport=transport,
         multicast=multicast,
+        verify=verify,
+        unverified=unverified_s / times.median if unverified_s is not None else None,
     )
 
 
 def _limit_s(
-    testbed: Testbed, backend: str, elems: int, record: dict[str, Any], case: Case
+    testbed: Testbed,
+    backend: str,
+    elems: int,
+    record: dict[str, Any],
+    multicast: bool,
+    case: Case,
 ) -> float | None:
     if testbed.rate_bit_s is None:
         if backend != "ina" or record["transport"] != "udp" or not record["limit_bytes_per_s"]:
             return None
         # Headers here are those that the measured rate counts: UDP payload.
         payload = elems * VALUE_BYTES + math.ceil(elems / case.values) * HEADER_BYTES
-        crossings = limits.crossings(testbed.workers, record["shared_packets"] > 0)
+        crossings = limits.crossings(testbed.workers, multicast)
         return float(crossings * payload / record["limit_bytes_per_s"])
     if backend == "ina":
         return limits.link_s(limits.ina_wire_bytes(elems, case.values), testbed.rate_bit_s)
@@ -255,13 +281,20 @@ def _limit_s(
 
 
 def ratios(rows: Sequence[Measurement], link: str) -> list[Ratio]:
-    """Gloo's time over ina's, the limit's over ina's, Gloo's CPU time over ina's."""
+    """Gloo's time over ina's, the limit's over ina's, Gloo's CPU time over ina's.
+
+    Where sums are verified, the time without that over ina's, too.
+    """
     found = []
     by_case = {(row.workers, row.size_bytes): row for row in rows if row.backend == "gloo"}
     for row in rows:
         if row.backend != "ina":
             continue
         name = f"{link} {row.transport} n={row.workers} {size_text(row.size_bytes)}"
+        if row.verify not in ("", "off"):
+            name += f" {row.verify}"
+            if row.unverified is not None:
+                found.append(Ratio(f"{name} ina/off", row.unverified))
         if row.gain is not None:
             found.append(Ratio(f"{name} ina/gloo", row.gain))
         if row.limit_share is not None:
@@ -277,7 +310,12 @@ def _group(row: dict[str, Any]) -> str:
 
 
 def _backend(row: dict[str, Any]) -> str:
-    return str(row["backend"])
+    return label(row["backend"], row.get("verify", ""))
+
+
+def label(backend: str, verify: str) -> str:
+    """What a row is called where one is beside another."""
+    return f"{backend} {verify}" if verify not in ("", "off") else backend
 
 
 _SIZE = Axis("tensor", "bytes", log=True)
@@ -309,8 +347,14 @@ def panels(rows: Sequence[dict[str, Any]]) -> list[Panel]:
         return Point(row["workers"], row["gain"], low, gloo["time_high_s"] / row["time_low_s"])
 
     times = curves(rows, _group, _backend, time)
+    # The same, however sums are verified: of one of those rows.
+    limited = {
+        (row["workers"], row["size_bytes"]): row
+        for row in rows
+        if row["backend"] == "ina" and row["limit_s"]
+    }
     times += curves(
-        [row for row in rows if row["backend"] == "ina" and row["limit_s"]],
+        list(limited.values()),
         _group,
         lambda row: "limit",
         lambda row: Point(row["size_bytes"], row["limit_s"]),
@@ -318,7 +362,7 @@ def panels(rows: Sequence[dict[str, Any]]) -> list[Panel]:
     gains = curves(
         [row for row in rows if row["backend"] == "ina" and row["gain"]],
         lambda row: units.size_text(row["size_bytes"]),
-        lambda row: "",
+        lambda row: label("", row["verify"]).strip(),
         gain,
     )
     rates = curves(rows, _group, _backend, rate)

@@ -58,7 +58,8 @@ def _where_corrupted(found: Corruption) -> str:
     if found.same:
         return (
             "each time the same, so the slot holds it: its memory, or a contribution on its way"
-            " to the switch, has been changed or forged, or a worker has another key"
+            " to the switch, has been changed or forged, or a worker has another key, or has been"
+            " told another scale by a damaged result"
         )
     if found.results > 1:
         return "each time something else: they are changed on their way from the switch"

@@ -11,6 +11,7 @@ from ina.errors import InaError
 from ina.extension.host import Transport
 from ina.host import failure
 from ina.host.errors import CorruptedSumError, OperationTimeoutError, RanksDifferError
+from ina.host.halts import HaltWatch
 from ina.host.ticket import Ticket
 
 _log = logging.getLogger(__name__)
@@ -30,8 +31,12 @@ _ANSWER_S = 5.0
 class FailureLatch:
     """The first reason for which a session cannot go on. Thread-safe."""
 
-    def __init__(self, ticket: Ticket, transport: Transport, on_failure: OnFailure | None) -> None:
+    def __init__(
+        self, ticket: Ticket, transport: Transport, on_failure: OnFailure | None, halts: bool
+    ) -> None:
+        """`halts`: where results are corrupted the transport does so, and `on_failure` is asked."""
         self._ticket = ticket
+        self._halts = halts
         self._transport = transport
         self._lock = threading.Lock()
         self._error: InaError | None = None
@@ -40,6 +45,10 @@ class FailureLatch:
         self._hints: dict[str, str] = {}
         self._asks: Asks | None = None
         self._told = threading.Condition(self._lock)  # there is an error
+        self._halt_watch: HaltWatch | None = None
+        if halts:
+            name = f"ina-halt-{ticket.job_name}-{ticket.rank}"
+            self._halt_watch = HaltWatch(transport, self._on_halt, name)
 
     def asks(self, asks: Asks) -> None:
         """Where to turn to once ranks are seen to reduce different things."""
@@ -63,6 +72,16 @@ class FailureLatch:
             self._told.notify_all()
         _log.error("%s", error)
         self._transport.fail()
+
+    def close(self) -> None:
+        """End its thread, if it has one. Call after the transport was closed."""
+        if self._halt_watch is not None:
+            self._halt_watch.close()
+
+    def _on_halt(self) -> None:
+        found = self._transport.corruption()
+        assert found is not None, "nothing else halts a transport"
+        self.fail(CorruptedSumError(failure.describe_corruption(self._ticket, found)))
 
     def freeze(self) -> None:
         """Freeze the transport, unless the session has failed: then raise its error."""
@@ -95,7 +114,7 @@ class FailureLatch:
                     told = self._transport.submissions()
                     text = failure.describe_mismatch(self._ticket, mismatch.operation, told)
                     self._error = RanksDifferError(text)
-            if self._error is None and (found := self._transport.corruption()) is not None:
+            if self._error is None and not self._halts and (found := self._transport.corruption()):
                 self._error = CorruptedSumError(failure.describe_corruption(self._ticket, found))
             if self._error is None:
                 report = self._transport.failure()

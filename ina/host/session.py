@@ -99,6 +99,7 @@ class Session:
             options = TransportOptions(
                 max_in_flight=max_in_flight,
                 threads=tried,
+                halts=recoverable and on_failure is not None,
                 congestion=(congestion or ticket.congestion).choice(),
             )
             self._transport = link.transport(config, options)
@@ -106,7 +107,7 @@ class Session:
             raise TransportError(f"job {ticket.job_name!r} rank {ticket.rank}: {error}") from None
         stats = self._transport.stats()
         thread_counts.tell_less(failure.who(ticket), threads, tried, stats, link.name)
-        self._latch = FailureLatch(ticket, self._transport, on_failure)
+        self._latch = FailureLatch(ticket, self._transport, on_failure, options.halts)
         used = 1 << (ticket.slots.bit_length() - 1)
         if used < ticket.slots and ticket.rank == 0:
             _log.warning(
@@ -199,9 +200,10 @@ class Session:
         silent for a lease, that rank is dead. `recoverable`: keep what freeze() needs, one packet's
         values for each lane. `on_failure(error)` is called once, from a thread of the session, when
         the job cannot go on; if it returns True (having frozen the session, for instance), nothing
-        fails. `threads`: that drive this worker's packets, 1, 2, 4 or 8, fewer where fewer packets
-        may be in flight, and one over shared memory; 0: one for each four cores, 1 to 4, where
-        `local_workers` workers of this host share the cores. Workers of one job may differ in it.
+        fails. Of corrupted sums it is told where the session is recoverable. `threads`: that drive
+        this worker's packets, 1, 2, 4 or 8, fewer where fewer packets may be in flight, and one
+        over shared memory; 0: one for each four cores, 1 to 4, where `local_workers` workers of
+        this host share the cores. Workers of one job may differ in it.
 
         With `INA_METRICS=host:port` in the environment, the process serves its sessions' counts to
         Prometheus from its first join on (see ina.host.metrics).
@@ -412,6 +414,7 @@ class Session:
         self._transport.close()
         if self._watcher is not None:
             self._watcher.close()
+        self._latch.close()
         self._inflight.clear()
         self._leave(last)
         self._link.close()

@@ -66,6 +66,7 @@ void bind_transport(nb::module_ &m) {
         .def("__init__", &init_by_name<TransportOptions>)
         .def_rw("max_in_flight", &TransportOptions::max_in_flight)
         .def_rw("threads", &TransportOptions::threads)
+        .def_rw("halts", &TransportOptions::halts)
         .def_rw("congestion", &TransportOptions::congestion);
 
     nb::class_<Transport>(m, "Transport")
@@ -106,6 +107,7 @@ void bind_transport(nb::module_ &m) {
         .def("failure", &Transport::failure, Unlocked())
         .def("mismatch", &Transport::mismatch, Unlocked())
         .def("corruption", &Transport::corruption, Unlocked())
+        .def("wait_halted", &Transport::wait_halted, nb::arg("timeout_ns"), Unlocked())
         .def("submissions",
              [](const Transport &self) {
                  std::vector<TensorRequest> requests;

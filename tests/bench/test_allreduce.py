@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ina.bench import star
+from ina.bench.allreduce import label
 from ina.cli.bench.testbeds import queue_bytes_for
 from ina.emulate import remains
 from ina.emulate.namespaces import namespace, remove
@@ -24,16 +26,19 @@ RESENDS = ("retransmissions", "losses", "spurious_resends", "probes")
 FIELDS = {
     *("workers", "backend", "size_bytes", "count", "type", "redop", "time_s", "time_low_s"),
     *("time_high_s", "samples", "algbw_gb_s", "busbw_gb_s", "wrong", "limit_s", "limit_share"),
-    *("gain", "cpu_s_per_gb", "transport", "multicast"),
+    *("gain", "cpu_s_per_gb", "transport", "multicast", "verify", "unverified"),
     *RESENDS,
 }
 
 
 def check_rows(
-    document: dict[str, Any], workers: int, size: int, wrong: int = 0
+    document: dict[str, Any], workers: int, size: int, wrong: int = 0, more: Sequence[str] = ()
 ) -> dict[str, dict[str, Any]]:
-    rows = {row["backend"]: row for row in document["rows"]}
-    assert {"ina", "gloo"} <= set(rows) <= {"ina", "gloo", "mpi"}
+    """``wrong``: of each of ina's rows; ``more``: how sums are verified, beside ``off``."""
+    rows = {label(row["backend"], row["verify"]): row for row in document["rows"]}
+    assert len(rows) == len(document["rows"])
+    ours = {"ina", *(f"ina {way}" for way in more)}
+    assert ours | {"gloo"} <= set(rows) <= ours | {"gloo", "mpi"}
     for row in rows.values():
         assert set(row) == FIELDS
         assert (row["workers"], row["size_bytes"]) == (workers, size)
@@ -43,7 +48,9 @@ def check_rows(
         assert row["busbw_gb_s"] == pytest.approx(share * row["algbw_gb_s"])
     ina, gloo = rows["ina"], rows["gloo"]
     assert ina["gain"] == pytest.approx(gloo["time_s"] / ina["time_s"])
-    assert document["wrong"] == wrong
+    assert document["wrong"] == wrong * len(ours)
+    for name in ours:
+        assert rows[name]["unverified"] == pytest.approx(ina["time_s"] / rows[name]["time_s"])
     assert all(rows["gloo"][name] is None for name in RESENDS)
     resent, *became = (ina[name] for name in RESENDS)
     assert 0 <= sum(became) <= resent
@@ -76,14 +83,17 @@ def test_on_loopback(workers: int, dtype: str, op: str, more: tuple[str, ...]) -
 
 def test_a_spoilt_sum_is_counted_and_plots_and_reports_are_written(tmp_path: Path) -> None:
     """Through shared memory, which workers of one host have unless told otherwise."""
-    files = (f"--plot={tmp_path}/p.png", f"--save={tmp_path}/r.json")
+    files = (f"--plot={tmp_path}/p.png", f"--save={tmp_path}/r.json", "--verify=off,keyed")
     ran = bench("allreduce", "--workers=2", "--sizes=64K", *SMALL, "--spoil=3", *files)
     assert ran.code == 1, ran.err
-    assert "WRONG: 6 values" in ran.out  # three on each of two ranks
+    assert "WRONG: 12 values" in ran.out  # three on each of two ranks, verified or not
     for column in ("size", "count", "type", "redop", "time ms", "algbw", "busbw", "#wrong"):
         assert column in ran.out
     saved = json.loads((tmp_path / "r.json").read_text())
-    rows = check_rows(saved, 2, 1 << 16, wrong=6)
+    rows = check_rows(saved, 2, 1 << 16, wrong=6, more=["keyed"])
+    assert {ratio["name"]: ratio["value"] for ratio in saved["ratios"]}[
+        "loopback shm n=2 64K keyed ina/off"
+    ] == pytest.approx(rows["ina keyed"]["unverified"])
     assert (rows["ina"]["transport"], rows["ina"]["multicast"]) == ("shm", False)
     assert rows["ina"]["limit_s"] is None
     assert (tmp_path / "p.png").stat().st_size > 1000

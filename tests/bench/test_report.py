@@ -144,14 +144,12 @@ def test_plots_are_written(tmp_path: Path, suffix: str) -> None:
     assert head == b"\x89PNG\r\n\x1a\n" if suffix == ".png" else head.startswith(b"<?xml")
 
 
-@pytest.mark.parametrize(("shared_packets", "crossings"), [(0, 8), (7, 5)])
-def test_a_limit_counts_what_the_switch_sends_once_once(
-    shared_packets: int, crossings: int
-) -> None:
+@pytest.mark.parametrize(("multicast", "crossings"), [(False, 8), (True, 5)])
+def test_a_limit_counts_what_the_switch_sends_once_once(multicast: bool, crossings: int) -> None:
     """4 workers' tensors go up; results come down to each, or once for all."""
     case = allreduce.Case("float32", 4, "sum", 256, 3, 1.0)
-    record = {"transport": "udp", "limit_bytes_per_s": 1e9, "shared_packets": shared_packets}
-    found = allreduce._limit_s(Loopback(4), "ina", 1024, record, case)
+    record = {"transport": "udp", "limit_bytes_per_s": 1e9}
+    found = allreduce._limit_s(Loopback(4), "ina", 1024, record, multicast, case)
     assert found == pytest.approx(crossings * (4096 + 4 * 28) / 1e9)
 
 

@@ -72,6 +72,14 @@ def test_what_is_not_known_yet_may_come() -> None:
     )
 
 
+def test_ranks_that_agree_whatever_a_result_holds() -> None:
+    """Bits that flip may look like ranks that differ."""
+    assert reason({0: report(BIG, differs_at=9), 1: report(BIG)}, 2) == (
+        "ranks differ in all-reduce 9: ranks 0, 1: sum of float32[64]: the same, so a packet has "
+        "been changed on its way, or the switch's memory ..."
+    )
+
+
 def test_a_rank_that_has_left() -> None:
     reports = {0: report(BIG), 1: report(SMALL)}
     assert reason(reports, 2, (1,)) == (

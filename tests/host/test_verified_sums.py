@@ -12,6 +12,7 @@ import pytest
 
 from ina._native.host import Corruption, VerifyMode, WorkerCore
 from ina.protocol.codec import decode, encode
+from ina.protocol.spec import Kind
 from tests.host.damage import (
     DamagedNetwork,
     Tensor,
@@ -92,7 +93,7 @@ def test_right_sums_are_never_refused(mode: VerifyMode) -> None:
 @pytest.mark.parametrize("mode", VERIFYING)
 def test_no_flipped_bit_makes_a_wrong_sum(mode: VerifyMode, where: str) -> None:
     """Of packets to the switch, from it, and of its registers: the job goes on, or it ends."""
-    went_on = damaged = 0
+    went_on = damaged = blamed = 0
     for seed in range(60 * LONG):
         rng = random.Random(seed)
         workers = rng.choice((1, 2, 3, 4))
@@ -115,11 +116,14 @@ def test_no_flipped_bit_makes_a_wrong_sum(mode: VerifyMode, where: str) -> None:
         assert wrong_sums(network, VALUES, tensors) == [], f"seed {seed}"
         damaged += network.damaged
         went_on += all(len(done) == len(tensors) for done in network.done)
+        blamed += sum(core.mismatch is not None for core in network.workers)
         for rank in range(workers):
             idle = network.workers[rank].next_deadline_ns(network.now_ns) is None
             assert idle or has_stopped(network, rank), f"seed {seed}: rank {rank} hangs"
     assert damaged > 100 * LONG
     assert went_on > 0
+    # No rank has done anything; but what two flips make of one digest may look like it.
+    assert blamed <= LONG
 
 
 def test_without_verification_flipped_bits_make_wrong_sums() -> None:
@@ -250,6 +254,49 @@ def test_ranks_that_differ_are_told_as_such() -> None:
     for core in network.workers:
         assert core.mismatch is not None
         assert core.corruption is None
+
+
+def test_a_damaged_digest_is_not_taken_for_ranks_that_differ() -> None:
+    """Nor where other results of the packet were damaged, too, and did not verify."""
+    network = DamagedNetwork(2, values=VALUES, slots=2, verify=VerifyMode.KEYED, check_key=KEY)
+    digests = iter((False, True, True, False, True))
+
+    def damage(rng: random.Random, packet: bytes) -> bytes:
+        packet = corrupt_value(rng, packet)
+        if next(digests):
+            packet = packet[:22] + flip_bit(rng, packet[22:24]) + packet[24:]
+        return packet
+
+    network.down, network.left, network.damage = 1.0, 5, damage
+    cores = one_sum(network, 2)
+    assert all(len(done) == 1 for done in network.done)
+    assert all(core.mismatch is None for core in cores)
+    assert sum(core.counters.corrupted for core in cores) == 5
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_slot_that_one_flipped_bit_spoils_is_not_taken_for_ranks_that_differ(
+    missing: bool,
+) -> None:
+    """Whether it is of the digest, or of the bitmap, so that a contribution is not in the sums."""
+    network = DamagedNetwork(2, values=VALUES, slots=2, verify=VerifyMode.KEYED, check_key=KEY)
+    contributed: list[int] = []
+
+    def damage(rng: random.Random, packet: bytes) -> bytes:
+        header, values = decode(packet)
+        digest = contributed[0] if missing else header.digest ^ 1 << 5
+        return encode(replace(header, digest=digest), values + np.int32(1))
+
+    def listen(rng: random.Random, packet: bytes) -> bytes:
+        if decode(packet)[0].kind == Kind.CONTRIBUTION:
+            contributed.append(decode(packet)[0].digest)
+            return packet
+        return damage(rng, packet)
+
+    network.up, network.down, network.damage = 1.0, 1.0, listen
+    cores = one_sum(network, 2)
+    assert all(core.mismatch is None for core in cores)
+    assert any(core.corruption is not None and core.corruption.same for core in cores)
 
 
 def test_a_flipped_digest_ends_no_job() -> None:

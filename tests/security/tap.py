@@ -10,11 +10,16 @@ import selectors
 import socket
 import threading
 from collections import deque
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
 MAX_BYTES = 65536
 _POLL_S = 0.2
+_BUFFER_BYTES = 4 << 20
+
+Meddler = Callable[[bool, bytes], Sequence[bytes]]
+"""What becomes of a payload: told whether it comes from the worker, says what is sent on."""
 
 
 class _TappedSocket(socket.socket):
@@ -29,8 +34,9 @@ class _TappedSocket(socket.socket):
 class Tap:
     """Context manager; :meth:`open` stands in for :func:`ina.host.udp.open_socket`."""
 
-    def __init__(self, host: str = "127.0.0.1") -> None:
+    def __init__(self, host: str = "127.0.0.1", meddle: Meddler | None = None) -> None:
         self.host = host
+        self._meddle = meddle or (lambda _, packet: (packet,))
         self.sent: deque[bytes] = deque(maxlen=4096)
         """The worker's last contributions."""
         self.inner = _bound("127.0.0.1")  # the worker's switch
@@ -78,9 +84,11 @@ class Tap:
                 packet = source.recv(MAX_BYTES)
                 if from_worker:
                     self.sent.append(packet)
-                    target.send(packet)
-                elif self.worker is not None:
-                    target.sendto(packet, self.worker)
+                for one in self._meddle(from_worker, packet):
+                    if from_worker:
+                        target.send(one)
+                    elif self.worker is not None:
+                        target.sendto(one, self.worker)
         except BlockingIOError:
             pass
         except ConnectionRefusedError:
@@ -89,6 +97,7 @@ class Tap:
 
 def _bound(host: str) -> socket.socket:
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER_BYTES)
     sock.bind((host, 0))
     sock.setblocking(False)
     return sock

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,11 +18,13 @@ from torch._C._distributed_c10d import HashStore
 
 from ina.controller.embedded import Embedded
 from ina.host.errors import JobEvictedError, RanksDifferError, SwitchLostError
+from ina.protocol.verify import Verify
 from ina.testing import numerics
 from ina.torch.env import Settings
 from ina.torch.errors import FallbackError, GroupClosedError
 from ina.torch.fallback import fallback
 from ina.torch.worker import Worker
+from tests.flips.memory import Memory, pipeline_of
 from tests.selection import LONG
 from tests.torch.bound import sum_and_bound
 
@@ -33,11 +36,15 @@ _VALUES = 64
 class Group:
     """Workers of one job, each in a thread of its own when it joins, over one embedded switch."""
 
-    def __init__(self, workers: int, loss_rate: float, seed: int) -> None:
+    def __init__(
+        self, workers: int, loss_rate: float, seed: int, verify: Verify | None = None
+    ) -> None:
         self.embedded = Embedded(values=_VALUES, slots=32, loss_rate=loss_rate, loss_seed=seed)
         self.embedded.__enter__()
         store = HashStore()
-        settings = Settings(controller=self.embedded.controller_addr, on_switch_loss="fallback")
+        settings = Settings(
+            controller=self.embedded.controller_addr, on_switch_loss="fallback", verify=verify
+        )
 
         def join(rank: int) -> Worker:
             return Worker(
@@ -162,6 +169,67 @@ def test_later_sums_go_over_gloo_and_averages_are_the_networks(pair: Group) -> N
         for one in [m.submit(r, "avg") for m, r in zip(pair.workers, results, strict=True)]:
             one.wait()
         assert all(result.eq(3).all() for result in results)
+
+
+@pytest.mark.parametrize("verify", ["accidents", "keyed"])
+def test_a_switch_whose_memory_loses_bits_is_given_up(verify: Verify, tmp_path: Path) -> None:
+    """Sums that it had made are kept, and those that it spoils are Gloo's."""
+    group = Group(3, 0.01, 0, verify)
+    chance = random.Random(verify)
+    try:
+        memory = Memory(pipeline_of(group.embedded.switch), 3, tmp_path)
+        epoch = group.workers[0]._session.ticket.epoch
+        for spoiled in (False, True):
+            cases = [Case.draw(3, chance) for _ in range(6)]
+            sums = [group.workers[0].submit(case.results[0], case.op) for case in cases]
+            if spoiled:
+                for slot in memory.open(memory.owned(epoch), _LIMIT_S):
+                    memory.flip(chance, slot, only="slot_check")
+            for rank in (1, 2):
+                sums += [group.workers[rank].submit(c.results[rank], c.op) for c in cases]
+            for one in sums:
+                one.wait()
+            for case in cases:
+                case.check()
+            if not spoiled:
+                assert all(worker.switch_loss is None for worker in group.workers)
+        group.wait_for_gloo()
+        losses = [worker.switch_loss for worker in group.workers]
+        assert all(one and "not the sum of what the workers sent" in one.reason for one in losses)
+    finally:
+        group.close()
+
+
+@pytest.mark.parametrize("seed", range(100 if LONG else 2))
+def test_sums_under_way_while_memory_loses_bits(seed: int, tmp_path: Path) -> None:
+    """Each rank stops at what it has when its own results fail, or another rank says so."""
+    chance = random.Random(seed)
+    workers = chance.choice([2, 3])
+    cases = [Case.draw(workers, chance) for _ in range(20)]
+    group = Group(workers, chance.choice([0.0, 0.1]), seed, chance.choice(["accidents", "keyed"]))
+    pauses = [[chance.choice([0, 0, 0.003]) for _ in cases] for _ in range(workers)]
+
+    def work(rank: int) -> None:
+        sums = []
+        for case, pause_s in zip(cases, pauses[rank], strict=True):
+            time.sleep(pause_s)
+            sums.append(group.workers[rank].submit(case.results[rank], case.op))
+        for one in sums:
+            one.wait()
+
+    try:
+        memory = Memory(pipeline_of(group.embedded.switch), workers, tmp_path)
+        slots = range(group.workers[0]._session.ticket.slots)
+        with ThreadPoolExecutor(workers) as pool:
+            done = [pool.submit(work, rank) for rank in range(workers)]
+            while not all(one.done() for one in done):
+                memory.flip(chance, chance.choice(slots), only="check")
+            for one in done:
+                one.result(_LIMIT_S)
+        for case in cases:
+            case.check()
+    finally:
+        group.close()
 
 
 def test_rank_that_is_gone_ends_all_that_is_under_way(

@@ -1,6 +1,7 @@
 """Worker of ``ina bench allreduce``, one process a rank. Rank 0 prints JSON lines.
 
-Each size is reduced by ina and by Gloo in turns, so that both meet the same state of the machine.
+Each size is reduced by ina and by Gloo in turns, so that both meet the same state of the machine;
+with several ways to verify sums, by ina with each of them, a group with a job of its own.
 Gloo has no AVG: it sums, then each rank divides, and the division is part of its time.
 """
 
@@ -12,7 +13,8 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
@@ -20,6 +22,7 @@ import torch.distributed as dist
 import ina.torch
 from ina.bench.torch import loopback_limit, memory
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
+from ina.protocol.verify import Verify
 from ina.torch.env import Settings
 
 _WARM_UP = 2
@@ -37,6 +40,12 @@ class Backend:
 
     name: str
     reduce: Callable[[torch.Tensor], object]
+    verify: str = ""
+    """How ina's sums are verified."""
+    group: Any = None
+    """Whose session ina's is."""
+    counted: dict[str, int] = field(default_factory=dict)
+    """By ina's sessions: ``_RESENDS`` of all ranks, shared packets of this one."""
     times_s: list[float] = field(default_factory=list)
     """Of one operation, of the slowest rank."""
     cpu_s: list[float] = field(default_factory=list)
@@ -47,14 +56,16 @@ class Backend:
 
     def record(self) -> dict[str, Any]:
         """Plain data."""
-        names = ("name", "times_s", "cpu_s", "iterations", "wrong")
-        return {name: getattr(self, name) for name in names}
+        names = ("name", "verify", "times_s", "cpu_s", "iterations", "wrong")
+        return {name: getattr(self, name) for name in names} | self.counted
 
 
 class Turns:
-    """Measures both backends on one size and dtype."""
+    """Measures all backends on one size and dtype; ``groups``: ina's, by how they verify sums."""
 
-    def __init__(self, elems: int, dtype: torch.dtype, average: bool, gloo: Any) -> None:
+    def __init__(
+        self, elems: int, dtype: torch.dtype, average: bool, gloo: Any, groups: dict[str, Any]
+    ) -> None:
         self._gloo, self._average = gloo, average
         self._workers = dist.get_world_size()
         generator = torch.Generator().manual_seed(dist.get_rank())
@@ -63,10 +74,15 @@ class Turns:
         else:
             self._values = torch.randint(-1000, 1000, (elems,), generator=generator).to(dtype)
         self._tensors = [self._values.clone()]
-        self.backends = [Backend("ina", self._through_ina), Backend("gloo", self._with_gloo)]
+        self.backends = [
+            Backend("ina", partial(self._through_ina, group), verify, group)
+            for verify, group in groups.items()
+        ]
+        self.backends.append(Backend("gloo", self._with_gloo))
 
     def measure(self, repeats: int, seconds: float, spoil: int) -> list[dict[str, Any]]:
         """Samples in turns until there are ``repeats``, or ``seconds`` are over and there are 3."""
+        before = [_counted(backend) for backend in self.backends]
         for backend in self.backends:
             self._check(backend, spoil if backend.name == "ina" else 0)
             for _ in range(_WARM_UP):
@@ -79,10 +95,17 @@ class Turns:
             done = len(self.backends[0].times_s)
             if self._any(time.perf_counter() - begun > seconds and done >= 3):
                 break
+        for backend, start in zip(self.backends, before, strict=True):
+            now = _counted(backend)
+            backend.counted = {name: now[name] - start[name] for name in now}
+            resends = torch.tensor([backend.counted.get(name, 0) for name in _RESENDS])
+            dist.all_reduce(resends, group=self._gloo)
+            if now:
+                backend.counted |= zip(_RESENDS, resends.tolist(), strict=True)
         return [backend.record() for backend in self.backends]
 
-    def _through_ina(self, tensor: torch.Tensor) -> None:
-        dist.all_reduce(tensor, dist.ReduceOp.AVG if self._average else dist.ReduceOp.SUM)
+    def _through_ina(self, group: Any, tensor: torch.Tensor) -> None:
+        dist.all_reduce(tensor, dist.ReduceOp.AVG if self._average else dist.ReduceOp.SUM, group)
 
     def _with_gloo(self, tensor: torch.Tensor) -> None:
         dist.all_reduce(tensor, group=self._gloo)
@@ -152,6 +175,13 @@ class Turns:
         return bool(said.item())
 
 
+def _counted(backend: Backend) -> dict[str, int]:
+    if backend.group is None:
+        return {}
+    session = ina.torch.stats(backend.group).session
+    return {name: session[name] for name in (*_RESENDS, "shared_packets")}
+
+
 def _exact_integers(dtype: torch.dtype) -> int:
     """``dtype`` holds every integer up to this; at most float32's, in which ``_check`` counts."""
     return round(2 / torch.finfo(dtype).eps) if dtype.is_floating_point else 1 << 24
@@ -169,9 +199,16 @@ def main() -> None:
     parser.add_argument("--limit", action="store_true", help="measure what UDP reaches here")
     parser.add_argument("--memory", action="store_true", help="peak memory above the tensor")
     parser.add_argument("--spoil", type=int, default=0, help="make so many sums wrong")
+    parser.add_argument("--verify", default="off", help="of sums, comma separated, in turns")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    dist.init_process_group("ina")
+    verify, *others = arguments.verify.split(",")
+    dist.init_process_group("ina", pg_options=ina.torch.Options(verify=cast(Verify, verify)))
+    groups: dict[str, Any] = {verify: dist.group.WORLD}
+    for other in others:
+        groups[other] = dist.new_group(
+            backend="ina", pg_options=ina.torch.Options(verify=cast(Verify, other))
+        )
     gloo = dist.new_group(backend="gloo")
     rank = dist.get_rank()
 
@@ -197,15 +234,10 @@ def main() -> None:
         else:
             # Before and after: the machine's better moment is nearer to what it can do.
             before = limit()
-            before_all = ina.torch.stats().session
-            turns = Turns(elems, dtype, arguments.op == "avg", gloo)
+            turns = Turns(elems, dtype, arguments.op == "avg", gloo, groups)
             backends = turns.measure(arguments.repeats, arguments.seconds, arguments.spoil)
-            session = ina.torch.stats().session
-            record["shared_packets"] = session["shared_packets"] - before_all["shared_packets"]
-            resends = torch.tensor([session[name] - before_all[name] for name in _RESENDS])
-            dist.all_reduce(resends, group=gloo)
-            record |= zip(_RESENDS, resends.tolist(), strict=True)
-            record |= {"backends": backends, "transport": session["transport"]}
+            transport = ina.torch.stats().session["transport"]
+            record |= {"backends": backends, "transport": transport}
             record["limit_bytes_per_s"] = max(before, limit())
         say(record)
     dist.destroy_process_group()

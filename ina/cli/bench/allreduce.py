@@ -36,6 +36,7 @@ from ina.cli.common import torchrun
 from ina.errors import InvalidInputError
 from ina.host.arrays import VALUE_TYPES
 from ina.host.threads import check_threads
+from ina.protocol.verify import checked_verify
 
 _DTYPE_BYTES = {str(dtype): dtype.itemsize for dtype in VALUE_TYPES}
 _OPS = ("sum", "avg")
@@ -44,7 +45,8 @@ _CROSSINGS = "2 n tensors with headers (n + 1 where the switch sends results onc
 """What ina moves through this machine's UDP."""
 COLUMNS = (
     *("n", "backend", "over", "size", "count", "type", "redop", "time ms", "±", "algbw GB/s"),
-    *("busbw GB/s", "#wrong", "lost", "limit ms", "% of limit", "Gloo/this", "CPU s/GB"),
+    *("busbw GB/s", "#wrong", "lost", "limit ms", "% of limit", "Gloo/this", "off/this"),
+    "CPU s/GB",
 )
 SPARE = (
     *("redop", "type", "count", "busbw GB/s", "±", "limit ms", "CPU s/GB", "lost", "% of limit"),
@@ -66,6 +68,10 @@ def allreduce(
         int, typer.Option(help="Of each of ina's workers: 1, 2, 4, 8; 0: by the cores.")
     ] = 0,
     values: Annotated[int, typer.Option(help=VALUES_HELP)] = 0,
+    verify: Annotated[
+        str,
+        typer.Option(help="How ina's sums are verified: off, accidents, keyed, in turns."),
+    ] = "off",
     unicast: Annotated[bool, typer.Option("--unicast", help=UNICAST_HELP)] = False,
     repeats: Annotated[int, typer.Option(help="Samples of each, at most.")] = 15,
     seconds: Annotated[float, typer.Option(help="Upper bound of a size, in seconds.")] = 10.0,
@@ -89,7 +95,8 @@ def allreduce(
     """
     counts, wanted = parse.workers("--workers", workers), parse.sizes("--sizes", sizes)
     values = values_for(values, link)
-    case = _case(dtype, op, values, transport, threads, repeats, seconds, spoil)
+    ways = _ways(verify)
+    case = _case(dtype, op, values, transport, threads, ways, repeats, seconds, spoil)
     outputs = Outputs(
         "allreduce-memory" if memory else "allreduce", json, save, baseline, tolerance, plot
     )
@@ -99,12 +106,15 @@ def allreduce(
         raise InvalidInputError(f"--memory --op {op}: it measures a sum")
     if memory and baseline is not None:
         raise InvalidInputError("--memory --baseline: it has no ratios to compare")
+    if memory and len(ways) > 1:
+        raise InvalidInputError(f"--memory --verify {verify}: want one")
     if link != LOOPBACK and transport == "shm":
         raise InvalidInputError(f"--transport shm --link {link}: hosts share no memory")
     torchrun.require("torch")
     settings = {
         **{"workers": counts, "sizes_bytes": wanted, "dtype": dtype, "op": op, "link": link},
         **{"queue": queue, "transport": transport, "threads": threads, "values": values},
+        "verify": list(ways),
         **{"memory": memory, "unicast": unicast},
     }
     if memory:
@@ -116,9 +126,9 @@ def allreduce(
 
         def on_rows(found: list[bench.Measurement]) -> None:
             rows.extend(found)
-            ours, gloo = (row.time_s * 1e3 for row in found)
+            times = [f"{bench.label(r.backend, r.verify)} {r.time_s * 1e3:.2f} ms" for r in found]
             size = parse.size_text(found[0].size_bytes)
-            bar.done(f"{found[0].workers} workers, {size}: ina {ours:.2f} ms, Gloo {gloo:.2f} ms")
+            bar.done(f"{found[0].workers} workers, {size}: {', '.join(times)}")
 
         for n in counts:
             with open_testbed(
@@ -134,6 +144,7 @@ def allreduce(
                 bar.say(f"{n} workers, Open MPI")
                 rows.extend(mpi.measure(n, wanted, case, rows))
     order = ("ina", "gloo", "mpi")
+    # Of ina's rows, which are many where sums are verified in several ways, the order stays.
     rows.sort(key=lambda row: (row.workers, row.size_bytes, order.index(row.backend)))
     plain = rows_of(rows)
     report = Report(
@@ -142,7 +153,7 @@ def allreduce(
         rows=plain,
         ratios=bench.ratios(rows, link),
         wrong=sum(row.wrong for row in rows),
-        notes=_notes(link, rate, dtype, op, any(row.multicast for row in rows)),
+        notes=_notes(link, rate, dtype, op, any(row.multicast for row in rows), ways),
     )
     outputs.finish(
         report,
@@ -161,6 +172,7 @@ def _case(
     values: int,
     transport: str,
     threads: int,
+    verify: tuple[str, ...],
     repeats: int,
     seconds: float,
     spoil: int,
@@ -175,12 +187,20 @@ def _case(
     if repeats < 3 or seconds <= 0:
         raise InvalidInputError(f"--repeats {repeats} --seconds {seconds:g}: want >= 3 and > 0")
     size = _DTYPE_BYTES[dtype]
-    return bench.Case(dtype, size, op, values, repeats, seconds, transport, spoil, threads)
+    return bench.Case(dtype, size, op, values, repeats, seconds, transport, spoil, threads, verify)
+
+
+def _ways(verify: str) -> tuple[str, ...]:
+    ways = tuple(checked_verify("--verify", way.strip()) for way in verify.split(","))
+    if len(set(ways)) < len(ways):
+        raise InvalidInputError(f"--verify {verify}: each of them once")
+    return ways
 
 
 def _cells(row: bench.Measurement) -> tuple[Any, ...]:
+    backend = bench.label(row.backend, row.verify)
     return (
-        *(row.workers, row.backend, _over(row), row.size_bytes, row.count, row.type, row.redop),
+        *(row.workers, backend, _over(row), row.size_bytes, row.count, row.type, row.redop),
         number(1e3 * row.time_s, 3),
         number(1e3 * (row.time_high_s - row.time_low_s), 3),
         *(number(row.algbw_gb_s, 3), number(row.busbw_gb_s, 3), row.wrong),
@@ -188,6 +208,7 @@ def _cells(row: bench.Measurement) -> tuple[Any, ...]:
         number(None if row.limit_s is None else 1e3 * row.limit_s, 3),
         number(None if row.limit_share is None else 100 * row.limit_share, 1),
         number(row.gain),
+        number(row.unverified),
         number(row.cpu_s_per_gb),
     )
 
@@ -196,7 +217,9 @@ def _over(row: bench.Measurement) -> str:
     return f"{row.transport}, mc" if row.multicast else row.transport
 
 
-def _notes(link: str, rate: float | None, dtype: str, op: str, multicast: bool) -> list[str]:
+def _notes(
+    link: str, rate: float | None, dtype: str, op: str, multicast: bool, verify: tuple[str, ...]
+) -> list[str]:
     notes = [
         "time: median of samples, each of the slowest rank; ±: between the quartiles; lost: packets"
         " of all samples and ranks that were sent again for a loss (--json: the other resends, too)"
@@ -227,6 +250,11 @@ def _notes(link: str, rate: float | None, dtype: str, op: str, multicast: bool) 
         notes.append(
             "mc: the switch sends a result once, to all workers behind its port (IP multicast);"
             " --unicast: to each"
+        )
+    if verify != ("off",):
+        notes.append(
+            f"ina's sums are verified: {', '.join(verify)}, each in a job of its own, in turns;"
+            " off/this: the time without / this one's"
         )
     if op == "avg":
         notes.append("Gloo and MPI: sum, then division")

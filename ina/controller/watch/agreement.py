@@ -79,6 +79,8 @@ def find_difference(
         parts.setdefault(what or _silence(progress.get(rank), number), []).append(rank)
     told = "; ".join(f"{_ranks(ranks, left)}: {what}" for what, ranks in parts.items())
     missing = [rank for rank in range(world_size) if rank not in known.get(number, {})]
+    if not differing and not missing:
+        told += ": the same, so a packet has been changed on its way, or the switch's memory"
     return Difference(
         f"ranks differ in all-reduce {number}: {told}",
         is_whole=bool(differing) and all(rank in left for rank in missing),

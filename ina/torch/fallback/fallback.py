@@ -20,7 +20,12 @@ from torch._C._distributed_c10d import Store
 
 from ina.errors import InaError
 from ina.host import Session
-from ina.host.errors import JobEndedError, RanksDifferError, SwitchLostError
+from ina.host.errors import (
+    CorruptedSumError,
+    JobEndedError,
+    RanksDifferError,
+    SwitchLostError,
+)
 from ina.host.frozen import Frozen
 from ina.torch.errors import FallbackError, GroupClosedError
 from ina.torch.fallback.agreement import agree, hand_on
@@ -89,7 +94,7 @@ class Fallback:
     def on_failure(self, error: InaError) -> bool:
         """For the session, before it fails: True when this takes over instead."""
         reason: str | None = None
-        if isinstance(error, SwitchLostError):
+        if isinstance(error, SwitchLostError | CorruptedSumError):
             reason = str(error)
         elif isinstance(error, JobEndedError) and not isinstance(error, RanksDifferError):
             reason = self._signal.hear(_HEARSAY_S)

@@ -7,6 +7,22 @@
 
 namespace ina::host {
 
+namespace {
+
+// Whether a sum of digests that is not `workers` times the own one may be so for one flipped bit:
+// of a digest, or of a bitmap, by which a contribution is missing or in it twice.
+bool is_damaged(std::uint16_t sum, std::uint32_t own, std::uint32_t workers) {
+    const std::uint32_t more = static_cast<std::uint16_t>(sum - workers * own);
+    const std::uint32_t less = static_cast<std::uint16_t>(workers * own - sum);
+    if ((more & (more - 1)) == 0 || (less & (less - 1)) == 0) return true;
+    for (std::uint32_t times = 0; times <= 2 * workers; ++times) {
+        if (static_cast<std::uint16_t>(times * own) == sum) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
 ChunkCodec::ChunkCodec(const WorkerConfig &config)
     : config_(config), slots_(2 * window_of(config)), kernels_(best_kernels()),
       check_(config.verify, config.check_key, config.epoch, static_cast<std::uint32_t>(config.rank),
@@ -110,8 +126,11 @@ ChunkCodec::Verdict ChunkCodec::judge(const Lane &lane, const wire::Header &head
     }
     // The check is of the digest, too: where it holds, all have submitted the same.
     if (fits(lane, header) && verifies(lane, header, values)) return Verdict::kFits;
-    // One damaged field must not end the job with the wrong reason: not at the first time.
-    if (!agrees && lane.failed.count > 0 && lane.failed.same) return Verdict::kDisagrees;
+    // A damaged field must not end the job, and with the wrong reason: it is in the slot if it
+    // comes a third time, and then not what one flipped bit makes of it.
+    const FailedCheck &failed = lane.failed;
+    const bool repeats = failed.digest_repeats > 0 && header.digest == failed.digest;
+    if (!agrees && repeats && !is_damaged(header.digest, own, summands)) return Verdict::kDisagrees;
     return agrees && !fits(lane, header) ? Verdict::kElse : Verdict::kCorrupt;
 }
 

@@ -33,6 +33,9 @@ class FailedChecks {
         ++count_;
         FailedCheck &failed = lane.failed;
         const std::uint64_t seen = fingerprint(header, values);
+        const bool repeats = failed.count > 0 && header.digest == failed.digest;
+        failed.digest_repeats = repeats ? failed.digest_repeats + 1 : 0;
+        failed.digest = header.digest;
         if (failed.count++ == 0) failed.first = seen;
         failed.same = failed.same && seen == failed.first;
         if (failed.count < kMostOfOnePacket && !(keyed_ && count_ >= kMostOfAll)) {

@@ -90,8 +90,10 @@ struct Tensor : Submission {
 // Results of one packet that did not verify.
 struct FailedCheck {
     std::uint32_t count = 0;
-    std::uint64_t first = 0;  // a fingerprint of the first of them
-    bool same = true;         // as all that followed
+    std::uint64_t first = 0;           // a fingerprint of the first of them
+    bool same = true;                  // as all that followed
+    std::uint16_t digest = 0;          // of the newest
+    std::uint32_t digest_repeats = 0;  // how many before it, in a row, had the same
 };
 
 struct Lane {

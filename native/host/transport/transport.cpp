@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -58,7 +59,7 @@ std::uint32_t part_of(std::uint32_t limit, const Channels &channels, std::size_t
 Transport::Transport(std::unique_ptr<Channel> channel, const WorkerConfig &config,
                      const TransportOptions &options)
     : owner_pid_(::getpid()), window_(window_of(config)),
-      order_(window_, std::max(config.values_per_packet, 1u)) {
+      order_(window_, std::max(config.values_per_packet, 1u)), halts_(options.halts) {
     const std::uint32_t limit = in_flight_limit(config, options.max_in_flight);
     const std::uint32_t room = channel->room_packets(config.values_per_packet);
     const std::uint32_t wanted = thread_count(options.threads, std::min(limit, room));
@@ -177,6 +178,13 @@ std::optional<Corruption> Transport::corruption() const {
     return corruption_;
 }
 
+std::optional<bool> Transport::wait_halted(std::int64_t timeout_ns) const {
+    std::unique_lock lock(mutex_);
+    const auto timeout = std::chrono::nanoseconds(timeout_ns);
+    if (!stopped_.wait_for(lock, timeout, [&] { return is_ending(); })) return std::nullopt;
+    return halted_ && !failed_ && !frozen_ && !stopping_;
+}
+
 std::vector<TensorRequest> Transport::submissions() const {
     const std::lock_guard lock(mutex_);
     Submissions known = submissions_;
@@ -206,10 +214,11 @@ void Transport::fail() {
     const std::lock_guard lock(mutex_);
     if (failed_ || stopping_) return;
     failed_ = true;
+    stopped_.notify_all();
     if (running_ > 0) {
         wake_all();
     } else {
-        operations_.end_all(OperationState::kFailed);  // frozen
+        operations_.end_all(OperationState::kFailed);  // frozen, or halted
     }
 }
 
@@ -217,8 +226,18 @@ bool Transport::freeze() {
     std::unique_lock lock(mutex_);
     if (failed_ || stopping_) return false;
     frozen_ = true;
+    stopped_.notify_all();
     wake_all();
     stopped_.wait(lock, [&] { return running_ == 0; });
+    lock.unlock();
+    // What came since the transport halted.
+    for (const auto &share : shares_) {
+        const std::lock_guard owned(share->mutex);
+        const std::lock_guard own(mutex_);
+        for (const Submission &placed : share->inbox) share->core.submit(placed, now_ns());
+        share->inbox.clear();
+    }
+    lock.lock();
     return !failed_ && !stopping_;
 }
 
@@ -292,6 +311,7 @@ void Transport::close() {
     {
         const std::lock_guard lock(mutex_);
         stopping_ = true;
+        stopped_.notify_all();
         if (!workers_[0]->thread.joinable()) return;
         wake_all();
     }

@@ -53,6 +53,9 @@ struct TransportOptions {
     // At most so many, a power of two; fewer where the packets in flight are fewer, and one where
     // the channel is for one.
     std::uint32_t threads = 1;
+    // Whether results that are no sums halt the transport: operations stay pending until the owner
+    // says freeze() or fail(). Else they fail at once.
+    bool halts = false;
     congestion::Choice congestion;
 };
 
@@ -84,9 +87,12 @@ class Transport {
     // The result that made operations fail because workers have submitted different things; empty
     // while none has.
     std::optional<Mismatch> mismatch() const;
-    // The results that made operations fail because they were no sums of what the workers had sent;
-    // empty while there are none.
+    // The results that made operations fail, or halted the transport, because they were no sums of
+    // what the workers had sent; empty while there are none.
     std::optional<Corruption> corruption() const;
+    // Blocks until the transport halts (true), or fails, is frozen or closes (false), or the time
+    // is over (empty).
+    std::optional<bool> wait_halted(std::int64_t timeout_ns) const;
     // The submissions among which the difference is; see Submissions.
     std::vector<TensorRequest> submissions() const;
 
@@ -149,7 +155,8 @@ class Transport {
     void note_failure(const WorkerCore &core);
     void sleep(Worker &worker);
     void leave(Worker &worker);
-    bool is_ending() const { return failed_ || frozen_ || stopping_; }  // with mutex_ held
+    // With mutex_ held.
+    bool is_ending() const { return failed_ || halted_ || frozen_ || stopping_; }
 
     const int owner_pid_;
     std::vector<std::unique_ptr<Share>> shares_;
@@ -162,8 +169,8 @@ class Transport {
     std::atomic<std::uint64_t> agreed_{0};      // the most that WorkerCore::agreed of any share is
 
     std::mutex close_mutex_;
-    mutable std::mutex mutex_;  // guards what follows, and the shares' inboxes
-    std::condition_variable stopped_;
+    mutable std::mutex mutex_;                 // guards what follows, and the shares' inboxes
+    mutable std::condition_variable stopped_;  // halted, failed or closing; or no thread runs
     SubmissionOrder order_;
     std::optional<StallReport> failure_;
     std::optional<Mismatch> mismatch_;
@@ -172,6 +179,8 @@ class Transport {
     std::uint64_t next_id_ = 1;
     std::uint64_t submitted_ = 0;
     bool failed_ = false;  // by a stall, a mismatch, a corruption, or by fail()
+    const bool halts_;
+    bool halted_ = false;  // its threads end, and the owner has not said what then
     bool frozen_ = false;
     bool stopping_ = false;  // closing
     std::uint32_t running_;  // threads; when there are none, the cores are their heirs'

@@ -189,10 +189,11 @@ void Transport::transmit(Worker &worker, Share &share) {
 void Transport::note_failure(const WorkerCore &core) {
     const std::lock_guard lock(mutex_);
     if (is_ending()) return;
-    failed_ = true;
     failure_ = core.stall();
     mismatch_ = core.mismatch();
     corruption_ = core.corruption();
+    (halts_ && corruption_ ? halted_ : failed_) = true;
+    stopped_.notify_all();
     wake_all();
 }
 
@@ -215,7 +216,7 @@ void Transport::sleep(Worker &worker) {
 }
 
 // A thread's last act; the last thread's is to end what is pending, or, frozen, to leave it with
-// all that was submitted in the cores.
+// all that was submitted in the cores. Halted it stays in the inbox, too, where more may come.
 void Transport::leave(Worker &worker) {
     Share &share = *shares_[worker.index];
     const std::lock_guard owned(share.mutex);
@@ -223,7 +224,7 @@ void Transport::leave(Worker &worker) {
     if (frozen_) {
         for (const Submission &placed : share.inbox) share.core.submit(placed, now_ns());
     }
-    share.inbox.clear();
+    if (frozen_ || !halted_) share.inbox.clear();
     if (--running_ > 0) return;
     if (failed_ || stopping_) {
         operations_.end_all(failed_ ? OperationState::kFailed : OperationState::kClosed);
