@@ -29,15 +29,22 @@ def cause_of_end(scenario: Scenario, job: JobSpec) -> str:
         return "control messages get lost"
     if control.delay_ms + control.jitter_ms > control.lease_s * 1e3 / _LEASE_SHARE:
         return "control messages are late"
+    if spoils_frames(scenario):
+        return "frames arrive damaged"
     for link in (scenario.link, scenario.link_back or scenario.link):
         if _spoils(link):
             return "links that lose or delay more than a job need stand"
     return ""
 
 
+def spoils_frames(scenario: Scenario) -> bool:
+    """Whether frames arrive that are not as they were sent."""
+    links = [scenario.link, scenario.link_back, scenario.link_up]
+    links += [fault.link for fault in scenario.fault]
+    return any(link and link.corruption > 0 and not link.frame_check for link in links)
+
+
 def _spoils(link: LinkSpec) -> bool:
     lost = link.loss + link.corruption + (1.0 if link.burst_from > 0 else 0.0)
-    if link.corruption > 0 and not link.frame_check:
-        return True
     late_us = link.delay_us + link.jitter_us + link.reordering_us
     return lost > _MOST_LOSS or late_us > _MOST_DELAY_US

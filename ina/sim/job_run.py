@@ -47,6 +47,7 @@ class Incarnation:
     overtaken: int = 0
     probes: int = 0
     marked: int = 0
+    corrupted: int = 0
     window: int = 0
     least_limit: int = 1 << 30
     most_in_flight: int = 0
@@ -68,6 +69,7 @@ class Incarnation:
         self.lost = max(self.lost, sum(c.losses for c in counters))
         self.overtaken = max(self.overtaken, sum(c.spurious for c in counters))
         self.probes = max(self.probes, sum(c.probes for c in counters))
+        self.corrupted = max(self.corrupted, sum(c.corrupted for c in counters))
         self.marked = max(self.marked, sum(c.ecn_marked for c in counters))
 
 

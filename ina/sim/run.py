@@ -14,7 +14,7 @@ from ina.controller.switches.plan import MARK_JOB
 from ina.errors import InaError
 from ina.extension import sim as native
 from ina.p4 import names
-from ina.sim.causes import cause_of_end
+from ina.sim.causes import cause_of_end, spoils_frames
 from ina.sim.errors import NothingHappensError, VirtualTimeError
 from ina.sim.fabric import Fabric, SimSwitch
 from ina.sim.flows import slowdowns
@@ -150,7 +150,7 @@ class Simulation:
         if not running:  # other traffic alone
             await asyncio.sleep(scenario.limit_s)
         if self._mend_at_s is not None:
-            self._judge_ends()
+            self._judge()
             await self._settle(plane)
         for task in tasks:
             task.cancel()
@@ -172,9 +172,13 @@ class Simulation:
             await asyncio.sleep(self.scenario.limit_s / 1000)
             self._told(self._loop.time())
 
-    def _judge_ends(self) -> None:
-        """No job may have ended without a cause."""
+    def _judge(self) -> None:
+        """No job may have ended without a cause, nor has a slot held what was not a sum."""
         for job in self.jobs.values():
+            corrupted = sum(one.corrupted for one in job.incarnations)
+            if corrupted and not spoils_frames(self.scenario):
+                what = f"job {job.name}: {corrupted} results failed their check, and no bit flips"
+                self._violate(Violation("wrong sum", what))
             errors = [one.error for one in job.incarnations if one.error]
             if errors and not cause_of_end(self.scenario, job.spec):
                 self._violate(Violation("ended without a cause", f"job {job.name}: {errors[0]}"))
