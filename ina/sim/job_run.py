@@ -29,6 +29,18 @@ JOIN_S = 30.0
 STALL_S = 30.0
 
 
+@dataclass(frozen=True)
+class Look:
+    """Packets of all ranks so far."""
+
+    sent: int = 0
+    resends: int = 0
+    lost: int = 0
+    overtaken: int = 0
+    probes: int = 0
+    marked: int = 0
+
+
 @dataclass
 class Incarnation:
     """From joining to the end, or to an error."""
@@ -39,15 +51,15 @@ class Incarnation:
     done: list[int]
     """By rank: steps."""
     step_s: list[float] = field(default_factory=list)
-    reducing_s: float = 0.0
-    """Of rank 0."""
+    reduced_s: list[float] = field(default_factory=list)
+    """Of rank 0, by step: from the first tensor's beginning to the last one's end."""
+    looks: list[Look] = field(default_factory=list)
+    """As rank 0 ended each step."""
     error: str = ""
-    sent: int = 0
-    lost: int = 0
-    overtaken: int = 0
-    probes: int = 0
-    marked: int = 0
+    last: Look = Look()
     window: int = 0
+    in_flight_limit: int = 0
+    """Of rank 0, at the last look."""
     least_limit: int = 1 << 30
     most_in_flight: int = 0
     ended_s: float = 0.0
@@ -64,11 +76,16 @@ class Incarnation:
             self.least_limit = min(self.least_limit, worker.in_flight_limit)
             self.most_in_flight = max(self.most_in_flight, worker.in_flight)
             self.window = worker.window
-        self.sent = max(self.sent, sum(c.packets_sent for c in counters))
-        self.lost = max(self.lost, sum(c.losses for c in counters))
-        self.overtaken = max(self.overtaken, sum(c.spurious for c in counters))
-        self.probes = max(self.probes, sum(c.probes for c in counters))
-        self.marked = max(self.marked, sum(c.ecn_marked for c in counters))
+        self.in_flight_limit = workers[0].in_flight_limit
+        last = self.last
+        self.last = Look(
+            sent=max(last.sent, sum(c.packets_sent for c in counters)),
+            resends=max(last.resends, sum(c.retransmissions for c in counters)),
+            lost=max(last.lost, sum(c.losses for c in counters)),
+            overtaken=max(last.overtaken, sum(c.spurious for c in counters)),
+            probes=max(last.probes, sum(c.probes for c in counters)),
+            marked=max(last.marked, sum(c.ecn_marked for c in counters)),
+        )
 
 
 class JobRun:
@@ -145,6 +162,7 @@ class JobRun:
                 kibibyte_cost_ns=self._host.kibibyte_ns,
                 buffer_bytes=round(self._host.buffer_kib * 1024),
                 trains=self._host.trains,
+                wake_ns=round(self._host.wake_us * 1e3),
             )
             for number in range(count)
         ]
@@ -167,6 +185,7 @@ class JobRun:
                 if number == 0:
                     incarnation.step_s.append(self._plane.loop.time() - began_s)
                     incarnation.look()
+                    incarnation.looks.append(incarnation.last)
             await rank.leave()
         except CrashedError:
             return ""
@@ -205,7 +224,7 @@ class JobRun:
             if self.spec.check:
                 self._judge(place, spec, rank, found)
         if rank.seat.rank == 0:
-            incarnation.reducing_s += self._plane.loop.time() - began_s
+            incarnation.reduced_s.append(self._plane.loop.time() - began_s)
 
     def _judge(self, place: Place, tensor: TensorSpec, rank: Rank, found: Array) -> None:
         values = self._plane.fabric.values
@@ -238,7 +257,7 @@ class JobRun:
     def _report(self, one: Incarnation) -> JobReport:
         steps = one.done[0] - one.first_step
         nbytes = steps * self.step_bytes()
-        times = sorted(one.step_s)
+        times, reducing_s = sorted(one.step_s), sum(one.reduced_s)
         return JobReport(
             name=self.name,
             workers=self.spec.workers,
@@ -249,13 +268,13 @@ class JobRun:
             step_mean_s=sum(times) / len(times) if times else 0.0,
             step_p99_s=times[min(len(times) - 1, int(0.99 * len(times)))] if times else 0.0,
             tensor_bytes=nbytes,
-            goodput_gbit_s=nbytes * 8e-9 / one.reducing_s if one.reducing_s else 0.0,
+            goodput_gbit_s=nbytes * 8e-9 / reducing_s if reducing_s else 0.0,
             window_packets=one.window,
             in_flight_limit_min=one.least_limit if one.window else 0,
             slots_used_max=one.most_in_flight,
-            packets_sent=one.sent,
-            resends_lost=one.lost,
-            resends_overtaken=one.overtaken,
-            resends_probes=one.probes,
-            ecn_marked=one.marked,
+            packets_sent=one.last.sent,
+            resends_lost=one.last.lost,
+            resends_overtaken=one.last.overtaken,
+            resends_probes=one.last.probes,
+            ecn_marked=one.last.marked,
         )

@@ -82,7 +82,9 @@ class Simulation:
         scenario = self.scenario
         topology = scenario.build_topology()
         with (
-            Fabric(topology, seed=self.seed, values=scenario.values) as fabric,
+            Fabric(
+                topology, seed=self.seed, values=scenario.values, switch=scenario.switch.setup()
+            ) as fabric,
             VirtualLoop(fabric.network, limit_s=scenario.limit_s + SETTLE_S) as loop,
         ):
             self._loop = loop

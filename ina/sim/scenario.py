@@ -15,12 +15,13 @@ import msgspec
 from ina.congestion import Congestion, CongestionError
 from ina.controller.faults import POINTS
 from ina.errors import InvalidInputError
+from ina.extension import sim as native
 from ina.p4.builds import require_build
 from ina.protocol.spec import MAX_WORKERS
 from ina.sim.errors import ScenarioError
 from ina.sim.topology import Cable, Topology, fat_tree, leaf_spine, star
 from ina.sim.traffic import TrafficSpec, check_traffic
-from ina.sim.ways import Way
+from ina.sim.ways import FRAMING_BYTES, Way
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -46,6 +47,8 @@ class LinkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """One direction of a cable. See :class:`~ina.sim.ways.Way`."""
 
     rate_gbit: float = 10.0
+    framing_bytes: int = FRAMING_BYTES  # of each frame, besides its bytes
+    burst_kib: float = 0.0  # a token bucket, of so much; 0: a wire
     delay_us: float = 1.0
     jitter_us: float = 0.0
     loss: float = 0.0
@@ -71,6 +74,8 @@ class LinkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             raise ScenarioError(f"rate_gbit = {self.rate_gbit:g}: it must be more than 0")
         return Way(
             bits_per_s=round(self.rate_gbit * 1e9),
+            framing_bytes=self.framing_bytes,
+            burst_bytes=round(self.burst_kib * 1024),
             delay_ns=round(self.delay_us * 1e3),
             jitter_ns=round(self.jitter_us * 1e3),
             loss=self.loss,
@@ -146,6 +151,29 @@ class HostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     kibibyte_ns: int = 0
     buffer_kib: float = 32768.0
     trains: bool = False  # packets go as GSO's super-packets, which no queue divides
+    wake_us: float = 0.0  # until a processor that has slept is at work
+
+
+class SwitchSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Of P4 switches that are soft switches; all as it is here: hardware, which needs no time."""
+
+    packet_ns: int = 0  # of its thread, to take or to send one
+    wake_us: float = 0.0  # until a thread that has slept is at work
+    loss: float = 0.0  # as its --loss-rate: at each port, in each direction
+    trains: bool = False  # results go as GSO's super-packets
+
+    def setup(self) -> native.SwitchSetup:
+        """In the units of the network. Raises :class:`ScenarioError`."""
+        for key in ("packet_ns", "wake_us"):
+            _at_least(f"switch.{key}", getattr(self, key), 0)
+        if not 0 <= self.loss <= 1:
+            raise ScenarioError(f"switch.loss = {self.loss:g}: a probability is 0 to 1")
+        return native.SwitchSetup(
+            packet_cost_ns=self.packet_ns,
+            wake_ns=round(self.wake_us * 1e3),
+            loss=self.loss,
+            trains=self.trains,
+        )
 
 
 class ControllerSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -213,6 +241,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     link_back: LinkSpec | None = None
     link_up: LinkSpec | None = None
     host: HostSpec = HostSpec()
+    switch: SwitchSpec = SwitchSpec()
     controller: ControllerSpec = ControllerSpec()
     congestion: dict[str, Any] = {}
     multicast: bool = False  # results to all workers behind a port at once
@@ -268,6 +297,9 @@ def check(scenario: Scenario) -> None:
     except CongestionError as error:
         raise ScenarioError(f"congestion: {error}") from None
     topology = scenario.build_topology()
+    scenario.switch.setup()
+    for key in ("packet_ns", "kibibyte_ns", "wake_us"):
+        _at_least(f"host.{key}", getattr(scenario.host, key), 0)
     if not (scenario.limit_s > 0):
         raise ScenarioError(f"limit_s = {scenario.limit_s:g}: it must be more than 0")
     check_traffic(topology, scenario.traffic)

@@ -42,6 +42,8 @@ class Seat:
     """Of its socket; a frame that finds it full is dropped."""
     trains: bool = False
     """Packets go in trains that no queue divides, as with GSO."""
+    wake_ns: int = 0
+    """Until a processor that has slept is at work."""
 
 
 def open_worker(
@@ -56,6 +58,7 @@ def open_worker(
         kibibyte_cost_ns=seat.kibibyte_cost_ns,
         buffer_bytes=seat.buffer_bytes,
         trains=seat.trains,
+        wake_ns=seat.wake_ns,
         max_in_flight=joined.window,
     )
     if joined.shares_results:

@@ -150,11 +150,12 @@ void Worker::on_event(std::uint64_t what) {
     }
 }
 
-// Once the processor is free, and no later than is put down already.
+// Once the processor is free and awake, and no later than is put down already.
 void Worker::work_at(std::int64_t at_ns) {
-    at_ns = std::max({at_ns, free_ns_, paused_until_ns_});
+    const bool sleeps = at_ns > free_ns_;
+    at_ns = std::max({at_ns, free_ns_, paused_until_ns_}) + (sleeps ? setup_.wake_ns : 0);
     if (at_ns >= work_at_ns_) return;
-    if (at_ns == engine_->now_ns()) {
+    if (at_ns == engine_->now_ns() && !setup_.trains) {  // what is of one train comes as one
         ++work_number_;  // what has been put down is void
         work_at_ns_ = kNever;
         return work();
@@ -179,7 +180,9 @@ void Worker::work() {
     const std::int64_t now_ns = engine_->now_ns();
     std::int64_t cost_ns = 0;
     std::size_t read = 0;
-    for (; read < kBatch && !buffer_.empty(); ++read) {
+    std::size_t trains = 0;
+    for (; !buffer_.empty() && !is_batch(read, trains); ++read) {
+        trains += buffer_.front().follows() ? 0 : 1;
         const Frame frame = std::move(buffer_.front());
         buffer_.pop_front();
         buffered_bytes_ -= frame.bytes();
@@ -199,6 +202,12 @@ void Worker::work() {
     if (!buffer_.empty()) work_at(std::max(free_ns_, read_ns_));
     set_timer();
     tell();
+}
+
+// So much has been read at once, and what is next begins another batch.
+bool Worker::is_batch(std::size_t packets, std::size_t trains) const {
+    if (!setup_.trains) return packets == kBatch;
+    return trains == kTrains && !buffer_.front().follows();
 }
 
 // A share that waits is not stalled while another one has results.

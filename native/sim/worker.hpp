@@ -32,6 +32,7 @@ struct WorkerSetup {
     std::int64_t kibibyte_cost_ns = 0;     // and for what is in it
     std::int64_t buffer_bytes = 32 << 20;  // of the socket; a frame that finds it full is dropped
     bool trains = false;              // packets go in trains that no queue divides, as with GSO
+    std::int64_t wake_ns = 0;         // until a processor that has slept is at work
     std::uint32_t max_in_flight = 0;  // of all shares; 0: W
     std::uint32_t shares = 1;         // a power of two, W at most
 };
@@ -82,6 +83,7 @@ class Worker final : public Element, public Endpoint {
   private:
     enum What : std::uint64_t { kWork, kTimer, kSend, kWhats };
     static constexpr std::size_t kBatch = 128;
+    static constexpr std::size_t kTrains = 8;  // read at once, as by host::UdpReceiver
 
     struct Share {
         Share(const host::WorkerConfig &config, const congestion::Choice &window,
@@ -96,6 +98,7 @@ class Worker final : public Element, public Endpoint {
     Share *share_for(const sw::Datagram &datagram);
     void work_at(std::int64_t at_ns);
     void work();
+    bool is_batch(std::size_t packets, std::size_t trains) const;
     void note_progress();
     void transmit(Share &share);
     void send(std::vector<Frame> *frames, std::uint32_t longest_train);

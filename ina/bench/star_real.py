@@ -1,0 +1,122 @@
+"""The real half of an agreement: the star in namespaces, and what the ranks counted."""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ina.bench.agreement import Case, Costs, Round, Side, side
+from ina.bench.cpu import SWITCH_THREAD, cpu_ns, thread
+from ina.bench.star import Star
+from ina.bench.steps_worker import JOB
+from ina.errors import InaError
+from ina.sim.scenario import TensorSpec
+from ina.sim.tensors import Place
+
+_WORKER = "ina.bench.steps_worker"
+_START_UP_S = 120.0
+_SLOWEST = 20.0
+"""So many times what the link alone needs a run may take."""
+_LONE_STEPS = 200
+"""Packets, one at a time, by which latencies are measured."""
+_COST_STEPS = 4
+"""Tensors by which costs are."""
+
+
+def sums(case: Case, workers: int, elems: int, steps: int) -> list[int]:
+    """CRC-32 of what each rank must get in each step, with the first one."""
+    spec = TensorSpec(elems=elems, dtype=case.dtype)  # type: ignore[arg-type]  # by its name
+    return [
+        zlib.crc32(Place(case.seed, JOB, step, 0).right(spec, workers, case.values).tobytes())
+        for step in range(steps)
+    ]
+
+
+def costs(star: Star, case: Case) -> Costs:
+    """What this machine needs for a packet. Raises InaError: a sum was wrong, or a rank failed."""
+    switch = _cpu_of_switch(star)
+    before_ns = switch.now_ns()
+    full = _run(star, case, case.elems, 1, _COST_STEPS)
+    spent_ns = switch.now_ns() - before_ns
+    # The first step, which the ranks do not count, is as the others are.
+    packets = sum(one["packets_sent"] + one["packets_received"] for one in full["rounds"])
+    packets *= (_COST_STEPS + 1) / _COST_STEPS
+    lone = _run(star, case, case.values, 1, _LONE_STEPS)
+    for record in (full, lone):
+        if record["wrong"]:
+            raise InaError(f"bench sim: {record['wrong']} sums of {star.workers} ranks are wrong")
+    worker_ns, switch_ns = full["worker_packet_ns"], spent_ns / packets
+    # To send, to take n and send n, and to receive.
+    beside_ns = 2 * worker_ns + 2 * star.workers * switch_ns
+    return Costs(
+        worker_packet_ns=worker_ns,
+        switch_packet_ns=switch_ns,
+        wake_us=max(lone["srtt_ns"] - beside_ns, 0.0) / 2 / 1e3,
+    )
+
+
+def run(star: Star, case: Case) -> Side:
+    """All rounds. Raises InaError: a rank failed; the deadline passed."""
+    found = _run(star, case, case.elems, case.rounds, case.steps)
+    rounds = [
+        Round(
+            seconds=math.fsum(found["step_s"][number * case.steps : (number + 1) * case.steps]),
+            sent=counts["packets_sent"],
+            resends=counts["retransmissions"],
+            lost=counts["losses"],
+            overtaken=counts["spurious_resends"],
+            probes=counts["probes"],
+        )
+        for number, counts in enumerate(found["rounds"])
+    ]
+    return side(rounds, case, found["wrong"], found["in_flight_limit"])
+
+
+@dataclass(frozen=True)
+class _Thread:
+    process: int
+    number: int
+
+    def now_ns(self) -> int:
+        """What it has cost so far."""
+        return cpu_ns(self.number, self.process)
+
+
+def _cpu_of_switch(star: Star) -> _Thread:
+    process = star.centre.process.pid
+    return _Thread(process, thread(SWITCH_THREAD, process))
+
+
+def _run(star: Star, case: Case, elems: int, rounds: int, steps: int) -> dict[str, Any]:
+    expected = sums(case, star.workers, elems, 1 + rounds * steps)
+    records: list[dict[str, Any]] = []
+
+    def on_line(line: str) -> None:
+        if line.startswith('{"step_s"'):
+            records.append(json.loads(line))
+
+    link_s = 8 * case.tensor_bytes / case.rate_bit_s
+    star.run(
+        _WORKER,
+        _arguments(case, elems, rounds, steps, expected),
+        environ={},
+        timeout_s=_START_UP_S + _SLOWEST * link_s * rounds * steps,
+        on_line=on_line,
+    )
+    if not records:
+        raise InaError("bench sim: rank 0 said nothing")
+    return records[0]
+
+
+def _arguments(
+    case: Case, elems: int, rounds: int, steps: int, expected: Sequence[int]
+) -> list[str]:
+    return [
+        *(f"--elems={elems}", f"--dtype={case.dtype}", f"--seed={case.seed}"),
+        *(f"--rounds={rounds}", f"--steps={steps}"),
+        f"--sums={','.join(f'{crc:x}' for crc in expected)}",
+    ]

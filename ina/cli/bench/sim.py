@@ -1,0 +1,206 @@
+"""``ina bench sim``: the same star in namespaces and in virtual time, side by side."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from ina.bench import agreement as both
+from ina.bench import parse, star_real, star_sim
+from ina.bench.report import Report, rows_of
+from ina.bench.star import burst_bytes, star
+from ina.cli.bench.output import JsonOption, Outputs, SaveOption, Steps, number, steps
+from ina.cli.bench.testbeds import QUEUE_HELP, VALUES_HELP, check_link, queue_bytes_for, values_for
+from ina.congestion import ALGORITHMS
+from ina.errors import InvalidInputError
+from ina.sim.scenario import DTYPES, TensorSpec
+from ina.sim.tensors import dtype_of
+
+COLUMNS = (
+    *("n", "loss", "Mbit/s", "±", "sim Mbit/s", "sim ±", "sim/real", "5 %"),
+    *("resent", "sim resent", "resent sim/real", "x2", "lost", "sim lost"),
+    *("overtaken", "sim overtaken", "probes", "sim probes", "load"),
+)
+SPARE = (
+    *("load", "sim ±", "±", "lost", "sim lost", "overtaken", "sim overtaken", "probes"),
+    "sim probes",
+)
+
+
+def sim(
+    workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "2,4,8",
+    losses: Annotated[
+        str, typer.Option(help="Of packets at the switch, each way: shares, comma separated.")
+    ] = "0,0.001,0.01",
+    link: Annotated[str, typer.Option(help="Rate of the links, as 100mbit.")] = "100mbit",
+    queue: Annotated[str, typer.Option(help=QUEUE_HELP, show_default="1M")] = "",
+    window: Annotated[str, typer.Option(help=f"One of {', '.join(ALGORITHMS)}.")] = "adaptive",
+    size: Annotated[str, typer.Option(help="Of a tensor, as 1M.")] = "1M",
+    dtype: Annotated[str, typer.Option(help=f"One of {', '.join(DTYPES)}.")] = "float32",
+    values: Annotated[int, typer.Option(help=VALUES_HELP)] = 0,
+    rounds: Annotated[int, typer.Option(min=1, help="Their median counts.")] = 5,
+    steps_each: Annotated[
+        int, typer.Option("--steps", min=1, help="Tensors of a round, one after the other.")
+    ] = 8,
+    seed: Annotated[int, typer.Option(min=0, help="Of values and losses.")] = 1,
+    scenarios: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Write what was simulated, for ina sim run."),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 where a bound does not hold.")
+    ] = False,
+    save: SaveOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Run a star in namespaces and the same star in virtual time, and say how far they agree.
+
+    Needs root. What this machine needs for a packet is measured first, and given to the simulation.
+    Exits with 1 if a sum was wrong on either side.
+    """
+    counts, shares = parse.workers("--workers", workers), parse.shares("--losses", losses)
+    case = _case(link, queue, window, size, dtype, values, rounds, steps_each, seed)
+    if scenarios is not None and not scenarios.is_dir():
+        raise InvalidInputError(f"--scenarios {scenarios}: there is no such folder")
+    outputs = Outputs("sim", json, save)
+    rows: list[both.Agreement] = []
+    with steps("agreement", len(counts) * (1 + 2 * len(shares))) as bar:
+        for n in counts:
+            rows += _of_one(n, shares, case, bar, scenarios)
+    plain = rows_of(rows)
+    outputs.finish(
+        Report(
+            bench=outputs.bench,
+            settings={
+                **{"workers": counts, "losses": shares, "link": link, "queue": queue},
+                **{"window": window, "size": size, "dtype": dtype, "values": case.values},
+                **{"rounds": rounds, "steps": steps_each, "seed": seed},
+                "burst_bytes": case.burst_bytes,
+            },
+            rows=plain,
+            ratios=[],
+            wrong=sum(row.real.wrong + row.sim.wrong for row in rows),
+            notes=_notes(case, rows),
+        ),
+        COLUMNS,
+        [_cells(row) for row in rows],
+        title=f"namespaces and virtual time, {link}, {size} {dtype} {window}",
+        spare=SPARE,
+    )
+    if strict and any(not row.goodput_holds or row.resends_hold == "no" for row in rows):
+        raise typer.Exit(1)
+
+
+def _case(
+    link: str,
+    queue: str,
+    window: str,
+    size: str,
+    dtype: str,
+    values: int,
+    rounds: int,
+    steps_each: int,
+    seed: int,
+) -> both.Case:
+    if window not in ALGORITHMS:
+        raise InvalidInputError(f"--window {window}: want {', '.join(ALGORITHMS)}")
+    if dtype not in DTYPES:
+        raise InvalidInputError(f"--dtype {dtype}: the network sums {', '.join(DTYPES)}")
+    tensor_bytes, *more = parse.sizes("--size", size)
+    if more:
+        raise InvalidInputError(f"--size {size}: want one size")
+    rate = check_link(link)
+    if rate is None:
+        raise InvalidInputError(f"--link {link}: want a rate, as 100mbit")
+    itemsize = dtype_of(TensorSpec(elems=1, dtype=dtype)).itemsize  # type: ignore[arg-type]
+    return both.Case(
+        link=link,
+        rate_bit_s=rate,
+        queue_bytes=queue_bytes_for(queue, rate),
+        burst_bytes=burst_bytes(rate),
+        algorithm=window,
+        dtype=dtype,
+        elems=tensor_bytes // itemsize,
+        tensor_bytes=tensor_bytes // itemsize * itemsize,
+        values=values_for(values, link),
+        rounds=rounds,
+        steps=steps_each,
+        seed=seed,
+    )
+
+
+def _of_one(
+    n: int, shares: list[float], case: both.Case, bar: Steps, folder: Path | None
+) -> list[both.Agreement]:
+    """Of one number of workers, with each loss."""
+    costs: both.Costs | None = None
+    real: dict[float, tuple[both.Side, float]] = {}
+    for share in sorted({0.0, *shares}):
+        with star(
+            n,
+            case.link,
+            case.rate_bit_s,
+            values=case.values,
+            queue_bytes=case.queue_bytes,
+            loss=share,
+            seed=case.seed,
+            congestion={"algorithm": case.algorithm},
+            progress=bar.say,
+        ) as made:
+            if costs is None:
+                bar.say(f"{n} workers: what a packet costs")
+                costs = star_real.costs(made, case)
+                bar.done(f"{n} workers: {_costs_text(costs)}")
+            if share not in shares:
+                continue
+            bar.say(f"{n} workers, loss {share:g}, in namespaces")
+            real[share] = star_real.run(made, case), os.getloadavg()[0]
+            goodput = real[share][0].goodput_mbit_s
+            bar.done(f"{n} workers, loss {share:g}, in namespaces: {goodput:.1f} Mbit/s")
+    assert costs is not None
+    rows = []
+    for share in shares:
+        scenario = star_sim.scenario(n, share, case, costs)
+        if folder is not None:
+            (folder / f"{scenario.name}.json").write_bytes(msgspec.json.encode(scenario))
+        simulated = star_sim.run(scenario, case)
+        row = both.agreement(n, share, costs, *real[share][:1], simulated, real[share][1])
+        rows.append(row)
+        bar.done(f"{n} workers, loss {share:g}, simulated: {simulated.goodput_mbit_s:.1f} Mbit/s")
+    return rows
+
+
+def _cells(row: both.Agreement) -> tuple[Any, ...]:
+    real, sim = row.real, row.sim
+    return (
+        *(row.workers, f"{100 * row.loss:g} %"),
+        *(number(real.goodput_mbit_s), number(real.high_mbit_s - real.low_mbit_s)),
+        *(number(sim.goodput_mbit_s), number(sim.high_mbit_s - sim.low_mbit_s)),
+        *(number(row.goodput_ratio, 3), "yes" if row.goodput_holds else "NO"),
+        *(real.resends, sim.resends, number(row.resends_ratio), row.resends_hold.replace("no", "NO")),
+        *(real.lost, sim.lost, real.overtaken, sim.overtaken, real.probes, sim.probes),
+        number(row.load),
+    )
+
+
+def _costs_text(costs: both.Costs) -> str:
+    return (
+        f"{costs.worker_packet_ns:.0f} ns a packet at a worker, {costs.switch_packet_ns:.0f} ns at"
+        f" the switch, {costs.wake_us:.0f} us until a thread is awake"
+    )
+
+
+def _notes(case: both.Case, rows: list[both.Agreement]) -> list[str]:
+    found = {row.workers: row.costs for row in rows}
+    return [
+        f"each step reduces one tensor; {case.rounds} rounds of {case.steps} steps after a first"
+        " one; Mbit/s: of a worker's tensor, median of the rounds; ±: between the quartiles; the"
+        " others: packets that were sent again, of all workers in all rounds",
+        f"x2: whether those differ by a factor of {both.RESENDS_BOUND:g} at most; too few: fewer"
+        f" than {both.TOO_FEW} on both sides",
+        *(f"{n} workers: {_costs_text(costs)}" for n, costs in found.items()),
+    ]
