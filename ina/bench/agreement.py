@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ina.bench.spread import spread
+from ina.sim.scenario import Dtype
 
 GOODPUT_BOUND = 0.05
 """So much of the real goodput the simulated one may differ by."""
@@ -30,7 +31,7 @@ class Case:
     """Of each end's token bucket."""
     algorithm: str
     """The window's."""
-    dtype: str
+    dtype: Dtype
     elems: int
     tensor_bytes: int
     values: int

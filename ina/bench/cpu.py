@@ -6,7 +6,6 @@ from pathlib import Path
 
 from ina.errors import InaError
 
-
 SWITCH_THREAD = "ina-port-loop"
 """Of a soft switch, that moves packets."""
 

@@ -98,8 +98,10 @@ def star(
     ``rate_bit_s``: of each link, each way; None: unshaped. ``values``: a packet. ``queue_bytes``:
     at each end of a shaped link, ``LEAST_QUEUE_BYTES`` or more. ``multicast``: whether results go
     to all workers at once. ``loss``: of each packet at the switch's port, in each direction, by
-    chance that follows from ``seed``. ``congestion``: the controller's table. Raises MissingToolError (needs root, ip and tc), EmulationError,
-    NetnsError, UnavailableError, DeadlineError.
+    chance that follows from ``seed``. ``congestion``: the controller's table.
+
+    Raises MissingToolError (needs root, ip and tc), EmulationError, NetnsError, UnavailableError,
+    DeadlineError.
     """
     namespaces.require_privileges()
     name = f"bench-{os.getpid()}"

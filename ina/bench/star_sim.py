@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from ina.bench.agreement import Case, Costs, Round, Side, side
@@ -36,9 +37,7 @@ def scenario(workers: int, loss: float, case: Case, costs: Costs) -> Scenario:
             delay_us=0.0,  # a veth's time is its sender's
             queue_kib=case.queue_bytes / 1024,
         ),
-        host=HostSpec(
-            packet_ns=round(costs.worker_packet_ns), wake_us=costs.wake_us, trains=True
-        ),
+        host=HostSpec(packet_ns=round(costs.worker_packet_ns), wake_us=costs.wake_us, trains=True),
         switch=SwitchSpec(
             packet_ns=round(costs.switch_packet_ns),
             wake_us=costs.wake_us,
@@ -76,6 +75,6 @@ def run(scenario: Scenario, case: Case) -> Side:
             overtaken=after.overtaken - before.overtaken,
             probes=after.probes - before.probes,
         )
-        for number, (before, after) in enumerate(zip(looks, looks[1:], strict=False))
+        for number, (before, after) in enumerate(itertools.pairwise(looks))
     ]
     return side(rounds, case, len(report.violations), incarnation.in_flight_limit)

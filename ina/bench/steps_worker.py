@@ -8,6 +8,7 @@ time, where it is nothing.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import time
@@ -89,10 +90,9 @@ def main() -> None:
         looks[-1] = session.stats()
         expected = [int(item, 16) for item in arguments.sums.split(",")]
         wrong = sum(
-            zlib.crc32(array.tobytes()) != crc
-            for array, crc in zip(arrays, expected, strict=True)
+            zlib.crc32(array.tobytes()) != crc for array, crc in zip(arrays, expected, strict=True)
         )
-        own = [*(count for pair in zip(looks, looks[1:], strict=False) for count in _counts(*pair)),
+        own = [*(count for pair in itertools.pairwise(looks) for count in _counts(*pair)),
                cpu_us, looks[-1].srtt_ns // 1000, wrong]  # fmt: skip
         total = session.all_reduce(np.array(own, np.int32)).tolist()
     if rank > 0:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -28,7 +28,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
-DTYPES = ("float32", "float16", "bfloat16", "int32")
+Dtype = Literal["float32", "float16", "bfloat16", "int32"]
+DTYPES: tuple[Dtype, ...] = get_args(Dtype)
 FAULTS = (
     "link_down",  # where: a cable "h1-s1"; for_ms
     "link",  # where: a way "h1>s1" or a cable; `link` is what it is for for_ms
@@ -190,7 +191,7 @@ class TensorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """Tensors of a step that are of one kind."""
 
     elems: int
-    dtype: Literal["float32", "float16", "bfloat16", "int32"] = "float32"
+    dtype: Dtype = "float32"
     op: Literal["sum", "avg"] = "sum"
     count: int = 1
 

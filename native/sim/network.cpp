@@ -11,8 +11,8 @@ Bridge *Network::add_bridge(const std::string &name) {
 
 P4Switch *Network::add_switch(const std::string &name, std::uint32_t cpu_port,
                               const SwitchSetup &setup) {
-    auto node = std::make_unique<P4Switch>(&engine_, &frames_, cpu_port, setup,
-                                           stream("switch/" + name));
+    auto node =
+        std::make_unique<P4Switch>(&engine_, &frames_, cpu_port, setup, stream("switch/" + name));
     P4Switch *const added = node.get();
     nodes_.push_back(std::move(node));
     return added;

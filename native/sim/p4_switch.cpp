@@ -12,8 +12,8 @@ namespace ina::sim {
 P4Switch::P4Switch(Engine *engine, FramePool *frames, std::uint32_t cpu_port,
                    const SwitchSetup &setup, Stream random)
     : engine_(engine), frames_(frames), cpu_port_(cpu_port), setup_(setup), random_(random),
-      ports_(INA_MAX_PORTS), arena_(new std::uint8_t[kArenaBytes]), packets_(kMostCopies), depth_packets_(INA_MAX_PORTS),
-      right_until_ns_(INA_MAX_PORTS, kNever) {
+      ports_(INA_MAX_PORTS), arena_(new std::uint8_t[kArenaBytes]), packets_(kMostCopies),
+      depth_packets_(INA_MAX_PORTS), right_until_ns_(INA_MAX_PORTS, kNever) {
     output_.arena = arena_.get();
     output_.arena_bytes = kArenaBytes;
     output_.packets = packets_.data();
@@ -130,8 +130,8 @@ void P4Switch::send_trains(std::uint32_t port, std::vector<Frame> *frames) {
             setup_.trains && !train.empty() && packets <= kTrainPackets &&
             train.front().bytes() == frame.bytes() && frame.bytes() >= sw::kFrameHeaderBytes &&
             packets * (frame.bytes() - sw::kFrameHeaderBytes) <= kTrainBytes &&
-            std::memcmp(train.front().data() + kAddress, frame.data() + kAddress,
-                        kAddressBytes) == 0;
+            std::memcmp(train.front().data() + kAddress, frame.data() + kAddress, kAddressBytes) ==
+                0;
         if (!fits && !train.empty()) {
             ports_[port]->send_train(&train);
             train.clear();

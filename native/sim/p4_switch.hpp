@@ -1,5 +1,5 @@
-// A switch that runs a compiled P4 program. Its registers and tables are in a state of the pipeline,
-// which Python has made and fills; it stays Python's.
+// A switch that runs a compiled P4 program. Its registers and tables are in a state of the
+// pipeline, which Python has made and fills; it stays Python's.
 //
 // By default it is hardware: a packet that arrives leaves at once. With a setup it is the soft
 // switch: a thread that is woken, takes what has come, up to a batch, needs its time for it, and

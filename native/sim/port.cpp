@@ -117,8 +117,7 @@ void Port::transmit_whole(Queue::Waiting first) {
     const std::int64_t from_ns = std::max(busy_until_ns_, first.since_ns - link_.burst_ns());
     busy_until_ns_ = from_ns + link_.busy_ns(sending_bytes_, from_ns == busy_until_ns_);
     const std::int64_t left_ns = std::max(busy_until_ns_, first.since_ns);
-    counters_.waited_ns +=
-        (left_ns - first.since_ns) * static_cast<std::int64_t>(sending_packets_);
+    counters_.waited_ns += (left_ns - first.since_ns) * static_cast<std::int64_t>(sending_packets_);
     for (Frame &frame : frames) carry(std::move(frame), left_ns);
 }
 

@@ -115,11 +115,11 @@ class Port final : public Element {
     const std::uint32_t node_port_;
     std::uint32_t trace_port_ = 0;
     Trace *trace_ = nullptr;
-    std::int64_t busy_until_ns_ = 0;
-    std::int64_t wake_ns_ = kNever;     // when an event of ours is due
-    std::uint64_t wake_number_ = 0;     // which one; earlier ones are void
-    std::int64_t last_arrival_ns_ = 0;  // of those that keep their order
-    std::int64_t sending_bytes_ = 0;    // of a bucket: what waits for the last of its tokens
+    std::int64_t busy_until_ns_ = INT64_MIN / 2;  // so a bucket is full at first
+    std::int64_t wake_ns_ = kNever;               // when an event of ours is due
+    std::uint64_t wake_number_ = 0;               // which one; earlier ones are void
+    std::int64_t last_arrival_ns_ = 0;            // of those that keep their order
+    std::int64_t sending_bytes_ = 0;  // of a bucket: what waits for the last of its tokens
     std::uint32_t sending_packets_ = 1;
     std::uint64_t next_number_ = 0;
     Ring<Arrival> in_order_;           // by time

@@ -156,7 +156,7 @@ void Worker::work_at(std::int64_t at_ns) {
     at_ns = std::max({at_ns, free_ns_, paused_until_ns_}) + (sleeps ? setup_.wake_ns : 0);
     if (at_ns >= work_at_ns_) return;
     if (at_ns == engine_->now_ns() && !setup_.trains) {  // what is of one train comes as one
-        ++work_number_;  // what has been put down is void
+        ++work_number_;                                  // what has been put down is void
         work_at_ns_ = kNever;
         return work();
     }
@@ -258,11 +258,14 @@ void Worker::send(std::vector<Frame> *frames, std::uint32_t longest_train) {
         for (Frame &frame : *frames) host_->send(std::move(frame));
     } else {
         // As GSO does: of one size, no longer than the kernel takes and the pacing wants.
-        constexpr std::size_t kTrainBytes = 65000;
+        constexpr std::size_t kTrainBytes = 65000;  // as host::UdpChannel, as the next
+        constexpr std::size_t kTrainPackets = 64;
         std::vector<Frame> train;
         for (Frame &frame : *frames) {
+            const std::size_t payload_bytes = frame.bytes() - sw::kFrameHeaderBytes;
             const std::size_t most = std::max<std::size_t>(
-                1, std::min<std::size_t>(kTrainBytes / frame.bytes(), longest_train));
+                1,
+                std::min<std::size_t>({kTrainBytes / payload_bytes, kTrainPackets, longest_train}));
             if (!train.empty() &&
                 (train.size() >= most || train.front().bytes() != frame.bytes())) {
                 host_->send_train(&train);

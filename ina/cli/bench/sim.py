@@ -108,7 +108,8 @@ def _case(
 ) -> both.Case:
     if window not in ALGORITHMS:
         raise InvalidInputError(f"--window {window}: want {', '.join(ALGORITHMS)}")
-    if dtype not in DTYPES:
+    known = next((it for it in DTYPES if it == dtype), None)
+    if known is None:
         raise InvalidInputError(f"--dtype {dtype}: the network sums {', '.join(DTYPES)}")
     tensor_bytes, *more = parse.sizes("--size", size)
     if more:
@@ -116,14 +117,14 @@ def _case(
     rate = check_link(link)
     if rate is None:
         raise InvalidInputError(f"--link {link}: want a rate, as 100mbit")
-    itemsize = dtype_of(TensorSpec(elems=1, dtype=dtype)).itemsize  # type: ignore[arg-type]
+    itemsize = dtype_of(TensorSpec(elems=1, dtype=known)).itemsize
     return both.Case(
         link=link,
         rate_bit_s=rate,
         queue_bytes=queue_bytes_for(queue, rate),
         burst_bytes=burst_bytes(rate),
         algorithm=window,
-        dtype=dtype,
+        dtype=known,
         elems=tensor_bytes // itemsize,
         tensor_bytes=tensor_bytes // itemsize * itemsize,
         values=values_for(values, link),
@@ -181,7 +182,12 @@ def _cells(row: both.Agreement) -> tuple[Any, ...]:
         *(number(real.goodput_mbit_s), number(real.high_mbit_s - real.low_mbit_s)),
         *(number(sim.goodput_mbit_s), number(sim.high_mbit_s - sim.low_mbit_s)),
         *(number(row.goodput_ratio, 3), "yes" if row.goodput_holds else "NO"),
-        *(real.resends, sim.resends, number(row.resends_ratio), row.resends_hold.replace("no", "NO")),
+        *(
+            real.resends,
+            sim.resends,
+            number(row.resends_ratio),
+            row.resends_hold.replace("no", "NO"),
+        ),
         *(real.lost, sim.lost, real.overtaken, sim.overtaken, real.probes, sim.probes),
         number(row.load),
     )
