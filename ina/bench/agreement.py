@@ -49,15 +49,15 @@ class Case:
 
 @dataclass(frozen=True)
 class Costs:
-    """What the machine needs, as it was measured without loss."""
+    """What the machine needs, as it was measured with two workers, without loss."""
 
     worker_packet_ns: float
     """CPU time of a worker's thread, for each packet that it sends or receives."""
     switch_packet_ns: float
     """The same of the switch's."""
     wake_us: float
-    """Until a thread that sleeps is at work: half of what a lone packet's round trip takes beside
-    those costs, for two of them are woken."""
+    """Until a thread that sleeps is at work: what each of those that wake each other adds to a lone
+    packet's sum, beside those costs."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,6 @@ class Agreement:
     workers: int
     loss: float
     """Of each packet, at the switch's ports, in each direction."""
-    costs: Costs
     real: Side
     sim: Side
     goodput_ratio: float
@@ -137,9 +136,7 @@ def side(rounds: Sequence[Round], case: Case, wrong: int, in_flight_limit: int) 
     )
 
 
-def agreement(
-    workers: int, loss: float, costs: Costs, real: Side, sim: Side, load: float
-) -> Agreement:
+def agreement(workers: int, loss: float, real: Side, sim: Side, load: float) -> Agreement:
     """Both sides, judged."""
     goodput = sim.goodput_mbit_s / real.goodput_mbit_s
     resends = _ratio(real.resends, sim.resends)
@@ -149,7 +146,6 @@ def agreement(
     return Agreement(
         workers=workers,
         loss=loss,
-        costs=costs,
         real=real,
         sim=sim,
         goodput_ratio=goodput,

@@ -11,6 +11,7 @@ from typing import Any
 
 from ina.bench.agreement import Case, Costs, Round, Side, side
 from ina.bench.cpu import SWITCH_THREAD, cpu_ns, thread
+from ina.bench.spread import spread
 from ina.bench.star import Star
 from ina.bench.steps_worker import JOB
 from ina.errors import InaError
@@ -23,6 +24,11 @@ _SLOWEST = 20.0
 """So many times what the link alone needs a run may take."""
 _LONE_STEPS = 200
 """Packets, one at a time, by which latencies are measured."""
+_LONE_PAUSE_S = 0.005
+"""Before each of them: so long threads sleep where a slow link is busy, and cores, too."""
+_WOKEN = 4
+"""Threads, one after the other, in such a step: the worker's, the switch's, the worker's once more,
+and that which has asked for the sum."""
 _COST_STEPS = 4
 """Tensors by which costs are."""
 
@@ -45,17 +51,18 @@ def costs(star: Star, case: Case) -> Costs:
     # The first step, which the ranks do not count, is as the others are.
     packets = sum(one["packets_sent"] + one["packets_received"] for one in full["rounds"])
     packets *= (_COST_STEPS + 1) / _COST_STEPS
-    lone = _run(star, case, case.values, 1, _LONE_STEPS)
+    lone = _run(star, case, case.values, 1, _LONE_STEPS, _LONE_PAUSE_S)
     for record in (full, lone):
         if record["wrong"]:
             raise InaError(f"bench sim: {record['wrong']} sums of {star.workers} ranks are wrong")
     worker_ns, switch_ns = full["worker_packet_ns"], spent_ns / packets
-    # To send, to take n and send n, and to receive.
+    # To send, to take n and send n, and to receive. Of the times, the first quartile: in the others
+    # a core had something else to do.
     beside_ns = 2 * worker_ns + 2 * star.workers * switch_ns
     return Costs(
         worker_packet_ns=worker_ns,
         switch_packet_ns=switch_ns,
-        wake_us=max(lone["srtt_ns"] - beside_ns, 0.0) / 2 / 1e3,
+        wake_us=max(1e9 * spread(lone["last_s"]).low - beside_ns, 0.0) / _WOKEN / 1e3,
     )
 
 
@@ -91,7 +98,9 @@ def _cpu_of_switch(star: Star) -> _Thread:
     return _Thread(process, thread(SWITCH_THREAD, process))
 
 
-def _run(star: Star, case: Case, elems: int, rounds: int, steps: int) -> dict[str, Any]:
+def _run(
+    star: Star, case: Case, elems: int, rounds: int, steps: int, pause_s: float = 0.0
+) -> dict[str, Any]:
     expected = sums(case, star.workers, elems, 1 + rounds * steps)
     records: list[dict[str, Any]] = []
 
@@ -102,9 +111,9 @@ def _run(star: Star, case: Case, elems: int, rounds: int, steps: int) -> dict[st
     link_s = 8 * case.tensor_bytes / case.rate_bit_s
     star.run(
         _WORKER,
-        _arguments(case, elems, rounds, steps, expected),
+        [*_arguments(case, elems, rounds, steps, expected), f"--pause-s={pause_s}"],
         environ={},
-        timeout_s=_START_UP_S + _SLOWEST * link_s * rounds * steps,
+        timeout_s=_START_UP_S + (_SLOWEST * link_s + pause_s) * rounds * steps,
         on_line=on_line,
     )
     if not records:

@@ -40,10 +40,10 @@ class Steps:
     """Of rank 0."""
     rounds: list[dict[str, int]]
     """``COUNTS`` of all ranks, of as many steps each."""
+    last_s: list[float]
+    """The same of the rank that came last to each step: it has waited for nobody."""
     worker_packet_ns: float
     """CPU time of a session's thread, for each packet that it sent or received."""
-    srtt_ns: float
-    """At the end, mean of the ranks."""
     in_flight_limit: int
     """At the end, of rank 0."""
     wrong: int
@@ -58,6 +58,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--steps", type=int, required=True, help="of a round")
+    parser.add_argument("--pause-s", type=float, default=0.0, help="between two steps")
     parser.add_argument("--sums", required=True, help="CRC-32 of each step's sum, comma separated")
     arguments = parser.parse_args()
     rank, workers = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -80,6 +81,8 @@ def main() -> None:
         worker = thread(THREAD)
         cpu_before_ns = cpu_ns(worker)
         for step in range(1, count):
+            if arguments.pause_s:
+                time.sleep(arguments.pause_s)
             started = time.perf_counter()
             session.all_reduce(arrays[step], out=arrays[step])
             step_s.append(time.perf_counter() - started)
@@ -93,11 +96,14 @@ def main() -> None:
             zlib.crc32(array.tobytes()) != crc for array, crc in zip(arrays, expected, strict=True)
         )
         own = [*(count for pair in itertools.pairwise(looks) for count in _counts(*pair)),
-               cpu_us, looks[-1].srtt_ns // 1000, wrong]  # fmt: skip
+               cpu_us, wrong]  # fmt: skip
         total = session.all_reduce(np.array(own, np.int32)).tolist()
+        times_ns = np.zeros((workers, len(step_s)), np.int32)
+        times_ns[rank] = np.minimum(1e9 * np.array(step_s), 2**31 - 1)
+        times_ns = session.all_reduce(times_ns)
     if rank > 0:
         return
-    *counts, cpu_us, srtt_us, wrong = total
+    *counts, cpu_us, wrong = total
     rounds = [
         dict(zip(COUNTS, counts[first : first + len(COUNTS)], strict=True))
         for first in range(0, len(counts), len(COUNTS))
@@ -105,9 +111,9 @@ def main() -> None:
     packets = sum(one["packets_sent"] + one["packets_received"] for one in rounds)
     found = Steps(
         step_s=step_s,
+        last_s=(times_ns.min(axis=0) / 1e9).tolist(),
         rounds=rounds,
         worker_packet_ns=1e3 * cpu_us / packets,
-        srtt_ns=1e3 * srtt_us / workers,
         in_flight_limit=looks[-1].in_flight_limit,
         wrong=wrong,
     )

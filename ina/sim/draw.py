@@ -119,7 +119,7 @@ def _job(rng: random.Random, name: str, workers: int, hosts: int, values: int) -
         tensors.append(
             TensorSpec(
                 elems=elems,
-                dtype=rng.choice(DTYPES),
+                dtype=rng.choice(DTYPES),  # type: ignore[arg-type]
                 op=rng.choice(("sum", "sum", "avg")),
                 count=rng.choice((1, 1, 1, 3)),
             )
@@ -184,7 +184,7 @@ def _faults(rng: random.Random, jobs: list[JobSpec], hosts: int) -> list[FaultSp
         point = rng.choice(POINTS) if what == "controller_kill" and rng.random() < 0.7 else ""
         faults.append(
             FaultSpec(
-                what=what,
+                what=what,  # type: ignore[arg-type]
                 where=where,
                 at_ms=0.0 if point else _log(rng, 0.1, FAULTS_END_MS / 4),
                 for_ms=_log(rng, 0.1, FAULTS_END_MS / 4),

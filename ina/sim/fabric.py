@@ -132,8 +132,8 @@ class Fabric:
         values: int = 64,
         switch: native.SwitchSetup | None = None,
     ) -> None:
-        """``values``: a packet, of a build of the program. ``switch``: of P4 switches, where they are
-        soft ones; None: they are hardware."""
+        """``values``: a packet, of a build of the program. ``switch``: of P4 switches that are soft
+        ones; None: they are hardware."""
         self._switch_setup = switch or native.SwitchSetup()
         self.topology = topology
         self.values = values

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +15,7 @@ import typer
 from ina.bench import agreement as both
 from ina.bench import parse, star_real, star_sim
 from ina.bench.report import Report, rows_of
-from ina.bench.star import burst_bytes, star
+from ina.bench.star import Star, burst_bytes, star
 from ina.cli.bench.output import JsonOption, Outputs, SaveOption, Steps, number, steps
 from ina.cli.bench.testbeds import QUEUE_HELP, VALUES_HELP, check_link, queue_bytes_for, values_for
 from ina.congestion import ALGORITHMS
@@ -68,9 +71,13 @@ def sim(
         raise InvalidInputError(f"--scenarios {scenarios}: there is no such folder")
     outputs = Outputs("sim", json, save)
     rows: list[both.Agreement] = []
-    with steps("agreement", len(counts) * (1 + 2 * len(shares))) as bar:
+    with steps("agreement", 1 + 2 * len(counts) * len(shares)) as bar:
+        with _star(2, 0.0, case, bar) as made:
+            bar.say("what a packet costs")
+            costs = star_real.costs(made, case)
+            bar.done(_costs_text(costs))
         for n in counts:
-            rows += _of_one(n, shares, case, bar, scenarios)
+            rows += [_agreement(n, share, case, costs, bar, scenarios) for share in shares]
     plain = rows_of(rows)
     outputs.finish(
         Report(
@@ -79,12 +86,12 @@ def sim(
                 **{"workers": counts, "losses": shares, "link": link, "queue": queue},
                 **{"window": window, "size": size, "dtype": dtype, "values": case.values},
                 **{"rounds": rounds, "steps": steps_each, "seed": seed},
-                "burst_bytes": case.burst_bytes,
+                **{"burst_bytes": case.burst_bytes, "costs": asdict(costs)},
             },
             rows=plain,
             ratios=[],
             wrong=sum(row.real.wrong + row.sim.wrong for row in rows),
-            notes=_notes(case, rows),
+            notes=_notes(case, costs, rows),
         ),
         COLUMNS,
         [_cells(row) for row in rows],
@@ -134,45 +141,36 @@ def _case(
     )
 
 
-def _of_one(
-    n: int, shares: list[float], case: both.Case, bar: Steps, folder: Path | None
-) -> list[both.Agreement]:
-    """Of one number of workers, with each loss."""
-    costs: both.Costs | None = None
-    real: dict[float, tuple[both.Side, float]] = {}
-    for share in sorted({0.0, *shares}):
-        with star(
-            n,
-            case.link,
-            case.rate_bit_s,
-            values=case.values,
-            queue_bytes=case.queue_bytes,
-            loss=share,
-            seed=case.seed,
-            congestion={"algorithm": case.algorithm},
-            progress=bar.say,
-        ) as made:
-            if costs is None:
-                bar.say(f"{n} workers: what a packet costs")
-                costs = star_real.costs(made, case)
-                bar.done(f"{n} workers: {_costs_text(costs)}")
-            if share not in shares:
-                continue
-            bar.say(f"{n} workers, loss {share:g}, in namespaces")
-            real[share] = star_real.run(made, case), os.getloadavg()[0]
-            goodput = real[share][0].goodput_mbit_s
-            bar.done(f"{n} workers, loss {share:g}, in namespaces: {goodput:.1f} Mbit/s")
-    assert costs is not None
-    rows = []
-    for share in shares:
-        scenario = star_sim.scenario(n, share, case, costs)
-        if folder is not None:
-            (folder / f"{scenario.name}.json").write_bytes(msgspec.json.encode(scenario))
-        simulated = star_sim.run(scenario, case)
-        row = both.agreement(n, share, costs, *real[share][:1], simulated, real[share][1])
-        rows.append(row)
-        bar.done(f"{n} workers, loss {share:g}, simulated: {simulated.goodput_mbit_s:.1f} Mbit/s")
-    return rows
+@contextmanager
+def _star(n: int, loss: float, case: both.Case, bar: Steps) -> Iterator[Star]:
+    with star(
+        n,
+        case.link,
+        case.rate_bit_s,
+        values=case.values,
+        queue_bytes=case.queue_bytes,
+        loss=loss,
+        seed=case.seed,
+        congestion={"algorithm": case.algorithm},
+        progress=bar.say,
+    ) as made:
+        yield made
+
+
+def _agreement(
+    n: int, loss: float, case: both.Case, costs: both.Costs, bar: Steps, folder: Path | None
+) -> both.Agreement:
+    where = f"{n} workers, loss {loss:g}"
+    with _star(n, loss, case, bar) as made:
+        bar.say(f"{where}, in namespaces")
+        real, load = star_real.run(made, case), os.getloadavg()[0]
+    bar.done(f"{where}, in namespaces: {real.goodput_mbit_s:.1f} Mbit/s")
+    scenario = star_sim.scenario(n, loss, case, costs)
+    if folder is not None:
+        (folder / f"{scenario.name}.json").write_bytes(msgspec.json.encode(scenario))
+    sim = star_sim.run(scenario, case)
+    bar.done(f"{where}, simulated: {sim.goodput_mbit_s:.1f} Mbit/s")
+    return both.agreement(n, loss, real, sim, load)
 
 
 def _cells(row: both.Agreement) -> tuple[Any, ...]:
@@ -200,13 +198,18 @@ def _costs_text(costs: both.Costs) -> str:
     )
 
 
-def _notes(case: both.Case, rows: list[both.Agreement]) -> list[str]:
-    found = {row.workers: row.costs for row in rows}
-    return [
+def _notes(case: both.Case, costs: both.Costs, rows: list[both.Agreement]) -> list[str]:
+    notes = [
         f"each step reduces one tensor; {case.rounds} rounds of {case.steps} steps after a first"
         " one; Mbit/s: of a worker's tensor, median of the rounds; ±: between the quartiles; the"
         " others: packets that were sent again, of all workers in all rounds",
         f"x2: whether those differ by a factor of {both.RESENDS_BOUND:g} at most; too few: fewer"
         f" than {both.TOO_FEW} on both sides",
-        *(f"{n} workers: {_costs_text(costs)}" for n, costs in found.items()),
+        f"this machine, as the simulation has it: {_costs_text(costs)}",
     ]
+    cores = len(os.sched_getaffinity(0))
+    if max(row.load for row in rows) > cores:
+        notes.append(
+            f"the load was above {cores}, the number of cores: the real side waited for others"
+        )
+    return notes
