@@ -53,6 +53,7 @@ class SwitchSetup:
 
     packet_cost_ns: int
     wake_ns: int
+    wake_jitter_ns: int
     loss: float
     trains: bool
     def __init__(self, **fields: object) -> None: ...
@@ -70,6 +71,7 @@ class WorkerSetup:
     buffer_bytes: int
     trains: bool
     wake_ns: int
+    wake_jitter_ns: int
     max_in_flight: int
     shares: int
     def __init__(self, **fields: object) -> None: ...

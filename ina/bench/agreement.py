@@ -56,8 +56,10 @@ class Costs:
     switch_packet_ns: float
     """The same of the switch's."""
     wake_us: float
-    """Until a thread that sleeps is at work: what each of those that wake each other adds to a lone
-    packet's sum, beside those costs."""
+    """Until a thread that sleeps is at work, at least. Of lone packets' sums, beside those costs:
+    threads wake each other, each after this time,"""
+    wake_jitter_us: float
+    """and on average so much more, exponentially."""
 
 
 @dataclass(frozen=True)

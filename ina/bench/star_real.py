@@ -29,6 +29,8 @@ _LONE_PAUSE_S = 0.005
 _WOKEN = 4
 """Threads, one after the other, in such a step: the worker's, the switch's, the worker's once more,
 and that which has asked for the sum."""
+_GAMMA_LOW, _GAMMA_HIGH = 2.5353, 5.1094
+"""Quartiles of the sum of so many times that are exponential, of mean 1 (Gamma distribution)."""
 _COST_STEPS = 4
 """Tensors by which costs are."""
 
@@ -56,13 +58,16 @@ def costs(star: Star, case: Case) -> Costs:
         if record["wrong"]:
             raise InaError(f"bench sim: {record['wrong']} sums of {star.workers} ranks are wrong")
     worker_ns, switch_ns = full["worker_packet_ns"], spent_ns / packets
-    # To send, to take n and send n, and to receive. Of the times, the first quartile: in the others
-    # a core had something else to do.
+    # To send, to take n and send n, and to receive.
     beside_ns = 2 * worker_ns + 2 * star.workers * switch_ns
+    lone_s = spread(lone["last_s"])
+    jitter_s = lone_s.width / (_GAMMA_HIGH - _GAMMA_LOW)
+    least_s = (lone_s.low - beside_ns / 1e9 - _GAMMA_LOW * jitter_s) / _WOKEN
     return Costs(
         worker_packet_ns=worker_ns,
         switch_packet_ns=switch_ns,
-        wake_us=max(1e9 * spread(lone["last_s"]).low - beside_ns, 0.0) / _WOKEN / 1e3,
+        wake_us=1e6 * max(least_s, 0.0),
+        wake_jitter_us=1e6 * jitter_s,
     )
 
 

@@ -163,6 +163,7 @@ class JobRun:
                 buffer_bytes=round(self._host.buffer_kib * 1024),
                 trains=self._host.trains,
                 wake_ns=round(self._host.wake_us * 1e3),
+                wake_jitter_ns=round(self._host.wake_jitter_us * 1e3),
             )
             for number in range(count)
         ]

@@ -152,26 +152,29 @@ class HostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     kibibyte_ns: int = 0
     buffer_kib: float = 32768.0
     trains: bool = False  # packets go as GSO's super-packets, which no queue divides
-    wake_us: float = 0.0  # until a processor that has slept is at work
+    wake_us: float = 0.0  # until a processor that has slept is at work, at least
+    wake_jitter_us: float = 0.0  # and on average so much more, exponentially
 
 
 class SwitchSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Of P4 switches that are soft switches; all as it is here: hardware, which needs no time."""
 
     packet_ns: int = 0  # of its thread, to take or to send one
-    wake_us: float = 0.0  # until a thread that has slept is at work
+    wake_us: float = 0.0  # until a thread that has slept is at work, at least
+    wake_jitter_us: float = 0.0  # and on average so much more, exponentially
     loss: float = 0.0  # as its --loss-rate: at each port, in each direction
     trains: bool = False  # results go as GSO's super-packets
 
     def setup(self) -> native.SwitchSetup:
         """In the units of the network. Raises :class:`ScenarioError`."""
-        for key in ("packet_ns", "wake_us"):
+        for key in ("packet_ns", "wake_us", "wake_jitter_us"):
             _at_least(f"switch.{key}", getattr(self, key), 0)
         if not 0 <= self.loss <= 1:
             raise ScenarioError(f"switch.loss = {self.loss:g}: a probability is 0 to 1")
         return native.SwitchSetup(
             packet_cost_ns=self.packet_ns,
             wake_ns=round(self.wake_us * 1e3),
+            wake_jitter_ns=round(self.wake_jitter_us * 1e3),
             loss=self.loss,
             trains=self.trains,
         )
@@ -299,7 +302,7 @@ def check(scenario: Scenario) -> None:
         raise ScenarioError(f"congestion: {error}") from None
     topology = scenario.build_topology()
     scenario.switch.setup()
-    for key in ("packet_ns", "kibibyte_ns", "wake_us"):
+    for key in ("packet_ns", "kibibyte_ns", "wake_us", "wake_jitter_us"):
         _at_least(f"host.{key}", getattr(scenario.host, key), 0)
     if not (scenario.limit_s > 0):
         raise ScenarioError(f"limit_s = {scenario.limit_s:g}: it must be more than 0")

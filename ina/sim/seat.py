@@ -43,7 +43,9 @@ class Seat:
     trains: bool = False
     """Packets go in trains that no queue divides, as with GSO."""
     wake_ns: int = 0
-    """Until a processor that has slept is at work."""
+    """Until a processor that has slept is at work, at least;"""
+    wake_jitter_ns: int = 0
+    """and on average so much more."""
 
 
 def open_worker(
@@ -59,6 +61,7 @@ def open_worker(
         buffer_bytes=seat.buffer_bytes,
         trains=seat.trains,
         wake_ns=seat.wake_ns,
+        wake_jitter_ns=seat.wake_jitter_ns,
         max_in_flight=joined.window,
     )
     if joined.shares_results:

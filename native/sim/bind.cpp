@@ -53,7 +53,12 @@ void bind_configs(nb::module_ &m) {
     nb::class_<SwitchSetup>(m, "SwitchSetup")
         .def("__init__", &init_by_name<SwitchSetup>)
         .def_rw("packet_cost_ns", &SwitchSetup::packet_cost_ns)
-        .def_rw("wake_ns", &SwitchSetup::wake_ns)
+        .def_prop_rw(
+            "wake_ns", [](const SwitchSetup &self) { return self.wake.least_ns; },
+            [](SwitchSetup &self, std::int64_t least_ns) { self.wake.least_ns = least_ns; })
+        .def_prop_rw(
+            "wake_jitter_ns", [](const SwitchSetup &self) { return self.wake.jitter_ns; },
+            [](SwitchSetup &self, std::int64_t jitter_ns) { self.wake.jitter_ns = jitter_ns; })
         .def_rw("loss", &SwitchSetup::loss)
         .def_rw("trains", &SwitchSetup::trains);
     nb::class_<WorkerSetup>(m, "WorkerSetup")
@@ -76,7 +81,12 @@ void bind_configs(nb::module_ &m) {
         .def_rw("kibibyte_cost_ns", &WorkerSetup::kibibyte_cost_ns)
         .def_rw("buffer_bytes", &WorkerSetup::buffer_bytes)
         .def_rw("trains", &WorkerSetup::trains)
-        .def_rw("wake_ns", &WorkerSetup::wake_ns)
+        .def_prop_rw(
+            "wake_ns", [](const WorkerSetup &self) { return self.wake.least_ns; },
+            [](WorkerSetup &self, std::int64_t least_ns) { self.wake.least_ns = least_ns; })
+        .def_prop_rw(
+            "wake_jitter_ns", [](const WorkerSetup &self) { return self.wake.jitter_ns; },
+            [](WorkerSetup &self, std::int64_t jitter_ns) { self.wake.jitter_ns = jitter_ns; })
         .def_rw("max_in_flight", &WorkerSetup::max_in_flight)
         .def_rw("shares", &WorkerSetup::shares);
 }

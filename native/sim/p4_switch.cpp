@@ -10,10 +10,10 @@
 namespace ina::sim {
 
 P4Switch::P4Switch(Engine *engine, FramePool *frames, std::uint32_t cpu_port,
-                   const SwitchSetup &setup, Stream random)
-    : engine_(engine), frames_(frames), cpu_port_(cpu_port), setup_(setup), random_(random),
-      ports_(INA_MAX_PORTS), arena_(new std::uint8_t[kArenaBytes]), packets_(kMostCopies),
-      depth_packets_(INA_MAX_PORTS), right_until_ns_(INA_MAX_PORTS, kNever) {
+                   const SwitchSetup &setup, Stream losses, Stream wakes)
+    : engine_(engine), frames_(frames), cpu_port_(cpu_port), setup_(setup), random_(losses),
+      waking_(setup.wake, wakes), ports_(INA_MAX_PORTS), arena_(new std::uint8_t[kArenaBytes]),
+      packets_(kMostCopies), depth_packets_(INA_MAX_PORTS), right_until_ns_(INA_MAX_PORTS, kNever) {
     output_.arena = arena_.get();
     output_.arena_bytes = kArenaBytes;
     output_.packets = packets_.data();
@@ -72,7 +72,8 @@ void P4Switch::receive(Frame frame, std::uint32_t port) {
     // What arrives at this very moment belongs to the batch: it comes as one super-packet.
     const std::int64_t now_ns = engine_->now_ns();
     is_put_down_ = true;
-    engine_->at(free_ns_ < now_ns ? now_ns + setup_.wake_ns : free_ns_, this, kWork);
+    engine_->at(free_ns_ < now_ns ? now_ns + waking_.now_takes_ns() : free_ns_, this, kWork);
+    waking_.next();
 }
 
 void P4Switch::on_event(std::uint64_t what) {

@@ -14,17 +14,18 @@
 #include "sim/port.hpp"
 #include "sim/random.hpp"
 #include "sim/ring.hpp"
+#include "sim/waking.hpp"
 #include "switch/pipeline_abi.h"
 
 namespace ina::sim {
 
 struct SwitchSetup {
     std::int64_t packet_cost_ns = 0;  // of the thread, to take or to send one
-    std::int64_t wake_ns = 0;         // until a thread that has slept is at work
+    WakeConfig wake;                  // of the thread
     double loss = 0;      // of each packet at each port, as it arrives, and before it is sent
     bool trains = false;  // packets go in trains, as with GSO
 
-    bool is_soft() const { return packet_cost_ns > 0 || wake_ns > 0 || loss > 0 || trains; }
+    bool is_soft() const { return packet_cost_ns > 0 || !wake.is_instant() || loss > 0 || trains; }
 };
 
 struct P4SwitchCounters {
@@ -40,7 +41,7 @@ struct P4SwitchCounters {
 class P4Switch final : public Node, public Element {
   public:
     P4Switch(Engine *engine, FramePool *frames, std::uint32_t cpu_port, const SwitchSetup &setup,
-             Stream random);
+             Stream losses, Stream wakes);
 
     void attach(std::uint32_t port, Port *leaving) override;
     // Both live until the next call. Null: it has no power, or no program; frames are dropped.
@@ -73,6 +74,7 @@ class P4Switch final : public Node, public Element {
     const std::uint32_t cpu_port_;
     const SwitchSetup setup_;
     Stream random_;
+    Waking waking_;
     const ina_pipeline *pipeline_ = nullptr;
     void *state_ = nullptr;
     std::vector<Port *> ports_;              // by number

@@ -14,9 +14,9 @@ constexpr std::uint8_t kCongestionExperienced = 3;
 
 Worker::Worker(Engine *engine, FramePool *frames, Host *host, std::string name,
                const WorkerSetup &setup, const host::WorkerConfig &config,
-               const congestion::Choice &window, Tell tell)
+               const congestion::Choice &window, Stream random, Tell tell)
     : engine_(engine), frames_(frames), host_(host), name_(std::move(name)), setup_(setup),
-      tell_(std::move(tell)) {
+      tell_(std::move(tell)), waking_(setup.wake, random) {
     const std::uint32_t packets =
         setup.max_in_flight == 0 ? host::window_of(config) : setup.max_in_flight;
     host::WorkerConfig its = config;
@@ -153,7 +153,7 @@ void Worker::on_event(std::uint64_t what) {
 // Once the processor is free and awake, and no later than is put down already.
 void Worker::work_at(std::int64_t at_ns) {
     const bool sleeps = at_ns > free_ns_;
-    at_ns = std::max({at_ns, free_ns_, paused_until_ns_}) + (sleeps ? setup_.wake_ns : 0);
+    at_ns = std::max({at_ns, free_ns_, paused_until_ns_}) + (sleeps ? waking_.now_takes_ns() : 0);
     if (at_ns >= work_at_ns_) return;
     if (at_ns == engine_->now_ns() && !setup_.trains) {  // what is of one train comes as one
         ++work_number_;                                  // what has been put down is void
@@ -178,6 +178,7 @@ Worker::Share *Worker::share_for(const sw::Datagram &datagram) {
 
 void Worker::work() {
     const std::int64_t now_ns = engine_->now_ns();
+    waking_.next();
     std::int64_t cost_ns = 0;
     std::size_t read = 0;
     std::size_t trains = 0;

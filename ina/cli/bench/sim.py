@@ -194,7 +194,8 @@ def _cells(row: both.Agreement) -> tuple[Any, ...]:
 def _costs_text(costs: both.Costs) -> str:
     return (
         f"{costs.worker_packet_ns:.0f} ns a packet at a worker, {costs.switch_packet_ns:.0f} ns at"
-        f" the switch, {costs.wake_us:.0f} us until a thread is awake"
+        f" the switch, {costs.wake_us:.0f} us and on"
+        f" average {costs.wake_jitter_us:.0f} us more until a thread is awake"
     )
 
 
