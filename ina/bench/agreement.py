@@ -105,6 +105,8 @@ class Agreement:
     workers: int
     loss: float
     """Of each packet, at the switch's ports, in each direction."""
+    apart_s: float
+    """So far apart the ranks began, from the first to the last."""
     real: Side
     sim: Side
     goodput_ratio: float
@@ -138,7 +140,9 @@ def side(rounds: Sequence[Round], case: Case, wrong: int, in_flight_limit: int) 
     )
 
 
-def agreement(workers: int, loss: float, real: Side, sim: Side, load: float) -> Agreement:
+def agreement(
+    workers: int, loss: float, apart_s: float, real: Side, sim: Side, load: float
+) -> Agreement:
     """Both sides, judged."""
     goodput = sim.goodput_mbit_s / real.goodput_mbit_s
     resends = _ratio(real.resends, sim.resends)
@@ -148,6 +152,7 @@ def agreement(workers: int, loss: float, real: Side, sim: Side, load: float) -> 
     return Agreement(
         workers=workers,
         loss=loss,
+        apart_s=apart_s,
         real=real,
         sim=sim,
         goodput_ratio=goodput,

@@ -11,7 +11,7 @@ from typing import Any
 
 from ina.bench.agreement import Case, Costs, Round, Side, side
 from ina.bench.cpu import SWITCH_THREAD, cpu_ns, thread
-from ina.bench.spread import spread
+from ina.bench.spread import percentile
 from ina.bench.star import Star
 from ina.bench.steps_worker import JOB
 from ina.errors import InaError
@@ -29,8 +29,8 @@ _LONE_PAUSE_S = 0.005
 _WOKEN = 4
 """Threads, one after the other, in such a step: the worker's, the switch's, the worker's once more,
 and that which has asked for the sum."""
-_GAMMA_LOW, _GAMMA_HIGH = 2.5353, 5.1094
-"""Quartiles of the sum of so many times that are exponential, of mean 1 (Gamma distribution)."""
+_GAMMA_TENTH, _GAMMA_HALF = 1.7448, 3.6721
+"""Quantiles of the sum of so many times that are exponential, of mean 1 (Gamma distribution)."""
 _COST_STEPS = 4
 """Tensors by which costs are."""
 
@@ -59,20 +59,33 @@ def costs(star: Star, case: Case) -> Costs:
             raise InaError(f"bench sim: {record['wrong']} sums of {star.workers} ranks are wrong")
     worker_ns, switch_ns = full["worker_packet_ns"], spent_ns / packets
     # To send, to take n and send n, and to receive.
-    beside_ns = 2 * worker_ns + 2 * star.workers * switch_ns
-    lone_s = spread(lone["last_s"])
-    jitter_s = lone_s.width / (_GAMMA_HIGH - _GAMMA_LOW)
-    least_s = (lone_s.low - beside_ns / 1e9 - _GAMMA_LOW * jitter_s) / _WOKEN
+    beside_s = (2 * worker_ns + 2 * star.workers * switch_ns) / 1e9
+    least_s, jitter_s = wakes(lone["last_s"], beside_s)
     return Costs(
         worker_packet_ns=worker_ns,
         switch_packet_ns=switch_ns,
-        wake_us=1e6 * max(least_s, 0.0),
+        wake_us=1e6 * least_s,
         wake_jitter_us=1e6 * jitter_s,
     )
 
 
-def run(star: Star, case: Case) -> Side:
-    """All rounds. Raises InaError: a rank failed; the deadline passed."""
+def wakes(sums_s: Sequence[float], beside_s: float) -> tuple[float, float]:
+    """What each of ``_WOKEN`` threads that wake each other needs, at least and on average more.
+
+    ``sums_s``: what they needed together, ``beside_s`` of it for other things. By the faster half:
+    in the other a core had something else to do.
+    """
+    tenth_s, half_s = (max(percentile(sums_s, share) - beside_s, 0.0) for share in (0.1, 0.5))
+    jitter_s = (half_s - tenth_s) / (_GAMMA_HALF - _GAMMA_TENTH)
+    least_s = (tenth_s - _GAMMA_TENTH * jitter_s) / _WOKEN
+    return (least_s, jitter_s) if least_s > 0 else (0.0, half_s / _GAMMA_HALF)
+
+
+def run(star: Star, case: Case) -> tuple[Side, float]:
+    """All rounds, and how many seconds apart the ranks began.
+
+    Raises InaError: a rank failed; the deadline passed.
+    """
     found = _run(star, case, case.elems, case.rounds, case.steps)
     rounds = [
         Round(
@@ -85,7 +98,7 @@ def run(star: Star, case: Case) -> Side:
         )
         for number, counts in enumerate(found["rounds"])
     ]
-    return side(rounds, case, found["wrong"], found["in_flight_limit"])
+    return side(rounds, case, found["wrong"], found["in_flight_limit"]), found["apart_s"]
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 from ina.bench.agreement import Case, Costs, Round, Side, side
 from ina.bench.steps_worker import JOB
 from ina.sim.run import Simulation
 from ina.sim.scenario import (
+    ControllerSpec,
     HostSpec,
     JobSpec,
     LinkSpec,
@@ -19,9 +19,14 @@ from ina.sim.scenario import (
     check,
 )
 
+_COUNTS = ("sent", "resends", "lost", "overtaken", "probes")
 
-def scenario(workers: int, loss: float, case: Case, costs: Costs) -> Scenario:
-    """The star of ``ina.bench.star``: token buckets, super-packets, a soft switch."""
+
+def scenario(workers: int, loss: float, case: Case, costs: Costs, apart_s: float = 0.0) -> Scenario:
+    """The star of ``ina.bench.star``: token buckets, super-packets, a soft switch.
+
+    ``apart_s``: so far the ranks' begins are from each other, on average.
+    """
     found = Scenario(
         name=f"star-{workers}-{loss:g}",
         limit_s=3600.0,  # of virtual time: far more than any run is to take
@@ -47,6 +52,8 @@ def scenario(workers: int, loss: float, case: Case, costs: Costs) -> Scenario:
             loss=loss,
             trains=True,
         ),
+        # Of n evenly distributed times the first and the last are (n - 1) / (n + 1) of it apart.
+        controller=ControllerSpec(jitter_ms=1e3 * apart_s * (workers + 1) / (workers - 1)),
         congestion={"algorithm": case.algorithm},
         job=[
             JobSpec(
@@ -66,18 +73,18 @@ def run(scenario: Scenario, case: Case) -> Side:
     simulation = Simulation(scenario, case.seed)
     report = simulation.run()
     (incarnation,) = simulation.jobs[JOB].incarnations
-    looks = incarnation.looks[:: case.steps]  # behind the first step, and behind each round
-    rounds = [
-        Round(
-            seconds=math.fsum(
-                incarnation.reduced_s[1 + number * case.steps : 1 + (number + 1) * case.steps]
-            ),
-            sent=after.sent - before.sent,
-            resends=after.resends - before.resends,
-            lost=after.lost - before.lost,
-            overtaken=after.overtaken - before.overtaken,
-            probes=after.probes - before.probes,
+    ranks = incarnation.looks.values()
+
+    def count(name: str, step: int) -> int:
+        return sum(getattr(looks[step], name) for looks in ranks)
+
+    def of_round(number: int) -> Round:
+        """Behind the first step, which is not counted."""
+        first, last = number * case.steps, (number + 1) * case.steps
+        return Round(
+            seconds=math.fsum(incarnation.reduced_s[1 + first : 1 + last]),
+            **{name: count(name, last) - count(name, first) for name in _COUNTS},
         )
-        for number, (before, after) in enumerate(itertools.pairwise(looks))
-    ]
+
+    rounds = [of_round(number) for number in range(case.rounds)]
     return side(rounds, case, len(report.violations), incarnation.in_flight_limit)

@@ -28,6 +28,8 @@ JOB = "train"
 _TIMEOUT_S = 120.0  # of the join, and of each sum
 _SETTLE_S = 0.25
 """Longer than a timeout: then it is known of each packet that was sent again why."""
+_WRAP_US = 1 << 30
+"""Times of begins, modulo this, are numbers that the network sums."""
 COUNTS = ("packets_sent", "packets_received", "retransmissions", "losses", "spurious_resends",
           "probes", "send_drops", "ecn_marked")  # fmt: skip
 
@@ -42,6 +44,8 @@ class Steps:
     """``COUNTS`` of all ranks, of as many steps each."""
     last_s: list[float]
     """The same of the rank that came last to each step: it has waited for nobody."""
+    apart_s: float
+    """From the first rank's beginning to the last one's."""
     worker_packet_ns: float
     """CPU time of a session's thread, for each packet that it sent or received."""
     in_flight_limit: int
@@ -76,6 +80,7 @@ def main() -> None:
         transport="udp",
         threads=1,
     ) as session:
+        began_us = time.monotonic_ns() // 1000
         session.all_reduce(arrays[0], out=arrays[0])
         looks, step_s = [session.stats()], []
         worker = thread(THREAD)
@@ -101,6 +106,9 @@ def main() -> None:
         times_ns = np.zeros((workers, len(step_s)), np.int32)
         times_ns[rank] = np.minimum(1e9 * np.array(step_s), 2**31 - 1)
         times_ns = session.all_reduce(times_ns)
+        begins_us = np.zeros(workers, np.int32)
+        begins_us[rank] = began_us % _WRAP_US
+        begins_us = session.all_reduce(begins_us).astype(np.int64)
     if rank > 0:
         return
     *counts, cpu_us, wrong = total
@@ -112,12 +120,20 @@ def main() -> None:
     found = Steps(
         step_s=step_s,
         last_s=(times_ns.min(axis=0) / 1e9).tolist(),
+        apart_s=_apart_us(begins_us.tolist()) / 1e6,
         rounds=rounds,
         worker_packet_ns=1e3 * cpu_us / packets,
         in_flight_limit=looks[-1].in_flight_limit,
         wrong=wrong,
     )
     print(json.dumps(asdict(found)), flush=True)
+
+
+def _apart_us(times_us: list[int]) -> int:
+    """Of times of a clock that begins anew after ``_WRAP_US``, far less than that apart."""
+    half = _WRAP_US // 2
+    from_first = [(time_us - times_us[0] + half) % _WRAP_US - half for time_us in times_us]
+    return max(from_first) - min(from_first)
 
 
 def _counts(before: SessionStats, after: SessionStats) -> list[int]:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ina.errors import InaError
+from ina.extension import sim as native
 from ina.host.arrays import Array
 from ina.sim.errors import CrashedError
 from ina.sim.plane import ControlPlane
@@ -31,7 +33,7 @@ STALL_S = 30.0
 
 @dataclass(frozen=True)
 class Look:
-    """Packets of all ranks so far."""
+    """Packets so far, and what became of them."""
 
     sent: int = 0
     resends: int = 0
@@ -39,6 +41,20 @@ class Look:
     overtaken: int = 0
     probes: int = 0
     marked: int = 0
+
+    @classmethod
+    def at(cls, worker: native.Worker) -> Look:
+        """Of one, now."""
+        worker.settle_resends()
+        counters = worker.counters
+        return cls(
+            sent=counters.packets_sent,
+            resends=counters.retransmissions,
+            lost=counters.losses,
+            overtaken=counters.spurious,
+            probes=counters.probes,
+            marked=counters.ecn_marked,
+        )
 
 
 @dataclass
@@ -53,10 +69,11 @@ class Incarnation:
     step_s: list[float] = field(default_factory=list)
     reduced_s: list[float] = field(default_factory=list)
     """Of rank 0, by step: from the first tensor's beginning to the last one's end."""
-    looks: list[Look] = field(default_factory=list)
-    """As rank 0 ended each step."""
+    looks: dict[int, list[Look]] = field(default_factory=lambda: defaultdict(list))
+    """Of each rank, as it ended each step."""
     error: str = ""
-    last: Look = Look()
+    newest: dict[int, Look] = field(default_factory=dict)
+    """Of each rank."""
     window: int = 0
     in_flight_limit: int = 0
     """Of rank 0, at the last look."""
@@ -69,23 +86,25 @@ class Incarnation:
         workers = [rank.worker for rank in self.ranks if rank.worker is not None]
         if not workers:
             return
-        counters = []
         for worker in workers:
-            worker.settle_resends()
-            counters.append(worker.counters)
             self.least_limit = min(self.least_limit, worker.in_flight_limit)
             self.most_in_flight = max(self.most_in_flight, worker.in_flight)
             self.window = worker.window
         self.in_flight_limit = workers[0].in_flight_limit
-        last = self.last
-        self.last = Look(
-            sent=max(last.sent, sum(c.packets_sent for c in counters)),
-            resends=max(last.resends, sum(c.retransmissions for c in counters)),
-            lost=max(last.lost, sum(c.losses for c in counters)),
-            overtaken=max(last.overtaken, sum(c.spurious for c in counters)),
-            probes=max(last.probes, sum(c.probes for c in counters)),
-            marked=max(last.marked, sum(c.ecn_marked for c in counters)),
-        )
+        for number, rank in enumerate(self.ranks):
+            if rank.worker is not None:
+                self.newest[number] = Look.at(rank.worker)
+
+    def ended_step(self, number: int) -> None:
+        """Takes what that rank has counted so far."""
+        worker = self.ranks[number].worker
+        if worker is not None:
+            self.newest[number] = Look.at(worker)
+            self.looks[number].append(self.newest[number])
+
+    def total(self, name: str) -> int:
+        """Of all ranks, each as it was seen last."""
+        return sum(getattr(look, name) for look in self.newest.values())
 
 
 class JobRun:
@@ -183,10 +202,10 @@ class JobRun:
                 await asyncio.sleep(self._compute_s(chance))
                 await self._step(incarnation, rank, step)
                 incarnation.done[number] = step + 1
+                incarnation.ended_step(number)
                 if number == 0:
                     incarnation.step_s.append(self._plane.loop.time() - began_s)
                     incarnation.look()
-                    incarnation.looks.append(incarnation.last)
             await rank.leave()
         except CrashedError:
             return ""
@@ -273,9 +292,9 @@ class JobRun:
             window_packets=one.window,
             in_flight_limit_min=one.least_limit if one.window else 0,
             slots_used_max=one.most_in_flight,
-            packets_sent=one.last.sent,
-            resends_lost=one.last.lost,
-            resends_overtaken=one.last.overtaken,
-            resends_probes=one.last.probes,
-            ecn_marked=one.last.marked,
+            packets_sent=one.total("sent"),
+            resends_lost=one.total("lost"),
+            resends_overtaken=one.total("overtaken"),
+            resends_probes=one.total("probes"),
+            ecn_marked=one.total("marked"),
         )

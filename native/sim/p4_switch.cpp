@@ -87,7 +87,10 @@ void P4Switch::on_event(std::uint64_t what) {
 void P4Switch::work() {
     const std::int64_t now_ns = engine_->now_ns();
     std::size_t taken = 0;
-    for (; taken < kBatch && !inbox_.empty(); ++taken) {
+    const auto has_room = [&] {
+        return taken + kReceive <= kBatch || inbox_.front().first.follows();
+    };
+    for (; !inbox_.empty() && has_room(); ++taken) {
         process(inbox_.front().first, inbox_.front().second);
         inbox_.pop_front();
     }

@@ -59,6 +59,7 @@ class P4Switch final : public Node, public Element {
 
     enum What : std::uint64_t { kWork, kSend };
     static constexpr std::size_t kBatch = 192;        // packets, as sw::FrameBatch
+    static constexpr std::size_t kReceive = 128;      // for so many there must be room in it
     static constexpr std::size_t kTrainPackets = 64;  // as sw::UdpSender, as the next
     static constexpr std::size_t kTrainBytes = 65507;
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ina.bench import agreement as both
@@ -52,13 +53,13 @@ def side(goodput: float, resends: int, lost: int = 0) -> both.Side:
 def test_both_bounds_are_judged(
     real: both.Side, sim: both.Side, goodput: bool, resends: str
 ) -> None:
-    found = both.agreement(2, 0.01, real, sim, 0.0)
+    found = both.agreement(2, 0.01, 0.0, real, sim, 0.0)
     assert (found.goodput_holds, found.resends_hold) == (goodput, resends)
     assert found.goodput_ratio == sim.goodput_mbit_s / real.goodput_mbit_s
 
 
 def test_causes_have_ratios_of_their_own() -> None:
-    found = both.agreement(2, 0.01, side(100.0, 100, lost=90), side(100.0, 100, lost=45), 0.0)
+    found = both.agreement(2, 0.01, 0.0, side(100.0, 100, lost=90), side(100.0, 100, lost=45), 0.0)
     assert (found.lost_ratio, found.overtaken_ratio, found.probes_ratio) == (0.5, None, 5.5)
 
 
@@ -71,6 +72,15 @@ def test_rounds_come_to_their_median() -> None:
     bits = 8 * CASE.tensor_bytes * CASE.steps
     assert found.goodput_mbit_s == pytest.approx(bits / 0.2 / 1e6)
     assert (found.sent, found.resends, found.in_flight_limit) == (30, 9, 7)
+
+
+def test_wake_ups_are_found_again_whatever_else_a_core_has_to_do() -> None:
+    chance = np.random.default_rng(1)
+    sums_us = 10 + 4 * 40 + chance.exponential(25, (4, 2000)).sum(axis=0)
+    assert star_real.wakes(sums_us, 10) == pytest.approx((40, 25), rel=0.1)
+    sums_us[chance.random(2000) < 0.2] += 4000
+    assert star_real.wakes(sums_us, 10) == pytest.approx((40, 25), rel=0.35)
+    assert star_real.wakes([5.0, 20.0, 30.0], 10) == (0, pytest.approx(10 / 3.6721))
 
 
 def test_the_simulated_star_is_as_fast_as_its_links() -> None:
@@ -112,10 +122,11 @@ def test_in_namespaces_sums_are_checked_and_losses_counted(
 ) -> None:
     need("soft")
     with star(2, "100mbit", 1e8, values=360, loss=0.05, seed=3) as made:
-        found = star_real.run(made, CASE)
+        found, apart_s = star_real.run(made, CASE)
         monkeypatch.setattr(star_real, "sums", lambda case, n, elems, steps: [1] * steps)
-        false = star_real.run(made, CASE)
+        false, _ = star_real.run(made, CASE)
     assert found.wrong == 0
+    assert 0 <= apart_s < 60
     assert found.lost > 0
     assert found.sent >= 2 * 6 * -(-CASE.elems // CASE.values) + found.resends
     assert false.wrong == 2 * 7  # each rank's, of each step
@@ -139,7 +150,7 @@ def test_side_by_side(tmp_path: Path) -> None:
     # What was simulated can be run again, as a scenario.
     again = load(tmp_path / "star-2-0.05.json")
     case = replace(CASE, elems=1 << 15, tensor_bytes=1 << 17, rounds=2, steps=2)
-    assert again == star_sim.scenario(2, 0.05, case, costs)
+    assert again == star_sim.scenario(2, 0.05, case, costs, row["apart_s"])
     assert star_sim.run(again, case).resends == row["sim"]["resends"]
 
 

@@ -163,14 +163,14 @@ def _agreement(
     where = f"{n} workers, loss {loss:g}"
     with _star(n, loss, case, bar) as made:
         bar.say(f"{where}, in namespaces")
-        real, load = star_real.run(made, case), os.getloadavg()[0]
+        (real, apart_s), load = star_real.run(made, case), os.getloadavg()[0]
     bar.done(f"{where}, in namespaces: {real.goodput_mbit_s:.1f} Mbit/s")
-    scenario = star_sim.scenario(n, loss, case, costs)
+    scenario = star_sim.scenario(n, loss, case, costs, apart_s)
     if folder is not None:
         (folder / f"{scenario.name}.json").write_bytes(msgspec.json.encode(scenario))
     sim = star_sim.run(scenario, case)
     bar.done(f"{where}, simulated: {sim.goodput_mbit_s:.1f} Mbit/s")
-    return both.agreement(n, loss, real, sim, load)
+    return both.agreement(n, loss, apart_s, real, sim, load)
 
 
 def _cells(row: both.Agreement) -> tuple[Any, ...]:
