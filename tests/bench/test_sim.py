@@ -80,7 +80,7 @@ def test_wake_ups_are_found_again_whatever_else_a_core_has_to_do() -> None:
     assert star_real.wakes(sums_us, 10) == pytest.approx((40, 25), rel=0.1)
     sums_us[chance.random(2000) < 0.2] += 4000
     assert star_real.wakes(sums_us, 10) == pytest.approx((40, 25), rel=0.35)
-    assert star_real.wakes([5.0, 20.0, 30.0], 10) == (0, pytest.approx(10 / 3.6721))
+    assert star_real.wakes([5.0, 20.0, 30.0], 10) == pytest.approx((0, 10 / 3.6721))
 
 
 def test_the_simulated_star_is_as_fast_as_its_links() -> None:
