@@ -76,11 +76,12 @@ BELOW = {
     },
     "bench": {
         *("errors", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
-        *("emulate", "netns", "testing", "torch", "units"),
+        *("emulate", "netns", "sim", "testing", "torch", "units"),
     },
     "cli": {
         *("errors", "log", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
         *("bench", "doctor", "emulate", "files", "pcap", "sim", "testing", "torch", "units"),
+        "congestion",
     },
     "__main__": {"cli"},
 }

@@ -34,6 +34,8 @@ class LinkConfig:
     """One direction of a cable; native/sim/link.hpp says what each is."""
 
     bits_per_s: int
+    framing_bytes: int
+    burst_bytes: int
     delay_ns: int
     jitter_ns: int
     loss: float
@@ -45,6 +47,16 @@ class LinkConfig:
     reordering_ns: int
     corruption: float
     frame_check: bool
+    def __init__(self, **fields: object) -> None: ...
+
+class SwitchSetup:
+    """Of a P4 switch that is a soft one; native/sim/p4_switch.hpp says what each is."""
+
+    packet_cost_ns: int
+    wake_ns: int
+    wake_jitter_ns: int
+    loss: float
+    trains: bool
     def __init__(self, **fields: object) -> None: ...
 
 class WorkerSetup:
@@ -59,6 +71,8 @@ class WorkerSetup:
     kibibyte_cost_ns: int
     buffer_bytes: int
     trains: bool
+    wake_ns: int
+    wake_jitter_ns: int
     max_in_flight: int
     shares: int
     def __init__(self, **fields: object) -> None: ...
@@ -152,6 +166,10 @@ class P4SwitchCounters:
     def unknown_port_packets(self) -> int: ...
     @property
     def to_controller_packets(self) -> int: ...
+    @property
+    def loss_in_packets(self) -> int: ...
+    @property
+    def loss_out_packets(self) -> int: ...
 
 class P4Switch(Node):
     def set_pipeline(self, pipeline: int, state: int) -> None:
@@ -226,7 +244,7 @@ class Network:
 
     def __init__(self, seed: int) -> None: ...
     def add_bridge(self, name: str) -> Bridge: ...
-    def add_switch(self, cpu_port: int) -> P4Switch: ...
+    def add_switch(self, name: str, cpu_port: int, setup: SwitchSetup) -> P4Switch: ...
     def add_host(self, address: int) -> Host: ...
     def connect(
         self,

@@ -49,6 +49,18 @@ def workers(option: str, text: str) -> list[int]:
     return numbers(option, text, 2, MAX_WORKERS)
 
 
+def shares(option: str, text: str) -> list[float]:
+    """``0,0.001`` to shares of one, below one. Raises InvalidInputError."""
+
+    def share(item: str) -> float:
+        found = float(item)
+        if not 0 <= found < 1:
+            raise ValueError
+        return found
+
+    return _each(option, text, "shares from 0 to 1, comma separated", share)
+
+
 def rate_bit_s(option: str, text: str) -> float:
     """``1gbit`` or ``200mbit`` to bits a second. Raises InvalidInputError."""
     match = _RATE.fullmatch(text)

@@ -18,6 +18,8 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from ina import netns
 from ina.controller.config import USUAL_NETWORK, make_config
@@ -86,14 +88,20 @@ def star(
     values: int,
     queue_bytes: int = QUEUE_BYTES,
     multicast: bool = False,
+    loss: float = 0.0,
+    seed: int = 0,
+    congestion: Mapping[str, Any] = MappingProxyType({}),
     progress: Callable[[str], None] = lambda step: None,
 ) -> Iterator[Star]:
     """A star with a controller and a soft switch, until the block ends; then nothing is left.
 
     ``rate_bit_s``: of each link, each way; None: unshaped. ``values``: a packet. ``queue_bytes``:
     at each end of a shaped link, ``LEAST_QUEUE_BYTES`` or more. ``multicast``: whether results go
-    to all workers at once. Raises MissingToolError (needs root, ip and tc), EmulationError,
-    NetnsError, UnavailableError, DeadlineError.
+    to all workers at once. ``loss``: of each packet at the switch's port, in each direction, by
+    chance that follows from ``seed``. ``congestion``: the controller's table.
+
+    Raises MissingToolError (needs root, ip and tc), EmulationError, NetnsError, UnavailableError,
+    DeadlineError.
     """
     namespaces.require_privileges()
     name = f"bench-{os.getpid()}"
@@ -108,7 +116,16 @@ def star(
         try:
             progress(f"star of {workers} namespaces, links {link}")
             _build(net, hosts, rate_bit_s, queue_bytes)
-            centre = _start(net, Path(folder), values, USUAL_NETWORK if multicast else "")
+            config = {
+                "listen": _CONTROLLER,
+                "switch": {
+                    "data_host": _CENTRE,
+                    "values": values,
+                    "multicast": USUAL_NETWORK if multicast else "",
+                },
+                "congestion": dict(congestion),
+            }
+            centre = _start(net, Path(folder), config, loss, seed)
             state = remains.State(
                 name=name,
                 pid=os.getpid(),
@@ -145,23 +162,28 @@ def _build(
         ip(host.namespace, "link", "set", "eth0", "up")
         if rate_bit_s is not None:
             for end in (End(net, port), End(host.namespace, "eth0")):
-                # Half a millisecond of the rate at least: a busy machine's timers are so late.
-                burst_bytes = max(BURST_BYTES, round(rate_bit_s / 8 * 0.0005))
-                netns.shape(end, rate_bit_s, burst_bytes, queue_bytes)
+                netns.shape(end, rate_bit_s, burst_bytes(rate_bit_s), queue_bytes)
 
 
-def _start(net: str, folder: Path, values: int, multicast: str) -> Logged:
-    config = {
-        "listen": _CONTROLLER,
-        "switch": {"data_host": _CENTRE, "values": values, "multicast": multicast},
-    }
+def burst_bytes(rate_bit_s: float) -> int:
+    """Of a link's token bucket: half a millisecond of the rate at least.
+
+    A busy machine's timers are so late.
+    """
+    return max(BURST_BYTES, round(rate_bit_s / 8 * 0.0005))
+
+
+def _start(net: str, folder: Path, config: dict[str, Any], loss: float, seed: int) -> Logged:
     make_config(config, "ina bench")  # a mistake here is told before a process starts
     file = folder / "controller.toml"
     file.write_text(nodes.controller_toml(config))
     process = Logged(
         "controller and soft switch",
         net,
-        [sys.executable, "-m", "ina", "controller", "run", str(file), "--embedded-switch"],
+        [
+            *(sys.executable, "-m", "ina", "controller", "run", str(file), "--embedded-switch"),
+            *(f"--loss-rate={loss}", f"--loss-seed={seed}"),
+        ],
         folder / "controller.log",
         environment(),
     )

@@ -21,6 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ina.bench.cpu import SWITCH_THREAD, cpu_ns, thread
 from ina.bench.report import Ratio
 from ina.bench.spread import spread
 from ina.controller.config import USUAL_NETWORK
@@ -37,7 +38,6 @@ _BMV2_ELEMS = 1 << 14
 _WARM_UP_S = 0.5
 _START_S = 120.0
 _STOP_S = 120.0
-_THREAD = "ina-port-loop"
 
 
 @dataclass(frozen=True)
@@ -76,18 +76,18 @@ def measure(
         with _workers(embedded.controller_addr, workers, _ELEMS, total_s) as processes:
             _await_packets(switch, processes, workers)
             time.sleep(_WARM_UP_S)
-            thread = _thread(_THREAD)
+            moving = thread(SWITCH_THREAD)
             rates, costs, shares = [], [], []
             for _ in range(samples):
-                before = switch.stats().rx_packets, _cpu_ns(thread), time.perf_counter()
+                before = switch.stats().rx_packets, cpu_ns(moving), time.perf_counter()
                 time.sleep(seconds)
                 packets = switch.stats().rx_packets - before[0]
-                cpu_ns, passed = _cpu_ns(thread) - before[1], time.perf_counter() - before[2]
+                spent_ns, passed = cpu_ns(moving) - before[1], time.perf_counter() - before[2]
                 if packets == 0:
                     raise InaError(f"bench switch: no packet came in {seconds:g} s")
                 rates.append(packets / passed)
-                costs.append(cpu_ns / packets)
-                shares.append(cpu_ns / passed / 1e9)
+                costs.append(spent_ns / packets)
+                shares.append(spent_ns / passed / 1e9)
             result = _finish(processes)
     found = spread(rates)
     return Measurement(
@@ -255,16 +255,3 @@ def _record(rank: int, text: str) -> dict[str, Any]:
 def _said(process: subprocess.Popen[str]) -> str:
     lines = (process.communicate(timeout=_STOP_S)[1] or "").strip().splitlines()
     return lines[-1] if lines else f"exit code {process.returncode}"
-
-
-def _thread(name: str) -> int:
-    """Id of this process's thread of that name."""
-    for entry in Path("/proc/self/task").iterdir():
-        if (entry / "comm").read_text().strip() == name:
-            return int(entry.name)
-    raise InaError(f"bench switch: this process has no thread {name}")
-
-
-def _cpu_ns(thread: int) -> int:
-    """CPU time of a thread of this process, as the scheduler counts it."""
-    return int(Path(f"/proc/self/task/{thread}/schedstat").read_text().split()[0])

@@ -122,7 +122,7 @@ def _job(rng: random.Random, name: str, workers: int, hosts: int, values: int) -
         tensors.append(
             TensorSpec(
                 elems=elems,
-                dtype=rng.choice(DTYPES),  # type: ignore[arg-type]
+                dtype=rng.choice(DTYPES),
                 op=rng.choice(("sum", "sum", "avg")),
                 count=rng.choice((1, 1, 1, 3)),
             )

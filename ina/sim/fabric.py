@@ -124,8 +124,17 @@ class SimSwitch:
 class Fabric:
     """What a topology becomes. A context manager: on exit the pipelines are gone."""
 
-    def __init__(self, topology: Topology, *, seed: int, values: int = 64) -> None:
-        """``values``: a packet, of a build of the program."""
+    def __init__(
+        self,
+        topology: Topology,
+        *,
+        seed: int,
+        values: int = 64,
+        switch: native.SwitchSetup | None = None,
+    ) -> None:
+        """``values``: a packet, of a build of the program. ``switch``: of P4 switches that are soft
+        ones; None: they are hardware."""
+        self._switch_setup = switch or native.SwitchSetup()
         self.topology = topology
         self.values = values
         self.network = native.Network(seed)
@@ -147,7 +156,7 @@ class Fabric:
                 self.bridges[name] = self._nodes[name] = self.network.add_bridge(name)
                 continue
             self._program = self._program or _load(compiled(self.values).bmv2_json)
-            node = self.network.add_switch(names.CPU_PORT)
+            node = self.network.add_switch(name, names.CPU_PORT, self._switch_setup)
             self.switches[name] = SimSwitch(name, node, self._program)
             self._nodes[name] = node
         for cable, port, other_port in self.topology.ports():

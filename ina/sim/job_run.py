@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ina.errors import InaError
+from ina.extension import sim as native
 from ina.host.arrays import Array
 from ina.sim.errors import CrashedError
 from ina.sim.plane import ControlPlane
@@ -29,6 +31,34 @@ JOIN_S = 30.0
 STALL_S = 30.0
 
 
+@dataclass(frozen=True)
+class Look:
+    """Packets so far, and what became of them."""
+
+    sent: int = 0
+    resends: int = 0
+    lost: int = 0
+    overtaken: int = 0
+    probes: int = 0
+    marked: int = 0
+    corrupted: int = 0
+
+    @classmethod
+    def at(cls, worker: native.Worker) -> Look:
+        """Of one, now."""
+        worker.settle_resends()
+        counters = worker.counters
+        return cls(
+            sent=counters.packets_sent,
+            resends=counters.retransmissions,
+            lost=counters.losses,
+            overtaken=counters.spurious,
+            probes=counters.probes,
+            marked=counters.ecn_marked,
+            corrupted=counters.corrupted,
+        )
+
+
 @dataclass
 class Incarnation:
     """From joining to the end, or to an error."""
@@ -39,16 +69,16 @@ class Incarnation:
     done: list[int]
     """By rank: steps."""
     step_s: list[float] = field(default_factory=list)
-    reducing_s: float = 0.0
-    """Of rank 0."""
+    reduced_s: list[float] = field(default_factory=list)
+    """Of rank 0, by step: from the first tensor's beginning to the last one's end."""
+    looks: dict[int, list[Look]] = field(default_factory=lambda: defaultdict(list))
+    """Of each rank, as it ended each step."""
     error: str = ""
-    sent: int = 0
-    lost: int = 0
-    overtaken: int = 0
-    probes: int = 0
-    marked: int = 0
-    corrupted: int = 0
+    newest: dict[int, Look] = field(default_factory=dict)
+    """Of each rank."""
     window: int = 0
+    in_flight_limit: int = 0
+    """Of rank 0, at the last look."""
     least_limit: int = 1 << 30
     most_in_flight: int = 0
     ended_s: float = 0.0
@@ -58,19 +88,25 @@ class Incarnation:
         workers = [rank.worker for rank in self.ranks if rank.worker is not None]
         if not workers:
             return
-        counters = []
         for worker in workers:
-            worker.settle_resends()
-            counters.append(worker.counters)
             self.least_limit = min(self.least_limit, worker.in_flight_limit)
             self.most_in_flight = max(self.most_in_flight, worker.in_flight)
             self.window = worker.window
-        self.sent = max(self.sent, sum(c.packets_sent for c in counters))
-        self.lost = max(self.lost, sum(c.losses for c in counters))
-        self.overtaken = max(self.overtaken, sum(c.spurious for c in counters))
-        self.probes = max(self.probes, sum(c.probes for c in counters))
-        self.corrupted = max(self.corrupted, sum(c.corrupted for c in counters))
-        self.marked = max(self.marked, sum(c.ecn_marked for c in counters))
+        self.in_flight_limit = workers[0].in_flight_limit
+        for number, rank in enumerate(self.ranks):
+            if rank.worker is not None:
+                self.newest[number] = Look.at(rank.worker)
+
+    def ended_step(self, number: int) -> None:
+        """Takes what that rank has counted so far."""
+        worker = self.ranks[number].worker
+        if worker is not None:
+            self.newest[number] = Look.at(worker)
+            self.looks[number].append(self.newest[number])
+
+    def total(self, name: str) -> int:
+        """Of all ranks, each as it was seen last."""
+        return sum(getattr(look, name) for look in self.newest.values())
 
 
 class JobRun:
@@ -147,6 +183,8 @@ class JobRun:
                 kibibyte_cost_ns=self._host.kibibyte_ns,
                 buffer_bytes=round(self._host.buffer_kib * 1024),
                 trains=self._host.trains,
+                wake_ns=round(self._host.wake_us * 1e3),
+                wake_jitter_ns=round(self._host.wake_jitter_us * 1e3),
             )
             for number in range(count)
         ]
@@ -166,6 +204,7 @@ class JobRun:
                 await asyncio.sleep(self._compute_s(chance))
                 await self._step(incarnation, rank, step)
                 incarnation.done[number] = step + 1
+                incarnation.ended_step(number)
                 if number == 0:
                     incarnation.step_s.append(self._plane.loop.time() - began_s)
                     incarnation.look()
@@ -207,7 +246,7 @@ class JobRun:
             if self.spec.check:
                 self._judge(place, spec, rank, found)
         if rank.seat.rank == 0:
-            incarnation.reducing_s += self._plane.loop.time() - began_s
+            incarnation.reduced_s.append(self._plane.loop.time() - began_s)
 
     def _judge(self, place: Place, tensor: TensorSpec, rank: Rank, found: Array) -> None:
         values = self._plane.fabric.values
@@ -240,7 +279,7 @@ class JobRun:
     def _report(self, one: Incarnation) -> JobReport:
         steps = one.done[0] - one.first_step
         nbytes = steps * self.step_bytes()
-        times = sorted(one.step_s)
+        times, reducing_s = sorted(one.step_s), sum(one.reduced_s)
         return JobReport(
             name=self.name,
             workers=self.spec.workers,
@@ -251,13 +290,13 @@ class JobRun:
             step_mean_s=sum(times) / len(times) if times else 0.0,
             step_p99_s=times[min(len(times) - 1, int(0.99 * len(times)))] if times else 0.0,
             tensor_bytes=nbytes,
-            goodput_gbit_s=nbytes * 8e-9 / one.reducing_s if one.reducing_s else 0.0,
+            goodput_gbit_s=nbytes * 8e-9 / reducing_s if reducing_s else 0.0,
             window_packets=one.window,
             in_flight_limit_min=one.least_limit if one.window else 0,
             slots_used_max=one.most_in_flight,
-            packets_sent=one.sent,
-            resends_lost=one.lost,
-            resends_overtaken=one.overtaken,
-            resends_probes=one.probes,
-            ecn_marked=one.marked,
+            packets_sent=one.total("sent"),
+            resends_lost=one.total("lost"),
+            resends_overtaken=one.total("overtaken"),
+            resends_probes=one.total("probes"),
+            ecn_marked=one.total("marked"),
         )

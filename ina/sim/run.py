@@ -84,7 +84,9 @@ class Simulation:
         scenario = self.scenario
         topology = scenario.build_topology()
         with (
-            Fabric(topology, seed=self.seed, values=scenario.values) as fabric,
+            Fabric(
+                topology, seed=self.seed, values=scenario.values, switch=scenario.switch.setup()
+            ) as fabric,
             VirtualLoop(fabric.network, limit_s=scenario.limit_s + SETTLE_S) as loop,
         ):
             self._loop = loop
@@ -175,7 +177,7 @@ class Simulation:
     def _judge(self) -> None:
         """No job may have ended without a cause, nor has a slot held what was not a sum."""
         for job in self.jobs.values():
-            corrupted = sum(one.corrupted for one in job.incarnations)
+            corrupted = sum(one.total("corrupted") for one in job.incarnations)
             if corrupted and not spoils_frames(self.scenario):
                 what = f"job {job.name}: {corrupted} results failed their check, and no bit flips"
                 self._violate(Violation("wrong sum", what))

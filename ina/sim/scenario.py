@@ -9,27 +9,29 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
 from ina.congestion import Congestion, CongestionError
 from ina.controller.faults import POINTS
 from ina.errors import InvalidInputError
+from ina.extension import sim as native
 from ina.p4 import names
 from ina.p4.builds import require_build
 from ina.protocol.spec import MAX_WORKERS
 from ina.sim.errors import ScenarioError
 from ina.sim.topology import Cable, Topology, fat_tree, leaf_spine, star
 from ina.sim.traffic import TrafficSpec, check_traffic
-from ina.sim.ways import Way
+from ina.sim.ways import FRAMING_BYTES, Way
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
-DTYPES = ("float32", "float16", "bfloat16", "int32")
+Dtype = Literal["float32", "float16", "bfloat16", "int32"]
+DTYPES: tuple[Dtype, ...] = get_args(Dtype)
 FAULTS = (
     "link_down",  # where: a cable "h1-s1"; for_ms
     "link",  # where: a way "h1>s1" or a cable; `link` is what it is for for_ms
@@ -48,6 +50,8 @@ class LinkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """One direction of a cable. See :class:`~ina.sim.ways.Way`."""
 
     rate_gbit: float = 10.0
+    framing_bytes: int = FRAMING_BYTES  # of each frame, besides its bytes
+    burst_kib: float = 0.0  # a token bucket, of so much; 0: a wire
     delay_us: float = 1.0
     jitter_us: float = 0.0
     loss: float = 0.0
@@ -73,6 +77,8 @@ class LinkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             raise ScenarioError(f"rate_gbit = {self.rate_gbit:g}: it must be more than 0")
         return Way(
             bits_per_s=round(self.rate_gbit * 1e9),
+            framing_bytes=self.framing_bytes,
+            burst_bytes=round(self.burst_kib * 1024),
             delay_ns=round(self.delay_us * 1e3),
             jitter_ns=round(self.jitter_us * 1e3),
             loss=self.loss,
@@ -148,6 +154,32 @@ class HostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     kibibyte_ns: int = 0
     buffer_kib: float = 32768.0
     trains: bool = False  # packets go as GSO's super-packets, which no queue divides
+    wake_us: float = 0.0  # until a processor that has slept is at work, at least
+    wake_jitter_us: float = 0.0  # and on average so much more, exponentially
+
+
+class SwitchSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Of P4 switches that are soft switches; all as it is here: hardware, which needs no time."""
+
+    packet_ns: int = 0  # of its thread, to take or to send one
+    wake_us: float = 0.0  # until a thread that has slept is at work, at least
+    wake_jitter_us: float = 0.0  # and on average so much more, exponentially
+    loss: float = 0.0  # as its --loss-rate: at each port, in each direction
+    trains: bool = False  # results go as GSO's super-packets
+
+    def setup(self) -> native.SwitchSetup:
+        """In the units of the network. Raises :class:`ScenarioError`."""
+        for key in ("packet_ns", "wake_us", "wake_jitter_us"):
+            _at_least(f"switch.{key}", getattr(self, key), 0)
+        if not 0 <= self.loss <= 1:
+            raise ScenarioError(f"switch.loss = {self.loss:g}: a probability is 0 to 1")
+        return native.SwitchSetup(
+            packet_cost_ns=self.packet_ns,
+            wake_ns=round(self.wake_us * 1e3),
+            wake_jitter_ns=round(self.wake_jitter_us * 1e3),
+            loss=self.loss,
+            trains=self.trains,
+        )
 
 
 class ControllerSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -167,7 +199,7 @@ class TensorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """Tensors of a step that are of one kind."""
 
     elems: int
-    dtype: Literal["float32", "float16", "bfloat16", "int32"] = "float32"
+    dtype: Dtype = "float32"
     op: Literal["sum", "avg"] = "sum"
     count: int = 1
 
@@ -226,6 +258,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     link_back: LinkSpec | None = None
     link_up: LinkSpec | None = None
     host: HostSpec = HostSpec()
+    switch: SwitchSpec = SwitchSpec()
     controller: ControllerSpec = ControllerSpec()
     congestion: dict[str, Any] = {}
     multicast: bool = False  # results to all workers behind a port at once
@@ -284,6 +317,9 @@ def check(scenario: Scenario) -> None:
     if not 1 <= scenario.controller.count < names.JOBS_TOTAL:
         most = names.JOBS_TOTAL - 1
         raise ScenarioError(f"controller.count = {scenario.controller.count}: want 1 to {most}")
+    scenario.switch.setup()
+    for key in ("packet_ns", "kibibyte_ns", "wake_us", "wake_jitter_us"):
+        _at_least(f"host.{key}", getattr(scenario.host, key), 0)
     if not (scenario.limit_s > 0):
         raise ScenarioError(f"limit_s = {scenario.limit_s:g}: it must be more than 0")
     check_traffic(topology, scenario.traffic)

@@ -44,6 +44,10 @@ class Seat:
     """Of its socket; a frame that finds it full is dropped."""
     trains: bool = False
     """Packets go in trains that no queue divides, as with GSO."""
+    wake_ns: int = 0
+    """Until a processor that has slept is at work, at least;"""
+    wake_jitter_ns: int = 0
+    """and on average so much more."""
 
 
 def open_worker(
@@ -58,6 +62,8 @@ def open_worker(
         kibibyte_cost_ns=seat.kibibyte_cost_ns,
         buffer_bytes=seat.buffer_bytes,
         trains=seat.trains,
+        wake_ns=seat.wake_ns,
+        wake_jitter_ns=seat.wake_jitter_ns,
         max_in_flight=joined.window,
     )
     if joined.shares_results:

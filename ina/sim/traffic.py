@@ -22,7 +22,6 @@ from ina.sim.ways import Way
 _ALGORITHMS = {"cubic": native.TcpAlgorithm.CUBIC, "dctcp": native.TcpAlgorithm.DCTCP}
 _TCP_HEADER_BYTES = 14 + 20 + 20
 _UDP_HEADER_BYTES = 14 + 20 + 8
-_FRAMING_BYTES = 24  # preamble, frame check, gap
 _LEAST_UDP_BYTES, _MOST_UDP_BYTES = 16, 65507
 _MOST_WINDOW_BYTES = 65535 << 8  # what a header says, scaled
 
@@ -206,7 +205,7 @@ class Flows:
                         self._path(source, destination),
                         record.bytes,
                         self._spec.tcp.mss_bytes,
-                        _TCP_HEADER_BYTES + _FRAMING_BYTES,
+                        _TCP_HEADER_BYTES,
                     ),
                     segments=record.segments,
                     retransmissions=record.retransmissions,
@@ -283,7 +282,8 @@ def hosts_of(topology: Topology, named: Sequence[str]) -> Sequence[str]:
 
 
 def _add_stream(fabric: Fabric, name: str, spec: UdpSpec) -> native.UdpStream:
-    wire_bytes = spec.payload_bytes + _UDP_HEADER_BYTES + _FRAMING_BYTES
+    way, _ = fabric.topology.ways_from(spec.source)[1]
+    wire_bytes = spec.payload_bytes + _UDP_HEADER_BYTES + way.framing_bytes
     config = native.UdpStreamConfig(
         mean_gap_ns=wire_bytes * 8 / spec.rate_gbit,
         is_poisson=spec.spacing == "poisson",
@@ -321,9 +321,13 @@ def _add_flows(fabric: Fabric, name: str, spec: FlowsSpec) -> native.Traffic:
 
 
 def _mean_gap_ns(topology: Topology, spec: PoissonSpec, sources: Sequence[str]) -> float:
-    overhead = (_TCP_HEADER_BYTES + _FRAMING_BYTES) / spec.tcp.mss_bytes
-    mean_bits = 8 * mean_bytes(spec.size_points()) * (1 + overhead)
-    bits_per_s = sum(topology.ways_from(host)[1][0].bits_per_s for host in sources)
+    mean_bits = 8 * mean_bytes(spec.size_points())
+    ways = [topology.ways_from(host)[1][0] for host in sources]
+    mss_bytes = spec.tcp.mss_bytes
+    bits_per_s = sum(  # of data
+        way.bits_per_s * mss_bytes / (mss_bytes + _TCP_HEADER_BYTES + way.framing_bytes)
+        for way in ways
+    )
     if bits_per_s == 0:
         raise ScenarioError("load: of cables that have no rate there is none")
     return mean_bits * 1e9 / (spec.load * bits_per_s)

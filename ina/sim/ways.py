@@ -14,6 +14,9 @@ _MARKINGS = {
     "step": native.Marking.STEP,
     "red": native.Marking.RED,
 }
+FRAMING_BYTES = 24
+"""What a frame takes on a wire besides its bytes: preamble, frame check, gap."""
+_MOST_FRAMING_BYTES = 1 << 15
 _SHARES = (
     "loss",
     "bad_from",
@@ -35,6 +38,10 @@ class Way:
     """
 
     bits_per_s: int = 10_000_000_000
+    framing_bytes: int = FRAMING_BYTES
+    """Of each frame, besides its bytes."""
+    burst_bytes: int = 0
+    """More than 0: a token bucket, of which so much passes at once after a pause."""
     delay_ns: int = 1_000
     jitter_ns: int = 0
     """Up to so much more, evenly distributed; frames keep their order."""
@@ -72,6 +79,10 @@ class Way:
             value = getattr(self, number.name)
             if isinstance(value, (int, float)) and not (math.isfinite(value) and value >= 0):
                 raise ScenarioError(f"{number.name} = {value}: it must not be negative")
+        if self.framing_bytes > _MOST_FRAMING_BYTES:
+            raise ScenarioError(
+                f"framing_bytes = {self.framing_bytes}: want {_MOST_FRAMING_BYTES} or less"
+            )
         if self.marking not in _MARKINGS:
             raise ScenarioError(f"marking = {self.marking!r}: want {', '.join(_MARKINGS)}")
 
@@ -79,6 +90,8 @@ class Way:
         """For the native network."""
         return native.LinkConfig(
             bits_per_s=self.bits_per_s,
+            framing_bytes=self.framing_bytes,
+            burst_bytes=self.burst_bytes,
             delay_ns=self.delay_ns,
             jitter_ns=self.jitter_ns,
             loss=self.loss,

@@ -37,6 +37,8 @@ void bind_configs(nb::module_ &m) {
     nb::class_<LinkConfig>(m, "LinkConfig")
         .def("__init__", &init_by_name<LinkConfig>)
         .def_rw("bits_per_s", &LinkConfig::bits_per_s)
+        .def_rw("framing_bytes", &LinkConfig::framing_bytes)
+        .def_rw("burst_bytes", &LinkConfig::burst_bytes)
         .def_rw("delay_ns", &LinkConfig::delay_ns)
         .def_rw("jitter_ns", &LinkConfig::jitter_ns)
         .def_rw("loss", &LinkConfig::loss)
@@ -48,6 +50,17 @@ void bind_configs(nb::module_ &m) {
         .def_rw("reordering_ns", &LinkConfig::reordering_ns)
         .def_rw("corruption", &LinkConfig::corruption)
         .def_rw("frame_check", &LinkConfig::frame_check);
+    nb::class_<SwitchSetup>(m, "SwitchSetup")
+        .def("__init__", &init_by_name<SwitchSetup>)
+        .def_rw("packet_cost_ns", &SwitchSetup::packet_cost_ns)
+        .def_prop_rw(
+            "wake_ns", [](const SwitchSetup &self) { return self.wake.least_ns; },
+            [](SwitchSetup &self, std::int64_t least_ns) { self.wake.least_ns = least_ns; })
+        .def_prop_rw(
+            "wake_jitter_ns", [](const SwitchSetup &self) { return self.wake.jitter_ns; },
+            [](SwitchSetup &self, std::int64_t jitter_ns) { self.wake.jitter_ns = jitter_ns; })
+        .def_rw("loss", &SwitchSetup::loss)
+        .def_rw("trains", &SwitchSetup::trains);
     nb::class_<WorkerSetup>(m, "WorkerSetup")
         .def("__init__", &init_by_name<WorkerSetup>)
         .def_prop_rw(
@@ -68,6 +81,12 @@ void bind_configs(nb::module_ &m) {
         .def_rw("kibibyte_cost_ns", &WorkerSetup::kibibyte_cost_ns)
         .def_rw("buffer_bytes", &WorkerSetup::buffer_bytes)
         .def_rw("trains", &WorkerSetup::trains)
+        .def_prop_rw(
+            "wake_ns", [](const WorkerSetup &self) { return self.wake.least_ns; },
+            [](WorkerSetup &self, std::int64_t least_ns) { self.wake.least_ns = least_ns; })
+        .def_prop_rw(
+            "wake_jitter_ns", [](const WorkerSetup &self) { return self.wake.jitter_ns; },
+            [](WorkerSetup &self, std::int64_t jitter_ns) { self.wake.jitter_ns = jitter_ns; })
         .def_rw("max_in_flight", &WorkerSetup::max_in_flight)
         .def_rw("shares", &WorkerSetup::shares);
 }
@@ -126,7 +145,9 @@ void bind_nodes(nb::module_ &m) {
         .def_ro("off_packets", &P4SwitchCounters::off_packets)
         .def_ro("sent_packets", &P4SwitchCounters::sent_packets)
         .def_ro("unknown_port_packets", &P4SwitchCounters::unknown_port_packets)
-        .def_ro("to_controller_packets", &P4SwitchCounters::to_controller_packets);
+        .def_ro("to_controller_packets", &P4SwitchCounters::to_controller_packets)
+        .def_ro("loss_in_packets", &P4SwitchCounters::loss_in_packets)
+        .def_ro("loss_out_packets", &P4SwitchCounters::loss_out_packets);
     nb::class_<P4Switch, Node>(m, "P4Switch")
         .def(
             "set_pipeline",
@@ -189,7 +210,7 @@ void bind(nb::module_ &m) {
     nb::class_<Network>(m, "Network")
         .def(nb::init<std::uint64_t>(), "seed"_a)
         .def("add_bridge", &Network::add_bridge, "name"_a, inside)
-        .def("add_switch", &Network::add_switch, "cpu_port"_a, inside)
+        .def("add_switch", &Network::add_switch, "name"_a, "cpu_port"_a, "setup"_a, inside)
         .def("add_host", &Network::add_host, "address"_a, inside)
         .def(
             "connect",

@@ -13,7 +13,7 @@
 namespace ina::sim {
 
 // What a frame takes on a wire besides its bytes: preamble, frame check, gap.
-inline constexpr std::int64_t kFramingBytes = 24;
+inline constexpr std::uint16_t kFramingBytes = 24;
 
 class FramePool;
 
@@ -22,10 +22,13 @@ class Frame {
   public:
     Frame() = default;
     Frame(Frame &&other) noexcept
-        : block_(std::exchange(other.block_, nullptr)), bytes_(other.bytes_) {}
+        : block_(std::exchange(other.block_, nullptr)), bytes_(other.bytes_),
+          framing_bytes_(other.framing_bytes_), follows_(other.follows_) {}
     Frame &operator=(Frame &&other) noexcept {
         std::swap(block_, other.block_);
         std::swap(bytes_, other.bytes_);
+        std::swap(framing_bytes_, other.framing_bytes_);
+        std::swap(follows_, other.follows_);
         return *this;
     }
     Frame(const Frame &) = delete;
@@ -36,7 +39,11 @@ class Frame {
     std::uint8_t *data() { return block_->data(); }
     const std::uint8_t *data() const { return block_->data(); }
     std::uint32_t bytes() const { return bytes_; }
-    std::int64_t wire_bytes() const { return bytes_ + kFramingBytes; }
+    std::int64_t wire_bytes() const { return std::int64_t{bytes_} + framing_bytes_; }
+    void set_framing_bytes(std::uint16_t bytes) { framing_bytes_ = bytes; }  // of the link it is on
+    // It is part of the super-packet that the frame before it is of, or begins.
+    bool follows() const { return follows_; }
+    void set_follows(bool follows) { follows_ = follows; }
     inline Frame copy() const;
     // It will be read soon.
     void prefetch() const {
@@ -61,6 +68,8 @@ class Frame {
 
     Block *block_ = nullptr;
     std::uint32_t bytes_ = 0;
+    std::uint16_t framing_bytes_ = kFramingBytes;
+    bool follows_ = false;
 };
 
 class FramePool {

@@ -10,7 +10,12 @@ namespace ina::sim {
 
 // One direction. Probabilities are those of a frame, each drawn by itself.
 struct LinkConfig {
-    std::int64_t bits_per_s = 0;  // 0: without end
+    std::int64_t bits_per_s = 0;                  // 0: without end
+    std::uint16_t framing_bytes = kFramingBytes;  // what each frame takes besides its bytes
+    // A token bucket (Linux' tbf) instead of a wire: so much passes at once after a pause. What
+    // goes as one super-packet leaves as one, when there are tokens for all of it, and until then
+    // it is in the queue. 0: a wire.
+    std::int64_t burst_bytes = 0;
     std::int64_t delay_ns = 1000;
     std::int64_t jitter_ns = 0;  // up to so much more, evenly; frames keep their order
     double loss = 0;             // whatever came before
@@ -66,6 +71,12 @@ class Link {
         }
         *twice = random_.chance(config_.duplication);
         return Fate::kArrives;
+    }
+
+    bool is_bucket() const { return config_.burst_bytes > 0 && config_.bits_per_s > 0; }
+    // What a full bucket saves of the time that frames take.
+    std::int64_t burst_ns() const {
+        return is_bucket() ? config_.burst_bytes * 8 * 1'000'000'000 / config_.bits_per_s : 0;
     }
 
     const LinkConfig &config() const { return config_; }

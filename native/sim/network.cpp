@@ -9,8 +9,11 @@ Bridge *Network::add_bridge(const std::string &name) {
     return added;
 }
 
-P4Switch *Network::add_switch(std::uint32_t cpu_port) {
-    auto node = std::make_unique<P4Switch>(&engine_, &frames_, cpu_port);
+P4Switch *Network::add_switch(const std::string &name, std::uint32_t cpu_port,
+                              const SwitchSetup &setup) {
+    auto node = std::make_unique<P4Switch>(&engine_, &frames_, cpu_port, setup,
+                                           stream("switch/" + name + "/loss"),
+                                           stream("switch/" + name + "/wake"));
     P4Switch *const added = node.get();
     nodes_.push_back(std::move(node));
     return added;
@@ -45,8 +48,8 @@ Worker *Network::add_worker(Host *host, const std::string &name, const WorkerSet
         notices_.push_back({engine_.now_ns(), worker, event});
         engine_.stop();
     };
-    workers_.push_back(
-        std::make_unique<Worker>(&engine_, &frames_, host, name, setup, config, window, tell));
+    workers_.push_back(std::make_unique<Worker>(&engine_, &frames_, host, name, setup, config,
+                                                window, stream("worker/" + name), tell));
     return workers_.back().get();
 }
 

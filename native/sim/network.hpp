@@ -39,7 +39,8 @@ class Network {
     Network &operator=(const Network &) = delete;
 
     Bridge *add_bridge(const std::string &name);
-    P4Switch *add_switch(std::uint32_t cpu_port);
+    // What it loses by chance follows from the seed and its name.
+    P4Switch *add_switch(const std::string &name, std::uint32_t cpu_port, const SwitchSetup &setup);
     Host *add_host(std::uint32_t address);
     // A cable between two nodes. What happens by chance on a way follows from the seed and its
     // name.

@@ -13,46 +13,84 @@ Port::Port(Engine *engine, std::string name, std::uint64_t seed, const QueueConf
 
 void Port::send(Frame frame) {
     catch_up();
-    put(std::move(frame));
+    frame.set_framing_bytes(link_.config().framing_bytes);
+    if (link_.is_bucket()) {
+        put_whole(&frame, 1);
+    } else {
+        put(std::move(frame));
+    }
     wake();
 }
 
 void Port::send_train(std::vector<Frame> *frames) {
     catch_up();
     std::int64_t bytes = 0;
-    for (const Frame &frame : *frames) bytes += frame.wire_bytes();
+    for (Frame &frame : *frames) {
+        frame.set_framing_bytes(link_.config().framing_bytes);
+        bytes += frame.wire_bytes();
+    }
+    if (link_.is_bucket()) {
+        put_whole(frames->data(), frames->size());
+        return wake();
+    }
     const bool fits = queue_.bytes() + bytes <= queue_.config().limit_bytes;
     for (Frame &frame : *frames) {
         if (fits) {
             put(std::move(frame));
         } else {
             ++counters_.offered_packets;
-            ++counters_.full_packets;
-            note(frame, Fate::kQueueFull, engine_->now_ns());
+            drop_full(frame);
         }
     }
     wake();
 }
 
+// At the end of a bucket's queue, as one; what waits for its tokens is in the queue, too.
+void Port::put_whole(Frame *frames, std::size_t count) {
+    const std::int64_t now_ns = engine_->now_ns();
+    const std::int64_t sending_bytes = is_sending() ? sending_bytes_ : 0;
+    std::int64_t bytes = sending_bytes + queue_.bytes();
+    for (std::size_t i = 0; i < count; ++i) bytes += frames[i].wire_bytes();
+    const bool fits = bytes <= queue_.config().limit_bytes;
+    counters_.offered_packets += count;
+    for (std::size_t i = 0; i < count; ++i) {
+        frames[i].set_follows(i > 0);
+        if (!fits || !queue_.put(frames[i], now_ns, &counters_.marked_packets)) {
+            drop_full(frames[i]);
+        }
+    }
+    counters_.longest_bytes = std::max(counters_.longest_bytes, sending_bytes + queue_.bytes());
+    catch_up();
+}
+
+void Port::drop_full(const Frame &frame) {
+    ++counters_.full_packets;
+    note(frame, Fate::kQueueFull, engine_->now_ns());
+}
+
 void Port::put(Frame frame) {
     const std::int64_t now_ns = engine_->now_ns();
     ++counters_.offered_packets;
-    if (busy_until_ns_ <= now_ns) {  // then nothing waits
+    frame.set_follows(false);
+    if (!is_sending()) {  // then nothing waits
         queue_.pass(frame, &counters_.marked_packets);
         transmit(std::move(frame), now_ns);
     } else if (queue_.put(frame, now_ns, &counters_.marked_packets)) {
         counters_.longest_bytes = std::max(counters_.longest_bytes, queue_.bytes());
     } else {
-        ++counters_.full_packets;
-        note(frame, Fate::kQueueFull, now_ns);
+        drop_full(frame);
     }
 }
 
 // What has begun to be sent by now.
 void Port::catch_up() {
-    while (busy_until_ns_ <= engine_->now_ns() && !queue_.empty()) {
+    while (!is_sending() && !queue_.empty()) {
         const std::int64_t from_ns = busy_until_ns_;
         Queue::Waiting next = queue_.take();
+        if (link_.is_bucket()) {
+            transmit_whole(std::move(next));
+            continue;
+        }
         counters_.waited_ns += from_ns - next.since_ns;
         transmit(std::move(next.frame), from_ns);
     }
@@ -60,6 +98,30 @@ void Port::catch_up() {
 
 void Port::transmit(Frame frame, std::int64_t from_ns) {
     busy_until_ns_ = from_ns + link_.busy_ns(frame.wire_bytes(), from_ns == busy_until_ns_);
+    sending_packets_ = 1;
+    sending_bytes_ = 0;
+    carry(std::move(frame), busy_until_ns_);
+}
+
+// From a bucket, with what follows it. Its tokens are those since the bucket was empty: since what
+// was sent before had the last of its own, or since the bucket, had it been empty then, is full.
+void Port::transmit_whole(Queue::Waiting first) {
+    std::vector<Frame> frames;
+    frames.push_back(std::move(first.frame));
+    while (!queue_.empty() && queue_.next().frame.follows()) {
+        frames.push_back(std::move(queue_.take().frame));
+    }
+    sending_bytes_ = 0;
+    sending_packets_ = static_cast<std::uint32_t>(frames.size());
+    for (const Frame &frame : frames) sending_bytes_ += frame.wire_bytes();
+    const std::int64_t from_ns = std::max(busy_until_ns_, first.since_ns - link_.burst_ns());
+    busy_until_ns_ = from_ns + link_.busy_ns(sending_bytes_, from_ns == busy_until_ns_);
+    const std::int64_t left_ns = std::max(busy_until_ns_, first.since_ns);
+    counters_.waited_ns += (left_ns - first.since_ns) * static_cast<std::int64_t>(sending_packets_);
+    for (Frame &frame : frames) carry(std::move(frame), left_ns);
+}
+
+void Port::carry(Frame frame, std::int64_t left_ns) {
     ++counters_.sent_packets;
     counters_.sent_bytes += static_cast<std::uint64_t>(frame.wire_bytes());
     std::int64_t late_ns = 0;
@@ -69,11 +131,11 @@ void Port::transmit(Frame frame, std::int64_t from_ns) {
     if (fate != Fate::kArrives) {
         ++counters_.lost_packets;
         counters_.corrupted_packets += fate == Fate::kCorrupted;
-        note(frame, fate, busy_until_ns_);
+        note(frame, fate, left_ns);
         return;
     }
-    const std::int64_t at_ns = busy_until_ns_ + link_.config().delay_ns + late_ns;
-    note(frame, fate, busy_until_ns_, at_ns);
+    const std::int64_t at_ns = left_ns + link_.config().delay_ns + late_ns;
+    note(frame, fate, left_ns, at_ns);
     if (twice) {
         ++counters_.duplicated_packets;
         Frame copy = frame.copy();
@@ -135,7 +197,7 @@ void Port::wake() {
 
 std::uint32_t Port::waiting_packets() {
     catch_up();
-    return queue_.packets() + (busy_until_ns_ > engine_->now_ns() ? 1 : 0);
+    return queue_.packets() + (is_sending() ? sending_packets_ : 0);
 }
 
 std::int64_t Port::waiting_bytes() {

@@ -55,6 +55,7 @@ class Port final : public Element {
     // At the end of the queue, now.
     void send(Frame frame);
     // Those that go as one (a super-packet of the kernel): a queue without room for all drops all.
+    // A wire takes them one by one all the same, a token bucket as one.
     void send_train(std::vector<Frame> *frames);
     void on_event(std::uint64_t what) override;
 
@@ -94,8 +95,13 @@ class Port final : public Element {
     };
 
     void put(Frame frame);
+    void put_whole(Frame *frames, std::size_t count);
+    void drop_full(const Frame &frame);
     void catch_up();
     void transmit(Frame frame, std::int64_t from_ns);
+    void transmit_whole(Queue::Waiting first);
+    void carry(Frame frame, std::int64_t left_ns);
+    bool is_sending() const { return busy_until_ns_ > engine_->now_ns(); }
     void arrives(Frame frame, std::int64_t at_ns, bool overtaken);
     void note(const Frame &frame, Fate fate, std::int64_t sent_ns, std::int64_t arrives_ns = 0) {
         if (trace_ != nullptr) trace_->add(trace_port_, frame, fate, sent_ns, arrives_ns);
@@ -109,10 +115,12 @@ class Port final : public Element {
     const std::uint32_t node_port_;
     std::uint32_t trace_port_ = 0;
     Trace *trace_ = nullptr;
-    std::int64_t busy_until_ns_ = 0;
-    std::int64_t wake_ns_ = kNever;     // when an event of ours is due
-    std::uint64_t wake_number_ = 0;     // which one; earlier ones are void
-    std::int64_t last_arrival_ns_ = 0;  // of those that keep their order
+    std::int64_t busy_until_ns_ = INT64_MIN / 2;  // so a bucket is full at first
+    std::int64_t wake_ns_ = kNever;               // when an event of ours is due
+    std::uint64_t wake_number_ = 0;               // which one; earlier ones are void
+    std::int64_t last_arrival_ns_ = 0;            // of those that keep their order
+    std::int64_t sending_bytes_ = 0;  // of a bucket: what waits for the last of its tokens
+    std::uint32_t sending_packets_ = 1;
     std::uint64_t next_number_ = 0;
     Ring<Arrival> in_order_;           // by time
     std::vector<Arrival> overtaking_;  // a heap: those that arrive before one sent earlier

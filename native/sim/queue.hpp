@@ -51,6 +51,7 @@ class Queue {
     bool put(Frame &frame, std::int64_t now_ns, std::uint64_t *marked);
     // The next to be sent; there is one.
     Waiting take();
+    const Waiting &next() const { return (urgent_.empty() ? others_ : urgent_).front(); }
     // What comes while the link is idle and nothing waits: it is not put here, but may be marked.
     void pass(Frame &frame, std::uint64_t *marked);
 

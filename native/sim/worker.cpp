@@ -14,9 +14,9 @@ constexpr std::uint8_t kCongestionExperienced = 3;
 
 Worker::Worker(Engine *engine, FramePool *frames, Host *host, std::string name,
                const WorkerSetup &setup, const host::WorkerConfig &config,
-               const congestion::Choice &window, Tell tell)
+               const congestion::Choice &window, Stream random, Tell tell)
     : engine_(engine), frames_(frames), host_(host), name_(std::move(name)), setup_(setup),
-      tell_(std::move(tell)) {
+      tell_(std::move(tell)), waking_(setup.wake, random) {
     const std::uint32_t packets =
         setup.max_in_flight == 0 ? host::window_of(config) : setup.max_in_flight;
     host::WorkerConfig its = config;
@@ -157,12 +157,13 @@ void Worker::on_event(std::uint64_t what) {
     }
 }
 
-// Once the processor is free, and no later than is put down already.
+// Once the processor is free and awake, and no later than is put down already.
 void Worker::work_at(std::int64_t at_ns) {
-    at_ns = std::max({at_ns, free_ns_, paused_until_ns_});
+    const bool sleeps = at_ns > free_ns_;
+    at_ns = std::max({at_ns, free_ns_, paused_until_ns_}) + (sleeps ? waking_.now_takes_ns() : 0);
     if (at_ns >= work_at_ns_) return;
-    if (at_ns == engine_->now_ns()) {
-        ++work_number_;  // what has been put down is void
+    if (at_ns == engine_->now_ns() && !setup_.trains) {  // what is of one train comes as one
+        ++work_number_;                                  // what has been put down is void
         work_at_ns_ = kNever;
         return work();
     }
@@ -184,9 +185,12 @@ Worker::Share *Worker::share_for(const sw::Datagram &datagram) {
 
 void Worker::work() {
     const std::int64_t now_ns = engine_->now_ns();
+    waking_.next();
     std::int64_t cost_ns = 0;
     std::size_t read = 0;
-    for (; read < kBatch && !buffer_.empty(); ++read) {
+    std::size_t trains = 0;
+    for (; !buffer_.empty() && !is_batch(read, trains); ++read) {
+        trains += buffer_.front().follows() ? 0 : 1;
         const Frame frame = std::move(buffer_.front());
         buffer_.pop_front();
         buffered_bytes_ -= frame.bytes();
@@ -206,6 +210,12 @@ void Worker::work() {
     if (!buffer_.empty()) work_at(std::max(free_ns_, read_ns_));
     set_timer();
     tell();
+}
+
+// So much has been read at once, and what is next begins another batch.
+bool Worker::is_batch(std::size_t packets, std::size_t trains) const {
+    if (!setup_.trains) return packets == kBatch;
+    return trains == kTrains && !buffer_.front().follows();
 }
 
 // A share that waits is not stalled while another one has results.
@@ -256,11 +266,14 @@ void Worker::send(std::vector<Frame> *frames, std::uint32_t longest_train) {
         for (Frame &frame : *frames) host_->send(std::move(frame));
     } else {
         // As GSO does: of one size, no longer than the kernel takes and the pacing wants.
-        constexpr std::size_t kTrainBytes = 65000;
+        constexpr std::size_t kTrainBytes = 65000;  // as host::UdpChannel, as the next
+        constexpr std::size_t kTrainPackets = 64;
         std::vector<Frame> train;
         for (Frame &frame : *frames) {
+            const std::size_t payload_bytes = frame.bytes() - sw::kFrameHeaderBytes;
             const std::size_t most = std::max<std::size_t>(
-                1, std::min<std::size_t>(kTrainBytes / frame.bytes(), longest_train));
+                1,
+                std::min<std::size_t>({kTrainBytes / payload_bytes, kTrainPackets, longest_train}));
             if (!train.empty() &&
                 (train.size() >= most || train.front().bytes() != frame.bytes())) {
                 host_->send_train(&train);

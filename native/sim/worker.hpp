@@ -19,6 +19,7 @@
 #include "host/transport/share.hpp"
 #include "sim/host.hpp"
 #include "sim/ring.hpp"
+#include "sim/waking.hpp"
 
 namespace ina::sim {
 
@@ -32,6 +33,7 @@ struct WorkerSetup {
     std::int64_t kibibyte_cost_ns = 0;     // and for what is in it
     std::int64_t buffer_bytes = 32 << 20;  // of the socket; a frame that finds it full is dropped
     bool trains = false;              // packets go in trains that no queue divides, as with GSO
+    WakeConfig wake;                  // of the processor
     std::uint32_t max_in_flight = 0;  // of all shares; 0: W
     std::uint32_t shares = 1;         // a power of two, W at most
 };
@@ -49,7 +51,7 @@ class Worker final : public Element, public Endpoint {
     // Throws std::invalid_argument when a number is out of range.
     Worker(Engine *engine, FramePool *frames, Host *host, std::string name,
            const WorkerSetup &setup, const host::WorkerConfig &config,
-           const congestion::Choice &window, Tell tell);
+           const congestion::Choice &window, Stream random, Tell tell);
 
     // Throws std::invalid_argument, std::logic_error after crash().
     void submit(const host::TensorRequest &request);
@@ -83,6 +85,7 @@ class Worker final : public Element, public Endpoint {
   private:
     enum What : std::uint64_t { kWork, kTimer, kSend, kWhats };
     static constexpr std::size_t kBatch = 128;
+    static constexpr std::size_t kTrains = 8;  // read at once, as by host::UdpReceiver
 
     struct Share {
         Share(const host::WorkerConfig &config, const congestion::Choice &window,
@@ -97,6 +100,7 @@ class Worker final : public Element, public Endpoint {
     Share *share_for(const sw::Datagram &datagram);
     void work_at(std::int64_t at_ns);
     void work();
+    bool is_batch(std::size_t packets, std::size_t trains) const;
     void note_progress();
     void transmit(Share &share);
     void send(std::vector<Frame> *frames, std::uint32_t longest_train);
@@ -113,6 +117,7 @@ class Worker final : public Element, public Endpoint {
     const std::string name_;
     const WorkerSetup setup_;
     const Tell tell_;
+    Waking waking_;
     std::vector<std::unique_ptr<Share>> shares_;  // none: it has crashed
     std::unique_ptr<host::SubmissionOrder> order_;
     std::unordered_map<std::uint64_t, std::uint32_t> shares_left_;  // by tensor, until it is done

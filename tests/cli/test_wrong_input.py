@@ -61,6 +61,11 @@ def test_controller_port_in_use(taken_tcp: str, tmp_path: Path) -> None:
     assert_refused(outcome, taken_tcp)
 
 
+def test_a_loss_of_a_switch_that_is_not_embedded() -> None:
+    outcome = ina("controller", "run", "--loss-rate", "0.1")
+    assert_refused(outcome, "--loss-rate", "--embedded-switch")
+
+
 def test_no_switch_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"

@@ -13,6 +13,7 @@ MEMBERS = {
     "allreduce": Lazy("ina.cli.bench.allreduce", "All-reduce through the switch, beside Gloo."),
     "ddp": Lazy("ina.cli.bench.ddp", "Training steps of DDP, beside Gloo."),
     "controller": Lazy("ina.cli.bench.controller", "Joins, and how long admission takes."),
+    "sim": Lazy("ina.cli.bench.sim", "The virtual network, beside the same star of namespaces."),
     "advise": Lazy("ina.cli.bench.advise", "Say what limits a job, and whether ina can help."),
 }
 

@@ -72,6 +72,11 @@ def run(
             help="Run a soft switch in this process: on switch.data_host, and in shared memory.",
         ),
     ] = False,
+    loss_rate: Annotated[
+        float,
+        typer.Option(help="Probability that the embedded switch's port drops a packet, each way."),
+    ] = 0.0,
+    loss_seed: Annotated[int, typer.Option(help="Seed of the injected loss.")] = 0,
     json: JsonOption = False,
 ) -> None:
     """Run a controller until Ctrl-C or SIGTERM.
@@ -79,6 +84,8 @@ def run(
     SIGHUP makes it read its file again, for tenants, operators' token and certificates.
     """
     log_as_a_service()
+    if loss_rate and not embedded_switch:
+        raise InvalidInputError("--loss-rate: it is the embedded switch's: add --embedded-switch")
     place: dict[str, str] = {}
 
     def read() -> Config:
@@ -93,7 +100,7 @@ def run(
 
     with ExitStack() as stack:
         if embedded_switch:
-            place |= _start_switch(read(), stack)
+            place |= _start_switch(read(), stack, loss_rate, loss_seed)
         number = asyncio.run(_serve(read(), json, None if config is None else read))
     if number == signal.SIGINT:
         raise KeyboardInterrupt
@@ -184,7 +191,7 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _start_switch(config: Config, stack: ExitStack) -> dict[str, str]:
+def _start_switch(config: Config, stack: ExitStack, loss: float, seed: int) -> dict[str, str]:
     """Returns where it is, in words of the configuration."""
     from ina.switch.ports import ShmPort, UdpPort
     from ina.switch.server import SoftSwitch
@@ -201,7 +208,13 @@ def _start_switch(config: Config, stack: ExitStack) -> dict[str, str]:
     taken = {udp.number, *(host.port for host in config.hosts)}
     shm = ShmPort(next(n for n in range(1, len(taken) + 2) if n not in taken), switch.data_shm)
     running = stack.enter_context(
-        SoftSwitch([udp, shm], grpc_addr="127.0.0.1:0", device_id=switch.device_id)
+        SoftSwitch(
+            [udp, shm],
+            grpc_addr="127.0.0.1:0",
+            device_id=switch.device_id,
+            loss_rate=loss,
+            loss_seed=seed,
+        )
     )
     return {"grpc_addr": running.grpc_addr, "data_shm": running.shm_address(shm.number)}
 

@@ -1,0 +1,90 @@
+"""The simulated half of an agreement: the star as a scenario, and what its run came to."""
+
+from __future__ import annotations
+
+import math
+
+from ina.bench.agreement import Case, Costs, Round, Side, side
+from ina.bench.steps_worker import JOB
+from ina.sim.run import Simulation
+from ina.sim.scenario import (
+    ControllerSpec,
+    HostSpec,
+    JobSpec,
+    LinkSpec,
+    Scenario,
+    SwitchSpec,
+    TensorSpec,
+    TopologySpec,
+    check,
+)
+
+_COUNTS = ("sent", "resends", "lost", "overtaken", "probes")
+
+
+def scenario(workers: int, loss: float, case: Case, costs: Costs, apart_s: float = 0.0) -> Scenario:
+    """The star of ``ina.bench.star``: token buckets, super-packets, a soft switch.
+
+    ``apart_s``: so far the ranks' begins are from each other, on average.
+    """
+    found = Scenario(
+        name=f"star-{workers}-{loss:g}",
+        limit_s=3600.0,  # of virtual time: far more than any run is to take
+        values=case.values,
+        topology=TopologySpec(kind="star", hosts=workers),
+        link=LinkSpec(
+            rate_gbit=case.rate_bit_s / 1e9,
+            framing_bytes=0,  # a token bucket counts a frame from its Ethernet header on
+            burst_kib=case.burst_bytes / 1024,
+            delay_us=0.0,  # a veth's time is its sender's
+            queue_kib=case.queue_bytes / 1024,
+        ),
+        host=HostSpec(
+            packet_ns=round(costs.worker_packet_ns),
+            wake_us=costs.wake_us,
+            wake_jitter_us=costs.wake_jitter_us,
+            trains=True,
+        ),
+        switch=SwitchSpec(
+            packet_ns=round(costs.switch_packet_ns),
+            wake_us=costs.wake_us,
+            wake_jitter_us=costs.wake_jitter_us,
+            loss=loss,
+            trains=True,
+        ),
+        # Of n evenly distributed times the first and the last are (n - 1) / (n + 1) of it apart.
+        controller=ControllerSpec(jitter_ms=1e3 * apart_s * (workers + 1) / (workers - 1)),
+        congestion={"algorithm": case.algorithm},
+        job=[
+            JobSpec(
+                name=JOB,
+                workers=workers,
+                steps=case.all_steps,
+                tensors=[TensorSpec(elems=case.elems, dtype=case.dtype)],
+            )
+        ],
+    )
+    check(found)
+    return found
+
+
+def run(scenario: Scenario, case: Case) -> Side:
+    """Runs it. Raises :class:`~ina.sim.errors.ScenarioError`."""
+    simulation = Simulation(scenario, case.seed)
+    report = simulation.run()
+    (incarnation,) = simulation.jobs[JOB].incarnations
+    ranks = incarnation.looks.values()
+
+    def count(name: str, step: int) -> int:
+        return sum(getattr(looks[step], name) for looks in ranks)
+
+    def of_round(number: int) -> Round:
+        """Behind the first step, which is not counted."""
+        first, last = number * case.steps, (number + 1) * case.steps
+        return Round(
+            seconds=math.fsum(incarnation.reduced_s[1 + first : 1 + last]),
+            **{name: count(name, last) - count(name, first) for name in _COUNTS},
+        )
+
+    rounds = [of_round(number) for number in range(case.rounds)]
+    return side(rounds, case, len(report.violations), incarnation.in_flight_limit)

@@ -1,0 +1,216 @@
+"""``ina bench sim``: the same star in namespaces and in virtual time, side by side."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from ina.bench import agreement as both
+from ina.bench import parse, star_real, star_sim
+from ina.bench.report import Report, rows_of
+from ina.bench.star import Star, burst_bytes, star
+from ina.cli.bench.output import JsonOption, Outputs, SaveOption, Steps, number, steps
+from ina.cli.bench.testbeds import QUEUE_HELP, VALUES_HELP, check_link, queue_bytes_for, values_for
+from ina.congestion import ALGORITHMS
+from ina.errors import InvalidInputError
+from ina.sim.scenario import DTYPES, TensorSpec
+from ina.sim.tensors import dtype_of
+
+COLUMNS = (
+    *("n", "loss", "Mbit/s", "±", "sim Mbit/s", "sim ±", "sim/real", "5 %"),
+    *("resent", "sim resent", "resent sim/real", "x2", "lost", "sim lost"),
+    *("overtaken", "sim overtaken", "probes", "sim probes", "load"),
+)
+SPARE = (
+    *("load", "sim ±", "±", "lost", "sim lost", "overtaken", "sim overtaken", "probes"),
+    "sim probes",
+)
+
+
+def sim(
+    workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "2,4,8",
+    losses: Annotated[
+        str, typer.Option(help="Of packets at the switch, each way: shares, comma separated.")
+    ] = "0,0.001,0.01",
+    link: Annotated[str, typer.Option(help="Rate of the links, as 100mbit.")] = "100mbit",
+    queue: Annotated[str, typer.Option(help=QUEUE_HELP, show_default="1M")] = "",
+    window: Annotated[str, typer.Option(help=f"One of {', '.join(ALGORITHMS)}.")] = "adaptive",
+    size: Annotated[str, typer.Option(help="Of a tensor, as 1M.")] = "1M",
+    dtype: Annotated[str, typer.Option(help=f"One of {', '.join(DTYPES)}.")] = "float32",
+    values: Annotated[int, typer.Option(help=VALUES_HELP)] = 0,
+    rounds: Annotated[int, typer.Option(min=1, help="Their median counts.")] = 5,
+    steps_each: Annotated[
+        int, typer.Option("--steps", min=1, help="Tensors of a round, one after the other.")
+    ] = 8,
+    seed: Annotated[int, typer.Option(min=0, help="Of values and losses.")] = 1,
+    scenarios: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Write what was simulated, for ina sim run."),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 where a bound does not hold.")
+    ] = False,
+    save: SaveOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Run a star in namespaces and the same star in virtual time, and say how far they agree.
+
+    Needs root. What this machine needs for a packet is measured first, and given to the simulation.
+    Exits with 1 if a sum was wrong on either side.
+    """
+    counts, shares = parse.workers("--workers", workers), parse.shares("--losses", losses)
+    case = _case(link, queue, window, size, dtype, values, rounds, steps_each, seed)
+    if scenarios is not None and not scenarios.is_dir():
+        raise InvalidInputError(f"--scenarios {scenarios}: there is no such folder")
+    outputs = Outputs("sim", json, save)
+    rows: list[both.Agreement] = []
+    with steps("agreement", 1 + 2 * len(counts) * len(shares)) as bar:
+        with _star(2, 0.0, case, bar) as made:
+            bar.say("what a packet costs")
+            costs = star_real.costs(made, case)
+            bar.done(_costs_text(costs))
+        for n in counts:
+            rows += [_agreement(n, share, case, costs, bar, scenarios) for share in shares]
+    plain = rows_of(rows)
+    outputs.finish(
+        Report(
+            bench=outputs.bench,
+            settings={
+                **{"workers": counts, "losses": shares, "link": link, "queue": queue},
+                **{"window": window, "size": size, "dtype": dtype, "values": case.values},
+                **{"rounds": rounds, "steps": steps_each, "seed": seed},
+                **{"burst_bytes": case.burst_bytes, "costs": asdict(costs)},
+            },
+            rows=plain,
+            ratios=[],
+            wrong=sum(row.real.wrong + row.sim.wrong for row in rows),
+            notes=_notes(case, costs, rows),
+        ),
+        COLUMNS,
+        [_cells(row) for row in rows],
+        title=f"namespaces and virtual time, {link}, {size} {dtype} {window}",
+        spare=SPARE,
+    )
+    if strict and any(not row.goodput_holds or row.resends_hold == "no" for row in rows):
+        raise typer.Exit(1)
+
+
+def _case(
+    link: str,
+    queue: str,
+    window: str,
+    size: str,
+    dtype: str,
+    values: int,
+    rounds: int,
+    steps_each: int,
+    seed: int,
+) -> both.Case:
+    if window not in ALGORITHMS:
+        raise InvalidInputError(f"--window {window}: want {', '.join(ALGORITHMS)}")
+    known = next((it for it in DTYPES if it == dtype), None)
+    if known is None:
+        raise InvalidInputError(f"--dtype {dtype}: the network sums {', '.join(DTYPES)}")
+    tensor_bytes, *more = parse.sizes("--size", size)
+    if more:
+        raise InvalidInputError(f"--size {size}: want one size")
+    rate = check_link(link)
+    if rate is None:
+        raise InvalidInputError(f"--link {link}: want a rate, as 100mbit")
+    itemsize = dtype_of(TensorSpec(elems=1, dtype=known)).itemsize
+    return both.Case(
+        link=link,
+        rate_bit_s=rate,
+        queue_bytes=queue_bytes_for(queue, rate),
+        burst_bytes=burst_bytes(rate),
+        algorithm=window,
+        dtype=known,
+        elems=tensor_bytes // itemsize,
+        tensor_bytes=tensor_bytes // itemsize * itemsize,
+        values=values_for(values, link),
+        rounds=rounds,
+        steps=steps_each,
+        seed=seed,
+    )
+
+
+@contextmanager
+def _star(n: int, loss: float, case: both.Case, bar: Steps) -> Iterator[Star]:
+    with star(
+        n,
+        case.link,
+        case.rate_bit_s,
+        values=case.values,
+        queue_bytes=case.queue_bytes,
+        loss=loss,
+        seed=case.seed,
+        congestion={"algorithm": case.algorithm},
+        progress=bar.say,
+    ) as made:
+        yield made
+
+
+def _agreement(
+    n: int, loss: float, case: both.Case, costs: both.Costs, bar: Steps, folder: Path | None
+) -> both.Agreement:
+    where = f"{n} workers, loss {loss:g}"
+    with _star(n, loss, case, bar) as made:
+        bar.say(f"{where}, in namespaces")
+        (real, apart_s), load = star_real.run(made, case), os.getloadavg()[0]
+    bar.done(f"{where}, in namespaces: {real.goodput_mbit_s:.1f} Mbit/s")
+    scenario = star_sim.scenario(n, loss, case, costs, apart_s)
+    if folder is not None:
+        (folder / f"{scenario.name}.json").write_bytes(msgspec.json.encode(scenario))
+    sim = star_sim.run(scenario, case)
+    bar.done(f"{where}, simulated: {sim.goodput_mbit_s:.1f} Mbit/s")
+    return both.agreement(n, loss, apart_s, real, sim, load)
+
+
+def _cells(row: both.Agreement) -> tuple[Any, ...]:
+    real, sim = row.real, row.sim
+    return (
+        *(row.workers, f"{100 * row.loss:g} %"),
+        *(number(real.goodput_mbit_s), number(real.high_mbit_s - real.low_mbit_s)),
+        *(number(sim.goodput_mbit_s), number(sim.high_mbit_s - sim.low_mbit_s)),
+        *(number(row.goodput_ratio, 3), "yes" if row.goodput_holds else "NO"),
+        *(
+            real.resends,
+            sim.resends,
+            number(row.resends_ratio),
+            row.resends_hold.replace("no", "NO"),
+        ),
+        *(real.lost, sim.lost, real.overtaken, sim.overtaken, real.probes, sim.probes),
+        number(row.load),
+    )
+
+
+def _costs_text(costs: both.Costs) -> str:
+    return (
+        f"{costs.worker_packet_ns:.0f} ns a packet at a worker, {costs.switch_packet_ns:.0f} ns at"
+        f" the switch, {costs.wake_us:.0f} us and on"
+        f" average {costs.wake_jitter_us:.0f} us more until a thread is awake"
+    )
+
+
+def _notes(case: both.Case, costs: both.Costs, rows: list[both.Agreement]) -> list[str]:
+    notes = [
+        f"each step reduces one tensor; {case.rounds} rounds of {case.steps} steps after a first"
+        " one; Mbit/s: of a worker's tensor, median of the rounds; ±: between the quartiles; the"
+        " others: packets that were sent again, of all workers in all rounds",
+        f"x2: whether those differ by a factor of {both.RESENDS_BOUND:g} at most; too few: fewer"
+        f" than {both.TOO_FEW} on both sides",
+        f"this machine, as the simulation has it: {_costs_text(costs)}",
+    ]
+    cores = len(os.sched_getaffinity(0))
+    if max(row.load for row in rows) > cores:
+        notes.append(
+            f"the load was above {cores}, the number of cores: the real side waited for others"
+        )
+    return notes
