@@ -65,7 +65,8 @@ void Port::transmit(Frame frame, std::int64_t from_ns) {
     std::int64_t late_ns = 0;
     bool overtaken = false;
     bool twice = false;
-    const Fate fate = link_.carry(frame, &late_ns, &overtaken, &twice);
+    Fate fate = link_.carry(frame, &late_ns, &overtaken, &twice);
+    if (tap_ != nullptr && fate == Fate::kArrives && !(*tap_)(&frame)) fate = Fate::kLost;
     if (fate != Fate::kArrives) {
         ++counters_.lost_packets;
         counters_.corrupted_packets += fate == Fate::kCorrupted;

@@ -83,6 +83,32 @@ std::optional<host::Mismatch> Worker::mismatch() const {
     return std::nullopt;
 }
 
+std::optional<host::Corruption> Worker::corruption() const {
+    for (const auto &share : shares_) {
+        if (share->core.corruption()) return share->core.corruption();
+    }
+    return std::nullopt;
+}
+
+// Of a lane that there is not: any; it says so.
+host::WorkerCore &Worker::core_of(std::uint32_t lane) const {
+    const std::size_t share = lane / first().core.lane_count();
+    return shares_[std::min(share, shares_.size() - 1)]->core;
+}
+
+host::LaneResult Worker::lane_result(std::uint32_t lane) const {
+    return core_of(lane).lane_result(lane);
+}
+
+void Worker::put_result(std::uint32_t lane, std::uint32_t seq, const void *data,
+                        std::size_t bytes) {
+    core_of(lane).put_result(lane, seq, data, bytes);
+}
+
+std::int64_t Worker::moderation_ns() const {
+    return first().pacing.moderation_ns(first().core);
+}
+
 std::uint32_t Worker::in_flight() const {
     std::uint32_t sum = 0;
     for (const auto &share : shares_) sum += share->core.in_flight();
@@ -195,7 +221,7 @@ void Worker::work() {
     if (shares_.size() > 1) note_progress();
     for (const auto &share : shares_) transmit(*share);
     busy_ns_ += free_ns_ - now_ns;
-    if (read > 0) read_ns_ = now_ns + shares_.front()->pacing.moderation_ns(first().core);
+    if (read > 0) read_ns_ = now_ns + moderation_ns();
     if (!buffer_.empty()) work_at(std::max(free_ns_, read_ns_));
     set_timer();
     tell();
@@ -279,6 +305,9 @@ void Worker::tell() {
     if (const auto mismatch = this->mismatch()) {
         told_failure_ = true;
         tell_(this, {WorkerEvent::Kind::kMismatch, mismatch->tensor});
+    } else if (const auto corruption = this->corruption()) {
+        told_failure_ = true;
+        tell_(this, {WorkerEvent::Kind::kCorrupted, corruption->tensor});
     } else if (stall()) {
         told_failure_ = true;
         tell_(this, {WorkerEvent::Kind::kStalled, 0});
