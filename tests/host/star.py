@@ -88,7 +88,7 @@ class Star:
 
         ``in_flight``, ``shares``: of each worker; the former of all its shares together, 0: W.
         """
-        self.values = values
+        self.slots, self.values = slots, values
         self._memory = contextlib.ExitStack()
         topology = star(workers, way or scattered(), back)
         self.fabric = self._memory.enter_context(Fabric(topology, seed=seed, values=values))
