@@ -140,6 +140,7 @@ class JobRun:
                 timeout_s=JOIN_S,
                 op_timeout_s=STALL_S,
                 slots=self.spec.slots,
+                verify=self.spec.verify,
                 shares_results=shares,
                 packet_cost_ns=self._host.packet_ns,
                 kibibyte_cost_ns=self._host.kibibyte_ns,

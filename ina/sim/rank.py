@@ -19,12 +19,13 @@ from ina.host.errors import (
     ControllerError,
     ControllerTimeoutError,
     ControllerUnavailableError,
+    CorruptedSumError,
     MembershipEndedError,
     OperationTimeoutError,
     RanksDifferError,
     SessionClosedError,
 )
-from ina.host.failure import who
+from ina.host.failure import describe_corruption, who
 from ina.host.ticket import Ticket
 from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
@@ -184,6 +185,7 @@ class Rank:
                 priority=seat.priority,
                 token=seat.token,
                 wire_version=VERSION,
+                verify=seat.verify,
             ),
             self._left_s(deadline_s),
         )
@@ -243,6 +245,8 @@ class Rank:
                 operation.done.set_result(operation.out)
         elif event is native.WorkerEvent.STALLED:
             self.fail(OperationTimeoutError(f"{self._who()}: {self._stalled()}"))
+        elif event is native.WorkerEvent.CORRUPTED:
+            self.fail(CorruptedSumError(self._corrupted()))
         elif self._membership is not None:
             self._membership.speak()  # the controller is to say how they differ
             self._loop.call_later(_ANSWER_S, self._differs, tensor)
@@ -252,6 +256,13 @@ class Rank:
         said = "" if self._membership is None else self._membership.said
         waited_s = 0.0 if report is None else report.waited_ns / 1e9
         return f"no result for {waited_s:.1f} s{f': {said}' if said else ''}"
+
+    def _corrupted(self) -> str:
+        assert self.ticket is not None
+        assert self.worker is not None
+        found = self.worker.corruption
+        assert found is not None
+        return describe_corruption(self.ticket, found)
 
     def _differs(self, tensor: int) -> None:
         self.fail(

@@ -17,6 +17,7 @@ from ina.controller.faults import POINTS
 from ina.errors import InvalidInputError
 from ina.p4.builds import require_build
 from ina.protocol.spec import MAX_WORKERS
+from ina.protocol.verify import DEFAULT_VERIFY, Verify
 from ina.sim.errors import ScenarioError
 from ina.sim.topology import Cable, Topology, fat_tree, leaf_spine, star
 from ina.sim.traffic import TrafficSpec, check_traffic
@@ -185,6 +186,7 @@ class JobSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     compute_ms: float = 0.0  # of a step, before its tensors
     straggler: StragglerSpec = StragglerSpec()
     slots: int = 0  # 0: as the controller gives them
+    verify: Verify = DEFAULT_VERIFY  # sums, by the workers themselves
     # When it comes; several times: again and again.
     at_ms: list[float] = msgspec.field(default_factory=lambda: [0.0])
     check: bool = True  # sums, exactly; False: tensors of zeros that all ranks share

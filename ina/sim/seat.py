@@ -8,6 +8,7 @@ from ipaddress import IPv4Address
 from ina.extension import sim as native
 from ina.extension.host import RtoLimits
 from ina.host.ticket import Ticket
+from ina.protocol.verify import DEFAULT_VERIFY, Verify
 from ina.rpc import controller_pb2 as pb2
 
 
@@ -30,6 +31,8 @@ class Seat:
     tenant: str = ""
     priority: int = 0
     token: str = ""
+    verify: Verify = DEFAULT_VERIFY
+    """How the job verifies its sums."""
     shares_results: bool = False
     """It takes results by IP multicast where the controller offers them."""
     switch_port: int = 0

@@ -57,9 +57,7 @@ def test_the_window_never_drains_between_tensors(
     """At every sending, until the lanes that are ahead run out of chunks."""
     run = Run(np.dtype(dtype), chunks, way)
     total = sum(chunks)
-    lows = [
-        in_flight for chunks_done, in_flight, _ in run.events() if total - chunks_done > 10 * W
-    ]
+    lows = [in_flight for chunks_done, in_flight, _ in run.events() if total - chunks_done > 10 * W]
     assert lows
     small = chunks[0] <= W  # they have lanes of their own, by turns, which differ in length
     assert min(lows) >= (W // 2 if small else W)

@@ -18,13 +18,9 @@ CHUNKS = 12000  # some 16 MiB
 LOOK_NS = MS // 20
 
 
-def train_star(
-    workers: int, queue_bytes: int, values: int = 360, bits_per_s: int = GBIT
-) -> Star:
+def train_star(workers: int, queue_bytes: int, values: int = 360, bits_per_s: int = GBIT) -> Star:
     """What comes at the end of a link comes up to 60 µs late, so that no two workers do the same."""
-    way = Way(
-        bits_per_s=bits_per_s, delay_ns=20_000, jitter_ns=60_000, queue_bytes=queue_bytes
-    )
+    way = Way(bits_per_s=bits_per_s, delay_ns=20_000, jitter_ns=60_000, queue_bytes=queue_bytes)
     return star_of(workers, way, values=values, trains=True)
 
 
