@@ -217,7 +217,7 @@ class Worker:
         """What a lane has kept, to hand on to ranks that lack it; pause() first."""
 
     def put_result(self, lane: int, seq: int, data: bytes) -> None:
-        """Takes what another rank's lane has kept. Raises ValueError: the lane waits for no such."""
+        """Takes what another rank's lane has kept. Raises ValueError: it waits for no such."""
 
     @property
     def moderation_ns(self) -> int: ...

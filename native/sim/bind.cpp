@@ -128,7 +128,8 @@ void bind_nodes(nb::module_ &m) {
         .def_prop_rw("up", &Port::is_up, &Port::set_up)
         .def_prop_rw(
             "link", [](const Port &self) { return self.link(); }, &Port::set_link)
-        .def_prop_rw("queue", [](const Port &self) { return self.queue(); }, &Port::set_queue)
+        .def_prop_rw(
+            "queue", [](const Port &self) { return self.queue(); }, &Port::set_queue)
         .def(
             "set_tap",
             [](Port &self, std::optional<nb::callable> tap) {

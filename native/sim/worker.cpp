@@ -105,9 +105,7 @@ void Worker::put_result(std::uint32_t lane, std::uint32_t seq, const void *data,
     core_of(lane).put_result(lane, seq, data, bytes);
 }
 
-std::int64_t Worker::moderation_ns() const {
-    return first().pacing.moderation_ns(first().core);
-}
+std::int64_t Worker::moderation_ns() const { return first().pacing.moderation_ns(first().core); }
 
 std::uint32_t Worker::in_flight() const {
     std::uint32_t sum = 0;

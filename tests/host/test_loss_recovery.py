@@ -179,12 +179,15 @@ def test_workers_that_compute_between_tensors_hardly_resend(loss: float) -> None
         for rank in np.argsort(late[step - 1], kind="stable"):
             star.run_until(start_ns + int(late[step - 1][rank]) * MS)
             star.submit(int(rank), step, data, outs[rank])
+        last_ns = star.now_ns
         star.run(step)
+        # Three rounds, and nobody lets results lie because the last ones took so long.
+        assert loss > 0 or star.now_ns - last_ns == 120_000
     assert all((out == workers).all() for out in outs)
     sent = sum(worker.counters.packets_sent for worker in star.workers)
     resent = sum(worker.counters.retransmissions for worker in star.workers)
     if loss == 0:
-        assert resent < 0.002 * sent
+        assert resent < 0.003 * sent  # in the first steps; then it is known how late others are
         assert all(worker.in_flight_limit == 128 for worker in star.workers)
     else:  # each loss on the way up is found by all workers, for none knows whose it is
         assert resent < 2 * workers * star.lost

@@ -9,8 +9,8 @@ import pytest
 
 from ina.sim.ways import Way
 from tests.host.cores import MS
-from tests.host.wire import GBIT, reduce, star_of
 from tests.host.star import Star
+from tests.host.wire import GBIT, reduce, star_of
 
 KIB = 1 << 10
 ANY = 1 << 40
@@ -19,7 +19,7 @@ LOOK_NS = MS // 20
 
 
 def train_star(workers: int, queue_bytes: int, values: int = 360, bits_per_s: int = GBIT) -> Star:
-    """What comes at the end of a link comes up to 60 µs late, so that no two workers do the same."""
+    """Links take up to 60 µs more now and then, so that no two workers do the same."""
     way = Way(bits_per_s=bits_per_s, delay_ns=20_000, jitter_ns=60_000, queue_bytes=queue_bytes)
     return star_of(workers, way, values=values, trains=True)
 
