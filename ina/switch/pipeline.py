@@ -250,7 +250,7 @@ class Pipeline:
         return value.value
 
     def set_register(self, name: str, index: int, value: int) -> None:
-        """Write one register (64 bits at most), cut to its width; for faults of memory, and tests."""
+        """Write one register (64 bits at most), cut to its width; for made-up faults, and tests."""
         where = self._find("register", self.program.registers, name)
         code = self._table.contents.register_write(
             self._alive(), where.index, self._index(index), value

@@ -260,6 +260,15 @@ def test_without_kept_results_there_is_nothing_to_hand_on() -> None:
         frozen.lane_data(Transfer(0, lane.seq, 1, 0, 0, ()))
 
 
+def test_a_rank_says_which_lanes_it_has_and_what_they_wait_for() -> None:
+    worker = Star(2, slots=8, shares=[2, 1], keep_results=True).workers[0]
+    for lane in (4, 2**32 - 1):
+        with pytest.raises(ValueError, match=rf"lane must be 2\.\.3, got {lane}"):
+            worker.lane_result(lane)
+    with pytest.raises(ValueError, match="lane 1, sequence number 1: the lane does not wait"):
+        worker.put_result(1, 1, bytes(256))
+
+
 # The rule by itself, and what it refuses.
 
 
