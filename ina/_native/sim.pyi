@@ -1,9 +1,10 @@
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ina._native.congestion import Choice
 from ina._native.host import (
     Corruption,
+    LaneResult,
     LaneSnapshot,
     Mismatch,
     PendingTensor,
@@ -145,6 +146,9 @@ class Port:
     def waiting_packets(self) -> int: ...
     @property
     def waiting_bytes(self) -> int: ...
+    def set_tap(self, tap: Callable[[bytes], bytes | None] | None) -> None:
+        """Each frame that the link does not lose arrives as the function makes it of its bytes,
+        from the Ethernet header on; None: it is lost. What the function raises ends run()."""
 
 class Node: ...
 
@@ -227,6 +231,14 @@ class Worker:
     def mismatch(self) -> Mismatch | None: ...
     @property
     def corruption(self) -> Corruption | None: ...
+    def lane_result(self, lane: int) -> LaneResult:
+        """What a lane has kept, to hand on to ranks that lack it; pause() first."""
+
+    def put_result(self, lane: int, seq: int, data: bytes) -> None:
+        """Takes what another rank's lane has kept. Raises ValueError: it waits for no such."""
+
+    @property
+    def moderation_ns(self) -> int: ...
     @property
     def srtt_ns(self) -> int: ...
     @property

@@ -192,8 +192,7 @@ class Session:
         "shm", shared memory with a switch on this host; or "auto", shared memory where the switch
         offers it, else UDP. `congestion`: how many packets are in flight, by default as the
         controller's configuration has it. Workers of one job may differ in both. `verify`: of the
-        sums, "off", "accidents" or "keyed", the same for all; None: as others ask, else
-        "accidents", or "off" where all workers share memory with the switch.
+        sums, "off", "accidents" or "keyed", the same for all; None: as others ask, or as is usual.
 
         `op_timeout_s`: a reduction fails when no chunk of it completes for so long.
         `controller_with_rank`: the controller lives in that rank's process, so when it has been

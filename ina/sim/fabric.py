@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 
 from ina.controller.switches.items import Count, Entry, Group, Item
 from ina.extension import sim as native
@@ -144,7 +144,6 @@ class Fabric:
         self.ports: dict[str, native.Port] = {}
         """By ``FROM>TO``, the way that leads there; of several cables, ``FROM>TO#2``."""
         self._cables: Counter[str] = Counter()
-        self._program: Pipeline | None = None
         self._nodes: dict[str, native.Node] = {}
 
     def __enter__(self) -> Fabric:
@@ -155,9 +154,8 @@ class Fabric:
             if kind == "plain":
                 self.bridges[name] = self._nodes[name] = self.network.add_bridge(name)
                 continue
-            self._program = self._program or _load(compiled(self.values).bmv2_json)
             node = self.network.add_switch(name, names.CPU_PORT, self._switch_setup)
-            self.switches[name] = SimSwitch(name, node, self._program)
+            self.switches[name] = SimSwitch(name, node, _program(self.values))
             self._nodes[name] = node
         for cable, port, other_port in self.topology.ports():
             there = self._free_name(f"{cable.one}>{cable.other}")
@@ -186,12 +184,11 @@ class Fabric:
         self.close()
 
     def close(self) -> None:
-        """Frees what the pipelines hold; may be called again."""
+        """Frees what the pipelines hold, and lets go of taps; may be called again."""
+        for port in self.ports.values():
+            port.set_tap(None)
         for switch in self.switches.values():
             switch.power_off()
-        if self._program is not None:
-            self._program.close()
-            self._program = None
 
     def forwarding(self, switch: str) -> list[Entry]:
         """Entries by which a P4 switch forwards ordinary frames to every host."""
@@ -223,5 +220,7 @@ class Fabric:
         return name if so_far == 1 else f"{name}#{so_far}"
 
 
-def _load(bmv2_json: Path) -> Pipeline:
-    return Pipeline.load(bmv2_json)
+@functools.lru_cache(maxsize=4)
+def _program(values: int) -> Pipeline:
+    """A build of the program, read once in a process; switches are powered on from it."""
+    return Pipeline.load(compiled(values).bmv2_json)

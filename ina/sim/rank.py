@@ -246,21 +246,23 @@ class Rank:
         elif event is native.WorkerEvent.STALLED:
             self.fail(OperationTimeoutError(f"{self._who()}: {self._stalled()}"))
         elif event is native.WorkerEvent.CORRUPTED:
-            self._corrupted()
+            self.fail(CorruptedSumError(self._corrupted()))
         elif self._membership is not None:
             self._membership.speak()  # the controller is to say how they differ
             self._loop.call_later(_ANSWER_S, self._differs, tensor)
-
-    def _corrupted(self) -> None:
-        found = None if self.worker is None else self.worker.corruption
-        if found is not None and self.ticket is not None:
-            self.fail(CorruptedSumError(describe_corruption(self.ticket, found)))
 
     def _stalled(self) -> str:
         report = None if self.worker is None else self.worker.stall
         said = "" if self._membership is None else self._membership.said
         waited_s = 0.0 if report is None else report.waited_ns / 1e9
         return f"no result for {waited_s:.1f} s{f': {said}' if said else ''}"
+
+    def _corrupted(self) -> str:
+        assert self.ticket is not None
+        assert self.worker is not None
+        found = self.worker.corruption
+        assert found is not None
+        return describe_corruption(self.ticket, found)
 
     def _differs(self, tensor: int) -> None:
         self.fail(

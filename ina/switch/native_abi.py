@@ -98,6 +98,7 @@ class PipelineStruct(ctypes.Structure):
         ("direct_counter_read", CFUNCTYPE(c_int, c_void_p, c_uint32, c_int64, c_void_p, c_void_p)),
         ("direct_counter_write", CFUNCTYPE(c_int, c_void_p, c_uint32, c_int64, c_uint64, c_uint64)),
         ("register_read", CFUNCTYPE(c_int, c_void_p, c_uint32, c_uint64, c_void_p)),
+        ("register_write", CFUNCTYPE(c_int, c_void_p, c_uint32, c_uint64, c_uint64)),
     )
 
 

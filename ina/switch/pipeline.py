@@ -46,7 +46,7 @@ class Pipeline:
         self._state: int | None = self._table.contents.create()
         if not self._state:
             raise MemoryError("no memory for the pipeline's state")
-        self._output = abi.OutputBuffer()
+        self._output: abi.OutputBuffer | None = None  # a MiB, which not all have a use for
         self._output_lock = threading.Lock()
 
     @classmethod
@@ -95,7 +95,7 @@ class Pipeline:
         state = self._alive()
         results: list[tuple[int, bytes]] = []
         with self._output_lock:
-            output = self._output
+            output = self._output = self._output or abi.OutputBuffer()
             output.set_depths(queues.depths(now_ns) if queues else {})
             for start in range(0, len(packets), _BATCH):
                 batch = packets[start : start + _BATCH]
@@ -248,6 +248,14 @@ class Pipeline:
         )
         self._check(code, f"register {name}[{index}]")
         return value.value
+
+    def set_register(self, name: str, index: int, value: int) -> None:
+        """Write one register (64 bits at most), cut to its width; for made-up faults, and tests."""
+        where = self._find("register", self.program.registers, name)
+        code = self._table.contents.register_write(
+            self._alive(), where.index, self._index(index), value
+        )
+        self._check(code, f"register {name}[{index}]")
 
     # -- life --
 

@@ -19,6 +19,18 @@ void bind_flows(nb::module_ &m);  // sim/flows/bind_flows.cpp
 
 namespace {
 
+// A Python function from a frame's bytes to those that arrive; None: it is lost.
+Tap python_tap(nb::callable function) {
+    return [function = std::move(function)](Frame *frame) {
+        const nb::object found = function(nb::bytes(frame->data(), frame->bytes()));
+        if (found.is_none()) return false;
+        const auto bytes = nb::cast<nb::bytes>(found);
+        if (bytes.size() > FramePool::kMostBytes) throw nb::value_error("no frame is so long");
+        frame->assign(static_cast<const std::uint8_t *>(bytes.data()), bytes.size());
+        return true;
+    };
+}
+
 void bind_configs(nb::module_ &m) {
     nb::enum_<Marking>(m, "Marking")
         .value("NONE", Marking::kNone)
@@ -135,7 +147,14 @@ void bind_nodes(nb::module_ &m) {
         .def_prop_rw("up", &Port::is_up, &Port::set_up)
         .def_prop_rw(
             "link", [](const Port &self) { return self.link(); }, &Port::set_link)
-        .def_prop_rw("queue", [](const Port &self) { return self.queue(); }, &Port::set_queue);
+        .def_prop_rw(
+            "queue", [](const Port &self) { return self.queue(); }, &Port::set_queue)
+        .def(
+            "set_tap",
+            [](Port &self, std::optional<nb::callable> tap) {
+                self.set_tap(tap ? python_tap(std::move(*tap)) : Tap());
+            },
+            "tap"_a.none());
     nb::class_<Node>(m, "Node");
     nb::class_<Bridge, Node>(m, "Bridge")
         .def("set_route", &Bridge::set_route, "mac"_a, "ports"_a)
@@ -192,6 +211,14 @@ void bind_worker(nb::module_ &m) {
         .def_prop_ro("stall", &Worker::stall)
         .def_prop_ro("mismatch", &Worker::mismatch)
         .def_prop_ro("corruption", &Worker::corruption)
+        .def("lane_result", &Worker::lane_result, "lane"_a)
+        .def(
+            "put_result",
+            [](Worker &self, std::uint32_t lane, std::uint32_t seq, const nb::bytes &data) {
+                self.put_result(lane, seq, data.data(), data.size());
+            },
+            "lane"_a, "seq"_a, "data"_a)
+        .def_prop_ro("moderation_ns", &Worker::moderation_ns)
         .def_prop_ro("srtt_ns", &Worker::srtt_ns)
         .def_prop_ro("window", &Worker::window)
         .def_prop_ro("in_flight", &Worker::in_flight)

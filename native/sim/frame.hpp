@@ -45,6 +45,8 @@ class Frame {
     bool follows() const { return follows_; }
     void set_follows(bool follows) { follows_ = follows; }
     inline Frame copy() const;
+    // With other bytes from now on.
+    inline void assign(const std::uint8_t *data, std::size_t bytes);
     // It will be read soon.
     void prefetch() const {
         const auto *const block = reinterpret_cast<const std::uint8_t *>(block_);
@@ -74,6 +76,8 @@ class Frame {
 
 class FramePool {
   public:
+    static constexpr std::size_t kMostBytes = 128 << 10;  // of a frame
+
     FramePool() = default;
     FramePool(const FramePool &) = delete;
     FramePool &operator=(const FramePool &) = delete;
@@ -129,6 +133,10 @@ class FramePool {
 };
 
 inline Frame Frame::copy() const { return block_->pool->make(block_->data(), bytes_); }
+
+inline void Frame::assign(const std::uint8_t *data, std::size_t bytes) {
+    *this = block_->pool->make(data, bytes);
+}
 
 inline void Frame::release() {
     if (block_ != nullptr) block_->pool->put(std::exchange(block_, nullptr));

@@ -127,7 +127,8 @@ void Port::carry(Frame frame, std::int64_t left_ns) {
     std::int64_t late_ns = 0;
     bool overtaken = false;
     bool twice = false;
-    const Fate fate = link_.carry(frame, &late_ns, &overtaken, &twice);
+    Fate fate = link_.carry(frame, &late_ns, &overtaken, &twice);
+    if (tap_ != nullptr && fate == Fate::kArrives && !(*tap_)(&frame)) fate = Fate::kLost;
     if (fate != Fate::kArrives) {
         ++counters_.lost_packets;
         counters_.corrupted_packets += fate == Fate::kCorrupted;

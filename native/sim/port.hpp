@@ -6,7 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/engine.hpp"
@@ -30,6 +33,9 @@ class Node {
     virtual void attach(std::uint32_t port, Port *leaving) = 0;
     virtual void receive(Frame frame, std::uint32_t port) = 0;
 };
+
+// Is shown each frame that a link does not lose, and may change it. False: it is lost.
+using Tap = std::function<bool(Frame *)>;
 
 struct PortCounters {
     // Each has arrived, was dropped or lost, or waits, or is on its way.
@@ -76,6 +82,9 @@ class Port final : public Element {
     const LinkConfig &link() const { return link_.config(); }
     const QueueConfig &queue() const { return queue_.config(); }
 
+    // For frames that leave the queue from now on; null: none.
+    void set_tap(Tap tap) { tap_ = tap ? std::make_unique<Tap>(std::move(tap)) : nullptr; }
+
     const std::string &name() const { return name_; }
     const PortCounters &counters() const { return counters_; }
     // Told of each frame; null: nobody is.
@@ -115,6 +124,7 @@ class Port final : public Element {
     const std::uint32_t node_port_;
     std::uint32_t trace_port_ = 0;
     Trace *trace_ = nullptr;
+    std::unique_ptr<Tap> tap_;
     std::int64_t busy_until_ns_ = INT64_MIN / 2;  // so a bucket is full at first
     std::int64_t wake_ns_ = kNever;               // when an event of ours is due
     std::uint64_t wake_number_ = 0;               // which one; earlier ones are void

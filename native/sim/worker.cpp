@@ -90,6 +90,23 @@ std::optional<host::Corruption> Worker::corruption() const {
     return std::nullopt;
 }
 
+// Of a lane that there is not: any; it says so.
+host::WorkerCore &Worker::core_of(std::uint32_t lane) const {
+    const std::size_t share = lane / first().core.lane_count();
+    return shares_[std::min(share, shares_.size() - 1)]->core;
+}
+
+host::LaneResult Worker::lane_result(std::uint32_t lane) const {
+    return core_of(lane).lane_result(lane);
+}
+
+void Worker::put_result(std::uint32_t lane, std::uint32_t seq, const void *data,
+                        std::size_t bytes) {
+    core_of(lane).put_result(lane, seq, data, bytes);
+}
+
+std::int64_t Worker::moderation_ns() const { return first().pacing.moderation_ns(first().core); }
+
 std::uint32_t Worker::in_flight() const {
     std::uint32_t sum = 0;
     for (const auto &share : shares_) sum += share->core.in_flight();
@@ -206,7 +223,7 @@ void Worker::work() {
     if (shares_.size() > 1) note_progress();
     for (const auto &share : shares_) transmit(*share);
     busy_ns_ += free_ns_ - now_ns;
-    if (read > 0) read_ns_ = now_ns + shares_.front()->pacing.moderation_ns(first().core);
+    if (read > 0) read_ns_ = now_ns + moderation_ns();
     if (!buffer_.empty()) work_at(std::max(free_ns_, read_ns_));
     set_timer();
     tell();

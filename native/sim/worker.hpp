@@ -75,9 +75,14 @@ class Worker final : public Element, public Endpoint {
     std::optional<host::StallReport> stall() const;
     std::optional<host::Mismatch> mismatch() const;
     std::optional<host::Corruption> corruption() const;
+    // For ranks that go on without the network: pause() first. Throw std::invalid_argument as the
+    // core does.
+    host::LaneResult lane_result(std::uint32_t lane) const;
+    void put_result(std::uint32_t lane, std::uint32_t seq, const void *data, std::size_t bytes);
     std::uint32_t window() const { return first().core.window(); }  // W
     std::uint32_t in_flight() const;
     std::uint32_t in_flight_limit() const;
+    std::int64_t moderation_ns() const;  // how long results gather now before they are read
     std::int64_t srtt_ns() const { return first().core.recovery().rtt().srtt_ns(); }
     std::uint64_t buffer_full_packets() const { return buffer_full_packets_; }
     std::int64_t busy_ns() const { return busy_ns_; }
@@ -98,6 +103,7 @@ class Worker final : public Element, public Endpoint {
 
     const Share &first() const;
     Share *share_for(const sw::Datagram &datagram);
+    host::WorkerCore &core_of(std::uint32_t lane) const;
     void work_at(std::int64_t at_ns);
     void work();
     bool is_batch(std::size_t packets, std::size_t trains) const;

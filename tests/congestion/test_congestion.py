@@ -10,7 +10,8 @@ import pytest
 
 from ina._native.host import WorkerCore
 from ina.congestion import ALGORITHMS, Congestion, CongestionError
-from tests.host.network import Network, all_reduce, worker_config
+from tests.host.cores import worker_config
+from tests.host.star import Star
 from tests.host.test_worker_core import INT32, random_parts
 
 ROOT = Path(__file__).parent.parent.parent
@@ -29,12 +30,12 @@ def test_the_usual_one_is_what_a_session_gets() -> None:
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_each_algorithm_moves_a_tensor_and_stays_between_one_and_all(name: str) -> None:
-    network = Network(2, slots=16, window=Congestion(name).choice())
+    star = Star(2, slots=16, window=Congestion(name).choice())
     parts = random_parts(INT32, 2, 64 * 40, 1)
-    first, second = all_reduce(network, parts)
+    first, second = star.all_reduce(parts)
     assert (first == sum(parts)).all()
     assert (second == first).all()
-    assert all(1 <= core.in_flight_limit <= 8 for core in network.workers)
+    assert all(1 <= worker.in_flight_limit <= 8 for worker in star.workers)
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

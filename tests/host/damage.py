@@ -1,17 +1,17 @@
-"""A network that damages what it carries, and a switch whose memory forgets."""
+"""Packets that are damaged on their way, and a switch whose memory forgets."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from ina.protocol.slot_model import Slot
-from ina.protocol.spec import Flag
+from ina.switch.pipeline import Pipeline
 from ina.testing import numerics
-from tests.host.network import SECOND, Array, Network, _Event
+from ina.testing.frames import PAYLOAD_OFFSET
+from tests.host.cores import Array
+from tests.host.star import Star
 
 Damage = Callable[[random.Random, bytes], bytes]
 """What becomes of a packet on its way."""
@@ -26,81 +26,65 @@ def flip_bit(rng: random.Random, packet: bytes) -> bytes:
     return bytes(damaged)
 
 
-def flip_register(rng: random.Random, slot: Slot) -> None:
-    """One bit of one register of the slot."""
-    register = rng.choice(
-        ("value", "value", "check", "digest", "flags", "exponent", "bitmap", "seq")
-    )
-    if register == "value":
-        at = rng.randrange(len(slot.values))
-        word = (slot.values[at] % 2**32) ^ 1 << rng.randrange(32)
-        signed = (word + 2**31) % 2**32 - 2**31
-        slot.values = (*slot.values[:at], signed, *slot.values[at + 1 :])
-    elif register == "check":
-        slot.check ^= 1 << rng.randrange(32)
-    elif register == "digest":
-        slot.digest ^= 1 << rng.randrange(16)
-    elif register == "flags":
-        slot.flags ^= rng.choice((Flag.ECN, Flag.OVERFLOW, Flag.NON_FINITE))
-    elif register == "exponent":
-        slot.next_exponent ^= 1 << rng.randrange(8)
-    elif register == "bitmap":
-        slot.bitmap ^= 1 << rng.randrange(4)
-    else:
-        slot.owner = replace(slot.owner, seq=slot.owner.seq ^ 1 << rng.randrange(32))
+class Damager:
+    """Damages a share of the packets to the switch, of those from it, and of its job's slots."""
 
+    def __init__(self, star: Star, seed: int, damage: Damage = flip_bit) -> None:
+        self.up = self.down = 0.0
+        """Of packets to the switch, and from it."""
+        self.memory = 0.0
+        """One bit of one register of one slot, for such a share of the packets to the switch."""
+        self.left = 10**9
+        """How often, at most."""
+        self.damaged = 0
+        self._random = random.Random(seed)
+        self._damage = damage
+        switch = star.fabric.switches["s1"]
+        assert switch.pipeline is not None
+        self._pipeline: Pipeline = switch.pipeline
+        self._slots = star.slots
+        for port in star.up:
+            port.set_tap(self._to_switch)
+        for port in star.down:
+            port.set_tap(lambda frame: self._changed(frame, self.down))
 
-class DamagedNetwork(Network):
-    """Damages a share of the packets to the switch, of those from it, and of the slots it uses."""
+    def _to_switch(self, frame: bytes) -> bytes:
+        if self._strikes(self.memory):
+            self._flip_register()
+        return self._changed(frame, self.up)
 
-    up: float = 0.0
-    down: float = 0.0
-    memory: float = 0.0
-    damage: Damage = staticmethod(flip_bit)
-    damaged: int = 0
-    left: int = 10**9  # how often, at most
+    def _changed(self, frame: bytes, share: float) -> bytes:
+        if not self._strikes(share):
+            return frame
+        payload = self._damage(self._random, frame[PAYLOAD_OFFSET:])
+        return frame[:PAYLOAD_OFFSET] + payload
 
-    def _deliver(self, event: _Event) -> None:
-        rate = self.up if event.receiver < 0 else self.down
-        if self._strikes(rate):
-            event.payload = self.damage(self.random, event.payload)
-        if event.receiver < 0 and self.model.slots and self._strikes(self.memory):
-            flip_register(self.random, self.random.choice(list(self.model.slots.values())))
-        super()._deliver(event)
+    def _flip_register(self) -> None:
+        """Of values as often as of all others together."""
+        registers = [one for one in self._pipeline.program.registers if one.size > self._slots]
+        values = [one for one in registers if "value" in one.name]
+        others = [one for one in registers if "value" not in one.name]
+        register = self._random.choice(self._random.choice((values, others)))
+        slot = self._random.randrange(self._slots)
+        flipped = self._pipeline.register(register.name, slot)
+        flipped ^= 1 << self._random.randrange(register.width_bits)
+        self._pipeline.set_register(register.name, slot, flipped)
 
-    def _strikes(self, rate: float) -> bool:
-        if self.left == 0 or self.random.random() >= rate:
+    def _strikes(self, share: float) -> bool:
+        if self.left == 0 or self._random.random() >= share:
             return False
         self.left -= 1
         self.damaged += 1
         return True
 
-    def run_out(self, tensors: int, limit_s: float = 400.0) -> None:
-        """Run until each worker has done so many tensors, or has stopped."""
-        while self.now_ns < limit_s * SECOND:
-            self._transmit()
-            busy = [
-                rank
-                for rank, worker in enumerate(self.workers)
-                if len(self.done[rank]) < tensors and not has_stopped(self, rank)
-            ]
-            if not busy or not self._times():
-                return
-            self._advance(limit_s + 1)
 
-
-def has_stopped(network: Network, rank: int) -> bool:
-    worker = network.workers[rank]
-    return bool(worker.stall or worker.mismatch or worker.corruption)
-
-
-def wrong_sums(network: Network, values: int, tensors: Sequence[Tensor]) -> list[tuple[int, int]]:
+def wrong_sums(star: Star, tensors: Sequence[Tensor]) -> list[tuple[int, int]]:
     """Tensor and rank of each sum that was given out and is not the right one, bit for bit."""
     wrong = []
     for number, (op, parts, outs) in enumerate(tensors, 1):
-        right = numerics.all_reduce(parts, op, values)
+        right = numerics.all_reduce(parts, op, star.values)
         for rank, out in enumerate(outs):
-            if number in network.done[rank] and not numerics.same_bits(out, right):
+            if number in star.done[rank] and not numerics.same_bits(out, right):
                 wrong.append((number, rank))
     return wrong
 

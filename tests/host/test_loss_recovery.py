@@ -7,7 +7,8 @@ import pytest
 
 from ina._native.congestion import Choice
 from ina._native.host import LossRecovery, RtoLimits
-from tests.host.network import MS, Link, Network
+from tests.host.cores import MS
+from tests.host.star import Star, even
 
 VALUES, EXPONENT, GUESS = 0, 1, 2  # kinds of rounds
 LANES = 64
@@ -168,23 +169,25 @@ def test_a_full_window_has_room_for_chunks_below_it_alone(window: str) -> None:
 @pytest.mark.parametrize("loss", [0.0, 0.01])
 def test_workers_that_compute_between_tensors_hardly_resend(loss: float) -> None:
     """Steps of a training: each rank comes when its own computing is over, up to 30 ms apart."""
-    workers, steps, chunks = 4, 60, 200
-    link = Link(loss=loss, min_delay_ns=20_000, max_delay_ns=20_000)
-    network = Network(workers, slots=256, values=8, link=link, seed=3)
+    workers, steps, elems = 4, 60, 200 * 64
+    star = Star(workers, slots=256, way=even(20_000, loss), seed=3)
     late = np.random.default_rng(1).integers(0, 30, (steps, workers))
-    data = np.ones(chunks * 8, np.float32)
+    data = np.ones(elems, np.float32)
     outs = [np.empty_like(data) for _ in range(workers)]
     for step in range(1, steps + 1):
-        start_ns = network.now_ns
+        start_ns = star.now_ns
         for rank in np.argsort(late[step - 1], kind="stable"):
-            network.run_until(start_ns + int(late[step - 1][rank]) * MS)
-            network.submit(int(rank), step, data, outs[rank])
-        network.run(step)
+            star.run_until(start_ns + int(late[step - 1][rank]) * MS)
+            star.submit(int(rank), step, data, outs[rank])
+        last_ns = star.now_ns
+        star.run(step)
+        # Three rounds, and nobody lets results lie because the last ones took so long.
+        assert loss > 0 or star.now_ns - last_ns == 120_000
     assert all((out == workers).all() for out in outs)
-    sent = sum(core.counters.packets_sent for core in network.workers)
-    resent = sum(core.counters.retransmissions for core in network.workers)
+    sent = sum(worker.counters.packets_sent for worker in star.workers)
+    resent = sum(worker.counters.retransmissions for worker in star.workers)
     if loss == 0:
-        assert resent < 0.002 * sent
-        assert all(core.in_flight_limit == 128 for core in network.workers)
+        assert resent < 0.003 * sent  # in the first steps; then it is known how late others are
+        assert all(worker.in_flight_limit == 128 for worker in star.workers)
     else:  # each loss on the way up is found by all workers, for none knows whose it is
-        assert resent < 2 * workers * network.lost
+        assert resent < 2 * workers * star.lost

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from ina.sim.ways import Way
 from ina.testing import numerics
-from tests.host.network import Link, Network
+from tests.host.star import Star, even, scattered
 from tests.host.test_worker_core import random_parts
 
-VALUES = 8
+VALUES = 64
 W = 8
-EVEN = Link(min_delay_ns=50_000, max_delay_ns=50_000)
-UNEVEN = Link(min_delay_ns=20_000, max_delay_ns=90_000)
+EVEN = even(50_000)
+UNEVEN = scattered(least_ns=20_000, most_ns=90_000)
 # What one rank submits at once; chunks a tensor.
 STEPS = {
     "buckets of a DDP step": [40 * W, 40 * W, 40 * W, 7],
@@ -26,8 +27,8 @@ STEPS = {
 class Run:
     """Two ranks that submit everything at once; notes what rank 0 has in flight at each event."""
 
-    def __init__(self, dtype: np.dtype[np.generic], chunks: list[int], link: Link) -> None:
-        self.network = Network(2, slots=2 * W, values=VALUES, link=link)
+    def __init__(self, dtype: np.dtype[np.generic], chunks: list[int], way: Way) -> None:
+        self.star = Star(2, slots=2 * W, way=way)
         self.chunks = chunks
         self.tensors = [
             random_parts(dtype, 2, count * VALUES, seed) for seed, count in enumerate(chunks)
@@ -35,35 +36,28 @@ class Run:
         self.expected = [numerics.all_reduce(parts, "sum", VALUES) for parts in self.tensors]
         for number, parts in enumerate(self.tensors):
             for rank, part in enumerate(parts):
-                self.network.submit(rank, number, part, part)
+                self.star.submit(rank, number, part, part)
 
     def events(self) -> Iterator[tuple[int, int, int]]:
         """Yields, after each, of rank 0: chunks done, packets in flight, tensors done."""
-        core = self.network.workers[0]
-        while any(len(done) < len(self.chunks) for done in self.network.done):
-            self.network.step()
-            yield core.counters.chunks_done, core.in_flight, len(self.network.done[0])
+        worker = self.star.workers[0]
+        while any(len(done) < len(self.chunks) for done in self.star.done):
+            self.star.step()
+            yield worker.counters.chunks_done, worker.in_flight, len(self.star.done[0])
         for parts, want in zip(self.tensors, self.expected, strict=True):
             assert all(numerics.same_bits(part, want) for part in parts)
 
 
-@pytest.mark.parametrize("link", [EVEN, UNEVEN], ids=["even", "uneven"])
+@pytest.mark.parametrize("way", [EVEN, UNEVEN], ids=["even", "uneven"])
 @pytest.mark.parametrize("dtype", [np.int32, np.float32])
 @pytest.mark.parametrize("chunks", STEPS.values(), ids=STEPS)
 def test_the_window_never_drains_between_tensors(
-    chunks: list[int], dtype: type[np.generic], link: Link
+    chunks: list[int], dtype: type[np.generic], way: Way
 ) -> None:
     """At every sending, until the lanes that are ahead run out of chunks."""
-    run = Run(np.dtype(dtype), chunks, link)
+    run = Run(np.dtype(dtype), chunks, way)
     total = sum(chunks)
-    lows = []
-    for _ in run.events():
-        # step() sends first, then takes what arrives: look at what the next sending leaves.
-        core = run.network.workers[0]
-        left = total - core.counters.chunks_done
-        run.network._transmit()
-        if left > 10 * W:
-            lows.append(core.in_flight)
+    lows = [in_flight for chunks_done, in_flight, _ in run.events() if total - chunks_done > 10 * W]
     assert lows
     small = chunks[0] <= W  # they have lanes of their own, by turns, which differ in length
     assert min(lows) >= (W // 2 if small else W)
@@ -86,7 +80,7 @@ def test_back_to_back_tensors_cost_no_round_but_the_first() -> None:
         run = Run(np.dtype(dtype), [20 * W] * 5, EVEN)
         for _ in run.events():
             pass
-        times[dtype] = run.network.now_ns
+        times[dtype] = run.star.now_ns
     round_trip_ns = 100_000
     assert times[np.int32] == 100 * round_trip_ns
     assert times[np.float32] == 101 * round_trip_ns
@@ -94,13 +88,13 @@ def test_back_to_back_tensors_cost_no_round_but_the_first() -> None:
 
 def test_all_lanes_advance_alike() -> None:
     """With half the window in flight, no lane falls behind another by more than a few rounds."""
-    network = Network(2, slots=2 * W, values=VALUES, link=UNEVEN, in_flight=[W // 2, W // 2])
+    star = Star(2, slots=2 * W, way=UNEVEN, in_flight=[W // 2, W // 2])
     parts = random_parts(np.dtype(np.int32), 2, 60 * W * VALUES, 1)
     for rank, part in enumerate(parts):
-        network.submit(rank, 1, part, part)
-    while not network.done[0]:
-        network.step()
-        seqs = network.workers[0].lanes(network.now_ns).seqs
+        star.submit(rank, 1, part, part)
+    while not star.done[0]:
+        star.step()
+        seqs = star.workers[0].lanes().seqs
         rounds = [(seq + W) % 2**32 // W for seq in seqs]
         if max(rounds) < 60:
             assert max(rounds) - min(rounds) <= 4

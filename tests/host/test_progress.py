@@ -5,20 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from ina._native.host import WorkerCore
-from tests.host.network import Network, worker_config
+from tests.host.cores import worker_config
+from tests.host.star import Star
 
 MEMORY = np.zeros(1000, np.int32)
 
 
 def test_the_oldest_operation_that_is_not_done() -> None:
-    network = Network(1, slots=4, values=8)
-    array = np.ones(20, np.float32)
-    assert network.workers[0].lanes(0).oldest_operation is None
+    star = Star(1, slots=4)
+    array = np.ones(160, np.float32)
+    assert star.workers[0].lanes().oldest_operation is None
     for number in (1, 2):
-        network.submit(0, number, array, array, ("sum", "avg")[number - 1])
-    assert network.workers[0].lanes(0).oldest_operation == (1, 20, 1, False)
-    network.run(1)
-    assert network.workers[0].lanes(0).oldest_operation == (2, 20, 1, True)
+        star.submit(0, number, array, array, ("sum", "avg")[number - 1])
+    assert star.workers[0].lanes().oldest_operation == (1, 160, 1, False)
+    star.run(1)
+    assert star.workers[0].lanes().oldest_operation == (2, 160, 1, True)
 
 
 def test_lanes_say_what_was_sent_last_and_what_waits() -> None:

@@ -8,7 +8,7 @@ import pytest
 from ina.host import RanksDifferError, Session, failure_latch
 from ina.host.handle import Handle
 from ina.rpc import controller_pb2 as pb2
-from tests.host.network import Array
+from tests.host.cores import Array
 from tests.host.test_membership import job, reduce_all
 
 HOW = "ranks differ in all-reduce 2: rank 0: sum of float32[100]; rank 1: avg of float32[100]"

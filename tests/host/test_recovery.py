@@ -13,26 +13,27 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ina._native.host import WorkerCore
+from ina._native.sim import Worker
 from ina.errors import InaError
 from ina.host import RecoveryError, Ticket
 from ina.host.frozen import Frozen, export_of
 from ina.host.recovery import Export, Lane, Pending, Plan, Sum, Transfer, average, plan
 from ina.testing import numerics
-from tests.host.network import EPOCH, JOB, Link, Network
+from tests.host.cores import EPOCH, JOB
+from tests.host.star import FOREVER_NS, Star, late, scattered
 from tests.host.test_worker_core import INT32, random_parts
 
-VALUES = 8
+VALUES = 64
 DTYPES = (INT32, *numerics.FLOATS)
 
 
-class FrozenCore:
-    """A WorkerCore as the transport of a Frozen; notes which operations end."""
+class FrozenWorker:
+    """A worker as the transport of a Frozen; notes which operations end."""
 
-    def __init__(self, core: WorkerCore) -> None:
-        self.lane_result: Any = core.lane_result
-        self.pending: Any = core.pending
-        self.put_result: Any = core.put_result
+    def __init__(self, worker: Worker) -> None:
+        self.lane_result: Any = worker.lane_result
+        self.pending: Any = worker.pending
+        self.put_result: Any = worker.put_result
         self.ended: list[int] = []
 
     def end_operation(self, operation: int, done: bool) -> None:
@@ -41,17 +42,17 @@ class FrozenCore:
 
 
 class Job:
-    """Operations submitted by and by over a network, until each rank freezes."""
+    """Operations submitted by and by, until each rank freezes."""
 
     def __init__(
         self,
-        network: Network,
+        star: Star,
         lengths: Sequence[int],
         seed: int,
         dtypes: Sequence[np.dtype[Any]] = DTYPES,
     ) -> None:
-        self.network = network
-        self.world_size = len(network.workers)
+        self.star = star
+        self.world_size = len(star.workers)
         self.submitted = [0] * self.world_size
         self.inputs: list[list[NDArray[Any]]] = []
         self.outputs: list[list[NDArray[Any]]] = []
@@ -71,11 +72,11 @@ class Job:
         i = self.submitted[rank]
         self.submitted[rank] += 1
         array, out = self.inputs[i][rank], self.outputs[i][rank]
-        self.network.submit(rank, i + 1, array, out, self.ops[i])
+        self.star.submit(rank, i + 1, array, out, self.ops[i])
 
     def reuse_what_is_done(self) -> None:
         """As users do: take the result, then write to the memory."""
-        for rank, done in enumerate(self.network.done):
+        for rank, done in enumerate(self.star.done):
             for operation in done:
                 self.take(rank, operation)
             done.clear()
@@ -88,15 +89,14 @@ class Job:
             array.view(np.uint8).fill(0xA5)
 
     def freeze(self) -> list[Frozen]:
+        self.reuse_what_is_done()
         frozen = []
-        for rank, core in enumerate(self.network.workers):
-            for operation in core.take_completions():
-                self.take(rank, operation)
-            results = [core.lane_result(lane) for lane in range(core.window)]
+        for rank, worker in enumerate(self.star.workers):
+            results = [worker.lane_result(lane) for lane in range(worker.window)]
             ticket = Ticket("t", JOB, EPOCH, rank, self.world_size, 4, VALUES, "127.0.0.1", 1)
-            submitted = core.counters.tensors_submitted
-            export = export_of(ticket, submitted, results, core.pending())
-            frozen.append(Frozen(FrozenCore(core), export, {}))
+            submitted = worker.counters.tensors_submitted
+            export = export_of(ticket, submitted, results, worker.pending())
+            frozen.append(Frozen(FrozenWorker(worker), export, {}))
         return frozen
 
     def recover(self, frozen: list[Frozen]) -> Plan:
@@ -143,14 +143,14 @@ class Job:
                 assert numerics.same_bits(got, wanted), (rank, operation)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=800, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     workers=st.integers(1, 4),
     slots=st.sampled_from([2, 4, 8, 16]),
     lengths=st.one_of(
-        st.lists(st.integers(0, 90), min_size=1, max_size=5),
-        st.lists(st.sampled_from([5, 5, 9]), min_size=9, max_size=30),  # of which some are guessed
+        st.lists(st.integers(0, 720), min_size=1, max_size=5),
+        st.lists(st.sampled_from([40, 40, 72]), min_size=9, max_size=30),  # some are guessed
     ),
     loss=st.floats(0, 0.3),
 )
@@ -159,37 +159,37 @@ def test_ranks_frozen_at_any_moment_end_with_the_sums_of_an_undisturbed_run(
 ) -> None:
     """All types and operations; ranks freeze and submit at different times, by the seed."""
     rng = random.Random(seed)
-    begin, spread = rng.randint(0, 300), rng.choice([0, 3, 30])
+    begin, spread = rng.randint(0, 150), rng.choice([0, 3, 30])
     freezes = [begin + rng.randint(0, spread) for _ in range(workers)]
     paces = [rng.choice([0, 0, 2, 15, 60]) for _ in range(workers)]  # steps from one to the next
-    link = Link(loss=loss, duplication=loss / 2, max_delay_ns=500_000, late=loss / 2)
+    way, back = scattered(loss, loss / 2, most_ns=500_000), late(loss / 2, loss, loss / 2)
     shares = [min(rng.choice([1, 1, 2, 4]), slots // 2) for _ in range(workers)]
-    network = Network(
+    star = Star(
         workers,
         slots=slots,
-        values=VALUES,
-        link=link,
+        way=way,
+        back=back,
         seed=seed,
         first_seq=rng.choice([0, 2**32 - slots]),
         keep_results=True,
         shares=shares,
     )
-    job = Job(network, lengths, seed)
+    job = Job(star, lengths, seed)
     for step in range(max(freezes)):
         for rank in range(workers):
             if step == freezes[rank]:
-                network.frozen.add(rank)
+                star.workers[rank].pause(FOREVER_NS)
             due = step >= paces[rank] * job.submitted[rank]
-            if due and rank not in network.frozen and job.submitted[rank] < len(lengths):
+            if due and step < freezes[rank] and job.submitted[rank] < len(lengths):
                 job.submit(rank)
-        network.step()
+        star.step()
         job.reuse_what_is_done()
     found = job.recover(job.freeze())
     job.check()
     event(f"shares: {max(shares)}")
     event(f"transfers: {bool(found.transfers)}")
-    event(f"guessed: {any(core.counters.guessed_chunks for core in network.workers)}")
-    event(f"missed: {any(core.counters.missed_guesses for core in network.workers)}")
+    event(f"guessed: {any(worker.counters.guessed_chunks for worker in star.workers)}")
+    event(f"missed: {any(worker.counters.missed_guesses for worker in star.workers)}")
     event(f"partly done: {any(s.undone and s.undone[0][0] > 0 for s in found.sums)}")
     event(f"done: {found.submitted - len(found.sums)}, left: {len(found.sums)}")
 
@@ -200,21 +200,14 @@ def test_every_moment_of_one_run(shares: list[int]) -> None:
     moments, transfers = 0, 0
     for loss in (0.0, 0.25):
         for moment in range(400):
-            network = Network(
-                3,
-                slots=4,
-                values=VALUES,
-                link=Link(loss=loss),
-                seed=5,
-                keep_results=True,
-                shares=shares,
-            )
-            job = Job(network, [30, 9, 41], seed=moment)
+            way = scattered(loss)
+            star = Star(3, slots=4, way=way, seed=5, keep_results=True, shares=shares)
+            job = Job(star, [240, 72, 328], seed=moment)
             for rank in range(3):
                 for _ in range(3 - rank % 2):  # rank 1 has not submitted the last one
                     job.submit(rank)
             for _ in range(moment):
-                network.step()
+                star.step()
                 job.reuse_what_is_done()
             frozen = job.freeze()
             over = all(not one.export.pending for one in frozen[1:2])
@@ -232,16 +225,14 @@ def test_every_moment_of_a_run_with_guesses() -> None:
     right, wrong, transfers = 0, 0, 0
     for loss in (0.0, 0.25):
         for moment in range(400):
-            network = Network(
-                3, slots=4, values=VALUES, link=Link(loss=loss), seed=5, keep_results=True
-            )
-            job = Job(network, [9] * 9, 0, numerics.FLOATS[:1])
+            star = Star(3, slots=4, way=scattered(loss), seed=5, keep_results=True)
+            job = Job(star, [72] * 9, 0, numerics.FLOATS[:1])
             for _ in range(moment):
                 done = [len(results) for results in job.results]
                 for rank in range(3):
                     if job.submitted[rank] == done[rank] and done[rank] < 9:
                         job.submit(rank)
-                network.step()
+                star.step()
                 job.reuse_what_is_done()
             frozen = job.freeze()
             over = all(len(results) == 9 for results in job.results)
@@ -249,25 +240,33 @@ def test_every_moment_of_a_run_with_guesses() -> None:
             job.check()
             if over:
                 break
-        right += network.workers[0].counters.guessed_chunks
-        wrong += network.workers[0].counters.missed_guesses
+        right += star.workers[0].counters.guessed_chunks
+        wrong += star.workers[0].counters.missed_guesses
     assert right > 2
     assert wrong > 0
     assert transfers > 20
 
 
 def test_without_kept_results_there_is_nothing_to_hand_on() -> None:
-    network = Network(1, slots=2, values=VALUES)
-    job = Job(network, [3], seed=0)
+    job = Job(Star(1, slots=2), [24], seed=0)
     job.submit(0)
     while not job.results[0]:
-        network.step()
+        job.star.step()
         job.reuse_what_is_done()
     (frozen,) = job.freeze()
     lane = frozen.export.lanes[0]
     assert lane is not None
     with pytest.raises(RecoveryError, match="does not have the result"):
         frozen.lane_data(Transfer(0, lane.seq, 1, 0, 0, ()))
+
+
+def test_a_rank_says_which_lanes_it_has_and_what_they_wait_for() -> None:
+    worker = Star(2, slots=8, shares=[2, 1], keep_results=True).workers[0]
+    for lane in (4, 2**32 - 1):
+        with pytest.raises(ValueError, match=rf"lane must be 2\.\.3, got {lane}"):
+            worker.lane_result(lane)
+    with pytest.raises(ValueError, match="lane 1, sequence number 1: the lane does not wait"):
+        worker.put_result(1, 1, bytes(256))
 
 
 # The rule by itself, and what it refuses.

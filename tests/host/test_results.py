@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ina._native.host import WorkerCore
 from ina.protocol.codec import Header, decode, encode
 from ina.protocol.spec import Flag, Kind
-from tests.host.network import worker_config
+from tests.host.cores import worker_config
 
 SLOTS, VALUES = 8, 4
 DATA = np.arange(64, dtype=np.int32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,26 +12,30 @@ from hypothesis import strategies as st
 
 from ina._native.host import WorkerCore
 from ina.protocol.codec import decode, encode
+from ina.protocol.spec import Kind
 from ina.testing import numerics
-from tests.host.network import MS, SECOND, Array, Link, Network, all_reduce, worker_config
+from ina.testing.frames import PAYLOAD_OFFSET
+from tests.host.cores import MS, SECOND, worker_config
+from tests.host.star import Star, even, late, scattered
 from tests.host.test_worker_core import INT32, ROUGH, random_parts
 
+VALUES = 64
 DTYPES = (INT32, *numerics.FLOATS)
 FLOAT = np.dtype(np.float32)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     shares=st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=4),
     slots=st.sampled_from([2, 4, 16, 33]),
     lengths=st.one_of(
-        st.lists(st.integers(0, 200), min_size=1, max_size=6),
-        st.lists(st.sampled_from([5, 5, 9]), min_size=9, max_size=25),  # of which some are guessed
+        st.lists(st.integers(0, 25 * VALUES), min_size=1, max_size=6),
+        st.lists(st.sampled_from([40, 40, 72]), min_size=9, max_size=25),  # some are guessed
     ),
     loss=st.floats(0, 0.3),
     spread_ns=st.integers(0, 5_000_000),
-    late=st.floats(0, 0.3),
+    late_share=st.floats(0, 0.3),
 )
 def test_results_are_those_of_one_share(
     seed: int,
@@ -39,100 +44,90 @@ def test_results_are_those_of_one_share(
     lengths: list[int],
     loss: float,
     spread_ns: int,
-    late: float,
+    late_share: float,
 ) -> None:
     """Tensors of all types under way at once, some in place, under any schedule of packets."""
     workers = len(shares)
     shares = [min(count, slots // 2) for count in shares]
-    link = Link(loss, loss / 2, 1_000, 1_000 + spread_ns, late)
-    network = Network(workers, slots=slots, values=8, link=link, seed=seed, shares=shares)
-    kept, expected, outs = [], [], []
+    way = scattered(loss, loss / 2, 1_000, 1_000 + spread_ns)
+    back = late(late_share, loss, loss / 2)
+    star = Star(workers, slots=slots, way=way, back=back, seed=seed, shares=shares)
+    expected, outs = [], []
     for index, length in enumerate(lengths):
         dtype, op = DTYPES[(seed + index) % 4], ("sum", "avg")[index % 2]
         parts = random_parts(dtype, workers, length, seed + index)
-        expected.append(numerics.all_reduce(parts, op, 8))
+        expected.append(numerics.all_reduce(parts, op, VALUES))
         outs.append([part if index % 3 else np.empty_like(part) for part in parts])
-        kept.append(parts)
         for rank, part in enumerate(parts):
-            network.submit(rank, index + 1, part, outs[-1][rank], op)
-    network.run(len(lengths))
+            star.submit(rank, index + 1, part, outs[-1][rank], op)
+    star.run(len(lengths))
     for index, want in enumerate(expected):
         for rank in range(workers):
             assert numerics.same_bits(outs[index][rank], want), (index, rank)
     event(f"shares: {max(shares)}")
-    event(f"guessed: {any(core.counters.guessed_chunks for core in network.workers)}")
+    event(f"guessed: {any(worker.counters.guessed_chunks for worker in star.workers)}")
 
 
 def test_tensors_one_after_the_other_from_workers_that_divide_differently() -> None:
-    network = Network(3, slots=16, link=ROUGH, seed=4, shares=[1, 2, 8])
+    star = Star(3, **ROUGH, seed=4, shares=[1, 2, 8])
     for turn in range(12):
         for dtype in DTYPES:
             parts = random_parts(dtype, 3, (300, 64 * 20 + 1)[turn % 2], seed=turn)
-            want = numerics.all_reduce(parts, "sum", 64)
-            assert all(numerics.same_bits(got, want) for got in all_reduce(network, parts))
+            want = numerics.all_reduce(parts, "sum", VALUES)
+            assert all(numerics.same_bits(got, want) for got in star.all_reduce(parts))
 
 
 def sent(shares: int, lengths: Sequence[int]) -> list[bytes]:
-    """All packets of a lone worker whose tensors are all submitted before the first is sent."""
-    link = Link(min_delay_ns=20_000, max_delay_ns=20_000)  # nothing is overtaken
-    network = Network(1, slots=16, values=8, link=link, shares=[shares])
+    """All packets of a lone worker whose tensors are all submitted before the first is answered."""
+    star = Star(1, way=even(20_000), shares=[shares])  # nothing is overtaken
     found: list[bytes] = []
-    carry = network._carry
 
-    def note(receiver: int, sender: int, payload: bytes) -> None:
-        if receiver < 0:
-            found.append(payload)
-        carry(receiver, sender, payload)
+    def note(frame: bytes) -> bytes:
+        found.append(frame[PAYLOAD_OFFSET:])
+        return frame
 
-    network._carry = note  # type: ignore[method-assign]
-    kept = []
+    star.up[0].set_tap(note)
     for index, length in enumerate(lengths):
         (part,) = random_parts(DTYPES[(index + 1) % 4], 1, length, index)
-        kept.append((part, np.empty_like(part)))
-        network.submit(0, index + 1, *kept[-1])
-    network.run(len(lengths))
+        star.submit(0, index + 1, part, np.empty_like(part))
+    star.run(len(lengths))
     return sorted(found)
 
 
 @pytest.mark.parametrize("shares", [2, 4, 8])
 def test_the_packets_are_those_of_one_share(shares: int) -> None:
-    lengths = [200, 3, 0, 9, 9, 9, 9, 41, 64, 7, 9, 9, 9, 200, 9]
+    lengths = [1600, 24, 0, 72, 72, 72, 72, 328, 512, 56, 72, 72, 72, 1600, 72]
     packets = sent(1, lengths)
     assert sent(shares, lengths) == packets
-    assert len(packets) > sum(-(-length // 8) for length in lengths)
+    assert len(packets) > sum(-(-length // VALUES) for length in lengths)
 
 
 @pytest.mark.parametrize("slots", [4, 16, 64])
 @pytest.mark.parametrize("shares", [2, 4, 8])
 def test_a_snapshot_of_the_lanes_is_that_of_one_share(slots: int, shares: int) -> None:
     shares = min(shares, slots // 2)
-    networks = [Network(2, slots=slots, values=8, shares=[count, 1]) for count in (1, shares)]
-    outs: list[Array] = []
-
-    def submit(network: Network, rank: int, tensor: int, part: Array) -> None:
-        outs.append(np.empty_like(part))
-        network.submit(rank, tensor, part, outs[-1])
-
-    first, second, third = (np.arange(n, dtype=np.int32) for n in (8 * 5, 8 * 9 + 1, 3))
+    tensors = [np.arange(elems, dtype=np.int32) for elems in (64 * 5, 64 * 9 + 1, 24, 24)]
     shown = []
-    for network in networks:
+    for count in (1, shares):
+        star = Star(2, slots=slots, shares=[count, 1])
         seen = []
-        for tensor, part in enumerate((first, second, third), start=1):
-            submit(network, 0, tensor, part)
-            network._transmit()
-            seen.append(network.workers[0].lanes(network.now_ns + 7 * MS))
-        for tensor, part in enumerate((first, second, third), start=1):
-            submit(network, 1, tensor, part)
-        network.run(3)
-        seen.append(network.workers[0].lanes(network.now_ns))
-        submit(network, 0, 4, third)
-        network._transmit()
-        seen.append(network.workers[0].lanes(network.now_ns + 3))
+        for tensor, part in enumerate(tensors[:3], start=1):
+            star.submit(0, tensor, part, np.empty_like(part))
+            seen.append(star.workers[0].lanes())
+        star.run_until(7 * MS)
+        seen.append(star.workers[0].lanes())
+        for tensor, part in enumerate(tensors[:3], start=1):
+            star.submit(1, tensor, part, np.empty_like(part))
+        star.run(3)
+        seen.append(star.workers[0].lanes())
+        star.submit(0, 4, tensors[3], np.empty_like(tensors[3]))
+        star.run_until(star.now_ns + 3)
+        seen.append(star.workers[0].lanes())
         shown.append(
             [(s.seqs, s.waiting, s.in_flight, s.oldest_operation, s.oldest_waited_ns) for s in seen]
         )
-        assert [s.in_flight > 0 for s in seen] == [True, True, True, False, True]
-        assert [s.silent_ns for s in seen] == [7 * MS, 7 * MS, 7 * MS, 0, 3]
+        assert [s.in_flight > 0 for s in seen] == [True] * 4 + [False, True]
+        assert [s.silent_ns for s in seen] == [0, 0, 0, 7 * MS, 0, 3]
     assert shown[0] == shown[1]
     assert len(shown[0][0][0]) == slots // 2
 
@@ -154,18 +149,18 @@ def test_each_share_has_memory_for_its_own_lanes_and_knows_no_others() -> None:
 
 
 def test_results_for_another_share_are_counted_and_ignored() -> None:
-    network = Network(1, slots=16, values=8, shares=[2])
+    cores = [WorkerCore(worker_config(0, 1, 16, 8, share=i, shares=2)) for i in range(2)]
     part = np.arange(8 * 8, dtype=np.int32)
     out = np.zeros_like(part)
-    network.submit(0, 1, part, out)
-    cores = network.workers[0].cores  # type: ignore[attr-defined]
+    for core in cores:
+        core.submit(1, part.ctypes.data, out.ctypes.data, part.size, 0, False, 0)
+    sent = [packet for core in cores for packet in core.poll_transmit(0)]
     seqs = []
-    for packet in (p for core in cores for p in core.poll_transmit(0)):
-        for departure in network.model.receive(network.attachments[0], packet):
-            seqs.append(departure.header.seq)
-            result = encode(departure.header, departure.values)
-            wrong = cores[0 if departure.header.seq >= 4 else 1]
-            wrong.on_result(result, 1)
+    for packet in sent:
+        header, values = decode(packet)
+        seqs.append(header.seq)
+        wrong = cores[0 if header.seq >= 4 else 1]
+        wrong.on_result(encode(replace(header, kind=Kind.RESULT), values), 1)
     assert sorted(seqs) == list(range(8))
     assert [core.counters.mismatched for core in cores] == [4, 4]
     assert [core.counters.chunks_done for core in cores] == [0, 0]
@@ -210,11 +205,9 @@ def test_shares_that_cannot_be(share: int, shares: int, why: str) -> None:
 
 
 def test_different_in_flight_limits_do_not_deadlock() -> None:
-    for seed in range(5):
-        link = Link(loss=0.1, max_delay_ns=3_000_000)
-        network = Network(
-            3, link=link, seed=seed, in_flight=[1, 1, 2], shares=[4, 1, 2]
-        )  # of each share
+    for seed in range(20):
+        way = scattered(loss=0.1, most_ns=3_000_000)
+        star = Star(3, way=way, seed=seed, in_flight=[4, 1, 4], shares=[4, 1, 2])
         parts = random_parts(INT32, 3, 64 * 41, seed)
-        for result in all_reduce(network, parts):
+        for result in star.all_reduce(parts):
             assert numerics.same_bits(result, numerics.all_reduce(parts, "sum", 64))

@@ -22,7 +22,7 @@ from ina.host.stats import SessionStats
 from ina.host.udp import open_socket
 from ina.protocol.codec import Header, decode, encode
 from ina.protocol.spec import Kind
-from tests.host.network import EPOCH, JOB, worker_config
+from tests.host.cores import EPOCH, JOB, worker_config
 from tests.host.udp_model import UdpModel, closing
 
 WHOLE = np.arange(64 * 200, dtype=np.int32)

@@ -10,7 +10,7 @@ from ina._native.congestion import Choice
 from ina._native.host import WorkerCore
 from ina.protocol.codec import Header, decode, encode
 from ina.protocol.spec import Flag, Kind
-from tests.host.network import EPOCH, JOB, MS, worker_config
+from tests.host.cores import EPOCH, JOB, MS, worker_config
 
 SLOTS, VALUES = 128, 8
 W = SLOTS // 2

@@ -207,7 +207,8 @@ def copy_to(folder: Path) -> Path:
     root.mkdir(parents=True)
     for name in ("ina", "native", "examples"):
         ignored = shutil.ignore_patterns("__pycache__", "*.so")
-        shutil.copytree(ROOT / name, root / name, ignore=ignored)
+        # With new times: else what a bug was in before would not be compiled again without it.
+        shutil.copytree(ROOT / name, root / name, ignore=ignored, copy_function=shutil.copyfile)
     for name in ("CMakeLists.txt", "pyproject.toml"):
         shutil.copy2(ROOT / name, root / name)
     return root

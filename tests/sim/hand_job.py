@@ -13,40 +13,54 @@ from ina.controller.switches.plan import plan_job
 from ina.extension import congestion
 from ina.extension import host as host_native
 from ina.extension import sim as native
+from ina.protocol.spec import UDP_PORT as SWITCH_UDP_PORT
 from ina.sim.fabric import Fabric
 
 Values = np.ndarray[tuple[int], np.dtype[np.int32]]
 INT32 = 0
+UDP_PORT = 4000
 LIMIT_NS = 60 * 10**9
 _numbers = itertools.count(1)
 
 
-def add_workers(fabric: Fabric, hosts: Sequence[str], slots: int = 512) -> list[native.Worker]:
-    """One on each of these hosts, which are at switch ``s1`` at the ports of their numbers."""
+def admit(
+    fabric: Fabric, hosts: Sequence[str], slots: int, *, number: int = 1, epoch: int = 7
+) -> None:
+    """A job with a rank on each of these hosts, which are at switch ``s1``, at its first slots."""
     topology = fabric.topology
     members = {
-        rank: Endpoint(topology.addresses[name], 4000, topology.port_towards("s1", name))
+        rank: Endpoint(topology.addresses[name], UDP_PORT, topology.port_towards("s1", name))
         for rank, name in enumerate(hosts)
     }
     job = Job(
         name="job",
-        number=1,
+        number=number,
         world_size=len(hosts),
         memory=SlotRange(0, slots, slots),
         created_s=0.0,
         members=members,
-        epoch=7,
+        epoch=epoch,
     )
     for items in plan_job(job).stages:
         fabric.switches["s1"].insert(items)
+
+
+def setup_on(fabric: Fabric, host: str) -> native.WorkerSetup:
+    """Of a member's worker."""
+    addresses = fabric.topology.addresses
+    return native.WorkerSetup(
+        own=(int(addresses[host]), UDP_PORT), to=(int(addresses["s1"]), SWITCH_UDP_PORT)
+    )
+
+
+def add_workers(fabric: Fabric, hosts: Sequence[str], slots: int = 512) -> list[native.Worker]:
+    """One on each of these hosts, of a job of theirs."""
+    admit(fabric, hosts, slots)
     return [
         fabric.network.add_worker(
             fabric.hosts[name],
             f"worker/{rank}",
-            native.WorkerSetup(
-                own=(int(topology.addresses[name]), 4000),
-                to=(int(topology.addresses["s1"]), 17760),
-            ),
+            setup_on(fabric, name),
             host_native.WorkerConfig(
                 job=1,
                 epoch=7,

@@ -55,6 +55,18 @@ def test_sums_are_right_over_links_that_nobody_would_call_so(dtype: str, multica
     assert report.jobs[0].resends_lost > 0
 
 
+def test_links_that_damage_what_they_carry_give_wrong_sums_only_where_nobody_verifies() -> None:
+    link = {"corruption": 0.01, "frame_check": False, "delay_us": 10}
+    job = {**SMALL, "steps": 20}
+    assert {found.kind for found in run(job=[job], link=link).violations} == {"wrong sum"}
+    report = run(job=[{**job, "verify": "accidents"}], link=link)
+    assert report.violations == []
+    *failed, last = [one.ended for one in report.jobs]
+    assert failed  # a damaged contribution is in its slot for good
+    assert any("CorruptedSumError: job 'job' rank" in ended for ended in failed)
+    assert last == ""
+
+
 def test_a_wrong_reference_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The oracle looks at each value: one unit of the last place is a violation."""
     honest = tensors.Place.right

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ina.switch.emit_c.c_types import container
 from ina.switch.emit_c.layout import Layout
 from ina.switch.emit_c.writer import Writer
 from ina.switch.ir.program import ActionCall, KeyValue, MatchKind
@@ -24,7 +27,7 @@ def emit_control(layout: Layout, out: Writer, digest: str) -> None:
     rest = "multicast_set, counter_read, counter_write, direct_counter_read, direct_counter_write"
     out.line("static const ina_pipeline pipeline = {")
     out.line(f'    INA_PIPELINE_ABI, "{digest}", {names},')
-    out.line(f"    {rest}, register_read,")
+    out.line(f"    {rest}, register_read, register_write,")
     out.line("};")
     out.line()
     out.line("const ina_pipeline *ina_pipeline_get(void);")
@@ -239,21 +242,35 @@ def _emit_counters(layout: Layout, out: Writer) -> None:
     out.line()
     out.lines.extend(_COUNTER_FUNCTIONS.strip("\n").split("\n"))
     out.line()
-    head = (
-        "static int register_read(void *const opaque, uint32_t reg, uint64_t index,\n"
-        "                         uint64_t *value)"
-    )
+    _emit_register_access(layout, out, "register_read", "uint64_t *value", _read_cell)
+    _emit_register_access(layout, out, "register_write", "uint64_t value", _write_cell)
+
+
+def _read_cell(cell: str, _: int) -> str:
+    return f"*value = (uint64_t){cell};"
+
+
+def _write_cell(cell: str, width_bits: int) -> str:
+    mask = hex((1 << min(width_bits, 64)) - 1)
+    return f"{cell} = ({container(width_bits)})(value & UINT64_C({mask}));"
+
+
+def _emit_register_access(
+    layout: Layout, out: Writer, name: str, value: str, access: Callable[[str, int], str]
+) -> None:
+    """``access``: what is done with a cell of so many bits."""
+    head = f"static int {name}(void *const opaque, uint32_t reg, uint64_t index, {value})"
     with out.block(head):
         out.line("state *const S = opaque;")
         out.line("int code = INA_NOT_FOUND;")
         out.line(_LOCK)
         with out.block("switch (reg)"):
-            for register in program.registers:
+            for register in layout.program.registers:
                 group = layout.group(register.name)
-                member = group.members[register.name]
+                cell = f"S->{group.c_name}[index].{group.members[register.name]}"
                 with out.block(f"case {register.index}:"):
                     with out.block(f"if (index < {register.size})"):
-                        out.line(f"*value = (uint64_t)S->{group.c_name}[index].{member};")
+                        out.line(access(cell, register.width_bits))
                         out.line("code = INA_OK;")
                     out.line("break;")
             out.line("default: break;")

@@ -24,8 +24,8 @@ class RttEstimator {
     // The time from sending a packet to its result; only of packets sent once.
     void on_sample(std::int64_t now_ns, std::int64_t rtt_ns) {
         round_trips_.latest_ns = rtt_ns;
-        std::int64_t &mean_ns = round_trips_.mean_ns;
-        mean_ns = mean_ns == 0 ? rtt_ns : mean_ns + (rtt_ns - mean_ns) / 8;
+        add_to_mean(&round_trips_.mean_ns, rtt_ns);
+        if (!was_silent(now_ns, rtt_ns)) add_to_mean(&flowing_ns_, rtt_ns);
         std::int64_t &shortest_ns = round_trips_.shortest_ns;
         if (now_ns - shortest_at_ns_ > kForgetNs || shortest_ns == 0 || rtt_ns <= shortest_ns) {
             shortest_ns = rtt_ns;
@@ -69,13 +69,36 @@ class RttEstimator {
 
     std::int64_t srtt_ns() const { return srtt_ns_; }
     std::int64_t shortest_ns() const { return round_trips_.shortest_ns; }  // 0: no sample yet
+    // What a round trip takes on average where results come all along; 0: none so far.
+    std::int64_t flowing_ns() const { return flowing_ns_; }
     const congestion::RoundTrips &round_trips() const { return round_trips_; }
     int backoff() const { return backoff_; }
 
   private:
+    static void add_to_mean(std::int64_t *mean_ns, std::int64_t rtt_ns) {
+        *mean_ns = *mean_ns == 0 ? rtt_ns : *mean_ns + (rtt_ns - *mean_ns) / 8;
+    }
+    // Whether nothing came for most of a sample's time: another worker was late. What has to queue
+    // comes all along, or with pauses of the pacing's, which are shorter.
+    bool was_silent(std::int64_t now_ns, std::int64_t rtt_ns) {
+        if (now_ns - latest_at_ns_ >= kLeastSilenceNs) {
+            silent_from_ns_ = latest_at_ns_;
+            silent_until_ns_ = now_ns;
+        }
+        latest_at_ns_ = now_ns;
+        const std::int64_t sent_ns = now_ns - rtt_ns;
+        const std::int64_t silent_ns = silent_until_ns_ - std::max(silent_from_ns_, sent_ns);
+        return 4 * silent_ns > 3 * rtt_ns;
+    }
+
+    static constexpr std::int64_t kLeastSilenceNs = 5'000'000;  // losses are mended in less
     static constexpr int kMaxBackoff = 10;
     static constexpr std::int64_t kForgetNs = 10'000'000'000;  // routes change
     RtoLimits limits_;
+    std::int64_t flowing_ns_ = 0;
+    std::int64_t latest_at_ns_ = 0;    // the newest sample
+    std::int64_t silent_from_ns_ = 0;  // the newest silence
+    std::int64_t silent_until_ns_ = 0;
     std::int64_t srtt_ns_ = 0;  // 0: no sample yet
     std::int64_t rttvar_ns_ = 0;
     std::int64_t rto_ns_;

@@ -29,8 +29,8 @@ class Pacing {
     std::int64_t moderation_ns(const WorkerCore &core) const {
         // The last packets of a tensor would only come later.
         if (2 * core.in_flight() < core.in_flight_limit()) return 0;
-        const congestion::RoundTrips &trips = core.recovery().rtt().round_trips();
-        const std::int64_t queued_ns = trips.mean_ns - trips.shortest_ns;
+        const RttEstimator &rtt = core.recovery().rtt();
+        const std::int64_t queued_ns = rtt.flowing_ns() - rtt.shortest_ns();
         return queued_ns < kLeastQueuedNs ? 0 : queued_ns / kModeratedShare;
     }
 

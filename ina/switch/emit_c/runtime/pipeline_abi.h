@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define INA_PIPELINE_ABI 3u
+#define INA_PIPELINE_ABI 4u
 #define INA_MOST_GATHERED_BYTES 65600u /* of a frame that comes in two parts */
 #define INA_MAX_PORTS 512u /* egress ports 0..511, as bmv2's 9-bit port; 511 is v1model's drop */
 
@@ -109,8 +109,10 @@ typedef struct {
                                uint64_t *bytes); /* handle -1: the default entry's */
     int (*direct_counter_write)(void *state, uint32_t table, int64_t handle, uint64_t packets,
                                 uint64_t bytes);
-    /* For debugging and tests only: no control-plane path may need it (protocol.md, promise 4). */
+    /* The low 64 bits; what is written is cut to the register's width. For debugging, made-up
+     * faults and tests only: no control-plane path may need it (protocol.md, promise 4). */
     int (*register_read)(void *state, uint32_t reg, uint64_t index, uint64_t *value);
+    int (*register_write)(void *state, uint32_t reg, uint64_t index, uint64_t value);
 } ina_pipeline;
 
 #ifdef __cplusplus

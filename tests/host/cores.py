@@ -1,0 +1,47 @@
+"""A WorkerCore that tests feed by hand: its configuration, and units of time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ina._native.host import RtoLimits, VerifyMode, WorkerConfig
+
+Array = NDArray[Any]
+
+JOB = 7
+EPOCH = 0x1_0003  # wider than the header's field
+MS = 1_000_000
+SECOND = 1_000_000_000
+
+
+def worker_config(
+    rank: int,
+    world_size: int,
+    slots: int,
+    values: int,
+    stall_s: float = 60.0,
+    first_seq: int = 0,
+    keep_results: bool = False,
+    share: int = 0,
+    shares: int = 1,
+    verify: VerifyMode = VerifyMode.OFF,
+    check_key: bytes = bytes(16),
+) -> WorkerConfig:
+    return WorkerConfig(
+        job=JOB,
+        epoch=EPOCH,
+        rank=rank,
+        world_size=world_size,
+        slots=slots,
+        values_per_packet=values,
+        stall_timeout_ns=int(stall_s * SECOND),
+        rto=RtoLimits(),
+        first_seq=first_seq,
+        keep_results=keep_results,
+        share=share,
+        shares=shares,
+        verify=verify,
+        check_key=check_key,
+    )
