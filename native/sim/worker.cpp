@@ -224,7 +224,10 @@ void Worker::work() {
     for (const auto &share : shares_) transmit(*share);
     busy_ns_ += free_ns_ - now_ns;
     if (read > 0) read_ns_ = now_ns + moderation_ns();
-    if (!buffer_.empty()) work_at(std::max(free_ns_, read_ns_));
+    if (!buffer_.empty()) {  // who has read all that it has buffers for reads on without a pause
+        read_ns_ = now_ns;
+        work_at(free_ns_);
+    }
     set_timer();
     tell();
 }
