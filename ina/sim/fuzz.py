@@ -20,6 +20,8 @@ from ina.sim.minimise import minimise
 from ina.sim.run import Simulation
 from ina.sim.scenario import Scenario
 
+CRASH = "crash"
+"""The kind of a finding that ended the process, or raised what no simulation may."""
 BLOCK = 10
 """Seeds that a process takes at a time."""
 SEED_S = 600.0
@@ -124,6 +126,11 @@ def fuzz(
             if not done:
                 raise ScenarioError(f"seeds from {min(waiting.values())} on: no end")
             for future in done:
+                error = future.exception()
+                if error is not None:  # and if the process has died, it is that of all others, too
+                    starts = [waiting.pop(future), *sorted(waiting.values())]
+                    state.findings.append(_blame(starts, state.first + seeds, error))
+                    return state
                 _take(state, waiting.pop(future), future.result())
             if save is not None:
                 save.parent.mkdir(parents=True, exist_ok=True)
@@ -145,6 +152,18 @@ def _blocks(state: State, seeds: int) -> Iterator[int]:
     for at in range(state.next, state.first + seeds, BLOCK):
         if at not in state.done:
             yield at
+
+
+def _blame(starts: list[int], end: int, error: BaseException) -> Finding:
+    """Which seed ended a process of the fuzzer, of blocks that begin at ``starts``."""
+    context = multiprocessing.get_context("spawn")
+    for seed in (seed for at in starts for seed in range(at, min(at + BLOCK, end))):
+        with ProcessPoolExecutor(1, context) as pool:
+            found = pool.submit(_try_block, seed, 1).exception(SEED_S)
+        if found is not None:
+            return Finding(seed, CRASH, f"{type(found).__name__}: {found}", draw(seed))
+    what = f"{type(error).__name__}: {error}, but of none of its seeds alone"
+    return Finding(starts[0], CRASH, what, draw(starts[0]))
 
 
 def _try_block(first: int, count: int) -> bytes:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ina.controller.switches import plan
 from ina.sim.draw import draw
 from ina.sim.errors import ScenarioError
-from ina.sim.fuzz import BLOCK, State, fuzz, load_state, smaller, try_scenario
+from ina.sim.fuzz import BLOCK, CRASH, State, _Block, fuzz, load_state, smaller, try_scenario
 from tests.lines import ROOT
 from tests.selection import LONG
 from tests.sim.bugs import BUGS
@@ -39,6 +41,29 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(ScenarioError, match=r"state\.json: "):
         load_state(path, 0)
+
+
+def test_a_seed_that_ends_its_process_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the process dies or the simulation raises what it may not."""
+    for module in (dying_fuzz, raising_fuzz):
+        monkeypatch.setattr("ina.sim.fuzz._try_block", module)
+        (found,) = fuzz(State(0, 0), 40, processes=2).findings
+        assert (found.seed, found.kind) == (FATAL_SEED, CRASH)
+        assert found.scenario == draw(FATAL_SEED)
+
+
+FATAL_SEED = 17
+
+
+def dying_fuzz(first: int, count: int) -> bytes:
+    if FATAL_SEED in range(first, first + count):
+        os.abort()
+    return msgspec.json.encode(_Block())
+
+
+def raising_fuzz(first: int, count: int) -> bytes:
+    assert FATAL_SEED not in range(first, first + count)
+    return msgspec.json.encode(_Block())
 
 
 def test_a_bug_is_found_and_its_scenario_made_small(monkeypatch: pytest.MonkeyPatch) -> None:

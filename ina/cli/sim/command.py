@@ -16,7 +16,7 @@ from ina.cli.sim.view import finding_view, fuzz_view, ladder_view, report_view
 from ina.errors import InvalidInputError
 from ina.files import root
 from ina.sim.draw import FAULTS_END_MS, draw
-from ina.sim.fuzz import Finding, State, fuzz, load_state, smaller, try_scenario
+from ina.sim.fuzz import CRASH, Finding, State, fuzz, load_state, smaller, try_scenario
 from ina.sim.ladder import recorder
 from ina.sim.run import Simulation
 from ina.sim.scenario import Scenario, load
@@ -109,12 +109,15 @@ def fuzz_command(
     found = load_state(state, first) if state else State(first, first)
     with fuzz_progress(seeds) as told:
         found = fuzz(found, seeds, processes=processes, save=state, told=told)
-    findings = [_smallest(finding, budget_s, out) for finding in found.findings[:1]]
+    newest = found.findings[:1]
+    # What ends a process would end this one, too, if it were run here.
+    findings = [it if it.kind == CRASH else _smallest(it, budget_s, out) for it in newest]
     emit(found, json, fuzz_view(found))
     if not json:
         for finding in findings:
             console().print(finding_view(finding, out))
-            _print_ladder(finding.scenario, finding.seed)
+            if finding.kind != CRASH:
+                _print_ladder(finding.scenario, finding.seed)
     if found.findings:
         raise typer.Exit(1)
 

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ina.cli.common.output import table
-from ina.sim.fuzz import Finding, State
+from ina.sim.fuzz import CRASH, Finding, State
 from ina.sim.ladder import Trace, ladder
 from ina.sim.report import JobReport, PortReport, Report, TrafficReport
 from ina.units import size_text, time_text
@@ -115,6 +115,9 @@ def fuzz_view(state: State) -> str:
 
 def finding_view(finding: Finding, out: Path) -> str:
     """What failed, and how to see it again."""
+    if finding.kind == CRASH:
+        again = f"again: ina sim replay {finding.seed}"
+        return f"seed {finding.seed}: {finding.kind}: {finding.what}\n{again}"
     file = out / f"seed-{finding.seed}.json"
     return (
         f"seed {finding.seed}: {finding.kind}: {finding.what}\n"
