@@ -129,12 +129,6 @@ BUGS = (
         "0 * (values - filled) * wire::kValueBytes);",
     ),
     Bug(
-        "recovery: a lane's own timer never ends",
-        "native/host/recovery/loss_recovery.cpp",
-        "constexpr int kTailProbes = 2;",
-        "constexpr int kTailProbes = 1 << 30;",
-    ),
-    Bug(
         "recovery: what is sent again is no longer in flight",
         "native/host/recovery/loss_recovery.cpp",
         "    flights_.remove(lane);\n    flights_.add_newest(lane);\n",
@@ -161,10 +155,10 @@ BUGS = (
     ),
     # Leases.
     Bug(
-        "leases: nobody ever dies",
+        "leases: who died lives on",
         "ina/controller/watch/leases.py",
-        "            if lease.broken_s is not None:\n                silent_s",
-        "            if False and lease.broken_s is not None:\n                silent_s",
+        "if silent_s >= self.broken_s or now_s - lease.heard_s >= self.lease_s:",
+        "if silent_s < 0:",
     ),
     Bug(
         "leases: a stream that broke ends it at once",
@@ -173,6 +167,12 @@ BUGS = (
         "self.broken_s = 0.0",
     ),
     # The store, and what is made of it.
+    Bug(
+        "store: who is no longer primary may write",
+        "ina/controller/store/database.py",
+        '                raise FencedError(f"store {self.store.name}: {holder.name} has claimed it")',
+        "                pass",
+    ),
     Bug(
         "store: the last epoch is not kept",
         "ina/controller/store/rows.py",
