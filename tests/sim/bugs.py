@@ -170,8 +170,8 @@ BUGS = (
     Bug(
         "store: who is no longer primary may write",
         "ina/controller/store/database.py",
-        '                raise FencedError(f"store {self.store.name}: {holder.name} has claimed it")',
-        "                pass",
+        'raise FencedError(f"store {self.store.name}: {holder.name} has claimed it")',
+        "pass",
     ),
     Bug(
         "store: the last epoch is not kept",
