@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ina._native.host import WorkerCore
+from ina._native.host import VerifyMode, WorkerCore
 from ina.protocol.codec import Header, decode, encode
 from ina.protocol.spec import Flag, Kind
 from tests.host.cores import worker_config
@@ -26,9 +26,9 @@ def result_of(sent: Header) -> Header:
 
 
 class Worker:
-    def __init__(self, elems: int = VALUES) -> None:
+    def __init__(self, elems: int = VALUES, verify: VerifyMode = VerifyMode.OFF) -> None:
         self.out = np.full(64, -1, np.int32)
-        self.core = WorkerCore(worker_config(1, 2, SLOTS, VALUES))
+        self.core = WorkerCore(worker_config(1, 2, SLOTS, VALUES, verify=verify))
         self.core.submit(1, DATA.ctypes.data, self.out.ctypes.data, elems, 0, False, 0)
         self.sent = [decode(packet)[0] for packet in self.core.poll_transmit(0)]
 
@@ -137,6 +137,18 @@ def test_a_changed_header_byte_never_yields_a_wrong_place(index: int, mask: int)
     worker.core.on_result(bytes(packet), 1000)
     assert worker.out[:VALUES].tolist() in ([9] * VALUES, [-1] * VALUES)
     assert (worker.out[VALUES:] == -1).all()
+
+
+def test_who_has_stopped_for_corrupted_sums_takes_no_more() -> None:
+    """Results of one batch come after those that ended the job."""
+    worker = Worker(2 * VALUES, VerifyMode.ACCIDENTS)
+    while worker.core.corruption is None:
+        worker.receive(worker.good(0))
+    assert worker.core.corruption.results == worker.core.counters.corrupted > 1
+    worker.receive(worker.good(1))  # it fails its check, too
+    assert worker.core.corruption is not None
+    assert worker.core.next_deadline_ns(2000) is None
+    assert worker.untouched()
 
 
 def test_the_ecn_mark_is_counted_from_header_and_from_ip() -> None:

@@ -167,7 +167,7 @@ inline Lane *WorkerCore::lane_for(const wire::Header &header, std::int64_t now_n
         (header.worker != config_.rank && header.worker != wire::kAllWorkers)) {
         return ignore(&counters_.foreign);
     }
-    if (stall_ || mismatch_) return ignore(&counters_.stale);
+    if (has_stopped()) return ignore(&counters_.stale);
     const std::uint32_t index = own_index(header.seq);
     if (index >= lane_count()) return ignore(&counters_.mismatched);
     Lane &lane = lanes_[index];
