@@ -121,7 +121,7 @@ def test_wrong_input_of_a_process(taken: int) -> None:
 
 def test_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.delenv("INA_CC", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     options = ["--grpc-addr", "127.0.0.1:0", "--port", "1=udp:", "--p4info", INFO]
