@@ -25,7 +25,8 @@ import torch, torch.distributed as dist
 dist.init_process_group("ina")
 tensor = torch.full((1000,), float(dist.get_rank() + 1))
 dist.all_reduce(tensor)
-print(f"rank {dist.get_rank()} of {dist.get_world_size()}: {tensor[0].item():g}", sys.argv[1])
+said = f"rank {dist.get_rank()} of {dist.get_world_size()}: {tensor[0].item():g} {sys.argv[1]}"
+sys.stdout.write(said + "\\n")  # at once: both ranks have one pipe
 dist.destroy_process_group()
 """
 SLURM = {"SLURM_NNODES": "2", "SLURM_JOB_ID": "4711", "SLURM_JOB_NAME": "train"}
