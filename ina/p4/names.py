@@ -9,24 +9,39 @@ from typing import Final
 
 PROGRAM: Final = "pool"
 CPU_PORT: Final = 510  # packet-in and packet-out
+OWN_ADDRESSES_TOTAL: Final = 16  # at which the switch itself is reached
 SLOTS_TOTAL: Final = 8192  # slots of the whole switch, physical indices 0..8191
 JOBS_TOTAL: Final = 256  # length of the per-job counters; also the size of JOBS
 MEMBERS_TOTAL: Final = 4096  # workers of all jobs
+
+# Addressed. Key: dst_addr. No entry: no packet is for this switch.
+OWN_ADDRESSES: Final = "PoolIngress.addressed.own_addresses"
+OURS: Final = "PoolIngress.addressed.ours"
 
 # Admission. Keys: job, epoch (low 16 bits).
 JOBS: Final = "PoolIngress.admission.jobs"
 # Parameters: epoch (32 bits), first_slot, slots, full_bitmap, group, job_index.
 ADMIT_JOB: Final = "PoolIngress.admission.admit_job"
-# Keys: ingress_port, src_addr, src_port, job, epoch, worker. Has a direct counter.
+# With a parent. Parameters: the same, parent_port, path_mask.
+ADMIT_INNER_JOB: Final = "PoolIngress.admission.admit_inner_job"
+# Keys: ingress_port, src_addr, src_port, job, epoch, worker, kind. Has a direct counter.
 MEMBERS: Final = "PoolIngress.admission.members"
 # Parameter: worker_bit (1 << worker).
 ADMIT_MEMBER: Final = "PoolIngress.admission.admit_member"
+# A row of kind RESULT: the parent; worker is this switch's index among its children. No parameter.
+ADMIT_PARENT: Final = "PoolIngress.admission.admit_parent"
+
+# Distribute, ingress: where the parent's replay goes. Keys: job, way (path & path_mask).
+CHILDREN: Final = "PoolIngress.distribute.children"
+TO_CHILD: Final = "PoolIngress.distribute.to_child"  # port, worker
 
 # Distribute, egress. Keys: job, worker. Has a direct counter. The replica of worker w in a job's
 # multicast group has egress_rid (P4Runtime: instance) w + 1; that of all who share one, 256.
 RECEIVERS: Final = "PoolEgress.address.receivers"
 # Parameters: dst_mac, dst_addr, dst_port.
 ADDRESS: Final = "PoolEgress.address.address"
+# Of the row of worker spec.PARENT. Parameters: the same, worker, worker_bit, level.
+ADDRESS_PARENT: Final = "PoolEgress.address.address_parent"
 
 # Mark. No key: set the default action. Parameter: packets (above this queue depth: marked).
 ECN_THRESHOLD: Final = "PoolEgress.mark.ecn_threshold"
@@ -46,9 +61,10 @@ DROP: Final = "PoolIngress.forwarding.drop"
 # Indirect counters, packets and bytes, by job_index.
 JOB_CONTRIBUTIONS: Final = "PoolIngress.distribute.job_contributions"  # summed
 JOB_RESULTS: Final = "PoolIngress.distribute.job_results"  # sums completed
-JOB_REPLAYS: Final = "PoolIngress.distribute.job_replays"  # finished sums sent again to one worker
+JOB_REPLAYS: Final = "PoolIngress.distribute.job_replays"  # finished sums sent again, to one or up
 JOB_DUPLICATES: Final = "PoolIngress.distribute.job_duplicates"  # repeated, sum not complete
 JOB_STALE: Final = "PoolIngress.distribute.job_stale"  # older than the slot's owner
+JOB_PASSED_DOWN: Final = "PoolIngress.distribute.job_passed_down"  # results of the parent
 JOB_ECN_MARKS: Final = "PoolEgress.mark.job_ecn_marks"  # results marked by queue depth
 JOB_UNADDRESSED: Final = "PoolEgress.address.job_unaddressed"  # results without a receiver entry
 JOB_COUNTERS: Final = (
@@ -57,6 +73,7 @@ JOB_COUNTERS: Final = (
     JOB_REPLAYS,
     JOB_DUPLICATES,
     JOB_STALE,
+    JOB_PASSED_DOWN,
     JOB_ECN_MARKS,
     JOB_UNADDRESSED,
 )

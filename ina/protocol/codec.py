@@ -38,7 +38,7 @@ _COUNT = next(field for field in LAYOUT if field.name == "value_count")
 
 @dataclass(frozen=True)
 class Header:
-    """The 28 bytes behind UDP, field by field; spec.FIELDS says what each means.
+    """The 32 bytes behind UDP, field by field; spec.FIELDS says what each means.
 
     ``value_type`` may hold a number outside :class:`ValueType` when it was decoded: a switch only
     echoes it, and its meaning is the workers' affair.
@@ -61,6 +61,8 @@ class Header:
     next_exponent: int = 0
     digest: int = 0
     check: int = 0
+    path: int = 0
+    copy: int = 0
 
     @property
     def is_to_all(self) -> bool:
@@ -73,7 +75,7 @@ if tuple(field.name for field in fields(Header)) != tuple(field.name for field i
 
 
 def encode_header(header: Header) -> bytes:
-    """Returns the 28 header bytes. Raises FieldRangeError when a number does not fit its field."""
+    """Returns the 32 header bytes. Raises FieldRangeError when a number does not fit its field."""
     whole = 0
     for field in LAYOUT:
         value = getattr(header, field.name)
@@ -86,7 +88,7 @@ def encode_header(header: Header) -> bytes:
 def decode_header(payload: bytes | memoryview) -> Header:
     """Returns the header at the start of a UDP payload, whatever follows it.
 
-    Raises TruncatedPacketError (fewer than 28 bytes), UnknownVersionError, UnknownKindError.
+    Raises TruncatedPacketError (fewer than 32 bytes), UnknownVersionError, UnknownKindError.
     """
     _check_header_is_there(payload)
     whole = int.from_bytes(payload[:HEADER_BYTES], "big")
@@ -102,7 +104,7 @@ def decode_header(payload: bytes | memoryview) -> Header:
 def announced_bytes(payload: bytes | memoryview) -> int:
     """Returns the UDP payload bytes that a header's value_count announces, whatever else it says.
 
-    Raises TruncatedPacketError (fewer than 28 bytes).
+    Raises TruncatedPacketError (fewer than 32 bytes).
     """
     _check_header_is_there(payload)
     count = int.from_bytes(payload[:HEADER_BYTES], "big") >> _COUNT.header_shift & _COUNT.mask

@@ -1,16 +1,19 @@
 """The wire format of ina, defined once: every other definition is emitted from this table.
 
-A packet is Ethernet / IPv4 / UDP / header (28 bytes) / ``value_count`` int32 values. All fields are
+A packet is Ethernet / IPv4 / UDP / header (32 bytes) / ``value_count`` int32 values. All fields are
 in network byte order. The P4 header, the C++ header, the scapy layer, the Wireshark dissector and
 the table in docs/protocol.md are generated from :data:`FIELDS` and the enumerations below.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
-VERSION = 3
+from ina.errors import InvalidInputError
+
+VERSION = 4
 UDP_PORT = 17760
 """The port of the switch. A packet to or from any other port is ordinary traffic."""
 
@@ -18,10 +21,22 @@ RESULTS_UDP_PORT = 17761
 """Where workers listen for results that come to several of them at once, by IP multicast."""
 
 MAX_WORKERS = 32
-"""Width of the contributors bitmap of one level."""
+"""Children of one switch: the width of the contributors bitmap."""
+
+MAX_WORLD_SIZE = 1024
+"""Workers of a job over several switches. At 1024, 21 bits of a float32's 24 are left."""
+
+MAX_LEVELS = 4
+"""Of switches in a tree: how many indices ``path`` has room for."""
+
+PATH_BITS = 24
+PATH_BITS_PER_LEVEL = 5
 
 ALL_WORKERS = 255
 """``worker`` of such a result: whoever of the job receives it."""
+
+PARENT = 254
+"""``worker`` of a sum on its way up, inside of the switch: its receiver is the parent."""
 
 VALUES_PER_PACKET_BUILDS = (64, 256, 360, 1024)
 """Values a packet in the checked-in builds of the P4 program (a compile-time constant there).
@@ -52,6 +67,7 @@ class Flag(IntFlag):
     OVERFLOW = 0x08  # the integer sum may have wrapped
     NON_FINITE = 0x10  # a contribution held Inf or NaN: every value of the result is NaN
     PARTIAL = 0x20  # mode `partial`: not every worker is in the sum
+    REPLAY = 0x40  # a result for the worker that `path` names, and for no other
 
 
 NO_FLAGS = Flag(0)
@@ -65,9 +81,9 @@ class DropReason(IntEnum):
 
     MALFORMED = 0  # truncated, or the UDP payload is not header + value_count values
     VERSION = 1  # a wire format version that this switch does not speak
-    KIND = 2  # not a kind that this switch accepts (mode `pool`: contributions only)
+    KIND = 2  # not a kind that a switch accepts (mode `pool`: contributions and results)
     JOB = 3  # no such job, or another epoch of it
-    MEMBER = 4  # not the port, address and worker that the controller admitted to the job
+    MEMBER = 4  # not the port, address, worker and kind that the controller admitted to the job
     SLOT = 5  # slot index outside the job's range
     STALE = 6  # older than the slot's owner: its worker has had the result, or its job is gone
     DUPLICATE = 7  # already in a sum that is not complete yet
@@ -97,18 +113,20 @@ FIELDS: tuple[Field, ...] = (
     Field("flags", 8, "see Flag"),
     Field("job", 16, "job number, given by the controller"),
     Field("epoch", 16, "low 16 bits of the job's incarnation; packets of any other are refused"),
-    Field("worker", 8, "rank within its level, 0..31; in a result: the receiver"),
-    Field("level", 4, "level of aggregation, or target switch (modes with several switches)"),
+    Field("worker", 8, "index among the receiver's children, 0..31; in a result: of the receiver"),
+    Field("level", 4, "of its sender: 0 a worker, else levels of switches below; echoed"),
     Field("priority", 4, "larger is more urgent (modes with preemption); 0 otherwise"),
     Field("slot", 16, "slot index within the job's range, 0..slots-1"),
     Field("value_type", 4, "type of the tensor, see ValueType"),
     Field("value_count", 12, "int32 values behind it: the build's constant, or 0 (exponents only)"),
     Field("seq", 32, "sequence number of the chunk; serial-number arithmetic (RFC 1982)"),
-    Field("contributors", 32, "bitmap of the workers in the values, bit = worker"),
+    Field("contributors", 32, "bitmap of the children in the values; in a result: of the root"),
     Field("exponent", 8, "biased exponent of this chunk's values; 0: all zero"),
     Field("next_exponent", 8, "the same of the chunk one window ahead; a slot keeps the maximum"),
     Field("digest", 16, "of what the worker has submitted; a slot adds them up, modulo 2^16"),
     Field("check", 32, "of the values and what else is said; a slot adds them up, modulo 2^32"),
+    Field("path", PATH_BITS, "whose packet: indices down from the root, 5 bits each; echoed"),
+    Field("copy", 8, "0: sent first; n: the n-th resend, 255 any later one; echoed"),
 )
 
 HEADER_BYTES = sum(field.bits for field in FIELDS) // 8
@@ -116,3 +134,27 @@ VALUE_BYTES = 4
 
 EXPONENT_BIAS = 127
 """exponent field = e + 127 with 2**e > max |x| of the block; 0 stands for an all-zero block."""
+
+
+def path_of(indices: Sequence[int]) -> int:
+    """``path`` of the worker that these indices lead to, the root's child first.
+
+    Raises InvalidInputError: more than MAX_LEVELS of them, or one that is not 0..31.
+    """
+    if not 1 <= len(indices) <= MAX_LEVELS:
+        raise InvalidInputError(f"a path of {len(indices)} levels: 1 to {MAX_LEVELS} fit a packet")
+    path = 0
+    for level, index in enumerate(indices):
+        if not 0 <= index < MAX_WORKERS:
+            raise InvalidInputError(f"a path by child {index}: children are 0..{MAX_WORKERS - 1}")
+        path |= index << _path_shift(level)
+    return path
+
+
+def path_mask(depth: int) -> int:
+    """The bits of ``path`` that say which child of a node is meant, ``depth`` below the root."""
+    return (MAX_WORKERS - 1) << _path_shift(depth)
+
+
+def _path_shift(level: int) -> int:
+    return PATH_BITS - PATH_BITS_PER_LEVEL * (level + 1)

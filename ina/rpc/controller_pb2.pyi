@@ -39,7 +39,7 @@ SWITCH_BACK: EventKind
 RANKS_DIFFER: EventKind
 
 class CreateJobRequest(_message.Message):
-    __slots__ = ("name", "world_size", "slots", "tenant", "priority", "token", "wire_version", "verify")
+    __slots__ = ("name", "world_size", "slots", "tenant", "priority", "token", "wire_version", "verify", "addresses")
     NAME_FIELD_NUMBER: _ClassVar[int]
     WORLD_SIZE_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
@@ -48,6 +48,7 @@ class CreateJobRequest(_message.Message):
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     WIRE_VERSION_FIELD_NUMBER: _ClassVar[int]
     VERIFY_FIELD_NUMBER: _ClassVar[int]
+    ADDRESSES_FIELD_NUMBER: _ClassVar[int]
     name: str
     world_size: int
     slots: int
@@ -56,7 +57,8 @@ class CreateJobRequest(_message.Message):
     token: str
     wire_version: int
     verify: str
-    def __init__(self, name: _Optional[str] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., token: _Optional[str] = ..., wire_version: _Optional[int] = ..., verify: _Optional[str] = ...) -> None: ...
+    addresses: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., token: _Optional[str] = ..., wire_version: _Optional[int] = ..., verify: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CreateJobReply(_message.Message):
     __slots__ = ("job", "switch_host", "switch_udp_port", "values_per_packet", "slots", "switch_shm", "results_host", "results_udp_port", "wire_version", "switch", "program")
@@ -125,7 +127,7 @@ class JoinRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., timeout_s: _Optional[float] = ..., switch_port: _Optional[int] = ..., token: _Optional[str] = ..., takes_shared_results: _Optional[bool] = ..., process: _Optional[str] = ...) -> None: ...
 
 class JoinReply(_message.Message):
-    __slots__ = ("job", "epoch", "world_size", "slots", "window", "lease_s", "heartbeat_s", "member_key", "shares_results", "expected_bitmap", "summands", "divisor", "congestion", "verify", "check_key")
+    __slots__ = ("job", "epoch", "world_size", "slots", "window", "lease_s", "heartbeat_s", "member_key", "shares_results", "expected_bitmap", "summands", "divisor", "congestion", "verify", "check_key", "trees")
     JOB_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     WORLD_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -141,6 +143,7 @@ class JoinReply(_message.Message):
     CONGESTION_FIELD_NUMBER: _ClassVar[int]
     VERIFY_FIELD_NUMBER: _ClassVar[int]
     CHECK_KEY_FIELD_NUMBER: _ClassVar[int]
+    TREES_FIELD_NUMBER: _ClassVar[int]
     job: int
     epoch: int
     world_size: int
@@ -156,7 +159,30 @@ class JoinReply(_message.Message):
     congestion: Congestion
     verify: str
     check_key: bytes
-    def __init__(self, job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., lease_s: _Optional[float] = ..., heartbeat_s: _Optional[float] = ..., member_key: _Optional[bytes] = ..., shares_results: _Optional[bool] = ..., expected_bitmap: _Optional[int] = ..., summands: _Optional[int] = ..., divisor: _Optional[int] = ..., congestion: _Optional[_Union[Congestion, _Mapping]] = ..., verify: _Optional[str] = ..., check_key: _Optional[bytes] = ...) -> None: ...
+    trees: _containers.RepeatedCompositeFieldContainer[Tree]
+    def __init__(self, job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., lease_s: _Optional[float] = ..., heartbeat_s: _Optional[float] = ..., member_key: _Optional[bytes] = ..., shares_results: _Optional[bool] = ..., expected_bitmap: _Optional[int] = ..., summands: _Optional[int] = ..., divisor: _Optional[int] = ..., congestion: _Optional[_Union[Congestion, _Mapping]] = ..., verify: _Optional[str] = ..., check_key: _Optional[bytes] = ..., trees: _Optional[_Iterable[_Union[Tree, _Mapping]]] = ...) -> None: ...
+
+class Tree(_message.Message):
+    __slots__ = ("job", "host", "udp_port", "worker", "path", "expected_bitmap", "first_lane", "lanes", "node")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    UDP_PORT_FIELD_NUMBER: _ClassVar[int]
+    WORKER_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_BITMAP_FIELD_NUMBER: _ClassVar[int]
+    FIRST_LANE_FIELD_NUMBER: _ClassVar[int]
+    LANES_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    job: int
+    host: str
+    udp_port: int
+    worker: int
+    path: int
+    expected_bitmap: int
+    first_lane: int
+    lanes: int
+    node: str
+    def __init__(self, job: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., worker: _Optional[int] = ..., path: _Optional[int] = ..., expected_bitmap: _Optional[int] = ..., first_lane: _Optional[int] = ..., lanes: _Optional[int] = ..., node: _Optional[str] = ...) -> None: ...
 
 class Congestion(_message.Message):
     __slots__ = ("algorithm", "options")

@@ -9,11 +9,13 @@
 
 namespace ina::wire {
 
-inline constexpr std::uint8_t kVersion = 3;
+inline constexpr std::uint8_t kVersion = 4;
 inline constexpr std::uint16_t kUdpPort = 17760;  // of the switch
-inline constexpr std::size_t kHeaderBytes = 28;
+inline constexpr std::size_t kHeaderBytes = 32;
 inline constexpr std::size_t kValueBytes = 4;
 inline constexpr int kMaxWorkers = 32;
+inline constexpr int kMaxWorldSize = 1024;
+inline constexpr int kPathBits = 24;
 inline constexpr std::uint8_t kAllWorkers = 255;  // in a result
 inline constexpr int kExponentBias = 127;
 inline constexpr std::uint8_t kExponentAllZero = 0;
@@ -30,6 +32,7 @@ inline constexpr std::uint8_t kFlagEcn = 0x04;
 inline constexpr std::uint8_t kFlagOverflow = 0x08;
 inline constexpr std::uint8_t kFlagNonFinite = 0x10;
 inline constexpr std::uint8_t kFlagPartial = 0x20;
+inline constexpr std::uint8_t kFlagReplay = 0x40;
 
 inline constexpr std::uint8_t kValueTypeInt32 = 0;
 inline constexpr std::uint8_t kValueTypeFloat32 = 1;
@@ -54,26 +57,30 @@ inline constexpr std::size_t kExponentOffset = 20;
 inline constexpr std::size_t kNextExponentOffset = 21;
 inline constexpr std::size_t kDigestOffset = 22;
 inline constexpr std::size_t kCheckOffset = 24;
+inline constexpr std::size_t kPathOffset = 28;
+inline constexpr std::size_t kCopyOffset = 28;
 
 // A decoded header; wider than the wire where a field has no machine type.
 struct Header {
-    std::uint8_t version = kVersion;  // wire format version, 3
+    std::uint8_t version = kVersion;  // wire format version, 4
     std::uint8_t kind = 0;  // what the packet is, see Kind
     std::uint8_t flags = 0;  // see Flag
     std::uint16_t job = 0;  // job number, given by the controller
     std::uint16_t epoch = 0;  // low 16 bits of the job's incarnation; packets of any other are refused
-    std::uint8_t worker = 0;  // rank within its level, 0..31; in a result: the receiver
-    std::uint8_t level = 0;  // level of aggregation, or target switch (modes with several switches)
+    std::uint8_t worker = 0;  // index among the receiver's children, 0..31; in a result: of the receiver
+    std::uint8_t level = 0;  // of its sender: 0 a worker, else levels of switches below; echoed
     std::uint8_t priority = 0;  // larger is more urgent (modes with preemption); 0 otherwise
     std::uint16_t slot = 0;  // slot index within the job's range, 0..slots-1
     std::uint8_t value_type = 0;  // type of the tensor, see ValueType
     std::uint16_t value_count = 0;  // int32 values behind it: the build's constant, or 0 (exponents only)
     std::uint32_t seq = 0;  // sequence number of the chunk; serial-number arithmetic (RFC 1982)
-    std::uint32_t contributors = 0;  // bitmap of the workers in the values, bit = worker
+    std::uint32_t contributors = 0;  // bitmap of the children in the values; in a result: of the root
     std::uint8_t exponent = 0;  // biased exponent of this chunk's values; 0: all zero
     std::uint8_t next_exponent = 0;  // the same of the chunk one window ahead; a slot keeps the maximum
     std::uint16_t digest = 0;  // of what the worker has submitted; a slot adds them up, modulo 2^16
     std::uint32_t check = 0;  // of the values and what else is said; a slot adds them up, modulo 2^32
+    std::uint32_t path = 0;  // whose packet: indices down from the root, 5 bits each; echoed
+    std::uint8_t copy = 0;  // 0: sent first; n: the n-th resend, 255 any later one; echoed
 };
 
 inline std::uint8_t load_be8(const std::uint8_t *p) { return p[0]; }
@@ -118,6 +125,8 @@ inline Header load_header(const std::uint8_t *p) {
     h.next_exponent = load_be8(p + kNextExponentOffset);
     h.digest = load_be16(p + kDigestOffset);
     h.check = load_be32(p + kCheckOffset);
+    h.path = static_cast<std::uint32_t>((load_be32(p + kPathOffset) >> 8) & 0xffffff);
+    h.copy = static_cast<std::uint8_t>(load_be32(p + kCopyOffset) & 0xff);
     return h;
 }
 
@@ -137,6 +146,7 @@ inline void store_header(std::uint8_t *p, const Header &h) {
     store_be8(p + 21, h.next_exponent);
     store_be16(p + 22, h.digest);
     store_be32(p + 24, h.check);
+    store_be32(p + 28, static_cast<std::uint32_t>((h.path & 0xffffff) << 8 | (h.copy & 0xff)));
 }
 
 constexpr bool is_known_kind(std::uint8_t kind) {

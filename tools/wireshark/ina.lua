@@ -3,8 +3,8 @@
 -- Use: wireshark -X lua_script:tools/wireshark/ina.lua, or copy it to the plugins.
 
 local ina = Proto("ina", "In-Network Aggregation")
-local VERSION, UDP_PORT = 3, 17760
-local HEADER_BYTES, VALUE_BYTES = 28, 4
+local VERSION, UDP_PORT = 4, 17760
+local HEADER_BYTES, VALUE_BYTES = 32, 4
 local FLAGS_OFFSET = 1
 local JOB_OFFSET = 2
 local WORKER_OFFSET = 6
@@ -30,12 +30,15 @@ local fields = {
     next_exponent = ProtoField.uint8("ina.next_exponent", "next_exponent", base.DEC, nil),
     digest = ProtoField.uint16("ina.digest", "digest", base.DEC, nil),
     check = ProtoField.uint32("ina.check", "check", base.DEC, nil),
+    path = ProtoField.uint32("ina.path", "path", base.DEC, nil, 0xffffff00),
+    copy = ProtoField.uint32("ina.copy", "copy", base.DEC, nil, 0xff),
     flag_resend = ProtoField.bool("ina.flags.resend", "resend", 8, nil, 0x01),
     flag_collision = ProtoField.bool("ina.flags.collision", "collision", 8, nil, 0x02),
     flag_ecn = ProtoField.bool("ina.flags.ecn", "ecn", 8, nil, 0x04),
     flag_overflow = ProtoField.bool("ina.flags.overflow", "overflow", 8, nil, 0x08),
     flag_non_finite = ProtoField.bool("ina.flags.non_finite", "non_finite", 8, nil, 0x10),
     flag_partial = ProtoField.bool("ina.flags.partial", "partial", 8, nil, 0x20),
+    flag_replay = ProtoField.bool("ina.flags.replay", "replay", 8, nil, 0x40),
     value = ProtoField.int32("ina.value", "value"),
 }
 ina.fields = fields
@@ -59,8 +62,10 @@ local places = {
     { name = "next_exponent", offset = 21, bytes = 1 },
     { name = "digest", offset = 22, bytes = 2 },
     { name = "check", offset = 24, bytes = 4 },
+    { name = "path", offset = 28, bytes = 4 },
+    { name = "copy", offset = 28, bytes = 4 },
 }
-local flags = { "flag_resend", "flag_collision", "flag_ecn", "flag_overflow", "flag_non_finite", "flag_partial" }
+local flags = { "flag_resend", "flag_collision", "flag_ecn", "flag_overflow", "flag_non_finite", "flag_partial", "flag_replay" }
 
 local too_short = ProtoExpert.new("ina.too_short", "Shorter than the header says",
     expert.group.MALFORMED, expert.severity.ERROR)

@@ -23,8 +23,10 @@
 
 // Jobs that may be admitted at one time; also the length of the per-job counters.
 #define JOBS_TOTAL 256
-// A job has at most 32 workers (INA_MAX_WORKERS); the pool of members is shared by all jobs.
+// A node has at most 32 children of a job (INA_MAX_WORKERS); the pool is shared by all jobs.
 #define MEMBERS_TOTAL 4096
+// IPv4 addresses at which the switch itself is reached.
+#define OWN_ADDRESSES_TOTAL 16
 
 // What this packet does to its slot. Admission and Contribution decide it, Accumulate and Distribute
 // act on it.
@@ -33,7 +35,8 @@ const access_t ACCESS_REFUSED = 0; // nothing: not admitted; drop_reason says wh
 const access_t ACCESS_TAKE = 1;    // newer than the owner: overwrite
 const access_t ACCESS_JOIN = 2;    // first contribution of this worker to the owner's round: add
 const access_t ACCESS_READ = 3;    // repeated: read out; a finished sum goes back to its sender
-const access_t ACCESS_STALE = 4;   // older than the owner: nothing. Admitted packets start with it
+const access_t ACCESS_STALE = 4;   // older than the owner: nothing. Contributions start with it
+const access_t ACCESS_DOWN = 5;    // the parent's result: no slot is touched, the children get it
 
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<8> IP_PROTOCOL_UDP = 17;

@@ -4,11 +4,12 @@
 #ifndef INA_HEADER_P4
 #define INA_HEADER_P4
 
-const bit<4> INA_VERSION = 3;
+const bit<4> INA_VERSION = 4;
 const bit<16> INA_UDP_PORT = 17760;
-const bit<16> INA_HEADER_BYTES = 28;
+const bit<16> INA_HEADER_BYTES = 32;
 const bit<16> INA_VALUE_BYTES = 4;
 const bit<8> INA_MAX_WORKERS = 32;
+const bit<8> INA_PARENT = 254; // worker of a sum on its way to the parent
 const bit<8> INA_EXPONENT_BIAS = 127;
 const bit<8> INA_EXPONENT_ALL_ZERO = 0;
 
@@ -24,6 +25,7 @@ const bit<8> INA_FLAG_ECN = 0x04;
 const bit<8> INA_FLAG_OVERFLOW = 0x08;
 const bit<8> INA_FLAG_NON_FINITE = 0x10;
 const bit<8> INA_FLAG_PARTIAL = 0x20;
+const bit<8> INA_FLAG_REPLAY = 0x40;
 
 const bit<4> INA_VALUE_TYPE_INT32 = 0;
 const bit<4> INA_VALUE_TYPE_FLOAT32 = 1;
@@ -41,25 +43,27 @@ const bit<8> INA_DROP_STALE = 6;
 const bit<8> INA_DROP_DUPLICATE = 7;
 const bit<32> INA_DROP_REASONS = 8;
 
-// 28 bytes behind UDP; value_count int32 values follow.
+// 32 bytes behind UDP; value_count int32 values follow.
 header ina_h {
-    bit<4>  version;       // wire format version, 3
+    bit<4>  version;       // wire format version, 4
     bit<4>  kind;          // what the packet is, see Kind
     bit<8>  flags;         // see Flag
     bit<16> job;           // job number, given by the controller
     bit<16> epoch;         // low 16 bits of the job's incarnation; packets of any other are refused
-    bit<8>  worker;        // rank within its level, 0..31; in a result: the receiver
-    bit<4>  level;         // level of aggregation, or target switch (modes with several switches)
+    bit<8>  worker;        // index among the receiver's children, 0..31; in a result: of the receiver
+    bit<4>  level;         // of its sender: 0 a worker, else levels of switches below; echoed
     bit<4>  priority;      // larger is more urgent (modes with preemption); 0 otherwise
     bit<16> slot;          // slot index within the job's range, 0..slots-1
     bit<4>  value_type;    // type of the tensor, see ValueType
     bit<12> value_count;   // int32 values behind it: the build's constant, or 0 (exponents only)
     bit<32> seq;           // sequence number of the chunk; serial-number arithmetic (RFC 1982)
-    bit<32> contributors;  // bitmap of the workers in the values, bit = worker
+    bit<32> contributors;  // bitmap of the children in the values; in a result: of the root
     bit<8>  exponent;      // biased exponent of this chunk's values; 0: all zero
     bit<8>  next_exponent; // the same of the chunk one window ahead; a slot keeps the maximum
     bit<16> digest;        // of what the worker has submitted; a slot adds them up, modulo 2^16
     bit<32> check;         // of the values and what else is said; a slot adds them up, modulo 2^32
+    bit<24> path;          // whose packet: indices down from the root, 5 bits each; echoed
+    bit<8>  copy;          // 0: sent first; n: the n-th resend, 255 any later one; echoed
 }
 
 #endif // INA_HEADER_P4

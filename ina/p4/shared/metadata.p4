@@ -16,6 +16,7 @@ struct round_t {
 }
 
 struct ina_metadata_t {
+    bit<1>  is_ours;      // an INA packet that is addressed to this switch
     access_t access;      // what the packet does to its slot
     bit<8>  drop_reason;  // why not (INA_DROP_*), where nothing leaves the switch
 
@@ -23,10 +24,12 @@ struct ina_metadata_t {
     bit<32> epoch;        // the job's whole incarnation number; the header carries the low 16 bits
     bit<SLOT_INDEX_BITS> slot_index; // physical: the job's first slot + the header's slot
     bit<16> job_slots;    // length of the job's range
-    bit<32> full_bitmap;  // a bit for every worker of the job
-    bit<16> group;        // multicast group of the job's workers
+    bit<32> full_bitmap;  // a bit for every child: worker of the job, or switch that sums for it
+    bit<16> group;        // multicast group of the children
     bit<16> job_index;    // of the per-job counters
     bit<32> worker_bit;   // the sender's bit, 1 << worker
+    bit<1>  is_inner;     // this switch has a parent for the job; without: it is the root
+    bit<24> way;          // the part of the packet's path that says which of the children
 
     // The slot, as this packet found it and leaves it (Slots, Contribution).
     bit<32> age;          // this epoch - owner's: 0 the same, below 2^31 newer, else older

@@ -15,7 +15,8 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
         meta.drop_reason = reason;
     }
 
-    // first_slot + slots must not exceed SLOTS_TOTAL; epochs are never used twice on one switch.
+    // This switch is the root of the job's tree. first_slot + slots must not exceed SLOTS_TOTAL; epochs
+    // are never used twice on one switch.
     action admit_job(bit<32> epoch, bit<32> first_slot, bit<16> slots, bit<32> full_bitmap,
                      bit<16> group, bit<16> job_index) {
         meta.epoch = epoch;
@@ -25,12 +26,23 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
         meta.group = group;
         meta.job_index = job_index;
     }
+    // This switch has a parent, behind parent_port. path_mask: which bits of a path say to which child
+    // of this switch it leads.
+    action admit_inner_job(bit<32> epoch, bit<32> first_slot, bit<16> slots, bit<32> full_bitmap,
+                           bit<16> group, bit<16> job_index, bit<9> parent_port,
+                           bit<24> path_mask) {
+        admit_job(epoch, first_slot, slots, full_bitmap, group, job_index);
+        meta.is_inner = 1;
+        meta.parent_port = parent_port;
+        meta.way = hdr.ina.path & path_mask;
+    }
     action unknown_job() { refuse(INA_DROP_JOB); }
 
     action admit_member(bit<32> worker_bit) {
         meta.worker_bit = worker_bit;
         meta.access = ACCESS_STALE; // until Contribution finds that it is not
     }
+    action admit_parent() { meta.access = ACCESS_DOWN; }
     action unknown_member() { refuse(INA_DROP_MEMBER); }
 
     table jobs {
@@ -38,11 +50,13 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
             hdr.ina.job: exact @name("job");
             hdr.ina.epoch: exact @name("epoch"); // low 16 bits
         }
-        actions = { admit_job; @defaultonly unknown_job; }
+        actions = { admit_job; admit_inner_job; @defaultonly unknown_job; }
         const default_action = unknown_job();
         size = JOBS_TOTAL;
     }
 
+    // The job's neighbours: contributions count from children, results from the parent. The key has the
+    // kind, so neither can speak as the other.
     table members {
         key = {
             standard_metadata.ingress_port: exact @name("ingress_port");
@@ -51,8 +65,9 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
             hdr.ina.job: exact @name("job");
             hdr.ina.epoch: exact @name("epoch");
             hdr.ina.worker: exact @name("worker");
+            hdr.ina.kind: exact @name("kind");
         }
-        actions = { admit_member; @defaultonly unknown_member; }
+        actions = { admit_member; admit_parent; @defaultonly unknown_member; }
         const default_action = unknown_member();
         counters = member_packets;
         size = MEMBERS_TOTAL;
@@ -71,7 +86,7 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
             refuse(INA_DROP_MALFORMED);
         } else if (hdr.ina.version != INA_VERSION) {
             refuse(INA_DROP_VERSION);
-        } else if (hdr.ina.kind != INA_KIND_CONTRIBUTION) {
+        } else if (hdr.ina.kind != INA_KIND_CONTRIBUTION && hdr.ina.kind != INA_KIND_RESULT) {
             refuse(INA_DROP_KIND);
         } else if (jobs.apply().hit) {
             if (members.apply().hit) {

@@ -1,18 +1,25 @@
 // Distribute: what becomes of the packet. In: the result to all, the stored result to one, or nothing
 // (Distribute). Out: each copy gets its receiver's addresses (Address).
+//
+// In a tree of switches a complete sum goes up to the parent where the root makes the result of it, and a
+// repeated contribution to it sends it up again: so one rule mends what was lost below, going up and
+// coming down (shared/design/racks.md). The parent's result goes down to all children, or to the one that
+// asked; nothing of it is kept.
 
 #ifndef INA_DISTRIBUTE_P4
 #define INA_DISTRIBUTE_P4
 
 control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
                    inout standard_metadata_t standard_metadata) {
-    // By job: every admitted packet is counted in exactly one of contributions, duplicates, replays and
-    // stale; a contribution that completes a sum also in results.
+    // By job: every admitted packet is counted in exactly one of contributions, duplicates, replays,
+    // stale and passed_down; a contribution that completes a sum also in results. Replays go to one
+    // worker, or up again.
     counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_contributions;
     counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_results;
     counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_replays;
     counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_duplicates;
     counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_stale;
+    counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_passed_down;
     // By INA_DROP_*: why packets to the switch were dropped, of all jobs and of none.
     counter(INA_DROP_REASONS, CounterType.packets_and_bytes) drops;
 
@@ -24,22 +31,60 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
         hdr.ina.contributors = meta.bitmap;
     }
     action to_all() { standard_metadata.mcast_grp = meta.group; }
-    action to_sender() { standard_metadata.egress_spec = standard_metadata.ingress_port; }
+    action to_sender() {
+        hdr.ina.flags = hdr.ina.flags | INA_FLAG_REPLAY;
+        standard_metadata.egress_spec = standard_metadata.ingress_port;
+    }
+    // Still a contribution, of this switch: Address says which child of the parent it is.
+    action to_parent() {
+        hdr.ina.flags = meta.flags;
+        hdr.ina.worker = INA_PARENT;
+        standard_metadata.egress_spec = meta.parent_port;
+    }
+    action to_child(bit<9> port, bit<8> worker) {
+        hdr.ina.worker = worker;
+        standard_metadata.egress_spec = port;
+    }
+    // way: the path's bits for this switch (admit_inner_job).
+    table children {
+        key = {
+            hdr.ina.job: exact @name("job");
+            meta.way: exact @name("way");
+        }
+        actions = { to_child; @defaultonly drop; }
+        const default_action = drop();
+        size = MEMBERS_TOTAL;
+    }
 
     apply {
         if (meta.access == ACCESS_TAKE || meta.access == ACCESS_JOIN) {
             job_contributions.count((bit<32>)meta.job_index);
             if (meta.missing == 0) {
                 job_results.count((bit<32>)meta.job_index);
-                make_result();
-                to_all();
+                if (meta.is_inner == 1) {
+                    to_parent();
+                } else {
+                    make_result();
+                    to_all();
+                }
             } else {
                 drop(); // absorbed: its values are in the slot
             }
         } else if (meta.access == ACCESS_READ && meta.missing == 0) {
             job_replays.count((bit<32>)meta.job_index);
-            make_result();
-            to_sender();
+            if (meta.is_inner == 1) {
+                to_parent();
+            } else {
+                make_result();
+                to_sender();
+            }
+        } else if (meta.access == ACCESS_DOWN) {
+            job_passed_down.count((bit<32>)meta.job_index);
+            if ((hdr.ina.flags & INA_FLAG_REPLAY) == 0) {
+                to_all();
+            } else if (!children.apply().hit) {
+                drops.count((bit<32>)INA_DROP_MEMBER); // its path leads to nobody here
+            }
         } else {
             if (meta.access == ACCESS_READ) {
                 job_duplicates.count((bit<32>)meta.job_index);
@@ -59,7 +104,7 @@ control Address(inout headers_t hdr, inout ina_metadata_t meta,
     direct_counter(CounterType.packets_and_bytes) receiver_results;
     counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_unaddressed;
 
-    // The result comes from where the contribution went: worker and switch talk as two sockets do.
+    // What leaves comes from where the packet went: worker and switch talk as two sockets do.
     // UDP checksum 0 (none, RFC 768): it covers the values, and a switch that adds in passing has not
     // the whole payload at hand when it writes the header. Links check their frames.
     action address(bit<48> dst_mac, bit<32> dst_addr, bit<16> dst_port) {
@@ -72,6 +117,15 @@ control Address(inout headers_t hdr, inout ina_metadata_t meta,
         hdr.udp.dst_port = dst_port;
         hdr.udp.checksum = 0;
     }
+    // A sum goes up as the contribution of this switch: worker and worker_bit are its own, among the
+    // parent's children; level: of this switch, 1 if it has workers alone below it.
+    action address_parent(bit<48> dst_mac, bit<32> dst_addr, bit<16> dst_port, bit<8> worker,
+                          bit<32> worker_bit, bit<4> level) {
+        address(dst_mac, dst_addr, dst_port);
+        hdr.ina.worker = worker;
+        hdr.ina.contributors = worker_bit;
+        hdr.ina.level = level;
+    }
     action unaddressed() {
         job_unaddressed.count((bit<32>)meta.job_index);
         mark_to_drop(standard_metadata);
@@ -82,14 +136,15 @@ control Address(inout headers_t hdr, inout ina_metadata_t meta,
             hdr.ina.job: exact @name("job");
             hdr.ina.worker: exact @name("worker");
         }
-        actions = { address; @defaultonly unaddressed; }
+        actions = { address; address_parent; @defaultonly unaddressed; }
         const default_action = unaddressed();
         counters = receiver_results;
         size = MEMBERS_TOTAL;
     }
 
     apply {
-        // Copy number r of a multicast group is for worker r - 1; a replay (0) for its sender.
+        // Copy number r of a multicast group is for child r - 1; 0 is the only one, whose worker
+        // Distribute has found.
         if (standard_metadata.egress_rid != 0) {
             hdr.ina.worker = (bit<8>)(standard_metadata.egress_rid - 1);
         }

@@ -4,6 +4,9 @@
 #define INA_V1MODEL_HEADERS_P4
 
 #include "../shared/headers.p4"
+
+// Behind which port the parent is, where there is one.
+#define TARGET_METADATA bit<9> parent_port;
 #include "../shared/metadata.p4"
 
 #define CPU_PORT 510 // packet-in and packet-out

@@ -28,8 +28,9 @@ control Mark(inout headers_t hdr, inout ina_metadata_t meta,
                 hdr.ipv4.checksum = checksum_after(hdr.ipv4.checksum, word_before,
                                                    first_byte ++ hdr.ipv4.dscp ++ ECN_CE);
             }
-            if (hdr.ina.isValid()) {
-                // In our own header too: a host's UDP socket need not look into IP headers.
+            if (meta.is_ours == 1) {
+                // In our own header too: a host's UDP socket need not look into IP headers. Not in what
+                // passes through: a UDP checksum may cover it.
                 hdr.ina.flags = hdr.ina.flags | INA_FLAG_ECN;
                 job_ecn_marks.count((bit<32>)meta.job_index);
             }

@@ -72,10 +72,10 @@ bit<16> checksum_after(in bit<16> checksum, in bit<16> word_before, in bit<16> w
     return ~((bit<16>)sum);
 }
 
-// Results are new packets: their header is summed anew.
+// What we send is a new packet: its header is summed anew.
 control PoolComputeChecksum(inout headers_t hdr, inout ina_metadata_t meta) {
     apply {
-        update_checksum(hdr.ina.isValid(), IPV4_CHECKSUM_FIELDS, hdr.ipv4.checksum,
+        update_checksum(meta.is_ours == 1, IPV4_CHECKSUM_FIELDS, hdr.ipv4.checksum,
                         HashAlgorithm.csum16);
     }
 }

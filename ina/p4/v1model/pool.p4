@@ -1,4 +1,5 @@
-// Mode `pool` on v1model: a job owns a range of slots, and a sum is complete when every worker is in it.
+// Mode `pool` on v1model: a job owns a range of slots, and a sum is complete when every child is in it:
+// the job's workers, or switches that sum for it. A switch with a parent sends its sums up.
 //
 // This file is the pipeline's diagram. Build: ina p4 compile --values 64|256|360|1024.
 
@@ -9,6 +10,7 @@
 #include "shim.p4"
 #include "parser.p4"
 
+#include "addressed.p4"
 #include "forwarding.p4"
 #include "admission.p4"
 #include "../shared/slots.p4"
@@ -19,6 +21,7 @@
 
 control PoolIngress(inout headers_t hdr, inout ina_metadata_t meta,
                     inout standard_metadata_t standard_metadata) {
+    Addressed() addressed;
     Forwarding() forwarding;
     Admission() admission;
     Slots() slots;
@@ -27,9 +30,10 @@ control PoolIngress(inout headers_t hdr, inout ina_metadata_t meta,
     Distribute() distribute;
 
     apply {
-        if (hdr.udp.isValid() && hdr.udp.dst_port == INA_UDP_PORT) {
+        addressed.apply(hdr, meta);
+        if (meta.is_ours == 1) {
             admission.apply(hdr, meta, standard_metadata);
-            if (meta.access != ACCESS_REFUSED) {
+            if (meta.access == ACCESS_STALE) { // a contribution; nothing is known of its slot yet
                 slots.apply(hdr, meta);
                 if (meta.bitmap != 0) { // not stale
                     contribution.apply(hdr, meta);
@@ -49,7 +53,7 @@ control PoolEgress(inout headers_t hdr, inout ina_metadata_t meta,
     Mark() mark;
 
     apply {
-        if (hdr.ina.isValid()) {
+        if (meta.is_ours == 1) {
             address.apply(hdr, meta, standard_metadata);
         } else if (standard_metadata.egress_port == CPU_PORT) {
             hdr.packet_in.setValid();

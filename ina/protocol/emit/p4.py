@@ -41,6 +41,7 @@ def render() -> str:
         f"const bit<16> INA_HEADER_BYTES = {spec.HEADER_BYTES};",
         f"const bit<16> INA_VALUE_BYTES = {spec.VALUE_BYTES};",
         f"const bit<8> INA_MAX_WORKERS = {spec.MAX_WORKERS};",
+        f"const bit<8> INA_PARENT = {spec.PARENT}; // worker of a sum on its way to the parent",
         f"const bit<8> INA_EXPONENT_BIAS = {spec.EXPONENT_BIAS};",
         "const bit<8> INA_EXPONENT_ALL_ZERO = 0;",
         "",

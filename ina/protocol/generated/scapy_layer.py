@@ -12,7 +12,7 @@ from scapy.packet import Packet, bind_layers
 UDP_PORT = 17760
 KINDS = {1: 'contribution', 2: 'result', 3: 'parameter', 4: 'control', 5: 'refusal'}
 VALUE_TYPES = {0: 'int32', 1: 'float32', 2: 'float16', 3: 'bfloat16'}
-FLAGS = ['resend', 'collision', 'ecn', 'overflow', 'non_finite', 'partial']
+FLAGS = ['resend', 'collision', 'ecn', 'overflow', 'non_finite', 'partial', 'replay']
 
 
 class INA(Packet):
@@ -20,7 +20,7 @@ class INA(Packet):
 
     name = "INA"
     fields_desc = [
-        BitField("version", 3, 4),
+        BitField("version", 4, 4),
         BitEnumField("kind", 1, 4, KINDS),
         FlagsField("flags", 0, 8, FLAGS),
         ShortField("job", 0),
@@ -37,6 +37,8 @@ class INA(Packet):
         ByteField("next_exponent", 0),
         ShortField("digest", 0),
         IntField("check", 0),
+        BitField("path", 0, 24),
+        ByteField("copy", 0),
         FieldListField("values", [], SignedIntField("value", 0),
                        count_from=lambda packet: packet.value_count,
                        max_count=4095),

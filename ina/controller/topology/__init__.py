@@ -1,0 +1,1 @@
+"""Where switches, links and hosts are, and the trees that jobs are summed over."""

@@ -1,0 +1,145 @@
+"""The tree that a job is summed over: nodes, whose children they are, and ways down to the ranks.
+
+A node is a switch. Its children, workers or nodes, have an index each, which is ``worker`` in their
+packets and their bit in its bitmap. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ina.controller.errors import JobRequestError
+from ina.protocol.spec import MAX_LEVELS, MAX_WORKERS, path_mask, path_of
+
+
+@dataclass(frozen=True)
+class Node:
+    """One switch's part in a tree."""
+
+    switch: str
+    """Its name."""
+    ranks: tuple[int, ...] = ()
+    """The workers that are its children. Their indices come first, in this order."""
+    nodes: tuple[str, ...] = ()
+    """The switches that are its children, by name. Their indices follow."""
+    ports: tuple[int, ...] = ()
+    """By index of a child *node* (the first of ``nodes`` is 0): this switch's port towards it."""
+    parent: str | None = None
+    """The switch above it; None: it is the root."""
+    parent_port: int = 0
+    """This switch's port towards its parent."""
+
+    @property
+    def fan_in(self) -> int:
+        """How many children it has."""
+        return len(self.ranks) + len(self.nodes)
+
+    @property
+    def full_bitmap(self) -> int:
+        """A bit for each child."""
+        return (1 << self.fan_in) - 1
+
+    def index_of_rank(self, rank: int) -> int:
+        """The index of a worker that is its child."""
+        return self.ranks.index(rank)
+
+    def index_of_node(self, switch: str) -> int:
+        """The index of a node that is its child."""
+        return len(self.ranks) + self.nodes.index(switch)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Nodes by the names of their switches, the root first and parents before their children."""
+
+    nodes: tuple[Node, ...]
+    _by_switch: Mapping[str, Node] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Raises :class:`JobRequestError`: a node with too many children, too many levels."""
+        by_switch = {node.switch: node for node in self.nodes}
+        object.__setattr__(self, "_by_switch", by_switch)
+        assert len(by_switch) == len(self.nodes), "a switch is two nodes of a tree"
+        assert self.nodes[0].parent is None and all(node.parent for node in self.nodes[1:])
+        for node in self.nodes:
+            if node.fan_in > MAX_WORKERS:
+                raise JobRequestError(
+                    f"switch {node.switch!r} would add up {node.fan_in} contributions: a switch"
+                    f" adds up at most {MAX_WORKERS} (its bitmap has {MAX_WORKERS} bits)"
+                )
+            if self.depth(node) >= MAX_LEVELS:
+                raise JobRequestError(
+                    f"switch {node.switch!r} would be {self.depth(node)} levels below the root"
+                    f" {self.root.switch!r}: a tree has at most {MAX_LEVELS} levels of switches"
+                )
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __getitem__(self, switch: str) -> Node:
+        return self._by_switch[switch]
+
+    def __contains__(self, switch: object) -> bool:
+        return switch in self._by_switch
+
+    @property
+    def root(self) -> Node:
+        """The node that makes results."""
+        return self.nodes[0]
+
+    @property
+    def is_single(self) -> bool:
+        """Whether one switch sums the whole job."""
+        return len(self.nodes) == 1
+
+    @cached_property
+    def _first(self) -> Mapping[int, Node]:
+        return {rank: node for node in self.nodes for rank in node.ranks}
+
+    def first_node(self, rank: int) -> Node:
+        """The node that a worker sends to; :class:`KeyError`: it is none of the tree's."""
+        return self._first[rank]
+
+    def depth(self, node: Node) -> int:
+        """Levels between the root (0) and this node."""
+        steps = 0
+        while node.parent is not None:
+            node = self._by_switch[node.parent]
+            steps += 1
+        return steps
+
+    def level(self, node: Node) -> int:
+        """How many levels of nodes end with this one, 1 for one that has workers alone."""
+        below = (self.level(self._by_switch[name]) for name in node.nodes)
+        return 1 + max(below, default=0)
+
+    def way(self, node: Node) -> tuple[int, ...]:
+        """The indices down from the root to this node."""
+        if node.parent is None:
+            return ()
+        above = self._by_switch[node.parent]
+        return (*self.way(above), above.index_of_node(node.switch))
+
+    def path(self, rank: int) -> int:
+        """What a worker writes into ``path``."""
+        first = self.first_node(rank)
+        return path_of((*self.way(first), first.index_of_rank(rank)))
+
+    def path_mask(self, node: Node) -> int:
+        """The bits of a path that say to which child of this node it leads."""
+        return path_mask(self.depth(node))
+
+    def children_ways(self, node: Node) -> tuple[int, ...]:
+        """By index of the node's children: a path's bits under :meth:`path_mask`."""
+        mask, way = self.path_mask(node), self.way(node)
+        return tuple(path_of((*way, index)) & mask for index in range(node.fan_in))
+
+
+def single(switch: str, world_size: int) -> Tree:
+    """All workers at one switch; their indices are their ranks."""
+    return Tree((Node(switch, tuple(range(world_size))),))
