@@ -125,10 +125,10 @@ def test_statistics_of_one_operation() -> None:
         sessions[0].all_reduce(np.ones(64 * 3, np.float32))
         stats = sessions[0].stats()
         assert stats.chunks_done == stats.exponent_rounds == 3
-        sent = 3 * (28 + 42) + 3 * (28 + 256 + 42)
+        sent = 3 * (32 + 42) + 3 * (32 + 256 + 42)
         again = stats.retransmissions
         assert stats.packets_sent == 6 + again
-        assert stats.bytes_sent - sent in range(66 * again, 322 * again + 1)
+        assert stats.bytes_sent - sent in range(74 * again, 330 * again + 1)
         assert stats.srtt_ns > 0
 
 

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "host/core/round_claims.hpp"
-#include "host/recovery/resends.hpp"
 
 namespace ina::host {
 
@@ -41,6 +40,7 @@ void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
     header.value_type = static_cast<std::uint8_t>(type);
     header.seq = lane.seq;
     header.contributors = std::uint32_t{1} << config_.rank;
+    header.path = path_of_child(config_.rank);
     header.exponent = lane.exponent;
     header.digest = round_digest(tensor.digest, lane.seq);
     bool summed = true;
@@ -79,7 +79,6 @@ void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
         lane.expected = made.expected;
     }
     wire::store_header(packet, header);
-    Origin{header.worker, 0}.store(packet);
     lane.packet_bytes = wire::packet_bytes(header.value_count);
 }
 

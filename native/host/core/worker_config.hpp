@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "common/ina_wire.hpp"
 #include "host/core/sum_check.hpp"
 #include "host/recovery/rtt_estimator.hpp"
 
@@ -36,6 +37,12 @@ struct WorkerConfig {
     std::uint32_t share = 0;
     std::uint32_t shares = 1;
 };
+
+// The header's `path` of the only switch's child of this index.
+inline std::uint32_t path_of_child(int index) {
+    constexpr int kBitsPerLevel = 5;
+    return static_cast<std::uint32_t>(index) << (wire::kPathBits - kBitsPerLevel);
+}
 
 // W = slots / 2, rounded down to a power of two. Throws std::invalid_argument.
 std::uint32_t window_of(const WorkerConfig &config);

@@ -116,7 +116,7 @@ inline PacketView WorkerCore::view_of(std::uint32_t lane) {
 PacketView WorkerCore::send_again(const Resend &resend) {
     std::uint8_t *const packet = frames_.packet(resend.lane);
     packet[wire::kFlagsOffset] |= wire::kFlagResend;
-    Origin{static_cast<std::uint32_t>(config_.rank), resend.copy}.store(packet);
+    Origin{path_of_child(config_.rank), resend.copy}.store(packet);
     return view_of(resend.lane);
 }
 
@@ -135,7 +135,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     if (found == nullptr || !accepts(*found, header, values)) return;
     Lane &lane = *found;
     const Origin origin = Origin::of(header);
-    const bool is_own = origin.worker == static_cast<std::uint32_t>(config_.rank);
+    const bool is_own = origin.path == path_of_child(config_.rank);
     Answer answer;
     answer.copy = is_own ? origin.copy : 0;
     answer.others_loss = !is_own && origin.copy > 0;
@@ -174,7 +174,7 @@ inline Lane *WorkerCore::lane_for(const wire::Header &header, std::int64_t now_n
     if (lane.is_waiting() && header.seq == lane.seq) return &lane;
     if (lane.has_history && header.seq == lane.seq - window_) {
         const Origin origin = Origin::of(header);
-        const bool is_own = origin.worker == static_cast<std::uint32_t>(config_.rank);
+        const bool is_own = origin.path == path_of_child(config_.rank);
         recovery_.duplicate(index, is_own ? origin.copy : 0, now_ns);
         return ignore(&counters_.duplicates);
     }
