@@ -16,7 +16,7 @@ def describe_stall(
     return (
         f"{who(ticket)}: no result for {report.waited_ns / 1e9:.1f} s{seq} "
         f"({report.in_flight} packets in flight, {_progress(stats)}): "
-        f"{said or _cause(ticket, stats)}"
+        f"{said or _cause(ticket, stats, report.oldest_seq)}"
     )
 
 
@@ -27,7 +27,7 @@ def describe_wait(
     return (
         f"{who(ticket)}: not done after waiting {timeout_s:g} s "
         f"({stats.in_flight} packets in flight, {_progress(stats)}): "
-        f"{said or _cause(ticket, stats)}"
+        f"{said or _cause(ticket, stats, stats.worker.last_seq)}"
     )
 
 
@@ -79,9 +79,10 @@ def _progress(stats: TransportStats) -> str:
     return f"{results} completed, last sequence number {worker.last_seq}"
 
 
-def _cause(ticket: Ticket, stats: TransportStats) -> str:
+def _cause(ticket: Ticket, stats: TransportStats, seq: int) -> str:
+    """`seq`: a sequence number that is waited for, or one like it."""
     is_shm = stats.kind == "shm"
-    where = "shared memory" if is_shm else f"{ticket.switch_host}:{ticket.switch_udp_port}"
+    where = "shared memory" if is_shm else ticket.node_of(seq)
     worker = stats.worker
     results = worker.chunks_done + worker.exponent_rounds
     if stats.channel.refused and not worker.packets_received:
@@ -97,6 +98,11 @@ def _cause(ticket: Ticket, stats: TransportStats) -> str:
         return (
             f"nothing came from the switch at {where}; another worker is missing, or the switch "
             "cannot be reached or does not admit this worker"
+        )
+    if not ticket.is_at_one_switch:
+        return (
+            "another worker has stopped or does not reduce the same array, or packets no longer"
+            f" reach {where}, or it a switch above it"
         )
     return (
         "another worker has stopped or does not reduce the same array, or packets no longer reach "

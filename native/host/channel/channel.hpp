@@ -55,11 +55,11 @@ class Channel {
     // Channels for the threads from 1 on, over the same ways; this one becomes thread 0's. None:
     // there can be just one. `ways`: one, which the channel leads to anyway, or several. To be
     // called before anything is sent, if there is one thread and one way not at all. Throws
-    // std::system_error, std::invalid_argument: it leads to one node only.
+    // std::system_error, std::runtime_error: it leads to one node only.
     virtual std::vector<std::unique_ptr<Channel>> divide(const LaneParts & /*parts*/,
                                                          const std::vector<Way> &ways) {
         if (ways.size() > 1) {
-            throw std::invalid_argument(std::string(kind()) + " leads to one switch, not to " +
+            throw std::runtime_error(std::string(kind()) + " leads to one switch, not to " +
                                         std::to_string(ways.size()));
         }
         return {};
