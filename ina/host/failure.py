@@ -21,13 +21,17 @@ def describe_stall(
 
 
 def describe_wait(
-    ticket: Ticket, timeout_s: float, stats: TransportStats, said: str | None = None
+    ticket: Ticket,
+    timeout_s: float,
+    stats: TransportStats,
+    oldest_seq: int,
+    said: str | None = None,
 ) -> str:
     """Return one line for a wait that ended before the reduction did."""
     return (
         f"{who(ticket)}: not done after waiting {timeout_s:g} s "
         f"({stats.in_flight} packets in flight, {_progress(stats)}): "
-        f"{said or _cause(ticket, stats, stats.worker.last_seq)}"
+        f"{said or _cause(ticket, stats, oldest_seq)}"
     )
 
 
@@ -80,7 +84,7 @@ def _progress(stats: TransportStats) -> str:
 
 
 def _cause(ticket: Ticket, stats: TransportStats, seq: int) -> str:
-    """`seq`: a sequence number that is waited for, or one like it."""
+    """`seq`: the number of the packet that has waited longest."""
     is_shm = stats.kind == "shm"
     where = "shared memory" if is_shm else ticket.node_of(seq)
     worker = stats.worker
@@ -102,7 +106,7 @@ def _cause(ticket: Ticket, stats: TransportStats, seq: int) -> str:
     if not ticket.is_at_one_switch:
         return (
             "another worker has stopped or does not reduce the same array, or packets no longer"
-            f" reach {where}, or it a switch above it"
+            f" reach {where}, or from there a switch above"
         )
     return (
         "another worker has stopped or does not reduce the same array, or packets no longer reach "

@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -87,7 +88,7 @@ class Grove:
         for tree in config.trees:
             parts = min(shares, tree.lanes)
             bounds = [tree.first_lane + tree.lanes * i // parts for i in range(parts + 1)]
-            for first, end in zip(bounds, bounds[1:], strict=False):
+            for first, end in pairwise(bounds):
                 config.first_lane, config.lanes = first, end - first
                 cores.append(WorkerCore(config))
         return cores
@@ -162,7 +163,7 @@ class Grove:
                     t for t in self.forest.places[rank] if 0 <= lane - t.first_lane < t.lanes
                 )
                 self._send(self._place(rank), self._at(tree.node), packet)
-        assert core.stall is core.mismatch is core.corruption is None
+        assert not any((core.stall, core.mismatch, core.corruption))
         deadline_ns = core.next_deadline_ns(self.now_ns)
         if deadline_ns is None:
             return
