@@ -63,10 +63,7 @@ class UdpForest:
     def sessions(self, workers: int, threads: Sequence[int] = (1,)) -> list[Session]:
         """One of each rank, with so many threads, in turns."""
         first = dict(_first_nodes(self.trees[0]))
-        links = [
-            UdpLink.open(*self.sockets[first[rank]].getsockname(), _WORKERS)
-            for rank in range(workers)
-        ]
+        links = [UdpLink.open(*self._switch(first[rank]), _WORKERS) for rank in range(workers)]
         self.forest = Forest(
             self.trees, self.lanes, self.values,
             lambda name: _address(self.sockets[name]),
@@ -77,6 +74,10 @@ class UdpForest:
             Session(self.ticket(rank, workers), link, threads=threads[rank % len(threads)])
             for rank, link in enumerate(links)
         ]
+
+    def _switch(self, name: str) -> tuple[str, int]:
+        host, port = self.sockets[name].getsockname()
+        return host, port
 
     def ticket(self, rank: int, workers: int) -> Ticket:
         assert self.forest is not None

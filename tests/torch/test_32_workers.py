@@ -9,7 +9,7 @@ import pytest
 
 from ina.controller.embedded import Embedded
 from ina.host import Session
-from ina.host.errors import ControllerError, WorldSizeError
+from ina.host.errors import ControllerError
 from tests.torch.bound import sum_and_bound
 
 _WORKERS = 32
@@ -55,8 +55,3 @@ def test_33_workers_are_refused_by_the_controller_of_one_switch() -> None:
         pytest.raises(ControllerError, match=r"33 workers: one switch sums 1 to 32 workers"),
     ):
         Session.join(embedded.controller_addr, "wide", 0, 33, timeout_s=5)
-
-
-def test_1025_workers_are_refused_before_anything_is_sent() -> None:
-    with pytest.raises(WorldSizeError, match="world_size 1025: a job has at most 1024 workers"):
-        Session.join("127.0.0.1:1", "wide", 0, 1025)
