@@ -28,7 +28,6 @@ import numpy as np
 
 from ina.host.arrays import Array
 from ina.host.errors import RecoveryError
-from ina.rpc.ranks import ranks_text
 
 Ranges = tuple[tuple[int, int], ...]
 """Ascending, apart from each other; each from its first to before its second number."""
@@ -138,9 +137,7 @@ def _check(exports: Sequence[Export]) -> list[Export]:
     by_rank = sorted(exports, key=lambda export: export.rank)
     if not by_rank or [export.rank for export in by_rank] != list(range(by_rank[0].world_size)):
         ranks = [export.rank for export in by_rank]
-        raise RecoveryError(
-            f"each rank's export is needed once, got {len(ranks)}: {ranks_text(ranks)}"
-        )
+        raise RecoveryError(f"each rank's export is needed once, got those of {ranks}")
     places = {(e.job, e.epoch, e.world_size, e.chunk_elems, len(e.lanes)) for e in by_rank}
     if len(places) != 1:
         raise RecoveryError(f"the exports are of different jobs or incarnations: {sorted(places)}")
