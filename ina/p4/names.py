@@ -14,9 +14,9 @@ SLOTS_TOTAL: Final = 8192  # slots of the whole switch, physical indices 0..8191
 JOBS_TOTAL: Final = 256  # length of the per-job counters; also the size of JOBS
 MEMBERS_TOTAL: Final = 4096  # workers of all jobs
 
-# Addressed. Key: dst_addr. No entry: no packet is for this switch.
-OWN_ADDRESSES: Final = "PoolIngress.addressed.own_addresses"
-OURS: Final = "PoolIngress.addressed.ours"
+# Key: dst_addr. No entry: no packet is for this switch.
+OWN_ADDRESSES: Final = "PoolIngress.own_addresses"
+OURS: Final = "PoolIngress.ours"
 
 # Admission. Keys: job, epoch (low 16 bits).
 JOBS: Final = "PoolIngress.admission.jobs"

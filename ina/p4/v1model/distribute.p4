@@ -25,24 +25,27 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
 
     action drop() { mark_to_drop(standard_metadata); }
 
+    // What says who the packet is from, and whom it is for, stays as it came until egress: the soft switch
+    // reads the keys of Admission where they stand.
     action make_result() {
-        hdr.ina.kind = INA_KIND_RESULT;
+        meta.is_result = 1;
         hdr.ina.flags = meta.flags; // the slot's; RESEND and others of this packet end here
         hdr.ina.contributors = meta.bitmap;
     }
     action to_all() { standard_metadata.mcast_grp = meta.group; }
     action to_sender() {
         hdr.ina.flags = hdr.ina.flags | INA_FLAG_REPLAY;
+        meta.receiver = hdr.ina.worker;
         standard_metadata.egress_spec = standard_metadata.ingress_port;
     }
     // Still a contribution, of this switch: Address says which child of the parent it is.
     action to_parent() {
         hdr.ina.flags = meta.flags;
-        hdr.ina.worker = INA_PARENT;
+        meta.receiver = INA_PARENT;
         standard_metadata.egress_spec = meta.parent_port;
     }
     action to_child(bit<9> port, bit<8> worker) {
-        hdr.ina.worker = worker;
+        meta.receiver = worker;
         standard_metadata.egress_spec = port;
     }
     // way: the path's bits for this switch (admit_inner_job).
@@ -143,10 +146,14 @@ control Address(inout headers_t hdr, inout ina_metadata_t meta,
     }
 
     apply {
-        // Copy number r of a multicast group is for child r - 1; 0 is the only one, whose worker
-        // Distribute has found.
+        // Copy number r of a multicast group is for child r - 1; number 0 is the only one.
         if (standard_metadata.egress_rid != 0) {
             hdr.ina.worker = (bit<8>)(standard_metadata.egress_rid - 1);
+        } else {
+            hdr.ina.worker = meta.receiver;
+        }
+        if (meta.is_result == 1) {
+            hdr.ina.kind = INA_KIND_RESULT;
         }
         receivers.apply();
     }

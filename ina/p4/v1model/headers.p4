@@ -5,8 +5,9 @@
 
 #include "../shared/headers.p4"
 
-// Behind which port the parent is, where there is one.
-#define TARGET_METADATA bit<9> parent_port;
+// parent_port: behind which the parent is, where there is one. What Distribute has decided, and Address
+// writes into the header: is_result, and receiver, whom the only copy is for.
+#define TARGET_METADATA bit<9> parent_port; bit<1> is_result; bit<8> receiver;
 #include "../shared/metadata.p4"
 
 #define CPU_PORT 510 // packet-in and packet-out

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ina.switch.ir.expr import Expr, FieldRef, Valid
@@ -133,7 +134,8 @@ def main_ingress(program: Program, path: ParserPath) -> MainIngress:
             if mask == (1 << key.width_bits) - 1:
                 fields[key.header, key.field] = value
     known = {place: value for place, value in fields.items() if place not in changed}
-    usual = usual_way(specialise(program.ingress, Facts(valid, known)), fields)
+    block = specialise(program.ingress, Facts(valid, known))
+    usual = usual_way(block, fields, partial(_fields_written, program))
     before, after = [], []
     for condition in usual.conditions:
         equal = equal_field(condition)
@@ -151,6 +153,17 @@ def main_ingress(program: Program, path: ParserPath) -> MainIngress:
     return MainIngress(
         block, tuple(matches), tuple(before), tuple(after), Facts(valid, usual.known)
     )
+
+
+def _fields_written(program: Program, table: str) -> frozenset[tuple[str, str]] | None:
+    """What a table's actions may write; None: more than fields."""
+    found = program.table(table)
+    assert found is not None
+    bodies = [action.body for action in program.possible_actions(found)]
+    fields = [node.target for node in walk(tuple(bodies)) if isinstance(node, Assign)]
+    if any(not isinstance(stmt, Assign) for body in bodies for stmt in body):
+        return None
+    return frozenset((f.header, f.field) for f in fields if isinstance(f, FieldRef))
 
 
 def selected(

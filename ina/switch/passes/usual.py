@@ -7,6 +7,7 @@ rest to the general code.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ina.switch.ir.expr import (
@@ -37,6 +38,8 @@ _COMPUTE = {
     **COMPARE,
 }
 _MAX_SHIFT = 64
+Fields = frozenset[tuple[str, str]]
+"""(header, field)."""
 Known = dict[tuple[str, str], int]
 """Values of unsigned fields, by (header, field)."""
 
@@ -51,14 +54,26 @@ class Usual:
     rest: Block
 
 
-def usual_way(block: Block, known: Known) -> Usual:
+def usual_way(
+    block: Block,
+    known: Known,
+    changes: Callable[[str], Fields | None] = lambda _: None,
+    changed: Fields = frozenset(),
+) -> Usual:
     """The tests that the block begins with whose other way does little.
 
-    ``known``: what fields are when the block begins.
+    A table that stands before them is looked through, if little is done when it is missed: what
+    the tests read must not be what its actions write.
+
+    Args:
+        block: what is done.
+        known: what fields are when the block begins.
+        changes: by a table's name, the fields that its actions may write; None: more than fields.
+        changed: fields that are not as they were when the packet came.
     """
     known = dict(known)
     conditions: list[Expr] = []
-    while block and isinstance(block[0], If) and _is_readable(block[0].condition):
+    while block and isinstance(block[0], If) and _is_readable(block[0].condition, changed):
         first = block[0]
         stays = _does_much(first.then)
         if stays == _does_much(first.otherwise):
@@ -77,6 +92,12 @@ def usual_way(block: Block, known: Known) -> Usual:
         known = learned
         conditions += more
         block = (*(first.then if stays else first.otherwise), *block[1:])
+    if block and isinstance(block[0], Apply) and _leads_on(block[0]):
+        table, written = block[0], changes(block[0].table)
+        if written is not None:
+            inner = usual_way(table.on_hit, known, changes, changed | written)
+            conditions += inner.conditions
+            known, block = inner.known, (replace(table, on_hit=inner.rest), *block[1:])
     return Usual(tuple(conditions), known, block)
 
 
@@ -139,9 +160,18 @@ def _conjuncts(condition: Expr, holds: bool) -> list[Expr]:
     return [Unary("not", condition)]
 
 
-def _is_readable(condition: Expr) -> bool:
+def _is_readable(condition: Expr, changed: Fields) -> bool:
     """Whether it can be evaluated before the block: only fields, no stacks, nothing of actions."""
-    return all(isinstance(node, _READABLE) for node in walk(condition))
+    return all(
+        isinstance(node, _READABLE)
+        and not (isinstance(node, FieldRef) and (node.header, node.field) in changed)
+        for node in walk(condition)
+    )
+
+
+def _leads_on(table: Apply) -> bool:
+    """Whether most is done when it is hit."""
+    return not table.on_action and _does_much(table.on_hit) and not _does_much(table.on_miss)
 
 
 def _does_much(block: Block) -> bool:
