@@ -96,6 +96,7 @@ ROOMS = {
         "config": {"errors"},
         "memory": {"errors", "config"},
         "job": {"memory"},
+        "topology": {"errors", "config"},
         "switches": {"errors", "faults", "config", "memory", "job"},
         "store": {"errors", "config", "memory", "job"},
         "jobs": {

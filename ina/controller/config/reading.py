@@ -31,6 +31,9 @@ else:
 
 _log = logging.getLogger(__name__)
 
+_FORMER_HOSTS = "hosts"
+_NAMES_NOW = {_FORMER_HOSTS: "host"}
+
 AUTO = 0
 """As ``switch.values``: what the path to the switch bears."""
 
@@ -48,14 +51,22 @@ def load_config(path: Path) -> Config:
 
 def make_config(document: dict[str, Any], source: str) -> Config:
     """Checks a document; ``source`` is named in errors. Raises :class:`ConfigError`."""
+    former = _FORMER_HOSTS in document  # what is said of [[host]] names the file's own key
+    if former:
+        if "host" in document:
+            raise ConfigError(f"{source}: {_FORMER_HOSTS}: it is the former name of host: use one")
+        document = {_NAMES_NOW.get(key, key): value for key, value in document.items()}
     try:
         config = msgspec.convert(_with_defaults(document), Config)
     except msgspec.ValidationError as error:
         said = _name_tenant(str(error), document)
         if not isinstance(document.get("switch"), list):
             said = said.replace("$.switch[...]", "$.switch").replace("$.switch[0]", "$.switch")
+        said = said.replace("$.host", "$.hosts") if former else said
         raise ConfigError(f"{source}: {_explain(said)}") from None
     for key, problem in problems(config):
+        if former:
+            key, problem = (text.replace("host[", "hosts[") for text in (key, problem))
         raise ConfigError(f"{source}: {key}: {problem}")
     return config
 
