@@ -22,8 +22,8 @@ from ina.emulate.topology import (
     derived_mac,
 )
 from ina.switch.ports import MAX_PORT_NUMBER
+from ina.topology_json import SWITCH_END
 
-_SWITCH_END = re.compile(r"(\w+)-p(\d+)")
 _SPARE_ADDRESS = 2
 """Workers send to the last but one address of the first host's subnet: no host has it, usually."""
 
@@ -124,7 +124,7 @@ def _links(draft: Draft) -> tuple[Link, ...]:
     used: dict[str, set[int]] = {name: set() for name in switches}
     named = [str(text) for ends, _ in draft.links for text in ends]
     for text in named:  # ports with a number first: the others take what is left
-        match = _SWITCH_END.fullmatch(text)
+        match = SWITCH_END.fullmatch(text)
         if match and match[1] in used:
             used[match[1]].add(int(match[2]))
     taken: set[End] = set()
@@ -159,7 +159,7 @@ def _end(text: str, hosts: set[str], used: dict[str, set[int]]) -> End | None:
     """``h1``, ``s1-p1``, or ``s1`` for the first port that is free; None: no such thing."""
     if text in hosts:
         return End(text)
-    match = _SWITCH_END.fullmatch(text)
+    match = SWITCH_END.fullmatch(text)
     if match and match[1] in used:
         return End(match[1], int(match[2]))
     if text not in used:

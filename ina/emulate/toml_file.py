@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Mapping
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -15,6 +13,7 @@ from msgspec import Meta
 from ina.emulate.assemble import Draft, assemble, make_mac, parse_interface
 from ina.emulate.errors import TopologyError
 from ina.emulate.topology import DEFAULT_QUEUE_KIB, Host, Switch, SwitchKind, Topology
+from ina.topology_json import convert
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -24,7 +23,6 @@ else:
 Rate = Annotated[float, Meta(ge=0, lt=1)]
 Mbit = Annotated[float, Meta(gt=0, le=100_000)]
 QueueKib = Annotated[int, Meta(ge=4, le=1 << 20)]
-_Table = TypeVar("_Table")
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -104,21 +102,6 @@ def load_toml(path: Path, *, ignore_runtime: bool = False) -> Topology:
             controller=file.controller,
         )
     )
-
-
-def convert(path: Path, key: str, table: Mapping[str, Any], form: type[_Table]) -> _Table:
-    """``table`` as ``form``. Raises :class:`TopologyError` that names the key under ``key``."""
-    try:
-        return msgspec.convert(table, form)
-    except msgspec.ValidationError as error:
-        reason, _, place = str(error).partition(" - at ")
-        place = place.strip("`").removeprefix("$").lstrip(".")
-        match = re.fullmatch(r"Object (contains unknown|missing required) field `(.*)`", reason)
-        if match is not None:
-            place = f"{place}.{match[2]}".lstrip(".")
-            reason = "unknown key" if match[1] == "contains unknown" else "missing"
-        where = ".".join(part for part in (key, place) if part)
-        raise TopologyError(f"{path}: {where}: {reason[:1].lower()}{reason[1:]}") from None
 
 
 def _address(path: Path, text: str | None) -> IPv4Address | None:
