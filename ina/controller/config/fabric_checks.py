@@ -28,6 +28,7 @@ def fabric_problems(config: Config) -> Iterator[Problem]:
         else:
             yield from _end_problems(key, *(switches[name] for name in link.switches))
     yield from _port_problems(config, switches)
+    yield from values_problems(config)
 
 
 def _end_problems(key: str, one: SwitchConfig, other: SwitchConfig) -> Iterator[Problem]:
@@ -43,10 +44,19 @@ def _end_problems(key: str, one: SwitchConfig, other: SwitchConfig) -> Iterator[
                 f"{switch.name!r} runs the program {switch.runs}, which cannot sum in a tree of"
                 " switches",
             )
-    values = {one.name: one.values, other.name: other.values}
-    if 0 not in values.values() and len(set(values.values())) > 1:
-        each = " and ".join(f"{name!r} has {count}" for name, count in values.items())
-        yield key, f"{each} values a packet: they pass each other's packets on, so want the same"
+
+
+def values_problems(config: Config) -> Iterator[Problem]:
+    """A packet crosses a tree as it is, so switches that are joined want builds of one size.
+
+    Those are left alone whose build is not chosen yet.
+    """
+    chosen = {switch.name: switch.values for switch in config.switches if switch.values}
+    for index, link in enumerate(config.links):
+        values = {name: chosen[name] for name in link.switches if name in chosen}
+        if len(set(values.values())) > 1:
+            each = " and ".join(f"{name!r} {count}" for name, count in values.items())
+            yield f"link[{index}].switches", f"{each} values a packet: want the same on both"
 
 
 def _port_problems(config: Config, switches: dict[str, SwitchConfig]) -> Iterator[Problem]:
