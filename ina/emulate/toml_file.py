@@ -22,6 +22,7 @@ else:
 
 Rate = Annotated[float, Meta(ge=0, lt=1)]
 Mbit = Annotated[float, Meta(gt=0, le=100_000)]
+MAX_RANKS = 64
 QueueKib = Annotated[int, Meta(ge=4, le=1 << 20)]
 
 
@@ -42,6 +43,7 @@ class _Host(msgspec.Struct, forbid_unknown_fields=True):
     ip: str
     mac: str = ""
     commands: list[str] = []
+    ranks: Annotated[int, Meta(ge=1, le=MAX_RANKS)] = 1
 
 
 class _Switch(msgspec.Struct, forbid_unknown_fields=True):
@@ -77,7 +79,7 @@ def load_toml(path: Path, *, ignore_runtime: bool = False) -> Topology:
         host = convert(path, key, table, _Host)
         address = parse_interface(path, f"{key}.ip", host.ip)
         mac = make_mac(path, f"{key}.mac", host.mac, address.ip)
-        hosts.append(Host(name, address, mac, tuple(host.commands)))
+        hosts.append(Host(name, address, mac, tuple(host.commands), ranks=host.ranks))
     switches = []
     for name, table in file.switches.items():
         switch = convert(path, f"switches.{name}", table, _Switch)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network
 
 from ina.congestion import Congestion, CongestionError
-from ina.controller.config.fabric_checks import fabric_problems, is_ipv4
+from ina.controller.config.fabric_checks import MAC, fabric_problems, is_ipv4
 from ina.controller.config.store_url import problem_of
 from ina.controller.config.tables import (
     DEFAULT_LISTEN,
@@ -126,6 +126,8 @@ def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, st
         found.append((f"{key}.values", f"{switch.values} is not {listed('or', builds)}"))
     if not is_ipv4(switch.data_host):
         found.append((f"{key}.data_host", f"{switch.data_host!r} is not an IPv4 address"))
+    if switch.data_mac and not MAC.fullmatch(switch.data_mac):
+        found.append((f"{key}.data_mac", f"{switch.data_mac!r} is not a MAC address"))
     try:
         network_of(switch.multicast)
     except ValueError as error:

@@ -11,7 +11,7 @@ from ina.controller.config.tofino import PortRef, Problem
 from ina.p4.catalogue import capabilities
 from ina.p4.errors import UnknownBuildError
 
-_MAC = re.compile(r"([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}")
+MAC = re.compile(r"([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}")
 
 
 def fabric_problems(config: Config) -> Iterator[Problem]:
@@ -91,7 +91,7 @@ def _host_problems(config: Config) -> Iterator[Problem]:
             yield f"{key}.switch", f"no switch is called {host.switch!r}"
         elif not host.switch and len(config.switches) > 1:
             yield f"{key}.switch", "which one? there are several"
-        if host.mac and not _MAC.fullmatch(host.mac):
+        if host.mac and not MAC.fullmatch(host.mac):
             yield f"{key}.mac", f"{host.mac!r} is not a MAC address"
         if (host.address, host.switch) in seen:
             yield f"{key}.address", f"{host.address} is listed twice"

@@ -74,6 +74,9 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     data_host: str = "127.0.0.1"
     """IPv4 address that workers send to."""
     data_udp_port: UdpPortNumber = UDP_PORT
+    data_mac: str = ""
+    """MAC address of ``data_host``, 02:00:0a:00:00:01, for other switches that send to this one;
+    empty: derived from the address, as behind a UDP port."""
     data_port: SwitchPort = 1
     """The port that workers are behind which no ``[[host]]`` lists."""
     data_shm: str = ""
