@@ -23,6 +23,7 @@ BELOW = {
     "netns": {"errors"},
     "files": {"errors"},
     "native_sources": set(),
+    "topology_json": {"errors"},
     "extension": {"errors", "native_sources"},
     "log": {"errors"},
     "protocol": {"errors"},
@@ -33,7 +34,10 @@ BELOW = {
     "congestion": {"errors", "extension"},
     "switch": {"errors", "extension", "protocol", "rpc", "p4", "metrics"},
     "host": {"congestion", "errors", "extension", "log", "protocol", "rpc", "p4", "metrics"},
-    "controller": {"congestion", "errors", "log", "protocol", "rpc", "p4", "metrics", "switch"},
+    "controller": {
+        *("congestion", "errors", "log", "protocol", "rpc", "p4", "metrics", "switch"),
+        "topology_json",
+    },
     "doctor": {
         "errors",
         "extension",
@@ -57,7 +61,16 @@ BELOW = {
         "switch",
         "controller",
     },
-    "emulate": {"errors", "netns", "protocol", "rpc", "p4", "switch", "controller"},
+    "emulate": {
+        "errors",
+        "netns",
+        "protocol",
+        "rpc",
+        "p4",
+        "switch",
+        "controller",
+        "topology_json",
+    },
     "torch": {
         "errors",
         "log",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from ina.controller.config import SwitchConfig
+from ina.controller.config.fabric import mac_number
 from ina.protocol.addresses import SHM_SWITCH, mac_of
 
 
@@ -22,8 +23,8 @@ class DataAddress:
 def data_address(switch: SwitchConfig) -> DataAddress:
     """As configured; without a MAC address the one that follows from the IPv4 address."""
     address = IPv4Address(switch.data_host)
-    mac = int(switch.data_mac.replace(":", ""), 16) if switch.data_mac else mac_of(address)
-    return DataAddress(address, switch.data_udp_port, mac)
+    mac = mac_number(switch.data_mac)
+    return DataAddress(address, switch.data_udp_port, mac_of(address) if mac is None else mac)
 
 
 def own_addresses(switch: SwitchConfig) -> tuple[IPv4Address, ...]:
