@@ -23,7 +23,7 @@ from ina.controller.switches.data_address import DataAddress
 from ina.controller.switches.items import Entry, Group, Item
 from ina.controller.topology.tree import Node, Tree
 from ina.p4 import names
-from ina.protocol.spec import ALL_WORKERS
+from ina.protocol.spec import ALL_WORKERS, PARENT
 
 FIRST_GROUP = 0x4000
 """Multicast group of job 0. Groups 0x4000..0x40ff are the controller's, others are left alone."""
@@ -91,7 +91,7 @@ def plan_job(job: Job, switch: str, addresses: Mapping[str, DataAddress] = _NO_S
     if node.parent is not None:
         parent = rows.switch_at(addresses[node.parent], node.parent_port)
         index = tree[node.parent].index_of_node(switch)
-        receivers.append(rows.parent_receiver(job, index, tree.level(node), parent))
+        receivers.append(rows.receiver(job, PARENT, parent))
         receivers += [
             rows.way_down(job, way, index, child)
             for way, (index, child) in zip(
@@ -116,7 +116,14 @@ def _admit(job: Job, tree: Tree, node: Node, group: Group) -> Entry:
     )
     if node.parent is None:
         return Entry(names.JOBS, match, names.ADMIT_JOB, params)
-    inner = (("parent_port", node.parent_port), ("path_mask", tree.path_mask(node)))
+    index = tree[node.parent].index_of_node(node.switch)
+    inner = (
+        ("parent_port", node.parent_port),
+        ("own_worker", index),
+        ("own_bit", 1 << index),
+        ("own_level", tree.level(node)),
+        ("path_mask", tree.path_mask(node)),
+    )
     return Entry(names.JOBS, match, names.ADMIT_INNER_JOB, params + inner)
 
 

@@ -13,7 +13,7 @@ from ina.controller.switches.data_address import DataAddress
 from ina.controller.switches.items import Entry
 from ina.p4 import names
 from ina.protocol.addresses import multicast_mac_of
-from ina.protocol.spec import ALL_WORKERS, PARENT, RESULTS_UDP_PORT, Kind
+from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT, Kind
 
 EPOCH_BITS = 16
 """Low bits of the epoch that the header carries and the tables match."""
@@ -74,16 +74,6 @@ def shared_receiver(job: Job, group: IPv4Address) -> Entry:
             ("dst_addr", int(group)),
             ("dst_port", RESULTS_UDP_PORT),
         ),
-    )
-
-
-def parent_receiver(job: Job, index: int, level: int, parent: Neighbour) -> Entry:
-    """Where sums go up; ``index``: this node's among the parent's children."""
-    return Entry(
-        names.RECEIVERS,
-        (("job", job.number), ("worker", PARENT)),
-        names.ADDRESS_PARENT,
-        (*_to(parent), ("worker", index), ("worker_bit", 1 << index), ("level", level)),
     )
 
 
