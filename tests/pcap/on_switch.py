@@ -46,7 +46,7 @@ def main() -> None:
         device = P4RuntimeDevice("switch", sys.argv[1], 1, wire, patience_s=60.0)
         with device:
             device.reset(VALUES)
-            device.insert([own_address(), *job_state(Job(JOB, EPOCH, 8, SLOTS, workers()))])
+            device.insert((own_address(), *job_state(Job(JOB, EPOCH, 8, SLOTS, workers()))))
             resend = Flag.RESEND
             sent = [contribution(0, 1), contribution(1, 1), contribution(0, 1, resend)]
             sent += [contribution(2, 1), contribution(1, 1, resend)]
