@@ -17,7 +17,6 @@ from ina.switch.match import to_words
 VALUES = 64
 JOB, EPOCH, GROUP, FIRST_SLOT, SLOTS, JOB_INDEX = 7, 0x0003_0009, 9, 32, 8, 5
 WORKERS = 2
-SWITCH_ADDRESS = 0x0A0000FE  # as native/testing/pipeline_door.cpp
 _ENTRY, _GROUP = 0, 1
 
 
@@ -46,14 +45,13 @@ def pipeline_setup() -> bytes:
     program = load_program(program_json())
     epoch = EPOCH & 0xFFFF
     parts = [
-        _entry(program, names.OWN_ADDRESSES, [SWITCH_ADDRESS], names.OURS, []),
         _entry(
             program,
             names.JOBS,
             [JOB, epoch],
             names.ADMIT_JOB,
             [EPOCH, FIRST_SLOT, SLOTS, (1 << WORKERS) - 1, GROUP, JOB_INDEX],
-        ),
+        )
     ]
     for rank in range(WORKERS):
         address, udp_port = address_of(rank), udp_port_of(rank)
