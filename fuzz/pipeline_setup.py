@@ -15,8 +15,6 @@ from ina.switch.ir import Program, load_program
 from ina.switch.match import to_words
 
 VALUES = 64
-SWITCH = 0x0A0000FE
-"""Its IPv4 address."""
 JOB, EPOCH, GROUP, FIRST_SLOT, SLOTS, JOB_INDEX = 7, 0x0003_0009, 9, 32, 8, 5
 WORKERS = 2
 _ENTRY, _GROUP = 0, 1
@@ -55,7 +53,6 @@ def pipeline_setup() -> bytes:
             [EPOCH, FIRST_SLOT, SLOTS, (1 << WORKERS) - 1, GROUP, JOB_INDEX],
         )
     ]
-    parts.append(_entry(program, names.OWN_ADDRESSES, [SWITCH], names.OURS, []))
     for rank in range(WORKERS):
         address, udp_port = address_of(rank), udp_port_of(rank)
         mac = 0x0200 << 32 | address
