@@ -234,3 +234,55 @@ def test_hosts_reach_each_other_and_every_switch(kind: str, tmp_path: Path) -> N
     assert ethernet == {
         addresses[switch]: topology.switch_mac(switch) for switch in topology.aggregators
     }
+
+
+SUM = """
+import os, subprocess, sys
+import numpy as np
+from ina.host import Session
+
+def numbers(rank):
+    return np.random.default_rng(rank).integers(-1000, 1000, 5000, np.int32)
+
+rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+where, here = os.environ["INA_CONTROLLER"], os.environ["INA_HOST"]
+with Session.join(where, "sum", rank, world, host=here) as session:
+    want = sum(map(numbers, range(world)))
+    for _ in range(3):
+        assert (session.all_reduce(numbers(rank)) == want).all()
+    if rank == 0:
+        subprocess.run([sys.executable, "-m", "ina", "fabric", "show", "--json"], check=True)
+    session.all_reduce(numbers(rank))
+"""
+
+
+@pytest.mark.parametrize("kind", SWITCHES)
+def test_racks_of_unequal_sizes_sum_exactly_and_the_fabric_tells_where(
+    kind: str, tmp_path: Path
+) -> None:
+    """Ranks 0, 1 and 2 are behind leaf1, two of them on one host; rank 3 is alone behind leaf2."""
+    need(kind)
+    text = TWO_RACKS.replace('h1.ip = "', 'h1.ranks = 2\nh1.ip = "')
+    name, script, out = new_name(), tmp_path / "sum.py", tmp_path / "out"
+    script.write_text(SUM)
+    done = call(
+        *("run", load(tmp_path, text).source, "--switch", kind, "--name", name, "--out", out),
+        *("--hosts", "h1,h2,h3", "--timeout-s", "120", "--", sys.executable, script),
+    )
+    assert done.returncode == 0, done.stderr
+    assert left(name) == {}
+    shown = json.loads(done.stdout.splitlines()[0])
+    (job,) = shown["jobs"]
+    chunks = 3 * -(-5000 // 256)
+    assert [(it["switch"], it["parent"], it["ranks"], it["children"]) for it in job["nodes"]] == [
+        ("spine", "", [], ["leaf1", "leaf2"]),
+        ("leaf1", "spine", [0, 1, 2], []),
+        ("leaf2", "spine", [3], []),
+    ]
+    spine, leaf1, leaf2 = job["nodes"]
+    assert spine["results"] >= chunks
+    assert leaf1["contributions"] >= 3 * chunks
+    assert leaf2["contributions"] >= chunks
+    assert min(leaf1["passed_down"], leaf2["passed_down"]) >= chunks
+    assert [link["port_a"] for link in shown["links"]] == ["9", "9"]
+    assert shown["hosts"][0] == {"address": "10.0.0.1", "switch": "leaf1", "port": "1"}
