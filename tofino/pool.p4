@@ -34,6 +34,8 @@ control PoolIngress(inout headers_t hdr, inout ina_metadata_t meta,
     Distribute() distribute;
     Forwarding() forwarding;
 
+#include "addressed.p4"
+
     action come_first() {
         hdr.bridge.setValid();
         hdr.bridge.pass = PASS_ORDINARY;
@@ -47,8 +49,12 @@ control PoolIngress(inout headers_t hdr, inout ina_metadata_t meta,
             come_first();
         }
         if (hdr.udp.isValid() && hdr.udp.dst_port == INA_UDP_PORT) {
-            admission.apply(hdr, meta, ig_intr_md, ig_prsr_md);
-            if (ADMITTED(meta)) {
+            if (addressed.apply().hit) {
+                admission.apply(hdr, meta, ig_intr_md, ig_prsr_md);
+            }
+        }
+        if (meta.is_ours == 1) {
+            if (IS_CONTRIBUTION(meta)) {
                 carry_worker();
                 slots.apply(hdr, meta);
                 if (meta.bitmap != 0) {
