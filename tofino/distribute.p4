@@ -171,7 +171,7 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
 
     apply {
         outcomes.apply();
-        if (meta.outcome == OUTCOME_PASSED_DOWN && hdr.ina.flags & INA_FLAG_REPLAY != 0) {
+        if (meta.outcome == OUTCOME_PASSED_DOWN && (hdr.ina.flags & INA_FLAG_REPLAY) != 0) {
             if (!children.apply().hit) {
                 lose_way();
             }
