@@ -1,5 +1,8 @@
 """The reference model of one switch in mode `pool`: UDP payloads in, results out, by the rules.
 
+The switch is the root of a job's tree, or it has a parent: then it sends complete sums up, and
+hands down what comes back. Its children are workers, or switches like itself; it cannot tell.
+
 It is the oracle that the compiled P4 program is compared with, so it is written for reading: one
 method a step, in the order of the P4 controls. Addresses are numbers as they stand in the packet.
 """
@@ -24,6 +27,8 @@ from ina.protocol.spec import (
     DropReason,
     Flag,
     Kind,
+    path_mask,
+    path_of,
 )
 
 EPOCH_BITS = 16
@@ -32,7 +37,7 @@ EPOCH_BITS = 16
 
 @dataclass(frozen=True)
 class Attachment:
-    """Where a worker is: the switch's port towards it, its IPv4 address and its UDP port."""
+    """Where a neighbour is: the switch's port towards it, its IPv4 address and its UDP port."""
 
     port: int
     ipv4: int
@@ -49,6 +54,24 @@ class Sharing:
 
 
 @dataclass(frozen=True)
+class Parent:
+    """The switch above, and what this one is to it."""
+
+    at: Attachment
+    worker: int  # this switch's index among the parent's children, 0..31
+    level: int  # of this switch: 1 if its children are workers
+    path_mask: int  # the bits of a path that say to which child of this switch it leads
+    ways: tuple[int, ...]  # those bits, by index of the children
+
+    @classmethod
+    def above(cls, at: Attachment, way: tuple[int, ...], level: int, children: int) -> Parent:
+        """Of a switch that ``way``, indices from the root down, leads to; it has ``children``."""
+        mask = path_mask(len(way))
+        ways = tuple(path_of((*way, child)) & mask for child in range(children))
+        return cls(at, way[-1], level, mask, ways)
+
+
+@dataclass(frozen=True)
 class Job:
     """What the controller installs for a job. ``epoch`` is the whole 32-bit number, from 1."""
 
@@ -56,8 +79,9 @@ class Job:
     epoch: int
     first_slot: int  # physical
     slots: int  # both versions: 2W
-    workers: tuple[Attachment, ...]  # by rank, 1..32
-    sharing: Sharing | None = None  # None: each worker gets a copy of its own
+    workers: tuple[Attachment, ...]  # the children, by index, 1..32
+    sharing: Sharing | None = None  # None: each child gets a copy of its own
+    parent: Parent | None = None  # None: this switch is the root
 
     @property
     def all_bits(self) -> int:
@@ -86,7 +110,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Departure:
-    """One copy of a result: to one worker, or to all behind a port that share it."""
+    """One copy of a result, to one child or to all behind a port that share it; or a sum, up."""
 
     to: Attachment
     header: Header
@@ -112,16 +136,17 @@ class SwitchModel:
         self.jobs: dict[int, Job] = {}
         self.drops: Counter[DropReason] = Counter()
         self.outcomes: Counter[tuple[int, Outcome]] = Counter()  # by job number
+        self.passed_down: Counter[int] = Counter()  # results of the parent, by job number
 
     def install(self, job: Job) -> None:
         """Admits the job, in the place of an earlier epoch of it. No slot is touched.
 
-        Raises InvalidInputError: not 1 to 32 workers, a rank that shares and is not one of them,
+        Raises InvalidInputError: not 1 to 32 children, a rank that shares and is not one of them,
         or slots beyond the switch's.
         """
         if not 1 <= len(job.workers) <= MAX_WORKERS:
             raise InvalidInputError(
-                f"job {job.number} has {len(job.workers)} workers, 1 to 32 are allowed"
+                f"job {job.number} has {len(job.workers)} children, 1 to 32 are allowed"
             )
         if job.sharing is not None and not job.sharing.workers <= set(range(len(job.workers))):
             raise InvalidInputError(f"job {job.number} shares results with ranks that it lacks")
@@ -143,7 +168,10 @@ class SwitchModel:
         """
         try:
             header, values = self.read(payload)
-            return self.contribute(sender, header, values, congestion_experienced)
+            job = self.admit(sender, header)
+            if header.kind is Kind.RESULT:
+                return list(self.pass_down(job, header, values))
+            return self.contribute(job, header, values, congestion_experienced)
         except Dropped as drop:
             self.drops[drop.reason] += 1
             return []
@@ -162,10 +190,9 @@ class SwitchModel:
         return header, tuple(values.tolist())
 
     def contribute(
-        self, sender: Attachment, header: Header, values: tuple[int, ...], congested: bool = False
+        self, job: Job, header: Header, values: tuple[int, ...], congested: bool = False
     ) -> list[Departure]:
-        """Processes one well-formed packet. Raises Dropped."""
-        job = self.admit(sender, header)
+        """Processes a child's contribution. Raises Dropped."""
         slot = self.slots[self.physical_slot(job, header)]
         flags = header.flags | (Flag.ECN if congested else NO_FLAGS)
         part = Contribution(
@@ -184,15 +211,23 @@ class SwitchModel:
         return list(self._distribute(outcome, job, slot, header))
 
     def admit(self, sender: Attachment, header: Header) -> Job:
-        """Returns the job if the packet is from a worker that the controller admitted to it."""
-        if header.kind is not Kind.CONTRIBUTION:
+        """Returns the job if it is its child's contribution, or the result of its parent."""
+        if header.kind not in (Kind.CONTRIBUTION, Kind.RESULT):
             raise Dropped(DropReason.KIND)
         job = self.jobs.get(header.job)
         if job is None or header.epoch != job.epoch % (1 << EPOCH_BITS):
             raise Dropped(DropReason.JOB)
-        if header.worker >= len(job.workers) or job.workers[header.worker] != sender:
+        if not self._is_neighbour(job, sender, header):
             raise Dropped(DropReason.MEMBER)
+        self.physical_slot(job, header)
         return job
+
+    @staticmethod
+    def _is_neighbour(job: Job, sender: Attachment, header: Header) -> bool:
+        if header.kind is Kind.RESULT:
+            parent = job.parent
+            return parent is not None and (parent.at, parent.worker) == (sender, header.worker)
+        return header.worker < len(job.workers) and job.workers[header.worker] == sender
 
     def physical_slot(self, job: Job, header: Header) -> int:
         """Returns the index into the switch's memory of the packet's slot."""
@@ -200,24 +235,48 @@ class SwitchModel:
             raise Dropped(DropReason.SLOT)
         return job.first_slot + header.slot
 
+    def pass_down(
+        self, job: Job, header: Header, values: tuple[int, ...]
+    ) -> Iterator[Departure]:
+        """The parent's result goes to all children, or to the one that it names. Raises Dropped."""
+        receivers = job.receivers
+        self.passed_down[job.number] += 1
+        if header.flags & Flag.REPLAY:
+            assert job.parent is not None  # nobody else's result is admitted
+            way = header.path & job.parent.path_mask
+            if way not in job.parent.ways:
+                raise Dropped(DropReason.MEMBER)
+            child = job.parent.ways.index(way)
+            receivers = ((child, job.workers[child]),)
+        for worker, to in receivers:
+            yield Departure(to, replace(header, worker=worker), values)
+
     def _distribute(
         self, outcome: Outcome, job: Job, slot: Slot, header: Header
     ) -> Iterator[Departure]:
-        """The contribution leaves as the result: to all, to its own worker, or not at all."""
-        receivers: tuple[tuple[int, Attachment], ...] = ()
-        if outcome is Outcome.RESULT:
-            receivers = job.receivers
-        elif outcome is Outcome.REPLAY:  # never shared: the others have what it has lost
+        """The contribution leaves as the result: to all, to its own child, or not at all.
+
+        Where there is a parent, it leaves as this switch's own contribution, in both cases.
+        """
+        if outcome is Outcome.ABSORBED:
+            return
+        values = slot.values[: header.value_count]
+        told = replace(
+            header,
+            flags=slot.flags,
+            next_exponent=slot.next_exponent,
+            digest=slot.digest,
+            check=slot.check,
+        )
+        if job.parent is not None:
+            up, index = job.parent, job.parent.worker
+            told = replace(told, worker=index, contributors=1 << index, level=up.level)
+            yield Departure(up.at, told, values)
+            return
+        receivers = job.receivers
+        if outcome is Outcome.REPLAY:  # never shared: the others have what it has lost
             receivers = ((header.worker, job.workers[header.worker]),)
+            told = replace(told, flags=told.flags | Flag.REPLAY)
         for worker, to in receivers:
-            result = replace(
-                header,
-                kind=Kind.RESULT,
-                worker=worker,
-                flags=slot.flags,
-                contributors=slot.bitmap,
-                next_exponent=slot.next_exponent,
-                digest=slot.digest,
-                check=slot.check,
-            )
-            yield Departure(to, result, slot.values[: header.value_count])
+            result = replace(told, kind=Kind.RESULT, worker=worker, contributors=slot.bitmap)
+            yield Departure(to, result, values)

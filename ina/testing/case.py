@@ -22,6 +22,7 @@ from ina.testing.state import (
     Item,
     MulticastGroup,
     job_counters,
+    own_address,
 )
 
 
@@ -116,7 +117,7 @@ def run_case(case: Case, device: Device) -> Verdict:
 
 def _differences(case: Case, device: Device) -> Iterable[str]:
     device.reset(case.values)
-    device.insert(case.state)
+    device.insert(powered_on(case))
     for number, step in enumerate(case.steps):
         if isinstance(step, Change):
             step.make(device)
@@ -129,6 +130,12 @@ def _differences(case: Case, device: Device) -> Iterable[str]:
                 where = f"step {number}, port {port}"
                 yield f"{where}: missing {shown(missing)}; not expected {shown(extra)}"
     yield from _wrong_counters(case, device)
+
+
+def powered_on(case: Case) -> tuple[Item, ...]:
+    """What there is before the first step: the case's state, and an address of the switch's own."""
+    own = any(isinstance(item, Entry) and item.table == names.OWN_ADDRESSES for item in case.state)
+    return case.state if own else (own_address(), *case.state)
 
 
 def _wrong_counters(case: Case, device: Device) -> Iterable[str]:

@@ -11,11 +11,20 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ina.testing.case import Arrival, Case, Change, Step, all_counters, run_case, shown
+from ina.testing.case import (
+    Arrival,
+    Case,
+    Change,
+    Step,
+    all_counters,
+    powered_on,
+    run_case,
+    shown,
+)
 from ina.testing.device import Device, by_port
 from ina.testing.frames import PortFrame
 from ina.testing.ordinary import ordinary_frame, ordinary_state
-from ina.testing.state import Count, CounterRef, Item, counters_of, job_state
+from ina.testing.state import Count, CounterRef, Item, counters_of, job_state, own_address
 from ina.testing.traffic import Traffic, make_jobs
 
 SIZES = (1, 2, 3, 8, 32)
@@ -75,7 +84,8 @@ class Comparison:
         rng = random.Random(f"{self.seed}/{number}")
         jobs = make_jobs(rng, list(SIZES), list(SLOTS))
         traffic = Traffic(rng, self.values, jobs)
-        state = (*ordinary_state(), *(item for job in jobs for item in job_state(job)))
+        of_jobs = (item for job in jobs for item in job_state(job))
+        state = (own_address(), *ordinary_state(), *of_jobs)
         for each in (self.reference, self.device):
             each.reset(self.values)
             each.insert(state)
@@ -172,7 +182,7 @@ def read_counters(case: Case, device: Device) -> dict[CounterRef, Count]:
 def as_reference_has_it(case: Case, reference: Device) -> Case:
     """The same arrivals and changes, with what the reference does as what is expected."""
     reference.reset(case.values)
-    reference.insert(case.state)
+    reference.insert(powered_on(case))
     steps: list[Step] = []
     for step in case.steps:
         if isinstance(step, Change):

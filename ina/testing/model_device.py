@@ -14,7 +14,7 @@ from types import TracebackType
 from ina.p4 import names
 from ina.protocol.codec import encode
 from ina.protocol.slot_model import Outcome
-from ina.protocol.spec import UDP_PORT, DropReason, Flag
+from ina.protocol.spec import PARENT, UDP_PORT, DropReason, Flag, Kind
 from ina.protocol.switch_model import Attachment, Departure, SwitchModel
 from ina.testing.device import Ability
 from ina.testing.frames import (
@@ -107,13 +107,17 @@ class ModelDevice:
     def _switch(self, port: int, data: bytes) -> list[PortFrame]:
         if port == names.CPU_PORT:
             return self._packet_out(data)
-        if is_udp(data) and parse(data).dst_udp == UDP_PORT:
+        if is_udp(data) and self._is_ours(parse(data), len(data)):
             return self._aggregate(port, data)
         if len(data) < ETHERNET_BYTES:
             return []
         return self._forward(port, data)
 
     # -- INA packets --
+
+    def _is_ours(self, frame: Frame, length: int) -> bool:
+        row = self._tables.hit(names.OWN_ADDRESSES, (frame.dst_ipv4,), length)
+        return row is not None and frame.dst_udp == UDP_PORT
 
     def _aggregate(self, port: int, data: bytes) -> list[PortFrame]:
         if not is_whole(data):
@@ -122,6 +126,7 @@ class ModelDevice:
         frame, model = parse(data), self._model
         model.drops.clear()
         model.outcomes.clear()
+        model.passed_down.clear()
         departures = model.receive(
             Attachment(port, frame.src_ipv4, frame.src_udp),
             frame.payload,
@@ -136,35 +141,36 @@ class ModelDevice:
         for _, outcome in model.outcomes:
             for name in _COUNTERS[outcome]:
                 self._tables.count(name, self._index(job), len(data))
-        return self._distribute(frame, job, departures, Outcome.RESULT in _outcomes(model))
+        for _ in model.passed_down:
+            self._tables.count(names.JOB_PASSED_DOWN, self._index(job), len(data))
+        return self._distribute(frame, job, departures)
 
     @staticmethod
     def _is_admitted(frame: Frame, model: SwitchModel) -> bool:
         """Whether the member table was hit: a packet for a slot that is not the job's was, too."""
-        return bool(model.outcomes) or DropReason.SLOT in model.drops
+        return bool(model.outcomes or model.passed_down) or DropReason.SLOT in model.drops
 
     def _count_member(self, port: int, frame: Frame) -> None:
         job, epoch = (int.from_bytes(frame.payload[at : at + 2], "big") for at in (2, 4))
-        key = (port, frame.src_ipv4, frame.src_udp, job, epoch, frame.payload[6])
+        worker, kind = frame.payload[6], frame.payload[0] & 0xF
+        key = (port, frame.src_ipv4, frame.src_udp, job, epoch, worker, kind)
         self._tables.hit(names.MEMBERS, key, len(frame.build()))
 
     def _index(self, job: int) -> int:
         """Which counters are the job's."""
         return self._params[job]["job_index"]
 
-    def _distribute(
-        self, frame: Frame, job: int, departures: list[Departure], to_all: bool
-    ) -> list[PortFrame]:
-        """The result to the replicas of the job's group, or a replay to the port it came from.
+    def _distribute(self, frame: Frame, job: int, departures: list[Departure]) -> list[PortFrame]:
+        """A result to the replicas of the job's group, or to one child; or a sum to the parent.
 
         The model knows no groups, so to it no worker shares. What copies there are is the group's
         matter here: instance r names worker r - 1, and 256 the number that stands for all.
         """
-        if to_all:
+        if _is_to_all(departures):
             copies = self._tables.group(self._params[job]["group"])
             wanted = [(port, _to_worker(departures[0], rid - 1)) for port, rid in copies]
         else:
-            wanted = [(departure.to.port, departure) for departure in departures]
+            wanted = [(self._port_of(job, departure), departure) for departure in departures]
         sent: list[PortFrame] = []
         depths: Tally[int] = Tally()
         for port, departure in wanted:
@@ -172,20 +178,33 @@ class ModelDevice:
             if result is None:
                 self._tables.count(names.JOB_UNADDRESSED, self._index(job), len(frame.build()))
             else:
-                sent.append((port, self._mark_result(result, departure, job, depths[port])))
+                sent.append((port, self._mark_ours(result, job, depths[port])))
             depths[port] += 1
         return sent
+
+    def _port_of(self, job: int, departure: Departure) -> int:
+        """The parent's, a child's or the sender's; for the first two the tables say it."""
+        if _is_going_up(departure):
+            return self._params[job]["parent_port"]
+        way = departure.header.path & self._params[job].get("path_mask", 0)
+        row = self._tables.hit(names.CHILDREN, (job, way), 0)
+        return departure.to.port if row is None else dict(row.params)["port"]
 
     def _address(self, frame: Frame, job: int, departure: Departure) -> Frame | None:
         """The contribution's frame on its way back, from the address that it was sent to."""
         length = len(frame.build())
-        row = self._tables.hit(names.RECEIVERS, (job, departure.header.worker), length)
+        receiver = PARENT if _is_going_up(departure) else departure.header.worker
+        row = self._tables.hit(names.RECEIVERS, (job, receiver), length)
         if row is None:
             return None
-        to = dict(row.params)
+        to, header = dict(row.params), departure.header
+        if row.action == names.ADDRESS_PARENT:
+            header = replace(
+                header, worker=to["worker"], contributors=to["worker_bit"], level=to["level"]
+            )
         return replace(
             frame,
-            payload=encode(departure.header, departure.values or None),
+            payload=encode(header, departure.values or None),
             dst_mac=to["dst_mac"],
             src_mac=frame.dst_mac,
             dst_ipv4=to["dst_addr"],
@@ -197,13 +216,14 @@ class ModelDevice:
             checksum=None,
         )
 
-    def _mark_result(self, result: Frame, departure: Departure, job: int, depth: int) -> bytes:
+    def _mark_ours(self, result: Frame, job: int, depth: int) -> bytes:
         if depth <= self._threshold():
             return result.build()
         self._tables.count(names.JOB_ECN_MARKS, self._index(job), len(result.build()))
-        header = replace(departure.header, flags=departure.header.flags | Flag.ECN)
+        payload = bytearray(result.payload)
+        payload[1] |= Flag.ECN
         tos = result.tos | CE if result.ecn else result.tos
-        return replace(result, payload=encode(header, departure.values or None), tos=tos).build()
+        return replace(result, payload=bytes(payload), tos=tos).build()
 
     def _threshold(self) -> int:
         default = self._tables.default(names.ECN_THRESHOLD)
@@ -281,8 +301,15 @@ def _to_worker(departure: Departure, worker: int) -> Departure:
     return replace(departure, header=replace(departure.header, worker=worker))
 
 
-def _outcomes(model: SwitchModel) -> set[Outcome]:
-    return {outcome for _, outcome in model.outcomes}
+def _is_going_up(departure: Departure) -> bool:
+    return departure.header.kind is Kind.CONTRIBUTION
+
+
+def _is_to_all(departures: Sequence[Departure]) -> bool:
+    return any(
+        not _is_going_up(departure) and not departure.header.flags & Flag.REPLAY
+        for departure in departures
+    )
 
 
 def _changed(data: bytes, offset: int, value: int) -> bytes:

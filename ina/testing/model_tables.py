@@ -5,9 +5,11 @@ from __future__ import annotations
 import ipaddress
 from collections import Counter as Tally
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ina.p4 import names
-from ina.protocol.switch_model import Attachment, Job
+from ina.protocol.spec import PARENT, Kind
+from ina.protocol.switch_model import Attachment, Job, Parent
 from ina.testing.errors import DeviceError
 from ina.testing.state import (
     Count,
@@ -23,6 +25,9 @@ from ina.testing.state import (
 
 NOBODY = Attachment(-1, -1, -1)
 """Stands for a worker without a member entry: no packet comes from there."""
+
+_NO_WAY = -1
+"""Of a child that no path leads to."""
 
 Key = tuple[MatchValue, ...]
 
@@ -108,12 +113,38 @@ class Tables:
         match, params = dict(row.match), dict(row.params)
         number, epoch = int(match["job"]), int(match["epoch"])
         workers = [NOBODY] * params["full_bitmap"].bit_length()
+        parent = self._parent(row, number)
         for member in self._entries.get(names.MEMBERS, {}).values():
             key: Mapping[str, int] = {name: int(value) for name, value in member.match}
-            if (key["job"], key["epoch"]) == (number, epoch):
-                at = Attachment(key["ingress_port"], key["src_addr"], key["src_port"])
+            if (key["job"], key["epoch"]) != (number, epoch):
+                continue
+            at = Attachment(key["ingress_port"], key["src_addr"], key["src_port"])
+            if key["kind"] == Kind.CONTRIBUTION:
                 workers[key["worker"]] = at
-        return Job(number, params["epoch"], params["first_slot"], params["slots"], tuple(workers))
+            elif parent is not None:
+                parent = replace(parent, at=at, worker=key["worker"])
+        return Job(
+            number,
+            params["epoch"],
+            params["first_slot"],
+            params["slots"],
+            tuple(workers),
+            parent=parent,
+        )
+
+    def _parent(self, row: Entry, number: int) -> Parent | None:
+        """Of an inner node, as far as there are entries that say it."""
+        if row.action != names.ADMIT_INNER_JOB:
+            return None
+        up = self._entries.get(names.RECEIVERS, {}).get((number, PARENT))
+        level = 0 if up is None else dict(up.params)["level"]
+        params = dict(row.params)
+        ways = [_NO_WAY] * params["full_bitmap"].bit_length()
+        for child in self._entries.get(names.CHILDREN, {}).values():
+            match = dict(child.match)
+            if match["job"] == number:
+                ways[dict(child.params)["worker"]] = int(match["way"])
+        return Parent(NOBODY, 0, level, params["path_mask"], tuple(ways))
 
     def _counted(self, entry: Entry | None, frame_bytes: int) -> Entry | None:
         if entry is not None:

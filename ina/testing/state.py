@@ -13,8 +13,9 @@ import msgspec
 
 from ina.p4 import names
 from ina.protocol.addresses import multicast_mac_of
-from ina.protocol.spec import ALL_WORKERS
-from ina.protocol.switch_model import EPOCH_BITS, Attachment, Job
+from ina.protocol.spec import ALL_WORKERS, PARENT, Kind
+from ina.protocol.switch_model import EPOCH_BITS, Attachment, Job, Parent
+from ina.testing.frames import SWITCH_IPV4
 
 MatchValue: TypeAlias = int | str
 """A number matches exactly. Text: "10.1.0.0/16" (LPM), "0x800/&0xff00" (ternary), "1...5" (range);
@@ -93,50 +94,96 @@ def job_copies(job: Job) -> MulticastGroup:
     return MulticastGroup(job_group(job.number), copies)
 
 
+def own_address(ipv4: int = SWITCH_IPV4) -> Entry:
+    """What comes for this address and INA's UDP port is for the switch itself."""
+    return Entry(names.OWN_ADDRESSES, (("dst_addr", ipv4),), names.OURS)
+
+
 def job_state(job: Job) -> tuple[Item, ...]:
-    """Everything that the controller installs for a job, members last."""
+    """Everything that the controller installs for a job, members last; not the own address."""
     workers = range(len(job.workers))
     return (
         job_copies(job),
         *(receiver_entry(job, worker) for worker in workers),
         *([] if job.sharing is None else [receiver_entry(job, ALL_WORKERS)]),
+        *([] if job.parent is None else [parent_receiver_entry(job, job.parent)]),
+        *([] if job.parent is None else child_entries(job, job.parent)),
         job_entry(job),
         *(member_entry(job, worker) for worker in workers),
+        *([] if job.parent is None else [parent_entry(job, job.parent)]),
     )
 
 
 def job_entry(job: Job) -> Entry:
     """Admits packets that carry the job's number and the low bits of its epoch."""
+    params = (
+        ("epoch", job.epoch),
+        ("first_slot", job.first_slot),
+        ("slots", job.slots),
+        ("full_bitmap", job.all_bits),
+        ("group", job_group(job.number)),
+        ("job_index", job.number),
+    )
+    match = (("job", job.number), ("epoch", _low(job.epoch)))
+    if job.parent is None:
+        return Entry(names.JOBS, match, names.ADMIT_JOB, params)
+    above = (("parent_port", job.parent.at.port), ("path_mask", job.parent.path_mask))
+    return Entry(names.JOBS, match, names.ADMIT_INNER_JOB, (*params, *above))
+
+
+def parent_entry(job: Job, parent: Parent) -> Entry:
+    """Lets the parent's results in, from its port and address alone."""
+    match = _member_match(job, parent.at, parent.worker, Kind.RESULT)
+    return Entry(names.MEMBERS, match, names.ADMIT_PARENT)
+
+
+def parent_receiver_entry(job: Job, parent: Parent) -> Entry:
+    """Says where the job's sums go up to, and what this switch is there."""
     return Entry(
-        names.JOBS,
-        (("job", job.number), ("epoch", _low(job.epoch))),
-        names.ADMIT_JOB,
+        names.RECEIVERS,
+        (("job", job.number), ("worker", PARENT)),
+        names.ADDRESS_PARENT,
         (
-            ("epoch", job.epoch),
-            ("first_slot", job.first_slot),
-            ("slots", job.slots),
-            ("full_bitmap", job.all_bits),
-            ("group", job_group(job.number)),
-            ("job_index", job.number),
+            ("dst_mac", receiver_mac(parent.at)),
+            ("dst_addr", parent.at.ipv4),
+            ("dst_port", parent.at.udp_port),
+            ("worker", parent.worker),
+            ("worker_bit", 1 << parent.worker),
+            ("level", parent.level),
         ),
+    )
+
+
+def child_entries(job: Job, parent: Parent) -> tuple[Entry, ...]:
+    """Says to which child a path leads; the root needs none of these."""
+    return tuple(
+        Entry(
+            names.CHILDREN,
+            (("job", job.number), ("way", way)),
+            names.TO_CHILD,
+            (("port", job.workers[child].port), ("worker", child)),
+        )
+        for child, way in enumerate(parent.ways)
     )
 
 
 def member_entry(job: Job, worker: int) -> Entry:
     """Lets the worker's packets in, from its port and address alone."""
-    at = job.workers[worker]
-    return Entry(
-        names.MEMBERS,
-        (
-            ("ingress_port", at.port),
-            ("src_addr", at.ipv4),
-            ("src_port", at.udp_port),
-            ("job", job.number),
-            ("epoch", _low(job.epoch)),
-            ("worker", worker),
-        ),
-        names.ADMIT_MEMBER,
-        (("worker_bit", 1 << worker),),
+    match = _member_match(job, job.workers[worker], worker, Kind.CONTRIBUTION)
+    return Entry(names.MEMBERS, match, names.ADMIT_MEMBER, (("worker_bit", 1 << worker),))
+
+
+def _member_match(
+    job: Job, at: Attachment, worker: int, kind: Kind
+) -> tuple[tuple[str, MatchValue], ...]:
+    return (
+        ("ingress_port", at.port),
+        ("src_addr", at.ipv4),
+        ("src_port", at.udp_port),
+        ("job", job.number),
+        ("epoch", _low(job.epoch)),
+        ("worker", worker),
+        ("kind", kind.value),
     )
 
 

@@ -9,6 +9,7 @@ from ina.testing.cases import (
     admission,
     counters,
     forwarding,
+    levels,
     malformed,
     merging,
     multicast,
@@ -16,7 +17,7 @@ from ina.testing.cases import (
     slot_rows,
 )
 
-TOPICS = (slot_rows, merging, admission, malformed, multicast, shared, forwarding, counters)
+TOPICS = (slot_rows, merging, admission, malformed, multicast, shared, levels, forwarding, counters)
 
 
 @functools.cache

@@ -11,7 +11,7 @@ import numpy as np
 from ina.p4 import names
 from ina.protocol.codec import Header, encode
 from ina.protocol.layout import LAYOUT
-from ina.protocol.spec import HEADER_BYTES, UDP_PORT, DropReason, Kind
+from ina.protocol.spec import HEADER_BYTES, NO_FLAGS, UDP_PORT, DropReason, Flag, Kind
 from ina.protocol.switch_model import EPOCH_BITS, Attachment, Job, Sharing
 from ina.testing.case import Arrival
 from ina.testing.frames import RESULT_TTL, SWITCH_IPV4, SWITCH_MAC, Frame, PortFrame
@@ -87,6 +87,13 @@ class Team:
     ) -> PortFrame:
         """The sum as it must reach a worker; ``fields`` are what the slot has gathered."""
         return self.copy(worker, self.job.workers[worker], seq, values, tos, **fields)
+
+    def replay(
+        self, worker: int, seq: int, values: Sequence[int] | None = None, **fields: Any
+    ) -> PortFrame:
+        """The finished sum as it must come back to the one that asks again."""
+        flags = fields.pop("flags", NO_FLAGS) | Flag.REPLAY
+        return self.result(worker, seq, values, flags=flags, **fields)
 
     def copy(
         self,
@@ -177,7 +184,8 @@ def tally(
     team: Team, *, drops: Mapping[DropReason, int] | None = None, **packets: int
 ) -> dict[CounterRef, int]:
     """Counters of a job by their short names (contributions, results, replays, duplicates, stale,
-    ecn_marks, unaddressed), and drops by reason. A stale packet or a duplicate is a drop, too."""
+    passed_down, ecn_marks, unaddressed), and drops by reason. A stale packet or a duplicate is a
+    drop, too."""
     counts: dict[CounterRef, int] = {
         Counter(_JOB_COUNTERS[name], team.job.number): count for name, count in packets.items()
     }
@@ -196,6 +204,7 @@ _JOB_COUNTERS = {
     "replays": names.JOB_REPLAYS,
     "duplicates": names.JOB_DUPLICATES,
     "stale": names.JOB_STALE,
+    "passed_down": names.JOB_PASSED_DOWN,
     "ecn_marks": names.JOB_ECN_MARKS,
     "unaddressed": names.JOB_UNADDRESSED,
 }

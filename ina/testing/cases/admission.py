@@ -9,12 +9,13 @@ from typing import Any
 from ina.protocol.spec import DropReason, Kind
 from ina.testing.case import Arrival, Case, Change
 from ina.testing.cases.actors import STRANGER_PORT, Team, tally, team
-from ina.testing.frames import parse
-from ina.testing.state import job_entry, member_entry, receiver_entry
+from ina.testing.frames import SWITCH_IPV4, parse
+from ina.testing.state import job_entry, member_entry, own_address, receiver_entry
 
 _FIELDS: tuple[tuple[str, int, DropReason], ...] = (
     *(("version", version, DropReason.VERSION) for version in (0, 1, 15)),
-    *(("kind", kind, DropReason.KIND) for kind in (0, 2, 3, 4, 5, 6, 15)),
+    *(("kind", kind, DropReason.KIND) for kind in (0, 3, 4, 5, 6, 15)),
+    ("kind", Kind.RESULT, DropReason.MEMBER),  # no parent of this job
     *(("job", job, DropReason.JOB) for job in (0, 2, 0x101, 0xFFFF)),
     *(("epoch", epoch, DropReason.JOB) for epoch in (0, 8, 10, 0x109, 0xFFFF)),
     *(("worker", worker, DropReason.MEMBER) for worker in (1, 3, 31, 32, 128, 255)),
@@ -113,18 +114,20 @@ def strangers(values: int) -> Iterator[Case]:
     )
     one = team(values, 1)
     sent, (_, reply) = one.frame(0, 0, one.ones()), one.result(0, 0, one.ones())
+    _, again = one.replay(0, 0, one.ones())
+    second = 0xC0A8_0101
     yield Case(
         "stranger/to-any-address-of-the-switch",
         "The switch answers from the address that the contribution was sent to.",
         values,
-        one.state,
+        (own_address(), own_address(second), *one.state),
         tuple(
             Arrival(1, replace(sent, dst_ipv4=address, dst_mac=mac, ttl=ttl).build()).gives(
-                (1, replace(parse(reply), src_ipv4=address, src_mac=mac, checksum=None).build())
+                (1, replace(parse(answer), src_ipv4=address, src_mac=mac, checksum=None).build())
             )
-            for address, mac, ttl in (
-                (0x0A00_00FE, 0x0200_0000_00FE, 1),
-                (0xC0A8_0101, 0x0202_0202_0202, 255),
+            for answer, address, mac, ttl in (
+                (reply, SWITCH_IPV4, 0x0200_0000_00FE, 1),
+                (again, second, 0x0202_0202_0202, 255),
             )
         ),
         tally(one, contributions=1, results=1, replays=1),
@@ -208,5 +211,5 @@ def lifecycle(values: int) -> Iterator[Case]:
             *honest_round(them),
             them.sends(0, 0, ones, kind=Kind.RESULT, contributors=3),
         ),
-        tally(them, contributions=2, results=1, drops={DropReason.KIND: 1}),
+        tally(them, contributions=2, results=1, drops={DropReason.MEMBER: 1}),
     )

@@ -43,9 +43,9 @@ def cases(values: int) -> Iterator[Case]:
         them.state,
         (
             *honest_round(them, 0),
-            them.sends(0, 0, ones).gives(them.result(0, 0, twos)),
-            them.sends(1, 0, ones).gives(them.result(1, 0, twos)),
-            them.sends(0, 0).gives(them.result(0, 0)),
+            them.sends(0, 0, ones).gives(them.replay(0, 0, twos)),
+            them.sends(1, 0, ones).gives(them.replay(1, 0, twos)),
+            them.sends(0, 0).gives(them.replay(0, 0)),
             them.sends(0, 8),
             them.sends(0, 8),
             them.sends(0, 0),

@@ -42,7 +42,7 @@ def exponents(values: int) -> Iterator[Case]:
                     *them.results(4, threes, next_exponent=200)
                 ),
                 them.sends(1, 4, ones, next_exponent=255).gives(
-                    them.result(1, 4, threes, next_exponent=200)
+                    them.replay(1, 4, threes, next_exponent=200)
                 ),
             ),
             tally(them, contributions=3, results=1, replays=1),
@@ -108,7 +108,7 @@ def digests(values: int) -> Iterator[Case]:
                     *them.results(4, threes, digest=whole)
                 ),
                 them.sends(1, 4, ones, digest=said[1]).gives(
-                    them.result(1, 4, threes, digest=whole)
+                    them.replay(1, 4, threes, digest=whole)
                 ),
             ),
             tally(them, contributions=3, results=1, replays=1),
@@ -149,7 +149,7 @@ def digests(values: int) -> Iterator[Case]:
             them.sends(1, 0, ones, digest=99),
             them.sends(1, 8, ones, digest=6),
             them.sends(2, 8, ones, digest=7).gives(*them.results(8, threes, digest=18)),
-            them.sends(2, 8, ones, digest=1000).gives(them.result(2, 8, threes, digest=18)),
+            them.sends(2, 8, ones, digest=1000).gives(them.replay(2, 8, threes, digest=18)),
         ),
         tally(them, contributions=3, results=1, replays=1, duplicates=1, stale=1),
     )
@@ -179,7 +179,7 @@ def checks(values: int) -> Iterator[Case]:
                 them.sends(0, 4, ones, check=said[0]),
                 them.sends(1, 4, ones, check=said[1]),
                 them.sends(2, 4, ones, check=said[2]).gives(*them.results(4, threes, check=whole)),
-                them.sends(1, 4, ones, check=said[1]).gives(them.result(1, 4, threes, check=whole)),
+                them.sends(1, 4, ones, check=said[1]).gives(them.replay(1, 4, threes, check=whole)),
             ),
             tally(them, contributions=3, results=1, replays=1),
         )
@@ -221,7 +221,7 @@ def checks(values: int) -> Iterator[Case]:
             them.sends(1, 0, ones, check=99),
             them.sends(1, 8, ones, check=6),
             them.sends(2, 8, ones, check=7).gives(*them.results(8, threes, check=18)),
-            them.sends(2, 8, ones, check=1000).gives(them.result(2, 8, threes, check=18)),
+            them.sends(2, 8, ones, check=1000).gives(them.replay(2, 8, threes, check=18)),
         ),
         tally(them, contributions=3, results=1, replays=1, duplicates=1, stale=1),
     )
@@ -245,7 +245,7 @@ def flags(values: int) -> Iterator[Case]:
                     them.sends(2, 0, ones, flags=sent[2]).gives(
                         *them.results(0, threes, flags=flag)
                     ),
-                    them.sends(1, 0, ones).gives(them.result(1, 0, threes, flags=flag)),
+                    them.sends(1, 0, ones).gives(them.replay(1, 0, threes, flags=flag)),
                 ),
                 tally(them, contributions=3, results=1, replays=1),
             )
@@ -259,7 +259,7 @@ def flags(values: int) -> Iterator[Case]:
                 them.sends(0, 0, ones, flags=passing),
                 them.sends(1, 0, ones, flags=passing),
                 them.sends(2, 0, ones, flags=passing).gives(*them.results(0, threes)),
-                them.sends(0, 0, ones, flags=passing).gives(them.result(0, 0, threes)),
+                them.sends(0, 0, ones, flags=passing).gives(them.replay(0, 0, threes)),
             ),
             tally(them, contributions=3, results=1, replays=1),
         )
@@ -275,7 +275,7 @@ def flags(values: int) -> Iterator[Case]:
             them.sends(1, 0, ones, flags=Flag.ECN),
             them.sends(1, 8, ones, flags=Flag.NON_FINITE),
             them.sends(2, 8, ones).gives(*them.results(8, threes, flags=gathered)),
-            them.sends(2, 8, ones, flags=Flag.ECN).gives(them.result(2, 8, threes, flags=gathered)),
+            them.sends(2, 8, ones, flags=Flag.ECN).gives(them.replay(2, 8, threes, flags=gathered)),
         ),
         tally(them, contributions=3, results=1, duplicates=1, stale=1, replays=1),
     )
@@ -325,7 +325,7 @@ def congestion(values: int) -> Iterator[Case]:
             (
                 with_tos(them, 0, 0, first),
                 with_tos(them, 1, 0, last).gives(*them.results(0, twos, tos=last, flags=Flag.ECN)),
-                them.sends(0, 0, twos).gives(them.result(0, 0, twos, flags=Flag.ECN)),
+                them.sends(0, 0, twos).gives(them.replay(0, 0, twos, flags=Flag.ECN)),
             ),
             tally(them, contributions=2, results=1, replays=1),
         )
@@ -380,5 +380,5 @@ def carried(values: int) -> Iterator[Case]:
                 *wide.results(0, total(ones, ones), next_exponent=7)
             ),
         ),
-        tally(wide, contributions=2, results=1, drops={DropReason.KIND: 1}),
+        tally(wide, contributions=2, results=1, drops={DropReason.MEMBER: 1}),
     )

@@ -46,7 +46,7 @@ def cases(values: int) -> Iterator[Case]:
         (
             *honest_round(mixed, 2),
             *(
-                mixed.sends(rank, 2, mixed.ones()).gives(mixed.result(rank, 2, [6] * values))
+                mixed.sends(rank, 2, mixed.ones()).gives(mixed.replay(rank, 2, [6] * values))
                 for rank in mixed.ranks
             ),
         ),

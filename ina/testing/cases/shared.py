@@ -121,7 +121,7 @@ def replays(values: int) -> Case:
             *honest_round(them, 2),
             *(
                 them.sends(rank, 2, them.ones(), flags=Flag.RESEND).gives(
-                    them.result(rank, 2, threes)
+                    them.replay(rank, 2, threes)
                 )
                 for rank in them.ranks
             ),
@@ -216,7 +216,7 @@ def changes(values: int) -> Iterator[Case]:
             *honest_round(shared, 0),
             to_alone,
             *honest_round(alone, 1),
-            alone.sends(2, 0, alone.ones()).gives(alone.result(2, 0, [3] * values)),
+            alone.sends(2, 0, alone.ones()).gives(alone.replay(2, 0, [3] * values)),
             to_shared,
             *honest_round(shared, 2),
         ),
@@ -252,7 +252,7 @@ def unaddressed(values: int) -> Case:
             Change(delete=(receiver_entry(them.job, ALL_WORKERS),)),
             *(them.sends(rank, 0, them.ones()) for rank in them.ranks),
             *(
-                them.sends(rank, 0, them.ones()).gives(them.result(rank, 0, twos))
+                them.sends(rank, 0, them.ones()).gives(them.replay(rank, 0, twos))
                 for rank in them.ranks
             ),
         ),

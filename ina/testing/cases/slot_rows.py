@@ -89,8 +89,8 @@ def repeats(values: int) -> Iterator[Case]:
             (
                 *done,
                 last,
-                them.sends(rank, 3, others).gives(them.result(rank, 3, [3] * values)),
-                them.sends(rank, 3, others).gives(them.result(rank, 3, [3] * values)),
+                them.sends(rank, 3, others).gives(them.replay(rank, 3, [3] * values)),
+                them.sends(rank, 3, others).gives(them.replay(rank, 3, [3] * values)),
             ),
             tally(them, contributions=3, results=1, replays=2),
         )
@@ -99,7 +99,7 @@ def repeats(values: int) -> Iterator[Case]:
         "Repeated as an exponent packet: the answer has no values either.",
         values,
         them.state,
-        (*done, last, them.sends(1, 3).gives(them.result(1, 3))),
+        (*done, last, them.sends(1, 3).gives(them.replay(1, 3))),
         tally(them, contributions=3, results=1, replays=1),
     )
     other = them.job.slots // 2 + 3
@@ -112,9 +112,9 @@ def repeats(values: int) -> Iterator[Case]:
             *done,
             last,
             them.sends(0, other, others),
-            them.sends(1, 3, others).gives(them.result(1, 3, [3] * values)),
+            them.sends(1, 3, others).gives(them.replay(1, 3, [3] * values)),
             them.sends(1, other, others),
-            them.sends(2, 3, others).gives(them.result(2, 3, [3] * values)),
+            them.sends(2, 3, others).gives(them.replay(2, 3, [3] * values)),
             them.sends(2, other, others).gives(*them.results(other, total(*[others] * 3))),
         ),
         tally(them, contributions=6, results=2, replays=2),
@@ -262,7 +262,7 @@ def serial_numbers(values: int) -> Iterator[Case]:
                 them.sends(0, old, them.ones()).gives(*them.results(old, them.ones())),
                 them.sends(0, new, [5] * values).gives(*them.results(new, [5] * values)),
                 them.sends(0, old, them.ones()),
-                them.sends(0, new, them.ones()).gives(*them.results(new, [5] * values)),
+                them.sends(0, new, them.ones()).gives(them.replay(0, new, [5] * values)),
             ),
             tally(them, contributions=2, results=2, stale=1, replays=1),
         )
@@ -328,7 +328,7 @@ def arithmetic(values: int) -> Iterator[Case]:
             them.sends(0, 8),
             them.sends(1, 8, [0] * values),
             them.sends(2, 8, ones).gives(*them.results(8, ones)),
-            them.sends(0, 8, secret).gives(them.result(0, 8, ones)),
+            them.sends(0, 8, secret).gives(them.replay(0, 8, ones)),
         ),
         tally(them, contributions=6, results=2, replays=1),
     )
