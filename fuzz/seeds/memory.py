@@ -15,14 +15,22 @@ def worker_core_inputs() -> Examples:
     submit, wait, noise, answer, answer_apart, look = range(6)
 
     def worker(
-        world_size: int = 2, rank: int = 0, slots: int = 2, values: int = 4, **more: int
+        world_size: int = 2,
+        rank: int = 0,
+        slots: int = 2,
+        values: int = 4,
+        *,
+        wraps: int = 0,
+        first_tree: int = 0,
+        second: int = 0,
+        half: int = 0,
+        keeps: int = 0,
     ) -> bytes:
-        return bytes(
-            [
-                *(world_size - 1, rank, slots, values - 1),
-                *(more.get(name, 0) for name in ("wraps", "shares", "share", "keeps")),
-            ]
-        )
+        """`first_tree`: its lanes; 0: one switch. `second`, `half`: of which tree a share is."""
+        child, below, bitmap, index = 3, b"\1\2", b"\5\0\0\0", 6
+        tree = bytes([child]) + below + bitmap + bytes([index]) if first_tree else b""
+        lanes = bytes([first_tree, second]) + tree + bytes([half])
+        return bytes([world_size - 1, rank, slots, values - 1, wraps]) + lanes + bytes([keeps])
 
     def tensor(kind: int, elems: int, average: bool = False) -> bytes:
         size = 2 if kind in (FLOAT16, BFLOAT16) else 4
@@ -47,7 +55,11 @@ def worker_core_inputs() -> Examples:
         "guesses": worker() + (tensor(FLOAT32, 6) + answers(3) + bytes([submit])) * 4,
         "alone": worker(1) + tensor(INT32, 9) + answers(2),
         "wraps": worker(wraps=1) + tensor(INT32, 60) + answers(6),
-        "share": worker(slots=3, shares=1, share=1) + tensor(INT32, 60) + answers(4),
+        "share": worker(slots=3, half=1) + tensor(INT32, 60) + answers(4),
+        "tree": worker(slots=3, first_tree=3) + tensor(INT32, 60) + answers(4),
+        "tree-half": worker(slots=3, first_tree=3, second=1, half=1)
+        + tensor(INT32, 60)
+        + answers(4),
         "keeps": worker(keeps=1) + tensor(FLOAT32, 30) + answers(6) + bytes([look]),
         "queue": worker() + (tensor(FLOAT16, 20) + bytes([submit])) * 4 + answers(12),
         "empty-tensor": worker() + tensor(INT32, 0) + answers(1),

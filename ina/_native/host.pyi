@@ -21,6 +21,31 @@ class RtoLimits:
     min_ns: int
     max_ns: int
 
+class NodeAddress:
+    def __init__(self, *, ipv4: int = 0, udp_port: int = 0) -> None: ...
+    ipv4: int
+    udp_port: int
+
+class Tree:
+    def __init__(
+        self,
+        *,
+        job: int,
+        worker: int,
+        path: int,
+        expected_bitmap: int,
+        first_lane: int,
+        lanes: int,
+        node: NodeAddress = ...,
+    ) -> None: ...
+    job: int
+    worker: int
+    path: int
+    expected_bitmap: int
+    first_lane: int
+    lanes: int
+    node: NodeAddress
+
 class WorkerConfig:
     def __init__(
         self,
@@ -40,8 +65,9 @@ class WorkerConfig:
         keep_results: bool = False,
         verify: VerifyMode = ...,
         check_key: bytes = ...,
-        share: int = 0,
-        shares: int = 1,
+        trees: Sequence[Tree] = ...,
+        first_lane: int = 0,
+        lanes: int = 0,
     ) -> None: ...
     job: int
     epoch: int
@@ -58,8 +84,9 @@ class WorkerConfig:
     keep_results: bool
     verify: VerifyMode
     check_key: bytes
-    share: int
-    shares: int
+    trees: list[Tree]
+    first_lane: int
+    lanes: int
 
 class RecoveryCounters:
     @property

@@ -22,7 +22,14 @@ from ina.errors import InvalidInputError
 from ina.p4 import compiled, names
 from ina.protocol.addresses import multicast_mac_of
 from ina.protocol.codec import Header, encode
-from ina.protocol.spec import ALL_WORKERS, FIELDS, HEADER_BYTES, RESULTS_UDP_PORT, UDP_PORT
+from ina.protocol.spec import (
+    ALL_WORKERS,
+    FIELDS,
+    HEADER_BYTES,
+    RESULTS_UDP_PORT,
+    UDP_PORT,
+    Kind,
+)
 from ina.switch import native_abi as abi
 from ina.switch.pipeline import Exact, Pipeline
 
@@ -95,7 +102,7 @@ class Batch:
         ethernet = bytes.fromhex("0200000000ff") + _mac(worker).to_bytes(6, "big") + b"\x08\x00"
         ip = bytearray.fromhex("4502000000004000401100000000000000000000")
         ip[2:4] = total.to_bytes(2, "big")
-        ip[12:16], ip[16:20] = _addr(worker).to_bytes(4, "big"), _addr(254).to_bytes(4, "big")
+        ip[12:16], ip[16:20] = _addr(worker).to_bytes(4, "big"), _SWITCH_ADDR.to_bytes(4, "big")
         words = sum(int.from_bytes(ip[i : i + 2], "big") for i in range(0, 20, 2))
         words = (words & 0xFFFF) + (words >> 16)
         ip[10:12] = (0xFFFF - ((words & 0xFFFF) + (words >> 16))).to_bytes(2, "big")
@@ -117,6 +124,9 @@ def _frames(workers: int, frame_bytes: int) -> Bytes:
     return frames[:, :, :frame_bytes]
 
 
+_SWITCH_ADDR = 0x0A0000FF
+
+
 def _addr(worker: int) -> int:
     return 0x0A000001 + worker
 
@@ -131,12 +141,13 @@ def install(pipeline: Pipeline, workers: int, *, shared: bool = False) -> None:
     ``shared``: one copy of each result goes to port 1 for all of them, by IP multicast.
     """
     full = (1 << workers) - 1
+    pipeline.insert(names.OWN_ADDRESSES, [Exact(_SWITCH_ADDR)], names.OURS, [])
     pipeline.insert(
         names.JOBS, [Exact(JOB), Exact(EPOCH)], names.ADMIT_JOB,
         [EPOCH, FIRST_SLOT, CHUNKS, full, GROUP, 0],
     )  # fmt: skip
     for worker in range(workers):
-        key = [worker + 1, _addr(worker), 4000 + worker, JOB, EPOCH, worker]
+        key = [worker + 1, _addr(worker), 4000 + worker, JOB, EPOCH, worker, Kind.CONTRIBUTION]
         pipeline.insert(names.MEMBERS, [Exact(k) for k in key], names.ADMIT_MEMBER, [1 << worker])
         pipeline.insert(
             names.RECEIVERS, [Exact(JOB), Exact(worker)], names.ADDRESS,

@@ -160,7 +160,7 @@ def check(
     from ina.emulate.programming import plan_switches
 
     network = _load(topology, switch, "", ina)
-    config = controller_config(network) if network.aggregator else None
+    config = controller_config(network) if network.aggregators else None
     plan_switches(network, config.switch.values if config else 0)
     emit(network, json, _view(network))
 
@@ -263,7 +263,7 @@ def _view(topology: Topology) -> Group:
                 switch.name,
                 switch.kind,
                 switch.runtime_json
-                or ("aggregates" if switch.name == topology.aggregator else "forwards"),
+                or ("aggregates" if switch.name in topology.aggregators else "forwards"),
                 ", ".join(f"{p}: {end}" for p, (_, end) in topology.ports(switch.name).items()),
             ]
             for switch in topology.switches

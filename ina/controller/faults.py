@@ -26,6 +26,7 @@ STEPS = (
     "own_results",  # for a worker that IP multicast does not reach
     "evict",
     "lost",
+    "released",  # one of several switches has none of its entries any more
     "removed",  # the switch has none of its entries, or never had
     "epoch",  # the last one issued, after a connection to the switch was made
     "restore",  # of a job that did not run, after a restart

@@ -8,6 +8,7 @@ from enum import Enum
 from ipaddress import IPv4Address
 
 from ina.controller.memory import SlotRange
+from ina.controller.topology.tree import Tree
 from ina.protocol.addresses import mac_of, place_of
 from ina.protocol.verify import Verify
 
@@ -62,6 +63,8 @@ class Endpoint:
     """Where it listens for results by IP multicast; None: it wants results of its own."""
     process: str = field(default="", compare=False)
     """Its host and process id, for people; not stored: it says it again with each heartbeat."""
+    switch: str = field(default="", compare=False)
+    """Where it sends, by name, as it was told; not stored: the job's tree says it."""
 
     @property
     def mac_address(self) -> int:
@@ -94,9 +97,14 @@ class Job:
     number: int
     """The header's job field, and the index of the job's counters."""
     world_size: int
-    memory: SlotRange
     created_s: float
     """Monotonic clock of the controller."""
+    tree: Tree | None = None
+    """The switches that sum it; None: they are not known before all ranks have joined."""
+    memory: dict[str, SlotRange] = field(default_factory=dict)
+    """By switch: its slots there. Of a job that ends, those that have still something of it."""
+    slots_asked: int = 0
+    """Slots that it asked for at each; 0: what is usual."""
     epoch: int = 0
     """0 until all ranks have joined."""
     members: dict[int, Endpoint] = field(default_factory=dict)
@@ -105,8 +113,6 @@ class Job:
     """By rank: who has left a job that runs, and said how far it had come."""
     state: JobState = JobState.JOINING
     tenant: str = "default"
-    switch: str = ""
-    """The name of the switch that sums it."""
     priority: int = 0
     """Higher is more important; capped by the tenant's configuration."""
     window: int = 0
@@ -123,22 +129,56 @@ class Job:
         """Moves to the next state."""
         self.state = TRANSITIONS[self.state, event]
 
-    def size_text(self) -> str:
-        """``4 workers, slots 0..511, window 256``, for people."""
-        last = self.memory.first + self.memory.slots - 1
-        workers = f"{self.world_size} worker{'s' if self.world_size > 1 else ''}"
-        return f"{workers}, slots {self.memory.first}..{last}, window {self.window}"
+    @property
+    def switch(self) -> str:
+        """The name of the switch that makes its results; empty: not known yet."""
+        return "" if self.tree is None else self.tree.root.switch
+
+    @property
+    def slots(self) -> int:
+        """For its packets to name: as many as each of its switches has for it; 0: none yet."""
+        return min((taken.slots for taken in self.memory.values()), default=0)
+
+    @property
+    def lanes(self) -> int:
+        """W, a power of two: a lane is two slots, and sequence numbers wrap over the lanes."""
+        return lanes_of(self.slots)
 
     @property
     def full_bitmap(self) -> int:
-        """The workers whose contributions make a sum whole, a bit each."""
-        return (1 << self.world_size) - 1
+        """The root's children whose contributions make a sum whole, a bit each."""
+        return 0 if self.tree is None else self.tree.root.full_bitmap
+
+    def size_text(self) -> str:
+        """``4 workers, slots 0..511, window 256``, for people; of a tree where its slots are."""
+        workers = f"{self.world_size} worker{'s' if self.world_size > 1 else ''}"
+        slots = {name: f"{it.first}..{it.first + it.slots - 1}" for name, it in self.memory.items()}
+        if len(slots) == 1:
+            return f"{workers}, slots {next(iter(slots.values()))}, window {self.window}"
+        where = ", ".join(f"{range_text} of {name}" for name, range_text in slots.items())
+        return f"{workers} below {self.switch}, slots {where}, window {self.window}"
 
     def missing(self) -> list[int]:
         """Ranks that have not joined, or have left."""
         return [rank for rank in range(self.world_size) if rank not in self.members]
 
 
+def lanes_of(slots: int) -> int:
+    """How many lanes so many slots are: the largest power of two that has two slots each."""
+    return 1 << max(0, (slots // 2).bit_length() - 1)
+
+
+_LISTED_RANKS = 8
+
+
 def ranks_text(ranks: Sequence[int]) -> str:
-    """``rank 2`` or ``ranks 0, 1``."""
-    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
+    """``rank 2`` or ``ranks 0, 1``; of more than a few in a row the first and the last: ``0-9``."""
+    if len(ranks) <= _LISTED_RANKS:
+        return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
+    runs: list[list[int]] = []
+    for rank in sorted(ranks):
+        if runs and rank == runs[-1][-1] + 1:
+            runs[-1][1:] = [rank]
+        else:
+            runs.append([rank])
+    return f"ranks {', '.join('-'.join(map(str, run)) for run in runs)}"

@@ -22,8 +22,10 @@ from ina.emulate.topology import (
     derived_mac,
 )
 from ina.switch.ports import MAX_PORT_NUMBER
+from ina.topology_json import SWITCH_END
 
-_SWITCH_END = re.compile(r"(\w+)-p(\d+)")
+ALL = "all"
+"""As ``aggregator``: every switch sums."""
 _SPARE_ADDRESS = 2
 """Workers send to the last but one address of the first host's subnet: no host has it, usually."""
 
@@ -39,8 +41,9 @@ class Draft:
     links: Sequence[tuple[Sequence[str], Mapping[str, Any]]]
     """Two ends, and the other fields of :class:`Link`."""
     aggregator: str | None
-    """None: the first switch without ``runtime_json``."""
+    """None: the first switch without ``runtime_json``. :data:`ALL`: each of those."""
     aggregator_address: IPv4Address | None
+    """Of the first that sums; further ones have the addresses below."""
     controller: dict[str, Any]
 
     def problem(self, key: str, what: str) -> TopologyError:
@@ -83,15 +86,13 @@ def assemble(draft: Draft) -> Topology:
     """Raises :class:`TopologyError`."""
     _check_names(draft)
     links = _links(draft)
-    aggregator = _aggregator(draft)
     topology = Topology(
         name=network_name(draft.source, draft.name),
         source=draft.source,
         hosts=tuple(draft.hosts),
         switches=tuple(draft.switches),
         links=links,
-        aggregator=aggregator,
-        aggregator_address=_address(draft) if aggregator else None,
+        aggregators=_aggregators(draft),
         controller=draft.controller,
     )
     _check_reach(draft, topology)
@@ -114,8 +115,9 @@ def _check_names(draft: Draft) -> None:
                 if mark in seen:
                     raise draft.problem(key, f"{mark} is {seen[mark]}'s too")
                 seen[mark] = key
-    if "net" in seen:
-        raise draft.problem(seen["net"], "this name is taken by the emulation itself")
+    for name in ("net", ALL):
+        if name in seen:
+            raise draft.problem(seen[name], "this name is taken by the emulation itself")
 
 
 def _links(draft: Draft) -> tuple[Link, ...]:
@@ -124,7 +126,7 @@ def _links(draft: Draft) -> tuple[Link, ...]:
     used: dict[str, set[int]] = {name: set() for name in switches}
     named = [str(text) for ends, _ in draft.links for text in ends]
     for text in named:  # ports with a number first: the others take what is left
-        match = _SWITCH_END.fullmatch(text)
+        match = SWITCH_END.fullmatch(text)
         if match and match[1] in used:
             used[match[1]].add(int(match[2]))
     taken: set[End] = set()
@@ -159,7 +161,7 @@ def _end(text: str, hosts: set[str], used: dict[str, set[int]]) -> End | None:
     """``h1``, ``s1-p1``, or ``s1`` for the first port that is free; None: no such thing."""
     if text in hosts:
         return End(text)
-    match = _SWITCH_END.fullmatch(text)
+    match = SWITCH_END.fullmatch(text)
     if match and match[1] in used:
         return End(match[1], int(match[2]))
     if text not in used:
@@ -169,31 +171,35 @@ def _end(text: str, hosts: set[str], used: dict[str, set[int]]) -> End | None:
     return End(text, port)
 
 
-def _aggregator(draft: Draft) -> str | None:
+def _aggregators(draft: Draft) -> dict[str, IPv4Address]:
+    """Those that sum, in the order of the file, each with an address that nobody else has."""
     ours = [switch.name for switch in draft.switches if switch.runtime_json is None]
-    if draft.aggregator is None:
-        return ours[0] if ours else None
-    if draft.aggregator not in {switch.name for switch in draft.switches}:
-        raise draft.problem("aggregator", f"no switch {draft.aggregator}")
-    if draft.aggregator not in ours:
-        raise draft.problem("aggregator", f"{draft.aggregator} runs a program of its own")
-    return draft.aggregator
-
-
-def _address(draft: Draft) -> IPv4Address:
-    """Workers' destination."""
-    address = draft.aggregator_address
-    if address is None:
-        network = draft.hosts[0].address.network
-        if network.num_addresses < 4:
+    if draft.aggregator not in (None, ALL):
+        if draft.aggregator not in {switch.name for switch in draft.switches}:
+            raise draft.problem("aggregator", f"no switch {draft.aggregator}")
+        if draft.aggregator not in ours:
+            raise draft.problem("aggregator", f"{draft.aggregator} runs a program of its own")
+        ours = [draft.aggregator]
+    elif draft.aggregator is None:
+        ours = ours[:1]
+    elif others := [switch.name for switch in draft.switches if switch.runtime_json is not None]:
+        raise draft.problem("aggregator", f"{ALL}: {others[0]} runs a program of its own")
+    if not ours:
+        return {}
+    first = draft.aggregator_address
+    network = draft.hosts[0].address.network
+    if first is None:
+        if network.num_addresses < len(ours) + 3:
             raise draft.problem("aggregator_address", f"none is free in {network}: name one")
-        address = network[-_SPARE_ADDRESS]
-    for host in draft.hosts:
-        if host.address.ip == address:
+        first = network[-_SPARE_ADDRESS]
+    addresses = {name: first - number for number, name in enumerate(ours)}
+    owners = {host.address.ip: host.name for host in draft.hosts}
+    for address in addresses.values():
+        if address in owners:
             raise draft.problem(
-                "aggregator_address", f"{address} is hosts.{host.name}'s: name another"
+                "aggregator_address", f"{address} is hosts.{owners[address]}'s: name another"
             )
-    return address
+    return addresses
 
 
 def _check_reach(draft: Draft, topology: Topology) -> None:

@@ -64,7 +64,7 @@ def emulate(
     """
     namespaces.require_privileges()
     nodes.require_switches(topology)
-    config = nodes.controller_config(topology) if topology.aggregator else None
+    config = nodes.controller_config(topology) if topology.aggregators else None
     plans = plan_switches(topology, config.switch.values if config else 0)
     spaces = wiring.namespaces_of(topology)
     folder.mkdir(parents=True, exist_ok=True)
@@ -202,7 +202,7 @@ def _state(topology: Topology, folder: Path) -> remains.State:
             for host in topology.hosts
         ],
         switches={switch.name: switch.kind for switch in topology.switches},
-        controller=nodes.CONTROLLER if topology.aggregator else "",
+        controller=nodes.CONTROLLER if topology.aggregators else "",
         net=namespaces.namespace(topology.name, wiring.NET),
     )
 

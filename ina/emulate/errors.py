@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from ina.errors import InaError, InvalidInputError
+from ina.errors import InaError
+from ina.topology_json import TopologyError
 
-
-class TopologyError(InvalidInputError):
-    """A topology file is wrong; the message has the file, the key and the problem."""
+__all__ = ["EmulationError", "JobFailedError", "TopologyError"]
 
 
 class EmulationError(InaError):

@@ -85,40 +85,71 @@ def _link_losses(topology: Topology, switch: Switch) -> dict[int, float]:
 def controller_config(topology: Topology) -> Config:
     """The file's ``controller`` keys, and what follows from the topology.
 
-    Raises :class:`TopologyError`, and :class:`ConfigError` for a wrong key.
+    Keys of ``controller.switch`` are of each switch that sums. Raises :class:`TopologyError`, and
+    :class:`ConfigError` for a wrong key.
     """
-    assert topology.aggregator is not None
-    kinds = {switch.name: switch.kind for switch in topology.switches}
-    own: dict[str, Any] = {"listen": CONTROLLER}
-    switch: dict[str, Any] = {
-        "grpc_addr": grpc_address(topology, topology.aggregator),
-        "device_id": topology.device_id(topology.aggregator),
-        "election_id": ELECTION_ID + 1,
-        "data_host": str(topology.aggregator_address),
-    }
+    assert topology.aggregators
     given = topology.controller
     given_switch = given.get("switch", {})
     where = f"{topology.source}: controller"
     if not isinstance(given_switch, dict):
         raise TopologyError(f"{where}.switch: want a table")
-    for key in (*own, "hosts"):
+    for key in ("listen", "topology", "link", "host", "hosts"):
         if key in given:
             raise TopologyError(f"{where}.{key}: follows from the topology: leave it out")
-    for key in switch:
+    switches = [_switch_table(topology, name) for name in topology.aggregators]
+    for key in switches[0].keys() - {"target"}:
         if key in given_switch:
             raise TopologyError(f"{where}.switch.{key}: follows from the topology: leave it out")
-    if kinds[topology.aggregator] == "bmv2":
-        switch["target"] = "bmv2"
-    hosts = [
-        {
-            "address": str(host.address.ip),
-            "port": topology.arrival_port(host.name, topology.aggregator),
-            "mac": host.mac,
-        }
-        for host in topology.hosts
-    ]
-    document = {**given, **own, "switch": {**switch, **given_switch}, "hosts": hosts}
+    several = len(switches) > 1
+    document = {
+        **given,
+        "listen": CONTROLLER,
+        "switch": [{**switch, **given_switch} for switch in switches],
+        "link": _links(topology) if several else [],
+        "host": _hosts(topology),
+    }
     return with_build(make_config(document, where), LINK_MTU_BYTES)
+
+
+def _switch_table(topology: Topology, name: str) -> dict[str, Any]:
+    table: dict[str, Any] = {
+        "name": name,
+        "grpc_addr": grpc_address(topology, name),
+        "device_id": topology.device_id(name),
+        "election_id": ELECTION_ID + 1,
+        "data_host": str(topology.aggregators[name]),
+        "data_mac": topology.switch_mac(name),
+    }
+    if "bmv2" in {switch.kind for switch in topology.switches if switch.name == name}:
+        table["target"] = "bmv2"
+    return table
+
+
+def _links(topology: Topology) -> list[dict[str, Any]]:
+    return [
+        {"switches": list(link.switches), "ports": list(link.ports)}
+        for link in topology.fabric.links
+    ]
+
+
+def _hosts(topology: Topology) -> list[dict[str, Any]]:
+    """Of several switches that sum, each host is behind its own; of one, where it arrives there."""
+    (first, *others) = topology.aggregators
+    fabric = topology.fabric
+    tables = []
+    for host in topology.hosts:
+        address = host.address.ip
+        switch = fabric.hosts[address].switch if others else first
+        tables.append(
+            {
+                "address": str(address),
+                "switch": switch,
+                "port": fabric.port_to_host(switch, address),
+                "mac": host.mac,
+            }
+        )
+    return tables
 
 
 def controller_toml(config: dict[str, Any]) -> str:

@@ -1,8 +1,8 @@
 """What each switch runs at the start: a program, table entries, groups. Pure but for reading files.
 
-ina's own: the aggregator runs the pool program, whose forwarding table is filled here and whose job
+ina's own: aggregators run the pool program, whose forwarding table is filled here and whose job
 tables the controller fills; the other switches run ``forward.p4``, so that contributions cross
-them on their way to the aggregator.
+them on their way to an aggregator. Everybody forwards to all hosts and to all aggregators.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 
 from ina.emulate.errors import TopologyError
-from ina.emulate.toml_file import convert
 from ina.emulate.topology import Switch, Topology
 from ina.p4 import compiled, names
 from ina.p4.origin import warn_if_changed
+from ina.topology_json import convert
 
 FORWARD_DIR = Path(__file__).resolve().parent / "programs"
 FORWARD_TABLE, FORWARD_ACTION = "ForwardIngress.dmac", "ForwardIngress.forward"
@@ -97,7 +97,7 @@ def plan_switches(topology: Topology, values: int) -> list[SwitchPlan]:
 def _plan(topology: Topology, switch: Switch, values: int) -> SwitchPlan:
     if switch.runtime_json is not None:
         return _foreign(topology, switch, switch.runtime_json)
-    if switch.name == topology.aggregator:
+    if switch.name in topology.aggregators:
         program = compiled(values)
         p4info, bmv2_json = program.p4info, program.bmv2_json
         table, action = names.DMAC, names.FORWARD
@@ -121,9 +121,9 @@ def _ways(topology: Topology, switch: str) -> Iterator[tuple[str, int]]:
     """Each destination's MAC address and the port towards it."""
     for host in topology.hosts:
         yield host.mac, topology.ports_towards(host.name)[switch]
-    if topology.aggregator is not None and topology.aggregator != switch:
-        port = topology.ports_towards(topology.aggregator)[switch]
-        yield topology.switch_mac(topology.aggregator), port
+    for other in topology.aggregators:
+        if other != switch:
+            yield topology.switch_mac(other), topology.ports_towards(other)[switch]
 
 
 def _foreign(topology: Topology, switch: Switch, path: Path) -> SwitchPlan:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Mapping
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -15,6 +13,7 @@ from msgspec import Meta
 from ina.emulate.assemble import Draft, assemble, make_mac, parse_interface
 from ina.emulate.errors import TopologyError
 from ina.emulate.topology import DEFAULT_QUEUE_KIB, Host, Switch, SwitchKind, Topology
+from ina.topology_json import convert
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -23,8 +22,8 @@ else:
 
 Rate = Annotated[float, Meta(ge=0, lt=1)]
 Mbit = Annotated[float, Meta(gt=0, le=100_000)]
+MAX_RANKS = 64
 QueueKib = Annotated[int, Meta(ge=4, le=1 << 20)]
-_Table = TypeVar("_Table")
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -44,6 +43,7 @@ class _Host(msgspec.Struct, forbid_unknown_fields=True):
     ip: str
     mac: str = ""
     commands: list[str] = []
+    ranks: Annotated[int, Meta(ge=1, le=MAX_RANKS)] = 1
 
 
 class _Switch(msgspec.Struct, forbid_unknown_fields=True):
@@ -79,7 +79,7 @@ def load_toml(path: Path, *, ignore_runtime: bool = False) -> Topology:
         host = convert(path, key, table, _Host)
         address = parse_interface(path, f"{key}.ip", host.ip)
         mac = make_mac(path, f"{key}.mac", host.mac, address.ip)
-        hosts.append(Host(name, address, mac, tuple(host.commands)))
+        hosts.append(Host(name, address, mac, tuple(host.commands), ranks=host.ranks))
     switches = []
     for name, table in file.switches.items():
         switch = convert(path, f"switches.{name}", table, _Switch)
@@ -104,21 +104,6 @@ def load_toml(path: Path, *, ignore_runtime: bool = False) -> Topology:
             controller=file.controller,
         )
     )
-
-
-def convert(path: Path, key: str, table: Mapping[str, Any], form: type[_Table]) -> _Table:
-    """``table`` as ``form``. Raises :class:`TopologyError` that names the key under ``key``."""
-    try:
-        return msgspec.convert(table, form)
-    except msgspec.ValidationError as error:
-        reason, _, place = str(error).partition(" - at ")
-        place = place.strip("`").removeprefix("$").lstrip(".")
-        match = re.fullmatch(r"Object (contains unknown|missing required) field `(.*)`", reason)
-        if match is not None:
-            place = f"{place}.{match[2]}".lstrip(".")
-            reason = "unknown key" if match[1] == "contains unknown" else "missing"
-        where = ".".join(part for part in (key, place) if part)
-        raise TopologyError(f"{path}: {where}: {reason[:1].lower()}{reason[1:]}") from None
 
 
 def _address(path: Path, text: str | None) -> IPv4Address | None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 from typing import Any, Literal
 
+from ina.controller.topology.fabric import Fabric, Place
+from ina.controller.topology.fabric import Link as Cable
 from ina.emulate.errors import TopologyError
 
 SwitchKind = Literal["soft", "bmv2"]
@@ -32,6 +36,8 @@ class Host:
     """Run on it by a shell when the network is up."""
     commands_may_fail: bool = False
     """As in the p4lang tutorials, where nobody looks: then it is only told."""
+    ranks: int = 1
+    """Of a job, on this host."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +86,9 @@ class Topology:
     hosts: tuple[Host, ...]
     switches: tuple[Switch, ...]
     links: tuple[Link, ...]
-    aggregator: str | None
-    """The switch that sums, which the controller programs; None: none runs ina's program."""
-    aggregator_address: IPv4Address | None
-    """Where workers send to."""
+    aggregators: Mapping[str, IPv4Address]
+    """The switches that sum, which the controller programs, and where workers and other switches
+    send to: in the order of ``switches``. Empty: none runs ina's program."""
     controller: dict[str, Any]
     """Keys of the controller's configuration beside those that follow from the topology."""
 
@@ -108,38 +113,39 @@ class Topology:
                     found[end.port] = (link, other)
         return dict(sorted(found.items()))
 
+    @cached_property
+    def fabric(self) -> Fabric:
+        """The same as the controller sees it, and the ways that frames take."""
+        links, hosts = [], {}
+        for link in self.links:
+            (a, a_port), (b, b_port) = ((end.node, end.port) for end in link.ends)
+            if a_port is not None and b_port is not None:
+                links.append(Cable((a, b), (a_port, b_port)))
+                continue
+            (host,) = (end.node for end in link.ends if end.port is None)
+            (end,) = (end for end in link.ends if end.port is not None)
+            assert end.port is not None
+            made = self.host(host)
+            hosts[made.address.ip] = Place(end.node, end.port, int(made.mac.replace(":", ""), 16))
+        return Fabric([switch.name for switch in self.switches], links, hosts)
+
     def ports_towards(self, target: str) -> dict[str, int]:
-        """By switch: the port of a shortest way to ``target``, a host or a switch."""
+        """By switch: the port of the way to ``target``, a host or a switch, where there is one."""
         ways: dict[str, int] = {}
-        seen, frontier = {target}, [target]
-        while frontier:
-            reached = []
-            for node in frontier:
-                for link in self.links:
-                    for end, other in (link.ends, link.ends[::-1]):
-                        if end.node == node and other.port is not None and other.node not in seen:
-                            seen.add(other.node)
-                            ways[other.node] = other.port
-                            reached.append(other.node)
-            frontier = reached
+        addresses = {host.name: host.address.ip for host in self.hosts}
+        end = self.fabric.hosts[addresses[target]].switch if target in addresses else target
+        for switch in self.fabric.switches:
+            if not self.fabric.path(switch, end):
+                continue
+            if target in addresses:
+                port = self.fabric.port_to_host(switch, addresses[target])
+            elif switch != target:
+                port = self.fabric.port_towards(switch, target)
+            else:
+                continue
+            assert isinstance(port, int)
+            ways[switch] = port
         return ways
-
-    def arrival_port(self, host: str, target: str) -> int:
-        """The port of switch ``target`` at which frames of ``host`` to it arrive.
-
-        Where there are several shortest ways, frames of the other direction may take another one.
-        """
-        ways = self.ports_towards(target)
-        (here,) = (
-            other
-            for link in self.links
-            for end, other in (link.ends, link.ends[::-1])
-            if end.node == host
-        )
-        while here.node != target:
-            _, here = self.ports(here.node)[ways[here.node]]
-        assert here.port is not None
-        return here.port
 
     def switch_mac(self, switch: str) -> str:
         """The address that frames to a switch itself carry."""

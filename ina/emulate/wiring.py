@@ -94,12 +94,11 @@ def _configure(topology: Topology, host: Host) -> None:
     space = namespace(topology.name, host.name)
     ip(space, "addr", "add", str(host.address), "dev", DATA_INTERFACE)
     others = [(other.address.ip, other.mac) for other in topology.hosts if other is not host]
-    if topology.aggregator is not None and topology.aggregator_address is not None:
-        mac = topology.switch_mac(topology.aggregator)
-        others.append((topology.aggregator_address, mac))
+    for switch, address in topology.aggregators.items():
+        others.append((address, topology.switch_mac(switch)))
     for address, mac in others:
         ip(space, "neigh", "add", str(address), "lladdr", mac, "dev", DATA_INTERFACE)
-        if topology.aggregator is not None and address not in host.address.network:
+        if topology.aggregators and address not in host.address.network:
             ip(space, "route", "add", f"{address}/32", "dev", DATA_INTERFACE)
 
 

@@ -23,6 +23,7 @@ from ina.host.errors import (
     WorkerLostError,
 )
 from ina.host.ticket import Ticket
+from ina.host.trees import TreePlace
 from ina.p4.catalogue import POOL, V1MODEL
 from ina.protocol.spec import VERSION
 from ina.protocol.verify import checked_verify
@@ -122,6 +123,21 @@ def ticket_of(job: str, rank: int, created: pb2.CreateJobReply, joined: pb2.Join
         target=created.program.target or V1MODEL,
         verify=checked_verify("the controller's verify", joined.verify or "off"),
         check_key=joined.check_key,
+        trees=tuple(map(_tree_place, joined.trees)),
+    )
+
+
+def _tree_place(tree: pb2.Tree) -> TreePlace:
+    return TreePlace(
+        job=tree.job,
+        host=tree.host,
+        udp_port=tree.udp_port,
+        worker=tree.worker,
+        path=tree.path,
+        expected_bitmap=tree.expected_bitmap,
+        first_lane=tree.first_lane,
+        lanes=tree.lanes,
+        node=tree.node,
     )
 
 

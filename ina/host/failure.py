@@ -16,18 +16,22 @@ def describe_stall(
     return (
         f"{who(ticket)}: no result for {report.waited_ns / 1e9:.1f} s{seq} "
         f"({report.in_flight} packets in flight, {_progress(stats)}): "
-        f"{said or _cause(ticket, stats)}"
+        f"{said or _cause(ticket, stats, report.oldest_seq)}"
     )
 
 
 def describe_wait(
-    ticket: Ticket, timeout_s: float, stats: TransportStats, said: str | None = None
+    ticket: Ticket,
+    timeout_s: float,
+    stats: TransportStats,
+    oldest_seq: int,
+    said: str | None = None,
 ) -> str:
     """Return one line for a wait that ended before the reduction did."""
     return (
         f"{who(ticket)}: not done after waiting {timeout_s:g} s "
         f"({stats.in_flight} packets in flight, {_progress(stats)}): "
-        f"{said or _cause(ticket, stats)}"
+        f"{said or _cause(ticket, stats, oldest_seq)}"
     )
 
 
@@ -79,9 +83,10 @@ def _progress(stats: TransportStats) -> str:
     return f"{results} completed, last sequence number {worker.last_seq}"
 
 
-def _cause(ticket: Ticket, stats: TransportStats) -> str:
+def _cause(ticket: Ticket, stats: TransportStats, seq: int) -> str:
+    """`seq`: the number of the packet that has waited longest."""
     is_shm = stats.kind == "shm"
-    where = "shared memory" if is_shm else f"{ticket.switch_host}:{ticket.switch_udp_port}"
+    where = "shared memory" if is_shm else ticket.node_of(seq)
     worker = stats.worker
     results = worker.chunks_done + worker.exponent_rounds
     if stats.channel.refused and not worker.packets_received:
@@ -97,6 +102,11 @@ def _cause(ticket: Ticket, stats: TransportStats) -> str:
         return (
             f"nothing came from the switch at {where}; another worker is missing, or the switch "
             "cannot be reached or does not admit this worker"
+        )
+    if not ticket.is_at_one_switch:
+        return (
+            "another worker has stopped or does not reduce the same array, or packets no longer"
+            f" reach {where}, or from there a switch above"
         )
     return (
         "another worker has stopped or does not reduce the same array, or packets no longer reach "

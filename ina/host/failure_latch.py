@@ -127,9 +127,10 @@ class FailureLatch:
 
     def wait_error(self, timeout_s: float) -> OperationTimeoutError:
         """Return the error of a wait that was shorter than the operation."""
-        stats = self._transport.stats()
+        stats, oldest_seq = self._transport.stats(), self._transport.lanes().oldest_seq
         with self._lock:
-            text = failure.describe_wait(self._ticket, timeout_s, stats, self._said())
+            said = self._said()
+            text = failure.describe_wait(self._ticket, timeout_s, stats, oldest_seq, said)
         return OperationTimeoutError(text)
 
     def _said(self) -> str | None:

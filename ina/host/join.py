@@ -19,6 +19,7 @@ from ina.host.errors import (
     MembershipEndedError,
 )
 from ina.host.link import Link, TransportName, open_link
+from ina.host.own_addresses import own_addresses
 from ina.host.ticket import Ticket
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VERSION
 from ina.protocol.verify import Verify
@@ -108,6 +109,7 @@ def _try_once(
             token=request.token,
             wire_version=VERSION,
             verify=request.verify or "",
+            addresses=own_addresses(client.address, request.host),
         ),
         _left_s(deadline),
     )
@@ -163,9 +165,19 @@ def describe_grant(grant: Grant, stats: TransportStats, controller: str) -> str:
         f" from {host}:{port}{multicast}; window {stats.window} packets, at most"
         f" {stats.in_flight_limit} in flight; {ticket.values_per_packet} values a packet;"
         f" {threads}{verified}; receive buffer {stats.receive_buffer_bytes} bytes;"
-        f" job number {ticket.job}, epoch {ticket.epoch}; controller {controller};"
+        f" job number {ticket.job}, epoch {ticket.epoch}{_trees(ticket)}; controller {controller};"
         f" ina {__version__}"
     )
+
+
+def _trees(ticket: Ticket) -> str:
+    """Of a job over several switches: where this worker is in each tree."""
+    if ticket.is_at_one_switch:
+        return ""
+    places = (
+        f"lanes {tree.lanes_text} as child {tree.worker} of {tree.where}" for tree in ticket.trees
+    )
+    return f"; summed in trees: {', '.join(places)}"
 
 
 def leave(client: ControllerClient, grant: Grant) -> None:

@@ -220,7 +220,7 @@ class Membership:
         if refused_s < self._lease_s or (self._away and self._host_rank is not None):
             return
         ticket = self._grant.ticket
-        how = f"nothing has listened at {ticket.switch_host}:{ticket.switch_udp_port}"
+        how = f"nothing has listened at {ticket.node_of(progress.oldest_seq)}"
         if self._transport.stats().kind == "shm":
             how = "it has closed the shared memory, and not answered"
         self._end(

@@ -1,4 +1,4 @@
-"""What a worker must know to take part in a job: its place in the job and where the switch is."""
+"""What a worker must know to take part in a job: its place in it, and where its switches are."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from ina.congestion import Congestion
 from ina.extension.host import RtoLimits, VerifyMode, WorkerConfig
 from ina.host.errors import InvalidTicketError, WorldSizeError
+from ina.host.trees import TreePlace, check_trees
 from ina.p4.catalogue import POOL, V1MODEL, ProgramId
-from ina.protocol.spec import MAX_WORKERS
+from ina.protocol.spec import MAX_WORKERS, MAX_WORLD_SIZE
 from ina.protocol.verify import CHECK_KEY_BYTES, Verify, checked_verify
 
 _NATIVE_MODES = {
@@ -19,11 +20,14 @@ _NATIVE_MODES = {
 
 
 def check_world(rank: int, world_size: int) -> None:
-    """Raise WorldSizeError unless 0 <= rank < world_size <= 32."""
-    if world_size > MAX_WORKERS:
+    """Raise WorldSizeError unless 0 <= rank < world_size <= 1024.
+
+    How many of them its switches sum, 32 at one, is the controller's to say.
+    """
+    if world_size > MAX_WORLD_SIZE:
         raise WorldSizeError(
-            f"world_size {world_size}: one switch sums at most {MAX_WORKERS} workers, because one "
-            f"level's contributors bitmap has {MAX_WORKERS} bits"
+            f"world_size {world_size}: a job has at most {MAX_WORLD_SIZE} workers; sums of more"
+            " would leave too few bits of their values"
         )
     if world_size < 1:
         raise WorldSizeError(f"world_size {world_size}: a job has at least one worker")
@@ -39,7 +43,7 @@ class Ticket:
     job: int  # the header's job number, 0..65535
     epoch: int  # incarnation, 32 bits; the header carries the low 16
     rank: int
-    world_size: int  # 1..32
+    world_size: int  # 1..1024; without `trees` 1..32
     slots: int  # both versions (2 W), the same on all workers, 2..65536
     values_per_packet: int  # of the P4 build that the switch runs
     switch_host: str  # IPv4 address that contributions go to
@@ -52,11 +56,15 @@ class Ticket:
     target: str = V1MODEL
     verify: Verify = "off"  # how sums are verified, the same on all workers
     check_key: bytes = field(default=b"", repr=False)  # of verify "keyed": all workers', secret
+    # What the lanes are dealt to, in their order. Empty: one switch, whose children are the ranks.
+    # `job`, `expected_bitmap` and the switch's address are those of the first.
+    trees: tuple[TreePlace, ...] = ()
 
     def __post_init__(self) -> None:
         check_world(self.rank, self.world_size)
+        self._check_trees()
         for field_name, usual in (
-            ("expected_bitmap", (1 << self.world_size) - 1),
+            ("expected_bitmap", self._usual_bitmap()),
             ("summands", self.world_size),
             ("divisor", self.world_size),
         ):
@@ -65,7 +73,7 @@ class Ticket:
             raise InvalidTicketError(
                 f"job {self.job_name!r}: its switch runs {self.program}; workers speak {POOL}"
             )
-        if not self.expected_bitmap >> self.rank & 1:
+        if not self.trees and not self.expected_bitmap >> self.rank & 1:
             raise InvalidTicketError(
                 f"job {self.job_name!r}: expected_bitmap {self.expected_bitmap:#x} lacks rank"
                 f" {self.rank}"
@@ -92,6 +100,41 @@ class Ticket:
                     f"job {self.job_name!r}: {name} is {value}, must be {low}..{high}"
                 )
 
+    def _check_trees(self) -> None:
+        who = f"job {self.job_name!r}"
+        if not self.trees and self.world_size > MAX_WORKERS:
+            raise InvalidTicketError(
+                f"{who}: {self.world_size} workers at one switch, which sums at most {MAX_WORKERS}"
+            )
+        if 2 <= self.slots <= 0x10000:  # else that is what is wrong
+            check_trees(who, self.trees, self.lanes)
+        if self.trees and self.trees[0].address != (self.switch_host, self.switch_udp_port):
+            raise InvalidTicketError(
+                f"{who}: its first tree begins at {self.trees[0].where}, and not at its switch"
+                f" {self.switch_host}:{self.switch_udp_port}"
+            )
+
+    def _usual_bitmap(self) -> int:
+        return self.trees[0].expected_bitmap if self.trees else (1 << self.world_size) - 1
+
+    @property
+    def lanes(self) -> int:
+        """W: half of the slots, rounded down to a power of two."""
+        return 1 << (self.slots.bit_length() - 2)
+
+    @property
+    def is_at_one_switch(self) -> bool:
+        """Whether one switch has all workers: each is a contributor of its own."""
+        return len(self.trees) <= 1 and self.expected_bitmap.bit_count() == self.world_size
+
+    def node_of(self, seq: int) -> str:
+        """Where the packets of this sequence number go, for people."""
+        lane = seq % self.lanes
+        for tree in self.trees:
+            if lane < tree.first_lane + tree.lanes:
+                return tree.where
+        return f"{self.switch_host}:{self.switch_udp_port}"
+
     @property
     def program(self) -> ProgramId:
         """What the switch runs."""
@@ -116,4 +159,5 @@ class Ticket:
             keep_results=keep_results,
             verify=_NATIVE_MODES[self.verify],
             check_key=self.check_key or bytes(CHECK_KEY_BYTES),
+            trees=[tree.native() for tree in self.trees],
         )

@@ -49,20 +49,30 @@ class Capabilities:
     """Of a job: bits of a slot's bitmap."""
     has_pipes: bool
     """Whether registers are a pipe's own, so that a job's workers must be behind one."""
+    trees: bool
+    """Whether it can be one of several switches that sum a job, as root or below one."""
 
 
-def _pool(*, has_pipes: bool) -> Capabilities:
+def _pool(*, has_pipes: bool, trees: bool) -> Capabilities:
     return Capabilities(
-        names.SLOTS_TOTAL, names.JOBS_TOTAL, names.MEMBERS_TOTAL, MAX_WORKERS, has_pipes
+        names.SLOTS_TOTAL,
+        names.JOBS_TOTAL,
+        names.MEMBERS_TOTAL,
+        MAX_WORKERS,
+        has_pipes,
+        trees=trees,
     )
 
 
 PROGRAMS: Mapping[ProgramId, Capabilities] = {
     **{
-        ProgramId(POOL, V1MODEL, values): _pool(has_pipes=False)
+        ProgramId(POOL, V1MODEL, values): _pool(has_pipes=False, trees=True)
         for values in VALUES_PER_PACKET_BUILDS
     },
-    **{ProgramId(POOL, chip.name, chip.values): _pool(has_pipes=True) for chip in TARGETS.values()},
+    **{
+        ProgramId(POOL, chip.name, chip.values): _pool(has_pipes=True, trees=False)
+        for chip in TARGETS.values()
+    },
 }
 """Every program; of a mode and target, the builds in the order of their documentation."""
 

@@ -14,15 +14,15 @@ SLOTS_TOTAL: Final = 8192  # slots of the whole switch, physical indices 0..8191
 JOBS_TOTAL: Final = 256  # length of the per-job counters; also the size of JOBS
 MEMBERS_TOTAL: Final = 4096  # workers of all jobs
 
-# Addressed. Key: dst_addr. No entry: no packet is for this switch.
-OWN_ADDRESSES: Final = "PoolIngress.addressed.own_addresses"
-OURS: Final = "PoolIngress.addressed.ours"
+# Key: dst_addr. No entry: no packet is for this switch.
+OWN_ADDRESSES: Final = "PoolIngress.own_addresses"
+OURS: Final = "PoolIngress.ours"
 
 # Admission. Keys: job, epoch (low 16 bits).
 JOBS: Final = "PoolIngress.admission.jobs"
 # Parameters: epoch (32 bits), first_slot, slots, full_bitmap, group, job_index.
 ADMIT_JOB: Final = "PoolIngress.admission.admit_job"
-# With a parent. Parameters: the same, parent_port, path_mask.
+# With a parent. Parameters: the same, parent_port, own_worker, own_bit, own_level, path_mask.
 ADMIT_INNER_JOB: Final = "PoolIngress.admission.admit_inner_job"
 # Keys: ingress_port, src_addr, src_port, job, epoch, worker, kind. Has a direct counter.
 MEMBERS: Final = "PoolIngress.admission.members"
@@ -40,8 +40,7 @@ TO_CHILD: Final = "PoolIngress.distribute.to_child"  # port, worker
 RECEIVERS: Final = "PoolEgress.address.receivers"
 # Parameters: dst_mac, dst_addr, dst_port.
 ADDRESS: Final = "PoolEgress.address.address"
-# Of the row of worker spec.PARENT. Parameters: the same, worker, worker_bit, level.
-ADDRESS_PARENT: Final = "PoolEgress.address.address_parent"
+# The row of worker spec.PARENT is where sums go up to.
 
 # Mark. No key: set the default action. Parameter: packets (above this queue depth: marked).
 ECN_THRESHOLD: Final = "PoolEgress.mark.ecn_threshold"

@@ -8,6 +8,8 @@ from __future__ import annotations
 from ipaddress import AddressValueError, IPv4Address, IPv4Network
 
 _SHM_NETWORK = IPv4Network("127.64.0.0/10")
+SHM_SWITCH = _SHM_NETWORK.network_address
+"""Where workers seem to send that share memory with the switch (native/switch/shm_port.cpp)."""
 
 _LOCALLY_ADMINISTERED = 0x0200_0000_0000
 _MULTICAST = 0x0100_5E00_0000

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 WORD = (1 << 64) - 1
-_RESULT_PAD, _WEIGHT, _CLAIM = 0xFF, 0xFE, 0xFD
+_RESULT_PAD, _WEIGHT, _CLAIM = 0xFFFF, 0xFFFE, 0xFFFD
 
 
 class Claim(IntEnum):
@@ -42,16 +42,20 @@ Bounds = tuple[int, int]
 class Round:
     """What all workers say alike in a round, or their pads do not cancel."""
 
-    number: int  # the sequence number, not wrapped around: it never comes twice
+    number: int  # the sequence number, not wrapped around: it never comes twice; below 2^56
     digest: int = 0  # of all that was submitted up to the tensor, 64 bits
     value_type: int = 1
     exponent: int = 0
     value_count: int = 0
 
     def words(self, epoch: int, which: int) -> tuple[int, int, int]:
-        """What the pseudo-random function is of; ``which`` number of the round it is for."""
+        """What the pseudo-random function is of; ``which`` number of the round it is for.
+
+        ``which`` is 16 bits: a worker, 0..1023, or one of the names above.
+        """
         said = self.value_type << 12 | self.value_count | self.exponent << 16
-        return self.number, epoch << 32 | which << 24 | said, self.digest
+        above, below = divmod(which, 256)
+        return above << 56 | self.number, epoch << 32 | below << 24 | said, self.digest
 
 
 class CheckModel:

@@ -235,9 +235,7 @@ class SwitchModel:
             raise Dropped(DropReason.SLOT)
         return job.first_slot + header.slot
 
-    def pass_down(
-        self, job: Job, header: Header, values: tuple[int, ...]
-    ) -> Iterator[Departure]:
+    def pass_down(self, job: Job, header: Header, values: tuple[int, ...]) -> Iterator[Departure]:
         """The parent's result goes to all children, or to the one that it names. Raises Dropped."""
         receivers = job.receivers
         self.passed_down[job.number] += 1

@@ -105,7 +105,7 @@ class Program(_message.Message):
     def __init__(self, mode: _Optional[str] = ..., target: _Optional[str] = ..., values: _Optional[int] = ..., slots: _Optional[int] = ..., jobs: _Optional[int] = ..., members: _Optional[int] = ..., workers: _Optional[int] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
-    __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port", "token", "takes_shared_results", "process")
+    __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port", "token", "takes_shared_results", "process", "switch")
     NAME_FIELD_NUMBER: _ClassVar[int]
     RANK_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
@@ -115,6 +115,7 @@ class JoinRequest(_message.Message):
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     TAKES_SHARED_RESULTS_FIELD_NUMBER: _ClassVar[int]
     PROCESS_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
     name: str
     rank: int
     host: str
@@ -124,7 +125,8 @@ class JoinRequest(_message.Message):
     token: str
     takes_shared_results: bool
     process: str
-    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., timeout_s: _Optional[float] = ..., switch_port: _Optional[int] = ..., token: _Optional[str] = ..., takes_shared_results: _Optional[bool] = ..., process: _Optional[str] = ...) -> None: ...
+    switch: str
+    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., timeout_s: _Optional[float] = ..., switch_port: _Optional[int] = ..., token: _Optional[str] = ..., takes_shared_results: _Optional[bool] = ..., process: _Optional[str] = ..., switch: _Optional[str] = ...) -> None: ...
 
 class JoinReply(_message.Message):
     __slots__ = ("job", "epoch", "world_size", "slots", "window", "lease_s", "heartbeat_s", "member_key", "shares_results", "expected_bitmap", "summands", "divisor", "congestion", "verify", "check_key", "trees")
@@ -336,7 +338,7 @@ class ListJobsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("name", "job", "epoch", "world_size", "joined", "first_slot", "slots", "state", "tenant", "priority", "created_unix_s", "window", "stall", "traffic", "switch")
+    __slots__ = ("name", "job", "epoch", "world_size", "joined", "first_slot", "slots", "state", "tenant", "priority", "created_unix_s", "window", "stall", "traffic", "switch", "switches")
     NAME_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -352,6 +354,7 @@ class Job(_message.Message):
     STALL_FIELD_NUMBER: _ClassVar[int]
     TRAFFIC_FIELD_NUMBER: _ClassVar[int]
     SWITCH_FIELD_NUMBER: _ClassVar[int]
+    SWITCHES_FIELD_NUMBER: _ClassVar[int]
     name: str
     job: int
     epoch: int
@@ -367,7 +370,8 @@ class Job(_message.Message):
     stall: Stall
     traffic: Traffic
     switch: str
-    def __init__(self, name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., joined: _Optional[_Iterable[int]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., state: _Optional[str] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., created_unix_s: _Optional[float] = ..., window: _Optional[int] = ..., stall: _Optional[_Union[Stall, _Mapping]] = ..., traffic: _Optional[_Union[Traffic, _Mapping]] = ..., switch: _Optional[str] = ...) -> None: ...
+    switches: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., joined: _Optional[_Iterable[int]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., state: _Optional[str] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., created_unix_s: _Optional[float] = ..., window: _Optional[int] = ..., stall: _Optional[_Union[Stall, _Mapping]] = ..., traffic: _Optional[_Union[Traffic, _Mapping]] = ..., switch: _Optional[str] = ..., switches: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Traffic(_message.Message):
     __slots__ = ("packets_sent", "losses", "spurious_resends", "probes")
@@ -402,7 +406,7 @@ class Stall(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., slot: _Optional[int] = ..., missing: _Optional[_Iterable[int]] = ..., waiting: _Optional[_Iterable[int]] = ..., since_unix_s: _Optional[float] = ...) -> None: ...
 
 class Member(_message.Message):
-    __slots__ = ("rank", "host", "udp_port", "switch_port", "lease_left_s", "watching", "progress", "progress_unix_s", "process")
+    __slots__ = ("rank", "host", "udp_port", "switch_port", "lease_left_s", "watching", "progress", "progress_unix_s", "process", "switch")
     RANK_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     UDP_PORT_FIELD_NUMBER: _ClassVar[int]
@@ -412,6 +416,7 @@ class Member(_message.Message):
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_UNIX_S_FIELD_NUMBER: _ClassVar[int]
     PROCESS_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
     rank: int
     host: str
     udp_port: int
@@ -421,7 +426,8 @@ class Member(_message.Message):
     progress: Progress
     progress_unix_s: float
     process: str
-    def __init__(self, rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., switch_port: _Optional[int] = ..., lease_left_s: _Optional[float] = ..., watching: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., progress_unix_s: _Optional[float] = ..., process: _Optional[str] = ...) -> None: ...
+    switch: str
+    def __init__(self, rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., switch_port: _Optional[int] = ..., lease_left_s: _Optional[float] = ..., watching: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., progress_unix_s: _Optional[float] = ..., process: _Optional[str] = ..., switch: _Optional[str] = ...) -> None: ...
 
 class ShowJobRequest(_message.Message):
     __slots__ = ("name",)
@@ -430,16 +436,40 @@ class ShowJobRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class ShowJobReply(_message.Message):
-    __slots__ = ("job", "members", "counters", "history")
+    __slots__ = ("job", "members", "counters", "history", "tree")
     JOB_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     COUNTERS_FIELD_NUMBER: _ClassVar[int]
     HISTORY_FIELD_NUMBER: _ClassVar[int]
+    TREE_FIELD_NUMBER: _ClassVar[int]
     job: Job
     members: _containers.RepeatedCompositeFieldContainer[Member]
     counters: _containers.RepeatedCompositeFieldContainer[Counter]
     history: _containers.RepeatedCompositeFieldContainer[JobEvent]
-    def __init__(self, job: _Optional[_Union[Job, _Mapping]] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., counters: _Optional[_Iterable[_Union[Counter, _Mapping]]] = ..., history: _Optional[_Iterable[_Union[JobEvent, _Mapping]]] = ...) -> None: ...
+    tree: _containers.RepeatedCompositeFieldContainer[TreeNode]
+    def __init__(self, job: _Optional[_Union[Job, _Mapping]] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., counters: _Optional[_Iterable[_Union[Counter, _Mapping]]] = ..., history: _Optional[_Iterable[_Union[JobEvent, _Mapping]]] = ..., tree: _Optional[_Iterable[_Union[TreeNode, _Mapping]]] = ...) -> None: ...
+
+class TreeNode(_message.Message):
+    __slots__ = ("switch", "parent", "level", "ranks", "nodes", "first_slot", "slots", "counters", "unread")
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
+    PARENT_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    RANKS_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    FIRST_SLOT_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    COUNTERS_FIELD_NUMBER: _ClassVar[int]
+    UNREAD_FIELD_NUMBER: _ClassVar[int]
+    switch: str
+    parent: str
+    level: int
+    ranks: _containers.RepeatedScalarFieldContainer[int]
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    first_slot: int
+    slots: int
+    counters: _containers.RepeatedCompositeFieldContainer[Counter]
+    unread: str
+    def __init__(self, switch: _Optional[str] = ..., parent: _Optional[str] = ..., level: _Optional[int] = ..., ranks: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[str]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., counters: _Optional[_Iterable[_Union[Counter, _Mapping]]] = ..., unread: _Optional[str] = ...) -> None: ...
 
 class WatchJobsRequest(_message.Message):
     __slots__ = ("name",)

@@ -198,9 +198,13 @@ class ModelDevice:
         if row is None:
             return None
         to, header = dict(row.params), departure.header
-        if row.action == names.ADDRESS_PARENT:
+        if receiver == PARENT:
+            own = self._params[job]
             header = replace(
-                header, worker=to["worker"], contributors=to["worker_bit"], level=to["level"]
+                header,
+                worker=own["own_worker"],
+                contributors=own["own_bit"],
+                level=own["own_level"],
             )
         return replace(
             frame,

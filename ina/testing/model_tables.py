@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ina.p4 import names
-from ina.protocol.spec import PARENT, Kind
+from ina.protocol.spec import Kind
 from ina.protocol.switch_model import Attachment, Job, Parent
 from ina.testing.errors import DeviceError
 from ina.testing.state import (
@@ -136,15 +136,14 @@ class Tables:
         """Of an inner node, as far as there are entries that say it."""
         if row.action != names.ADMIT_INNER_JOB:
             return None
-        up = self._entries.get(names.RECEIVERS, {}).get((number, PARENT))
-        level = 0 if up is None else dict(up.params)["level"]
         params = dict(row.params)
         ways = [_NO_WAY] * params["full_bitmap"].bit_length()
         for child in self._entries.get(names.CHILDREN, {}).values():
             match = dict(child.match)
             if match["job"] == number:
                 ways[dict(child.params)["worker"]] = int(match["way"])
-        return Parent(NOBODY, 0, level, params["path_mask"], tuple(ways))
+        own = params["own_worker"], params["own_level"]
+        return Parent(NOBODY, *own, params["path_mask"], tuple(ways))
 
     def _counted(self, entry: Entry | None, frame_bytes: int) -> Entry | None:
         if entry is not None:

@@ -39,7 +39,16 @@ def block_exponent(block: Array) -> int:
 
 def scale(exponent: int, workers: int) -> Any:
     """The float32 power of two that values are multiplied by."""
-    return np.float32(math.ldexp(1.0, 31 - math.ceil(math.log2(workers)) - (exponent - 127)))
+    return np.float32(math.ldexp(1.0, scale_bits(workers) - (exponent - 127)))
+
+
+def scale_bits(workers: int) -> int:
+    """What a value may have, so that the sum of as many fits an int32.
+
+    Rounded, a float32 (24 bits) with 23 or fewer may be the power of two above it.
+    """
+    bits = 31 - math.ceil(math.log2(workers))
+    return bits if bits >= 24 or workers < 2 ** (31 - bits) else bits - 1
 
 
 def all_reduce(parts: Sequence[Array], op: str, values: int) -> Array:
@@ -72,7 +81,7 @@ def _chunks(parts: Sequence[Array], op: str, values: int) -> Array:
     largest = np.abs(blocks).max(axis=(0, 2))
     exponents = np.clip(np.frexp(largest)[1], -95, 128)
     exponents[largest == 0.0] = -127  # whatever the scale, the sum is 0
-    shift = 31 - math.ceil(math.log2(workers))
+    shift = scale_bits(workers)
     f = np.ldexp(np.float32(1.0), np.minimum(shift - exponents, 127))[:, None]
     total = np.rint(blocks * f).astype(np.int64).sum(axis=0)
     assert np.abs(total).max(initial=0) < 2**31, "the scale must not let a sum overflow"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from ina.p4 import names
+from ina.protocol.spec import UDP_PORT
 from ina.testing.frames import SWITCH_MAC, Frame, PortFrame
 from ina.testing.state import DefaultAction, Entry, Item, MulticastGroup, forward
 
@@ -45,7 +46,7 @@ def ordinary_frame(rng: random.Random) -> PortFrame:
         src_udp=rng.getrandbits(16),
         dst_mac=rng.choice(_MACS),
         dst_ipv4=rng.choice(_ADDRESSES),
-        dst_udp=rng.choice((53, 4000, 17759)),
+        dst_udp=rng.choice((53, 4000, 17759, UDP_PORT)),  # of another switch
         ttl=rng.choice((0, 1, 2, 64, 255)),
         tos=rng.getrandbits(8),
         identification=rng.getrandbits(16),

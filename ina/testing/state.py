@@ -127,7 +127,13 @@ def job_entry(job: Job) -> Entry:
     match = (("job", job.number), ("epoch", _low(job.epoch)))
     if job.parent is None:
         return Entry(names.JOBS, match, names.ADMIT_JOB, params)
-    above = (("parent_port", job.parent.at.port), ("path_mask", job.parent.path_mask))
+    above = (
+        ("parent_port", job.parent.at.port),
+        ("own_worker", job.parent.worker),
+        ("own_bit", 1 << job.parent.worker),
+        ("own_level", job.parent.level),
+        ("path_mask", job.parent.path_mask),
+    )
     return Entry(names.JOBS, match, names.ADMIT_INNER_JOB, (*params, *above))
 
 
@@ -138,20 +144,8 @@ def parent_entry(job: Job, parent: Parent) -> Entry:
 
 
 def parent_receiver_entry(job: Job, parent: Parent) -> Entry:
-    """Says where the job's sums go up to, and what this switch is there."""
-    return Entry(
-        names.RECEIVERS,
-        (("job", job.number), ("worker", PARENT)),
-        names.ADDRESS_PARENT,
-        (
-            ("dst_mac", receiver_mac(parent.at)),
-            ("dst_addr", parent.at.ipv4),
-            ("dst_port", parent.at.udp_port),
-            ("worker", parent.worker),
-            ("worker_bit", 1 << parent.worker),
-            ("level", parent.level),
-        ),
-    )
+    """Says where the job's sums go up to."""
+    return _receiver(job, PARENT, parent.at)
 
 
 def child_entries(job: Job, parent: Parent) -> tuple[Entry, ...]:
@@ -190,6 +184,10 @@ def _member_match(
 def receiver_entry(job: Job, worker: int) -> Entry:
     """Says where the worker's results go; with ALL_WORKERS, where those that are shared go."""
     at = dict(job.receivers)[worker] if worker == ALL_WORKERS else job.workers[worker]
+    return _receiver(job, worker, at)
+
+
+def _receiver(job: Job, worker: int, at: Attachment) -> Entry:
     return Entry(
         names.RECEIVERS,
         (("job", job.number), ("worker", worker)),

@@ -9,15 +9,27 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ina.protocol import serial
-from ina.protocol.codec import Header, encode_header
-from ina.protocol.spec import ALL_WORKERS, HEADER_BYTES, VERSION, Flag, Kind, ValueType
-from ina.protocol.switch_model import EPOCH_BITS, Attachment, Job, Sharing
+from ina.protocol.codec import Header, decode_header, encode_header
+from ina.protocol.spec import (
+    ALL_WORKERS,
+    HEADER_BYTES,
+    MAX_LEVELS,
+    MAX_WORKERS,
+    PATH_BITS,
+    UDP_PORT,
+    VERSION,
+    Flag,
+    Kind,
+    ValueType,
+)
+from ina.protocol.switch_model import EPOCH_BITS, Attachment, Job, Parent, Sharing
 from ina.testing.frames import CE, PAYLOAD_OFFSET, Frame, PortFrame, without_udp_checksum
 from ina.testing.mutations import MUTATIONS, mutate_header
 
 HISTORY = 4096  # frames that may come again
 _RESULT = VERSION << 4 | Kind.RESULT  # a result's first byte
-DELIVERED = 0.9  # share of results that reach their worker
+_CONTRIBUTION = VERSION << 4 | Kind.CONTRIBUTION
+DELIVERED = 0.9  # share of results that reach their worker, and of sums that reach the parent
 
 
 @dataclass
@@ -50,7 +62,8 @@ class LiveJob:
 def make_jobs(rng: random.Random, sizes: list[int], slots: list[int]) -> list[Job]:
     """Returns one job a size, in adjacent slot ranges.
 
-    Some workers share ports, some addresses, and some the copies of their results.
+    Some workers share ports, some addresses, and some the copies of their results. In some jobs the
+    switch has a parent.
     """
     jobs = []
     first_slot = 0
@@ -65,7 +78,8 @@ def make_jobs(rng: random.Random, sizes: list[int], slots: list[int]) -> list[Jo
             for worker in range(size)
         )
         epoch = rng.randrange(1, 1 << 17)
-        jobs.append(Job(number, epoch, first_slot, count, workers, _sharing(rng, number, size)))
+        sharing, parent = _sharing(rng, number, size), _parent(rng, number, size)
+        jobs.append(Job(number, epoch, first_slot, count, workers, sharing, parent))
         first_slot += count
     return jobs
 
@@ -74,6 +88,15 @@ def _sharing(rng: random.Random, number: int, size: int) -> Sharing | None:
     """In half of the jobs, about half of the workers."""
     chosen = frozenset(rank for rank in range(size) if rng.random() < 0.5)
     return Sharing(chosen, 0xEF000001 + number) if chosen and rng.random() < 0.5 else None
+
+
+def _parent(rng: random.Random, number: int, size: int) -> Parent | None:
+    """In half of the jobs, a switch one to three levels above which there is nothing."""
+    if rng.random() < 0.5:
+        return None
+    at = Attachment(rng.choice((1, 2, 9)), 0x0A01_0001 + number, UDP_PORT)
+    way = tuple(rng.randrange(MAX_WORKERS) for _ in range(rng.randrange(1, MAX_LEVELS)))
+    return Parent.above(at, way, rng.randrange(1, 16), size)
 
 
 class Traffic:
@@ -85,6 +108,7 @@ class Traffic:
         self.values = values
         self.jobs = {job.number: self._live(job) for job in jobs}
         self.history: deque[PortFrame] = deque(maxlen=HISTORY)
+        self.answers: deque[PortFrame] = deque(maxlen=HISTORY)  # of parents
         self.last_epoch = max(job.epoch for job in jobs)
 
     def _live(self, job: Job) -> LiveJob:
@@ -94,6 +118,8 @@ class Traffic:
 
     def next(self) -> PortFrame:
         """Returns the port and bytes of the next frame."""
+        if self.answers and self.rng.random() < 0.3:
+            return self.answers.popleft()
         kind = self.rng.random()
         if kind < 0.70 or not self.history:
             arrival = self._contribution({})
@@ -130,6 +156,8 @@ class Traffic:
             next_exponent=rng.getrandbits(8),
             digest=rng.getrandbits(16),
             check=self.checks.getrandbits(32),
+            path=self._path(live.job, worker),
+            copy=rng.getrandbits(2),
         )
         if changes is None:
             header = replace(header, **mutate_header(rng, header, self.values))
@@ -138,6 +166,27 @@ class Traffic:
         tos = CE if rng.random() < 0.03 else rng.choice((0, 1, 2, 0xB8))
         frame = Frame(payload, at.ipv4, at.udp_port, tos=tos, identification=rng.getrandbits(16))
         return at.port, frame.build()
+
+    def _path(self, job: Job, worker: int) -> int:
+        """That of the worker, or of one somewhere below it, or any."""
+        if job.parent is None or self.rng.random() < 0.1:
+            return self.rng.getrandbits(PATH_BITS)
+        return job.parent.ways[worker] | self.rng.getrandbits(PATH_BITS) & ~job.parent.path_mask
+
+    def _answer(self, parent: Parent, sum_up: Header) -> PortFrame:
+        """The result that a parent may have made of a sum: of those who ask, or for all."""
+        rng = self.rng
+        header = replace(
+            sum_up,
+            kind=Kind.RESULT,
+            flags=sum_up.flags | (Flag.REPLAY if rng.random() < 0.4 else Flag(0)),
+            contributors=rng.getrandbits(32),
+        )
+        if rng.random() < 0.1:
+            header = replace(header, **mutate_header(rng, header, self.values))
+        payload = encode_header(header) + rng.randbytes(4 * header.value_count)
+        frame = Frame(payload, parent.at.ipv4, parent.at.udp_port, tos=rng.choice((0, 2, CE)))
+        return parent.at.port, frame.build()
 
     def _mutated(self) -> PortFrame:
         port, data = self._contribution({})
@@ -149,10 +198,14 @@ class Traffic:
         """Takes what left the switch: most of it reaches the workers."""
         for port, data in departures:
             payload = data[PAYLOAD_OFFSET:]
-            if len(payload) < HEADER_BYTES or payload[0] != _RESULT:
+            if len(payload) < HEADER_BYTES or payload[0] not in (_RESULT, _CONTRIBUTION):
                 continue
             live = self.jobs.get(int.from_bytes(payload[2:4], "big"))
             if live is None:
+                continue
+            if payload[0] == _CONTRIBUTION:
+                if live.job.parent is not None and self.rng.random() < DELIVERED:
+                    self.answers.append(self._answer(live.job.parent, decode_header(payload)))
                 continue
             for worker in live.reached(port, payload[6]):
                 if self.rng.random() < DELIVERED:  # each of several loses its copy by itself

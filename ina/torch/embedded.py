@@ -12,6 +12,7 @@ import grpc
 
 from ina.rpc import controller_pb2, controller_pb2_grpc
 from ina.rpc.channel import open_channel
+from ina.rpc.ranks import ranks_text
 from ina.torch.env import Settings
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _wait_until_left(controller: str, timeout_s: float) -> None:
             waiting = [job for job in jobs if job.joined]
             if not waiting:
                 return
-            who = "; ".join(f"{job.name}: ranks {list(job.joined)}" for job in waiting)
+            who = "; ".join(f"{job.name}: {ranks_text(job.joined)}" for job in waiting)
             if time.monotonic() >= tell_at:
                 tell_at = math.inf
                 _log.warning(

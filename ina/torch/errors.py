@@ -10,7 +10,7 @@ class SettingError(InvalidInputError):
 
 
 class GroupSizeError(InvalidInputError):
-    """The process group has more workers than one level of aggregation can sum."""
+    """The process group has more workers than its switches can sum."""
 
 
 class UnsupportedDeviceError(InvalidInputError):

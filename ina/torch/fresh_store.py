@@ -18,6 +18,7 @@ from datetime import timedelta
 
 from torch._C._distributed_c10d import PrefixStore, Store
 
+from ina.rpc.ranks import ranks_text
 from ina.torch.errors import RendezvousError
 
 _log = logging.getLogger("ina.torch")
@@ -90,7 +91,7 @@ def _welcome(store: Store, mine: str, size: int, wait: StoreWait) -> None:
                     answered[rank] = name
         return not answered
 
-    wait.until(all_have_read, lambda: f"ranks {list(answered)}")
+    wait.until(all_have_read, lambda: ranks_text(answered))
 
 
 def _introduce(store: Store, mine: str, rank: int, wait: StoreWait) -> str:

@@ -21,7 +21,7 @@ from torch.distributed import (
     Work,
 )
 
-from ina.protocol.spec import MAX_WORKERS
+from ina.protocol.spec import MAX_WORLD_SIZE
 from ina.torch import embedded, pieces
 from ina.torch.cuda import staging
 from ina.torch.deadlines import Deadlines
@@ -65,15 +65,15 @@ class ProcessGroupIna(ReduceScatter):
 
         ``ranks``: the global ones, for another group than the default one.
 
-        Raises :class:`GroupSizeError` for more than 32 workers, :class:`RendezvousError` if there
-        is no switch, and what :meth:`ina.host.Session.join` raises.
+        Raises :class:`GroupSizeError` for more than 1024 workers, or on rank 0 for more than 32
+        without a controller; :class:`RendezvousError` if there is no switch; and what
+        :meth:`ina.host.Session.join` raises.
         """
-        if size > MAX_WORKERS:
-            raise GroupSizeError(
-                f"group {group_id} has {size} workers: one switch sums at most {MAX_WORKERS},"
-                " the width of the contributors bitmap"
-            )
         self._settings = settings = settings or Settings.from_environ()
+        if size > MAX_WORLD_SIZE:
+            raise GroupSizeError(
+                f"group {group_id} has {size} workers: a job has at most {MAX_WORLD_SIZE}"
+            )
         store = fresh(store, rank, size, timeout, group_id)
         paths = Paths(group_id, talks=rank == 0)
         super().__init__(store, rank, size, timeout, paths)

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from torch._C._distributed_c10d import Store
 
 from ina.errors import InaError
+from ina.protocol.spec import MAX_WORKERS, MAX_WORLD_SIZE
 from ina.torch.embedded import HOST
 from ina.torch.env import Settings
-from ina.torch.errors import RendezvousError, SettingError
+from ina.torch.errors import GroupSizeError, RendezvousError, SettingError
 from ina.torch.fresh_store import StoreWait
 
 _KEY = "ina/meeting"
@@ -51,7 +52,7 @@ def meet(
     sub-group, and empty for the default group.
     """
     if rank == 0:
-        rendezvous = _lead(store, ranks[0], sub_group, settings)
+        rendezvous = _lead(store, ranks, sub_group, settings)
     else:
         group = f"group {sub_group}" if sub_group else "the default group"
         wait = StoreWait(f"rank {rank} of {group}", timeout_s)
@@ -67,14 +68,15 @@ def part(rendezvous: Rendezvous, leave_timeout_s: float) -> None:
         HOST.release(leave_timeout_s)
 
 
-def _lead(store: Store, global_rank: int, sub_group: str, settings: Settings) -> Rendezvous:
+def _lead(store: Store, ranks: Sequence[int], sub_group: str, settings: Settings) -> Rendezvous:
     controller, embedded_with, here = settings.controller, None, False
     try:
         if controller is None and HOST.current() is None and _known:
             controller, embedded_with = _known[0].controller, _known[0].embedded_with
         if controller is None:
             _check_one_host(settings)
-            controller, embedded_with, here = HOST.acquire(settings), global_rank, True
+            _check_one_switch(len(ranks))
+            controller, embedded_with, here = HOST.acquire(settings), ranks[0], True
     except Exception as error:
         store.set(_KEY, json.dumps({"error": str(error)}))
         if isinstance(error, InaError):
@@ -105,6 +107,15 @@ def _job_name(sub_group: str, settings: Settings) -> str:
         base = _known[0].job.partition("/")[0]
     base = base or f"torch-{secrets.token_hex(4)}"
     return f"{base}/{sub_group}" if sub_group else base
+
+
+def _check_one_switch(size: int) -> None:
+    """Refuse more workers than the embedded switch has room for in a packet's bitmap."""
+    if size > MAX_WORKERS:
+        raise GroupSizeError(
+            f"a group of {size} workers: the switch in rank 0's process sums at most {MAX_WORKERS};"
+            f" set INA_CONTROLLER to a controller with several switches (up to {MAX_WORLD_SIZE})"
+        )
 
 
 def _check_one_host(settings: Settings) -> None:

@@ -121,6 +121,21 @@ void bind_core(nb::module_ &m) {
     bind_recovery(m);
     bind_check(m);
 
+    nb::class_<NodeAddress>(m, "NodeAddress")
+        .def("__init__", &init_by_name<NodeAddress>)
+        .def_rw("ipv4", &NodeAddress::ipv4)
+        .def_rw("udp_port", &NodeAddress::udp_port);
+
+    nb::class_<Tree>(m, "Tree")
+        .def("__init__", &init_by_name<Tree>)
+        .def_rw("job", &Tree::job)
+        .def_rw("worker", &Tree::worker)
+        .def_rw("path", &Tree::path)
+        .def_rw("expected_bitmap", &Tree::expected_bitmap)
+        .def_rw("first_lane", &Tree::first_lane)
+        .def_rw("lanes", &Tree::lanes)
+        .def_rw("node", &Tree::node);
+
     nb::class_<WorkerConfig>(m, "WorkerConfig")
         .def("__init__", &init_by_name<WorkerConfig>)
         .def_rw("job", &WorkerConfig::job)
@@ -143,8 +158,9 @@ void bind_core(nb::module_ &m) {
                 return nb::bytes(self.check_key.data(), self.check_key.size());
             },
             [](WorkerConfig &self, const nb::bytes &key) { self.check_key = secret_key(key); })
-        .def_rw("share", &WorkerConfig::share)
-        .def_rw("shares", &WorkerConfig::shares);
+        .def_rw("trees", &WorkerConfig::trees)
+        .def_rw("first_lane", &WorkerConfig::first_lane)
+        .def_rw("lanes", &WorkerConfig::lanes);
 
     nb::class_<StallReport>(m, "StallReport")
         .def_ro("waited_ns", &StallReport::waited_ns)

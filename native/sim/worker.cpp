@@ -19,11 +19,24 @@ Worker::Worker(Engine *engine, FramePool *frames, Host *host, std::string name,
       tell_(std::move(tell)), waking_(setup.wake, random) {
     const std::uint32_t packets =
         setup.max_in_flight == 0 ? host::window_of(config) : setup.max_in_flight;
-    host::WorkerConfig its = config;
-    its.shares = setup.shares;
-    for (its.share = 0; its.share < its.shares; ++its.share) {
-        const std::uint32_t most = std::max(packets / its.shares, 1u);
-        shares_.push_back(std::make_unique<Share>(its, window, most));
+    const std::uint32_t lanes = host::window_of(config);
+    const std::uint32_t parts = setup.shares;
+    if (parts == 0 || parts > lanes || (parts & (parts - 1)) != 0) {
+        throw std::invalid_argument("shares must be a power of two, at most W");
+    }
+    const std::vector<host::Tree> trees = host::trees_of(config);
+    const std::vector<host::LaneShare> shares = host::divide_lanes(lanes, parts, trees);
+    finder_ = host::ShareFinder(lanes, parts, shares);
+    for (const host::LaneShare &share : shares) {
+        host::WorkerConfig its = config;
+        its.first_lane = share.first_lane;
+        its.lanes = share.lanes;
+        const host::NodeAddress &node = trees[share.tree].node;
+        const sw::UdpAddress to =
+            node.ipv4 == 0 ? setup.to : sw::UdpAddress{node.ipv4, node.udp_port};
+        const std::uint64_t most = std::uint64_t{packets} * share.lanes / lanes;
+        shares_.push_back(std::make_unique<Share>(
+            to, its, window, static_cast<std::uint32_t>(std::max<std::uint64_t>(most, 1))));
     }
     order_ =
         std::make_unique<host::SubmissionOrder>(first().core.window(), config.values_per_packet);
@@ -92,8 +105,7 @@ std::optional<host::Corruption> Worker::corruption() const {
 
 // Of a lane that there is not: any; it says so.
 host::WorkerCore &Worker::core_of(std::uint32_t lane) const {
-    const std::size_t share = lane / first().core.lane_count();
-    return shares_[std::min(share, shares_.size() - 1)]->core;
+    return shares_[finder_.of(std::min(lane, first().core.window() - 1))]->core;
 }
 
 host::LaneResult Worker::lane_result(std::uint32_t lane) const {
@@ -189,15 +201,14 @@ void Worker::work_at(std::int64_t at_ns) {
 }
 
 // Which share a packet is for; what is no packet of this format goes to the first, to be counted.
-// Null: it is not from the switch, from which alone a socket takes packets.
+// Null: it is not from the share's switch, from which alone a socket takes its packets.
 Worker::Share *Worker::share_for(const sw::Datagram &datagram) {
-    if (!(datagram.source == setup_.to)) return nullptr;
-    if (shares_.size() == 1 || datagram.payload_bytes < wire::kHeaderBytes) {
-        return shares_.front().get();
+    std::size_t share = 0;
+    if (shares_.size() > 1 && datagram.payload_bytes >= wire::kHeaderBytes) {
+        const std::uint32_t seq = wire::load_be32(datagram.payload + wire::kSeqOffset);
+        share = finder_.of(seq & (first().core.window() - 1));
     }
-    const std::uint32_t seq = wire::load_be32(datagram.payload + wire::kSeqOffset);
-    const std::uint32_t lane = seq & (first().core.window() - 1);
-    return shares_[lane / first().core.lane_count()].get();
+    return datagram.source == shares_[share]->to ? shares_[share].get() : nullptr;
 }
 
 void Worker::work() {
@@ -267,7 +278,7 @@ void Worker::transmit(Share &share) {
         count = share.core.poll_transmit(engine_->now_ns(), batch, kBatch);
         for (std::size_t i = 0; i < count; ++i) {
             Frame frame = frames_->make(sw::kFrameHeaderBytes + batch[i].bytes);
-            sw::write_frame_header(frame.data(), setup_.own, setup_.to, setup_.tos, batch[i].bytes);
+            sw::write_frame_header(frame.data(), setup_.own, share.to, setup_.tos, batch[i].bytes);
             std::memcpy(frame.data() + sw::kFrameHeaderBytes, batch[i].data, batch[i].bytes);
             free_ns_ += cost_ns(frame);
             frames.push_back(std::move(frame));

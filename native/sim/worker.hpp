@@ -15,6 +15,7 @@
 
 #include "congestion/algorithms.hpp"
 #include "host/core/worker_core.hpp"
+#include "host/transport/division.hpp"
 #include "host/transport/pacing.hpp"
 #include "host/transport/share.hpp"
 #include "sim/host.hpp"
@@ -25,7 +26,7 @@ namespace ina::sim {
 
 struct WorkerSetup {
     sw::UdpAddress own;                    // the host's address
-    sw::UdpAddress to;                     // the switch
+    sw::UdpAddress to;                     // the switch, unless a tree names another
     std::uint32_t results_group = 0;       // IP multicast; 0: it gets its own results
     std::uint16_t results_udp_port = 0;    // of the group
     std::uint8_t tos = 0x02;               // DSCP and ECN: ECN-capable
@@ -35,7 +36,7 @@ struct WorkerSetup {
     bool trains = false;              // packets go in trains that no queue divides, as with GSO
     WakeConfig wake;                  // of the processor
     std::uint32_t max_in_flight = 0;  // of all shares; 0: W
-    std::uint32_t shares = 1;         // a power of two, W at most
+    std::uint32_t shares = 1;         // a power of two, W at most; one more for a tree that ends in one
 };
 
 struct WorkerEvent {
@@ -93,9 +94,10 @@ class Worker final : public Element, public Endpoint {
     static constexpr std::size_t kTrains = 8;  // read at once, as by host::UdpReceiver
 
     struct Share {
-        Share(const host::WorkerConfig &config, const congestion::Choice &window,
-              std::uint32_t most)
-            : core(config, congestion::make_window(window, most)), pacing(most) {}
+        Share(const sw::UdpAddress &node, const host::WorkerConfig &config,
+              const congestion::Choice &window, std::uint32_t most)
+            : to(node), core(config, congestion::make_window(window, most)), pacing(most) {}
+        sw::UdpAddress to;
         host::WorkerCore core;
         host::Pacing pacing;
         std::uint64_t results = 0;
@@ -125,6 +127,7 @@ class Worker final : public Element, public Endpoint {
     const Tell tell_;
     Waking waking_;
     std::vector<std::unique_ptr<Share>> shares_;  // none: it has crashed
+    host::ShareFinder finder_;
     std::unique_ptr<host::SubmissionOrder> order_;
     std::unordered_map<std::uint64_t, std::uint32_t> shares_left_;  // by tensor, until it is done
 

@@ -100,7 +100,7 @@ class Bench {
         const std::uint8_t *const packet =
             frames.base + frames.stride_bytes * (frame % frames.frames) + shm::kPayloadOffset;
         const host::PacketView view{packet, input_->byte() % (shape_.payload_bytes + 1)};
-        channel_->send(&view, 1, 1);
+        channel_->send(&view, 1, 1, 0);
     }
 
     void sleep() {

@@ -17,6 +17,26 @@ constexpr std::size_t kMostTensors = 8;
 constexpr std::size_t kMostElems = 64;
 constexpr std::size_t kLargestBatch = 64;
 
+// One switch, or two trees; the core has all of one, or the upper half of its lanes.
+void deal(Input *input, std::uint32_t window, host::WorkerConfig *config) {
+    const std::uint32_t first = input->byte() % window;  // 0: one switch
+    const bool is_second = input->byte() % 2 != 0 && first > 0;
+    if (first > 0) {
+        const std::uint32_t child = input->byte() % 32;
+        const std::uint32_t path = child << host::kPathTopShift | input->number(2);
+        const std::uint32_t bitmap = 1u << child | input->number(4);
+        const auto worker = static_cast<int>(input->byte() % 32);
+        config->trees = {{config->job, worker, path, bitmap, 0, first, {}},
+                         {11, config->rank, path, bitmap, first, window - first, {}}};
+    }
+    config->first_lane = is_second ? first : 0;
+    config->lanes = first == 0 ? window : is_second ? window - first : first;
+    const std::uint32_t half = config->lanes / 2;
+    if (half == 0 || input->byte() % 2 == 0) return;
+    config->first_lane += config->lanes - half;
+    config->lanes = half;
+}
+
 host::WorkerConfig config_of(Input *input) {
     host::WorkerConfig config;
     config.job = 7;
@@ -28,9 +48,7 @@ host::WorkerConfig config_of(Input *input) {
     config.stall_timeout_ns = 1'000'000'000;
     const std::uint32_t window = host::window_of(config);
     config.first_seq = 2 * window * (0u - input->byte() % 2);  // 0, or just before it wraps
-    config.shares = 1u << (input->byte() % 2);
-    if (config.shares > window) config.shares = 1;
-    config.share = input->byte() % config.shares;
+    deal(input, window, &config);
     config.keep_results = input->byte() % 2 != 0;
     return config;
 }
@@ -44,7 +62,7 @@ struct Tensor {
 class Bench {
   public:
     explicit Bench(Input *input)
-        : input_(input), config_(host::checked(config_of(input))),
+        : input_(input), config_(host::checked(config_of(input))), tree_(host::own_tree(config_)),
           order_(host::window_of(config_), config_.values_per_packet),
           core_(config_, congestion::make_window({}, host::window_of(config_))),
           in_flight_(core_.lane_count()) {}
@@ -101,11 +119,12 @@ class Bench {
                 wire::Header header;
                 promise(wire::parse_packet(packet.data(), packet.size(), header) ==
                                 wire::Parse::kOk &&
-                            header.kind == wire::kKindContribution && header.job == config_.job &&
-                            header.worker == config_.rank && header.slot < config_.slots,
+                            header.kind == wire::kKindContribution && header.job == tree_.job &&
+                            header.worker == tree_.worker && header.path == tree_.path &&
+                            header.slot < 2 * tree_.lanes,
                         "a worker sends contributions of its own");
-                const std::uint32_t lane = header.seq - core_.first_lane();
-                in_flight_[lane & (core_.lane_count() - 1)] = std::move(packet);
+                const std::uint32_t lane = (header.seq & (core_.window() - 1)) - core_.first_lane();
+                in_flight_.at(lane) = std::move(packet);
             }
         } while (count == kLargestBatch);
     }
@@ -116,7 +135,7 @@ class Bench {
         if (packet.empty()) return packet;
         wire::Header header = wire::load_header(packet.data());
         header.kind = wire::kKindResult;
-        header.contributors = config_.expected_bitmap;
+        header.contributors = tree_.expected_bitmap;
         header.digest = static_cast<std::uint16_t>(header.digest *
                                                    static_cast<std::uint32_t>(config_.summands));
         wire::store_header(packet.data(), header);
@@ -173,6 +192,7 @@ class Bench {
 
     Input *input_;
     const host::WorkerConfig config_;
+    const host::Tree tree_;
     host::SubmissionOrder order_;
     host::WorkerCore core_;
     std::vector<std::unique_ptr<Tensor>> tensors_;

@@ -117,7 +117,7 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
         ("[switch]\ndata_host = 'here'", r"switch.data_host: 'here' is not an IPv4 address"),
         ("listen = '1.2.3.4:99999'", r"listen: '1.2.3.4:99999' is not host:port"),
         ("[jobs]\nslots = 3", r"jobs.slots: expected `int` that's a multiple of 2"),
-        ("[[hosts]]\naddress='10.0.0.1'", r"hosts\[0\]: object missing required field `port`"),
+        ("[[hosts]]\nport=1", r"hosts\[0\]: object missing required field `address`"),
         ("[[hosts]]\naddress='x'\nport=1", r"hosts\[0\].address: 'x' is not an IPv4 address"),
         ("[[hosts]]\naddress='10.0.0.1'\nport=1\nmac='z'", r"hosts\[0\].mac: 'z' is not"),
         (

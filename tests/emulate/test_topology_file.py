@@ -37,8 +37,7 @@ def test_what_a_small_file_means(tmp_path: Path) -> None:
         ("h1", "02:00:0a:00:00:01"),
         ("h2", "02:00:0a:00:00:02"),
     ]
-    assert topology.aggregator == "s1"
-    assert topology.aggregator_address == IPv4Address("10.0.0.254")
+    assert topology.aggregators == {"s1": IPv4Address("10.0.0.254")}
     assert {port: str(end) for port, (_, end) in topology.ports("s1").items()} == {1: "h1", 2: "h2"}
     assert [link.bandwidth_mbit for link in topology.links] == [None, None]
 

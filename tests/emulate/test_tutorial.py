@@ -96,7 +96,7 @@ def exercise(folder: Path) -> Path:
 def test_what_it_means(tmp_path: Path) -> None:
     topology = load_topology(exercise(tmp_path))
     assert topology.name == "topology"
-    assert topology.aggregator is None
+    assert topology.aggregators == {}
     assert [link.bandwidth_mbit for link in topology.links] == [None, 20.0]
     (plan,) = plan_switches(topology, 0)
     assert plan.bmv2_json == str(tmp_path / "build/router.json")
@@ -113,7 +113,7 @@ def test_what_ina_p4_compile_writes_is_found_too(tmp_path: Path) -> None:
 
 def test_inas_programs_instead(tmp_path: Path) -> None:
     topology = load_topology(exercise(tmp_path), ignore_runtime=True)
-    assert topology.aggregator == "s1"
+    assert list(topology.aggregators) == ["s1"]
 
 
 @pytest.mark.parametrize("kind", SWITCHES)

@@ -56,8 +56,7 @@ def test_ports_lead_to_every_host_and_switch(topology: Topology) -> None:
 def test_contributions_arrive_where_the_controller_expects_them(topology: Topology) -> None:
     """Follows the switches' own table entries from each host to the aggregator."""
     plans = {plan.name: plan for plan in plan_switches(topology, 64)}
-    aggregator = topology.aggregator
-    assert aggregator is not None
+    (aggregator,) = topology.aggregators
     ports = {host.address: host.port for host in controller_config(topology).hosts}
     for host in topology.hosts:
         (here,) = (

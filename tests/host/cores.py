@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import NDArray
 
-from ina._native.host import RtoLimits, VerifyMode, WorkerConfig
+from ina._native.host import RtoLimits, Tree, VerifyMode, WorkerConfig
 
 Array = NDArray[Any]
 
@@ -28,7 +29,10 @@ def worker_config(
     shares: int = 1,
     verify: VerifyMode = VerifyMode.OFF,
     check_key: bytes = bytes(16),
+    trees: Sequence[Tree] = (),
 ) -> WorkerConfig:
+    """`share`, `shares`: of the lanes, in equal parts in a row."""
+    lanes = (1 << max(slots.bit_length() - 2, 0)) // shares
     return WorkerConfig(
         job=JOB,
         epoch=EPOCH,
@@ -40,8 +44,9 @@ def worker_config(
         rto=RtoLimits(),
         first_seq=first_seq,
         keep_results=keep_results,
-        share=share,
-        shares=shares,
+        trees=trees,
+        first_lane=share * lanes,
+        lanes=lanes,
         verify=verify,
         check_key=check_key,
     )

@@ -34,7 +34,8 @@ class FakeController(Servicer):  # type: ignore[misc]
     standby's does; `ended`: Heartbeat and Watch answer NOT_FOUND with this text; `end`: Watch
     brings this event instead; `forgets`: so many Joins find no job; `results_host`: where workers
     are told to listen. `missing`: ranks that have said that nothing comes there. `wire_version`: of
-    the packets that the switch is said to take. `verify`, `check_key`: of the job's sums.
+    the packets that the switch is said to take. `verify`, `check_key`: of the job's sums; `trees`:
+    that each worker is told.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class FakeController(Servicer):  # type: ignore[misc]
         self.wire_version = VERSION
         self.program = pb2.Program()
         self.verify, self.check_key = "", b""
+        self.trees: list[pb2.Tree] = []
         self.standby = False
         self.ended: str | None = None
         self.end: pb2.JobEvent | None = None
@@ -143,6 +145,7 @@ class FakeController(Servicer):  # type: ignore[misc]
             shares_results=self._shares(request.rank),
             verify=self.verify,
             check_key=self.check_key,
+            trees=self.trees,
         )
 
     def Heartbeat(self, request: pb2.HeartbeatRequest, context: Any) -> pb2.HeartbeatReply:  # noqa: N802

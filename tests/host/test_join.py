@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Iterator
 from concurrent import futures
@@ -21,9 +22,10 @@ from ina.host import (
     TransportError,
     WorldSizeError,
 )
+from ina.protocol.spec import path_of
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.patience import Patience
-from tests.host.fake_controller import EPOCH, FakeController
+from tests.host.fake_controller import EPOCH, JOB, FakeController
 from tests.host.udp_model import UdpModel, closing
 
 
@@ -55,7 +57,7 @@ def test_a_switch_of_another_wire_format_is_not_joined(
 ) -> None:
     address, fake = controller
     fake.wire_version = 0  # an older controller says none
-    with pytest.raises(ControllerError, match=r"takes packets of wire format 1, .* sends 3; inst"):
+    with pytest.raises(ControllerError, match=r"takes packets of wire format 1, .* sends 4; inst"):
         Session.join(address, "digits", 0, 1)
     assert not fake.joined
 
@@ -68,6 +70,51 @@ def test_a_switch_with_a_program_of_another_mode_is_not_joined(
     with pytest.raises(ControllerError, match=r"its switch runs 'sparse', .* speaks 'pool'; inst"):
         Session.join(address, "digits", 0, 1)
     assert not fake.joined
+
+
+def test_a_worker_says_where_it_is_and_is_told_its_trees(
+    controller: tuple[str, FakeController], caplog: pytest.LogCaptureFixture
+) -> None:
+    address, fake = controller
+    host, port = fake.switch.address
+    lanes = fake.switch.slots // 2
+    fake.trees = [
+        pb2.Tree(
+            job=JOB, host=host, udp_port=port, worker=0, path=path_of([0]), expected_bitmap=0b11,
+            lanes=lanes, node="leaf1",
+        )
+    ]  # fmt: skip
+    caplog.set_level(logging.INFO, "ina.host")
+    with Session.join(address, "digits", 0, 1) as session:
+        (place,) = session.ticket.trees
+        assert (place.where, place.lanes_text) == (f"leaf1 at {host}:{port}", f"0-{lanes - 1}")
+        assert session.ticket.expected_bitmap == 0b11
+    said = list(fake.created[0].addresses)
+    assert said[0] == "127.0.0.1"
+    assert len(said) == len(set(said))
+    assert not [one for one in said[1:] if one.startswith("127.")]
+    assert f"; summed in trees: lanes 0-{lanes - 1} as child 0 of leaf1 at {host}" in caplog.text
+
+
+def test_a_first_tree_that_begins_elsewhere_is_refused_in_one_line(
+    controller: tuple[str, FakeController],
+) -> None:
+    address, fake = controller
+    lanes = fake.switch.slots // 2
+    fake.trees = [pb2.Tree(job=JOB, host="10.0.0.9", udp_port=1, expected_bitmap=1, lanes=lanes)]
+    with pytest.raises(InvalidTicketError) as refused:
+        Session.join(address, "digits", 0, 1)
+    host, port = fake.switch.address
+    assert str(refused.value) == (
+        f"job 'digits': its first tree begins at 10.0.0.9:1, and not at its switch {host}:{port}"
+    )
+    assert fake.left == [(0, EPOCH)]
+
+
+def test_an_address_of_its_own_is_said_first(controller: tuple[str, FakeController]) -> None:
+    address, fake = controller
+    with Session.join(address, "digits", 0, 1, host="127.0.0.5"):
+        assert fake.created[0].addresses[0] == "127.0.0.5"
 
 
 def test_missing_workers_end_the_wait(controller: tuple[str, FakeController]) -> None:
@@ -122,9 +169,9 @@ def test_no_controller_at_the_address() -> None:
         Session.join(address, "digits", 0, 1, timeout_s=0.3)
 
 
-def test_33_workers_are_refused_before_anything_is_sent() -> None:
-    with pytest.raises(WorldSizeError, match="33"):
-        Session.join("127.0.0.1:1", "digits", 0, 33)
+def test_1025_workers_are_refused_before_anything_is_sent() -> None:
+    with pytest.raises(WorldSizeError, match="world_size 1025: a job has at most 1024 workers"):
+        Session.join("127.0.0.1:1", "digits", 0, 1025)
 
 
 def test_what_the_worker_wishes_reaches_the_controller(

@@ -83,7 +83,7 @@ def test_all_kernels_agree_with_numpy_on_random_bits(data: st.DataObject) -> Non
     dtype = data.draw(st.sampled_from(numerics.FLOATS))
     length = data.draw(st.integers(1, 300))
     seed = data.draw(st.integers(0, 2**32))
-    workers = data.draw(st.integers(1, 32))
+    workers = data.draw(st.one_of(st.integers(1, 32), st.integers(33, 1024)))
     rng = np.random.default_rng(seed)
     block = rng.integers(0, 2 ** (8 * dtype.itemsize), length, dtype=BITS[dtype]).view(dtype)
     finite = np.isfinite(block.astype(np.float32))
@@ -107,7 +107,7 @@ def test_all_kernels_agree_with_numpy_on_random_bits(data: st.DataObject) -> Non
     seed=st.integers(0, 2**32),
     length=st.integers(1, 300),
     exponent=st.integers(32, 255),
-    workers=st.integers(1, 32),
+    workers=st.one_of(st.integers(1, 32), st.integers(33, 1024)),
     average=st.booleans(),
 )
 def test_all_kernels_dequantise_as_numpy_does(

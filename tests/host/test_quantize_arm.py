@@ -75,7 +75,7 @@ def cases() -> Iterator[Case]:
             for values in finite, small:
                 least = max(numerics.block_exponent(values), 32)
                 for exponent in {least, min(least + 9, 255), 255}:
-                    scale = float(numerics.scale(exponent, int(rng.integers(1, 33))))
+                    scale = float(numerics.scale(exponent, int(rng.integers(1, 1025))))
                     yield Case("quantize", dtype, values, scale)
     halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
     halves = halves[np.isfinite(halves)]

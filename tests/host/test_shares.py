@@ -191,17 +191,25 @@ def test_what_the_other_shares_get_counts_as_progress() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "shares", "why"),
+    ("first_lane", "lanes", "why"),
     [
-        (0, 0, "shares must be a power of two, at most W = 8, got 0"),
-        (0, 3, "shares must be a power of two, at most W = 8, got 3"),
-        (0, 16, "shares must be a power of two, at most W = 8, got 16"),
-        (2, 2, r"share must be 0\.\.1, got 2"),
+        (8, 1, "first_lane must be below W = 8, got 8"),
+        (0, 9, "a core's lanes must be of one tree, from lane 0 on at most 8, got 9"),
+        (6, 3, "a core's lanes must be of one tree, from lane 6 on at most 2, got 3"),
     ],
 )
-def test_shares_that_cannot_be(share: int, shares: int, why: str) -> None:
+def test_shares_that_cannot_be(first_lane: int, lanes: int, why: str) -> None:
+    config = worker_config(0, 1, 16, 8)
+    config.first_lane, config.lanes = first_lane, lanes
     with pytest.raises(ValueError, match=why):
-        WorkerCore(worker_config(0, 1, 16, 8, share=share, shares=shares))
+        WorkerCore(config)
+
+
+def test_a_core_may_have_any_lanes_in_a_row() -> None:
+    config = worker_config(0, 1, 16, 8)
+    config.first_lane, config.lanes = 3, 5
+    core = WorkerCore(config)
+    assert (core.window, core.first_lane, core.lane_count) == (8, 3, 5)
 
 
 def test_different_in_flight_limits_do_not_deadlock() -> None:

@@ -49,7 +49,7 @@ def verify(
 
 
 def some_round(rng: random.Random, value_type: int, values: int) -> Round:
-    return Round(rng.getrandbits(64), rng.getrandbits(64), value_type, rng.getrandbits(8), values)
+    return Round(rng.getrandbits(56), rng.getrandbits(64), value_type, rng.getrandbits(8), values)
 
 
 def test_siphash_is_the_models() -> None:
@@ -77,11 +77,12 @@ def test_every_instruction_set_weighs_alike(kernels: str) -> None:
 @pytest.mark.parametrize("value_type", [0, 1], ids=["int32", "float32"])
 def test_checks_are_the_models(value_type: int) -> None:
     rng = random.Random(3)
-    for workers in (1, 2, 3, 32):
+    for workers in (1, 2, 3, 32, 33, 300, 1024):
         epoch, count = rng.getrandbits(32), 7
         model = CheckModel(KEY, epoch, workers, count, wide=value_type != 0)
         of = some_round(rng, value_type, count)
-        for worker in range(workers):
+        # Also those whose number's lower byte is of what is no worker (0xFD to 0xFF).
+        for worker in range(workers) if workers < 99 else (0, 31, 32, 253, 255, 256, workers - 1):
             values = [rng.randrange(-(2**31), 2**31) for _ in range(count)]
             claim = rng.choice(list(Claim))
             check = SumCheck(VerifyMode.KEYED, KEY, epoch, worker, workers, count)
@@ -92,7 +93,8 @@ def test_checks_are_the_models(value_type: int) -> None:
 def test_no_right_sum_is_refused_and_no_flipped_bit_is_missed() -> None:
     rng, numbers = random.Random(4), np.random.default_rng(4)
     for _ in range(JOBS):
-        workers, count = rng.randint(1, 32), rng.choice((1, 7, 64, 256))
+        workers = rng.choice((rng.randint(1, 32), rng.randint(1, 32), rng.randint(33, 120)))
+        count = rng.choice((1, 7, 64, 256))
         mode = rng.choice((VerifyMode.ACCIDENTS, VerifyMode.KEYED))
         value_type = rng.choice((0, 1))
         key, epoch = rng.randbytes(16), rng.getrandbits(32)
@@ -121,6 +123,36 @@ def test_no_right_sum_is_refused_and_no_flipped_bit_is_missed() -> None:
             if value_type and 1 << bit < 2 * workers:
                 continue  # a carry, where the values are right
             assert not verify(judge, of, expected, sums, whole ^ 1 << bit, exactly)
+
+
+@pytest.mark.parametrize("workers", [32, 33, 1024])
+def test_numbers_of_claims_are_found_among_all_that_fit(workers: int) -> None:
+    """Of two kinds at once, as with NaN: one by one, or for many workers looked up."""
+    rng = random.Random(workers)
+    of = Round(7, 8, 1, 9, 0)
+    check = SumCheck(VerifyMode.KEYED, KEY, 9, 0, workers, 1)
+    model = CheckModel(KEY, 9, workers, 1)
+    _, expected = contribute(check, of, b"")
+    for _ in range(100):
+        scale = rng.choice((0, 1, workers, rng.randint(0, workers)))
+        other = rng.randint(0, workers - scale)
+        kind = rng.choice((Claim.TOO_LARGE, Claim.NON_FINITE))
+        whole = expected + scale * model.worth[Claim.SCALE] + other * model.worth[kind]
+        sent = (whole >> 32) - rng.randrange(workers) & 0xFFFFFFFF  # less what lower halves carry
+        least, most = max(0, scale - rng.randint(0, 3)), scale + rng.randint(0, 3)
+        others = (max(0, other - rng.randint(0, 20)), other + rng.randint(0, 20))
+        for bounds, found in (
+            ((least, most), True),
+            ((scale + 1, workers), False),
+            ((0, scale - 1), False),
+        ):
+            if bounds[0] > bounds[1] or bounds[1] < 0:
+                continue
+            large = others if kind is Claim.TOO_LARGE else NONE
+            non_finite = others if kind is Claim.NON_FINITE else NONE
+            told = verify(check, of, expected, b"", sent, (bounds, large, non_finite))
+            # What should not be found is, by chance, in n of 2^32 for each number that is tried.
+            assert told == found
 
 
 @pytest.mark.parametrize("mode", [VerifyMode.ACCIDENTS, VerifyMode.KEYED])

@@ -9,7 +9,7 @@ import numpy as np
 from ina._native.congestion import Choice
 from ina._native.host import WorkerCore
 from ina.protocol.codec import Header, decode, encode
-from ina.protocol.spec import Flag, Kind
+from ina.protocol.spec import HEADER_BYTES, Flag, Kind, path_of
 from tests.host.cores import EPOCH, JOB, MS, worker_config
 
 SLOTS, VALUES = 128, 8
@@ -41,7 +41,7 @@ def answer(core: WorkerCore, header: Header, now_ns: int, *, others_loss: bool =
     """`others_loss`: the other worker's second copy completed the sum."""
     result = replace(header, kind=Kind.RESULT, flags=Flag(0), contributors=0b11, worker=0)
     if others_loss:
-        result = replace(result, level=0, priority=1 << 3 | 1)
+        result = replace(result, path=path_of([1]), copy=1)
     result = replace(result, digest=2 * header.digest % 2**16)
     core.on_result(encode(result, np.zeros(header.value_count, np.int32)), now_ns)
 
@@ -67,8 +67,8 @@ def test_an_unanswered_packet_is_sent_again_with_the_same_values() -> None:
     assert due == core.rto_ns
     assert core.poll_transmit(due - 1) == []
     (second,) = core.poll_transmit(due)
-    assert decode(second)[0] == replace(decode(first)[0], flags=Flag.RESEND, priority=1)
-    assert second[28:] == first[28:]
+    assert decode(second)[0] == replace(decode(first)[0], flags=Flag.RESEND, copy=1)
+    assert second[HEADER_BYTES:] == first[HEADER_BYTES:]
     assert core.counters.retransmissions == 1
 
 

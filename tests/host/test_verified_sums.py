@@ -13,7 +13,7 @@ import pytest
 from ina._native.host import Corruption, VerifyMode
 from ina._native.sim import Worker, WorkerEvent
 from ina.protocol.codec import decode, encode
-from ina.protocol.spec import Kind
+from ina.protocol.spec import HEADER_BYTES, Kind
 from tests.host.cores import Array
 from tests.host.damage import Damage, Damager, Tensor, flip_bit, random_tensors, wrong_sums
 from tests.host.star import Star, late, scattered
@@ -153,7 +153,7 @@ def one_sum(star: Star) -> list[Worker]:
 
 def corrupt_value(rng: random.Random, packet: bytes) -> bytes:
     damaged = bytearray(packet)
-    damaged[28 + 4 * 5 + 2] ^= 1 << rng.randrange(8)
+    damaged[HEADER_BYTES + 4 * 5 + 2] ^= 1 << rng.randrange(8)
     return bytes(damaged)
 
 

@@ -222,5 +222,5 @@ def test_counts_are_those_of_a_network_without_loss() -> None:
     assert counters.chunks_done == 10
     assert counters.exponent_rounds == 4
     assert counters.packets_sent == counters.packets_received == 14
-    assert counters.payload_bytes_sent == 14 * 28 + 10 * 64 * 4
+    assert counters.payload_bytes_sent == 14 * 32 + 10 * 64 * 4
     assert counters.retransmissions == counters.duplicates == counters.mismatched == 0

@@ -13,7 +13,7 @@ from scapy.layers.l2 import Ether
 from ina.p4 import compiled, names
 from ina.p4.info import read_p4info
 from ina.protocol.codec import Header, decode, encode
-from ina.protocol.spec import UDP_PORT
+from ina.protocol.spec import UDP_PORT, Kind
 from ina.switch.pipeline import Exact, Pipeline
 
 VALUES = 64
@@ -71,6 +71,7 @@ class Bench:
         self.workers = [Worker(rank) for rank in range(self.size)]
         full = (1 << self.size) - 1
         insert = self.pipeline.insert
+        insert(names.OWN_ADDRESSES, [Exact(ip(SWITCH_ADDR))], names.OURS, [])
         for worker in self.workers:
             self.receivers.append(
                 insert(
@@ -88,7 +89,8 @@ class Bench:
             [EPOCH, FIRST_SLOT, SLOTS, full, GROUP, JOB_INDEX],
         )
         for worker in self.workers:
-            key = [worker.port, ip(worker.addr), worker.udp_port, JOB, EPOCH & 0xFFFF, worker.rank]
+            place = [worker.port, ip(worker.addr), worker.udp_port]
+            key = [*place, JOB, EPOCH & 0xFFFF, worker.rank, Kind.CONTRIBUTION]
             insert(names.MEMBERS, list(map(Exact, key)), names.ADMIT_MEMBER, [1 << worker.rank])
 
     def send(self, port: int, frame: bytes | Ether) -> Frames:

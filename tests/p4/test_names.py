@@ -17,7 +17,10 @@ KEYS = {
         "job/16 exact",
         "epoch/16 exact",
         "worker/8 exact",
+        "kind/4 exact",
     ],
+    names.OWN_ADDRESSES: ["dst_addr/32 exact"],
+    names.CHILDREN: ["job/16 exact", "way/24 exact"],
     names.RECEIVERS: ["job/16 exact", "worker/8 exact"],
     names.ECN_THRESHOLD: [],
     names.ROUTER_MACS: ["dst_mac/48 exact"],
@@ -33,7 +36,23 @@ PARAMETERS = {
         "group/16",
         "job_index/16",
     ],
+    names.ADMIT_INNER_JOB: [
+        "epoch/32",
+        "first_slot/32",
+        "slots/16",
+        "full_bitmap/32",
+        "group/16",
+        "job_index/16",
+        "parent_port/9",
+        "own_worker/8",
+        "own_bit/32",
+        "own_level/4",
+        "path_mask/24",
+    ],
     names.ADMIT_MEMBER: ["worker_bit/32"],
+    names.ADMIT_PARENT: [],
+    names.OURS: [],
+    names.TO_CHILD: ["port/9", "worker/8"],
     names.ADDRESS: ["dst_mac/48", "dst_addr/32", "dst_port/16"],
     names.MARK_ABOVE: ["packets/19"],
     names.ROUTE: ["port/9", "src_mac/48", "dst_mac/48"],
@@ -43,15 +62,19 @@ PARAMETERS = {
     names.DROP: [],
     names.NO_ACTION: [],
 }
-ACTIONS = {
-    names.JOBS: names.ADMIT_JOB,
-    names.MEMBERS: names.ADMIT_MEMBER,
-    names.RECEIVERS: names.ADDRESS,
-    names.ECN_THRESHOLD: names.MARK_ABOVE,
-    names.ROUTER_MACS: names.NO_ACTION,
-    names.IPV4_LPM: names.ROUTE,
-    names.DMAC: names.FORWARD,
-}
+ACTIONS = [
+    (names.OWN_ADDRESSES, names.OURS),
+    (names.CHILDREN, names.TO_CHILD),
+    (names.JOBS, names.ADMIT_JOB),
+    (names.JOBS, names.ADMIT_INNER_JOB),
+    (names.MEMBERS, names.ADMIT_MEMBER),
+    (names.MEMBERS, names.ADMIT_PARENT),
+    (names.RECEIVERS, names.ADDRESS),
+    (names.ECN_THRESHOLD, names.MARK_ABOVE),
+    (names.ROUTER_MACS, names.NO_ACTION),
+    (names.IPV4_LPM, names.ROUTE),
+    (names.DMAC, names.FORWARD),
+]
 
 
 @pytest.fixture(params=VALUES_PER_PACKET_BUILDS)
@@ -76,13 +99,15 @@ def test_actions_and_parameters(info: ProgramInfo) -> None:
     found = {a.name: [f"{p.name}/{p.bits}" for p in a.parameters] for a in info.actions}
     assert {name: found[name] for name in PARAMETERS} == PARAMETERS
     by_table = {table.name: table.actions for table in info.tables}
-    assert all(action in by_table[table] for table, action in ACTIONS.items())
+    assert all(action in by_table[table] for table, action in ACTIONS)
 
 
 def test_sizes(info: ProgramInfo) -> None:
     sizes = {table.name: table.size for table in info.tables}
     assert sizes[names.JOBS] == names.JOBS_TOTAL
-    assert sizes[names.MEMBERS] == sizes[names.RECEIVERS] == names.MEMBERS_TOTAL
+    per_member = (names.MEMBERS, names.RECEIVERS, names.CHILDREN)
+    assert {sizes[table] for table in per_member} == {names.MEMBERS_TOTAL}
+    assert sizes[names.OWN_ADDRESSES] == names.OWN_ADDRESSES_TOTAL
     assert {register.size for register in info.registers} == {names.SLOTS_TOTAL}
 
 

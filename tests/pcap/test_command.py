@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from ina.cli.main import run
+from ina.protocol.codec import Header, encode
 from ina.protocol.layout import LAYOUT
+from ina.protocol.spec import path_of
 from tests.pcap.exchange import JOB, frame, one_round, shared_round
 
 
@@ -36,7 +38,7 @@ def test_a_line_a_packet(capture: Path, capsys: pytest.CaptureFixture[str]) -> N
     ]
     assert "resend" in lines[3]
     assert "contributors 0x7" in lines[5]
-    assert lines[-1].endswith("shorter than the 28-byte header; CE")
+    assert lines[-1].endswith("shorter than the 32-byte header; CE")
     assert said == "12 packets of ina, 1 of them malformed; 1 frames of other traffic\n"
 
 
@@ -135,3 +137,16 @@ def test_wrong_input_is_one_line(
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
+
+
+def test_whose_packet_it_is_in_a_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exchange = one_round()
+    for header in (
+        Header(job=9, worker=3, path=path_of([1, 3])),
+        Header(job=9, worker=1, level=1, path=path_of([1, 0, 2, 0])),
+    ):
+        exchange.add(frame("10.0.0.1", 1024, "10.0.0.254", 17760, encode(header)))
+    lines, _ = decode(capsys, exchange.write(tmp_path / "a.pcap"))
+    assert not [line for line in lines[:-2] if "path" in line or "level" in line]
+    assert lines[-2].endswith("path 1.3")
+    assert lines[-1].endswith("from level 1; path 1.0.2")

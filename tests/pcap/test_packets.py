@@ -13,6 +13,7 @@ from scapy.layers.l2 import ARP, CookedLinux, CookedLinuxV2, Dot1Q, Ether
 
 from ina.pcap import CapturedFrame, Packet, packets_of
 from ina.protocol.codec import Header, encode
+from ina.protocol.spec import HEADER_BYTES
 from tests.protocol.samples import sample_packets
 
 ETHERNET, RAW, SLL, IPV4, SLL2 = 1, 101, 113, 228, 276
@@ -84,7 +85,7 @@ def test_a_super_frame_holds_many_packets() -> None:
 
 def test_a_snap_length_leaves_the_header() -> None:
     whole = bytes(ETHER / SENT / PAYLOAD)
-    (found,) = packets_of(captured(whole[: 42 + 28 + 3], wire_bytes=len(whole)))
+    (found,) = packets_of(captured(whole[: 42 + HEADER_BYTES + 3], wire_bytes=len(whole)))
     assert (found.cut, found.problem, found.values) == (True, "", None)
     assert found.header is not None
     (found,) = packets_of(captured(whole[: 42 + 10], wire_bytes=len(whole)))
@@ -94,11 +95,11 @@ def test_a_snap_length_leaves_the_header() -> None:
 @pytest.mark.parametrize(
     ("payload", "said"),
     [
-        (PAYLOAD[:27], "shorter"),
-        (PAYLOAD[:-1], "35 bytes, 2 values make 36"),
-        (PAYLOAD + b"\0", "37 bytes, 2 values make 36"),
+        (PAYLOAD[: HEADER_BYTES - 1], "shorter"),
+        (PAYLOAD[:-1], "39 bytes, 2 values make 40"),
+        (PAYLOAD + b"\0", "41 bytes, 2 values make 40"),
         (b"\x11" + PAYLOAD[1:], "version 1"),
-        (b"\x3f" + PAYLOAD[1:], "kind 15"),
+        (b"\x4f" + PAYLOAD[1:], "kind 15"),
         (b"", "shorter"),
     ],
 )

@@ -95,14 +95,14 @@ BUGS = (
     Bug(
         "core: the other worker's epoch is taken",
         "native/host/core/worker_core.cpp",
-        "header.job != config_.job || header.epoch != static_cast<std::uint16_t>(config_.epoch) ||",
-        "header.job != config_.job ||",
+        "header.job != tree_.job || header.epoch != static_cast<std::uint16_t>(config_.epoch) ||",
+        "header.job != tree_.job ||",
     ),
     Bug(
         "core: one version of each slot",
-        "native/host/core/chunk_codec.cpp",
-        "slots_(2 * window_of(config))",
-        "slots_(window_of(config))",
+        "native/host/core/tree.hpp",
+        "lane + ((seq & window) != 0 ? tree.lanes : 0)",
+        "lane + ((seq & window) != 0 ? 0 : 0)",
     ),
     Bug(
         "core: a wrong guess counts",

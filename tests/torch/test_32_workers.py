@@ -1,4 +1,4 @@
-"""The largest group: 32 sessions of one job in one process, over the embedded switch."""
+"""The largest group at one switch: 32 sessions of a job in one process, over the embedded one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from ina.controller.embedded import Embedded
 from ina.host import Session
-from ina.host.errors import WorldSizeError
+from ina.host.errors import ControllerError
 from tests.torch.bound import sum_and_bound
 
 _WORKERS = 32
@@ -49,6 +49,9 @@ def test_32_workers(loss_rate: float) -> None:
         assert (np.abs(results[0][index] - exact) <= bound).all()
 
 
-def test_33_workers_are_refused_with_the_reason() -> None:
-    with pytest.raises(WorldSizeError, match=r"33.*32"):
-        Session.join("127.0.0.1:1", "wide", 0, 33)
+def test_33_workers_are_refused_by_the_controller_of_one_switch() -> None:
+    with (
+        Embedded(values=64) as embedded,
+        pytest.raises(ControllerError, match=r"33 workers: one switch sums 1 to 32 workers"),
+    ):
+        Session.join(embedded.controller_addr, "wide", 0, 33, timeout_s=5)

@@ -36,7 +36,7 @@ def test_each_attempt_has_a_part_of_its_own(order: list[int]) -> None:
 
 def test_attempt_that_was_killed_in_the_middle_does_no_harm() -> None:
     store = HashStore()
-    with pytest.raises(RendezvousError, match=r"ranks \[1, 2\] did not come within 0\.05 s"):
+    with pytest.raises(RendezvousError, match=r"ranks 1, 2 did not come within 0\.05 s"):
         fresh(store, 0, 3, timedelta(seconds=0.05))
     with pytest.raises(RendezvousError, match=r"rank 0 did not come within 0\.05 s"):
         fresh(store, 2, 3, timedelta(seconds=0.05))
@@ -54,7 +54,7 @@ def test_who_waits_says_for_whom_again_and_again(
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == 3  # after 0.02, 0.08, 0.26 s
     assert set(said) == {
-        "ina: rank 0 of group 7 waits for ranks [1, 2] to make the group: 0 s so far, at most 0 s"
+        "ina: rank 0 of group 7 waits for ranks 1, 2 to make the group: 0 s so far, at most 0 s"
     }
 
 

@@ -55,7 +55,7 @@ def test_codes_are_the_native_exponents(values: torch.Tensor, block_elems: int) 
 
 
 @settings(max_examples=300, deadline=None)
-@given(_tensors(), st.integers(1, 8), st.integers(1, 32), st.booleans())
+@given(_tensors(), st.integers(1, 8), st.integers(1, 32) | st.integers(33, 1024), st.booleans())
 def test_quantised_and_back_as_the_native_kernels(
     values: torch.Tensor, block_elems: int, workers: int, average: bool
 ) -> None:

@@ -19,6 +19,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 import ina.torch
 from ina.torch import errors, worker
+from ina.torch.embedded import HOST
+from ina.torch.env import Settings
+from ina.torch.rendezvous import meet
 from tests.torch.manual_session import ManualSession
 
 
@@ -321,10 +324,23 @@ def test_printed_a_work_and_a_group_say_what_they_are(session: ManualSession) ->
     assert re.fullmatch(described + "destroyed>", str(group))
 
 
-def test_33_workers_are_refused_with_the_reason() -> None:
-    with pytest.raises(errors.GroupSizeError, match=r"33 workers.*at most 32"):
-        dist.init_process_group("ina", store=HashStore(), rank=0, world_size=33)
+def test_1025_workers_are_refused_with_the_reason() -> None:
+    with pytest.raises(errors.GroupSizeError, match=r"group 0 has 1025 workers: a job has at most"):
+        dist.init_process_group("ina", store=HashStore(), rank=0, world_size=1025)
     assert not dist.is_initialized()
+
+
+def test_more_than_one_switch_sums_need_a_controller_and_all_ranks_are_told() -> None:
+    store, settings = HashStore(), Settings()
+    with pytest.raises(
+        errors.GroupSizeError, match=r"a group of 33 workers: .* at most 32; set INA"
+    ):
+        meet(store, range(33), 0, "", settings, 1.0)
+    with pytest.raises(
+        errors.RendezvousError, match="could not start the group: a group of 33 wor"
+    ):
+        meet(store, range(33), 32, "", settings, 1.0)
+    assert HOST.current() is None
 
 
 def test_stats_of_another_backend() -> None:

@@ -205,7 +205,7 @@ def _start_switch(config: Config, stack: ExitStack, loss: float, seed: int) -> d
         raise InvalidInputError(f"--embedded-switch: a soft switch is no {switch.target}")
     udp = UdpPort(switch.data_port, switch.data_host, switch.data_udp_port)
     # For workers on this host; no port that another worker is behind.
-    taken = {udp.number, *(host.port for host in config.hosts)}
+    taken = set(config.ports_of(switch))
     shm = ShmPort(next(n for n in range(1, len(taken) + 2) if n not in taken), switch.data_shm)
     running = stack.enter_context(
         SoftSwitch(

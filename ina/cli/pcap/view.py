@@ -11,7 +11,7 @@ from ina.pcap import Event, Packet, SlotLife
 from ina.pcap.rounds import Round
 from ina.protocol.codec import Header
 from ina.protocol.layout import LAYOUT
-from ina.protocol.spec import Flag, ValueType
+from ina.protocol.spec import MAX_LEVELS, PATH_BITS, PATH_BITS_PER_LEVEL, Flag, ValueType
 
 _NS_PER_S = 1e9
 _LINE = "{:>6} {:>12} {:>21} {:>21} {:<12} {:>6} {:>5} {:>6} {:>10} {:>5} {:>6} {:>6}  {}"
@@ -60,11 +60,31 @@ class Lines:
             found += [name.lower() for name in flag_names(packet.header.flags)]
             if packet.header.contributors:
                 found.append(f"contributors {packet.header.contributors:#x}")
+            found += _in_a_tree(packet.header)
         found += ["CE"] if packet.datagram.ecn == 3 else []
         found += [packet.frame.source] if self._several_files else []
         if self._values and packet.values is not None:
             found.append(str(packet.values.tolist()))
         return found
+
+
+def _in_a_tree(header: Header) -> list[str]:
+    """Whose packet it is, or whose caused it, and who sums it, where that is more than a worker."""
+    found = [f"from level {header.level}"] if header.level else []
+    if header.path & ((1 << PATH_BITS - PATH_BITS_PER_LEVEL) - 1):
+        found.append(f"path {path_text(header.path)}")
+    return found
+
+
+def path_text(path: int) -> str:
+    """``1.3``: child 3 of the root's child 1. Zeros at the end are not told from none."""
+    indices = [
+        path >> PATH_BITS - PATH_BITS_PER_LEVEL * (level + 1) & (1 << PATH_BITS_PER_LEVEL) - 1
+        for level in range(MAX_LEVELS)
+    ]
+    while len(indices) > 1 and not indices[-1]:
+        indices.pop()
+    return ".".join(map(str, indices))
 
 
 def flag_names(flags: Flag) -> list[str]:

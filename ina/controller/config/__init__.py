@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ina.controller.config.checks import USUAL_NETWORK, builds_of, network_of
+from ina.controller.config.fabric import HostConfig, LinkConfig
 from ina.controller.config.reading import load_config, make_config, path_mtu, with_build
 from ina.controller.config.tables import (
     DEFAULT_BFRT,
@@ -14,7 +15,6 @@ from ina.controller.config.tables import (
     EMBEDDED_LEASE_S,
     TARGET_WINDOWS,
     Config,
-    HostConfig,
     JobsConfig,
     OperatorsConfig,
     StoreConfig,
@@ -36,6 +36,7 @@ __all__ = [
     "Config",
     "HostConfig",
     "JobsConfig",
+    "LinkConfig",
     "OperatorsConfig",
     "StoreConfig",
     "SwitchConfig",

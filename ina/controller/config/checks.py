@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Network
 
 from ina.congestion import Congestion, CongestionError
+from ina.controller.config.fabric_checks import MAC, fabric_problems, is_ipv4
 from ina.controller.config.store_url import problem_of
 from ina.controller.config.tables import (
     DEFAULT_LISTEN,
     MAX_PORT,
     TOFINOS,
     Config,
-    HostConfig,
     SwitchConfig,
     TlsConfig,
 )
@@ -95,7 +95,7 @@ def problems(config: Config) -> list[tuple[str, str]]:
     for name in config.tenants:
         if not name or not name.isprintable():
             found.append(("tenants", f"{name!r} is not a name"))
-    return [*found, *_set_problems(config), *_host_problems(config.hosts)]
+    return [*found, *_set_problems(config), *fabric_problems(config)]
 
 
 def _set_problems(config: Config) -> Iterator[tuple[str, str]]:
@@ -112,12 +112,6 @@ def _set_problems(config: Config) -> Iterator[tuple[str, str]]:
             former = seen.setdefault((key, value), index)
             if former != index:
                 yield f"switch[{index}].{key}", f"{value} is switch[{former}]'s, too"
-    names_of = {switch.name for switch in config.switches}
-    for index, host in enumerate(config.hosts):
-        if host.switch and host.switch not in names_of:
-            yield f"hosts[{index}].switch", f"no switch is called {host.switch!r}"
-        elif not host.switch and len(config.switches) > 1:
-            yield f"hosts[{index}].switch", "which one? there are several"
 
 
 def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, str]]:
@@ -130,8 +124,10 @@ def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, st
     builds = builds_of(switch)
     if switch.values not in (0, *builds):
         found.append((f"{key}.values", f"{switch.values} is not {listed('or', builds)}"))
-    if not _is_ipv4(switch.data_host):
+    if not is_ipv4(switch.data_host):
         found.append((f"{key}.data_host", f"{switch.data_host!r} is not an IPv4 address"))
+    if switch.data_mac and not MAC.fullmatch(switch.data_mac):
+        found.append((f"{key}.data_mac", f"{switch.data_mac!r} is not a MAC address"))
     try:
         network_of(switch.multicast)
     except ValueError as error:
@@ -147,8 +143,12 @@ def _places(config: Config, switch: SwitchConfig) -> Iterator[tuple[str, PortRef
     """Where workers are behind, with the keys that say so."""
     yield "switch.data_port", switch.data_port
     for index, host in enumerate(config.hosts):
-        if host.switch in ("", switch.name):
-            yield f"hosts[{index}].port", host.port
+        if host.switch in ("", switch.name) and host.port is not None:
+            yield f"host[{index}].port", host.port
+    for index, link in enumerate(config.links):
+        for name, port in zip(link.switches, link.ports or (), strict=False):
+            if name == switch.name:
+                yield f"link[{index}].ports", port
 
 
 def _other_switch_problems(config: Config, switch: SwitchConfig) -> Iterator[tuple[str, str]]:
@@ -174,8 +174,8 @@ def _tofino_problems(config: Config, switch: SwitchConfig) -> Iterator[tuple[str
             yield key, f"{place!r}: P4Runtime has no names of the front panel: give its number"
     yield from port_problems(switch.target, switch.pipes, switch.port, switch.mirror)
     for index, host in enumerate(config.hosts):
-        if host.switch in ("", switch.name):
-            yield from host_place_problems(f"hosts[{index}].port", host.port, switch.port)
+        if host.switch in ("", switch.name) and host.port is not None:
+            yield from host_place_problems(f"host[{index}].port", host.port, switch.port)
     if switch.southbound == "bfrt":
         yield from _bfrt_problems(config, switch)
         return
@@ -198,29 +198,6 @@ def _bfrt_problems(config: Config, switch: SwitchConfig) -> Iterator[tuple[str, 
         yield "switch_tls", "the SDE's BFRuntime client has no TLS"
 
 
-def _host_problems(hosts: tuple[HostConfig, ...]) -> list[tuple[str, str]]:
-    found = []
-    seen = set()
-    for index, host in enumerate(hosts):
-        key = f"hosts[{index}]"
-        if not _is_ipv4(host.address):
-            found.append((f"{key}.address", f"{host.address!r} is not an IPv4 address"))
-        if (host.address, host.switch) in seen:
-            found.append((f"{key}.address", f"{host.address} is listed twice"))
-        seen.add((host.address, host.switch))
-        if host.mac and not re.fullmatch(r"([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}", host.mac):
-            found.append((f"{key}.mac", f"{host.mac!r} is not a MAC address"))
-    return found
-
-
 def _is_host_port(text: str) -> bool:
     host, colon, port = text.rpartition(":")
     return bool(colon and host and port.isdecimal() and int(port) <= 0xFFFF)
-
-
-def _is_ipv4(text: str) -> bool:
-    try:
-        IPv4Address(text)
-    except ValueError:
-        return False
-    return True

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ina.controller.config.checks import builds_of, problems
+from ina.controller.config.fabric_checks import values_problems
 from ina.controller.config.tables import (
     DEFAULT_BFRT,
     TOFINOS,
@@ -19,10 +20,12 @@ from ina.controller.config.tables import (
     SwitchConfig,
     TenantConfig,
 )
+from ina.controller.config.topology_file import with_topology
 from ina.controller.errors import ConfigError
 from ina.errors import InvalidInputError
 from ina.p4.builds import largest_build, socket_mtu_bytes
 from ina.p4.catalogue import POOL, values_of
+from ina.topology_json import TopologyError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -30,6 +33,9 @@ else:
     import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
 _log = logging.getLogger(__name__)
+
+_FORMER_HOSTS = "hosts"
+_NAMES_NOW = {_FORMER_HOSTS: "host"}
 
 AUTO = 0
 """As ``switch.values``: what the path to the switch bears."""
@@ -43,19 +49,35 @@ def load_config(path: Path) -> Config:
         raise ConfigError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # beside its own: bad UTF-8, a number too long
         raise ConfigError(f"{path}: not TOML: {error}") from None
-    return make_config(document, str(path))
+    return make_config(document, str(path), path.parent)
 
 
-def make_config(document: dict[str, Any], source: str) -> Config:
-    """Checks a document; ``source`` is named in errors. Raises :class:`ConfigError`."""
+def make_config(document: dict[str, Any], source: str, folder: Path | None = None) -> Config:
+    """Checks a document; ``source`` is named in errors. Raises :class:`ConfigError`.
+
+    ``folder``: where a ``topology`` is looked for that is no absolute path; else in this one.
+    """
+    if "topology" in document:
+        try:
+            document = with_topology(document, folder or Path())
+        except TopologyError as error:
+            raise ConfigError(f"{source}: topology: {error}") from None
+    former = _FORMER_HOSTS in document  # what is said of [[host]] names the file's own key
+    if former:
+        if "host" in document:
+            raise ConfigError(f"{source}: {_FORMER_HOSTS}: it is the former name of host: use one")
+        document = {_NAMES_NOW.get(key, key): value for key, value in document.items()}
     try:
         config = msgspec.convert(_with_defaults(document), Config)
     except msgspec.ValidationError as error:
         said = _name_tenant(str(error), document)
         if not isinstance(document.get("switch"), list):
             said = said.replace("$.switch[...]", "$.switch").replace("$.switch[0]", "$.switch")
+        said = said.replace("$.host", "$.hosts") if former else said
         raise ConfigError(f"{source}: {_explain(said)}") from None
     for key, problem in problems(config):
+        if former:
+            key, problem = (text.replace("host[", "hosts[") for text in (key, problem))
         raise ConfigError(f"{source}: {key}: {problem}")
     return config
 
@@ -87,12 +109,16 @@ def with_build(config: Config, mtu_bytes: int | None = None) -> Config:
     Where theirs is narrower, the number must be given. ``mtu_bytes``: of the path, where it is
     known.
 
-    Raises :class:`ConfigError`: there is no way to the switch, or no build fits.
+    Raises :class:`ConfigError`: there is no way to the switch, no build fits, or the builds of two
+    switches that a link joins differ.
     """
     switches = tuple(
         _switch_with_build(switch, config.key_of(switch), mtu_bytes) for switch in config.switches
     )
-    return msgspec.structs.replace(config, switches=switches)
+    built = msgspec.structs.replace(config, switches=switches)
+    for key, problem in values_problems(built):
+        raise ConfigError(f"{key}: {problem}")
+    return built
 
 
 def _switch_with_build(switch: SwitchConfig, key: str, mtu_bytes: int | None) -> SwitchConfig:

@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Meta
 
 from ina.congestion import Congestion
+from ina.controller.config.fabric import HostConfig, LinkConfig, SwitchPort, endpoints
 from ina.controller.config.store_url import IN_MEMORY, SQLITE
 from ina.controller.config.tofino import (
-    MAX_DEVICE_PORT,
     MirrorConfig,
     PipesConfig,
     PortConfig,
@@ -40,8 +40,6 @@ MAX_PORT = 510
 """Of the switches that are not Tofinos; 511 is v1model's drop port."""
 
 UdpPortNumber = Annotated[int, Meta(ge=1, le=0xFFFF)]
-SwitchPort = Annotated[int, Meta(ge=0, le=MAX_DEVICE_PORT)] | str
-"""A switch's number of a port; of a Tofino behind BFRuntime also a name on its front panel."""
 
 
 class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -76,8 +74,11 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     data_host: str = "127.0.0.1"
     """IPv4 address that workers send to."""
     data_udp_port: UdpPortNumber = UDP_PORT
+    data_mac: str = ""
+    """MAC address of ``data_host``, 02:00:0a:00:00:01, for other switches that send to this one;
+    empty: derived from the address, as behind a UDP port."""
     data_port: SwitchPort = 1
-    """The port that workers are behind which ``hosts`` does not list."""
+    """The port that workers are behind which no ``[[host]]`` lists."""
     data_shm: str = ""
     """Address of the switch's shared-memory port ("@..."), for workers on its host; empty: none."""
     multicast: str = ""
@@ -184,18 +185,6 @@ class OperatorsConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """First line: the token that operators must show. Empty: none is asked for."""
 
 
-class HostConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Where a host is attached to the switch."""
-
-    address: str
-    """IPv4."""
-    port: SwitchPort
-    switch: str = ""
-    """Its name; empty: there is one."""
-    mac: str = ""
-    """02:00:0a:00:00:01; empty: derived from the address, as behind a UDP port."""
-
-
 class Config(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The whole file."""
 
@@ -204,7 +193,14 @@ class Config(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     switches: tuple[SwitchConfig, ...] = msgspec.field(
         name="switch", default_factory=lambda: (SwitchConfig(),)
     )
-    """``[switch]``, or several ``[[switch]]``; a job is summed by one of them."""
+    """``[switch]``, or several ``[[switch]]``."""
+    links: tuple[LinkConfig, ...] = msgspec.field(name="link", default=())
+    """``[[link]]``: which switches are joined. A ``topology.json`` has become these and hosts."""
+    hosts: tuple[HostConfig, ...] = msgspec.field(name="host", default=())
+    """``[[host]]``: which hosts are behind which ports."""
+    placement: Literal["", "nearest", "first"] = ""
+    """Where a job is summed: ``nearest``, over the switches that its workers are behind; ``first``,
+    on the first switch that has room. Empty: ``nearest`` where there are links."""
     metrics: str = ""
     """host:port of the Prometheus endpoint; empty: none."""
     jobs: JobsConfig = msgspec.field(default_factory=JobsConfig)
@@ -222,7 +218,6 @@ class Config(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     switch_tls: TlsConfig = msgspec.field(default_factory=TlsConfig)
     """Towards the switch's P4Runtime server."""
     operators: OperatorsConfig = msgspec.field(default_factory=OperatorsConfig)
-    hosts: tuple[HostConfig, ...] = ()
 
     @property
     def switch(self) -> SwitchConfig:
@@ -245,13 +240,22 @@ class Config(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         document["switch"] = switches[0] if len(switches) == 1 else switches
         return document
 
+    @property
+    def places_nearest(self) -> bool:
+        """Whether jobs go where their workers are, and not to the first switch with room."""
+        return self.placement == "nearest" or (not self.placement and bool(self.links))
+
     def endpoints(self, switch: SwitchConfig) -> dict[IPv4Address, tuple[PortRef, int | None]]:
         """By host address: its port of this switch and MAC address (None: derived)."""
-        return {
-            IPv4Address(host.address): (
-                host.port,
-                int(host.mac.replace(":", ""), 16) if host.mac else None,
-            )
-            for host in self.hosts
-            if host.switch in ("", switch.name)
-        }
+        return endpoints(self.hosts, switch.name, switch.data_port)
+
+    def ports_of(self, switch: SwitchConfig) -> list[PortRef]:
+        """The ports of a switch that the configuration names, ``data_port`` first."""
+        behind = [port for port, _ in self.endpoints(switch).values()]
+        towards = [
+            port
+            for link in self.links
+            for name, port in zip(link.switches, link.ports or (), strict=False)
+            if name == switch.name
+        ]
+        return list(dict.fromkeys([switch.data_port, *behind, *towards]))

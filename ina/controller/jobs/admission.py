@@ -18,14 +18,16 @@ class Usage(NamedTuple):
 
     jobs: int
     slots: int
-    """Reserved, used or not."""
+    """Reserved, used or not, on all switches."""
     workers: int
     """That they are for, here or not."""
 
 
 def usage(jobs: Iterable[Job]) -> Usage:
     """Adds up."""
-    each = [(1, job.memory.reserved, job.world_size) for job in jobs]
+    each = [
+        (1, sum(taken.reserved for taken in job.memory.values()), job.world_size) for job in jobs
+    ]
     return Usage(*map(sum, zip(*each, strict=True))) if each else Usage(0, 0, 0)
 
 

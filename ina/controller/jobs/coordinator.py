@@ -1,6 +1,6 @@
 """Joins the registry to a store and switches: who waits for whom, and what is written when.
 
-Each step is decided in the registry, then stored, then written to the job's switch, then told. So a
+Each step is decided in the registry, then stored, then written to the job's switches, then told. So a
 controller that dies anywhere finds in its store what each switch shall have (``restore``), and
 makes it so (``reconcile``).
 
@@ -15,18 +15,22 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 
-from ina.controller import faults
 from ina.controller.errors import (
     JobAbortedError,
     JobConflictError,
     JobPipesError,
+    JobRequestError,
     JoinTimeoutError,
+    NoRoomError,
     StandbyError,
-    StoreError,
     SwitchError,
+    UnknownJobError,
 )
 from ina.controller.job import Endpoint, Job, JobState, ranks_text
+from ina.controller.jobs import spread
+from ina.controller.jobs.adoption import adoptable
 from ina.controller.jobs.events import EventBus, job_event
+from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.results_groups import regroup, share_if_room, take_out
 from ina.controller.retry import Persistence, fail, wait_for
@@ -61,14 +65,13 @@ class Coordinator:
         self.events = events or EventBus()
         self.switches = {switch.name: switch for switch in switches}
         """By name; the registry has their capacities."""
-        self._broken = asyncio.Event()
-        self._store_error = StoreError("")
-        self._claim = claim
+        self._record = Record(claim)
         self._clock = clock
         self._started: dict[Job, asyncio.Future[None]] = {}
         self._ended: dict[Job, asyncio.Event] = {}
         self._removed: dict[Job, asyncio.Future[None]] = {}
         self._given_up: dict[Job, str] = {}
+        self._placing: set[Job] = set()
         self._background = Persistence()
 
     async def create(
@@ -107,7 +110,7 @@ class Coordinator:
                 await wait_for(self._ended.setdefault(former, asyncio.Event()), left_s)
                 continue
             if job not in before:
-                self._save("create", job)
+                self._record.save("create", job)
                 self._tell(pb2.JOB_CREATED, job)
             return job
 
@@ -118,7 +121,8 @@ class Coordinator:
 
         When one worker's time is over, the start has failed for all: each gets the same error.
 
-        Where one sits in another pipe than the others, all get :class:`JobPipesError`.
+        Where one sits in another pipe than the others, all get :class:`JobPipesError`. In a fabric
+        all get what :meth:`Registry.place` raises for all of them.
 
         Raises what :meth:`Registry.join` raises, and :class:`JoinTimeoutError`,
         :class:`JobAbortedError`, :class:`SwitchError`.
@@ -130,18 +134,18 @@ class Coordinator:
             self._abandon(self.registry.get(name), error)
             raise
         if job.state is JobState.STARTING:
-            switch = self._switch(job)
-            share_if_room(job, self._jobs_on(switch), switch.capacity.members)
-            epoch = job.epoch
-            self._commit("start", lambda: self._claim.save(job, last_epoch=epoch))
+            self._save_start(job)
         else:
-            self._save("join", job)
+            self._record.save("join", job)
         self._tell(pb2.MEMBER_JOINED, job, ranks=[rank], reason=f"from {endpoint}")
         started = self._started.get(job)
         if started is None:
             started = self._started[job] = asyncio.get_running_loop().create_future()
         if job.state is JobState.STARTING:
             self._background.spawn(self._install(job, started))
+        elif not job.missing() and job not in self._placing:
+            self._placing.add(job)
+            self._background.spawn(self._place(job, started))
         try:
             # Not wait_for: it would cancel the future that the others wait for.
             await asyncio.wait([started], timeout=timeout_s)
@@ -162,7 +166,7 @@ class Coordinator:
         job = self.registry.leave(name, rank, epoch)
         if job is None:
             return
-        self._save("leave", job)
+        self._record.save("leave", job)
         self._tell(pb2.MEMBER_LEFT, job, ranks=[rank])
         # Decided here, not in the task: others may leave while it waits for its turn.
         done = self._remove_member(job, rank) if job.members else self._remove(job)
@@ -170,7 +174,7 @@ class Coordinator:
 
     def shares_results(self, job: Job, rank: int) -> bool:
         """Whether results come to the worker by IP multicast, as its job is on the switch."""
-        switch = self._switch(job)
+        switch = self._first_switch(job, rank)
         return job in switch and rank in sharing_ranks(switch.plan(job).endpoints)
 
     def give_own_results(self, job: Job, rank: int) -> None:
@@ -178,15 +182,15 @@ class Coordinator:
 
         Nothing happens where it has them already, or has left.
         """
-        switch = self._switch(job)
+        switch = self._first_switch(job, rank)
         if job not in switch or not take_out(job, rank, switch.plan(job)):
             return
-        self._save("own_results", job)
+        self._record.save("own_results", job)
 
         async def attempt() -> None:
             async with switch.turn:
                 if job.members:  # else what it has is being removed, by the plan as it is
-                    switch.replan(job, await regroup(switch.writer, job, switch.plan(job)))
+                    switch.replan(job, await regroup(switch, job, switch.plan(job)))
 
         self._background.insist(f"own results for rank {rank} of job {job.name!r}", attempt)
 
@@ -214,38 +218,47 @@ class Coordinator:
             await asyncio.shield(removed)
         return job
 
+    async def push_out(self, victim: Job, name: str) -> None:
+        """Ends a job for the sake of the job ``name``; raises :class:`SwitchError`."""
+        reason = f"evicted: job {name!r} is more important and needs its slots"
+        try:
+            await self.evict(victim.name, reason)
+        except UnknownJobError:
+            return  # it ended by itself meanwhile
+
     def restore(self, stored: Iterable[StoredJob]) -> None:
         """Takes over what a former controller left in the store; call :meth:`reconcile` next.
 
         Jobs that run, go on. The calls of those that were about to start broke with that
         controller: they end. A job that still waited for workers waits for all of them again.
         """
-        jobs = list(stored)
-        is_one = len(self.switches) == 1 and len({item.job.switch for item in jobs}) == 1
-        for job, endpoints in ((item.job, item.endpoints) for item in jobs):
-            # A switch that is alone may be called otherwise, as it was before it had a name.
-            if is_one or not job.switch:
-                job.switch = next(iter(self.switches))
-            if job.switch not in self.switches:
-                _log.error(
-                    "job %r: forgotten, for it is on switch %r, and the configuration has none of"
-                    " that name",
-                    job.name,
-                    job.switch,
-                )
-                self._discard(job)
+        is_fabric = self.registry.placement is not None
+        for found in adoptable(stored, self.switches, is_fabric=is_fabric):
+            job = found.job
+            if found.is_gone:
+                _log.error("job %r: forgotten, for %s", job.name, found.lost)
+                self._record.discard(job)
                 continue
             self.registry.adopt(job)
-            if job.state is JobState.JOINING:
+            if found.lost:
+                if job.state is JobState.STARTING:
+                    self.registry.failed(job)
+                self._end(job, (), found.lost, pb2.SWITCH_LOST)
+            elif job.state is JobState.JOINING:
                 job.members.clear()
-                self._save("restore", job)
-                continue
-            self._switch(job).adopt(job, endpoints)
-            if job.state is JobState.STARTING:
-                self.registry.failed(job)
-                self._save("restore", job)
-            if not job.members:
-                self._remove(job)
+                self._record.save("restore", job)
+            else:
+                self._restore(job, found.endpoints)
+
+    def _restore(self, job: Job, endpoints: dict[int, Endpoint]) -> None:
+        """It had begun."""
+        for switch in self._switches(job):
+            switch.adopt(job, endpoints)
+        if job.state is JobState.STARTING:
+            self.registry.failed(job)
+            self._record.save("restore", job)
+        if not job.members:
+            self._remove(job)
 
     async def reconcile(self, switch: Switch, *, fresh: bool) -> None:
         """Makes a switch have what the store says, after a connection to it was made.
@@ -265,7 +278,7 @@ class Coordinator:
             epochs.resume(state.mark, fresh=fresh)
             for epoch in epochs_of(state.items):
                 epochs.resume(epoch)  # whose slots a newer job may get one day
-            self._commit("epoch", lambda: self._claim.save_epoch(epochs.last))
+            self._record.save_epoch(epochs.last)
             await switch.writer.put_mark(epochs.last, state.mark)
             refused = await switch.make_agree(self._jobs_on(switch), state)
             for job, error in refused.items():
@@ -286,8 +299,7 @@ class Coordinator:
 
     async def until_broken(self) -> None:
         """Raises :class:`StoreError` once the store has failed to take a change."""
-        await self._broken.wait()
-        raise self._store_error
+        await self._record.until_broken()
 
     async def close(self, why: str = "the controller is stopping") -> None:
         """Stops. Running jobs keep their entries: the controller is not on the data's path."""
@@ -306,7 +318,7 @@ class Coordinator:
     def _end(self, job: Job, ranks: Iterable[int], reason: str, kind: pb2.EventKind) -> None:
         if job.state in (JobState.RUNNING, JobState.LEAVING):
             self.registry.end(job)
-            self._save("evict" if kind == pb2.JOB_EVICTED else "lost", job)
+            self._record.save("evict" if kind == pb2.JOB_EVICTED else "lost", job)
         self._tell(kind, job, ranks=ranks, reason=reason, fatal=True)
         if job.state is JobState.JOINING:
             self._abandon(job, JobAbortedError(f"job {job.name!r}: {reason}"))
@@ -322,7 +334,7 @@ class Coordinator:
             if ended:
                 self._forget(job)
             else:
-                self._save("withdraw", job)
+                self._record.save("withdraw", job)
         elif job.state is JobState.STARTING:
             self._given_up.setdefault(job, f"rank {rank} went away while the job was starting")
         else:  # it runs since a moment ago, but the worker will never know
@@ -348,37 +360,62 @@ class Coordinator:
             fail(self._started[job], error)
         self._forget(job, str(error))
 
+    async def _place(self, job: Job, started: asyncio.Future[None]) -> None:
+        """Of a fabric: all have joined, so it is known where they are."""
+        try:
+            # Who waits may go away, and come again, while others are pushed out.
+            while job.state is JobState.JOINING and not job.missing():
+                try:
+                    self.registry.place(job)
+                except NoRoomError:
+                    victims = self.registry.victims_of(job)
+                    if not victims:
+                        raise
+                    for victim in victims:
+                        await self.push_out(victim, job.name)
+                else:
+                    self._save_start(job)
+                    self._background.spawn(self._install(job, started))
+        except (JobRequestError, NoRoomError, SwitchError) as error:
+            if job.state is JobState.JOINING:
+                self._abandon(job, error)
+        finally:
+            self._placing.discard(job)
+
+    def _save_start(self, job: Job) -> None:
+        for switch in self._switches(job):
+            share_if_room(job, switch, self._jobs_on(switch))
+        self._record.save("start", job, last_epoch=job.epoch)
+
     async def _install(self, job: Job, started: asyncio.Future[None]) -> None:
         error: Exception | None = None
-        switch = self._switch(job)
-        switch.expect(job)
-        async with switch.turn:
-            try:
-                await switch.install(job)
-            except SwitchError as refused:
-                error = refused
-            except Exception as bug:  # nobody may wait for ever for it
-                _log.exception("job %r cannot start", job.name)
-                error = JobAbortedError(f"job {job.name!r}: {type(bug).__name__}: {bug}")
-            if error is None and job in self._given_up:
-                error = JobAbortedError(f"job {job.name!r}: {self._given_up[job]}")
-            if error is None:
-                self.registry.installed(job)
-                self._save("run", job)
-            else:
-                self.registry.failed(job)
-                self._save("fail", job)
+        switches = self._switches(job)
+        for switch in switches:
+            switch.expect(job)
+        try:
+            await spread.install(job, switches)
+        except SwitchError as refused:
+            error = refused
+        except Exception as bug:  # nobody may wait for ever for it
+            _log.exception("job %r cannot start", job.name)
+            error = JobAbortedError(f"job {job.name!r}: {type(bug).__name__}: {bug}")
+        if error is None and job in self._given_up:
+            error = JobAbortedError(f"job {job.name!r}: {self._given_up[job]}")
         if error is None:
+            self.registry.installed(job)
+            self._record.save("run", job)
             self._tell(pb2.JOB_RUNNING, job, reason=job.size_text())
             if not started.done():
                 started.set_result(None)
             return
+        self.registry.failed(job)
+        self._record.save("fail", job)
         _log.error("job %r cannot start: %s", job.name, error)
         fail(started, error)
         self._remove(job)
 
     def _remove_member(self, job: Job, rank: int) -> asyncio.Future[None]:
-        switch = self._switch(job)
+        switch = self._first_switch(job, rank)
 
         async def attempt() -> None:
             async with switch.turn:
@@ -387,11 +424,14 @@ class Coordinator:
         return self._background.insist(f"removing rank {rank} of job {job.name!r}", attempt)
 
     def _remove(self, job: Job) -> asyncio.Future[None]:
-        switch = self._switch(job)
+        def removed(switch: Switch) -> None:
+            if len(job.memory) > 1:  # the others may keep it waiting for long
+                self.registry.release(job, switch.name)
+                self._record.save("released", job)
+                switch.forget(job)
 
         async def attempt() -> None:
-            async with switch.turn:
-                await switch.remove(job)
+            await spread.remove(job, self._switches(job), removed)
             self.registry.removed(job)
             self._forget(job)
 
@@ -415,34 +455,24 @@ class Coordinator:
             self._forget(job, "no worker joined it")
         return now_s
 
-    def _switch(self, job: Job) -> Switch:
-        return self.switches[job.switch]
+    def _switches(self, job: Job) -> list[Switch]:
+        """Those that have something of it, or shall."""
+        return [self.switches[name] for name in job.memory]
+
+    def _first_switch(self, job: Job, rank: int) -> Switch:
+        """Where a worker sends."""
+        assert job.tree is not None
+        return self.switches[job.tree.first_node(rank).switch]
 
     def _jobs_on(self, switch: Switch) -> list[Job]:
-        return [job for job in self.registry if job.switch == switch.name]
-
-    def _save(self, step: str, job: Job) -> None:
-        self._commit(step, lambda: self._claim.save(job))
-
-    def _commit(self, step: str, change: Callable[[], None]) -> None:
-        """Stores a decision. Named fault points are before and after it."""
-        faults.reach(f"{step}.decided")
-        try:
-            change()
-        except StoreError as error:  # whoever waits for it to break says so
-            self._store_error = error
-            self._broken.set()
-            raise
-        faults.reach(f"{step}.stored")
-
-    def _discard(self, job: Job) -> None:
-        self._commit("removed", lambda: self._claim.remove(job))
+        return [job for job in self.registry if switch.name in job.memory]
 
     def _forget(self, job: Job, reason: str = "") -> None:
-        self._discard(job)
+        self._record.discard(job)
         self._started.pop(job, None)
         self._removed.pop(job, None)
-        self._switch(job).forget(job)
+        for switch in self.switches.values():
+            switch.forget(job)
         self._given_up.pop(job, None)
         ended = self._ended.pop(job, None)
         if ended is not None:

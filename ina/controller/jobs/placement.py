@@ -1,23 +1,49 @@
-"""On which switch a job is summed: a function a policy. Pure."""
+"""Which switches sum a job. Pure.
+
+Without a fabric, switches are islands: a job is summed by one of them, known when it is created.
+In a fabric, a :class:`Placement` finds the tree when all ranks have joined, for only then is it
+known where they are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address
+from typing import Protocol
 
-from ina.controller.errors import NoRoomError
+from ina.controller.errors import JobRequestError, NoRoomError
+from ina.controller.job import Endpoint
 from ina.controller.switches.capacity import Capacity
+from ina.controller.topology.tree import Tree
 
-Placement = Callable[[str, int, Mapping[str, Capacity]], str]
-"""Names a switch for a job (its name, and the slots that it asks for; 0: the default).
 
-Raises :class:`NoRoomError`, with the numbers; :class:`JobRequestError`: none ever grants so many.
-"""
+class Placement(Protocol):
+    """A policy over a fabric of switches, links and hosts."""
+
+    def switch_of(self, addresses: Sequence[IPv4Address]) -> str:
+        """Where a worker with these addresses sends to: the name of its first switch.
+
+        Raises :class:`JobRequestError`: no host has one of them, or it is behind several switches.
+        """
+        ...
+
+    def tree(self, job: str, endpoints: Mapping[int, Endpoint]) -> Tree:
+        """The tree of a job whose workers, by rank, are all of these.
+
+        Each is below the switch that ``Endpoint.switch`` names, where it does. Raises
+        :class:`JobRequestError`: there is no such tree.
+        """
+        ...
 
 
 def first_with_room(job: str, slots: int, switches: Mapping[str, Capacity]) -> str:
     """The first in the order of the configuration, wherever the job's workers are.
 
-    While none can be reached, the first of all: its workers hear why when they join.
+    ``slots``: that it asks for; 0: the default. While none can be reached, the first of all: its
+    workers hear why when they join.
+
+    Raises :class:`NoRoomError`, with the numbers; :class:`JobRequestError`: none ever grants so
+    many.
     """
     reached = [name for name, capacity in switches.items() if capacity.is_reached()]
     candidates = reached or list(switches)
@@ -28,3 +54,29 @@ def first_with_room(job: str, slots: int, switches: Mapping[str, Capacity]) -> s
             return name
     whys = (f"switch {name}: {switches[name].memory.why_full(job, slots)}" for name in candidates)
     raise NoRoomError(f"job {job!r}: no slots left: {'; '.join(whys)}")
+
+
+def check_tree(job: str, tree: Tree, switches: Mapping[str, Capacity]) -> None:
+    """Raises :class:`JobRequestError`: what its switches run cannot work together."""
+    values = {node.switch: switches[node.switch].values for node in tree}
+    if len(set(values.values())) > 1:
+        said = ", ".join(f"{name} {count}" for name, count in values.items())
+        raise JobRequestError(
+            f"job {job!r}: its switches sum different numbers of values a packet ({said}): give all"
+            " of a fabric the same switch.values"
+        )
+
+
+def check_room(job: str, slots: int, tree: Tree, switches: Mapping[str, Capacity]) -> None:
+    """Raises :class:`NoRoomError` where not every switch of the tree has room; says which, and why.
+
+    :class:`JobRequestError`: one never grants so many slots.
+    """
+    full = [
+        f"switch {node.switch}: {memory.why_full(job, slots)}"
+        for node in tree
+        if not (memory := switches[node.switch].memory).fits(job, slots, [])
+    ]
+    if full:
+        of = f" on {len(full)} of the {len(tree)} switches that would sum it"
+        raise NoRoomError(f"job {job!r}: no slots left{of}: {'; '.join(full)}")

@@ -1,4 +1,5 @@
-"""All jobs of a controller: admission, names, numbers, a switch each. No I/O; time is passed in.
+"""All jobs of a controller: admission, names, numbers, a tree of switches each. No I/O; time is
+passed in.
 
 Every method that changes something either does it wholly or raises and changes nothing.
 """
@@ -8,11 +9,10 @@ from __future__ import annotations
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ina.controller.errors import (
     JobConflictError,
-    JobPipesError,
     JobRequestError,
     JobTokenError,
     NoRoomError,
@@ -22,9 +22,12 @@ from ina.controller.job import Endpoint, Job, JobEvent, JobState
 from ina.controller.jobs import tokens
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.epochs import EpochCounter
-from ina.controller.jobs.placement import Placement, first_with_room
-from ina.controller.switches.capacity import Capacity, PipeOf
-from ina.protocol.spec import MAX_WORKERS
+from ina.controller.jobs.pipes import check_pipes, check_same_pipe
+from ina.controller.jobs.placement import Placement, check_room, check_tree, first_with_room
+from ina.controller.memory import SlotRange
+from ina.controller.switches.capacity import Capacity
+from ina.controller.topology.tree import Tree, single
+from ina.protocol.spec import MAX_WORKERS, MAX_WORLD_SIZE
 from ina.protocol.verify import Verify, usual_verify
 
 MAX_NAME_CHARS = 200
@@ -41,18 +44,19 @@ class Registry:
         *,
         unjoined_s: float = 60.0,
         admission: Admission | None = None,
-        place: Placement = first_with_room,
+        placement: Placement | None = None,
         unix_clock: Callable[[], float] = time.time,
         token_bytes: tokens.RandomBytes = secrets.token_bytes,
     ) -> None:
+        """``placement``: of a fabric; None: each switch is an island."""
         self.switches = dict(switches)
         """What jobs can have on each, by its name, in the order of the configuration."""
         self.epochs = epochs
+        self.placement = placement
         self.admission = admission or Admission({})
         self._numbers = deque(job_numbers)
         self._jobs: dict[str, Job] = {}
         self._unjoined_s = unjoined_s
-        self._place = place
         self._unix_clock = unix_clock
         self._token_bytes = token_bytes
 
@@ -83,6 +87,8 @@ class Registry:
     ) -> Job:
         """Returns the joining job ``name``, which is made if there is none.
 
+        In a fabric it has neither a tree nor slots before :meth:`place`.
+
         Raises:
             JobRequestError: the request itself is wrong.
             TenantError: there is no such tenant.
@@ -92,7 +98,7 @@ class Registry:
             NoRoomError: all slots, all job numbers or the tenant's quota are in use.
         """
         self.expire(now_s)
-        _check_request(name, world_size)
+        self._check_request(name, world_size)
         owner = self.admission.tenant(name, tenant)
         job = self._jobs.get(name)
         if job is not None:
@@ -102,26 +108,40 @@ class Registry:
         number = self._free_number()
         if number is None:
             raise NoRoomError(f"job {name!r}: all {len(self._jobs)} job numbers are in use")
-        switch = self._place(name, slots, self.switches)
-        capacity = self.switches[switch]
-        memory = capacity.memory.take(name, slots)
-        self._numbers.remove(number)
-        job = self._jobs[name] = Job(
+        job = Job(
             name,
             number,
             world_size,
-            memory,
             now_s,
+            slots_asked=slots,
             tenant=owner,
-            switch=switch,
             priority=self.admission.priority(owner, priority),
-            window=capacity.window(memory),
             created_unix_s=self._unix_clock(),
             token_hash=tokens.hash_token(token, self._token_bytes),
             key_seed=tokens.new_key_seed(self._token_bytes),
             verify=verify,
         )
+        if self.placement is None:
+            switch = first_with_room(name, slots, self.switches)
+            self._give(job, single(switch, world_size))
+        self._numbers.remove(number)
+        self._jobs[name] = job
         return job
+
+    def place(self, job: Job) -> None:
+        """Gives a job of a fabric its tree, slots on each of its switches, and its epoch.
+
+        All its ranks have joined. It moves to STARTING.
+
+        Raises:
+            JobRequestError: there is no tree for it, or it asks for more than a switch grants.
+            JobPipesError: some of its packets would meet in different pipes of a switch.
+            NoRoomError: a switch has no room, and which; or the tenant's quota is in use.
+        """
+        tree = self._tree_of(job)
+        check_room(job.name, job.slots_asked, tree, self.switches)
+        self._give(job, tree)
+        self._complete(job)
 
     def victims(
         self, name: str, world_size: int, slots: int, *, tenant: str = "", priority: int = 0
@@ -134,34 +154,76 @@ class Registry:
         """
         owner = self.admission.tenant(name, tenant)
         self._check_quota(name, owner, world_size, slots)
-        numbers_left = self._free_number() is not None
         capped = self.admission.priority(owner, priority)
-        for switch, capacity in self.switches.items():
-
-            def fits(gone: Iterable[Job], capacity: Capacity = capacity) -> bool:
-                ranges = [job.memory for job in gone]
-                return (numbers_left or bool(ranges)) and capacity.memory.fits(name, slots, ranges)
-
-            there = [job for job in self._jobs.values() if job.switch == switch]
-            found = self.admission.victims(capped, there, fits)
+        numbers_left = self._free_number() is not None
+        if self.placement is not None:  # room on switches is looked for when all have joined
+            return self.admission.victims(capped, self._jobs.values(), bool)
+        for switch in self.switches:
+            tree = single(switch, world_size)
+            found = self._victims(name, slots, capped, tree, numbers_left=numbers_left)
             if found:
                 return found
         return []
+
+    def victims_of(self, job: Job) -> list[Job]:
+        """Whom to end so that :meth:`place`, which found no room, finds it everywhere; [] if nobody.
+
+        Raises what :meth:`place` raises when the reason is another than room on the switches.
+        """
+        tree = self._tree_of(job)
+        return self._victims(job.name, job.slots_asked, job.priority, tree, numbers_left=True)
+
+    def _tree_of(self, job: Job) -> Tree:
+        """What :meth:`place` gives it if there is room; raises what it raises otherwise."""
+        assert self.placement is not None and not job.missing()
+        tree = self.placement.tree(job.name, job.members)
+        check_tree(job.name, tree, self.switches)
+        for node in tree:
+            check_pipes(job, node, self.switches[node.switch].pipe_of)
+        costs = (self.switches[it.switch].memory.cost(job.name, job.slots_asked) for it in tree)
+        others = [other for other in self._jobs.values() if other is not job]
+        self.admission.check_quota(job.name, job.tenant, sum(costs), job.world_size, others)
+        return tree
+
+    def _victims(
+        self, name: str, slots: int, priority: int, tree: Tree, *, numbers_left: bool
+    ) -> list[Job]:
+        nodes = [node.switch for node in tree]
+
+        def fits(gone: Sequence[Job]) -> bool:
+            return (numbers_left or bool(gone)) and all(
+                self.switches[it].memory.fits(
+                    name, slots, [job.memory[it] for job in gone if it in job.memory]
+                )
+                for it in nodes
+            )
+
+        there = [job for job in self._jobs.values() if not job.memory.keys().isdisjoint(nodes)]
+        return self.admission.victims(priority, there, fits)
 
     def adopt(self, job: Job) -> None:
         """Takes a job as it was before the controller started: its name, number and slots.
 
         Raises :class:`JobConflictError`, :class:`NoRoomError` if another has one of them.
-        Its switch must be one of ``switches``.
+        Its slots must be on some of ``switches``.
         """
         if job.name in self._jobs or job.number not in self._numbers:
             raise JobConflictError(f"job {job.name!r}: name or number {job.number} is in use")
-        self.switches[job.switch].memory.claim(job.memory)
+        claimed: list[tuple[str, SlotRange]] = []
+        try:
+            for switch, memory in job.memory.items():
+                self.switches[switch].memory.claim(memory)
+                claimed.append((switch, memory))
+        except NoRoomError:
+            for switch, memory in claimed:
+                self.switches[switch].memory.give_back(memory)
+            raise
         self._numbers.remove(job.number)
         self._jobs[job.name] = job
 
     def join(self, name: str, rank: int, endpoint: Endpoint, *, token: str = "") -> Job:
-        """Adds a worker. The last one moves the job to STARTING and gives it its epoch.
+        """Adds a worker. The last one moves the job to STARTING and gives it its epoch; where
+        switches are a fabric, :meth:`place` does that next.
 
         Raises :class:`UnknownJobError`, :class:`JobTokenError`, :class:`JobRequestError` (rank),
         :class:`JobConflictError` (rank or address taken, job runs already),
@@ -182,13 +244,11 @@ class Registry:
                 raise JobConflictError(
                     f"job {name!r}: rank {rank} has the address of rank {other}, {member}"
                 )
-        check_same_pipe(job, rank, endpoint, self.switches[job.switch].pipe_of)
+        if job.tree is not None:
+            check_same_pipe(job, rank, endpoint, self.switches[job.switch].pipe_of)
         job.members[rank] = endpoint
-        if not job.missing():
-            job.on(JobEvent.COMPLETE)
-            if job.verify is None:
-                job.verify = usual_verify(member.address for member in job.members.values())
-            job.epoch = self.epochs.next()
+        if job.tree is not None and not job.missing():
+            self._complete(job)
         return job
 
     def withdraw(self, job: Job, rank: int) -> bool:
@@ -229,8 +289,12 @@ class Registry:
         job.members.clear()
         job.on(JobEvent.ENDED)
 
+    def release(self, job: Job, switch: str) -> None:
+        """One of a job's switches has none of its entries any more: frees its slots there."""
+        self.switches[switch].memory.give_back(job.memory.pop(switch))
+
     def removed(self, job: Job) -> None:
-        """The switch has none of the job's entries: frees its slots and number."""
+        """No switch has any of the job's entries: frees its slots and number."""
         self._end(job, JobEvent.REMOVED)
 
     def expire(self, now_s: float) -> None:
@@ -243,8 +307,29 @@ class Registry:
     def _end(self, job: Job, event: JobEvent) -> None:
         job.on(event)
         del self._jobs[job.name]
-        self.switches[job.switch].memory.give_back(job.memory)
+        for switch in list(job.memory):
+            self.release(job, switch)
         self._numbers.append(job.number)
+
+    def _give(self, job: Job, tree: Tree) -> None:
+        """The tree, and slots on each of its switches; of several, all have room.
+
+        Raises :class:`NoRoomError`: one that is alone has none.
+        """
+        asked = job.slots_asked
+        taken = {it.switch: self.switches[it.switch].memory.take(job.name, asked) for it in tree}
+        job.tree, job.memory = tree, taken
+        job.window = min(self.switches[name].window(its) for name, its in taken.items())
+
+    def _complete(self, job: Job) -> None:
+        job.on(JobEvent.COMPLETE)
+        if job.verify is None:
+            job.verify = usual_verify(member.address for member in job.members.values())
+        job.epoch = self.epochs.next()
+
+    def usual_slots(self, job: Job, switch: str) -> int:
+        """What a job that has none yet gets at this switch if there is room."""
+        return job.slots_asked or self.switches[switch].memory.cost(job.name, 0)
 
     def slots_used(self) -> int:
         """Slots of all switches that no other job can have now."""
@@ -261,22 +346,26 @@ class Registry:
             name, tenant, memory.cost(name, slots), world_size, self._jobs.values()
         )
 
+    def _check_request(self, name: str, world_size: int) -> None:
+        if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
+            raise JobRequestError(
+                f"job name {name[:MAX_NAME_CHARS]!r}: not 1 to {MAX_NAME_CHARS} printable"
+                " characters"
+            )
+        if self.placement is None and not 1 <= world_size <= MAX_WORKERS:
+            raise JobRequestError(
+                f"job {name!r}: {world_size} workers: one switch sums 1 to {MAX_WORKERS}"
+                f" (the packet's bitmap of workers has {MAX_WORKERS} bits)"
+            )
+        if not 1 <= world_size <= MAX_WORLD_SIZE:
+            raise JobRequestError(
+                f"job {name!r}: {world_size} workers: a tree of switches sums 1 to {MAX_WORLD_SIZE}"
+            )
+
     def _free_number(self) -> int | None:
         # A job has one number wherever it is.
         foreign = set().union(*(capacity.foreign_numbers for capacity in self.switches.values()))
         return next((n for n in self._numbers if n not in foreign), None)
-
-
-def _check_request(name: str, world_size: int) -> None:
-    if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
-        raise JobRequestError(
-            f"job name {name[:MAX_NAME_CHARS]!r}: not 1 to {MAX_NAME_CHARS} printable characters"
-        )
-    if not 1 <= world_size <= MAX_WORKERS:
-        raise JobRequestError(
-            f"job {name!r}: {world_size} workers: one switch sums 1 to {MAX_WORKERS}"
-            f" (the packet's bitmap of workers has {MAX_WORKERS} bits)"
-        )
 
 
 def _check_same(job: Job, world_size: int, tenant: str, token: str, verify: Verify | None) -> None:
@@ -307,23 +396,3 @@ def _check_token(job: Job, token: str) -> None:
 def _who(job: Job) -> str:
     ranks = ", ".join(map(str, sorted(job.members))) or "none"
     return f"it is {job.state.value} (epoch {job.epoch}, ranks here: {ranks})"
-
-
-def check_same_pipe(job: Job, rank: int, endpoint: Endpoint, pipe_of: PipeOf) -> None:
-    """Raises :class:`JobPipesError` if ``rank`` is in another pipe than those that have joined.
-
-    A Tofino's registers are a pipe's own: what enters by port 4 (pipe 0) and by port 130 (pipe 1)
-    is never summed in the same slot.
-    """
-    ports = {other: member.switch_port for other, member in job.members.items()}
-    ports[rank] = endpoint.switch_port
-    if len({pipe_of(port) for port in ports.values()}) == 1:
-        return
-    places = ", ".join(
-        f"rank {who} behind port {port} (pipe {pipe_of(port)})"
-        for who, port in sorted(ports.items())
-    )
-    raise JobPipesError(
-        f"job {job.name!r}: its workers are in different pipes of the switch: {places}; a sum is in"
-        " one pipe's registers, so all must be behind ports of the same pipe"
-    )

@@ -15,21 +15,23 @@ from dataclasses import replace
 from ina.controller import faults
 from ina.controller.job import Job
 from ina.controller.switches.items import Entry
-from ina.controller.switches.plan import JobPlan, plan_job, sharing_ranks
-from ina.controller.switches.writer import JobWriter
-from ina.p4 import names
+from ina.controller.switches.plan import JobPlan, sharing_ranks
+from ina.controller.switches.switch import Switch
 
 _log = logging.getLogger(__name__)
 
 
-def share_if_room(job: Job, jobs: Iterable[Job], rows: int = names.MEMBERS_TOTAL) -> None:
-    """Of a job about to start: gives all its workers results of their own where rows are scarce.
+def share_if_room(job: Job, switch: Switch, jobs: Iterable[Job]) -> None:
+    """Of a job about to start: gives its workers at a switch results of their own if rows are rare.
 
-    The switch's table of receivers has ``rows``, one for each worker of all ``jobs`` there, and a
-    job whose workers share takes one more. A job shall not be refused for that one.
+    The switch's table of receivers has a row for each child of all ``jobs`` there, one for a
+    parent, and a job whose workers share takes one more. A job shall not be refused for that one.
     """
-    listening = {rank: at for rank, at in job.members.items() if at.results_group is not None}
-    if listening and sum(other.world_size + 1 for other in jobs) > rows:
+    assert job.tree is not None
+    ranks = job.tree[switch.name].ranks
+    listening = {rank: at for rank in ranks if (at := job.members[rank]).results_group is not None}
+    rows = switch.capacity.members
+    if listening and sum(_rows_of(other, switch.name) for other in jobs) > rows:
         _log.warning(
             "job %r: no results by IP multicast: the switch's table of %d receivers is almost full",
             job.name,
@@ -37,6 +39,12 @@ def share_if_room(job: Job, jobs: Iterable[Job], rows: int = names.MEMBERS_TOTAL
         )
         own = {rank: replace(at, results_group=None) for rank, at in listening.items()}
         job.members.update(own)
+
+
+def _rows_of(job: Job, switch: str) -> int:
+    assert job.tree is not None
+    node = job.tree[switch]
+    return node.fan_in + 1 + (node.parent is not None)
 
 
 def take_out(job: Job, rank: int, plan: JobPlan) -> bool:
@@ -59,17 +67,18 @@ def take_out(job: Job, rank: int, plan: JobPlan) -> bool:
     return True
 
 
-async def regroup(writer: JobWriter, job: Job, former: JobPlan) -> JobPlan:
+async def regroup(switch: Switch, job: Job, former: JobPlan) -> JobPlan:
     """Makes a switch that has ``former`` have what the job's workers want now; returns that plan.
 
     It may be called again after it raised :class:`SwitchError`.
     """
-    workers = dict(enumerate(former.endpoints)) | job.members  # with those who have left
-    plan = plan_job(replace(job, members=workers))
+    workers = {**former.endpoints, **job.members}  # with those who have left
+    plan = switch.plan_with(job, workers)
     if plan.stages != former.stages:
-        await writer.modify([plan.group])
+        await switch.writer.modify([plan.group])
         faults.reach("own_results.group_modified")
         kept = {item.match for item in plan.stages[0] if isinstance(item, Entry)}
         rows = [item for item in former.stages[0] if isinstance(item, Entry)]
-        await writer.delete([row for row in rows if row.match not in kept])  # the group used them
+        # The group used them.
+        await switch.writer.delete([row for row in rows if row.match not in kept])
     return plan

@@ -19,6 +19,7 @@ from ina.controller.service.workers import DataPath, WorkerService
 from ina.controller.store import Claim
 from ina.controller.surroundings import Surroundings
 from ina.controller.switches.capacity import Capacity, one_pipe
+from ina.controller.switches.data_address import data_address
 from ina.controller.switches.link import SwitchLink
 from ina.controller.switches.plan import MARK_JOB
 from ina.controller.switches.switch import Switch
@@ -44,12 +45,15 @@ class Term:
         self.claim = claim
         self._clock = clock = surroundings.monotonic_s
         unix_clock = surroundings.unix_s
+        addresses = {name: data_address(link.config) for name, link in links.items()}
         self.switches = {
             name: Switch(
                 link.config,
                 link.writer,
                 capacity_of(config, link),
                 unreachable_s=link.unreachable_s,
+                addresses=addresses,
+                is_known=False,
             )
             for name, link in links.items()
         }
@@ -118,5 +122,6 @@ def capacity_of(config: Config, link: SwitchLink) -> Capacity:
         link.config.window_limit,
         pipe_of if can.has_pipes else one_pipe,
         can.members,
+        link.config.values,
         lambda: link.agrees and link.unreachable is None,
     )

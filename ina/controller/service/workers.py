@@ -9,7 +9,7 @@ import asyncio
 import hmac
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from ipaddress import AddressValueError, IPv4Address
 
@@ -102,17 +102,18 @@ class WorkerService(rpc.ControllerServicer):
         wait_s = full_wait_s
         if remaining_s is not None:  # leave time for the answer
             wait_s = min(wait_s, 0.8 * remaining_s)
-        job = await answer(context, self._create(request, wait_s, wait_s < full_wait_s))
-        data = self._data[job.switch]
+        first, job = await answer(context, self._create(request, wait_s, wait_s < full_wait_s))
+        data = self._data[first]
         group = data.results_group(job)
+        registry = self._coordinator.registry
         return pb2.CreateJobReply(
             job=job.number,
-            switch=job.switch,
+            switch=first,
             switch_host=data.switch.data_host,
             switch_udp_port=data.switch.data_udp_port,
             values_per_packet=data.switch.values,
             program=program_of(data.switch),
-            slots=job.memory.slots,
+            slots=job.slots or registry.usual_slots(job, first),
             switch_shm=data.switch.data_shm,
             results_host="" if group is None else str(group),
             results_udp_port=0 if group is None else RESULTS_UDP_PORT,
@@ -128,7 +129,7 @@ class WorkerService(rpc.ControllerServicer):
             job=job.number,
             epoch=job.epoch,
             world_size=job.world_size,
-            slots=job.memory.slots,
+            slots=job.slots,
             window=job.window,
             lease_s=self._detector.leases.lease_s,
             heartbeat_s=self._detector.leases.heartbeat_s,
@@ -140,6 +141,7 @@ class WorkerService(rpc.ControllerServicer):
             congestion=self._congestion,
             verify=job.verify or "off",
             check_key=tokens.check_key(job.key_seed, job.epoch) if job.verify == "keyed" else b"",
+            trees=[self._tree(job, request.rank)],
         )
 
     async def Heartbeat(  # noqa: N802
@@ -171,7 +173,7 @@ class WorkerService(rpc.ControllerServicer):
                 async for event in events:
                     if event.name and event.epoch != job.epoch:
                         continue
-                    if event.switch and event.switch != job.switch:
+                    if event.switch and not _is_at(job, event.switch):
                         continue  # of a switch that others are on
                     yield event
                     if event.kind == pb2.JOB_ENDED:
@@ -186,8 +188,13 @@ class WorkerService(rpc.ControllerServicer):
         await answer(context, self._leave(request))
         return pb2.LeaveReply()
 
-    async def _create(self, request: pb2.CreateJobRequest, wait_s: float, may_ask: bool) -> Job:
-        """``may_ask``: the caller has less time than a former job may need; let it ask again."""
+    async def _create(
+        self, request: pb2.CreateJobRequest, wait_s: float, may_ask: bool
+    ) -> tuple[str, Job]:
+        """The switch that the caller sends to, and its job.
+
+        ``may_ask``: the caller has less time than a former job may need; let it ask again.
+        """
         if request.wire_version != VERSION:
             raise JobRequestError(
                 f"job {request.name!r}: this worker's ina sends packets of wire format"
@@ -203,12 +210,13 @@ class WorkerService(rpc.ControllerServicer):
             verify = checked_verify("verify", request.verify) if request.verify else None
         except InvalidInputError as error:
             raise JobRequestError(f"job {request.name!r}: {error}") from None
+        first = self._switch_of(f"job {request.name!r}", request.addresses)
         size = (request.name, request.world_size, request.slots)
         deadline_s = self._clock() + wait_s
         while True:
             left_s = deadline_s - self._clock()
             try:
-                return await self._coordinator.create(
+                job = await self._coordinator.create(
                     *size,
                     max(0.0, left_s),
                     tenant=request.tenant,
@@ -216,6 +224,7 @@ class WorkerService(rpc.ControllerServicer):
                     token=request.token,
                     verify=verify,
                 )
+                return job.switch or first, job
             except JobConflictError as error:
                 # Restarted workers come before anybody knows that their former selves are dead.
                 former = self._ending(request.name)
@@ -226,7 +235,7 @@ class WorkerService(rpc.ControllerServicer):
                     if former.state is JobState.LEAVING and not former.members:
                         # A switch that is away keeps the name: whoever asks may wait for it.
                         raise FormerJobError(
-                            f"{error}, its entries are still on switch {former.switch!r}"
+                            f"{error}, its entries are still on {_where(former)}"
                         ) from None
                     if may_ask:
                         raise FormerJobError(str(error)) from None
@@ -240,7 +249,7 @@ class WorkerService(rpc.ControllerServicer):
                 if not victims:
                     raise
             for victim in victims:
-                await self._push_out(victim, request.name)
+                await self._coordinator.push_out(victim, request.name)
 
     def _ending(self, name: str) -> Job | None:
         """The job of this name, if it leaves or its workers may be dead."""
@@ -249,13 +258,6 @@ class WorkerService(rpc.ControllerServicer):
                 is_ending = job.state is JobState.LEAVING or self._detector.is_dying(job)
                 return job if is_ending else None
         return None
-
-    async def _push_out(self, victim: Job, name: str) -> None:
-        reason = f"evicted: job {name!r} is more important and needs its slots"
-        try:
-            await self._coordinator.evict(victim.name, reason)
-        except UnknownJobError:
-            return  # it ended by itself meanwhile
 
     async def _join(self, request: pb2.JoinRequest) -> Job:
         where = f"job {request.name!r} rank {request.rank}"
@@ -266,7 +268,9 @@ class WorkerService(rpc.ControllerServicer):
                 f" {MAX_JOIN_TIMEOUT_S:g}"
             )
         job = self._coordinator.registry.get(request.name)
-        data = self._data[job.switch]
+        # Of a job that is placed already, as where switches are islands, there is one.
+        first = job.switch or self._data_of(where, request).switch.name
+        data = self._data[first]
         endpoint = self._endpoint(request, where, data)
         # A worker that says its port has it alone: it shares memory with the switch.
         if request.takes_shared_results and not request.switch_port:
@@ -279,7 +283,7 @@ class WorkerService(rpc.ControllerServicer):
         job = self._member(request)
         progress = request.progress if request.HasField("progress") else None
         if progress is not None:
-            check_progress(progress, job.memory.slots, _who(request))
+            check_progress(progress, job.slots, _who(request))
         self._know_process(job, request)
         self._detector.heard(Member(job.epoch, request.rank), progress)
         if progress is not None and progress.shared_results_missing:
@@ -299,7 +303,7 @@ class WorkerService(rpc.ControllerServicer):
         except UnknownJobError:
             return  # gone already
         if request.HasField("progress"):
-            check_progress(request.progress, job.memory.slots, _who(request))
+            check_progress(request.progress, job.slots, _who(request))
             self._detector.leaves(job, request.rank, request.progress)
         await self._coordinator.leave(request.name, request.rank, request.epoch)
 
@@ -338,12 +342,7 @@ class WorkerService(rpc.ControllerServicer):
         return None
 
     def _endpoint(self, request: pb2.JoinRequest, where: str, data: DataPath) -> Endpoint:
-        try:
-            address = IPv4Address(request.host)
-        except AddressValueError:
-            raise JobRequestError(
-                f"{where}: host {request.host!r} is not an IPv4 address"
-            ) from None
+        address = _address(where, request.host)
         if address.is_unspecified or address.is_multicast:
             raise JobRequestError(f"{where}: host {address} is not one worker's address")
         if not 0 < request.udp_port < 1 << 16:
@@ -351,9 +350,65 @@ class WorkerService(rpc.ControllerServicer):
         port, mac = data.endpoint(address)
         process = printable(request.process, MAX_PROCESS_CHARS)
         return Endpoint(
-            address, request.udp_port, request.switch_port or port, mac, process=process
+            address,
+            request.udp_port,
+            request.switch_port or port,
+            mac,
+            process=process,
+            switch=data.switch.name,
+        )
+
+    def _switch_of(self, where: str, addresses: Sequence[str]) -> str:
+        """Where a worker sends to by its host's addresses; empty: no switch is nearer than others.
+
+        Raises :class:`JobRequestError`.
+        """
+        placement = self._coordinator.registry.placement
+        if placement is None:
+            return ""
+        return placement.switch_of([_address(where, text) for text in addresses])
+
+    def _data_of(self, where: str, request: pb2.JoinRequest) -> DataPath:
+        name = request.switch or self._switch_of(where, [request.host])
+        if name not in self._data:
+            raise JobRequestError(f"{where}: no switch is called {name!r}")
+        return self._data[name]
+
+    def _tree(self, job: Job, rank: int) -> pb2.Tree:
+        """As the worker sees it. Every job has one tree, and all lanes are summed there."""
+        assert job.tree is not None
+        first = job.tree.first_node(rank)
+        switch = self._data[first.switch].switch
+        return pb2.Tree(
+            job=job.number,
+            host=switch.data_host,
+            udp_port=switch.data_udp_port,
+            worker=first.index_of_rank(rank),
+            path=job.tree.path(rank),
+            expected_bitmap=job.full_bitmap,
+            first_lane=0,
+            lanes=job.lanes,
+            node=first.switch,
         )
 
 
 def _who(request: _FromMember) -> str:
     return f"job {request.name!r} rank {request.rank}"
+
+
+def _address(where: str, text: str) -> IPv4Address:
+    try:
+        return IPv4Address(text)
+    except AddressValueError:
+        raise JobRequestError(f"{where}: host {text!r} is not an IPv4 address") from None
+
+
+def _is_at(job: Job, switch: str) -> bool:
+    """Whether the job is summed there, or may be."""
+    return job.tree is None or switch in job.tree
+
+
+def _where(job: Job) -> str:
+    """Switches that have something of a job, for people."""
+    names = ", ".join(map(repr, job.memory))
+    return f"switch{'es' if len(job.memory) > 1 else ''} {names}"

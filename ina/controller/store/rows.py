@@ -6,14 +6,16 @@ from ipaddress import IPv4Address
 from typing import NamedTuple
 
 from ina.controller.job import Departure, Endpoint, Job, JobState
-from ina.controller.memory import SlotRange
 from ina.controller.store.interface import Transaction
+from ina.controller.store.trees import get_trees, put_tree, tree_of
 from ina.protocol.verify import checked_verify
 
 _JOB_COLUMNS = (
-    "number, name, state, epoch, world_size, first_slot, slots, reserved_slots, tenant, priority,"
-    " window_packets, created_unix_s, token_hash, key_seed, switch_name, verify"
+    "number, name, state, epoch, world_size, slots_asked, tenant, priority, window_packets,"
+    " created_unix_s, token_hash, key_seed, verify"
 )
+_FORMER_COLUMNS = "first_slot, slots, reserved_slots, switch_name"
+"""Of the table of jobs: they are the nodes' now."""
 _MEMBER_COLUMNS = "rank, address, udp_port, switch_port, mac, results_group"
 _MEMBER_UPDATE = ", ".join(f"{name} = excluded.{name}" for name in _MEMBER_COLUMNS.split(", ")[1:])
 
@@ -39,28 +41,27 @@ def put_epoch(db: Transaction, last: int) -> None:
 def put_job(db: Transaction, job: Job) -> None:
     """Inserts or updates a job and its members; see ``Store.save``."""
     db.execute(
-        f"INSERT INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 16)})"
+        f"INSERT INTO jobs ({_JOB_COLUMNS}, {_FORMER_COLUMNS})"
+        f" VALUES ({', '.join('?' * 13)}, 0, 0, 0, '')"
         " ON CONFLICT (number) DO UPDATE SET state = excluded.state, epoch = excluded.epoch,"
-        " switch_name = excluded.switch_name, verify = excluded.verify",
+        " window_packets = excluded.window_packets, verify = excluded.verify",
         (
             job.number,
             job.name,
             job.state.value,
             job.epoch,
             job.world_size,
-            job.memory.first,
-            job.memory.slots,
-            job.memory.reserved,
+            job.slots_asked,
             job.tenant,
             job.priority,
             job.window,
             job.created_unix_s,
             job.token_hash,
             job.key_seed,
-            job.switch,
             job.verify or "",
         ),
     )
+    put_tree(db, job)
     if job.state is JobState.JOINING:
         db.execute("DELETE FROM members WHERE job = ?", (job.number,))
     else:
@@ -92,13 +93,29 @@ def put_job(db: Transaction, job: Job) -> None:
 
 def get_jobs(db: Transaction, now_s: float) -> list[Job]:
     """Every job by number, without its members."""
-    return [
-        Job(
+    trees = get_trees(db)
+    found = []
+    for (
+        number,
+        name,
+        state,
+        epoch,
+        world_size,
+        slots_asked,
+        tenant,
+        priority,
+        window,
+        created_unix_s,
+        token_hash,
+        key_seed,
+        verify,
+    ) in db.execute(f"SELECT {_JOB_COLUMNS} FROM jobs ORDER BY number"):
+        job = Job(
             name=name,
             number=number,
             world_size=world_size,
-            memory=SlotRange(first_slot, slots, reserved),
             created_s=now_s,
+            slots_asked=slots_asked,
             epoch=epoch,
             state=JobState(state),
             tenant=tenant,
@@ -107,28 +124,13 @@ def get_jobs(db: Transaction, now_s: float) -> list[Job]:
             created_unix_s=created_unix_s,
             token_hash=token_hash,
             key_seed=key_seed,
-            switch=switch,
             verify=checked_verify("jobs.verify", verify) if verify else None,
         )
-        for (
-            number,
-            name,
-            state,
-            epoch,
-            world_size,
-            first_slot,
-            slots,
-            reserved,
-            tenant,
-            priority,
-            window,
-            created_unix_s,
-            token_hash,
-            key_seed,
-            switch,
-            verify,
-        ) in db.execute(f"SELECT {_JOB_COLUMNS} FROM jobs ORDER BY number")
-    ]
+        if number in trees:
+            stored = tree_of(trees[number], world_size)
+            job.tree, job.memory = stored.tree, stored.memory
+        found.append(job)
+    return found
 
 
 def get_members(db: Transaction, now_s: float) -> dict[int, dict[int, MemberRow]]:

@@ -67,6 +67,34 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ("ALTER TABLE jobs ADD COLUMN switch_name TEXT NOT NULL DEFAULT ''",),
     # How a job's workers verify its sums.
     ("ALTER TABLE jobs ADD COLUMN verify TEXT NOT NULL DEFAULT 'off'",),
+    (
+        # Slots that a job asked for at each of its switches; 0: what is usual.
+        "ALTER TABLE jobs ADD COLUMN slots_asked INTEGER NOT NULL DEFAULT 0",
+        # The tree of switches that a job is summed over, and its slots on each. place: 0 the root,
+        # parents before their children. parent: the place of the switch above; NULL: the root.
+        # child: its index among the parent's switches. ranks: its workers by index, with commas.
+        # first_slot: NULL: the switch has nothing of the job any more. Since this version the
+        # table jobs says nothing of switches and slots: its columns are 0 and ''.
+        """CREATE TABLE nodes (
+            job INTEGER NOT NULL REFERENCES jobs (number) ON DELETE CASCADE,
+            place INTEGER NOT NULL,
+            switch_name TEXT NOT NULL,
+            parent INTEGER,
+            child INTEGER NOT NULL,
+            port_down INTEGER NOT NULL,
+            port_up INTEGER NOT NULL,
+            ranks TEXT NOT NULL,
+            first_slot INTEGER,
+            slots INTEGER NOT NULL,
+            reserved_slots INTEGER NOT NULL,
+            PRIMARY KEY (job, place)
+        ) WITHOUT ROWID""",
+        # ranks '*': all of the job's.
+        """INSERT INTO nodes
+            SELECT number, 0, switch_name, NULL, 0, 0, 0, '*', first_slot, slots, reserved_slots
+            FROM jobs""",
+        "UPDATE jobs SET switch_name = '', first_slot = 0, slots = 0, reserved_slots = 0",
+    ),
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from ina.controller.job import lanes_of
 from ina.controller.memory import MemoryPolicy, SlotRange
 from ina.p4 import names
 
@@ -33,6 +34,8 @@ class Capacity:
     pipe_of: PipeOf = one_pipe
     members: int = names.MEMBERS_TOTAL
     """Rows of receivers: workers of all of its jobs."""
+    values: int = 0
+    """A packet: all switches of a tree sum as many."""
     is_reached: Callable[[], bool] = always
     """Whether entries of jobs can be written to it now, as far as is known."""
     foreign_numbers: set[int] = field(default_factory=set)
@@ -48,6 +51,5 @@ class Capacity:
 
     def window(self, memory: SlotRange) -> int:
         """Packets in flight that a worker of a job with these slots may have."""
-        # A lane is two slots, and sequence numbers wrap over lanes: a power of two of them.
-        lanes = 1 << ((memory.slots // 2).bit_length() - 1)
+        lanes = lanes_of(memory.slots)
         return min(lanes, self.max_window or lanes)

@@ -1,28 +1,29 @@
-"""What a job needs on the switch, as table entries and a multicast group. Pure.
+"""What a job needs on one of its switches, as table entries and a multicast group. Pure.
 
-``JobPlan.stages`` is the order of installing. Members come last: until a worker's member entry is
-there, none of its packets reaches a slot. Removal goes backwards, so members go first.
+``JobPlan.stages`` is the order of installing. Members come last: until a neighbour's member entry is
+there, none of its packets reaches a slot. Removal goes backwards, so members go first. Between the
+switches of a tree the order does not matter: one of them that has nothing of the job yet refuses,
+and resends mend it.
 
-A result goes to each worker, or once to all behind one port of the switch that listen to the job's
-IP multicast address: one replica for them, whose ``worker`` is ``ALL_WORKERS``, and whose receiver
-entry has that address. Every worker has a receiver entry of its own all the same: a finished sum
-that is sent again goes to one worker alone.
+A result goes to each child, or once to all workers behind one port of the switch that listen to the
+job's IP multicast address: one replica for them, whose ``worker`` is ``ALL_WORKERS``, and whose
+receiver entry has that address. Every worker has a receiver entry of its own all the same: a
+finished sum that is sent again goes to one worker alone.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ina.controller.job import Endpoint, Job
+from ina.controller.switches import rows
+from ina.controller.switches.data_address import DataAddress
 from ina.controller.switches.items import Entry, Group, Item
+from ina.controller.topology.tree import Node, Tree
 from ina.p4 import names
-from ina.protocol.addresses import multicast_mac_of
-from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT
-
-EPOCH_BITS = 16
-"""Low bits of the epoch that the header carries and the tables match."""
+from ina.protocol.spec import ALL_WORKERS, PARENT
 
 FIRST_GROUP = 0x4000
 """Multicast group of job 0. Groups 0x4000..0x40ff are the controller's, others are left alone."""
@@ -30,14 +31,16 @@ FIRST_GROUP = 0x4000
 MARK_JOB = 0
 """No job has this number: its job table entry keeps the last epoch issued."""
 
+_NO_SWITCHES: Mapping[str, DataAddress] = {}
+
 
 @dataclass(frozen=True)
 class JobPlan:
-    """A job's entries, by stage; within a stage the order does not matter."""
+    """A job's entries on one switch, by stage; within a stage the order does not matter."""
 
     stages: tuple[tuple[Item, ...], ...]
-    endpoints: tuple[Endpoint, ...]
-    """By rank: where its workers are that it was made for."""
+    endpoints: Mapping[int, Endpoint]
+    """By rank, in the order of their indices: where the workers are that send to this switch."""
 
     @property
     def group(self) -> Group:
@@ -48,104 +51,95 @@ class JobPlan:
 
     def member(self, rank: int) -> Entry:
         """The member entry of worker ``rank``."""
-        entry = self.stages[-1][rank]
-        assert isinstance(entry, Entry)
-        return entry
+        return self._members[list(self.endpoints).index(rank)]
+
+    @property
+    def switches(self) -> tuple[Entry, ...]:
+        """The member entries of other switches: those below, and the one above."""
+        return self._members[len(self.endpoints) :]
+
+    @property
+    def _members(self) -> tuple[Entry, ...]:
+        return tuple(item for item in self.stages[-1] if isinstance(item, Entry))
 
 
-def plan_job(job: Job) -> JobPlan:
-    """Everything a complete job needs; it must have all its members and its epoch."""
-    members = sorted(job.members.items())
-    endpoints = tuple(endpoint for _, endpoint in members)
-    sharing = sharing_ranks(endpoints)
+def plan_job(job: Job, switch: str, addresses: Mapping[str, DataAddress] = _NO_SWITCHES) -> JobPlan:
+    """Everything that a complete job needs on one of its switches.
+
+    It must have its tree, its slots, all its members and its epoch. ``addresses``: of the other
+    switches of its tree, by name.
+    """
+    assert job.tree is not None, "it has not been placed"
+    tree, node = job.tree, job.tree[switch]
+    endpoints = {rank: job.members[rank] for rank in node.ranks}
+    children = [
+        *map(rows.worker_at, endpoints.values()),
+        *(rows.switch_at(addresses[it], at) for it, at in zip(node.nodes, node.ports, strict=True)),
+    ]
+    sharing = {node.index_of_rank(rank) for rank in sharing_ranks(endpoints)}
     copies = (
-        (endpoint.switch_port, 1 + (ALL_WORKERS if rank in sharing else rank))
-        for rank, endpoint in members
+        (child.port, 1 + (ALL_WORKERS if index in sharing else index))
+        for index, child in enumerate(children)
     )
     group = Group(FIRST_GROUP + job.number, tuple(dict.fromkeys(copies)))  # each once, in order
-    receivers = [_receiver(job, rank, endpoint) for rank, endpoint in members]
+    receivers = [rows.receiver(job, index, child) for index, child in enumerate(children)]
     if sharing:
-        receivers.append(_shared_receiver(job, endpoints[min(sharing)]))
-    admit = Entry(
-        names.JOBS,
-        (("job", job.number), ("epoch", _low(job.epoch))),
-        names.ADMIT_JOB,
-        (
-            ("epoch", job.epoch),
-            ("first_slot", job.memory.first),
-            ("slots", job.memory.slots),
-            ("full_bitmap", job.full_bitmap),
-            ("group", group.number),
-            ("job_index", job.number),
-        ),
-    )
-    return JobPlan(
-        (
-            (group, *receivers),
-            (admit,),
-            tuple(_member(job, rank, endpoint) for rank, endpoint in members),
-        ),
-        endpoints,
-    )
+        results_group = endpoints[node.ranks[min(sharing)]].results_group
+        assert results_group is not None
+        receivers.append(rows.shared_receiver(job, results_group))
+    members = [rows.member(job, index, child) for index, child in enumerate(children)]
+    if node.parent is not None:
+        parent = rows.switch_at(addresses[node.parent], node.parent_port)
+        index = tree[node.parent].index_of_node(switch)
+        receivers.append(rows.receiver(job, PARENT, parent))
+        receivers += [
+            rows.way_down(job, way, index, child)
+            for way, (index, child) in zip(
+                tree.children_ways(node), enumerate(children), strict=True
+            )
+        ]
+        members.append(rows.parent_member(job, index, parent))
+    admit = _admit(job, tree, node, group)
+    return JobPlan(((group, *receivers), (admit,), tuple(members)), endpoints)
 
 
-def sharing_ranks(endpoints: Sequence[Endpoint]) -> frozenset[int]:
-    """Ranks that get one copy of a result together; ``endpoints`` are all of a job, by rank.
+def _admit(job: Job, tree: Tree, node: Node, group: Group) -> Entry:
+    memory = job.memory[node.switch]
+    match = (("job", job.number), ("epoch", rows.low_epoch(job.epoch)))
+    params = (
+        ("epoch", job.epoch),
+        ("first_slot", memory.first),
+        ("slots", memory.slots),
+        ("full_bitmap", node.full_bitmap),
+        ("group", group.number),
+        ("job_index", job.number),
+    )
+    if node.parent is None:
+        return Entry(names.JOBS, match, names.ADMIT_JOB, params)
+    index = tree[node.parent].index_of_node(node.switch)
+    inner = (
+        ("parent_port", node.parent_port),
+        ("own_worker", index),
+        ("own_bit", 1 << index),
+        ("own_level", tree.level(node)),
+        ("path_mask", tree.path_mask(node)),
+    )
+    return Entry(names.JOBS, match, names.ADMIT_INNER_JOB, params + inner)
+
+
+def sharing_ranks(endpoints: Mapping[int, Endpoint]) -> frozenset[int]:
+    """Ranks that get one copy of a result together; ``endpoints``: all of one switch, by rank.
 
     One alone behind its port gets a copy of its own, which every network carries.
     """
-    group = next((at.results_group for at in endpoints if at.results_group is not None), None)
+    groups = (at.results_group for at in endpoints.values())
+    group = next((it for it in groups if it is not None), None)
     if group is None:
         return frozenset()
     # There is one entry for all of them, so one address: whoever has another gets its own.
-    listening = [rank for rank, at in enumerate(endpoints) if at.results_group == group]
+    listening = [rank for rank, at in endpoints.items() if at.results_group == group]
     behind = Counter(endpoints[rank].switch_port for rank in listening)
     return frozenset(rank for rank in listening if behind[endpoints[rank].switch_port] > 1)
-
-
-def _member(job: Job, rank: int, endpoint: Endpoint) -> Entry:
-    """The entry that lets this worker's packets reach the job's slots."""
-    return Entry(
-        names.MEMBERS,
-        (
-            ("ingress_port", endpoint.switch_port),
-            ("src_addr", int(endpoint.address)),
-            ("src_port", endpoint.udp_port),
-            ("job", job.number),
-            ("epoch", _low(job.epoch)),
-            ("worker", rank),
-        ),
-        names.ADMIT_MEMBER,
-        (("worker_bit", 1 << rank),),
-    )
-
-
-def _receiver(job: Job, rank: int, endpoint: Endpoint) -> Entry:
-    return Entry(
-        names.RECEIVERS,
-        (("job", job.number), ("worker", rank)),
-        names.ADDRESS,
-        (
-            ("dst_mac", endpoint.mac_address),
-            ("dst_addr", int(endpoint.address)),
-            ("dst_port", endpoint.udp_port),
-        ),
-    )
-
-
-def _shared_receiver(job: Job, endpoint: Endpoint) -> Entry:
-    """Where one copy reaches all workers that share it."""
-    assert endpoint.results_group is not None
-    return Entry(
-        names.RECEIVERS,
-        (("job", job.number), ("worker", ALL_WORKERS)),
-        names.ADDRESS,
-        (
-            ("dst_mac", multicast_mac_of(endpoint.results_group)),
-            ("dst_addr", int(endpoint.results_group)),
-            ("dst_port", RESULTS_UDP_PORT),
-        ),
-    )
 
 
 def epoch_mark(epoch: int) -> Entry:
@@ -165,5 +159,6 @@ def epoch_mark(epoch: int) -> Entry:
     )
 
 
-def _low(epoch: int) -> int:
-    return epoch & ((1 << EPOCH_BITS) - 1)
+def own_address(address: int) -> Entry:
+    """Makes the switch take packets to this IPv4 address, and ina's UDP port, for its own."""
+    return Entry(names.OWN_ADDRESSES, (("dst_addr", address),), names.OURS, ())

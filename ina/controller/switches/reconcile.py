@@ -15,7 +15,7 @@ from ina.controller.switches.plan import FIRST_GROUP
 from ina.p4 import names
 from ina.protocol import serial
 
-_STAGES = {names.RECEIVERS: 0, names.JOBS: 1, names.MEMBERS: 2}
+_STAGES = {names.RECEIVERS: 0, names.CHILDREN: 0, names.JOBS: 1, names.MEMBERS: 2}
 """As in ``JobPlan.stages``: the order of installing. Groups are in stage 0."""
 
 
@@ -26,7 +26,9 @@ class SwitchState:
     mark: int | None
     """The last epoch issued, as the switch has it (``plan.epoch_mark``); None: no such entry."""
     items: tuple[Item, ...]
-    """All else."""
+    """Of jobs: all else in these tables."""
+    addresses: frozenset[int] = frozenset()
+    """IPv4 addresses that it takes for its own."""
 
 
 @dataclass

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ina.controller.config import SwitchConfig
 from ina.controller.errors import SwitchError
 from ina.controller.job import Endpoint, Job, JobState
 from ina.controller.switches.capacity import Capacity
-from ina.controller.switches.items import Entry, Item
+from ina.controller.switches.data_address import DataAddress, own_addresses
+from ina.controller.switches.items import Item
 from ina.controller.switches.plan import JobPlan, plan_job
 from ina.controller.switches.reconcile import SwitchState, compare, job_number, slots_of
 from ina.controller.switches.writer import JobWriter
@@ -33,8 +34,19 @@ class Switch:
         capacity: Capacity,
         *,
         unreachable_s: Callable[[], float] = lambda: 0.0,
+        addresses: Mapping[str, DataAddress] | None = None,
+        is_known: bool = True,
     ) -> None:
-        """``unreachable_s``: for how long it could not be reached; 0: it can."""
+        """What jobs have here.
+
+        Args:
+            config: of the switch.
+            writer: to it.
+            capacity: what jobs can have.
+            unreachable_s: for how long it could not be reached; 0: it can.
+            addresses: of the other switches of trees that it is a node of, by name.
+            is_known: whether nothing is on it that this controller has not read.
+        """
         self.config = config
         self.name = config.name
         self.writer = writer
@@ -42,8 +54,12 @@ class Switch:
         self.unreachable_s = unreachable_s
         self.foreign: list[Item] = []
         """What the last look at it found that no job owns."""
+        self.is_known = is_known
+        """Nothing is installed before: a slot may hold an epoch that is newer than the job's."""
         self.turn = asyncio.Lock()
+        self._addresses = addresses or {}
         self._plans: dict[Job, JobPlan] = {}
+        self._installed: set[Job] = set()
 
     def __contains__(self, job: Job) -> bool:
         """Whether the job has anything here, or had."""
@@ -55,27 +71,40 @@ class Switch:
 
     def adopt(self, job: Job, endpoints: dict[int, Endpoint]) -> None:
         """The job was here before this term; ``endpoints``: of all its ranks, here or not."""
-        self._plans[job] = plan_job(replace(job, members=endpoints))
+        self._plans[job] = self.plan_with(job, endpoints)
 
     def forget(self, job: Job) -> None:
         """Nothing of the job is here any more."""
         self._plans.pop(job, None)
+        self._installed.discard(job)
 
     async def install(self, job: Job) -> None:
-        """Puts a complete job in place."""
+        """Puts what a complete job needs here in place."""
+        if not self.is_known:
+            raise SwitchError(f"switch {self.config.grpc_addr}: it has not been reached yet")
         await self.writer.install(self._plans[job], job.number, job.epoch)
+        self._installed.add(job)
 
     def expect(self, job: Job) -> None:
         """The job will be installed soon, with these members."""
-        self._plans[job] = plan_job(job)
+        self._plans[job] = self.plan_with(job, job.members)
+
+    def plan_with(self, job: Job, members: Mapping[int, Endpoint]) -> JobPlan:
+        """What the job would have here if its workers were these."""
+        return plan_job(replace(job, members=dict(members)), self.name, self._addresses)
 
     def replan(self, job: Job, plan: JobPlan) -> None:
         """From now on the job has ``plan`` here."""
         self._plans[job] = plan
 
     async def remove(self, job: Job) -> None:
-        """Takes the job off."""
-        await self.writer.remove(self._plans[job])
+        """Takes the job off, also one of which it is not known what it has here."""
+        if job in self._plans:
+            await self.writer.remove(self._plans[job])
+        else:
+            state = await self.writer.read_state()
+            await self.writer.delete(compare({job.number: ()}, state).extra)
+        self._installed.discard(job)
 
     async def remove_member(self, job: Job, rank: int) -> None:
         """Takes one worker off, if its job is here."""
@@ -84,18 +113,22 @@ class Switch:
 
     def wanted(self, job: Job) -> list[Item]:
         """What of the job shall be here now."""
-        # One that starts waits for its turn to write: it has nothing here yet.
-        if not job.members or job.state not in (JobState.RUNNING, JobState.LEAVING):
+        # One that starts waits for its turn to write: it has nothing here until it is installed.
+        has_begun = job.state in (JobState.RUNNING, JobState.LEAVING) or job in self._installed
+        if not job.members or not has_begun:
             return []
-        *stages, _ = self._plans[job].stages
-        members: list[Entry] = [self._plans[job].member(rank) for rank in sorted(job.members)]
-        return [*(item for stage in stages for item in stage), *members]
+        plan = self._plans[job]
+        *stages, _ = plan.stages
+        here = [plan.member(rank) for rank in plan.endpoints if rank in job.members]
+        return [*(item for stage in stages for item in stage), *here, *plan.switches]
 
     async def make_agree(self, jobs: Iterable[Job], state: SwitchState) -> dict[Job, SwitchError]:
         """Makes it have what these jobs, all that are here, shall have.
 
         ``state``: what it has. Returns jobs whose entries it refuses to take back.
         """
+        own = map(int, own_addresses(self.config))
+        await self.writer.put_addresses(own, state.addresses)
         by_number = {job.number: job for job in jobs}
         difference = compare({number: self.wanted(job) for number, job in by_number.items()}, state)
         # A group may still use what is extra.
@@ -118,6 +151,7 @@ class Switch:
             len(difference.extra),
         )
         self._found_foreign(difference.foreign)
+        self.is_known = True
         return refused
 
     async def remove_foreign(self, jobs: Iterable[Job]) -> list[Item]:

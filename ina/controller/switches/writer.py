@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from ina.controller import faults
@@ -18,14 +18,14 @@ from ina.controller.switches.items import (
     PortState,
     ReadEntry,
 )
-from ina.controller.switches.plan import FIRST_GROUP, MARK_JOB, JobPlan, epoch_mark
+from ina.controller.switches.plan import FIRST_GROUP, MARK_JOB, JobPlan, epoch_mark, own_address
 from ina.controller.switches.reconcile import SwitchState
 from ina.controller.switches.southbound.interface import SwitchSession
 from ina.p4 import names
 from ina.protocol.spec import DropReason
 
-JOB_TABLES = (names.MEMBERS, names.JOBS, names.RECEIVERS)
-"""The tables that only the controller fills, in the order of removal."""
+JOB_TABLES = (names.MEMBERS, names.JOBS, names.CHILDREN, names.RECEIVERS)
+"""The tables that only the controller fills with jobs, in the order of removal."""
 
 GROUPS = range(FIRST_GROUP, FIRST_GROUP + names.JOBS_TOTAL)
 
@@ -51,6 +51,10 @@ class JobWriter(Protocol):
 
     async def put_mark(self, epoch: int, former: int | None) -> None:
         """Writes the last epoch issued; ``former`` is what the switch has, None: nothing."""
+        ...
+
+    async def put_addresses(self, wanted: Iterable[int], former: Container[int]) -> None:
+        """Makes the switch take what is for these IPv4 addresses; ``former``: those it has."""
         ...
 
     async def insert(self, items: Iterable[Item]) -> None:
@@ -120,7 +124,9 @@ class SwitchWriter:
                 else:
                     items.append(_entry(entry))
         items += [group for group in await self.session.read_groups() if group.number in GROUPS]
-        return SwitchState(mark, tuple(items))
+        own = await self.session.read_entries(names.OWN_ADDRESSES)
+        addresses = frozenset(int(entry.match["dst_addr"]) for entry in own)
+        return SwitchState(mark, tuple(items), addresses)
 
     async def put_mark(self, epoch: int, former: int | None) -> None:
         """Writes the last epoch issued; ``former`` is what the switch has, None: nothing."""
@@ -128,6 +134,10 @@ class SwitchWriter:
             await self.session.insert([epoch_mark(epoch)])
         elif former != epoch:
             await self.session.modify([epoch_mark(epoch)])
+
+    async def put_addresses(self, wanted: Iterable[int], former: Container[int]) -> None:
+        """See :meth:`JobWriter.put_addresses`."""
+        await self.insert(own_address(address) for address in wanted if address not in former)
 
     async def insert(self, items: Iterable[Item]) -> None:
         """Puts items in place, one after the other: their order matters."""

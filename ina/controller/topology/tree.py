@@ -62,7 +62,8 @@ class Tree:
         by_switch = {node.switch: node for node in self.nodes}
         object.__setattr__(self, "_by_switch", by_switch)
         assert len(by_switch) == len(self.nodes), "a switch is two nodes of a tree"
-        assert self.nodes[0].parent is None and all(node.parent for node in self.nodes[1:])
+        assert self.nodes[0].parent is None
+        assert all(node.parent for node in self.nodes[1:])
         for node in self.nodes:
             if node.fan_in > MAX_WORKERS:
                 raise JobRequestError(

@@ -26,14 +26,19 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
         meta.group = group;
         meta.job_index = job_index;
     }
-    // This switch has a parent, behind parent_port. path_mask: which bits of a path say to which child
-    // of this switch it leads.
+    // This switch has a parent, behind parent_port, and is its child number own_worker, with the bit
+    // own_bit; own_level: 1 if all its own children are workers. path_mask: which bits of a path say to
+    // which child of this switch it leads.
     action admit_inner_job(bit<32> epoch, bit<32> first_slot, bit<16> slots, bit<32> full_bitmap,
                            bit<16> group, bit<16> job_index, bit<9> parent_port,
+                           bit<8> own_worker, bit<32> own_bit, bit<4> own_level,
                            bit<24> path_mask) {
         admit_job(epoch, first_slot, slots, full_bitmap, group, job_index);
         meta.is_inner = 1;
         meta.parent_port = parent_port;
+        meta.own_worker = own_worker;
+        meta.own_bit = own_bit;
+        meta.own_level = own_level;
         meta.way = hdr.ina.path & path_mask;
     }
     action unknown_job() { refuse(INA_DROP_JOB); }

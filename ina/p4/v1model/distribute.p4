@@ -25,24 +25,33 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
 
     action drop() { mark_to_drop(standard_metadata); }
 
+    // What says who the packet is from, and whom it is for, stays as it came until egress: the soft switch
+    // reads the keys of Admission where they stand.
     action make_result() {
-        hdr.ina.kind = INA_KIND_RESULT;
+        meta.kind = INA_KIND_RESULT;
         hdr.ina.flags = meta.flags; // the slot's; RESEND and others of this packet end here
         hdr.ina.contributors = meta.bitmap;
     }
     action to_all() { standard_metadata.mcast_grp = meta.group; }
     action to_sender() {
         hdr.ina.flags = hdr.ina.flags | INA_FLAG_REPLAY;
+        meta.receiver = hdr.ina.worker;
+        meta.worker = hdr.ina.worker;
         standard_metadata.egress_spec = standard_metadata.ingress_port;
     }
-    // Still a contribution, of this switch: Address says which child of the parent it is.
+    // Still a contribution: of this switch.
     action to_parent() {
+        meta.kind = INA_KIND_CONTRIBUTION;
         hdr.ina.flags = meta.flags;
-        hdr.ina.worker = INA_PARENT;
+        hdr.ina.contributors = meta.own_bit;
+        hdr.ina.level = meta.own_level;
+        meta.receiver = INA_PARENT;
+        meta.worker = meta.own_worker;
         standard_metadata.egress_spec = meta.parent_port;
     }
     action to_child(bit<9> port, bit<8> worker) {
-        hdr.ina.worker = worker;
+        meta.receiver = worker;
+        meta.worker = worker;
         standard_metadata.egress_spec = port;
     }
     // way: the path's bits for this switch (admit_inner_job).
@@ -80,6 +89,7 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
             }
         } else if (meta.access == ACCESS_DOWN) {
             job_passed_down.count((bit<32>)meta.job_index);
+            meta.kind = INA_KIND_RESULT;
             if ((hdr.ina.flags & INA_FLAG_REPLAY) == 0) {
                 to_all();
             } else if (!children.apply().hit) {
@@ -117,15 +127,6 @@ control Address(inout headers_t hdr, inout ina_metadata_t meta,
         hdr.udp.dst_port = dst_port;
         hdr.udp.checksum = 0;
     }
-    // A sum goes up as the contribution of this switch: worker and worker_bit are its own, among the
-    // parent's children; level: of this switch, 1 if it has workers alone below it.
-    action address_parent(bit<48> dst_mac, bit<32> dst_addr, bit<16> dst_port, bit<8> worker,
-                          bit<32> worker_bit, bit<4> level) {
-        address(dst_mac, dst_addr, dst_port);
-        hdr.ina.worker = worker;
-        hdr.ina.contributors = worker_bit;
-        hdr.ina.level = level;
-    }
     action unaddressed() {
         job_unaddressed.count((bit<32>)meta.job_index);
         mark_to_drop(standard_metadata);
@@ -134,20 +135,22 @@ control Address(inout headers_t hdr, inout ina_metadata_t meta,
     table receivers {
         key = {
             hdr.ina.job: exact @name("job");
-            hdr.ina.worker: exact @name("worker");
+            meta.receiver: exact @name("worker");
         }
-        actions = { address; address_parent; @defaultonly unaddressed; }
+        actions = { address; @defaultonly unaddressed; }
         const default_action = unaddressed();
         counters = receiver_results;
         size = MEMBERS_TOTAL;
     }
 
     apply {
-        // Copy number r of a multicast group is for child r - 1; 0 is the only one, whose worker
-        // Distribute has found.
+        // Copy number r of a multicast group is for child r - 1; number 0 is the only one.
         if (standard_metadata.egress_rid != 0) {
-            hdr.ina.worker = (bit<8>)(standard_metadata.egress_rid - 1);
+            meta.receiver = (bit<8>)(standard_metadata.egress_rid - 1);
+            meta.worker = meta.receiver;
         }
+        hdr.ina.worker = meta.worker;
+        hdr.ina.kind = meta.kind;
         receivers.apply();
     }
 }

@@ -10,7 +10,6 @@
 #include "shim.p4"
 #include "parser.p4"
 
-#include "addressed.p4"
 #include "forwarding.p4"
 #include "admission.p4"
 #include "../shared/slots.p4"
@@ -21,7 +20,6 @@
 
 control PoolIngress(inout headers_t hdr, inout ina_metadata_t meta,
                     inout standard_metadata_t standard_metadata) {
-    Addressed() addressed;
     Forwarding() forwarding;
     Admission() admission;
     Slots() slots;
@@ -29,19 +27,32 @@ control PoolIngress(inout headers_t hdr, inout ina_metadata_t meta,
     Accumulate() accumulate;
     Distribute() distribute;
 
+    // A switch sums what is for an address of its own. What is for another switch is ordinary traffic
+    // to it, so that several may lie between a worker and the one that it sends to. As compiled there is
+    // no such address: it is an ordinary switch until the controller has spoken.
+    action ours() { meta.is_ours = 1; }
+    table own_addresses {
+        key = { hdr.ipv4.dst_addr: exact @name("dst_addr"); }
+        actions = { ours; @defaultonly NoAction; }
+        const default_action = NoAction();
+        size = OWN_ADDRESSES_TOTAL;
+    }
+
     apply {
-        addressed.apply(hdr, meta);
-        if (meta.is_ours == 1) {
-            admission.apply(hdr, meta, standard_metadata);
-            if (meta.access == ACCESS_STALE) { // a contribution; nothing is known of its slot yet
-                slots.apply(hdr, meta);
-                if (meta.bitmap != 0) { // not stale
-                    contribution.apply(hdr, meta);
-                    accumulate.apply(hdr, meta);
+        if (hdr.udp.isValid() && hdr.udp.dst_port == INA_UDP_PORT) {
+            if (own_addresses.apply().hit) {
+                admission.apply(hdr, meta, standard_metadata);
+                if (meta.access == ACCESS_STALE) { // a contribution; nothing is known of its slot yet
+                    slots.apply(hdr, meta);
+                    if (meta.bitmap != 0) { // not stale
+                        contribution.apply(hdr, meta);
+                        accumulate.apply(hdr, meta);
+                    }
                 }
+                distribute.apply(hdr, meta, standard_metadata);
             }
-            distribute.apply(hdr, meta, standard_metadata);
-        } else {
+        }
+        if (meta.is_ours == 0) {
             forwarding.apply(hdr, meta, standard_metadata);
         }
     }

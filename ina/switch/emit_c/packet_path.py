@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ina.switch.emit_c.code import Code
 from ina.switch.emit_c.deparser import emit_wire_sums
 from ina.switch.emit_c.layout import Layout
-from ina.switch.emit_c.tables import find_early, read_fixed
+from ina.switch.emit_c.tables import find_early, pass_gates, read_fixed
 from ina.switch.emit_c.where import GENERAL, ON_MAIN
 from ina.switch.emit_c.writer import Writer
 from ina.switch.ir.expr import FieldRef
@@ -170,6 +170,7 @@ def _parse_main(to: Code, main: MainPath) -> str:
     out.line(f"const uint32_t parser_error = {layout.program.errors.get('NoError', 0)};")
     _parsed(layout, out)
     early = find_early(to)
+    pass_gates(to, main.gates)
     _verify(layout, out, "verify_checksums_main")
     for condition in main.after:
         out.line(f"if (INA_UNLIKELY(!{to.expr.boolean(condition)})) return false;")

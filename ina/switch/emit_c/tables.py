@@ -88,6 +88,18 @@ def find_early(to: Code) -> str:
     return ", &early"
 
 
+def pass_gates(to: Code, gates: tuple[str, ...]) -> None:
+    """Leaves the main path if a packet does not hit all of these tables."""
+    for name in gates:
+        plan = to.layout.plan.tables_by_name[name]
+        with to.out.block(""):
+            _look_up(to, plan, "const ina_slot *const gate", "hit")
+            default = plan.table.default.action
+            (action,) = (each.index for each in plan.table.actions if each.index != default)
+            wrong = f"!hit || gate->action != {action}"
+            to.out.line(f"if (INA_UNLIKELY({wrong})) return false;")
+
+
 def emit_fixed_type(layout: Layout, out: Writer) -> None:
     """A struct of what fixed tables do."""
     if not fixed_tables(layout):

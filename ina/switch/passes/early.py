@@ -9,12 +9,13 @@ does no harm if the table is not applied in the end.
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
+from typing import Any
 
 from ina.switch.ir.data import STANDARD
 from ina.switch.ir.expr import FieldRef
 from ina.switch.ir.program import MatchKind, Program
-from ina.switch.ir.stmt import Apply, Block
-from ina.switch.ir.walk import pipeline_parts, targets, walk
+from ina.switch.ir.stmt import Apply, Assign, Block, Hash, RegisterRead
+from ina.switch.ir.walk import targets, walk
 from ina.switch.passes.main_path import ON_ARRIVAL
 
 
@@ -25,14 +26,12 @@ def early_tables(
 
     ``in_packet``: (header, field) that the main path's ingress reads where they stand.
     """
-    parser = (state.body for state in program.states.values())
-    code = (*pipeline_parts(program, ingress), *parser)
-    changed = {target for target in targets(code) if isinstance(target, FieldRef)}
     applied = [node.table for node in walk(ingress) if isinstance(node, Apply)]
     found = []
     for name in _usually_applied(ingress):
         table = program.table(name)
         assert table is not None
+        changed = _changed_before(program, ingress, name)
         if applied.count(name) == 1 and all(
             key.kind is MatchKind.EXACT
             and isinstance(key.value, FieldRef)
@@ -42,6 +41,21 @@ def early_tables(
         ):
             found.append(name)
     return found
+
+
+def _changed_before(program: Program, ingress: Block, name: str) -> set[FieldRef]:
+    """The fields that a packet may have other values in when the table is applied."""
+    code: list[Any] = [state.body for state in program.states.values()]
+    for node in walk(ingress):  # in the order of the program, which has no way back
+        if isinstance(node, Apply):
+            if node.table == name:
+                break
+            table = program.table(node.table)
+            assert table is not None
+            code += [action.body for action in program.possible_actions(table)]
+        elif isinstance(node, (Assign, RegisterRead, Hash)):
+            code.append(node)
+    return {target for target in targets(tuple(code)) if isinstance(target, FieldRef)}
 
 
 def _usually_applied(block: Block) -> list[str]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from ina.switch.ir.expr import Expr, FieldRef, Valid
-from ina.switch.ir.program import Case, ParserState, Program
+from ina.switch.ir.expr import Const, Expr, FieldRef, Valid
+from ina.switch.ir.program import Case, MatchKind, ParserState, Program
 from ina.switch.ir.stmt import Assign, Block, CopyHeader, Extract, SetValid
 from ina.switch.ir.walk import pipeline_parts, targets, walk
 from ina.switch.passes.specialise import Facts, specialise
-from ina.switch.passes.usual import equal_field, usual_way
+from ina.switch.passes.usual import constants, equal_field, usual_way
 
 ON_ARRIVAL = frozenset({"ingress_port", "packet_length", "ingress_global_timestamp"})
 """Fields of standard_metadata that are set before a packet is parsed."""
@@ -100,6 +101,8 @@ class MainIngress:
     """The other conditions."""
     facts: Facts
     """What holds when ingress begins."""
+    gates: tuple[str, ...]
+    """Tables that such a packet hits; ``block`` begins with what their actions do."""
 
 
 Match = tuple[int, int, int, int]
@@ -133,7 +136,8 @@ def main_ingress(program: Program, path: ParserPath) -> MainIngress:
             if mask == (1 << key.width_bits) - 1:
                 fields[key.header, key.field] = value
     known = {place: value for place, value in fields.items() if place not in changed}
-    usual = usual_way(specialise(program.ingress, Facts(valid, known)), fields)
+    block = specialise(program.ingress, Facts(valid, known))
+    usual = usual_way(block, fields, partial(_gate, program))
     before, after = [], []
     for condition in usual.conditions:
         equal = equal_field(condition)
@@ -147,10 +151,41 @@ def main_ingress(program: Program, path: ParserPath) -> MainIngress:
         else:
             after.append(condition)
     known = {place: value for place, value in usual.known.items() if place not in changed}
-    block = specialise(usual.rest, Facts(valid, known))
+    left = usual.rest[len(usual.given) :]
+    written = _changed([*pipeline_parts(program, left)]) | _changed_by_parser(program)
+    known |= {at: value for at, value in constants(usual.given).items() if at not in written}
     return MainIngress(
-        block, tuple(matches), tuple(before), tuple(after), Facts(valid, usual.known)
+        (*usual.given, *specialise(left, Facts(valid, known))),
+        tuple(matches),
+        tuple(before),
+        tuple(after),
+        Facts(valid, usual.known),
+        usual.gates,
     )
+
+
+def _gate(program: Program, name: str) -> tuple[Assign, ...] | None:
+    """What a table's only action does, if that is no more than constants into fields.
+
+    A look-up of a gate can be made before anything else and, if it misses, again by the general
+    code: its key is in the packet as it came, and it counts nothing.
+    """
+    table = program.table(name)
+    assert table is not None
+    default = program.actions[table.default.action]
+    actions = [action for action in table.actions if action.index != default.index]
+    changed = _changed_by_parser(program)
+    is_readable = all(
+        key.kind is MatchKind.EXACT
+        and isinstance(key.value, FieldRef)
+        and (key.value.header, key.value.field) not in changed
+        for key in table.keys
+    )
+    if table.has_direct_counter or len(actions) != 1 or not is_readable or default.body:
+        return None
+    done = [stmt for stmt in actions[0].body if isinstance(stmt, Assign)]
+    plain = all(isinstance(it.target, FieldRef) and isinstance(it.value, Const) for it in done)
+    return tuple(done) if plain and len(done) == len(actions[0].body) else None
 
 
 def selected(

@@ -46,6 +46,8 @@ class MainPath:
     windows: tuple[Window, ...]
     after: tuple[Expr, ...]
     """Conditions that are asked when it is parsed."""
+    gates: tuple[str, ...]
+    """Tables that it hits; ``ingress`` begins with what their one action does."""
     ingress: Block
     early: tuple[str, ...]
     """Tables that are looked up before ``after`` is asked, in the order of their lookups."""
@@ -181,6 +183,7 @@ def _plan_main(plan: Plan, path: ParserPath, usual: MainIngress, late: LateField
         before=usual.before,
         windows=find_windows(usual.matches, path.size_bytes, headers_bytes),
         after=usual.after,
+        gates=usual.gates,
         ingress=usual.block,
         early=tuple(name for name in early if not plan.tables_by_name[name].remembers_last),
         late_fields=late,

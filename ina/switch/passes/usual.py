@@ -7,6 +7,7 @@ rest to the general code.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ina.switch.ir.expr import (
@@ -21,7 +22,7 @@ from ina.switch.ir.expr import (
     Unary,
     Valid,
 )
-from ina.switch.ir.stmt import Apply, Block, Hash, If, Loop, RegisterRead, RegisterWrite
+from ina.switch.ir.stmt import Apply, Assign, Block, Hash, If, Loop, RegisterRead, RegisterWrite
 from ina.switch.ir.walk import walk
 from ina.switch.passes.specialise import COMPARE
 
@@ -43,27 +44,49 @@ Known = dict[tuple[str, str], int]
 
 @dataclass(frozen=True)
 class Usual:
-    """``rest`` does what the block does if every condition holds."""
+    """``rest`` does what the block does if every condition holds and every gate is hit."""
 
     conditions: tuple[Expr, ...]
     known: Known
     """What fields are if the conditions hold, when the block begins."""
     rest: Block
+    gates: tuple[str, ...] = ()
+    """Tables, by name."""
+    given: tuple[Assign, ...] = ()
+    """What the actions of the gates do: constants into fields. ``rest`` begins with it."""
 
 
-def usual_way(block: Block, known: Known) -> Usual:
+def usual_way(
+    block: Block, known: Known, gate: Callable[[str], tuple[Assign, ...] | None] = lambda _: None
+) -> Usual:
     """The tests that the block begins with whose other way does little.
 
-    ``known``: what fields are when the block begins.
+    Args:
+        block: what is done.
+        known: what fields are when the block begins.
+        gate: by a table's name, what its action does: constants into fields, whatever entry is hit.
+            None: the table cannot be a gate.
     """
     known = dict(known)
     conditions: list[Expr] = []
-    while block and isinstance(block[0], If) and _is_readable(block[0].condition):
+    gates: list[str] = []
+    given: list[Assign] = []
+    while block:
         first = block[0]
+        if isinstance(first, Apply) and _leads_on(first):
+            done = gate(first.table)
+            if done is None:
+                break
+            gates.append(first.table)
+            given += done
+            block = (*first.on_hit, *block[1:])
+            continue
+        if not isinstance(first, If) or not _is_readable(first.condition):
+            break
         stays = _does_much(first.then)
         if stays == _does_much(first.otherwise):
             break
-        learned, more = dict(known), []
+        learned, more = {**known, **constants(given)}, []
         for condition in _conjuncts(first.condition, stays):
             folded = fold(condition, learned)
             if isinstance(folded, BoolConst) and folded.value:
@@ -74,10 +97,20 @@ def usual_way(block: Block, known: Known) -> Usual:
                 learned[field[0].header, field[0].field] = field[1]
         if any(isinstance(condition, BoolConst) for condition in more):
             break  # no packet goes that way
-        known = learned
+        known = {place: value for place, value in learned.items() if place not in constants(given)}
         conditions += more
         block = (*(first.then if stays else first.otherwise), *block[1:])
-    return Usual(tuple(conditions), known, block)
+    rest = (*given, *block)
+    return Usual(tuple(conditions), known, rest, tuple(gates), tuple(given))
+
+
+def constants(given: Iterable[Assign]) -> Known:
+    """What the fields are after constants were assigned to them."""
+    return {
+        (stmt.target.header, stmt.target.field): stmt.value.value
+        for stmt in given
+        if isinstance(stmt.target, FieldRef) and isinstance(stmt.value, Const)
+    }
 
 
 def equal_field(condition: Expr) -> tuple[FieldRef, int] | None:
@@ -142,6 +175,11 @@ def _conjuncts(condition: Expr, holds: bool) -> list[Expr]:
 def _is_readable(condition: Expr) -> bool:
     """Whether it can be evaluated before the block: only fields, no stacks, nothing of actions."""
     return all(isinstance(node, _READABLE) for node in walk(condition))
+
+
+def _leads_on(table: Apply) -> bool:
+    """Whether most is done when it is hit."""
+    return not table.on_action and _does_much(table.on_hit) and not _does_much(table.on_miss)
 
 
 def _does_much(block: Block) -> bool:

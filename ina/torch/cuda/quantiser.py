@@ -15,6 +15,7 @@ import torch
 MIN_EXPONENT = -95
 """Blocks of smaller values are scaled as if they had this one; else the scale would overflow."""
 _CODE_OFFSET = 96
+_FIRST_ROUNDED_UP = 256
 ALL_ZERO = 0
 NOT_FINITE = 255
 
@@ -77,8 +78,9 @@ def _blocks(values: torch.Tensor, block_elems: int) -> torch.Tensor:
 
 def _scale_exponents(codes: torch.Tensor, workers: int) -> torch.Tensor:
     """The power of two that each block is multiplied by, shape (blocks, 1); 0 where nothing is."""
-    log2_workers = (workers - 1).bit_length()  # rounded up
-    exponents = 31 - log2_workers - (codes.to(torch.int32) - _CODE_OFFSET)
+    # log2, rounded up; and one more where rounded values may be a power of two, each of them.
+    headroom_bits = (workers - 1 if workers < _FIRST_ROUNDED_UP else workers).bit_length()
+    exponents = 31 - headroom_bits - (codes.to(torch.int32) - _CODE_OFFSET)
     summed = (codes != ALL_ZERO) & (codes != NOT_FINITE)
     return torch.where(summed, exponents, 0).unsqueeze(1)
 

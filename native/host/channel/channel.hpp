@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "host/core/tree.hpp"
 #include "host/core/worker_types.hpp"
 
 namespace ina::host {
@@ -37,6 +39,12 @@ struct LaneParts {
     std::uint32_t threads;
 };
 
+// A node that trees begin at, and their numbers: a packet that comes from there is of one of them.
+struct Way {
+    NodeAddress node;
+    std::vector<std::uint16_t> jobs;
+};
+
 class Channel {
   public:
     Channel() = default;
@@ -44,9 +52,18 @@ class Channel {
     Channel(const Channel &) = delete;
     Channel &operator=(const Channel &) = delete;
 
-    // Channels for the threads from 1 on, over the same way; this one becomes thread 0's. None:
-    // there can be just one. To be called before anything is sent. Throws std::system_error.
-    virtual std::vector<std::unique_ptr<Channel>> divide(const LaneParts & /*parts*/) { return {}; }
+    // Channels for the threads from 1 on, over the same ways; this one becomes thread 0's. None:
+    // there can be just one. `ways`: one, which the channel leads to anyway, or several. To be
+    // called before anything is sent, if there is one thread and one way not at all. Throws
+    // std::system_error, std::runtime_error: it leads to one node only.
+    virtual std::vector<std::unique_ptr<Channel>> divide(const LaneParts & /*parts*/,
+                                                         const std::vector<Way> &ways) {
+        if (ways.size() > 1) {
+            throw std::runtime_error(std::string(kind()) + " leads to one switch, not to " +
+                                        std::to_string(ways.size()));
+        }
+        return {};
+    }
     // Why what comes after divide() comes to any one of the channels. Empty: each packet comes to
     // that of its lane's thread, but for some that came together with others.
     virtual const std::string &one_queue_why() const { return none_; }
@@ -58,9 +75,10 @@ class Channel {
     // dropped.
     virtual PacketMemory packet_memory() { return {}; }
 
-    // Sends all, in order, in trains of at most `longest_train` packets where it makes trains. What
-    // cannot be taken is dropped and counted.
-    virtual void send(const PacketView *packets, std::size_t count, std::size_t longest_train) = 0;
+    // Sends all, in order, in trains of at most `longest_train` packets where it makes trains, to
+    // the node of this way. What cannot be taken is dropped and counted.
+    virtual void send(const PacketView *packets, std::size_t count, std::size_t longest_train,
+                      std::size_t way) = 0;
 
     // Replaces `arrivals` by what has come, a bounded number of packets; never blocks. They stay
     // valid until release(). True when more may be waiting.

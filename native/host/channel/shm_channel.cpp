@@ -64,7 +64,8 @@ PacketMemory ShmChannel::packet_memory() {
     return {shm::frames(segment_.data(), shape_), shape_.frame_bytes(), shape_.cells};
 }
 
-void ShmChannel::send(const PacketView *packets, std::size_t count, std::size_t /*train*/) {
+void ShmChannel::send(const PacketView *packets, std::size_t count, std::size_t /*train*/,
+                      std::size_t /*way*/) {
     if (is_gone_) {
         ++counters_.refused;
         counters_.send_drops += count;

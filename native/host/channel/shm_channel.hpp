@@ -28,7 +28,8 @@ class ShmChannel final : public Channel {
     std::size_t burst_packets() const override;
 
     PacketMemory packet_memory() override;
-    void send(const PacketView *packets, std::size_t count, std::size_t longest_train) override;
+    void send(const PacketView *packets, std::size_t count, std::size_t longest_train,
+              std::size_t way) override;
     bool receive(std::vector<Arrival> *arrivals) override;
     void release() override { from_switch_.release(); }
     bool prepare_sleep(std::uint32_t in_flight) override;

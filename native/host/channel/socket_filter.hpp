@@ -4,22 +4,21 @@
 #include <linux/filter.h>
 #include <sys/socket.h>
 
-#include <array>
 #include <cerrno>
-#include <cstddef>
 #include <cstdint>
 #include <system_error>
+#include <vector>
 
 #include "host/channel/channel.hpp"
 
 namespace ina::host {
 
 constexpr std::uint32_t kWholePacket = 0xffffffff;  // what a filter returns; 0: drop it
+constexpr std::uint32_t kUdpHeaderBytes = 8;        // a filter sees a datagram from this header on
 
 // Throws std::system_error, which names the option: `what`.
-template <std::size_t kSize>
-void attach(int fd, int option, std::array<sock_filter, kSize> code, const char *what) {
-    const sock_fprog program{static_cast<unsigned short>(kSize), code.data()};
+inline void attach(int fd, int option, std::vector<sock_filter> code, const char *what) {
+    const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
     if (::setsockopt(fd, SOL_SOCKET, option, &program, sizeof program) != 0) {
         throw std::system_error(errno, std::generic_category(), what);
     }

@@ -87,7 +87,7 @@ void UdpChannel::listen(Descriptor group) {
 
 std::unique_ptr<UdpChannel> UdpChannel::another(Descriptor socket, Descriptor group) const {
     std::unique_ptr<UdpChannel> channel(new UdpChannel(std::move(socket)));
-    channel->peer_ = peer_;
+    channel->peers_ = peers_;
     channel->receive_buffer_bytes_ = receive_buffer_bytes_;
     channel->gso_ = gso_;
     channel->gro_ = gro_;
@@ -96,18 +96,20 @@ std::unique_ptr<UdpChannel> UdpChannel::another(Descriptor socket, Descriptor gr
     return channel;
 }
 
-std::vector<std::unique_ptr<Channel>> UdpChannel::divide(const LaneParts &parts) {
+std::vector<std::unique_ptr<Channel>> UdpChannel::divide(const LaneParts &parts,
+                                                         const std::vector<Way> &ways) {
     std::vector<Descriptor> sockets;
     std::vector<Descriptor> groups;
     const auto configure_fresh = [this](int fd) { configure_like_this(fd); };
     const bool has_group = group_.get() >= 0;
     try {
         if (has_group) groups = divide_group(group_.get(), parts, configure_fresh);
-        LaneSockets lanes = open_lane_sockets(socket_.get(), parts, configure_fresh);
+        LaneSockets lanes = open_lane_sockets(socket_.get(), parts, ways, configure_fresh);
         sockets = std::move(lanes.sockets);
-        peer_ = lanes.peer;
+        peers_ = std::move(lanes.peers);
         socket_ = std::move(sockets[0]);
     } catch (const std::system_error &error) {
+        if (ways.size() > 1) throw;
         one_queue_why_ = error.what();
         groups.clear();
         if (has_group) take_all_lanes(group_.get());
@@ -134,10 +136,10 @@ void UdpChannel::close() {
     socket_.close();
 }
 
-void UdpChannel::to_switch(msghdr *message) {
-    if (!peer_) return;
-    message->msg_name = &*peer_;
-    message->msg_namelen = sizeof *peer_;
+void UdpChannel::to_node(msghdr *message, std::size_t way) {
+    if (peers_.empty()) return;
+    message->msg_name = &peers_[way];
+    message->msg_namelen = sizeof peers_[way];
 }
 
 // True when the call is worth repeating: the error was an ICMP message about an earlier packet.
@@ -153,7 +155,8 @@ bool UdpChannel::count_error(int error) {
     return true;
 }
 
-void UdpChannel::send(const PacketView *packets, std::size_t count, std::size_t longest_train) {
+void UdpChannel::send(const PacketView *packets, std::size_t count, std::size_t longest_train,
+                      std::size_t way) {
     std::size_t done = 0;
     while (done < count) {
         const std::size_t bytes = packets[done].bytes;
@@ -163,12 +166,13 @@ void UdpChannel::send(const PacketView *packets, std::size_t count, std::size_t 
         std::size_t run = 1;
         while (run < limit && packets[done + run].bytes == bytes) ++run;
         const bool train = gso_ && run > 1;
-        done += train ? send_train(packets + done, run) : send_each(packets + done, run);
+        done += train ? send_train(packets + done, run, way) : send_each(packets + done, run, way);
     }
 }
 
 // Returns the packets dealt with; 0 after a switch to single packets.
-std::size_t UdpChannel::send_train(const PacketView *packets, std::size_t count) {
+std::size_t UdpChannel::send_train(const PacketView *packets, std::size_t count,
+                                   std::size_t way) {
     std::array<iovec, kMaxSegments> vectors;
     // Packets that lie one behind the other make one piece: the kernel takes its time for each.
     std::size_t pieces = 0;
@@ -187,7 +191,7 @@ std::size_t UdpChannel::send_train(const PacketView *packets, std::size_t count)
     message.msg_iovlen = pieces;
     message.msg_control = control.data();
     message.msg_controllen = control.size();
-    to_switch(&message);
+    to_node(&message, way);
     cmsghdr *const entry = CMSG_FIRSTHDR(&message);
     entry->cmsg_level = IPPROTO_UDP;
     entry->cmsg_type = kUdpSegment;
@@ -209,14 +213,15 @@ std::size_t UdpChannel::send_train(const PacketView *packets, std::size_t count)
     return count;
 }
 
-std::size_t UdpChannel::send_each(const PacketView *packets, std::size_t count) {
+std::size_t UdpChannel::send_each(const PacketView *packets, std::size_t count,
+                                  std::size_t way) {
     std::array<iovec, kMaxSegments> vectors;
     std::array<mmsghdr, kMaxSegments> messages{};
     for (std::size_t i = 0; i < count; ++i) {
         vectors[i] = {const_cast<std::uint8_t *>(packets[i].data), packets[i].bytes};
         messages[i].msg_hdr.msg_iov = &vectors[i];
         messages[i].msg_hdr.msg_iovlen = 1;
-        to_switch(&messages[i].msg_hdr);
+        to_node(&messages[i].msg_hdr, way);
     }
     std::size_t done = 0;
     int failures = 0;
@@ -249,7 +254,7 @@ void UdpChannel::read(int fd, std::vector<Arrival> *arrivals) {
         if (receiver_.read(fd, arrivals)) return;
         if (!count_error(errno)) break;
     }
-    if (peer_ && fd == socket_.get()) {  // a thread that sleeps next is woken by the error queue
+    if (!peers_.empty() && fd == socket_.get()) {  // a thread that sleeps next is woken by the error queue
         const UdpErrors errors = take_udp_errors(fd);
         if (!std::exchange(has_told_, false)) {
             counters_.refused += errors.refused;

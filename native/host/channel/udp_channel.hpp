@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,8 +27,9 @@ class UdpChannel final : public Channel {
     ~UdpChannel() override;
 
     // Each with a socket of its own (udp_lanes.hpp). Where the kernel refuses that, all with this
-    // one's.
-    std::vector<std::unique_ptr<Channel>> divide(const LaneParts &parts) override;
+    // one's, if there is one way.
+    std::vector<std::unique_ptr<Channel>> divide(const LaneParts &parts,
+                                                 const std::vector<Way> &ways) override;
     const std::string &one_queue_why() const override { return one_queue_why_; }
     void close() override;
     int fd() const override { return both_.get() >= 0 ? both_.get() : socket_.get(); }
@@ -42,7 +42,8 @@ class UdpChannel final : public Channel {
     bool uses_gso() const override { return gso_; }
     bool uses_gro() const override { return gro_; }
 
-    void send(const PacketView *packets, std::size_t count, std::size_t longest_train) override;
+    void send(const PacketView *packets, std::size_t count, std::size_t longest_train,
+              std::size_t way) override;
     // A fixed number of datagrams or GRO trains.
     bool receive(std::vector<Arrival> *arrivals) override;
 
@@ -52,9 +53,9 @@ class UdpChannel final : public Channel {
     void configure_like_this(int fd) const;
     void listen(Descriptor group);
     std::unique_ptr<UdpChannel> another(Descriptor socket, Descriptor group) const;
-    void to_switch(msghdr *message);
-    std::size_t send_train(const PacketView *packets, std::size_t count);
-    std::size_t send_each(const PacketView *packets, std::size_t count);
+    void to_node(msghdr *message, std::size_t way);
+    std::size_t send_train(const PacketView *packets, std::size_t count, std::size_t way);
+    std::size_t send_each(const PacketView *packets, std::size_t count, std::size_t way);
     bool count_error(int error);
     void read(int fd, std::vector<Arrival> *arrivals);
     void read_group(std::vector<Arrival> *arrivals);
@@ -62,7 +63,7 @@ class UdpChannel final : public Channel {
     Descriptor socket_;
     Descriptor group_;                 // none: the switch sends each worker its own results
     Descriptor both_;                  // epoll over the two, if there are two
-    std::optional<sockaddr_in> peer_;  // nothing: the socket is connected to it
+    std::vector<sockaddr_in> peers_;   // by way; none: the socket is connected to the only one
     bool has_told_ = false;            // a call failed by what the error queue has, too
     int asked_bytes_ = 0;
     int receive_buffer_bytes_ = 0;

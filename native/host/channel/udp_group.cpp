@@ -5,7 +5,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <system_error>
@@ -16,9 +15,6 @@
 namespace ina::host {
 namespace {
 
-// A filter sees a datagram from its UDP header on.
-constexpr std::uint32_t kUdpHeaderBytes = 8;
-
 [[noreturn]] void fail(const char *what) {
     throw std::system_error(errno, std::generic_category(), what);
 }
@@ -26,7 +22,7 @@ constexpr std::uint32_t kUdpHeaderBytes = 8;
 // Trains that the kernel has put together come whole, by their first packet; what is too short for
 // the load is dropped.
 void take_lanes(int fd, const LaneParts &parts, std::uint32_t thread) {
-    const std::array<sock_filter, 6> code{{
+    const std::vector<sock_filter> code{
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
                  kUdpHeaderBytes + static_cast<std::uint32_t>(wire::kSeqOffset)),
         BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, lane_shift(parts)),
@@ -34,7 +30,7 @@ void take_lanes(int fd, const LaneParts &parts, std::uint32_t thread) {
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, thread, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, kWholePacket),
         BPF_STMT(BPF_RET | BPF_K, 0),
-    }};
+    };
     attach(fd, SO_ATTACH_FILTER, code, "SO_ATTACH_FILTER");
 }
 
@@ -87,8 +83,7 @@ void take_all_lanes(int listening) {
 }
 
 void take_nothing(int listening) {
-    const std::array<sock_filter, 1> code{{BPF_STMT(BPF_RET | BPF_K, 0)}};
-    attach(listening, SO_ATTACH_FILTER, code, "SO_ATTACH_FILTER");
+    attach(listening, SO_ATTACH_FILTER, {BPF_STMT(BPF_RET | BPF_K, 0)}, "SO_ATTACH_FILTER");
 }
 
 Descriptor watch_both(int own, int listening) {

@@ -44,30 +44,63 @@ bool same(const sockaddr_in &a, const sockaddr_in &b) {
     return a.sin_addr.s_addr == b.sin_addr.s_addr && a.sin_port == b.sin_port;
 }
 
-// A filter sees a datagram from its UDP header on; what lies before is reached through SKF_NET_OFF.
-// Loads are of big-endian numbers.
-void admit_only(int fd, const sockaddr_in &peer) {
-    const std::array<sock_filter, 6> code{{
+// What lies before the UDP header is reached through SKF_NET_OFF. Loads are of big-endian numbers.
+void add_source(std::vector<sock_filter> *code, const sockaddr_in &peer, std::uint8_t else_skip) {
+    const std::vector<sock_filter> more = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
                  static_cast<std::uint32_t>(SKF_NET_OFF) + kIpSourceOffset),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(peer.sin_addr.s_addr), 0, 3),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(peer.sin_addr.s_addr), 0,
+                 static_cast<std::uint8_t>(else_skip + 2)),
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, kUdpSourceOffset),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohs(peer.sin_port), 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, kWholePacket),
-        BPF_STMT(BPF_RET | BPF_K, 0),
-    }};
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohs(peer.sin_port), 0, else_skip),
+    };
+    code->insert(code->end(), more.begin(), more.end());
+}
+
+// From the only node all comes; of several nodes, from each what is of its jobs. What is too short
+// to say is dropped.
+void admit_only(int fd, const std::vector<sockaddr_in> &peers, const std::vector<Way> &ways) {
+    const sock_filter take = BPF_STMT(BPF_RET | BPF_K, kWholePacket);
+    std::vector<sock_filter> code;
+    for (std::size_t i = 0; i < peers.size(); ++i) {
+        if (peers.size() == 1) {
+            add_source(&code, peers[i], 1);
+            code.push_back(take);
+            break;
+        }
+        add_source(&code, peers[i], static_cast<std::uint8_t>(1 + 2 * ways[i].jobs.size()));
+        code.push_back(BPF_STMT(BPF_LD | BPF_H | BPF_ABS,
+                                kUdpHeaderBytes + static_cast<std::uint32_t>(wire::kJobOffset)));
+        for (const std::uint16_t job : ways[i].jobs) {
+            code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, job, 0, 1));
+            code.push_back(take);
+        }
+    }
+    code.push_back(BPF_STMT(BPF_RET | BPF_K, 0));
     attach(fd, SO_ATTACH_FILTER, code, "SO_ATTACH_FILTER");
+}
+
+std::vector<sockaddr_in> peers_of(int connected, const std::vector<Way> &ways) {
+    const sockaddr_in only = address_of(::getpeername, connected, "getpeername");
+    std::vector<sockaddr_in> peers;
+    for (const Way &way : ways) {
+        peers.push_back(only);
+        if (ways.size() == 1 || way.node.ipv4 == 0) continue;
+        peers.back().sin_addr.s_addr = htonl(way.node.ipv4);
+        peers.back().sin_port = htons(way.node.udp_port);
+    }
+    return peers;
 }
 
 // This program sees a datagram from its payload on. It returns the number of a socket, in the order
 // of their bind(); what is too short for a load goes to number 0.
 void select_by_lane(int fd, const LaneParts &parts) {
-    const std::array<sock_filter, 4> code{{
+    const std::vector<sock_filter> code{
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(wire::kSeqOffset)),
         BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, lane_shift(parts)),
         BPF_STMT(BPF_ALU | BPF_AND | BPF_K, parts.threads - 1),
         BPF_STMT(BPF_RET | BPF_A, 0),
-    }};
+    };
     attach(fd, kAttachReuseportCbpf, code, "SO_ATTACH_REUSEPORT_CBPF");
 }
 
@@ -99,13 +132,13 @@ void disconnect(int fd) {
     }
 }
 
-Descriptor open_one(int connected, const sockaddr_in &own, const sockaddr_in &peer,
-                    const std::function<void(int fd)> &configure) {
+Descriptor open_one(int connected, const sockaddr_in &own, const std::vector<sockaddr_in> &peers,
+                    const std::vector<Way> &ways, const std::function<void(int fd)> &configure) {
     Descriptor opened(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     const int fd = opened.get();
     if (fd < 0) fail("socket");
     check_plain(connected, fd);
-    admit_only(fd, peer);
+    admit_only(fd, peers, ways);
     configure(fd);
     set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1, "SO_REUSEPORT");
     set_option(fd, IPPROTO_IP, IP_RECVERR, 1, "IP_RECVERR");
@@ -116,22 +149,23 @@ Descriptor open_one(int connected, const sockaddr_in &own, const sockaddr_in &pe
 }  // namespace
 
 LaneSockets open_lane_sockets(int connected, const LaneParts &parts,
+                              const std::vector<Way> &ways,
                               const std::function<void(int fd)> &configure) {
     const sockaddr_in own = address_of(::getsockname, connected, "getsockname");
-    const sockaddr_in peer = address_of(::getpeername, connected, "getpeername");
+    const std::vector<sockaddr_in> peers = peers_of(connected, ways);
     // The address was bound without it, so it is nobody else's. From now on other processes of this
     // user might join the group, but the program never selects what came after its own sockets.
     set_option(connected, SOL_SOCKET, SO_REUSEPORT, 1, "SO_REUSEPORT");
     try {
-        LaneSockets group{{}, peer};
+        LaneSockets group{{}, peers};
         std::vector<Descriptor> &opened = group.sockets;
         for (std::uint32_t i = 0; i < parts.threads; ++i) {
-            opened.push_back(open_one(connected, own, peer, configure));
+            opened.push_back(open_one(connected, own, peers, ways, configure));
         }
         select_by_lane(opened[0].get(), parts);
         Descriptor first(::fcntl(connected, F_DUPFD_CLOEXEC, 0));
         if (first.get() < 0) fail("dup of the UDP socket");
-        admit_only(connected, peer);
+        admit_only(connected, peers, ways);
         set_option(connected, IPPROTO_IP, IP_RECVERR, 1, "IP_RECVERR");
         disconnect(connected);
         // `connected` is number 0 of the group, the others follow. Where the kernel chose its port

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "host/core/round_claims.hpp"
-#include "host/recovery/resends.hpp"
 
 namespace ina::host {
 
@@ -24,7 +23,8 @@ bool is_damaged(std::uint16_t sum, std::uint32_t own, std::uint32_t workers) {
 }  // namespace
 
 ChunkCodec::ChunkCodec(const WorkerConfig &config)
-    : config_(config), slots_(2 * window_of(config)), kernels_(best_kernels()),
+    : config_(config), tree_(own_tree(config)), window_(window_of(config)),
+      kernels_(best_kernels()),
       check_(config.verify, config.check_key, config.epoch, static_cast<std::uint32_t>(config.rank),
              static_cast<std::uint32_t>(config.world_size), config.values_per_packet) {}
 
@@ -34,13 +34,14 @@ void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
     const std::uint32_t values = config_.values_per_packet;
     wire::Header header;
     header.kind = wire::kKindContribution;
-    header.job = config_.job;
+    header.job = tree_.job;
     header.epoch = static_cast<std::uint16_t>(config_.epoch);
-    header.worker = static_cast<std::uint8_t>(config_.rank);
-    header.slot = static_cast<std::uint16_t>(lane.seq & (slots_ - 1));
+    header.worker = static_cast<std::uint8_t>(tree_.worker);
+    header.slot = slot_of(tree_, lane.seq, window_);
     header.value_type = static_cast<std::uint8_t>(type);
     header.seq = lane.seq;
-    header.contributors = std::uint32_t{1} << config_.rank;
+    header.contributors = std::uint32_t{1} << tree_.worker;
+    header.path = tree_.path;
     header.exponent = lane.exponent;
     header.digest = round_digest(tensor.digest, lane.seq);
     bool summed = true;
@@ -79,14 +80,13 @@ void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
         lane.expected = made.expected;
     }
     wire::store_header(packet, header);
-    Origin{header.worker, 0}.store(packet);
     lane.packet_bytes = wire::packet_bytes(header.value_count);
 }
 
 // Puts the exponent of what the lane sends next into the header.
 void ChunkCodec::announce_next(Lane &lane, wire::Header &header) const {
     const Tensor *tensor = lane.tensor;
-    std::uint64_t chunk = lane.has_values() ? lane.chunk + window() : lane.chunk;
+    std::uint64_t chunk = lane.has_values() ? lane.chunk + window_ : lane.chunk;
     lane.non_finite = false;
     if (chunk >= tensor->place.chunks) {
         if (lane.queue.empty()) {
@@ -110,8 +110,8 @@ BlockScan ChunkCodec::scan(const Tensor &tensor, std::uint64_t chunk) const {
 
 ChunkCodec::Verdict ChunkCodec::judge(const Lane &lane, const wire::Header &header,
                                       const std::uint8_t *values) const {
-    const bool is_whole =
-        header.slot == (lane.seq & (slots_ - 1)) && header.contributors == config_.expected_bitmap;
+    const bool is_whole = header.slot == slot_of(tree_, lane.seq, window_) &&
+                          header.contributors == tree_.expected_bitmap;
     if (!is_whole) return Verdict::kElse;
     // Of a whole result, whether all workers have submitted the same up to this tensor.
     const std::uint32_t own = round_digest(lane.tensor->digest, lane.seq);

@@ -35,14 +35,14 @@ class ChunkCodec {
     void read_sums(const Lane &lane, const wire::Header &header, const std::uint8_t *values) const;
 
   private:
-    std::uint32_t window() const { return slots_ / 2; }
     void announce_next(Lane &lane, wire::Header &header) const;
     BlockScan scan(const Tensor &tensor, std::uint64_t chunk) const;
     bool fits(const Lane &lane, const wire::Header &header) const;
     bool verifies(const Lane &lane, const wire::Header &header, const std::uint8_t *values) const;
 
     WorkerConfig config_;
-    std::uint32_t slots_;  // 2 W
+    Tree tree_;
+    std::uint32_t window_;  // W
     const Kernels &kernels_;
     SumCheck check_;
 };

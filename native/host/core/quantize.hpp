@@ -1,8 +1,8 @@
 // Block floating point: one block = the values of one packet.
 //
 // A block's exponent e satisfies 2^e > max |x|. All workers use the largest exponent E of the block
-// (agreed in the packets) and the scale f = 2^(31 - ceil(log2 n) - E), so n contributions never
-// overflow int32. q = round half even(x f) goes over the wire big endian; the sum divided by f is
+// (agreed in the packets) and the scale f = 2^(31 - s - E), where s is log2 n, rounded up, and one
+// more for 256, 512 and 1024 workers, so n contributions never overflow int32. q = round half even(x f) goes over the wire big endian; the sum divided by f is
 // the result. Every kernel exists for several instruction sets with bit-identical results.
 #pragma once
 
@@ -36,7 +36,7 @@ struct BlockScan {
 inline constexpr std::uint8_t kMinBlockExponent = 127 - 95;
 
 // The scale of a block with biased exponent `exponent` (at least kMinBlockExponent) summed over
-// `workers`, a power of two in 2^-102 .. 2^126, and its exact inverse.
+// `workers`, a power of two in 2^-108 .. 2^126, and its exact inverse.
 float block_scale(std::uint8_t exponent, int workers);
 float inverse_block_scale(std::uint8_t exponent, int workers);
 

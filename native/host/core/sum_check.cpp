@@ -1,14 +1,19 @@
 #include "host/core/sum_check.hpp"
 
+#include <algorithm>
+
 #include "host/core/digest.hpp"
 
 namespace ina::host {
 namespace {
 
-// What a pseudo-random number is for, apart from f(w): w is below 32.
-constexpr std::uint32_t kResultPad = 0xff;  // r
-constexpr std::uint32_t kWeight = 0xfe;
-constexpr std::uint32_t kClaim = 0xfd;
+// What a pseudo-random number is for, apart from f(w): w is below 1024.
+constexpr std::uint32_t kResultPad = 0xffff;  // r
+constexpr std::uint32_t kWeight = 0xfffe;
+constexpr std::uint32_t kClaim = 0xfffd;
+
+// Up to so many workers, numbers of claims are tried one by one.
+constexpr std::uint32_t kFewWorkers = 32;
 
 }  // namespace
 
@@ -31,13 +36,20 @@ SumCheck::SumCheck(VerifyMode mode, const SecretKey &key, std::uint32_t epoch, s
         tag.number = claim;
         worth_[claim] = hash_.of(words(tag, kClaim)) | 1;
     }
+    if (workers_ <= kFewWorkers) return;
+    for (std::uint32_t claims = 0; claims <= workers_; ++claims) {
+        scales_.push_back({claims * worth(Claim::kScale), claims});
+    }
+    std::sort(scales_.begin(), scales_.end(),
+              [](const Claims &a, const Claims &b) { return a.worth < b.worth; });
 }
 
 SipWords SumCheck::words(const RoundTag &tag, std::uint32_t which) const {
     const std::uint64_t said =
-        std::uint64_t{epoch_} << 32 | which << 24 | std::uint32_t{tag.exponent} << 16 |
+        std::uint64_t{epoch_} << 32 | (which & 0xff) << 24 | std::uint32_t{tag.exponent} << 16 |
         std::uint32_t{static_cast<std::uint8_t>(tag.type)} << 12 | tag.value_count;
-    return {tag.number, said, tag.digest};
+    // A job of 2^56 packets has sent 2^62 bytes or more: the number's upper byte is free.
+    return {tag.number | std::uint64_t{which >> 8} << 56, said, tag.digest};
 }
 
 std::uint64_t SumCheck::weighed(const RoundTag &tag, const std::uint8_t *values) const {
@@ -70,23 +82,41 @@ SumCheck::Contribution SumCheck::contribute(const RoundTag &tag, Claim claim,
 
 bool SumCheck::verify(const RoundTag &tag, const ClaimBounds &claims, std::uint64_t expected,
                       const std::uint8_t *values, std::uint32_t check) const {
-    const bool wide = is_float(tag.type);
     const std::uint64_t base = weighed(tag, values) + expected;
-    const auto agrees = [&](std::uint64_t sum) {
-        if (!wide) return static_cast<std::uint32_t>(sum) == check;
-        return static_cast<std::uint32_t>(sum >> 32) - check < workers_;
-    };
+    const bool wide = is_float(tag.type);
     for (std::uint32_t i = claims.non_finite.least; i <= claims.non_finite.most; ++i) {
         for (std::uint32_t j = claims.too_large.least; j <= claims.too_large.most; ++j) {
             if (i + j > workers_) break;
-            for (std::uint32_t k = claims.scale.least; k <= claims.scale.most; ++k) {
-                if (i + j + k > workers_) break;
-                if (agrees(base + i * worth(Claim::kNonFinite) + j * worth(Claim::kTooLarge) +
-                           k * worth(Claim::kScale))) {
-                    return true;
-                }
+            const std::uint64_t sum =
+                base + i * worth(Claim::kNonFinite) + j * worth(Claim::kTooLarge);
+            const std::uint32_t most = std::min(claims.scale.most, workers_ - i - j);
+            if (agrees_with_some(wide, sum, {claims.scale.least, most}, check)) return true;
+        }
+    }
+    return false;
+}
+
+// Whether the sum is right for some number of claims of a scale. Of many workers' NaN each number
+// of claims of either kind may be: tried one by one, that would be half a million.
+bool SumCheck::agrees_with_some(bool wide, std::uint64_t sum, const ClaimBounds::Range &scales,
+                                std::uint32_t check) const {
+    if (!wide || workers_ <= kFewWorkers) {
+        for (std::uint32_t k = scales.least; k <= scales.most; ++k) {
+            const std::uint64_t whole = sum + k * worth(Claim::kScale);
+            if (wide ? static_cast<std::uint32_t>(whole >> 32) - check < workers_
+                     : static_cast<std::uint32_t>(whole) == check) {
+                return true;
             }
         }
+        return false;
+    }
+    const std::uint64_t first = (std::uint64_t{check} << 32) - sum;
+    auto next = std::lower_bound(scales_.begin(), scales_.end(), first,
+                                 [](const Claims &a, std::uint64_t b) { return a.worth < b; });
+    for (std::size_t tried = 0; tried < scales_.size(); ++tried, ++next) {
+        if (next == scales_.end()) next = scales_.begin();
+        if (next->worth - first >= std::uint64_t{workers_} << 32) return false;
+        if (next->count >= scales.least && next->count <= scales.most) return true;
     }
     return false;
 }

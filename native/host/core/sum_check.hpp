@@ -83,6 +83,13 @@ class SumCheck {
     std::uint64_t weighed(const RoundTag &tag, const std::uint8_t *values) const;
     std::uint64_t worth(Claim claim) const { return worth_[static_cast<std::size_t>(claim)]; }
     SipWords words(const RoundTag &tag, std::uint32_t which) const;
+    bool agrees_with_some(bool wide, std::uint64_t sum, const ClaimBounds::Range &scales,
+                          std::uint32_t check) const;
+
+    struct Claims {  // so many, of one kind
+        std::uint64_t worth;
+        std::uint32_t count;
+    };
 
     VerifyMode mode_;
     SipHash hash_;
@@ -94,6 +101,7 @@ class SumCheck {
     std::vector<std::uint32_t> high_;
     std::uint64_t bias_ = 0;       // what the kernels' sum has too much
     std::uint64_t worth_[4] = {};  // of a claim
+    std::vector<Claims> scales_;   // of a scale, 0 to n, by their worth; few workers need none
 };
 
 }  // namespace ina::host

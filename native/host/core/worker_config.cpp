@@ -12,6 +12,38 @@ void require(bool holds, const std::string &what, std::int64_t got) {
     if (!holds) throw std::invalid_argument(what + ", got " + std::to_string(got));
 }
 
+bool has_bit(std::uint32_t bitmap, std::uint32_t bit) { return (bitmap >> bit & 1u) != 0; }
+
+// One switch, whose children are the ranks.
+Tree only_tree(const WorkerConfig &config, std::uint32_t window) {
+    const int workers = config.world_size;
+    require(workers <= wire::kMaxWorkers, "world_size without trees must be 1..32", workers);
+    Tree tree;
+    tree.job = config.job;
+    tree.worker = config.rank;
+    tree.path = static_cast<std::uint32_t>(config.rank) << kPathTopShift;
+    tree.expected_bitmap = config.expected_bitmap;
+    if (tree.expected_bitmap == 0) {
+        tree.expected_bitmap = static_cast<std::uint32_t>((std::uint64_t{1} << workers) - 1);
+    }
+    tree.lanes = window;
+    return tree;
+}
+
+void check_tree(const Tree &tree, std::uint32_t next_lane, std::uint32_t window) {
+    require(tree.worker >= 0 && tree.worker < wire::kMaxWorkers, "a tree's worker must be 0..31",
+            tree.worker);
+    require(tree.path >> wire::kPathBits == 0, "a tree's path must have 24 bits", tree.path);
+    require(has_bit(tree.expected_bitmap, tree.path >> kPathTopShift),
+            "expected_bitmap must have the bit of child " +
+                std::to_string(tree.path >> kPathTopShift),
+            tree.expected_bitmap);
+    require(tree.first_lane == next_lane, "a tree's first_lane must be " + std::to_string(next_lane),
+            tree.first_lane);
+    require(tree.lanes >= 1 && tree.lanes <= window - next_lane,
+            "a tree's lanes must be 1.." + std::to_string(window - next_lane), tree.lanes);
+}
+
 }  // namespace
 
 std::uint32_t window_of(const WorkerConfig &config) {
@@ -22,31 +54,54 @@ std::uint32_t window_of(const WorkerConfig &config) {
     return window;
 }
 
+std::vector<Tree> trees_of(const WorkerConfig &config) {
+    const std::uint32_t window = window_of(config);
+    std::vector<Tree> trees = config.trees;
+    if (trees.empty()) trees.push_back(only_tree(config, window));
+    require(trees.size() <= kMaxTrees, "there must be at most 16 trees",
+            static_cast<std::int64_t>(trees.size()));
+    std::uint32_t next_lane = 0;
+    for (const Tree &tree : trees) {
+        require(next_lane < window, "trees must have W lanes together", window);
+        check_tree(tree, next_lane, window);
+        next_lane += tree.lanes;
+    }
+    require(next_lane == window, "trees must have W = " + std::to_string(window) + " lanes together",
+            next_lane);
+    return trees;
+}
+
+const Tree &own_tree(const WorkerConfig &config) {
+    std::size_t index = config.trees.size() - 1;
+    while (config.trees[index].first_lane > config.first_lane) --index;
+    return config.trees[index];
+}
+
 WorkerConfig checked(WorkerConfig config) {
     const std::uint32_t window = window_of(config);
     const int workers = config.world_size;
-    require(workers >= 1 && workers <= wire::kMaxWorkers, "world_size must be 1..32", workers);
+    require(workers >= 1 && workers <= wire::kMaxWorldSize, "world_size must be 1..1024", workers);
     require(config.rank >= 0 && config.rank < workers,
             "rank must be 0.." + std::to_string(workers - 1), config.rank);
     require(config.values_per_packet >= 1 && config.values_per_packet <= 4095,
             "values_per_packet must be 1..4095", config.values_per_packet);
     require(config.first_seq % (2 * window) == 0, "first_seq must be a multiple of 2 W",
             config.first_seq);
-    const std::uint32_t shares = config.shares;
-    require(shares >= 1 && (shares & (shares - 1)) == 0 && shares <= window,
-            "shares must be a power of two, at most W = " + std::to_string(window), shares);
-    require(config.share < shares, "share must be 0.." + std::to_string(shares - 1), config.share);
-    if (config.expected_bitmap == 0) {
-        config.expected_bitmap = static_cast<std::uint32_t>((std::uint64_t{1} << workers) - 1);
-    }
     if (config.summands == 0) config.summands = workers;
     if (config.divisor == 0) config.divisor = workers;
-    require((config.expected_bitmap >> config.rank & 1u) != 0,
-            "expected_bitmap must have the bit of rank " + std::to_string(config.rank),
-            config.expected_bitmap);
     require(config.summands >= 1 && config.summands <= 65535, "summands must be 1..65535",
             config.summands);
     require(config.divisor >= 1, "divisor must be 1 or more", config.divisor);
+    config.trees = trees_of(config);
+    if (config.lanes == 0) config.lanes = window;
+    require(config.first_lane < window, "first_lane must be below W = " + std::to_string(window),
+            config.first_lane);
+    const Tree &tree = own_tree(config);
+    const std::uint32_t most = tree.first_lane + tree.lanes - config.first_lane;
+    require(config.lanes <= most,
+            "a core's lanes must be of one tree, from lane " + std::to_string(config.first_lane) +
+                " on at most " + std::to_string(most),
+            config.lanes);
     return config;
 }
 

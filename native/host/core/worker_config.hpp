@@ -2,19 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "host/core/sum_check.hpp"
+#include "host/core/tree.hpp"
 #include "host/recovery/rtt_estimator.hpp"
 
 namespace ina::host {
 
 struct WorkerConfig {
-    std::uint16_t job = 0;
+    std::uint16_t job = 0;    // its number at the only switch; where there are trees, each has one
     std::uint32_t epoch = 0;  // the header carries the low 16 bits
-    int rank = 0;
+    int rank = 0;             // among all workers of the job; its index at a node is the tree's
     int world_size = 1;
     // Three numbers that follow from world_size (0) as long as one switch adds up all workers:
-    std::uint32_t expected_bitmap = 0;  // contributors that a whole result names, this worker too
+    std::uint32_t expected_bitmap = 0;  // contributors that a whole result names; as `job`
     int summands = 0;  // contributions in a sum: what the scale of floats must leave room for
     int divisor = 0;   // of an average
     std::uint32_t slots = 2;                         // both versions; the same on all workers
@@ -31,10 +33,13 @@ struct WorkerConfig {
     // nobody else's.
     VerifyMode verify = VerifyMode::kOff;
     SecretKey check_key{};
-    // This core has the lanes [share W / shares, (share + 1) W / shares) of W; `shares` is a power
-    // of two, W at most. Each worker of a job divides its lanes as it likes.
-    std::uint32_t share = 0;
-    std::uint32_t shares = 1;
+    // What sums the job's W lanes, in the order of their lanes. Empty: one switch, whose children
+    // are the ranks, sums all.
+    std::vector<Tree> trees;
+    // This core's lanes, in a row and of one tree; `lanes` 0: all of W. Each worker of a job divides
+    // its lanes as it likes.
+    std::uint32_t first_lane = 0;
+    std::uint32_t lanes = 0;
 };
 
 // W = slots / 2, rounded down to a power of two. Throws std::invalid_argument.
@@ -43,5 +48,12 @@ std::uint32_t window_of(const WorkerConfig &config);
 // With what follows from other numbers filled in. Throws std::invalid_argument when one is out of
 // range.
 WorkerConfig checked(WorkerConfig config);
+
+// The trees of a configuration, with the only one where it names none. Throws
+// std::invalid_argument.
+std::vector<Tree> trees_of(const WorkerConfig &config);
+
+// Of a checked configuration: the one that its core's lanes are of.
+const Tree &own_tree(const WorkerConfig &config);
 
 }  // namespace ina::host

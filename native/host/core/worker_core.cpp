@@ -10,10 +10,10 @@ namespace ina::host {
 
 WorkerCore::WorkerCore(const WorkerConfig &config, std::unique_ptr<congestion::Window> window,
                        const PacketMemory &memory)
-    : config_(checked(config)), window_(window_of(config)),
-      first_own_(config.share * (window_ / config.shares)), codec_(config_),
-      recovery_(window_ / config.shares, config.rto, std::move(window)),
-      lanes_(window_ / config.shares), frames_(lane_count(), values_bytes(), memory),
+    : config_(checked(config)), tree_(own_tree(config_)), window_(window_of(config_)),
+      first_own_(config_.first_lane), codec_(config_),
+      recovery_(config_.lanes, config_.rto, std::move(window)), lanes_(config_.lanes),
+      frames_(lane_count(), values_bytes(), memory),
       kept_(config.keep_results ? lane_count() : 0, values_bytes()),
       failed_checks_(config.verify == VerifyMode::kKeyed) {
     for (std::uint32_t i = 0; i < lane_count(); ++i) {
@@ -116,7 +116,7 @@ inline PacketView WorkerCore::view_of(std::uint32_t lane) {
 PacketView WorkerCore::send_again(const Resend &resend) {
     std::uint8_t *const packet = frames_.packet(resend.lane);
     packet[wire::kFlagsOffset] |= wire::kFlagResend;
-    Origin{static_cast<std::uint32_t>(config_.rank), resend.copy}.store(packet);
+    Origin{tree_.path, resend.copy}.store(packet);
     return view_of(resend.lane);
 }
 
@@ -135,7 +135,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     if (found == nullptr || !accepts(*found, header, values)) return;
     Lane &lane = *found;
     const Origin origin = Origin::of(header);
-    const bool is_own = origin.worker == static_cast<std::uint32_t>(config_.rank);
+    const bool is_own = origin.path == tree_.path;
     Answer answer;
     answer.copy = is_own ? origin.copy : 0;
     answer.others_loss = !is_own && origin.copy > 0;
@@ -163,8 +163,8 @@ inline Lane *WorkerCore::lane_for(const wire::Header &header, std::int64_t now_n
         ++*counter;
         return nullptr;
     };
-    if (header.job != config_.job || header.epoch != static_cast<std::uint16_t>(config_.epoch) ||
-        (header.worker != config_.rank && header.worker != wire::kAllWorkers)) {
+    if (header.job != tree_.job || header.epoch != static_cast<std::uint16_t>(config_.epoch) ||
+        (header.worker != tree_.worker && header.worker != wire::kAllWorkers)) {
         return ignore(&counters_.foreign);
     }
     if (has_stopped()) return ignore(&counters_.stale);
@@ -174,7 +174,7 @@ inline Lane *WorkerCore::lane_for(const wire::Header &header, std::int64_t now_n
     if (lane.is_waiting() && header.seq == lane.seq) return &lane;
     if (lane.has_history && header.seq == lane.seq - window_) {
         const Origin origin = Origin::of(header);
-        const bool is_own = origin.worker == static_cast<std::uint32_t>(config_.rank);
+        const bool is_own = origin.path == tree_.path;
         recovery_.duplicate(index, is_own ? origin.copy : 0, now_ns);
         return ignore(&counters_.duplicates);
     }

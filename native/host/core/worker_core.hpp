@@ -1,11 +1,12 @@
 // The worker's side of mode `pool`, without sockets or clocks: tensors and result packets in,
 // contribution packets and completions out, time passed in (any monotonic clock, ns).
 //
-// W = window = slots / 2, rounded down to a power of two. Lane i owns the sequence numbers
+// W = window = slots / 2, rounded down to a power of two. The slots are those of one switch, or of
+// the trees of switches among which the lanes are dealt (tree.hpp). Lane i owns the sequence numbers
 // i, i + W, i + 2W ...: it sends one and waits for its result before the next (stop and wait), so
-// it alternates between slots i and i + W. Why two versions are enough: a worker sends s + 2W only
+// it alternates between two slots. Why two versions are enough: a worker sends s + 2W only
 // after the result of s + W, to which every worker has contributed, and none does so before it has
-// the result of s; nobody needs slot s mod 2W any more. That is also why a lane never skips a
+// the result of s; nobody needs the slot of s any more. That is also why a lane never skips a
 // number.
 //
 // Chunk i of a tensor runs on lane (first_lane + i) mod W, and the next tensor's first lane follows
@@ -21,8 +22,9 @@
 // values. A packet with a guess carries the chunk's own exponent; if the maximum is not the guess,
 // the same chunk is sent once more, with what is now agreed.
 //
-// A worker may divide its lanes between several cores, each with a share of them in a row. Each is
-// given every tensor and is done with it when its own lanes are. On the wire nothing tells.
+// A worker may divide its lanes between several cores, each with a share of them in a row, of one
+// tree. Each is given every tensor and is done with it when its own lanes are. On the wire nothing
+// tells.
 //
 // What becomes of a lane's packet on the way, and when it is sent again, is LossRecovery's
 // (host/recovery); what is in it, ChunkCodec's; what a lane does next, the table in lane.hpp.
@@ -141,6 +143,7 @@ class WorkerCore {
     std::size_t values_bytes() const { return wire::kValueBytes * config_.values_per_packet; }
 
     WorkerConfig config_;
+    Tree tree_;
     std::uint32_t window_;
     std::uint32_t first_own_;  // the first of this core's lanes
     ChunkCodec codec_;

@@ -1,12 +1,12 @@
 // What became of the packets that a lane sent again: was a loss mended, or was nothing lost?
 //
-// A switch echoes the header fields `level` and `priority`, which mean nothing to it in mode
-// `pool`, of the contribution that it answers: the one that completed the sum, or was answered by a
-// replay. A worker writes into them who it is and how often it has sent the packet, and so a result
-// tells which copy of whose packet brought it. If that is a resend of our own, the copies before
-// came to nothing: something was lost, of them or of their answers. If it is anybody else's packet,
-// or our first, then no resend of ours was needed; one that was sent because nothing was heard was
-// a probe, one that was sent because later packets had been answered was sent on wrong evidence.
+// A switch echoes the header fields `path` and `copy` of the contribution that it answers: the one
+// that completed the sum, or was answered by a replay. A worker writes into them who it is and how
+// often it has sent the packet, and so a result tells which copy of whose packet brought it. If that
+// is a resend of our own, the copies before came to nothing: something was lost, of them or of their
+// answers. If it is anybody else's packet, or our first, then no resend of ours was needed; one that
+// was sent because nothing was heard was a probe, one that was sent because later packets had been
+// answered was sent on wrong evidence.
 #pragma once
 
 #include <algorithm>
@@ -28,21 +28,17 @@ struct RecoveryCounters {
     std::uint64_t ecn_marked = 0;  // accepted results with the ECN flag or IP mark
 };
 
-// One copy of one worker's packet, as told in the header. Copies from the eighth on are told as 7.
+// One copy of one worker's packet, as told in the header. Copies from the 255th on are told as that.
 struct Origin {
-    static constexpr std::uint32_t kCopyBits = 3;
-    static constexpr std::uint32_t kLastCopy = (1u << kCopyBits) - 1;
+    static constexpr std::uint32_t kLastCopy = 255;
 
-    std::uint32_t worker = 0;
+    std::uint32_t path = 0;  // the worker's
     std::uint32_t copy = 0;  // 0: sent for the first time
 
-    static Origin of(const wire::Header &header) {
-        const std::uint32_t told = std::uint32_t{header.level} << 4 | header.priority;
-        return {told >> kCopyBits, told & kLastCopy};
-    }
+    static Origin of(const wire::Header &header) { return {header.path, header.copy}; }
     void store(std::uint8_t *packet) const {
-        static_assert(wire::kLevelOffset == wire::kPriorityOffset);
-        packet[wire::kLevelOffset] = static_cast<std::uint8_t>(worker << kCopyBits | copy);
+        static_assert(wire::kPathOffset == wire::kCopyOffset);
+        wire::store_be32(packet + wire::kPathOffset, path << 8 | copy);
     }
 };
 
@@ -59,7 +55,7 @@ class Resends {
         const std::uint32_t copy = std::min(overtaken_ + silent_ + 1, Origin::kLastCopy);
         if (reason == ResendReason::kOvertaken) {
             ++overtaken_;
-            overtaken_copies_ |= static_cast<std::uint8_t>(1u << copy);
+            overtaken_copies_ |= bit_of(copy);
         } else {
             ++silent_;
         }
@@ -74,10 +70,10 @@ class Resends {
         if (needed > 0 && needed <= overtaken_ + silent_) {
             // Results of later packets came meanwhile, so nobody was late: what was sent because of
             // them was lost, too. Probes before may have met a sum that still waited for others.
-            const bool by_silence = (overtaken_copies_ >> needed & 1u) == 0;
-            for (std::uint32_t copy = 1; copy <= needed; ++copy) {
-                mended_overtaken_ += overtaken_copies_ >> copy & 1u;
-            }
+            const std::uint64_t up_to = 2 * bit_of(needed) - 1;
+            const bool by_silence = (overtaken_copies_ & bit_of(needed)) == 0;
+            mended_overtaken_ = static_cast<std::uint8_t>(
+                __builtin_popcountll(overtaken_copies_ & up_to));
             mended_silent_ = by_silence ? 1 : 0;
             needed_ = static_cast<std::uint8_t>(needed);
             answered_ns_ = now_ns;
@@ -108,9 +104,14 @@ class Resends {
     }
 
   private:
+    // Of a copy in overtaken_copies_; all from the 63rd on share one.
+    static std::uint64_t bit_of(std::uint32_t copy) {
+        return std::uint64_t{1} << std::min<std::uint32_t>(copy, 63);
+    }
+
     std::uint32_t overtaken_ = 0;  // of the packet in flight, by reason
     std::uint32_t silent_ = 0;
-    std::uint8_t overtaken_copies_ = 0;  // bit c: copy c was sent for that reason
+    std::uint64_t overtaken_copies_ = 0;  // bit c: copy c was sent for that reason
     // Of the packet answered last: losses, unless the answer to an earlier copy turns up.
     std::uint8_t mended_overtaken_ = 0;
     std::uint8_t mended_silent_ = 0;

@@ -15,14 +15,18 @@
 
 namespace ina::host {
 
-// Thread k of a transport owns share k: it looks after its timers and new tensors. Whichever thread
-// has received results for it accepts them, and sends what follows.
+// One thread of a transport owns it (division.hpp): looks after its timers and new tensors.
+// Whichever thread has received results for it accepts them, and sends what follows.
 struct Share {
-    // most: packets, what its window may be at most.
-    Share(const WorkerConfig &config, const congestion::Choice &window, std::uint32_t most,
-          const PacketMemory &memory)
-        : core(config, congestion::make_window(window, most), memory), pacing(most) {}
+    // thread: its owner. way: to its tree's first node. most: packets, what its window may be at
+    // most.
+    Share(std::size_t thread, std::size_t way, const WorkerConfig &config,
+          const congestion::Choice &window, std::uint32_t most, const PacketMemory &memory)
+        : owner(thread), way(way), core(config, congestion::make_window(window, most), memory),
+          pacing(most) {}
 
+    const std::size_t owner;
+    const std::size_t way;
     std::mutex mutex;  // guards what follows
     WorkerCore core;
     const Pacing pacing;
@@ -30,7 +34,7 @@ struct Share {
     std::uint64_t results = 0;
     std::int64_t last_result_ns = 0;
     std::int64_t attended_ns = kNever;  // the owner looks at the core by then
-    // The owner's channel, as of its last round.
+    // The owner's channel, as of its last round; in the first of its shares.
     ChannelCounters channel;
     bool gso = false;
     bool gro = false;
@@ -38,7 +42,6 @@ struct Share {
 
     // Guarded by the transport's own mutex.
     std::vector<Submission> inbox;  // submitted, not in the core yet
-    bool asleep = false;            // the owner: to be woken
 };
 
 // Of all shares, in the order of their lanes.

@@ -33,16 +33,17 @@ std::uint32_t thread_count(std::uint32_t wanted, std::uint32_t in_flight) {
     return count;
 }
 
-Channels channels_of(std::unique_ptr<Channel> first, std::uint32_t lanes, std::uint32_t threads) {
+Channels channels_of(std::unique_ptr<Channel> first, std::uint32_t lanes, std::uint32_t threads,
+                     const std::vector<Way> &ways) {
     Channels channels;
-    if (threads > 1) channels = first->divide({lanes, threads});
+    if (threads > 1 || ways.size() > 1) channels = first->divide({lanes, threads}, ways);
     channels.insert(channels.begin(), std::move(first));
     return channels;
 }
 
-// What a share may have in flight, of `limit` in all. A queue of the thread's own bounds just this
-// share: its packets' results come there. With them may come the end of a train whose first packet
-// is of another share, less than 64 KiB. For that there is room: channels reckon with packets that
+// What a thread's shares may have in flight, of `limit` in all. A queue of the thread's own bounds just
+// these: their packets' results come there. With them may come the end of a train whose first
+// packet is of another share, less than 64 KiB. For that there is room: channels reckon with packets that
 // come one by one, and the packets of a train take half of that (measured on loopback and veth).
 std::uint32_t part_of(std::uint32_t limit, const Channels &channels, std::size_t index,
                       const WorkerConfig &config) {
@@ -54,6 +55,14 @@ std::uint32_t part_of(std::uint32_t limit, const Channels &channels, std::size_t
     return is_own ? std::min(part, room) : part;
 }
 
+// Frames of the lanes in a row from `first` on.
+PacketMemory frames_of(PacketMemory memory, std::uint32_t first, std::uint32_t lanes) {
+    if (memory.base == nullptr || memory.frames < first + lanes) return memory;
+    memory.base += memory.stride_bytes * first;
+    memory.frames = lanes;
+    return memory;
+}
+
 }  // namespace
 
 Transport::Transport(std::unique_ptr<Channel> channel, const WorkerConfig &config,
@@ -63,20 +72,34 @@ Transport::Transport(std::unique_ptr<Channel> channel, const WorkerConfig &confi
     const std::uint32_t limit = in_flight_limit(config, options.max_in_flight);
     const std::uint32_t room = channel->room_packets(config.values_per_packet);
     const std::uint32_t wanted = thread_count(options.threads, std::min(limit, room));
-    Channels channels = channels_of(std::move(channel), window_, wanted);
+    const std::vector<Tree> trees = trees_of(config);
+    const std::vector<Way> ways = ways_of(trees);
+    Channels channels = channels_of(std::move(channel), window_, wanted, ways);
     const auto count = static_cast<std::uint32_t>(channels.size());
-    for (std::uint32_t i = 0; i < count; ++i) {
+    const std::vector<LaneShare> shares = divide_lanes(window_, count, trees);
+    finder_ = ShareFinder(window_, count, shares);
+    PacketMemory memory;
+    if (count == 1) memory = channels[0]->packet_memory();
+    for (const LaneShare &share : shares) {
         WorkerConfig part = config;
-        part.share = i;
-        part.shares = count;
-        const PacketMemory memory = count == 1 ? channels[0]->packet_memory() : PacketMemory{};
-        const std::uint32_t most = part_of(limit, channels, i, config);
-        shares_.push_back(std::make_unique<Share>(part, options.congestion, most, memory));
+        part.first_lane = share.first_lane;
+        part.lanes = share.lanes;
+        const std::uint64_t of_thread = part_of(limit, channels, share.thread, config);
+        const auto most = static_cast<std::uint32_t>(
+            std::max<std::uint64_t>(of_thread * share.lanes / (window_ / count), 1));
+        shares_.push_back(
+            std::make_unique<Share>(share.thread, way_of(ways, trees[share.tree]), part,
+                                    options.congestion, most,
+                                    frames_of(memory, share.first_lane, share.lanes)));
     }
-    for (std::size_t i = 0; i < count; ++i) {
-        workers_.push_back(std::make_unique<Worker>(i, std::move(channels[i])));
+    for (std::unique_ptr<Channel> &own : channels) {
+        workers_.push_back(std::make_unique<Worker>(std::move(own)));
     }
-    lanes_per_share_ = window_ / count;
+    for (std::size_t i = shares.size(); i-- > 0;) {
+        Worker &owner = *workers_[shares[i].thread];
+        owner.first_share = i;
+        owner.end_share = std::max(owner.end_share, i + 1);
+    }
     start();
 }
 
@@ -100,7 +123,8 @@ std::shared_ptr<Operation> Transport::submit(TensorRequest request) {
         Share &share = *shares_[i];
         share.inbox.push_back(placed);
         const bool is_due = (takers >> i & 1u) != 0 || share.inbox.size() >= kInboxLimit;
-        if (is_due && std::exchange(share.asleep, false)) workers_[i]->sleeper.wake();
+        Worker &owner = *workers_[share.owner];
+        if (is_due && std::exchange(owner.asleep, false)) owner.sleeper.wake();
     }
     return operation;
 }
@@ -108,12 +132,15 @@ std::shared_ptr<Operation> Transport::submit(TensorRequest request) {
 // Those with lanes that the tensor runs on, as bits.
 std::uint32_t Transport::shares_of(const Submission &submission) const {
     if (submission.request.elems == 0) return 0;
-    const auto count = static_cast<std::uint32_t>(shares_.size());
     const Place &place = submission.place;
+    const std::uint32_t lanes = place.lanes(window_);
     std::uint32_t found = 0;
-    const std::uint32_t first = place.first_lane / lanes_per_share_;
-    const std::uint32_t last = (place.first_lane + place.lanes(window_) - 1) / lanes_per_share_;
-    for (std::uint32_t i = first; i <= last; ++i) found |= std::uint32_t{1} << (i % count);
+    for (std::size_t i = 0; i < shares_.size(); ++i) {
+        const WorkerCore &core = shares_[i]->core;
+        const std::uint32_t ahead = (core.first_lane() - place.first_lane) & (window_ - 1);
+        const std::uint32_t behind = (place.first_lane - core.first_lane()) & (window_ - 1);
+        if (ahead < lanes || behind < core.lane_count()) found |= std::uint32_t{1} << i;
+    }
     return found;
 }
 
@@ -127,7 +154,6 @@ TransportStats Transport::stats() const {
         const WorkerCore &core = share->core;
         const WorkerCounters counters = core.counters();
         add_counters(&stats.worker, counters);
-        add_counters(&stats.channel, share->channel);
         if (share->last_result_ns > last_result_ns) {
             last_result_ns = share->last_result_ns;
             stats.worker.last_seq = counters.last_seq;
@@ -136,6 +162,8 @@ TransportStats Transport::stats() const {
         stats.rto_ns = std::max(stats.rto_ns, core.recovery().rtt().timeout_ns());
         stats.in_flight_limit += core.in_flight_limit();
         stats.in_flight += core.in_flight();
+        if (share != shares_[workers_[share->owner]->first_share]) continue;
+        add_counters(&stats.channel, share->channel);
         stats.gso = stats.gso && share->gso;
         stats.gro = stats.gro && share->gro;
         stats.passed_on += share->passed_on;
@@ -145,7 +173,7 @@ TransportStats Transport::stats() const {
     stats.refused_since_result = refused_;
     const Channel &channel = *workers_[0]->channel;
     stats.kind = channel.kind();
-    stats.threads = static_cast<std::uint32_t>(shares_.size());
+    stats.threads = static_cast<std::uint32_t>(workers_.size());
     stats.one_queue_why = channel.one_queue_why();
     stats.queues = stats.one_queue_why.empty() ? stats.threads : 1;
     for (std::size_t i = 0; i < stats.queues; ++i) {
@@ -247,12 +275,13 @@ void Transport::check_frozen() const {
         throw std::logic_error("the transport is not frozen");
 }
 
-Share &Transport::owner_of(std::uint32_t lane) const {
-    return *shares_[std::min<std::size_t>(share_of(lane), shares_.size() - 1)];
+// Of a lane that there is not: any; it says so.
+Share &Transport::share_of(std::uint32_t lane) const {
+    return *shares_[finder_.of(std::min(lane, window_ - 1))];
 }
 
 LaneResult Transport::lane_result(std::uint32_t lane) const {
-    Share &share = owner_of(lane);
+    Share &share = share_of(lane);
     const std::lock_guard lock(share.mutex);
     const std::lock_guard own(mutex_);
     check_frozen();
@@ -272,7 +301,7 @@ std::vector<PendingTensor> Transport::pending() const {
 
 void Transport::put_result(std::uint32_t lane, std::uint32_t seq, const void *data,
                            std::size_t bytes) {
-    Share &share = owner_of(lane);
+    Share &share = share_of(lane);
     const std::lock_guard lock(share.mutex);
     const std::lock_guard own(mutex_);
     check_frozen();

@@ -1,10 +1,10 @@
 // Drives a worker's lanes over one way to the switch: operations, completions, recovery. A thread
 // sleeps whenever there is nothing to send or read: several workers may share a processor.
 //
-// There are as many threads as shares of the lanes (share.hpp). What comes from the switch comes to
-// the thread that owns the share it is for, or to any of them where the channel cannot tell, and
-// now and then to another one: whoever receives it hands it to its share. With one thread there is
-// one share.
+// Each thread owns one share of the lanes, or several where they are dealt among several trees
+// (division.hpp). What comes from a switch comes to the thread that owns the share it is for, or to
+// any of them where the channel cannot tell, and now and then to another one: whoever receives it
+// hands it to its share.
 //
 // Locks are taken in this order, and never two of a kind: a share's, mutex_, the operations' own.
 #pragma once
@@ -21,6 +21,7 @@
 
 #include "host/channel/channel.hpp"
 #include "host/core/submission.hpp"
+#include "host/transport/division.hpp"
 #include "host/transport/operation.hpp"
 #include "host/transport/share.hpp"
 #include "host/transport/sleeper.hpp"
@@ -116,12 +117,16 @@ class Transport {
 
   private:
     struct Worker {  // one thread, and what it alone uses
-        Worker(std::size_t number, std::unique_ptr<Channel> own)
-            : index(number), channel(std::move(own)),
+        explicit Worker(std::unique_ptr<Channel> own)
+            : channel(std::move(own)),
               sleeper(channel->one_queue_why().empty() ? -1 : channel->fd()),
               batch(channel->burst_packets()) {}
 
-        const std::size_t index;  // also of the share it owns
+        // The shares it owns: first <= i < end.
+        std::size_t first_share = 0;
+        std::size_t end_share = 0;
+        bool owns(std::size_t share) const { return share >= first_share && share < end_share; }
+
         const std::unique_ptr<Channel> channel;
         Sleeper sleeper;
         std::vector<PacketView> batch;
@@ -130,15 +135,15 @@ class Transport {
         std::uint32_t touched = 0;          // shares with arrivals, as bits
         std::uint64_t passed_on = 0;        // arrivals for other shares
         std::uint64_t refused = 0;          // of the channel's count, what refused_ has
-        std::int64_t deadline_ns = kNever;  // of its share
-        std::int64_t moderation_ns = 0;     // of its share, if something has come
-        std::uint32_t in_flight = 0;        // of its share
+        std::int64_t deadline_ns = kNever;  // of its shares, the earliest
+        std::int64_t moderation_ns = 0;     // of its shares, the least, if something has come
+        std::uint32_t in_flight = 0;        // of its shares
         std::thread thread;
+        bool asleep = false;  // to be woken; guarded by the transport's own mutex
     };
 
     std::uint32_t shares_of(const Submission &submission) const;
-    std::uint32_t share_of(std::uint32_t lane) const { return lane / lanes_per_share_; }
-    Share &owner_of(std::uint32_t lane) const;
+    Share &share_of(std::uint32_t lane) const;
     void check_frozen() const;
     void wake_all() const;
     void close_descriptors();
@@ -149,6 +154,7 @@ class Transport {
     void sort_arrivals(Worker &worker) const;
     void attend_others(Worker &worker, std::int64_t received_ns);
     bool attend_own(Worker &worker, std::int64_t received_ns);
+    bool attend_share(Worker &worker, std::size_t index, std::int64_t received_ns);
     void accept(Worker &worker, std::size_t index, std::int64_t received_ns);
     bool take_inbox(std::size_t index, bool is_owner);
     void transmit(Worker &worker, Share &share);
@@ -162,7 +168,7 @@ class Transport {
     std::vector<std::unique_ptr<Share>> shares_;
     std::vector<std::unique_ptr<Worker>> workers_;
     std::uint32_t window_;
-    std::uint32_t lanes_per_share_;
+    ShareFinder finder_;
     Operations operations_;
     std::atomic<std::int64_t> progress_ns_{0};  // when a result was accepted last
     std::atomic<std::uint64_t> refused_{0};     // refusals since then

@@ -2,8 +2,8 @@
 //
 // No wake-up is lost. A thread tells when it will look at its share again (Share::attended_ns) in
 // the same hold of the share's lock in which it has done all that was due; whoever then makes
-// something due earlier wakes it. It says that it is asleep (Share::asleep) in the same hold of
-// mutex_ in which it has found its inbox empty. And a wake counts even if it comes before the
+// something due earlier wakes it. It says that it is asleep (Worker::asleep) in the same hold of
+// mutex_ in which it has found its inboxes empty. And a wake counts even if it comes before the
 // sleep.
 #include <sched.h>
 
@@ -80,16 +80,16 @@ void Transport::sort_arrivals(Worker &worker) const {
     if (shares_.size() == 1) return;
     worker.owners.clear();
     for (const Arrival &arrival : worker.arrivals) {
-        std::size_t owner = worker.index;
+        std::size_t share = worker.first_share;
         if (arrival.bytes >= wire::kHeaderBytes) {
             const std::uint32_t seq = wire::load_be32(arrival.data + wire::kSeqOffset);
-            owner = share_of(seq & (window_ - 1));
+            share = finder_.of(seq & (window_ - 1));
         }
-        worker.owners.push_back(static_cast<std::uint8_t>(owner));
-        worker.touched |= std::uint32_t{1} << owner;
-        worker.passed_on += owner != worker.index ? 1 : 0;
+        worker.owners.push_back(static_cast<std::uint8_t>(share));
+        if (worker.owns(share)) continue;
+        worker.touched |= std::uint32_t{1} << share;
+        ++worker.passed_on;
     }
-    worker.touched &= ~(std::uint32_t{1} << worker.index);
 }
 
 // Those shares whose lock is free first.
@@ -112,26 +112,42 @@ void Transport::attend_others(Worker &worker, std::int64_t received_ns) {
             const std::int64_t deadline_ns = share.core.next_deadline_ns(share.time_ns);
             if (deadline_ns >= share.attended_ns) continue;
             share.attended_ns = deadline_ns;
-            workers_[i]->sleeper.wake();
+            workers_[share.owner]->sleeper.wake();
         }
     }
 }
 
 // False when the thread is to end.
 bool Transport::attend_own(Worker &worker, std::int64_t received_ns) {
-    Share &share = *shares_[worker.index];
+    worker.deadline_ns = kNever;
+    worker.in_flight = 0;
+    worker.moderation_ns = worker.arrivals.empty() ? 0 : kNever;
+    for (std::size_t i = worker.first_share; i < worker.end_share; ++i) {
+        if (!attend_share(worker, i, received_ns)) return false;
+    }
+    return true;
+}
+
+bool Transport::attend_share(Worker &worker, std::size_t index, std::int64_t received_ns) {
+    Share &share = *shares_[index];
     const std::lock_guard lock(share.mutex);
-    accept(worker, worker.index, received_ns);
-    worker.channel->release();
-    share.channel = worker.channel->counters();
-    share.gso = worker.channel->uses_gso();
-    share.gro = worker.channel->uses_gro();
-    share.passed_on = worker.passed_on;
-    if (!take_inbox(worker.index, true)) return false;
+    accept(worker, index, received_ns);
+    if (index + 1 == worker.end_share) worker.channel->release();
+    if (index == worker.first_share) {
+        share.channel = worker.channel->counters();
+        share.gso = worker.channel->uses_gso();
+        share.gro = worker.channel->uses_gro();
+        share.passed_on = worker.passed_on;
+    }
+    if (!take_inbox(index, true)) return false;
     transmit(worker, share);
-    worker.deadline_ns = share.attended_ns = share.core.next_deadline_ns(share.time_ns);
-    worker.in_flight = share.core.in_flight();
-    worker.moderation_ns = worker.arrivals.empty() ? 0 : share.pacing.moderation_ns(share.core);
+    share.attended_ns = share.core.next_deadline_ns(share.time_ns);
+    worker.deadline_ns = std::min(worker.deadline_ns, share.attended_ns);
+    worker.in_flight += share.core.in_flight();
+    if (worker.moderation_ns > 0) {
+        worker.moderation_ns =
+            std::min(worker.moderation_ns, share.pacing.moderation_ns(share.core));
+    }
     return true;
 }
 
@@ -164,7 +180,7 @@ bool Transport::take_inbox(std::size_t index, bool is_owner) {
     std::vector<Submission> taken;
     {
         const std::lock_guard lock(mutex_);
-        if (is_owner) share.asleep = false;
+        if (is_owner) workers_[share.owner]->asleep = false;
         if (is_ending()) return false;
         taken.swap(share.inbox);
     }
@@ -181,7 +197,8 @@ void Transport::transmit(Worker &worker, Share &share) {
     do {
         share.time_ns = std::max(share.time_ns, now_ns());
         count = share.core.poll_transmit(share.time_ns, worker.batch.data(), worker.batch.size());
-        worker.channel->send(worker.batch.data(), count, share.pacing.longest_train(share.core));
+        worker.channel->send(worker.batch.data(), count, share.pacing.longest_train(share.core),
+                             share.way);
     } while (count == worker.batch.size());
     if (share.core.has_stopped()) note_failure(share.core);
 }
@@ -200,9 +217,11 @@ void Transport::note_failure(const WorkerCore &core) {
 void Transport::sleep(Worker &worker) {
     {
         const std::lock_guard lock(mutex_);
-        Share &share = *shares_[worker.index];
-        if (is_ending() || !share.inbox.empty()) return;
-        share.asleep = true;
+        if (is_ending()) return;
+        for (std::size_t i = worker.first_share; i < worker.end_share; ++i) {
+            if (!shares_[i]->inbox.empty()) return;
+        }
+        worker.asleep = true;
     }
     if (!worker.channel->prepare_sleep(worker.in_flight)) return;  // take_inbox() clears `asleep`
     std::int64_t wait_ns = -1;
@@ -218,13 +237,16 @@ void Transport::sleep(Worker &worker) {
 // A thread's last act; the last thread's is to end what is pending, or, frozen, to leave it with
 // all that was submitted in the cores. Halted it stays in the inbox, too, where more may come.
 void Transport::leave(Worker &worker) {
-    Share &share = *shares_[worker.index];
-    const std::lock_guard owned(share.mutex);
-    const std::lock_guard lock(mutex_);
-    if (frozen_) {
-        for (const Submission &placed : share.inbox) share.core.submit(placed, now_ns());
+    for (std::size_t i = worker.first_share; i < worker.end_share; ++i) {
+        Share &share = *shares_[i];
+        const std::lock_guard owned(share.mutex);
+        const std::lock_guard lock(mutex_);
+        if (frozen_) {
+            for (const Submission &placed : share.inbox) share.core.submit(placed, now_ns());
+        }
+        if (frozen_ || !halted_) share.inbox.clear();
     }
-    if (frozen_ || !halted_) share.inbox.clear();
+    const std::lock_guard lock(mutex_);
     if (--running_ > 0) return;
     if (failed_ || stopping_) {
         operations_.end_all(failed_ ? OperationState::kFailed : OperationState::kClosed);

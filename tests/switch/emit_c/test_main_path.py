@@ -33,7 +33,7 @@ def test_values_are_read_where_they_lie(load: Load) -> None:
     """Those of a packet in two parts, too, where the second part is the values (test_robustness.py
     compares what comes of it); in other programs and other parts, the packet is put together."""
     pool = emit_c(make_plan(load_program(compiled(64).bmv2_json)), "test")
-    assert f"(at->length == 70 && length == {70 + 4 * 64})" in pool
+    assert f"(at->length == 74 && length == {74 + 4 * 64})" in pool
     assert pool.partition("bool process_main")[2].count("_wire = in->tail;") == 1
     source = load("main_path").c_source
     assert source is not None

@@ -12,10 +12,20 @@ import numpy.typing as npt
 from finsy.proto import p4i, p4r
 
 from ina.p4 import compiled, names
-from ina.p4.names import ADDRESS, ADMIT_JOB, ADMIT_MEMBER, JOBS, MEMBERS, RECEIVERS
+from ina.p4.names import (
+    ADDRESS,
+    ADMIT_JOB,
+    ADMIT_MEMBER,
+    JOBS,
+    MEMBERS,
+    OURS,
+    OWN_ADDRESSES,
+    RECEIVERS,
+)
 from ina.protocol import codec
 from ina.protocol.addresses import mac_of
 from ina.protocol.codec import Header
+from ina.protocol.spec import Kind
 from ina.switch.p4runtime.config import config_from_files
 from tests.switch.p4runtime.client import update
 
@@ -121,10 +131,14 @@ class PoolJob:
         job = [self.epoch, self.job * SLOTS, SLOTS, full, self.job, self.job]
         group = p4r.MulticastGroupEntry(multicast_group_id=self.job)
         entries = [self._entry(JOBS, [self.job, self.epoch], ADMIT_JOB, job)]
+        own = p4r.TableEntry(table_id=_id(self._info.tables, OWN_ADDRESSES))
+        if not self.client.read(table_entry=own):  # the first job
+            host = int(ipaddress.IPv4Address(self.address[0] or LOOPBACK))
+            entries.append(self._entry(OWN_ADDRESSES, [host], OURS, []))
         for rank, worker in enumerate(workers):
             host, udp_port = worker.socket.getsockname()
             ip = int(ipaddress.IPv4Address(host))
-            member = [worker.port, ip, udp_port, self.job, self.epoch, rank]
+            member = [worker.port, ip, udp_port, self.job, self.epoch, rank, Kind.CONTRIBUTION]
             address = [worker.mac, ip, udp_port]
             entries.append(self._entry(MEMBERS, member, ADMIT_MEMBER, [1 << rank]))
             entries.append(self._entry(RECEIVERS, [self.job, rank], ADDRESS, address))

@@ -63,6 +63,30 @@ def test_a_way_that_no_packet_goes_is_not_taken() -> None:
     assert usual_way(block, {("h", "a"): 4}).rest == MUCH
 
 
+def test_a_table_that_most_packets_hit_is_a_gate() -> None:
+    done = (Assign(B, Const(7)),)
+    inner = If(equal(A, 1), (If(equal(B, 7), MUCH, LITTLE),), LITTLE)
+    usual = usual_way((Apply("own", on_hit=(inner,)), *LITTLE), {}, lambda _: done)
+    assert usual.gates == ("own",)
+    assert usual.given == done
+    assert usual.conditions == (equal(A, 1),)  # the other is known
+    assert usual.known == {("h", "a"): 1}  # when the block begins: nothing of what the gate does
+    assert usual.rest == (*done, *MUCH, *LITTLE)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        Apply("own", on_hit=LITTLE),
+        Apply("own", on_hit=MUCH, on_miss=MUCH),
+        Apply("own", on_action=((1, MUCH),)),
+    ],
+)
+def test_other_tables_are_none(table: Apply) -> None:
+    assert usual_way((table,), {}, lambda _: ()).gates == ()
+    assert usual_way((Apply("own", on_hit=MUCH),), {}, lambda _: None).gates == ()
+
+
 @pytest.mark.parametrize(
     ("masked", "size", "end", "parts"),
     [
@@ -104,7 +128,7 @@ def test_a_table_is_looked_up_early_if_nothing_can_change_its_key() -> None:
     assert early(apply) == [table.name]
     assert early(Assign(reason, Const(1)), apply) == [table.name]
     assert early(Assign(op, Const(1)), apply) == []
-    assert early(apply, Assign(op, Const(1))) == []
+    assert early(apply, Assign(op, Const(1))) == [table.name]  # later
     assert early(apply, apply) == []
     assert early(If(equal(op, 1), (apply,), (Assign(reason, Const(1)),))) == [table.name]
     assert early(Assign(reason, Const(1)), If(equal(op, 1), (apply,), ())) == []

@@ -14,9 +14,11 @@ from typing import Any
 from ina.controller.errors import SwitchError
 from ina.controller.job import Endpoint, Job
 from ina.controller.memory import SlotRange
+from ina.controller.switches.data_address import DataAddress
 from ina.controller.switches.items import Count, Entry, MatchValue, ReadEntry
-from ina.controller.switches.plan import epoch_mark, plan_job
+from ina.controller.switches.plan import epoch_mark, own_address, plan_job
 from ina.controller.switches.southbound.bfrt.refusals import Refusals
+from ina.controller.topology.tree import Node, Tree
 from ina.p4 import names
 from ina.p4.catalogue import ProgramId
 
@@ -149,12 +151,19 @@ class Program:
 
 
 def _written() -> Iterator[Entry]:
-    """An entry of every kind that the controller writes."""
-    job = Job("", 1, 1, SlotRange(0, 2, 2), 0.0, epoch=1)
+    """An entry of every kind that the controller writes: of a root, and of a node below it."""
+    leaf = Node("leaf", ranks=(0,), parent="root")
+    tree = Tree((Node("root", nodes=("leaf",), ports=(1,)), leaf))
+    slots = SlotRange(0, 2, 2)
+    job = Job("", 1, 1, 0.0, tree=tree, memory={"root": slots, "leaf": slots}, epoch=1)
     job.members[0] = Endpoint(IPv4Address("10.0.0.1"), 1024, 1)
-    for stage in plan_job(job).stages:
-        yield from (item for item in stage if isinstance(item, Entry))
+    somewhere = DataAddress(IPv4Address("10.0.0.2"), 1024, 1)
+    for node in tree:
+        plan = plan_job(job, node.switch, dict.fromkeys(("root", "leaf"), somewhere))
+        for stage in plan.stages:
+            yield from (item for item in stage if isinstance(item, Entry))
     yield epoch_mark(1)
+    yield own_address(1)
 
 
 def _shown(field: str, value: Mapping[str, Any]) -> MatchValue:

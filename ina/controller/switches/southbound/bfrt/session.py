@@ -58,7 +58,7 @@ class BfrtSwitch:
         self.is_primary = False
         self.lost: str | None = None
         self._config = switch
-        self._places = [switch.data_port, *(port for port, _ in config.endpoints(switch).values())]
+        self._places = config.ports_of(switch)
         self._gc = gc
         self._refusals = Refusals(gc, f"switch {self.address} device {self.device_id}")
         self._caller = Caller(self._refusals, self._hang_up)

@@ -1,0 +1,82 @@
+"""Takes links and hosts from the ``topology.json`` that the controller's file names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import AddressValueError, IPv4Interface
+from pathlib import Path
+from typing import Any
+
+from ina.topology_json import SWITCH_END, HostTable, TopologyError, read_topology_json
+
+_End = tuple[str, int]
+"""A switch and its port."""
+
+
+def with_topology(document: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The document with ``link`` and ``host`` in place of ``topology``, a path from ``folder``.
+
+    Switches keep their names: the document's ``switch`` tables say how each is reached. Raises
+    :class:`TopologyError` with file and key.
+    """
+    rest = {key: value for key, value in document.items() if key != "topology"}
+    named = document["topology"]
+    if not isinstance(named, str):
+        raise TopologyError("want the path of a topology.json")
+    for key in ("link", "host", "hosts"):
+        if key in rest:
+            raise TopologyError(f"{named} says it: leave out {key}")
+    path = folder / named
+    said = read_topology_json(path)
+    tables = rest.get("switch", [])
+    listed = tables if isinstance(tables, list) else [tables]
+    known = {it.get("name") for it in listed if isinstance(it, dict)}
+    for name in said.switches:
+        if name not in known:
+            raise TopologyError(f"{path}: switches.{name}: no [[switch]] has this name")
+    links: list[dict[str, Any]] = []
+    behind: dict[str, _End] = {}
+    taken: set[str] = set()
+    for index, (one, other, *_) in enumerate(said.links):
+        where = f"{path}: links[{index}]"
+        ends = [_end(where, str(text), said.hosts, said.switches) for text in (one, other)]
+        for text in map(str, (one, other)):
+            if text in taken:
+                what = "is behind a switch" if text in said.hosts else "has a link"
+                raise TopologyError(f"{where}: {text} {what} already")
+            taken.add(text)
+        if ends[0] is None and ends[1] is None:
+            raise TopologyError(f"{where}: hosts at both ends: a host is attached to a switch")
+        if ends[0] is not None and ends[1] is not None:
+            (a, a_port), (b, b_port) = ends[0], ends[1]
+            links.append({"switches": [a, b], "ports": [a_port, b_port]})
+            continue
+        host, end = (one, ends[1]) if ends[0] is None else (other, ends[0])
+        assert end is not None
+        behind[host] = end
+    hosts = []
+    for name, table in said.hosts.items():
+        if name not in behind:
+            raise TopologyError(f"{path}: hosts.{name}: no link ends here: it is behind no switch")
+        hosts.append(_host(f"{path}: hosts.{name}", table, behind[name]))
+    return {**rest, "link": links, "host": hosts}
+
+
+def _end(
+    where: str, text: str, hosts: Mapping[str, Any], switches: Mapping[str, Any]
+) -> _End | None:
+    """None: a host."""
+    if text in hosts:
+        return None
+    match = SWITCH_END.fullmatch(text)
+    if match is None or match[1] not in switches:
+        raise TopologyError(f"{where}: {text!r} is no host and no switch's port (as s1-p1)")
+    return match[1], int(match[2])
+
+
+def _host(where: str, table: HostTable, end: _End) -> dict[str, Any]:
+    try:
+        address = IPv4Interface(table.ip).ip
+    except (AddressValueError, ValueError):
+        raise TopologyError(f"{where}.ip: {table.ip!r} is not IPV4/LENGTH") from None
+    return {"address": str(address), "switch": end[0], "port": end[1], "mac": table.mac}

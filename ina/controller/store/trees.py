@@ -1,0 +1,121 @@
+"""Trees of switches, and slots on them, as rows. Every function runs in its caller's transaction."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ina.controller.job import Job
+from ina.controller.memory import SlotRange
+from ina.controller.store.interface import Transaction
+from ina.controller.topology.tree import Node, Tree
+
+_COLUMNS = (
+    "job, place, switch_name, parent, child, port_down, port_up, ranks, first_slot, slots,"
+    " reserved_slots"
+)
+_ALL_RANKS = "*"
+
+
+class NodeRow(NamedTuple):
+    """A switch's part in a job."""
+
+    job: int
+    place: int
+    switch: str
+    parent: int | None
+    child: int
+    port_down: int
+    """The parent's port towards it."""
+    port_up: int
+    ranks: str
+    first_slot: int | None
+    slots: int
+    reserved_slots: int
+
+
+@dataclass(frozen=True)
+class StoredTree:
+    """Where a job is."""
+
+    tree: Tree
+    memory: dict[str, SlotRange]
+
+
+def put_tree(db: Transaction, job: Job) -> None:
+    """Writes a job's tree, if it has one, and the slots that it has left there."""
+    if job.tree is None:
+        return
+    db.executemany(
+        f"INSERT INTO nodes ({_COLUMNS}) VALUES ({', '.join('?' * 11)})"
+        " ON CONFLICT (job, place) DO UPDATE SET switch_name = excluded.switch_name,"
+        " first_slot = excluded.first_slot",
+        _rows(job, job.tree),
+    )
+
+
+def _rows(job: Job, tree: Tree) -> list[NodeRow]:
+    places = {node.switch: place for place, node in enumerate(tree)}
+    found = []
+    for place, node in enumerate(tree):
+        child, port_down = 0, 0
+        if node.parent is not None:
+            above = tree[node.parent]
+            child = above.nodes.index(node.switch)
+            port_down = above.ports[child]
+        taken = job.memory.get(node.switch)
+        found.append(
+            NodeRow(
+                job.number,
+                place,
+                node.switch,
+                None if node.parent is None else places[node.parent],
+                child,
+                port_down,
+                node.parent_port,
+                ",".join(map(str, node.ranks)),
+                None if taken is None else taken.first,
+                0 if taken is None else taken.slots,
+                0 if taken is None else taken.reserved,
+            )
+        )
+    return found
+
+
+def get_trees(db: Transaction) -> dict[int, list[NodeRow]]:
+    """Every job's rows, by its number."""
+    found: dict[int, list[NodeRow]] = defaultdict(list)
+    for row in db.execute(f"SELECT {_COLUMNS} FROM nodes ORDER BY job, place"):
+        node = NodeRow(*row)
+        found[node.job].append(node)
+    return found
+
+
+def tree_of(rows: list[NodeRow], world_size: int) -> StoredTree:
+    """The tree that :func:`put_tree` has written."""
+    below: dict[int | None, list[NodeRow]] = defaultdict(list)
+    for row in rows:
+        below[row.parent].append(row)
+    nodes, memory = [], {}
+    for row in rows:
+        children = sorted(below[row.place], key=lambda child: child.child)
+        nodes.append(
+            Node(
+                row.switch,
+                _ranks(row.ranks, world_size),
+                tuple(child.switch for child in children),
+                tuple(child.port_down for child in children),
+                None if row.parent is None else rows[row.parent].switch,
+                row.port_up,
+            )
+        )
+        if row.first_slot is not None:
+            memory[row.switch] = SlotRange(row.first_slot, row.slots, row.reserved_slots)
+    return StoredTree(Tree(tuple(nodes)), memory)
+
+
+def _ranks(text: str, world_size: int) -> tuple[int, ...]:
+    if text == _ALL_RANKS:
+        return tuple(range(world_size))
+    return tuple(map(int, text.split(","))) if text else ()

@@ -1,0 +1,112 @@
+"""The rows of one node's tables: how each neighbour of a job is let in, and reached. Pure.
+
+A neighbour is a worker, a switch below or the switch above; to the node's tables they are alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+from ina.controller.job import Endpoint, Job
+from ina.controller.switches.data_address import DataAddress
+from ina.controller.switches.items import Entry
+from ina.p4 import names
+from ina.protocol.addresses import multicast_mac_of
+from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT, Kind
+
+EPOCH_BITS = 16
+"""Low bits of the epoch that the header carries and the tables match."""
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """Whom a node exchanges a job's packets with."""
+
+    address: IPv4Address
+    udp_port: int
+    mac: int
+    port: int
+    """The node's port that it is behind."""
+
+
+def worker_at(endpoint: Endpoint) -> Neighbour:
+    """A worker."""
+    at = endpoint
+    return Neighbour(at.address, at.udp_port, at.mac_address, at.switch_port)
+
+
+def switch_at(where: DataAddress, port: int) -> Neighbour:
+    """Another switch, behind a port of this one."""
+    return Neighbour(where.address, where.udp_port, where.mac, port)
+
+
+def member(job: Job, index: int, child: Neighbour) -> Entry:
+    """Lets the packets of a child reach the job's slots."""
+    return Entry(
+        names.MEMBERS,
+        _from(job, index, child, Kind.CONTRIBUTION),
+        names.ADMIT_MEMBER,
+        (("worker_bit", 1 << index),),
+    )
+
+
+def parent_member(job: Job, index: int, parent: Neighbour) -> Entry:
+    """Takes results from the parent, whose child this node is with ``index``."""
+    return Entry(names.MEMBERS, _from(job, index, parent, Kind.RESULT), names.ADMIT_PARENT, ())
+
+
+def receiver(job: Job, index: int, child: Neighbour) -> Entry:
+    """Where a child gets results."""
+    return Entry(
+        names.RECEIVERS, (("job", job.number), ("worker", index)), names.ADDRESS, _to(child)
+    )
+
+
+def shared_receiver(job: Job, group: IPv4Address) -> Entry:
+    """Where one copy reaches all workers that share it."""
+    return Entry(
+        names.RECEIVERS,
+        (("job", job.number), ("worker", ALL_WORKERS)),
+        names.ADDRESS,
+        (
+            ("dst_mac", multicast_mac_of(group)),
+            ("dst_addr", int(group)),
+            ("dst_port", RESULTS_UDP_PORT),
+        ),
+    )
+
+
+def way_down(job: Job, way: int, index: int, child: Neighbour) -> Entry:
+    """Where a result goes that is for one worker alone, whose path has ``way`` for this node."""
+    return Entry(
+        names.CHILDREN,
+        (("job", job.number), ("way", way)),
+        names.TO_CHILD,
+        (("port", child.port), ("worker", index)),
+    )
+
+
+def low_epoch(epoch: int) -> int:
+    """What the header carries of it."""
+    return epoch & ((1 << EPOCH_BITS) - 1)
+
+
+def _from(job: Job, index: int, whom: Neighbour, kind: Kind) -> tuple[tuple[str, int], ...]:
+    return (
+        ("ingress_port", whom.port),
+        ("src_addr", int(whom.address)),
+        ("src_port", whom.udp_port),
+        ("job", job.number),
+        ("epoch", low_epoch(job.epoch)),
+        ("worker", index),
+        ("kind", int(kind)),
+    )
+
+
+def _to(whom: Neighbour) -> tuple[tuple[str, int], ...]:
+    return (
+        ("dst_mac", whom.mac),
+        ("dst_addr", int(whom.address)),
+        ("dst_port", whom.udp_port),
+    )

@@ -1,0 +1,141 @@
+"""How switches and hosts are joined: who is behind which port, and the ways between switches. Pure.
+
+Of several shortest ways between two switches there is always one that is meant: the one whose links
+come first in the file, as :func:`_weight` puts it. So the way back is the way there, and every part
+of a way is the way between its ends. That is what lets a switch know from where to expect what
+another one sends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from ipaddress import IPv4Address
+
+import networkx
+
+from ina.controller.config import Config
+from ina.controller.config.tofino import PortRef
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a host is."""
+
+    switch: str
+    """The name of its top of rack."""
+    port: PortRef
+    """That switch's port."""
+    mac: int | None = None
+    """48 bits; None: derived from the address."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A cable between two switches."""
+
+    switches: tuple[str, str]
+    ports: tuple[PortRef, PortRef]
+
+    def port_of(self, switch: str) -> PortRef:
+        """The port at one of its ends."""
+        return self.ports[self.switches.index(switch)]
+
+
+class Fabric:
+    """Switches in the order of the configuration, links between them, hosts by address."""
+
+    def __init__(
+        self,
+        switches: Sequence[str],
+        links: Sequence[Link] = (),
+        hosts: Mapping[IPv4Address, Place] | None = None,
+        data_ports: Mapping[str, PortRef] | None = None,
+    ) -> None:
+        """``data_ports``: by switch, the port of hosts that nobody lists; without: 1."""
+        self.switches = tuple(switches)
+        self.links = tuple(links)
+        self.hosts = dict(hosts or {})
+        self.data_ports = {name: (data_ports or {}).get(name, 1) for name in self.switches}
+        self._graph = networkx.Graph()
+        self._graph.add_nodes_from(self.switches)
+        for number, link in enumerate(self.links):
+            if not self._graph.has_edge(*link.switches):  # a second cable is no other way
+                weight = _weight(number, len(self.links))
+                self._graph.add_edge(*link.switches, weight=weight, link=link)
+
+    def __contains__(self, switch: object) -> bool:
+        return switch in self._graph
+
+    def order(self, switch: str) -> int:
+        """Its number in the configuration."""
+        return self._order[switch]
+
+    def path(self, start: str, end: str) -> tuple[str, ...]:
+        """The switches on the way, both ends among them; empty: there is none."""
+        return self._paths[start].get(end, ())
+
+    def hops(self, start: str, end: str) -> int | None:
+        """Links on the way; None: there is none."""
+        return len(self.path(start, end)) - 1 if self.path(start, end) else None
+
+    def port_towards(self, switch: str, other: str) -> PortRef:
+        """The port of ``switch`` through which another one is reached.
+
+        Raises :class:`KeyError`: no path of links joins them, or they are the same.
+        """
+        path = self.path(switch, other)
+        if len(path) < 2:
+            raise KeyError(other)
+        link: Link = self._graph.edges[switch, path[1]]["link"]
+        return link.port_of(switch)
+
+    def port_to_host(self, switch: str, address: IPv4Address) -> PortRef:
+        """The port of any switch behind which a host is.
+
+        Raises :class:`KeyError`: the host is unknown, or no path leads there.
+        """
+        place = self.hosts[address]
+        return place.port if place.switch == switch else self.port_towards(switch, place.switch)
+
+    @cached_property
+    def _order(self) -> Mapping[str, int]:
+        return {name: number for number, name in enumerate(self.switches)}
+
+    @cached_property
+    def _paths(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+        found: Iterable[tuple[str, dict[str, list[str]]]] = networkx.all_pairs_dijkstra_path(
+            self._graph
+        )
+        return {start: {end: tuple(path) for end, path in paths.items()} for start, paths in found}
+
+
+def _weight(number: int, links: int) -> int:
+    """Of link ``number``, so that no two ways between two switches weigh the same.
+
+    One more link always weighs more; of as many, the way weighs less whose last link in the file's
+    order, of those that the other has not, comes earlier.
+    """
+    return (1 << links) + (1 << number)
+
+
+def fabric_of(config: Config) -> Fabric:
+    """What a checked configuration says."""
+    data_ports = {switch.name: switch.data_port for switch in config.switches}
+    return Fabric(
+        tuple(data_ports),
+        [
+            Link(
+                link.switches,
+                link.ports or (data_ports[link.switches[0]], data_ports[link.switches[1]]),
+            )
+            for link in config.links
+        ],
+        {
+            address: Place(switch.name, port, mac)
+            for switch in reversed(config.switches)  # where it is behind two, the first counts
+            for address, (port, mac) in config.endpoints(switch).items()
+        },
+        data_ports,
+    )

@@ -1,0 +1,217 @@
+"""Placement ``nearest``: each worker's part is added up as near to it as can be. Pure.
+
+Parts go up from the tops of racks to the switch that all of them are nearest to, and are added up
+where two or more of them meet on their ways. Where only one passes, it is forwarded as any packet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from itertools import pairwise
+from typing import Protocol
+
+from ina.controller.config.tofino import PortRef
+from ina.controller.errors import JobRequestError
+from ina.controller.topology.fabric import Fabric, Place
+from ina.controller.topology.tree import Node, Tree
+from ina.protocol.spec import MAX_WORLD_SIZE
+
+PortNumber = Callable[[str, PortRef], int]
+"""A switch's number of a port, which may be a name on its front panel."""
+
+
+class Located(Protocol):
+    """What must be known of a worker."""
+
+    @property
+    def address(self) -> IPv4Address:
+        """Where its packets come from."""
+
+
+class Nearest:
+    """Places jobs over a fabric."""
+
+    def __init__(self, fabric: Fabric, number: PortNumber | None = None) -> None:
+        """``number`` may raise; without it every port is a number already."""
+        self.fabric = fabric
+        self._number = number or _plain
+
+    def switch_of(self, addresses: Sequence[IPv4Address]) -> str:
+        """The top of rack of the host that has these addresses, among others perhaps.
+
+        Raises :class:`JobRequestError`: no ``[[host]]`` has one of them; several do, and are
+        behind different switches.
+        """
+        known = {address: place for address in addresses if (place := self._place(address))}
+        if not known:
+            raise JobRequestError(
+                f"a host at {_listed(addresses)} is behind no switch: the controller's [[host]]"
+                " tables list none of its addresses"
+            )
+        first, *others = known.items()
+        for address, place in others:
+            if place.switch != first[1].switch:
+                raise JobRequestError(
+                    f"a host is behind two switches, at {first[0]} behind {first[1].switch!r} and"
+                    f" at {address} behind {place.switch!r}: list one of both in [[host]]"
+                )
+        return first[1].switch
+
+    def port_to(self, switch: str, address: IPv4Address) -> int:
+        """The port of ``switch``, which need not be its top of rack, behind which a host is.
+
+        There its packets arrive, and results leave. Raises :class:`JobRequestError`.
+        """
+        place = self._place(address)
+        if place is None:
+            raise JobRequestError(f"{address} is behind no switch: no [[host]] lists it")
+        if not self.fabric.path(switch, place.switch):
+            raise JobRequestError(
+                f"no path of links leads from switch {switch!r} to {address}, which is behind"
+                f" {place.switch!r}"
+            )
+        port = place.port
+        if place.switch != switch:
+            port = self.fabric.port_towards(switch, place.switch)
+        return self._number(switch, port)
+
+    def tree(self, job: str, endpoints: Mapping[int, Located]) -> Tree:
+        """Where the parts of all ranks are added up.
+
+        Raises :class:`JobRequestError`: a rank's host is unknown, no path joins two ranks' racks,
+        a switch would have more than 32 children or be deeper than 4 levels.
+        """
+        if len(endpoints) > MAX_WORLD_SIZE:
+            raise JobRequestError(
+                f"job {job!r}: {len(endpoints)} workers: at most {MAX_WORLD_SIZE} sum together"
+            )
+        racks: dict[str, list[int]] = {}
+        for rank in sorted(endpoints):
+            address = endpoints[rank].address
+            place = self._place(address)
+            if place is None:
+                raise JobRequestError(
+                    f"job {job!r}: rank {rank} sends from {address}, which is behind no switch: no"
+                    " [[host]] lists it"
+                )
+            racks.setdefault(place.switch, []).append(rank)
+        try:
+            return tree_over(self.fabric, racks, self._number)
+        except JobRequestError as error:
+            raise JobRequestError(f"job {job!r}: {error}") from None
+
+    def _place(self, address: IPv4Address) -> Place | None:
+        """Behind the only switch there is, are all whom nobody lists."""
+        place = self.fabric.hosts.get(address)
+        if place is None and len(self.fabric.switches) == 1:
+            (switch,) = self.fabric.switches
+            return Place(switch, self.fabric.data_ports[switch])
+        return place
+
+
+def tree_over(
+    fabric: Fabric, racks: Mapping[str, Sequence[int]], number: PortNumber | None = None
+) -> Tree:
+    """The tree for workers at these switches, each with its ranks, of which there is one or more.
+
+    Raises :class:`JobRequestError`: as :meth:`Nearest.tree`.
+    """
+    racks = {switch: sorted(racks[switch]) for switch in sorted(racks, key=fabric.order)}
+    if len(racks) == 1:
+        ((switch, ranks),) = racks.items()
+        return Tree((Node(switch, tuple(ranks)),))
+    root = _root(fabric, racks)
+    below: dict[str, set[str]] = {}
+    for switch in racks:
+        up = fabric.path(switch, root)
+        for child, parent in pairwise(up):
+            below.setdefault(parent, set()).add(child)
+    return Tree(tuple(_Builder(fabric, racks, below, number or _plain).nodes(root)))
+
+
+def _root(fabric: Fabric, racks: Mapping[str, Sequence[int]]) -> str:
+    """The lowest common ancestor: fewest links to all racks together, then to the farthest."""
+    best: tuple[int, int, int] | None = None
+    for order, switch in enumerate(fabric.switches):
+        away = [hops for rack in racks if (hops := fabric.hops(switch, rack)) is not None]
+        if len(away) == len(racks) and (best is None or (sum(away), max(away), order) < best):
+            best = (sum(away), max(away), order)
+    if best is None:
+        first, *others = racks
+        lost = next(other for other in others if not fabric.path(first, other))
+        raise JobRequestError(
+            f"rank {racks[first][0]} is behind switch {first!r} and rank {racks[lost][0]} behind"
+            f" {lost!r}: no path of links joins them"
+        )
+    return fabric.switches[best[2]]
+
+
+@dataclass(frozen=True)
+class _Subtree:
+    """What comes out of a switch: its own sum, or the only part that came in."""
+
+    ranks: tuple[int, ...]
+    """A worker's part, passed on; empty: it is a node's."""
+    nodes: tuple[Node, ...]
+    """The node and those below it, each before its children; its parent is not known yet."""
+
+
+class _Builder:
+    """Nodes for the switches on the ways from racks to a root."""
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        racks: Mapping[str, Sequence[int]],
+        below: Mapping[str, Iterable[str]],
+        number: PortNumber,
+    ) -> None:
+        """``below``: by switch, those one link nearer to the racks."""
+        self._fabric = fabric
+        self._racks = racks
+        self._below = below
+        self._number = number
+
+    def nodes(self, root: str) -> tuple[Node, ...]:
+        """All nodes, the root first."""
+        return self._subtree(root).nodes
+
+    def _subtree(self, switch: str) -> _Subtree:
+        children = [
+            self._subtree(child)
+            for child in sorted(self._below.get(switch, ()), key=self._fabric.order)
+        ]
+        own = self._racks.get(switch, ())
+        ranks = sorted([*own, *(rank for child in children for rank in child.ranks)])
+        tops = [child.nodes[0] for child in children if child.nodes]
+        if len(ranks) + len(tops) == 1:  # nothing to add up: it goes on as it came
+            return _Subtree(tuple(ranks), tuple(node for it in children for node in it.nodes))
+        node = Node(
+            switch,
+            tuple(ranks),
+            tuple(top.switch for top in tops),
+            tuple(self._port(switch, top.switch) for top in tops),
+        )
+        attached = [self._attach(below, node) for child in children for below in child.nodes]
+        return _Subtree((), (node, *attached))
+
+    def _attach(self, node: Node, parent: Node) -> Node:
+        if node.switch not in parent.nodes:
+            return node
+        port = self._port(node.switch, parent.switch)
+        return Node(node.switch, node.ranks, node.nodes, node.ports, parent.switch, port)
+
+    def _port(self, switch: str, other: str) -> int:
+        return self._number(switch, self._fabric.port_towards(switch, other))
+
+
+def _plain(switch: str, port: PortRef) -> int:
+    if isinstance(port, int):
+        return port
+    raise JobRequestError(f"port {port} of switch {switch!r} is a name: its number is not known")
+
+
+def _listed(addresses: Sequence[IPv4Address]) -> str:
+    return ", ".join(map(str, addresses)) or "no address"

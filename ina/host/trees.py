@@ -1,0 +1,94 @@
+"""The trees of switches that a job's lanes are dealt to, as one worker sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address
+
+from ina.extension.host import NodeAddress, Tree
+from ina.host.errors import InvalidTicketError
+from ina.protocol.spec import MAX_WORKERS, PATH_BITS, PATH_BITS_PER_LEVEL
+
+MAX_TREES = 16
+_TOP_SHIFT = PATH_BITS - PATH_BITS_PER_LEVEL
+
+
+@dataclass(frozen=True)
+class TreePlace:
+    """A worker's place in one tree. Immutable and picklable."""
+
+    job: int  # the header's job number in the packets of this tree, 0..65535
+    host: str  # IPv4 address of its first node, where contributions go
+    udp_port: int
+    worker: int  # this worker's index among that node's children, 0..31
+    path: int  # the way down to this worker from the root, 24 bits (ina.protocol.spec.path_of)
+    expected_bitmap: int  # contributors that a whole result names: the root's children
+    first_lane: int  # of the lanes, in a row, that are summed there
+    lanes: int
+    node: str = ""  # the first node's name, for people; empty: not known
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Of its first node."""
+        return self.host, self.udp_port
+
+    @property
+    def where(self) -> str:
+        """Its first node, for people: "leaf1 at 10.0.0.1:17760"."""
+        address = f"{self.host}:{self.udp_port}"
+        return f"{self.node} at {address}" if self.node else address
+
+    @property
+    def lanes_text(self) -> str:
+        """``0-31``."""
+        return f"{self.first_lane}-{self.first_lane + self.lanes - 1}"
+
+    def native(self) -> Tree:
+        """As the core is told."""
+        return Tree(
+            job=self.job,
+            worker=self.worker,
+            path=self.path,
+            expected_bitmap=self.expected_bitmap,
+            first_lane=self.first_lane,
+            lanes=self.lanes,
+            node=NodeAddress(ipv4=int(IPv4Address(self.host)), udp_port=self.udp_port),
+        )
+
+
+def check_trees(who: str, trees: Sequence[TreePlace], lanes: int) -> None:
+    """Raise InvalidTicketError unless the trees have all `lanes` between them; `who`: the job."""
+    if len(trees) > MAX_TREES:
+        raise InvalidTicketError(f"{who}: {len(trees)} trees, at most {MAX_TREES} are dealt lanes")
+    next_lane = 0
+    for number, tree in enumerate(trees):
+        where = f"{who}: tree {number}"
+        try:
+            IPv4Address(tree.host)
+        except AddressValueError:
+            raise InvalidTicketError(f"{where}: host {tree.host!r} is no IPv4 address") from None
+        for name, low, high in (
+            ("job", 0, 0xFFFF),
+            ("udp_port", 1, 0xFFFF),
+            ("worker", 0, MAX_WORKERS - 1),
+            ("path", 0, (1 << PATH_BITS) - 1),
+            ("expected_bitmap", 1, 0xFFFFFFFF),
+            ("first_lane", next_lane, next_lane),
+            ("lanes", 1, lanes - next_lane),
+        ):
+            value = getattr(tree, name)
+            if not low <= value <= high:
+                must = f"{low}..{high}" if low != high else f"{low}"
+                raise InvalidTicketError(f"{where}: {name} is {value}, must be {must}")
+        child = tree.path >> _TOP_SHIFT
+        if not tree.expected_bitmap >> child & 1:
+            raise InvalidTicketError(
+                f"{where}: expected_bitmap {tree.expected_bitmap:#x} lacks child {child} of the"
+                " root, which its path leads to"
+            )
+        next_lane += tree.lanes
+    if trees and next_lane != lanes:
+        raise InvalidTicketError(
+            f"{who}: its {len(trees)} trees have {next_lane} of {lanes} lanes between them"
+        )

@@ -1,0 +1,95 @@
+"""Reads the ``topology.json`` of the p4lang tutorials: what it says, and whether it has its form.
+
+Links are ``[end, end]``, then, as there, a latency and a bandwidth in Mbit/s. An end is a host's
+name, or a switch's with a port: ``s1-p1``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from ina.errors import InvalidInputError
+
+SWITCH_END = re.compile(r"(\w+)-p(\d+)")
+"""A switch's port: its groups are the name and the number."""
+_Table = TypeVar("_Table")
+
+
+class TopologyError(InvalidInputError):
+    """A topology file is wrong; the message has the file, the key and the problem."""
+
+
+class HostTable(msgspec.Struct):
+    """What the file says of a host; other keys do not matter."""
+
+    ip: str
+    """10.0.1.1/24"""
+    mac: str = ""
+    commands: list[str] = []
+
+
+class SwitchTable(msgspec.Struct):
+    """What it says of a switch."""
+
+    runtime_json: str = ""
+
+
+class _File(msgspec.Struct):
+    hosts: dict[str, dict[str, Any]]
+    switches: dict[str, dict[str, Any]]
+    links: list[list[Any]]
+
+
+@dataclass(frozen=True)
+class TopologyJson:
+    """A whole file, as it was written."""
+
+    hosts: Mapping[str, HostTable]
+    switches: Mapping[str, SwitchTable]
+    links: tuple[tuple[Any, ...], ...]
+    """Of two to four parts each."""
+
+
+def read_topology_json(path: Path) -> TopologyJson:
+    """Raises :class:`TopologyError` with the file and the key."""
+    try:
+        document = msgspec.json.decode(path.read_bytes())
+    except OSError as error:
+        raise TopologyError(f"{path}: {error.strerror}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise TopologyError(f"{path}: not JSON: {error}") from None
+    file = convert(path, "", document, _File)
+    for index, link in enumerate(file.links):
+        if not 2 <= len(link) <= 4:
+            raise TopologyError(
+                f"{path}: links[{index}]: {len(link)} parts: want 2 ends, latency, bandwidth"
+            )
+    return TopologyJson(
+        {name: convert(path, f"hosts.{name}", it, HostTable) for name, it in file.hosts.items()},
+        {
+            name: convert(path, f"switches.{name}", it, SwitchTable)
+            for name, it in file.switches.items()
+        },
+        tuple(tuple(link) for link in file.links),
+    )
+
+
+def convert(path: Path, key: str, table: Mapping[str, Any], form: type[_Table]) -> _Table:
+    """``table`` as ``form``. Raises :class:`TopologyError` that names the key under ``key``."""
+    try:
+        return msgspec.convert(table, form)
+    except msgspec.ValidationError as error:
+        reason, _, place = str(error).partition(" - at ")
+        place = place.strip("`").removeprefix("$").lstrip(".")
+        match = re.fullmatch(r"Object (contains unknown|missing required) field `(.*)`", reason)
+        if match is not None:
+            place = f"{place}.{match[2]}".lstrip(".")
+            reason = "unknown key" if match[1] == "contains unknown" else "missing"
+        where = ".".join(part for part in (key, place) if part)
+        raise TopologyError(f"{path}: {where}: {reason[:1].lower()}{reason[1:]}") from None

@@ -1,0 +1,43 @@
+// The trees of switches that sum a job's lanes, as one worker sees them. Each has lanes in a row,
+// and slots of its own for them at every node; they share nothing else.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/ina_wire.hpp"
+
+namespace ina::host {
+
+// Where a tree's packets go: the data address of the node that this worker is a child of.
+struct NodeAddress {
+    std::uint32_t ipv4 = 0;  // 0: where the channel leads to anyway
+    std::uint16_t udp_port = 0;
+
+    bool operator==(const NodeAddress &other) const {
+        return ipv4 == other.ipv4 && udp_port == other.udp_port;
+    }
+    bool operator!=(const NodeAddress &other) const { return !(*this == other); }
+};
+
+struct Tree {
+    std::uint16_t job = 0;              // the header's, in packets of this tree
+    int worker = 0;                     // this worker's index among the first node's children
+    std::uint32_t path = 0;             // the way down to it from the root
+    std::uint32_t expected_bitmap = 0;  // contributors that a whole result names: of the root
+    std::uint32_t first_lane = 0;
+    std::uint32_t lanes = 0;
+    NodeAddress node;
+};
+
+inline constexpr std::size_t kMaxTrees = 16;
+inline constexpr int kPathBitsPerLevel = 5;
+inline constexpr int kPathTopShift = wire::kPathBits - kPathBitsPerLevel;
+
+// The header's slot of a sequence number on one of the tree's lanes; `window`: W.
+inline std::uint16_t slot_of(const Tree &tree, std::uint32_t seq, std::uint32_t window) {
+    const std::uint32_t lane = (seq & (window - 1)) - tree.first_lane;
+    return static_cast<std::uint16_t>(lane + ((seq & window) != 0 ? tree.lanes : 0));
+}
+
+}  // namespace ina::host

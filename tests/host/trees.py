@@ -1,0 +1,126 @@
+"""Trees of reference switches, and the places of workers in them."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ina.host.trees import TreePlace
+from ina.protocol.spec import path_of
+from ina.protocol.switch_model import Attachment, Job, Parent, SwitchModel
+
+
+@dataclass(frozen=True)
+class Node:
+    """A switch, by name, and its children: ranks and switches, by index."""
+
+    name: str
+    children: tuple[int | Node, ...]
+
+    @property
+    def level(self) -> int:
+        return 1 + max((c.level for c in self.children if isinstance(c, Node)), default=0)
+
+
+def racks(sizes: Sequence[int], root: str = "root") -> Node:
+    """A rack of so many ranks each, in their order, below one root."""
+    nodes, first = [], 0
+    for number, size in enumerate(sizes):
+        nodes.append(Node(f"rack{number}", tuple(range(first, first + size))))
+        first += size
+    return Node(root, tuple(nodes))
+
+
+def grown(rng: random.Random, ranks: Sequence[int], levels: int, name: str = "s") -> Node:
+    """A tree of these ranks, of so many levels at most; some children are ranks at any level."""
+    if levels == 1 or len(ranks) == 1:
+        return Node(name, tuple(ranks))
+    cuts = sorted(rng.sample(range(1, len(ranks)), min(rng.randint(1, 3), len(ranks) - 1)))
+    parts = [ranks[a:b] for a, b in zip([0, *cuts], [*cuts, len(ranks)], strict=True)]
+    return Node(
+        name,
+        tuple(
+            part[0] if len(part) == 1 and rng.random() < 0.5
+            else grown(rng, part, levels - 1, f"{name}{number}")
+            for number, part in enumerate(parts)
+        ),
+    )  # fmt: skip
+
+
+def deal(trees: int, lanes: int, rng: random.Random) -> list[int]:
+    """How many lanes each tree gets: each one at least."""
+    cuts = sorted(rng.sample(range(1, lanes), trees - 1))
+    return [b - a for a, b in zip([0, *cuts], [*cuts, lanes], strict=True)]
+
+
+class Forest:
+    """Switches that a job's trees share by name: each has the slots of all trees that it is in.
+
+    `at`: where a switch is; `place`: where a rank is.
+    """
+
+    def __init__(
+        self,
+        trees: Sequence[Node],
+        lanes: Sequence[int],
+        values: int,
+        at: Callable[[str], Attachment],
+        place: Callable[[int], Attachment],
+        *,
+        first_job: int = 7,
+        epoch: int,
+    ) -> None:
+        self.switches: dict[str, SwitchModel] = {}
+        self.names: dict[Attachment, str] = {}
+        self._at, self._place, self._values, self._epoch = at, place, values, epoch
+        self._used: dict[str, int] = defaultdict(int)
+        self.places: dict[int, list[TreePlace]] = defaultdict(list)
+        first = 0
+        for number, (tree, count) in enumerate(zip(trees, lanes, strict=True)):
+            self._grow(tree, first_job + number, first, count, (), None, len(tree.children))
+            first += count
+
+    def _grow(
+        self,
+        node: Node,
+        job: int,
+        first_lane: int,
+        lanes: int,
+        way: tuple[int, ...],
+        parent: Parent | None,
+        root_children: int,
+    ) -> None:
+        at = self._at(node.name)
+        children = []
+        for index, child in enumerate(node.children):
+            down = (*way, index)
+            if isinstance(child, int):
+                children.append(self._place(child))
+                self.places[child].append(
+                    TreePlace(
+                        job=job,
+                        host=".".join(map(str, at.ipv4.to_bytes(4, "big"))),
+                        udp_port=at.udp_port,
+                        worker=index,
+                        path=path_of(down),
+                        expected_bitmap=(1 << root_children) - 1,
+                        first_lane=first_lane,
+                        lanes=lanes,
+                        node=node.name,
+                    )
+                )
+            else:
+                children.append(self._at(child.name))
+                above = Parent.above(at, down, child.level, len(child.children))
+                self._grow(child, job, first_lane, lanes, down, above, root_children)
+        switch = self.switches.setdefault(node.name, SwitchModel(1 << 16, self._values))
+        self.names[at] = node.name
+        switch.install(
+            Job(job, self._epoch, self._used[node.name], 2 * lanes, tuple(children), parent=parent)
+        )
+        self._used[node.name] += 2 * lanes
+
+    def nodes(self) -> Iterator[str]:
+        return iter(self.switches)
