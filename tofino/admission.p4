@@ -19,7 +19,7 @@
 control Admission(inout headers_t hdr, inout ina_metadata_t meta,
                   in ingress_intrinsic_metadata_t ig_intr_md,
                   in ingress_intrinsic_metadata_from_parser_t ig_prsr_md) {
-    DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) member_packets;
+    DIRECT_COUNTER(member_packets)
 
     action well_formed() { meta.formed = 1; }
     action ill_formed(bit<8> reason) { meta.drop_reason = reason; }

@@ -22,7 +22,7 @@ const outcome_t OUTCOME_LOST = 7;      // second pass, but the slot is another r
 const outcome_t OUTCOME_PASSED_DOWN = 8; // the parent's result
 const outcome_t OUTCOME_ASTRAY = 9;    // the same, but its path leads to no child
 
-#define JOB_COUNTER(name) Counter<bit<64>, bit<16>>(JOBS_TOTAL, CounterType_t.PACKETS_AND_BYTES) name;
+#define JOB_COUNTER(name) COUNTER(bit<16>, name, JOBS_TOTAL)
 
 control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
                    in ingress_intrinsic_metadata_t ig_intr_md,
@@ -38,7 +38,7 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
     JOB_COUNTER(job_stale)
     JOB_COUNTER(job_passed_down)
     // By INA_DROP_*: why packets to the switch were dropped, of all jobs and of none.
-    Counter<bit<64>, bit<8>>(INA_DROP_REASONS, CounterType_t.PACKETS_AND_BYTES) drops;
+    COUNTER(bit<8>, drops, INA_DROP_REASONS)
 
     action come_out(outcome_t outcome) { meta.outcome = outcome; }
     action come_out_dropped(outcome_t outcome, bit<8> reason) {
@@ -201,7 +201,7 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
 
 control Address(inout headers_t hdr, in egress_intrinsic_metadata_t eg_intr_md,
                 inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
-    DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) receiver_results;
+    DIRECT_COUNTER(receiver_results)
     JOB_COUNTER(job_unaddressed)
 
     // See v1model/distribute.p4 for why the addresses turn round and the UDP checksum ends.
