@@ -64,13 +64,18 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
         meta.group = group;
         hdr.bridge.job_index = job_index;
     }
-    // The parent may be behind a port of any pipe: its results touch no register.
+    // The parent may be behind a port of any pipe: its results touch no register. What this switch is
+    // to its parent crosses to egress, where headers have room.
     action admit_inner_job(bit<32> epoch, bit<32> first_slot, bit<16> slots, bit<32> full_bitmap,
                            bit<16> group, bit<16> job_index, bit<9> parent_port,
+                           bit<8> own_worker, bit<32> own_bit, bit<4> own_level,
                            bit<24> path_mask) {
         meta.parent_port = parent_port;
         meta.way = hdr.ina.path & path_mask;
         meta.is_inner = 1;
+        hdr.bridge.own_worker = own_worker;
+        hdr.bridge.own_level = own_level;
+        hdr.bridge.worker_bit = own_bit;
         admit_job(epoch, first_slot, slots, full_bitmap, group, job_index);
     }
     action unknown_job() {}

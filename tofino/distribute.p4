@@ -112,9 +112,9 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
         hdr.ina.contributors = meta.bitmap;
         ig_tm_md.ucast_egress_port = hdr.bridge.ingress_port;
     }
-    // Still a contribution, of this switch: Address says which child of the parent it is.
+    // Still a contribution, of this switch: Address says so.
     action to_parent() {
-        hdr.bridge.pass = PASS_RESULT;
+        hdr.bridge.pass = PASS_SUM;
         hdr.ina.flags = meta.flags;
         hdr.ina.worker = INA_PARENT;
         ig_tm_md.ucast_egress_port = meta.parent_port;
@@ -127,10 +127,12 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
 #if __TARGET_TOFINO__ == 1
     action again_for_all() {
         hdr.bridge.pass = PASS_HARVEST_ALL;
+        hdr.bridge.worker_bit = meta.worker_bit;
         ig_tm_md.ucast_egress_port = PIPE_OF(ig_intr_md.ingress_port) ++ (bit<7>)RECIRCULATION_PORT;
     }
     action again_for_sender() {
         hdr.bridge.pass = PASS_HARVEST_ONE;
+        hdr.bridge.worker_bit = meta.worker_bit;
         ig_tm_md.ucast_egress_port = PIPE_OF(ig_intr_md.ingress_port) ++ (bit<7>)RECIRCULATION_PORT;
     }
 #define WAYS_ACTIONS again_for_all; again_for_sender;
@@ -217,12 +219,10 @@ control Address(inout headers_t hdr, in egress_intrinsic_metadata_t eg_intr_md,
         hdr.udp.checksum = 0;
     }
     // A sum goes up as the contribution of this switch.
-    action address_parent(bit<48> dst_mac, bit<32> dst_addr, bit<16> dst_port, bit<8> worker,
-                          bit<32> worker_bit, bit<4> level) {
-        hdr.ina.level = level;
-        hdr.ina.worker = worker;
-        hdr.ina.contributors = worker_bit;
-        address(dst_mac, dst_addr, dst_port);
+    action sign() {
+        hdr.ina.worker = hdr.bridge.own_worker;
+        hdr.ina.level = hdr.bridge.own_level;
+        hdr.ina.contributors = hdr.bridge.worker_bit;
     }
     action unaddressed() {
         eg_dprsr_md.drop_ctl = 1;
@@ -241,7 +241,7 @@ control Address(inout headers_t hdr, in egress_intrinsic_metadata_t eg_intr_md,
         }
         size = MEMBERS_TOTAL;
         counters = receiver_results;
-        actions = { address; address_parent; @defaultonly unaddressed; }
+        actions = { address; @defaultonly unaddressed; }
         const default_action = unaddressed();
     }
 
@@ -252,6 +252,9 @@ control Address(inout headers_t hdr, in egress_intrinsic_metadata_t eg_intr_md,
         }
         if (!receivers.apply().hit) {
             count_unaddressed();
+        }
+        if (hdr.bridge.pass == PASS_SUM) {
+            sign();
         }
     }
 }

@@ -30,7 +30,8 @@ const sender_t SENDER_PARENT = 2; // its result
 // Why a packet crosses from ingress to egress.
 typedef bit<8> pass_t;
 const pass_t PASS_ORDINARY = 0;  // not INA: as it is, but not back to where it came from
-const pass_t PASS_RESULT = 1;    // a result, or a sum going up: Address writes its receiver
+const pass_t PASS_RESULT = 1;    // Address writes its receiver
+const pass_t PASS_SUM = 4;       // a sum going up: Address writes the parent, and whose sum it is
 const pass_t PASS_HARVEST_ALL = 2; // to the recirculation port, for a result to all, or a sum going up
 const pass_t PASS_HARVEST_ONE = 3; // the same, for a replay to its sender, or a sum going up again
 
@@ -40,7 +41,10 @@ header bridge_h {
     bit<7>  padding;
     bit<9>  ingress_port; // by which it came first
     bit<16> job_index;
-    bit<32> worker_bit;
+    bit<8>  own_worker;   // of a switch with a parent: admit_inner_job
+    bit<4>  other_padding;
+    bit<4>  own_level;
+    bit<32> worker_bit;   // on the way to the second pass the sender's; else of a switch with a parent
 }
 
 struct headers_t {

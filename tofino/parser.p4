@@ -100,6 +100,7 @@ parser PoolEgressParser(packet_in packet, out headers_t hdr, out egress_metadata
         transition select(hdr.bridge.pass) {
             PASS_ORDINARY: parse_ordinary;
             PASS_RESULT: parse_result;
+            PASS_SUM: parse_result;
             default: accept; // to the recirculation port, as it is
         }
     }
