@@ -129,8 +129,8 @@ def _assemble(assembly: Path, target: TofinoTarget, source: Path) -> Path | None
     said = _run(command, source, _BFAS_DEADLINE_S)
     if _LOST_MATCH in said:
         raise P4cDefectError(
-            f"{source}: {P4C_TOFINO} has dropped what the parsers select by, so the binary would take"
-            " all packets for one kind: build p4c with its pull request 5753"
+            f"{source}: {P4C_TOFINO} has dropped what the parsers select by, so the binary would"
+            " take all packets for one kind: build p4c with its pull request 5753"
         )
     if not binary.is_file():
         raise P4CompileError(f"{source}: {BFAS} made no binary: it does not fit {target.name}")
