@@ -152,7 +152,7 @@ ROOMS["cli"] = {
     "lazy": {"log_options"},
     **{
         noun: {"common"}
-        for noun in ("demo", "emulate", "files", "p4", "pcap", "sim", "tenant", "test")
+        for noun in ("demo", "emulate", "fabric", "files", "p4", "pcap", "sim", "tenant", "test")
     },
     "job": {"common"},
     "bench": {"common", "lazy"},

@@ -25,7 +25,7 @@ from ina.protocol.switch_model import EPOCH_BITS, Attachment, Job, Sharing
 from ina.testing.frames import PAYLOAD_OFFSET, Frame, PortFrame
 from ina.testing.mutations import MUTATIONS
 from ina.testing.soft_device import SoftDevice
-from ina.testing.state import Counter, job_state
+from ina.testing.state import Counter, job_state, own_address
 from tests.agreement.pair import Pair
 from tests.selection import LONG
 
@@ -187,7 +187,7 @@ def test_no_datagram_of_a_stranger_changes_a_sum() -> None:
     job = Job(0, epoch=9, first_slot=0, slots=4, workers=at)
     with SoftDevice() as switch:
         switch.reset(values)
-        switch.insert(job_state(job))
+        switch.insert((own_address(), *job_state(job)))
         strangers = 0
         for seq in range(rounds):
             header = Header(job=0, epoch=9, slot=seq % 4, seq=seq, value_count=values)

@@ -115,7 +115,7 @@ def run(
     ina: InaOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Run a command on every host at once, one rank a host.
+    """Run a command on every host at once: one rank a host, or as many as the file says.
 
     With TOPOLOGY, in a network that is there for this command alone; without, in the one that runs.
     Each rank has MASTER_ADDR, RANK, WORLD_SIZE and the like; torchrun reads its own from PET_*.
@@ -262,11 +262,15 @@ def _view(topology: Topology) -> Group:
             [
                 switch.name,
                 switch.kind,
-                switch.runtime_json
-                or ("aggregates" if switch.name in topology.aggregators else "forwards"),
+                switch.runtime_json or _part(topology, switch.name),
                 ", ".join(f"{p}: {end}" for p, (_, end) in topology.ports(switch.name).items()),
             ]
             for switch in topology.switches
         ],
     )
     return Group(hosts, switches)
+
+
+def _part(topology: Topology, switch: str) -> str:
+    address = topology.aggregators.get(switch)
+    return "forwards" if address is None else f"sums at {address}"

@@ -36,6 +36,9 @@ NOUNS = {
     "controller": Lazy(
         "ina.cli.controller.command", "Run and inspect the controller that admits jobs to switches."
     ),
+    "fabric": Lazy(
+        "ina.cli.fabric.command", "Show how switches are joined and which job is summed where."
+    ),
     "job": Lazy("ina.cli.job.command", "List, inspect, watch and end the jobs of a controller."),
     "tenant": Lazy("ina.cli.tenant", "Show what each tenant uses and may use."),
     "p4": Lazy("ina.cli.p4.command", "Compile, describe and draw the P4 programs."),

@@ -13,11 +13,14 @@ from enum import Enum, auto
 
 from ina.protocol.addresses import place_of
 from ina.rpc import controller_pb2 as pb2
+from ina.rpc.ranks import ranks_text as ranks_of
 from ina.units import time_text
 
 QUIET_S = 2.0
 """A worker that has waited less is no news."""
 SILENT_ADVICE = "it is dead, stopped, or cut off from the controller"
+_PLACED_RANKS = 8
+"""Of more, where each is would make no line."""
 _UNREACHABLE = "unreachable"
 """How ``ShowControllerReply.switch_state`` begins then."""
 
@@ -210,11 +213,14 @@ def switch_advice(switch_addr: str) -> str:
 
 
 def ranks_text(ranks: Iterable[int], members: Sequence[pb2.Member] = ()) -> str:
-    """``rank 2 (10.0.0.3:4433)`` or ``ranks 0, 1``."""
-    where = {member.rank: f" ({place(member)})" for member in members}
-    named = [f"{rank}{where.get(rank, '')}" for rank in sorted(ranks)]
-    if not named:
+    """``rank 2 (10.0.0.3:4433)``, ``ranks 0, 1``, ``ranks 0-31, 64``; many without their places."""
+    found = sorted(ranks)
+    if not found:
         return "no rank"
+    where = {member.rank: f" ({place(member)})" for member in members}
+    if not where or len(found) > _PLACED_RANKS:
+        return ranks_of(found)
+    named = [f"{rank}{where.get(rank, '')}" for rank in found]
     return f"rank{'s' if len(named) > 1 else ''} {', '.join(named)}"
 
 

@@ -98,7 +98,7 @@ def _nothing(name: str, echo: Echo, evidence: Evidence | None, way: Way) -> Step
             f"lost on the way back: the switch sent {evidence.to_worker} results to {way.host},"
             " none arrived",
             f"a firewall on {way.host} or between (UDP from {way.switch}), or the wrong mac or"
-            " port of this host in the controller's [[hosts]]",
+            " port of this host in the controller's [[host]]",
         )
     if evidence.from_worker:
         why = "no receiver entry" if evidence.unaddressed else "no result was sent"
@@ -134,7 +134,7 @@ def _drop_advice(refused: dict[str, int], way: Way) -> str:
     if "member" in refused:
         return (
             f"they come from another address, UDP port or switch port than {way.host} says: NAT on"
-            " the way, or this host's port in the controller's [[hosts]] is wrong"
+            " the way, or this host's port in the controller's [[host]] is wrong"
         )
     if "malformed" in refused:
         return "something on the way changes or fragments packets, or breaks their checksum"

@@ -198,6 +198,7 @@ def _state(topology: Topology, folder: Path) -> remains.State:
                 host.name,
                 str(host.address.ip),
                 namespaces.namespace(topology.name, host.name),
+                host.ranks,
             )
             for host in topology.hosts
         ],

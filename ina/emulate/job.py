@@ -1,4 +1,4 @@
-"""A job on the hosts of a running emulation: one rank a host."""
+"""A job on the hosts of a running emulation: on each as many ranks as the file says."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,20 +55,55 @@ def host_environment(state: State, host: HostState) -> dict[str, str]:
     return env
 
 
-def rank_environment(state: State, hosts: Sequence[HostState], rank: int) -> dict[str, str]:
+@dataclass(frozen=True)
+class Seat:
+    """A process of a job: one rank, or torchrun, which starts the ranks of its host."""
+
+    host: HostState
+    node: int
+    """The host's number in the job."""
+    rank: int
+    """Of torchrun's: the first."""
+    local_rank: int
+
+    @property
+    def log(self) -> str:
+        """A file's name."""
+        several = f".{self.local_rank}" if self.local_rank else ""
+        return f"job.{self.host.name}{several}.log"
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} on {self.host.name}"
+
+
+def seats(hosts: Sequence[HostState], command: Sequence[str]) -> list[Seat]:
+    """Who runs ``command``: host by host, and on one by one, but torchrun once a host."""
+    found, first = [], 0
+    for node, host in enumerate(hosts):
+        here = 1 if _starts_ranks(command) else host.ranks
+        found += [Seat(host, node, first + local, local) for local in range(here)]
+        first += host.ranks
+    return found
+
+
+def _starts_ranks(command: Sequence[str]) -> bool:
+    return Path(command[0]).name == "torchrun" or "torch.distributed.run" in command
+
+
+def rank_environment(state: State, hosts: Sequence[HostState], seat: Seat) -> dict[str, str]:
     """For a rank itself (``env://``), and for torchrun, which reads its options from PET_*."""
-    master, world = hosts[0].address, str(len(hosts))
+    master, world = hosts[0].address, str(sum(host.ranks for host in hosts))
     return {
-        **host_environment(state, hosts[rank]),
+        **host_environment(state, seat.host),
         "MASTER_ADDR": master,
         "MASTER_PORT": str(MASTER_PORT),
-        "RANK": str(rank),
+        "RANK": str(seat.rank),
         "WORLD_SIZE": world,
-        "LOCAL_RANK": "0",
-        "LOCAL_WORLD_SIZE": "1",
-        "PET_NNODES": world,
-        "PET_NODE_RANK": str(rank),
-        "PET_NPROC_PER_NODE": "1",
+        "LOCAL_RANK": str(seat.local_rank),
+        "LOCAL_WORLD_SIZE": str(seat.host.ranks),
+        "PET_NNODES": str(len(hosts)),
+        "PET_NODE_RANK": str(seat.node),
+        "PET_NPROC_PER_NODE": str(seat.host.ranks),
         "PET_MASTER_ADDR": master,
         "PET_MASTER_PORT": str(MASTER_PORT),
     }
@@ -82,7 +118,8 @@ def run_job(
     on_text: Callable[[str], object],
     check: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
-    """Runs ``command`` on each host, rank 0 on the first; logs are ``job.HOST.log`` in the folder.
+    """Runs ``command`` on each host, rank 0 on the first; logs are ``job.HOST.log`` in the folder,
+    and ``job.HOST.1.log`` of its next rank.
 
     ``on_text`` gets what rank 0 prints; ``check`` is called while it runs. Returns seconds and
     logs. Raises :class:`JobFailedError`, :class:`DeadlineError`; then no rank runs any more.
@@ -92,9 +129,8 @@ def run_job(
     ranks: list[Logged] = []
     mark = uuid.uuid4().hex
     try:
-        for rank, host in enumerate(hosts):
-            log = folder / f"job.{host.name}.log"
-            ranks.append(_start(state, hosts, rank, log, command, mark))
+        for seat in seats(hosts, command):
+            ranks.append(_start(state, hosts, seat, folder / seat.log, command, mark))
         _await(ranks, started + timeout_s, timeout_s, _Tail(ranks[0].log, on_text), check)
     finally:
         for process in ranks:
@@ -105,8 +141,8 @@ def run_job(
     return {
         "seconds": time.monotonic() - started,
         "ranks": [
-            {"rank": rank, "host": host.name, "log": str(process.log)}
-            for rank, (host, process) in enumerate(zip(hosts, ranks, strict=True))
+            {"rank": seat.rank, "host": seat.host.name, "log": str(folder / seat.log)}
+            for seat in seats(hosts, command)
         ],
     }
 
@@ -114,7 +150,7 @@ def run_job(
 def _start(
     state: State,
     hosts: Sequence[HostState],
-    rank: int,
+    seat: Seat,
     log: Path,
     command: Sequence[str],
     mark: str,
@@ -122,9 +158,8 @@ def _start(
     env = {k: v for k, v in environment({_MARK: mark}).items() if k not in _OTHERS_SETTINGS}
     env.setdefault("OMP_NUM_THREADS", "1")  # the hosts share this machine's cores
     env.setdefault("INA_STATS_DIR", state.folder)
-    env |= rank_environment(state, hosts, rank)
-    what = f"rank {rank} on {hosts[rank].name}"
-    return Logged(what, hosts[rank].namespace, command, log, env)
+    env |= rank_environment(state, hosts, seat)
+    return Logged(str(seat), seat.host.namespace, command, log, env)
 
 
 def _kill_marked(spaces: list[str], mark: str) -> None:

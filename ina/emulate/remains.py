@@ -31,6 +31,8 @@ class HostState(msgspec.Struct, frozen=True):
     name: str
     address: str
     namespace: str
+    ranks: int = 1
+    """Of a job, on it."""
 
 
 class State(msgspec.Struct, frozen=True):

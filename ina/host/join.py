@@ -139,6 +139,7 @@ def _try_once(
                 token=request.token,
                 takes_shared_results=link.is_listening,
                 process=process_name(),
+                switch=created.switch,
             )
         )
         if not joined.shares_results:

@@ -561,6 +561,92 @@ class RemoveForeignReply(_message.Message):
     removed: _containers.RepeatedCompositeFieldContainer[TableEntry]
     def __init__(self, removed: _Optional[_Iterable[_Union[TableEntry, _Mapping]]] = ...) -> None: ...
 
+class ShowFabricRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class FabricSwitch(_message.Message):
+    __slots__ = ("name", "target", "data_addr", "slots_total", "slots_used", "unreachable")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    DATA_ADDR_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_USED_FIELD_NUMBER: _ClassVar[int]
+    UNREACHABLE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    target: str
+    data_addr: str
+    slots_total: int
+    slots_used: int
+    unreachable: str
+    def __init__(self, name: _Optional[str] = ..., target: _Optional[str] = ..., data_addr: _Optional[str] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ..., unreachable: _Optional[str] = ...) -> None: ...
+
+class FabricLink(_message.Message):
+    __slots__ = ("switch_a", "port_a", "switch_b", "port_b")
+    SWITCH_A_FIELD_NUMBER: _ClassVar[int]
+    PORT_A_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_B_FIELD_NUMBER: _ClassVar[int]
+    PORT_B_FIELD_NUMBER: _ClassVar[int]
+    switch_a: str
+    port_a: str
+    switch_b: str
+    port_b: str
+    def __init__(self, switch_a: _Optional[str] = ..., port_a: _Optional[str] = ..., switch_b: _Optional[str] = ..., port_b: _Optional[str] = ...) -> None: ...
+
+class FabricHost(_message.Message):
+    __slots__ = ("address", "switch", "port")
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    address: str
+    switch: str
+    port: str
+    def __init__(self, address: _Optional[str] = ..., switch: _Optional[str] = ..., port: _Optional[str] = ...) -> None: ...
+
+class FabricNode(_message.Message):
+    __slots__ = ("switch", "parent", "ranks", "children", "contributions", "results", "replays", "passed_down")
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
+    PARENT_FIELD_NUMBER: _ClassVar[int]
+    RANKS_FIELD_NUMBER: _ClassVar[int]
+    CHILDREN_FIELD_NUMBER: _ClassVar[int]
+    CONTRIBUTIONS_FIELD_NUMBER: _ClassVar[int]
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    REPLAYS_FIELD_NUMBER: _ClassVar[int]
+    PASSED_DOWN_FIELD_NUMBER: _ClassVar[int]
+    switch: str
+    parent: str
+    ranks: _containers.RepeatedScalarFieldContainer[int]
+    children: _containers.RepeatedScalarFieldContainer[str]
+    contributions: int
+    results: int
+    replays: int
+    passed_down: int
+    def __init__(self, switch: _Optional[str] = ..., parent: _Optional[str] = ..., ranks: _Optional[_Iterable[int]] = ..., children: _Optional[_Iterable[str]] = ..., contributions: _Optional[int] = ..., results: _Optional[int] = ..., replays: _Optional[int] = ..., passed_down: _Optional[int] = ...) -> None: ...
+
+class FabricJob(_message.Message):
+    __slots__ = ("name", "state", "world_size", "nodes")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    WORLD_SIZE_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    state: str
+    world_size: int
+    nodes: _containers.RepeatedCompositeFieldContainer[FabricNode]
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[str] = ..., world_size: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[FabricNode, _Mapping]]] = ...) -> None: ...
+
+class ShowFabricReply(_message.Message):
+    __slots__ = ("switches", "links", "hosts", "jobs")
+    SWITCHES_FIELD_NUMBER: _ClassVar[int]
+    LINKS_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    switches: _containers.RepeatedCompositeFieldContainer[FabricSwitch]
+    links: _containers.RepeatedCompositeFieldContainer[FabricLink]
+    hosts: _containers.RepeatedCompositeFieldContainer[FabricHost]
+    jobs: _containers.RepeatedCompositeFieldContainer[FabricJob]
+    def __init__(self, switches: _Optional[_Iterable[_Union[FabricSwitch, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[FabricLink, _Mapping]]] = ..., hosts: _Optional[_Iterable[_Union[FabricHost, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[FabricJob, _Mapping]]] = ...) -> None: ...
+
 class ListTenantsRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

@@ -323,6 +323,11 @@ class OperatorStub:
                 request_serializer=ina_dot_rpc_dot_controller__pb2.ShowSwitchRequest.SerializeToString,
                 response_deserializer=ina_dot_rpc_dot_controller__pb2.ShowSwitchReply.FromString,
                 _registered_method=True)
+        self.ShowFabric = channel.unary_unary(
+                '/ina.v1.Operator/ShowFabric',
+                request_serializer=ina_dot_rpc_dot_controller__pb2.ShowFabricRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_controller__pb2.ShowFabricReply.FromString,
+                _registered_method=True)
         self.RemoveForeign = channel.unary_unary(
                 '/ina.v1.Operator/RemoveForeign',
                 request_serializer=ina_dot_rpc_dot_controller__pb2.RemoveForeignRequest.SerializeToString,
@@ -379,6 +384,13 @@ class OperatorServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ShowFabric(self, request, context):
+        """How switches and hosts are joined, which job is summed where, and what each switch counts of it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RemoveForeign(self, request, context):
         """Removes the entries that ShowSwitch reports as foreign.
         """
@@ -426,6 +438,11 @@ def add_OperatorServicer_to_server(servicer, server):
                     servicer.ShowSwitch,
                     request_deserializer=ina_dot_rpc_dot_controller__pb2.ShowSwitchRequest.FromString,
                     response_serializer=ina_dot_rpc_dot_controller__pb2.ShowSwitchReply.SerializeToString,
+            ),
+            'ShowFabric': grpc.unary_unary_rpc_method_handler(
+                    servicer.ShowFabric,
+                    request_deserializer=ina_dot_rpc_dot_controller__pb2.ShowFabricRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_controller__pb2.ShowFabricReply.SerializeToString,
             ),
             'RemoveForeign': grpc.unary_unary_rpc_method_handler(
                     servicer.RemoveForeign,
@@ -580,6 +597,33 @@ class Operator:
             '/ina.v1.Operator/ShowSwitch',
             ina_dot_rpc_dot_controller__pb2.ShowSwitchRequest.SerializeToString,
             ina_dot_rpc_dot_controller__pb2.ShowSwitchReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ShowFabric(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ina.v1.Operator/ShowFabric',
+            ina_dot_rpc_dot_controller__pb2.ShowFabricRequest.SerializeToString,
+            ina_dot_rpc_dot_controller__pb2.ShowFabricReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -36,7 +36,7 @@ struct WorkerSetup {
     bool trains = false;              // packets go in trains that no queue divides, as with GSO
     WakeConfig wake;                  // of the processor
     std::uint32_t max_in_flight = 0;  // of all shares; 0: W
-    std::uint32_t shares = 1;         // a power of two, W at most; one more for a tree that ends in one
+    std::uint32_t shares = 1;  // a power of two, W at most; one more for a tree that ends in one
 };
 
 struct WorkerEvent {

@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "common/ina_wire.hpp"
+#include "switch/frame.hpp"
 #include "switch/pipeline_abi.h"
 
 namespace ina::sw {
@@ -21,7 +23,8 @@ class FrameBatch {
 
     FrameBatch() : memory_(new uint8_t[kArenaBytes + kLineBytes]) {
         // What follows Ethernet, IPv4, UDP and INA's header then begins with a cache line.
-        const size_t misplaced = (reinterpret_cast<uintptr_t>(memory_.get()) + 70) % kLineBytes;
+        const size_t values = kFrameHeaderBytes + wire::kHeaderBytes;
+        const size_t misplaced = (reinterpret_cast<uintptr_t>(memory_.get()) + values) % kLineBytes;
         arena_ = memory_.get() + (kLineBytes - misplaced) % kLineBytes;
         packets_.reserve(kMaxPackets);
     }

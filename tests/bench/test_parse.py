@@ -52,8 +52,8 @@ def test_percentiles_are_samples() -> None:
 
 
 def test_wire_limits_by_hand() -> None:
-    # 1000 values: 4 packets of at most 256; 70 bytes of headers each (14 + 20 + 8 + 28).
-    assert limits.ina_wire_bytes(1000, 256) == 4000 + 4 * 70
+    # 1000 values: 4 packets of at most 256; 74 bytes of headers each (14 + 20 + 8 + 32).
+    assert limits.ina_wire_bytes(1000, 256) == 4000 + 4 * 74
     # A ring of 4 sends 1.5 tensors; each 1448 bytes have 66 of headers.
     assert limits.ring_wire_bytes(1448, 4) == pytest.approx(1.5 * 1514)
     assert limits.link_s(125, 1000) == 1.0

@@ -150,7 +150,7 @@ def test_a_limit_counts_what_the_switch_sends_once_once(multicast: bool, crossin
     case = allreduce.Case("float32", 4, "sum", 256, 3, 1.0)
     record = {"transport": "udp", "limit_bytes_per_s": 1e9}
     found = allreduce._limit_s(Loopback(4), "ina", 1024, record, multicast, case)
-    assert found == pytest.approx(crossings * (4096 + 4 * 28) / 1e9)
+    assert found == pytest.approx(crossings * (4096 + 4 * 32) / 1e9)
 
 
 def test_the_panels_of_a_plot() -> None:

@@ -42,6 +42,42 @@ SWITCH = pb2.ShowSwitchReply(
         pb2.Counter(name="drops", index=1, label="unknown_member", packets=5),
     ],
 )
+FABRIC = pb2.ShowFabricReply(
+    switches=[
+        pb2.FabricSwitch(
+            name=name, target="soft", data_addr=f"10.0.9.{number}:17760", slots_total=8192,
+            slots_used=512,
+        )
+        for number, name in enumerate(("leaf1", "leaf2", "spine"))
+    ],
+    links=[
+        pb2.FabricLink(switch_a="leaf1", port_a="9", switch_b="spine", port_b="1"),
+        pb2.FabricLink(switch_a="leaf2", port_a="9", switch_b="spine", port_b="2"),
+    ],
+    hosts=[
+        pb2.FabricHost(address=f"10.0.{rack}.{host}", switch=f"leaf{rack}", port=f"{host}")
+        for rack in (1, 2)
+        for host in (1, 2)
+    ],
+    jobs=[
+        pb2.FabricJob(
+            name="train", state="running", world_size=4,
+            nodes=[
+                pb2.FabricNode(
+                    switch="spine", children=["leaf1", "leaf2"], contributions=2000, results=1000
+                ),
+                pb2.FabricNode(
+                    switch="leaf1", parent="spine", ranks=[0, 1, 3], contributions=3000,
+                    results=1000, replays=7, passed_down=1001,
+                ),
+                pb2.FabricNode(
+                    switch="leaf2", parent="spine", ranks=[2], contributions=1000, results=1000
+                ),
+            ],
+        ),
+        pb2.FabricJob(name="next", state="joining", world_size=2),
+    ],
+)  # fmt: skip
 
 
 # The generated classes are typed for grpc.aio only. What is missing here is UNIMPLEMENTED.
@@ -98,6 +134,10 @@ class FakeController(Servicer):  # type: ignore[misc]
         if self.switch_away:
             context.abort(grpc.StatusCode.UNAVAILABLE, "switch 10.0.0.9:9559 does not answer")
         return SWITCH
+
+    def ShowFabric(self, request: Any, context: Any) -> pb2.ShowFabricReply:  # noqa: N802
+        self._check(context)
+        return FABRIC
 
     def RemoveForeign(self, request: Any, context: Any) -> pb2.RemoveForeignReply:  # noqa: N802
         self._check(context)

@@ -69,7 +69,7 @@ def test_the_cases_reach_every_drop_reason_and_every_outcome() -> None:
         *("job_contributions", "job_results", "job_replays", "job_duplicates", "job_stale"),
         *("job_ecn_marks", "job_unaddressed"),
     }
-    assert len(TOPICS) == 8
+    assert len(TOPICS) == 9
 
 
 def spoilt(case: Case) -> list[Case]:

@@ -34,7 +34,7 @@ from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from tests.controller.conftest import NewStore
-from tests.controller.switches import only
+from tests.controller.switches import of_jobs, only
 from tests.controller.workers import Workers, workers_of
 from tests.forks import start_ina
 from tests.selection import LONG
@@ -245,7 +245,7 @@ def check(place: Place, app: ControllerApp, point: str) -> None:
         epoch = coordinator.registry.epochs.last
         assert epoch > place.newest_epoch
         place.newest_epoch = epoch
-        assert len(workers.show().entries) == 4  # the bystander's
+        assert len(of_jobs(workers.show())) == 4  # the bystander's
 
 
 def jobs(coordinator: Coordinator) -> list[Job]:

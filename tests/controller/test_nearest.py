@@ -69,6 +69,15 @@ def test_a_rack_of_one_adds_nothing_up() -> None:
     assert tree.first_node(1).switch == "spine"
 
 
+def test_a_worker_that_is_alone_may_keep_its_top_of_rack() -> None:
+    tree = tree_over(fabric(LEAF_SPINE), {"leaf1": [0, 2], "leaf2": [1]}, keep_tops=True)
+    assert [(node.switch, node.ranks) for node in tree] == [
+        ("spine", ()),
+        ("leaf1", (0, 2)),
+        ("leaf2", (1,)),
+    ]
+
+
 def test_a_worker_at_the_root() -> None:
     tree = tree_over(fabric(LEAF_SPINE), {"spine": [2], "leaf1": [0, 1], "leaf3": [3, 4]})
     assert tree.root == Node("spine", (2,), ("leaf1", "leaf3"), (1, 3))
@@ -235,23 +244,25 @@ def test_trees_over_random_fabrics(data: st.DataObject, drawn: Fabric) -> None:
         first += size
     crowded = max(sizes.values()) + len(sizes) > MAX_WORKERS
     deep = max(len(drawn.path(a, b)) for a in racks for b in racks) > MAX_LEVELS
+    keep = data.draw(st.booleans())
     try:
-        tree = tree_over(drawn, racks)
+        tree = tree_over(drawn, racks, keep_tops=keep)
     except JobRequestError:
         if not (crowded or deep):
             raise
         return
-    assert tree == tree_over(drawn, dict(reversed(racks.items())))
-    judge(tree, drawn, racks)
+    assert tree == tree_over(drawn, dict(reversed(racks.items())), keep_tops=keep)
+    judge(tree, drawn, racks, keep=keep)
 
 
-def judge(tree: Tree, drawn: Fabric, racks: Mapping[str, Sequence[int]]) -> None:
+def judge(tree: Tree, drawn: Fabric, racks: Mapping[str, Sequence[int]], *, keep: bool) -> None:
     """What holds of every tree."""
     everybody = sorted(rank for ranks in racks.values() for rank in ranks)
     assert sorted(rank for node in tree for rank in node.ranks) == everybody
     assert len({tree.path(rank) for rank in everybody}) == len(everybody)
     for node in tree:
-        least = 1 if len(everybody) == 1 else 2  # where fewer meet, nothing is added up
+        # Where fewer meet, nothing is added up.
+        least = 1 if len(everybody) == 1 or (keep and node.switch in racks) else 2
         assert least <= node.fan_in <= MAX_WORKERS
         assert tree.depth(node) < MAX_LEVELS
         assert [tree[child].parent for child in node.nodes] == [node.switch] * len(node.nodes)
@@ -265,6 +276,7 @@ def judge(tree: Tree, drawn: Fabric, racks: Mapping[str, Sequence[int]]) -> None
         for rank in ranks:
             node = tree.first_node(rank)
             assert node.switch == nodes_on_the_way[0]
+            assert node.switch == switch or not keep
             seen = [node.switch]
             while node.parent is not None:
                 node = tree[node.parent]

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ina.controller.config import Config, HostConfig, TenantConfig, load_config
+from ina.controller.config import Config, HostConfig, LinkConfig, TenantConfig, load_config
 from ina.controller.config.tofino import MirrorConfig, PipesConfig, PortConfig
 from tests.docs.page import blocks
 from tests.docs.runner import ROOT
@@ -15,11 +15,13 @@ PAGE = ROOT / "docs" / "controller.md"
 TOFINO_PAGE = ROOT / "docs" / "tofino.md"
 (FILE,) = (b.text for b in blocks(PAGE) if b.notes.get("file") == "controller.toml")
 (TOFINO_FILE,) = (b.text for b in blocks(TOFINO_PAGE) if b.notes.get("file") == "tofino.toml")
+FABRIC_PAGE = ROOT / "docs" / "fabric.md"
+(FABRIC_FILE,) = (b.text for b in blocks(FABRIC_PAGE) if b.notes.get("file") == "racks.toml")
 KEY = re.compile(r"^(\w+) = ", re.MULTILINE)
 
 
 def tables(text: str = FILE) -> dict[str, set[str]]:
-    """Keys by table; those above the first table are in "". ``tenants.default``, ``hosts``."""
+    """Keys by table; those above the first table are in "". ``tenants.default``, ``host``."""
     parts = re.split(r"^\[+([\w.]+)\]+", text, flags=re.MULTILINE)
     found = {"": set(KEY.findall(parts[0]))}
     for name, keys in zip(parts[1::2], parts[2::2], strict=True):
@@ -31,8 +33,9 @@ def test_every_key_is_shown() -> None:
     wanted: dict[str, Any] = Config().document()
     keys = {name: set(value) if isinstance(value, dict) else None for name, value in wanted.items()}
     keys["tenants.default"] = set(TenantConfig.__struct_fields__)
-    keys["hosts"] = set(HostConfig.__struct_fields__)
+    keys["host"] = set(HostConfig.__struct_fields__)
     del keys["tenants"], keys["switch_tls"]  # the latter is said to be like tls
+    del keys["link"]  # they are of several switches, on a page of their own
     assert keys["switch"] is not None
     keys["switch"] -= {"pipes", "port", "mirror"}  # tables; the last two are a Tofino's
     keys["switch.pipes"] = set(PipesConfig.__struct_fields__)
@@ -43,9 +46,18 @@ def test_every_key_is_shown() -> None:
     }
 
 
+def test_every_key_of_a_link_and_a_host_is_on_the_fabrics_page(tmp_path: Path) -> None:
+    shown = tables(FABRIC_FILE)
+    assert shown["link"] == set(LinkConfig.__struct_fields__)
+    assert shown["host"] == set(HostConfig.__struct_fields__)
+    file = tmp_path / "racks.toml"
+    file.write_text(FABRIC_FILE)
+    assert load_config(file).places_nearest
+
+
 def test_every_value_is_the_default(tmp_path: Path) -> None:
     file = tmp_path / "controller.toml"
-    file.write_text(FILE.partition("[[hosts]]")[0])  # those are examples
+    file.write_text(FILE.partition("[[host]]")[0])  # those are examples
     assert load_config(file) == Config(tenants={"default": TenantConfig()})
 
 

@@ -54,9 +54,9 @@ def test_all_answered_is_ok() -> None:
         (
             Echo(360, sent=10, too_long=10, mtu_bytes=1400),
             None,
-            ["1496 bytes (360 values)", "build with 256 values"],
+            ["1500 bytes (360 values)", "build with 256 values"],
         ),
-        (replace(FULL, too_long=10, mtu_bytes=200), None, ["MTU is 200", "raise the MTU to 1080"]),
+        (replace(FULL, too_long=10, mtu_bytes=200), None, ["MTU is 200", "raise the MTU to 1084"]),
         (replace(FULL, mtu_bytes=600), NOTHING_SEEN, ["MTU is 600"]),
         (FULL, NOTHING_SEEN, ["10.0.0.2 to 10.0.0.1:17760", "ICMP is filtered"]),
         (FULL, Evidence(from_worker=10, to_worker=10), ["10.0.0.1:17760 to 10.0.0.2"]),
@@ -77,8 +77,8 @@ def test_full_packets_when_small_ones_pass(
     ("values", "mtu_bytes", "words"),
     [
         # 4.250 bytes a value on the wire with 360, 4.352 with 256, 4.088 with 1024
-        (256, 1500, ["MTU of 1500", "360 values", "2.4% fewer"]),
-        (360, 9000, ["MTU of 9000", "1024 values", "4.0% fewer"]),
+        (256, 1500, ["MTU of 1500", "360 values", "2.5% fewer"]),
+        (360, 9000, ["MTU of 9000", "1024 values", "4.1% fewer"]),
         (256, 1491, []),
         (360, 1500, []),
         (1024, 65535, []),

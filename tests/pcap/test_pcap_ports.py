@@ -15,7 +15,7 @@ from ina.protocol.codec import Header, encode
 from ina.protocol.spec import UDP_PORT, Kind
 from ina.switch.ports import PcapPort
 from ina.switch.server import SoftSwitch
-from ina.testing.frames import Frame
+from ina.testing.frames import SWITCH_IPV4, Frame
 from tests.switch.p4runtime.client import Client
 from tests.switch.p4runtime.pool import PORT, SLOTS, PoolJob, local_workers, pool_config
 from tests.switch.ports.conftest import wait_until
@@ -51,7 +51,7 @@ def test_in_and_out_files_tell_the_story(tmp_path: Path) -> None:
         with Client(switch.grpc_addr) as client:
             client.become_primary()
             client.set_config(pool_config(VALUES), config.VERIFY_AND_SAVE)
-            installed = PoolJob(("", 0), client, workers, VALUES, JOB)
+            installed = PoolJob(("", 0), client, workers, VALUES, JOB, own=str(IPv4Address(SWITCH_IPV4)))
             client.set_config(None, config.COMMIT)
         wait_until(lambda: switch.stats().ports[PORT].finished, "the file is read")
     installed.close()

@@ -213,7 +213,8 @@ class System:
         switch, index = self.switches[epoch], packet.header.slot
         switch.slots[index] = self.slot_type(*before)
         try:
-            departures = switch.contribute(packet.sender, packet.header, packet.values)
+            job = switch.admit(packet.sender, packet.header)
+            departures = switch.contribute(job, packet.header, packet.values)
         except Dropped:
             departures = []
         return _freeze(switch.slots[index]), departures

@@ -113,7 +113,7 @@ def test_any_bytes_decode_or_are_refused(payload: bytes) -> None:
 def test_a_refusal_is_one_line_of_bad_input() -> None:
     with pytest.raises(InvalidInputError) as refusal:
         decode(b"\x11" * 23)
-    assert str(refusal.value) == "packet of 23 bytes is shorter than the 28-byte header"
+    assert str(refusal.value) == "packet of 23 bytes is shorter than the 32-byte header"
 
 
 @pytest.mark.parametrize("field", LAYOUT, ids=lambda field: field.name)

@@ -17,6 +17,7 @@ from ina.protocol.errors import (
     UnknownVersionError,
 )
 from ina.protocol.layout import LAYOUT
+from ina.protocol.spec import HEADER_BYTES
 from tests.protocol.samples import sample_packets
 
 COMPILER = shutil.which("c++")
@@ -87,7 +88,7 @@ def test_fields_and_bytes(program: Path) -> None:
         verdict, *numbers, again = line.split()
         assert verdict == "0"
         assert [int(text) for text in numbers] == [getattr(header, p.name) for p in LAYOUT]
-        assert again == payload[:28].hex()
+        assert again == payload[:HEADER_BYTES].hex()
 
 
 def test_the_same_packets_are_refused_for_the_same_reason(program: Path) -> None:

@@ -9,6 +9,7 @@ from scapy.layers.l2 import Ether
 
 from ina.protocol.codec import Header, decode, encode
 from ina.protocol.generated.scapy_layer import INA
+from ina.protocol.emit.scapy_layer import scapy_name
 from ina.protocol.layout import LAYOUT
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT, UDP_PORT, Kind
 from tests.protocol.samples import sample_packets
@@ -19,14 +20,16 @@ SAMPLES = sample_packets(200, seed=1)
 def test_scapy_reads_what_the_codec_wrote() -> None:
     for header, values, payload in SAMPLES:
         packet = INA(payload)
-        read = {field.name: int(getattr(packet, field.name)) for field in LAYOUT}
+        read = {field.name: int(getattr(packet, scapy_name(field.name))) for field in LAYOUT}
         assert read == {field.name: int(getattr(header, field.name)) for field in LAYOUT}
         assert packet.values == values
 
 
 def test_the_codec_reads_what_scapy_wrote() -> None:
     for header, values, payload in SAMPLES:
-        fields: dict[str, Any] = {field.name: int(getattr(header, field.name)) for field in LAYOUT}
+        fields: dict[str, Any] = {
+            scapy_name(field.name): int(getattr(header, field.name)) for field in LAYOUT
+        }
         del fields["value_count"]  # scapy counts
         wire = bytes(INA(**fields, values=values))
         assert wire == payload

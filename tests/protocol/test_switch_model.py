@@ -117,8 +117,9 @@ STRANGER = Attachment(port=0, ipv4=WORKERS[0].ipv4, udp_port=1)
         (WORKERS[0], encode(header(0, value_count=1), [1]), DropReason.MALFORMED),
         (WORKERS[0], b"\x11" + encode(header(0), [1, 2])[1:], DropReason.VERSION),
         (WORKERS[0], b"\x11" + encode(header(0), [1, 2])[1:-4], DropReason.MALFORMED),
-        (WORKERS[0], b"\x3f" + encode(header(0), [1, 2])[1:], DropReason.KIND),
-        (WORKERS[0], encode(header(0, kind=Kind.RESULT), [1, 2]), DropReason.KIND),
+        (WORKERS[0], b"\x4f" + encode(header(0), [1, 2])[1:], DropReason.KIND),
+        (WORKERS[0], encode(header(0, kind=Kind.CONTROL), [1, 2]), DropReason.KIND),
+        (WORKERS[0], encode(header(0, kind=Kind.RESULT), [1, 2]), DropReason.MEMBER),
         (WORKERS[0], encode(header(0, job=6), [1, 2]), DropReason.JOB),
         (WORKERS[0], encode(header(0, epoch=1), [1, 2]), DropReason.JOB),
         (WORKERS[0], encode(header(1), [1, 2]), DropReason.MEMBER),
@@ -142,7 +143,7 @@ def test_dropped_and_counted(sender: Attachment, payload: bytes, reason: DropRea
 
 @pytest.mark.parametrize("workers", [0, 33])
 def test_job_of_a_wrong_size(workers: int) -> None:
-    with pytest.raises(InvalidInputError, match=f"{workers} workers, 1 to 32"):
+    with pytest.raises(InvalidInputError, match=f"{workers} children, 1 to 32"):
         switch().install(replace(JOB, workers=WORKERS[:1] * workers))
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from ina.controller.job import Endpoint, Job
 from ina.controller.memory import SlotRange
-from ina.controller.switches.plan import plan_job
+from ina.controller.switches.plan import own_address, plan_job
+from ina.controller.topology.tree import single
 from ina.extension import congestion
 from ina.extension import host as host_native
 from ina.extension import sim as native
@@ -36,12 +37,14 @@ def admit(
         name="job",
         number=number,
         world_size=len(hosts),
-        memory=SlotRange(0, slots, slots),
+        memory={"s1": SlotRange(0, slots, slots)},
+        tree=single("s1", len(hosts)),
         created_s=0.0,
         members=members,
         epoch=epoch,
     )
-    for items in plan_job(job).stages:
+    fabric.switches["s1"].insert([own_address(int(topology.addresses["s1"]))])
+    for items in plan_job(job, "s1").stages:
         fabric.switches["s1"].insert(items)
 
 

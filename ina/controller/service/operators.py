@@ -13,6 +13,7 @@ from ina.controller.errors import SwitchError, UnknownJobError, UnknownSwitchErr
 from ina.controller.job import Job
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.answers import Context, answer, refuse
+from ina.controller.service.fabric import show_fabric
 from ina.controller.service.printable import printable
 from ina.controller.service.show import (
     job_counters,
@@ -24,6 +25,7 @@ from ina.controller.service.show import (
 )
 from ina.controller.switches.items import Item
 from ina.controller.switches.switch import Switch
+from ina.controller.topology.fabric import Fabric
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
@@ -40,9 +42,11 @@ class OperatorService(rpc.OperatorServicer):
         self,
         coordinator: Coordinator,
         detector: FailureDetector,
+        fabric: Fabric,
     ) -> None:
         self._coordinator = coordinator
         self._detector = detector
+        self._fabric = fabric
 
     async def ListJobs(  # noqa: N802 (gRPC's name)
         self, request: pb2.ListJobsRequest, context: Context
@@ -91,6 +95,12 @@ class OperatorService(rpc.OperatorServicer):
     ) -> pb2.ShowSwitchReply:
         """What a switch has, read back."""
         return await answer(context, self.show(request.switch))
+
+    async def ShowFabric(  # noqa: N802
+        self, request: pb2.ShowFabricRequest, context: Context
+    ) -> pb2.ShowFabricReply:
+        """Switches, links, hosts, and the trees of jobs over them."""
+        return await answer(context, show_fabric(self._coordinator, self._fabric))
 
     async def RemoveForeign(  # noqa: N802
         self, request: pb2.RemoveForeignRequest, context: Context

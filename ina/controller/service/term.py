@@ -23,6 +23,8 @@ from ina.controller.switches.data_address import data_address
 from ina.controller.switches.link import SwitchLink
 from ina.controller.switches.plan import MARK_JOB
 from ina.controller.switches.switch import Switch
+from ina.controller.topology.fabric import Fabric, fabric_of
+from ina.controller.topology.nearest import Nearest
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.p4.catalogue import capabilities
 
@@ -57,6 +59,7 @@ class Term:
             )
             for name, link in links.items()
         }
+        fabric = fabric_of(config)
         self.registry = Registry(
             {name: switch.capacity for name, switch in self.switches.items()},
             EpochCounter(store.last_epoch() or 0, unix_clock),
@@ -64,6 +67,7 @@ class Term:
             range(MARK_JOB + 1, min(capabilities(it.config.runs).jobs for it in links.values())),
             unjoined_s=config.jobs.unjoined_s,
             admission=admission_of(config),
+            placement=_placement(config, fabric, links),
             unix_clock=unix_clock,
             token_bytes=surroundings.token_bytes,
         )
@@ -84,7 +88,7 @@ class Term:
         self.controller = WorkerService(
             self.coordinator, self.detector, data, congestion, clock=clock
         )
-        self.operator = OperatorService(self.coordinator, self.detector)
+        self.operator = OperatorService(self.coordinator, self.detector, fabric)
         self._undo = contextlib.AsyncExitStack()
 
     def restore(self) -> None:
@@ -112,6 +116,13 @@ class Term:
 def admission_of(config: Config) -> Admission:
     """The rules of a configuration."""
     return Admission(config.tenants, preempt=config.jobs.preempt)
+
+
+def _placement(config: Config, fabric: Fabric, links: Mapping[str, SwitchLink]) -> Nearest | None:
+    """None: switches are islands."""
+    if not config.places_nearest:
+        return None
+    return Nearest(fabric, lambda switch, port: links[switch].port_number(port))
 
 
 def capacity_of(config: Config, link: SwitchLink) -> Capacity:

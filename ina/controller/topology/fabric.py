@@ -132,10 +132,17 @@ def fabric_of(config: Config) -> Fabric:
             )
             for link in config.links
         ],
-        {
-            address: Place(switch.name, port, mac)
-            for switch in reversed(config.switches)  # where it is behind two, the first counts
-            for address, (port, mac) in config.endpoints(switch).items()
-        },
+        _hosts(config),
         data_ports,
     )
+
+
+def _hosts(config: Config) -> dict[IPv4Address, Place]:
+    """In the order of the file; where one is behind two switches, the first counts."""
+    found: dict[IPv4Address, Place] = {}
+    behind = {switch.name: config.endpoints(switch) for switch in config.switches}
+    for host in config.hosts:
+        address, switch = IPv4Address(host.address), host.switch or config.switch.name
+        port, mac = behind[switch][address]
+        found.setdefault(address, Place(switch, port, mac))
+    return found

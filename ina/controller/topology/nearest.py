@@ -33,10 +33,15 @@ class Located(Protocol):
 class Nearest:
     """Places jobs over a fabric."""
 
-    def __init__(self, fabric: Fabric, number: PortNumber | None = None) -> None:
-        """``number`` may raise; without it every port is a number already."""
+    def __init__(
+        self, fabric: Fabric, number: PortNumber | None = None, *, keep_tops: bool = True
+    ) -> None:
+        """``number`` may raise; without it every port is a number already. ``keep_tops``: see
+        :func:`tree_over`; workers are told where to send before the tree is known.
+        """
         self.fabric = fabric
         self._number = number or _plain
+        self._keep_tops = keep_tops
 
     def switch_of(self, addresses: Sequence[IPv4Address]) -> str:
         """The top of rack of the host that has these addresses, among others perhaps.
@@ -98,7 +103,7 @@ class Nearest:
                 )
             racks.setdefault(place.switch, []).append(rank)
         try:
-            return tree_over(self.fabric, racks, self._number)
+            return tree_over(self.fabric, racks, self._number, keep_tops=self._keep_tops)
         except JobRequestError as error:
             raise JobRequestError(f"job {job!r}: {error}") from None
 
@@ -112,9 +117,16 @@ class Nearest:
 
 
 def tree_over(
-    fabric: Fabric, racks: Mapping[str, Sequence[int]], number: PortNumber | None = None
+    fabric: Fabric,
+    racks: Mapping[str, Sequence[int]],
+    number: PortNumber | None = None,
+    *,
+    keep_tops: bool = False,
 ) -> Tree:
     """The tree for workers at these switches, each with its ranks, of which there is one or more.
+
+    ``keep_tops``: a worker sends to its top of rack also where it is alone there and nothing is
+    added up; else to the first switch on its way where others' parts arrive, too.
 
     Raises :class:`JobRequestError`: as :meth:`Nearest.tree`.
     """
@@ -128,7 +140,7 @@ def tree_over(
         up = fabric.path(switch, root)
         for child, parent in pairwise(up):
             below.setdefault(parent, set()).add(child)
-    return Tree(tuple(_Builder(fabric, racks, below, number or _plain).nodes(root)))
+    return Tree(tuple(_Builder(fabric, racks, below, number or _plain, keep_tops).nodes(root)))
 
 
 def _root(fabric: Fabric, racks: Mapping[str, Sequence[int]]) -> str:
@@ -167,8 +179,10 @@ class _Builder:
         racks: Mapping[str, Sequence[int]],
         below: Mapping[str, Iterable[str]],
         number: PortNumber,
+        keep_tops: bool,
     ) -> None:
         """``below``: by switch, those one link nearer to the racks."""
+        self._keep_tops = keep_tops
         self._fabric = fabric
         self._racks = racks
         self._below = below
@@ -186,7 +200,8 @@ class _Builder:
         own = self._racks.get(switch, ())
         ranks = sorted([*own, *(rank for child in children for rank in child.ranks)])
         tops = [child.nodes[0] for child in children if child.nodes]
-        if len(ranks) + len(tops) == 1:  # nothing to add up: it goes on as it came
+        # Where there is nothing to add up, the part goes on as it came.
+        if len(ranks) + len(tops) == 1 and not (self._keep_tops and own):
             return _Subtree(tuple(ranks), tuple(node for it in children for node in it.nodes))
         node = Node(
             switch,

@@ -237,7 +237,7 @@ class FailureDetector:
             reports,
             here=frozenset(job.members),
             left=frozenset(job.missing()),
-            first_slot=job.memory.first,
+            first_slot=job.memory[job.switch].first,
             heartbeat_s=self.leases.heartbeat_s,
             now_s=now_s,
         )

@@ -58,6 +58,11 @@ def _names(name: str, members: type[IntEnum]) -> str:
     return f"{name} = { ({member.value: member.name.lower() for member in members})!r}"
 
 
+def scapy_name(name: str) -> str:
+    """A field's name there: ``copy`` is a method of every packet."""
+    return "copy_number" if name == "copy" else name
+
+
 def _field(field: spec.Field) -> str:
     if field.name == "version":
         return f'BitField("version", {spec.VERSION}, {field.bits})'
@@ -69,5 +74,5 @@ def _field(field: spec.Field) -> str:
         names, members = _ENUMS[field.name]
         return f'BitEnumField("{field.name}", {min(members).value}, {field.bits}, {names})'
     if field.bits in _CLASSES:
-        return f'{_CLASSES[field.bits]}("{field.name}", 0)'
+        return f'{_CLASSES[field.bits]}("{scapy_name(field.name)}", 0)'
     return f'BitField("{field.name}", 0, {field.bits})'

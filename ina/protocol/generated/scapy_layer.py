@@ -38,7 +38,7 @@ class INA(Packet):
         ShortField("digest", 0),
         IntField("check", 0),
         BitField("path", 0, 24),
-        ByteField("copy", 0),
+        ByteField("copy_number", 0),
         FieldListField("values", [], SignedIntField("value", 0),
                        count_from=lambda packet: packet.value_count,
                        max_count=4095),

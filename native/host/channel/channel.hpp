@@ -60,7 +60,7 @@ class Channel {
                                                          const std::vector<Way> &ways) {
         if (ways.size() > 1) {
             throw std::runtime_error(std::string(kind()) + " leads to one switch, not to " +
-                                        std::to_string(ways.size()));
+                                     std::to_string(ways.size()));
         }
         return {};
     }

@@ -171,8 +171,7 @@ void UdpChannel::send(const PacketView *packets, std::size_t count, std::size_t 
 }
 
 // Returns the packets dealt with; 0 after a switch to single packets.
-std::size_t UdpChannel::send_train(const PacketView *packets, std::size_t count,
-                                   std::size_t way) {
+std::size_t UdpChannel::send_train(const PacketView *packets, std::size_t count, std::size_t way) {
     std::array<iovec, kMaxSegments> vectors;
     // Packets that lie one behind the other make one piece: the kernel takes its time for each.
     std::size_t pieces = 0;
@@ -213,8 +212,7 @@ std::size_t UdpChannel::send_train(const PacketView *packets, std::size_t count,
     return count;
 }
 
-std::size_t UdpChannel::send_each(const PacketView *packets, std::size_t count,
-                                  std::size_t way) {
+std::size_t UdpChannel::send_each(const PacketView *packets, std::size_t count, std::size_t way) {
     std::array<iovec, kMaxSegments> vectors;
     std::array<mmsghdr, kMaxSegments> messages{};
     for (std::size_t i = 0; i < count; ++i) {
@@ -254,7 +252,8 @@ void UdpChannel::read(int fd, std::vector<Arrival> *arrivals) {
         if (receiver_.read(fd, arrivals)) return;
         if (!count_error(errno)) break;
     }
-    if (!peers_.empty() && fd == socket_.get()) {  // a thread that sleeps next is woken by the error queue
+    if (!peers_.empty() &&
+        fd == socket_.get()) {  // a thread that sleeps next is woken by the error queue
         const UdpErrors errors = take_udp_errors(fd);
         if (!std::exchange(has_told_, false)) {
             counters_.refused += errors.refused;

@@ -148,8 +148,7 @@ Descriptor open_one(int connected, const sockaddr_in &own, const std::vector<soc
 
 }  // namespace
 
-LaneSockets open_lane_sockets(int connected, const LaneParts &parts,
-                              const std::vector<Way> &ways,
+LaneSockets open_lane_sockets(int connected, const LaneParts &parts, const std::vector<Way> &ways,
                               const std::function<void(int fd)> &configure) {
     const sockaddr_in own = address_of(::getsockname, connected, "getsockname");
     const std::vector<sockaddr_in> peers = peers_of(connected, ways);

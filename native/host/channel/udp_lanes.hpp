@@ -28,13 +28,13 @@ struct LaneSockets {
 
 // Replaces `connected`, a UDP socket that is connected to the switch, by one socket for each
 // thread. With one way, it is to that switch; with several, each is to its node, where only packets
-// of the jobs there are taken. `configure` sets a new socket's options before packets can come to it. `connected` is
-// then unconnected: it has lost its address, or is another descriptor of the first of these
-// sockets. To be called before anything is sent: what `connected` has received it may keep.
+// of the jobs there are taken. `configure` sets a new socket's options before packets can come to
+// it. `connected` is then unconnected: it has lost its address, or is another descriptor of the
+// first of these sockets. To be called before anything is sent: what `connected` has received it
+// may keep.
 //
 // Throws std::system_error, which says what the kernel refused; `connected` is then as before.
-LaneSockets open_lane_sockets(int connected, const LaneParts &parts,
-                              const std::vector<Way> &ways,
+LaneSockets open_lane_sockets(int connected, const LaneParts &parts, const std::vector<Way> &ways,
                               const std::function<void(int fd)> &configure);
 
 }  // namespace ina::host

@@ -200,8 +200,8 @@ float power_of_two(int exponent) {  // -126 .. 127
     return float_of_bits(static_cast<std::uint32_t>(exponent + 127) << 23);
 }
 
-// Of a sum: n values of at most 2^(31 - headroom) fit an int32. Below 2^24 a float32 next to a power
-// of two is rounded up to it, and a power of two of those would be 2^31.
+// Of a sum: n values of at most 2^(31 - headroom) fit an int32. Below 2^24 a float32 next to a
+// power of two is rounded up to it, and a power of two of those would be 2^31.
 int headroom_bits(int workers) {
     constexpr int kFirstRoundedUp = 256;
     const int fewer_than = workers < kFirstRoundedUp ? workers : workers + 1;

@@ -2,8 +2,9 @@
 //
 // A block's exponent e satisfies 2^e > max |x|. All workers use the largest exponent E of the block
 // (agreed in the packets) and the scale f = 2^(31 - s - E), where s is log2 n, rounded up, and one
-// more for 256, 512 and 1024 workers, so n contributions never overflow int32. q = round half even(x f) goes over the wire big endian; the sum divided by f is
-// the result. Every kernel exists for several instruction sets with bit-identical results.
+// more for 256, 512 and 1024 workers, so n contributions never overflow int32. q = round half
+// even(x f) goes over the wire big endian; the sum divided by f is the result. Every kernel exists
+// for several instruction sets with bit-identical results.
 #pragma once
 
 #include <cstddef>

@@ -38,8 +38,8 @@ void check_tree(const Tree &tree, std::uint32_t next_lane, std::uint32_t window)
             "expected_bitmap must have the bit of child " +
                 std::to_string(tree.path >> kPathTopShift),
             tree.expected_bitmap);
-    require(tree.first_lane == next_lane, "a tree's first_lane must be " + std::to_string(next_lane),
-            tree.first_lane);
+    require(tree.first_lane == next_lane,
+            "a tree's first_lane must be " + std::to_string(next_lane), tree.first_lane);
     require(tree.lanes >= 1 && tree.lanes <= window - next_lane,
             "a tree's lanes must be 1.." + std::to_string(window - next_lane), tree.lanes);
 }
@@ -66,8 +66,8 @@ std::vector<Tree> trees_of(const WorkerConfig &config) {
         check_tree(tree, next_lane, window);
         next_lane += tree.lanes;
     }
-    require(next_lane == window, "trees must have W = " + std::to_string(window) + " lanes together",
-            next_lane);
+    require(next_lane == window,
+            "trees must have W = " + std::to_string(window) + " lanes together", next_lane);
     return trees;
 }
 

@@ -36,8 +36,8 @@ struct WorkerConfig {
     // What sums the job's W lanes, in the order of their lanes. Empty: one switch, whose children
     // are the ranks, sums all.
     std::vector<Tree> trees;
-    // This core's lanes, in a row and of one tree; `lanes` 0: all of W. Each worker of a job divides
-    // its lanes as it likes.
+    // This core's lanes, in a row and of one tree; `lanes` 0: all of W. Each worker of a job
+    // divides its lanes as it likes.
     std::uint32_t first_lane = 0;
     std::uint32_t lanes = 0;
 };

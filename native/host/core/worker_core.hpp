@@ -2,11 +2,11 @@
 // contribution packets and completions out, time passed in (any monotonic clock, ns).
 //
 // W = window = slots / 2, rounded down to a power of two. The slots are those of one switch, or of
-// the trees of switches among which the lanes are dealt (tree.hpp). Lane i owns the sequence numbers
-// i, i + W, i + 2W ...: it sends one and waits for its result before the next (stop and wait), so
-// it alternates between two slots. Why two versions are enough: a worker sends s + 2W only
-// after the result of s + W, to which every worker has contributed, and none does so before it has
-// the result of s; nobody needs the slot of s any more. That is also why a lane never skips a
+// the trees of switches among which the lanes are dealt (tree.hpp). Lane i owns the sequence
+// numbers i, i + W, i + 2W ...: it sends one and waits for its result before the next (stop and
+// wait), so it alternates between two slots. Why two versions are enough: a worker sends s + 2W
+// only after the result of s + W, to which every worker has contributed, and none does so before it
+// has the result of s; nobody needs the slot of s any more. That is also why a lane never skips a
 // number.
 //
 // Chunk i of a tensor runs on lane (first_lane + i) mod W, and the next tensor's first lane follows

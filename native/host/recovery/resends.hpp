@@ -2,11 +2,11 @@
 //
 // A switch echoes the header fields `path` and `copy` of the contribution that it answers: the one
 // that completed the sum, or was answered by a replay. A worker writes into them who it is and how
-// often it has sent the packet, and so a result tells which copy of whose packet brought it. If that
-// is a resend of our own, the copies before came to nothing: something was lost, of them or of their
-// answers. If it is anybody else's packet, or our first, then no resend of ours was needed; one that
-// was sent because nothing was heard was a probe, one that was sent because later packets had been
-// answered was sent on wrong evidence.
+// often it has sent the packet, and so a result tells which copy of whose packet brought it. If
+// that is a resend of our own, the copies before came to nothing: something was lost, of them or of
+// their answers. If it is anybody else's packet, or our first, then no resend of ours was needed;
+// one that was sent because nothing was heard was a probe, one that was sent because later packets
+// had been answered was sent on wrong evidence.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,8 @@ struct RecoveryCounters {
     std::uint64_t ecn_marked = 0;  // accepted results with the ECN flag or IP mark
 };
 
-// One copy of one worker's packet, as told in the header. Copies from the 255th on are told as that.
+// One copy of one worker's packet, as told in the header. Copies from the 255th on are told as
+// that.
 struct Origin {
     static constexpr std::uint32_t kLastCopy = 255;
 
@@ -72,8 +73,8 @@ class Resends {
             // them was lost, too. Probes before may have met a sum that still waited for others.
             const std::uint64_t up_to = 2 * bit_of(needed) - 1;
             const bool by_silence = (overtaken_copies_ & bit_of(needed)) == 0;
-            mended_overtaken_ = static_cast<std::uint8_t>(
-                __builtin_popcountll(overtaken_copies_ & up_to));
+            mended_overtaken_ =
+                static_cast<std::uint8_t>(__builtin_popcountll(overtaken_copies_ & up_to));
             mended_silent_ = by_silence ? 1 : 0;
             needed_ = static_cast<std::uint8_t>(needed);
             answered_ns_ = now_ns;

@@ -19,8 +19,8 @@ struct LaneShare {
     std::size_t tree;
 };
 
-// `trees`: those of all `window` lanes, in their order. Both numbers are powers of two. In the order
-// of the lanes.
+// `trees`: those of all `window` lanes, in their order. Both numbers are powers of two. In the
+// order of the lanes.
 std::vector<LaneShare> divide_lanes(std::uint32_t window, std::uint32_t threads,
                                     const std::vector<Tree> &trees);
 

@@ -41,10 +41,11 @@ Channels channels_of(std::unique_ptr<Channel> first, std::uint32_t lanes, std::u
     return channels;
 }
 
-// What a thread's shares may have in flight, of `limit` in all. A queue of the thread's own bounds just
-// these: their packets' results come there. With them may come the end of a train whose first
-// packet is of another share, less than 64 KiB. For that there is room: channels reckon with packets that
-// come one by one, and the packets of a train take half of that (measured on loopback and veth).
+// What a thread's shares may have in flight, of `limit` in all. A queue of the thread's own bounds
+// just these: their packets' results come there. With them may come the end of a train whose first
+// packet is of another share, less than 64 KiB. For that there is room: channels reckon with
+// packets that come one by one, and the packets of a train take half of that (measured on loopback
+// and veth).
 std::uint32_t part_of(std::uint32_t limit, const Channels &channels, std::size_t index,
                       const WorkerConfig &config) {
     const auto count = static_cast<std::uint32_t>(channels.size());
@@ -87,10 +88,9 @@ Transport::Transport(std::unique_ptr<Channel> channel, const WorkerConfig &confi
         const std::uint64_t of_thread = part_of(limit, channels, share.thread, config);
         const auto most = static_cast<std::uint32_t>(
             std::max<std::uint64_t>(of_thread * share.lanes / (window_ / count), 1));
-        shares_.push_back(
-            std::make_unique<Share>(share.thread, way_of(ways, trees[share.tree]), part,
-                                    options.congestion, most,
-                                    frames_of(memory, share.first_lane, share.lanes)));
+        shares_.push_back(std::make_unique<Share>(
+            share.thread, way_of(ways, trees[share.tree]), part, options.congestion, most,
+            frames_of(memory, share.first_lane, share.lanes)));
     }
     for (std::unique_ptr<Channel> &own : channels) {
         workers_.push_back(std::make_unique<Worker>(std::move(own)));

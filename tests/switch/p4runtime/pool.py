@@ -83,13 +83,15 @@ class PoolJob:
         workers: list[Worker],
         values: int,
         job: int = 1,
+        own: str = "",
     ) -> None:
-        """``client`` is primary and has set the program of :func:`pool_config`."""
+        """``own``: the address that packets are for, where it is not that of `address`. ``client`` is primary and has set the program of :func:`pool_config`."""
         self.address = address
         self.values = values
         self.client = client
         self.job = job
         self.epoch = 100 + job
+        self._own = own
         self._info = pool_config(values).p4info
         self.sockets = [worker.socket for worker in workers]
         self._install(workers)
@@ -131,10 +133,11 @@ class PoolJob:
         job = [self.epoch, self.job * SLOTS, SLOTS, full, self.job, self.job]
         group = p4r.MulticastGroupEntry(multicast_group_id=self.job)
         entries = [self._entry(JOBS, [self.job, self.epoch], ADMIT_JOB, job)]
-        own = p4r.TableEntry(table_id=_id(self._info.tables, OWN_ADDRESSES))
-        if not self.client.read(table_entry=own):  # the first job
-            host = int(ipaddress.IPv4Address(self.address[0] or LOOPBACK))
-            entries.append(self._entry(OWN_ADDRESSES, [host], OURS, []))
+        host = int(ipaddress.IPv4Address(self._own or self.address[0] or LOOPBACK))
+        own = self._entry(OWN_ADDRESSES, [host], OURS, [])
+        there = self.client.read(table_entry=p4r.TableEntry(table_id=own.table_id))
+        if all(it.table_entry.match != own.match for it in there):  # no job has come before
+            entries.append(own)
         for rank, worker in enumerate(workers):
             host, udp_port = worker.socket.getsockname()
             ip = int(ipaddress.IPv4Address(host))

@@ -20,7 +20,7 @@ from ina.switch.p4runtime.device import Device
 from ina.switch.p4runtime.schema import ActionRef, FieldSchema, Schema, TableSchema, build_schema
 from ina.switch.p4runtime.status import StatusError
 from ina.switch.pipeline import Pipeline
-from ina.testing.frames import Frame
+from ina.testing.frames import SWITCH_IPV4, Frame
 from ina.testing.ordinary import ordinary_frame
 from tests.switch.p4runtime.client import features_config, update
 from tests.switch.p4runtime.pool import (
@@ -212,7 +212,9 @@ def live_pool(switch: InProcess) -> list[tuple[int, bytes]]:
     """A job of two workers beside that: rounds that are complete, and rounds that are not."""
     rng = random.Random(6)
     out = live_features(switch)
-    job = PoolJob(("", 0), switch, switch.workers, VALUES)
+    job = PoolJob(
+        ("", 0), switch, switch.workers, VALUES, own=str(ipaddress.IPv4Address(SWITCH_IPV4))
+    )
     frames = []
     for seq in range(3 * SLOTS // 2):
         for worker in (0, 1)[: rng.choice((1, 2, 2))]:

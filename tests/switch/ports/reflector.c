@@ -51,7 +51,7 @@ static size_t process(void *state, const ina_packet_in *in, size_t count, ina_ou
             }
             /* Of a copy that goes on in the first one: behind an INA header, as ina's program has
              * it, and elsewhere. */
-            const uint32_t head = length > 200 ? 70 : 50;
+            const uint32_t head = length > 200 ? 74 : 50;
             if (copy == 0) first = frame;
             if (out->share_tails && copy > 0 && length > head) {
                 out->packets[out->count] =

@@ -1,0 +1,1 @@
+"""``ina fabric``: its app is in ``command``."""

@@ -1,0 +1,83 @@
+"""A fabric as tables, and trees of jobs with their switches below each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+
+from ina.cli.common.output import table
+from ina.rpc import controller_pb2 as pb2
+
+_NODE_COLUMNS = ["switch", "workers", "contributions", "results", "replays", "passed down"]
+
+
+def view(shown: pb2.ShowFabricReply) -> Group:
+    """For people."""
+    parts: list[RenderableType] = [
+        table(
+            ["switch", "kind", "address", "slots", "hosts", "links"],
+            [_switch_row(switch, shown) for switch in shown.switches],
+        )
+    ]
+    parts += [
+        f"{switch.name}: out of reach: {switch.unreachable}"
+        for switch in shown.switches
+        if switch.unreachable
+    ]
+    for job in shown.jobs:
+        parts.append(f"\njob {job.name} ({job.state}, {job.world_size} workers)")
+        if job.nodes:
+            parts.append(table(_NODE_COLUMNS, list(_node_rows(job))))
+        else:
+            parts.append("not placed: some of its workers have not joined")
+    if not shown.jobs:
+        parts.append("\nno jobs")
+    return Group(*parts)
+
+
+def _switch_row(switch: pb2.FabricSwitch, shown: pb2.ShowFabricReply) -> list[str]:
+    links = [f"{port}: {other}" for port, other in links_of(switch.name, shown)]
+    hosts = sum(host.switch == switch.name for host in shown.hosts)
+    slots = f"{switch.slots_used} of {switch.slots_total}"
+    return [
+        switch.name,
+        switch.target,
+        switch.data_addr,
+        slots,
+        str(hosts),
+        ", ".join(links) or "-",
+    ]
+
+
+def links_of(switch: str, shown: pb2.ShowFabricReply) -> Iterator[tuple[str, str]]:
+    """Port and the switch at the other end, link by link."""
+    for link in shown.links:
+        if link.switch_a == switch:
+            yield link.port_a, link.switch_b
+        if link.switch_b == switch:
+            yield link.port_b, link.switch_a
+
+
+def _node_rows(job: pb2.FabricJob) -> Iterator[list[str]]:
+    """The root first, and under each node those below it, indented."""
+    nodes = {node.switch: node for node in job.nodes}
+
+    def rows(node: pb2.FabricNode, depth: int) -> Iterator[list[str]]:
+        counts = (node.contributions, node.results, node.replays, node.passed_down)
+        yield ["  " * depth + node.switch, ranks_text(node.ranks), *map(str, counts)]
+        for child in node.children:
+            yield from rows(nodes[child], depth + 1)
+
+    return rows(job.nodes[0], 0)
+
+
+def ranks_text(ranks: Sequence[int]) -> str:
+    """``0-3, 7``; ``-``: none."""
+    runs: list[list[int]] = []
+    for rank in ranks:
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    return ", ".join(f"{a}-{b}" if b > a else f"{a}" for a, b in runs) or "-"

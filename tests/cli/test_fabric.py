@@ -1,0 +1,104 @@
+"""``ina fabric show`` and ``ina fabric plot``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from ina.cli import main
+from ina.cli.fabric.plot import draw, layout
+from ina.cli.fabric.view import ranks_text
+from ina.rpc import controller_pb2 as pb2
+from tests.cli.fake_controller import FABRIC, FakeController, serving
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def fake() -> FakeController:
+    return FakeController()
+
+
+@pytest.fixture
+def address(fake: FakeController) -> Iterator[str]:
+    with serving(fake) as address:
+        yield address
+
+
+def test_show_has_the_switches_and_each_jobs_tree(address: str, capsys: Capture) -> None:
+    assert main.run(["fabric", "show", "--controller", address]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["leaf1", "soft", "10.0.9.0:17760", "512", "of", "8192", "2", "9:", "spine"] in rows
+    assert ["spine", "-", "2000", "1000", "0", "0"] in rows
+    assert ["leaf1", "0-1,", "3", "3000", "1000", "7", "1001"] in rows
+    assert ["job", "next", "(joining,", "2", "workers)"] in rows
+    assert ["not", "placed:", "some", "of", "its", "workers", "have", "not", "joined"] in rows
+
+
+def test_show_json_has_every_field(address: str, capsys: Capture) -> None:
+    assert main.run(["fabric", "show", "--json", "--controller", address]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["jobs"][0]["nodes"][1]["passed_down"] == 1001
+    assert said["links"][1]["port_b"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("ranks", "text"), [([], "-"), ([0], "0"), ([0, 1, 2, 4, 6, 7], "0-2, 4, 6-7")]
+)
+def test_ranks_are_told_as_runs(ranks: list[int], text: str) -> None:
+    assert ranks_text(ranks) == text
+
+
+def test_layers_are_by_distance_from_hosts() -> None:
+    places = layout(FABRIC, 1.0)
+    (x1, y1), (x2, y2), (x, y) = (places[name] for name in ("leaf1", "leaf2", "spine"))
+    assert y1 == y2 < y
+    assert x1 < x < x2
+
+
+def test_the_picture_has_jobs_and_counters(
+    address: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    monkeypatch.setitem(matplotlib.rcParams, "svg.fonttype", "none")  # text as text
+    file = tmp_path / "fabric.svg"
+    assert main.run(["fabric", "plot", str(file), "--controller", address]) == 0
+    assert capsys.readouterr().out == f"{file}: 3 switches, 4 hosts, 2 jobs\n"
+    drawn = file.read_text()
+    for text in ("train, root", "train below spine", "1,000 sums of 3,000", "10.0.2.2"):
+        assert text in drawn
+
+
+def test_a_switch_out_of_reach_is_drawn_and_told_as_that(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    lost = pb2.ShowFabricReply()
+    lost.CopyFrom(FABRIC)
+    lost.switches[1].unreachable = "it does not answer"
+    draw(lost, tmp_path / "lost.png")
+    assert (tmp_path / "lost.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["plot", "fabric.txt"], "fabric.txt: want a name that ends in .png, .svg, .pdf"),
+        (["plot", "/nowhere/fabric.png"], "/nowhere/fabric.png: there is no folder /nowhere"),
+    ],
+)
+def test_a_wrong_file_is_told_before_anybody_is_asked(
+    words: list[str], says: str, capsys: Capture
+) -> None:
+    assert main.run(["fabric", *words, "--controller", "127.0.0.1:1"]) == 2
+    assert capsys.readouterr().err == f"error: {says}\n"
+
+
+def test_a_standbys_refusal_is_one_line(
+    fake: FakeController, address: str, capsys: Capture
+) -> None:
+    fake.refuse = (grpc.StatusCode.UNAVAILABLE, "standby: another is primary")
+    assert main.run(["fabric", "show", "--controller", address]) == 2
+    assert capsys.readouterr().err == f"error: controller {address}: standby: another is primary\n"

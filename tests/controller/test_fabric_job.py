@@ -1,0 +1,173 @@
+"""Jobs over soft switches that reach each other by their UDP ports; no namespaces, no root."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import ExitStack, asynccontextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ina.controller.app import ControllerApp
+from ina.controller.config import make_config
+from ina.errors import InaError
+from ina.host import Session
+from ina.rpc import controller_pb2 as pb2
+from ina.rpc.channel import open_channel
+from ina.rpc.controller_pb2_grpc import OperatorStub
+from ina.switch.ports import UdpPort
+from ina.switch.server import SoftSwitch
+
+NAMES = ("leaf1", "leaf2", "spine")
+RACKS = {"127.0.1.1": "leaf1", "127.0.1.2": "leaf1", "127.0.2.1": "leaf2"}
+"""By host."""
+LONELY = "127.0.3.1"
+TIMEOUT_S = 60.0
+
+
+@asynccontextmanager
+async def two_racks() -> AsyncIterator[tuple[ControllerApp, dict[str, SoftSwitch]]]:
+    """Without ``ports``: every link and host is behind the switch's one socket."""
+    with ExitStack() as stack:
+        switches = {
+            name: stack.enter_context(SoftSwitch([UdpPort(1, f"127.0.9.{number}", 0)]))
+            for number, name in enumerate((*NAMES, "island"), 1)
+        }
+        tables = []
+        for name, switch in switches.items():
+            host, port = switch.udp_address(1)
+            tables.append(
+                {"name": name, "grpc_addr": switch.grpc_addr, "values": 64, "data_host": host}
+                | {"data_udp_port": port}
+            )
+        config = make_config(
+            {
+                "listen": "127.0.0.1:0",
+                "switch": tables,
+                "link": [{"switches": [leaf, "spine"]} for leaf in NAMES[:2]],
+                "host": [
+                    {"address": address, "switch": switch}
+                    for address, switch in {**RACKS, LONELY: "island"}.items()
+                ],
+            },
+            "test",
+        )
+        async with ControllerApp(config) as app:
+            yield app, switches
+
+
+def in_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """A test that is a coroutine."""
+
+    @functools.wraps(test)
+    def run(*arguments: Any, **named: Any) -> None:
+        asyncio.run(test(*arguments, **named))
+
+    return run
+
+
+async def ask(app: ControllerApp) -> pb2.ShowFabricReply:
+    def call() -> pb2.ShowFabricReply:
+        with open_channel(app.listen_addr) as channel:
+            return OperatorStub(channel).ShowFabric(pb2.ShowFabricRequest(), timeout=TIMEOUT_S)
+
+    return await asyncio.to_thread(call)
+
+
+async def together(
+    app: ControllerApp, hosts: list[str], work: Callable[[Session, int], object]
+) -> list[object]:
+    """A session a host, at once; what each ``work`` returned, or the error."""
+
+    def run(rank: int) -> object:
+        with Session.join(
+            app.listen_addr, "sum", rank, len(hosts), host=hosts[rank], timeout_s=TIMEOUT_S
+        ) as session:
+            return work(session, rank)
+
+    each = (asyncio.to_thread(run, rank) for rank in range(len(hosts)))
+    return list(await asyncio.gather(*each, return_exceptions=True))
+
+
+@in_a_loop
+async def test_two_racks_sum_exactly_and_every_node_counts() -> None:
+    hosts = [*RACKS, "127.0.2.1"]
+    rng = np.random.default_rng(7)
+    parts = rng.integers(-(1 << 20), 1 << 20, (len(hosts), 3000), np.int32)
+    async with two_racks() as (app, _):
+        shown: list[pb2.ShowFabricReply] = []
+        loop = asyncio.get_running_loop()
+
+        def work(session: Session, rank: int) -> bool:
+            equal = bool((session.all_reduce(parts[rank]) == parts.sum(0, np.int32)).all())
+            if rank == 0:
+                shown.append(asyncio.run_coroutine_threadsafe(ask(app), loop).result(TIMEOUT_S))
+            return equal and bool((session.all_reduce(parts[rank]) == parts.sum(0)).all())
+
+        assert await together(app, hosts, work) == [True] * len(hosts)
+        ((job,), after) = shown[0].jobs, await ask(app)
+    assert [(it.switch, it.parent, list(it.ranks)) for it in job.nodes] == [
+        ("spine", "", []),
+        ("leaf1", "spine", [0, 1]),
+        ("leaf2", "spine", [2, 3]),
+    ]
+    chunks = -(-3000 // 64)
+    spine, *leaves = job.nodes
+    assert spine.results >= chunks
+    assert spine.contributions >= 2 * chunks
+    for leaf in leaves:
+        assert leaf.contributions >= 2 * chunks
+        assert leaf.passed_down >= chunks
+    assert not after.jobs
+    assert {switch.slots_used for switch in after.switches} == {0}  # of every switch
+
+
+@in_a_loop
+async def test_a_rack_alone_is_summed_by_its_own_switch() -> None:
+    async with two_racks() as (app, _):
+
+        def work(session: Session, rank: int) -> int:
+            return int(session.all_reduce(np.array([rank + 1], np.int32))[0])
+
+        assert await together(app, ["127.0.1.1", "127.0.1.2"], work) == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "says"),
+    [
+        (
+            ["127.0.1.1", LONELY],
+            "rank 0 is behind switch 'leaf1' and rank 1 behind 'island': no path of links joins",
+        ),
+        (["127.0.1.1", "127.0.8.8"], "is behind no switch"),
+    ],
+)
+@in_a_loop
+async def test_who_cannot_be_placed_is_told(hosts: list[str], says: str) -> None:
+    async with two_racks() as (app, _):
+
+        def work(session: Session, rank: int) -> None:
+            raise AssertionError("it has joined")
+
+        if "127.0.8.8" in hosts:  # the others would wait for it
+            hosts = hosts[1:]
+        answers = await together(app, hosts, work)
+    assert all(isinstance(answer, InaError) and says in str(answer) for answer in answers), answers
+
+
+@in_a_loop
+async def test_a_switch_out_of_reach_is_told_as_that() -> None:
+    async with two_racks() as (app, switches):
+        assert [it.unreachable for it in (await ask(app)).switches] == ["", "", "", ""]
+        switches["leaf2"].stop()
+
+        async def until_told() -> pb2.ShowFabricReply:
+            while not (shown := await ask(app)).switches[1].unreachable:
+                await asyncio.sleep(0.05)
+            return shown
+
+        shown = await asyncio.wait_for(until_told(), TIMEOUT_S)
+        assert [bool(it.unreachable) for it in shown.switches] == [False, True, False, False]
