@@ -1,6 +1,6 @@
 """The Tofino twin's own controls on the soft switch: what its compilers cannot show, that it sums.
 
-``emulated/*.p4`` stand for what v1model has not: Tofino's registers, parsers and metadata. Tables,
+``stand_ins/*.p4`` stand for what v1model has not: Tofino's registers, parsers and metadata. Tables,
 actions and conditions are those of ``tofino/``. What runs is not what p4c-barefoot makes of them.
 """
 
@@ -18,7 +18,7 @@ from ina.testing.frames import PortFrame
 from ina.testing.soft_device import SoftDevice
 from tests.conformance.mutants import Built
 
-STAND_INS = Path(__file__).parent / "emulated"
+STAND_INS = Path(__file__).parent / "stand_ins"
 CHIPS = {"tofino": 1, "tofino2": 2}
 """As __TARGET_TOFINO__ says it."""
 RECIRCULATION_PORT = 68
