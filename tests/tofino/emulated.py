@@ -22,6 +22,8 @@ STAND_INS = Path(__file__).parent / "stand_ins"
 CHIPS = {"tofino": 1, "tofino2": 2}
 """As __TARGET_TOFINO__ says it."""
 RECIRCULATION_PORT = 68
+UNCOUNTED = ("dmac", "ipv4_lpm")
+"""Tables without a direct counter on Tofino (docs/p4_guide.md): the cases read one."""
 _PIPELINE = "Pipeline(PoolParser()"  # what stands there and behind it, frame.p4 has for v1model
 
 
@@ -46,6 +48,16 @@ def compile_emulated(
     controls, found, _ = text.partition(_PIPELINE)
     assert found, "pool.p4 ends otherwise now"
     source.write_text(f'{controls}#include "frame.p4"\n')
+    forwarding = source.parent / "forwarding.p4"
+    text = forwarding.read_text()
+    for table in UNCOUNTED:
+        head = f"    table {table} {{\n"
+        assert text.count(head) == 1, f"forwarding.p4 has no table {table} now"
+        counted = (
+            f"    DIRECT_COUNTER({table}_counter)\n{head}        counters = {table}_counter;\n"
+        )
+        text = text.replace(head, counted)
+    forwarding.write_text(text)
     defines = build_defines(values) | {
         "__TARGET_TOFINO__": str(CHIPS[target]),
         "CPU_PORT": str(names.CPU_PORT),
