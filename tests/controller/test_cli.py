@@ -72,7 +72,7 @@ def test_run_list_show_stop(running: tuple[subprocess.Popen[str], str]) -> None:
         listed = ina("job", "list", "--controller", address).stdout
         assert "train" in listed
         shown = json.loads(ina("controller", "show", "--controller", address, "--json").stdout)
-        assert len(shown["entries"]) == 6
+        assert len(shown["entries"]) == 6 + len(("own address", "that of shared memory"))
         assert {"name", "label", "packets"} <= shown["counters"][0].keys()
         assert (
             "admit_member(worker_bit=2)"

@@ -265,7 +265,7 @@ def test_without_an_sde_the_controller_does_not_start(
 
 
 def test_switches_without_pipes_take_workers_anywhere() -> None:
-    from ina.controller.jobs.registry import check_same_pipe
+    from ina.controller.jobs.pipes import check_same_pipe
     from ina.controller.switches.capacity import one_pipe
 
     job = two_workers(1, (1, 500))
