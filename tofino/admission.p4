@@ -1,16 +1,16 @@
 // Admission: a packet counts only if it is whole, and from where the controller said.
 //
 // Everything that a packet is asked is looked up in the first stage; Slots starts in the second. So the
-// verdict is split: ADMITTED(meta) tells Slots, `verdict` finds the reason (INA_DROP_*, the first that
+// verdict is split: IS_CONTRIBUTION(meta) tells Slots, `verdict` finds the reason (INA_DROP_*, the first that
 // fails) meanwhile. Tofino's ingress does not know a frame's length: bytes behind the IP packet are not
 // refused here as on v1model. No receiver looks at them.
 
 #ifndef INA_TOFINO_ADMISSION_P4
 #define INA_TOFINO_ADMISSION_P4
 
-#define ADMITTED(meta) ((meta).admitted == 1 && (meta).slot_room != 0)
+#define IS_CONTRIBUTION(meta) ((meta).sender == SENDER_CHILD && (meta).slot_room != 0)
 
-// UDP and IP lengths of the two kinds of contributions.
+// UDP and IP lengths, without values and with them.
 #define EMPTY_UDP_BYTES (UDP_BYTES + INA_HEADER_BYTES)
 #define EMPTY_IP_BYTES (IPV4_BYTES + EMPTY_UDP_BYTES)
 #define FULL_UDP_BYTES (EMPTY_UDP_BYTES + (bit<16>)VALUES_PER_PACKET * INA_VALUE_BYTES)
@@ -19,7 +19,7 @@
 control Admission(inout headers_t hdr, inout ina_metadata_t meta,
                   in ingress_intrinsic_metadata_t ig_intr_md,
                   in ingress_intrinsic_metadata_from_parser_t ig_prsr_md) {
-    DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) member_packets;
+    DIRECT_COUNTER(member_packets)
 
     action well_formed() { meta.formed = 1; }
     action ill_formed(bit<8> reason) { meta.drop_reason = reason; }
@@ -41,13 +41,15 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
         const entries = {
             (1, _, _, _, _, _, _, _, _, _): well_formed(); // was, when it came first
             (0, true, true, 0, FULL_IP_BYTES, FULL_UDP_BYTES, VALUES_PER_PACKET, false, INA_VERSION, INA_KIND_CONTRIBUTION): well_formed();
+            (0, true, true, 0, FULL_IP_BYTES, FULL_UDP_BYTES, VALUES_PER_PACKET, false, INA_VERSION, INA_KIND_RESULT): well_formed();
             (0, _, true, 0, EMPTY_IP_BYTES, EMPTY_UDP_BYTES, 0, false, INA_VERSION, INA_KIND_CONTRIBUTION): well_formed();
+            (0, _, true, 0, EMPTY_IP_BYTES, EMPTY_UDP_BYTES, 0, false, INA_VERSION, INA_KIND_RESULT): well_formed();
             (0, true, true, 0, FULL_IP_BYTES, FULL_UDP_BYTES, VALUES_PER_PACKET, false, INA_VERSION, _): ill_formed(INA_DROP_KIND);
             (0, _, true, 0, EMPTY_IP_BYTES, EMPTY_UDP_BYTES, 0, false, INA_VERSION, _): ill_formed(INA_DROP_KIND);
             (0, true, true, 0, FULL_IP_BYTES, FULL_UDP_BYTES, VALUES_PER_PACKET, false, _, _): ill_formed(INA_DROP_VERSION);
             (0, _, true, 0, EMPTY_IP_BYTES, EMPTY_UDP_BYTES, 0, false, _, _): ill_formed(INA_DROP_VERSION);
         }
-        size = 7;
+        size = 9;
         const default_action = ill_formed(INA_DROP_MALFORMED);
     }
 
@@ -62,6 +64,20 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
         meta.group = group;
         hdr.bridge.job_index = job_index;
     }
+    // The parent may be behind a port of any pipe: its results touch no register. What this switch is
+    // to its parent crosses to egress, where headers have room.
+    action admit_inner_job(bit<32> epoch, bit<32> first_slot, bit<16> slots, bit<32> full_bitmap,
+                           bit<16> group, bit<16> job_index, bit<9> parent_port,
+                           bit<8> own_worker, bit<32> own_bit, bit<4> own_level,
+                           bit<24> path_mask) {
+        meta.parent_port = parent_port;
+        meta.way = hdr.ina.path & path_mask;
+        meta.is_inner = 1;
+        hdr.bridge.own_worker = own_worker;
+        hdr.bridge.own_level = own_level;
+        hdr.bridge.worker_bit = own_bit;
+        admit_job(epoch, first_slot, slots, full_bitmap, group, job_index);
+    }
     action unknown_job() {}
 
     table jobs {
@@ -70,14 +86,18 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
             hdr.ina.epoch: exact @name("epoch");
         }
         size = JOBS_TOTAL;
-        actions = { admit_job; @defaultonly unknown_job; }
+        actions = { admit_job; admit_inner_job; @defaultonly unknown_job; }
         const default_action = unknown_job();
     }
 
     action admit_member(bit<32> worker_bit) {
         member_packets.count();
-        meta.admitted = 1;
+        meta.sender = SENDER_CHILD;
         meta.worker_bit = worker_bit;
+    }
+    action admit_parent() {
+        member_packets.count();
+        meta.sender = SENDER_PARENT;
     }
     action unknown_member() {}
 
@@ -89,14 +109,16 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
             hdr.ina.worker: exact @name("worker");
             hdr.ina.job: exact @name("job");
             hdr.ina.epoch: exact @name("epoch");
+            hdr.ina.kind: exact @name("kind");
         }
         size = MEMBERS_TOTAL;
         counters = member_packets;
-        actions = { admit_member; @defaultonly unknown_member; }
+        actions = { admit_member; admit_parent; @defaultonly unknown_member; }
         const default_action = unknown_member();
     }
 
     action admit() { meta.access = ACCESS_STALE; } // until Contribution finds that it is not
+    action admit_down() { meta.access = ACCESS_DOWN; }
     action keep_reason() {}
     action refuse(bit<8> reason) { meta.drop_reason = reason; }
 
@@ -104,17 +126,18 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
         key = {
             meta.formed: ternary @name("formed");
             meta.known: ternary @name("known");
-            meta.admitted: ternary @name("admitted");
+            meta.sender: ternary @name("sender");
             meta.slot_room: ternary @name("slot_room");
         }
-        actions = { admit; refuse; keep_reason; }
+        actions = { admit; admit_down; refuse; keep_reason; }
         const entries = {
             (0, _, _, _): keep_reason(); // of `form`
             (1, 0, _, _): refuse(INA_DROP_JOB);
-            (1, 1, 0, _): refuse(INA_DROP_MEMBER);
-            (1, 1, 1, 0): refuse(INA_DROP_SLOT);
+            (1, 1, SENDER_UNKNOWN, _): refuse(INA_DROP_MEMBER);
+            (1, 1, _, 0): refuse(INA_DROP_SLOT);
+            (1, 1, SENDER_PARENT, _): admit_down();
         }
-        size = 4;
+        size = 5;
         const default_action = admit();
     }
 

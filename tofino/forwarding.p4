@@ -23,7 +23,6 @@ control Forwarding(inout headers_t hdr, inout ina_metadata_t meta,
         hdr.ethernet.src_mac = src_mac;
         hdr.ethernet.dst_mac = dst_mac;
         ig_tm_md.ucast_egress_port = port;
-        hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
     }
 
     action to_router() { meta.known = 1; }
@@ -50,8 +49,14 @@ control Forwarding(inout headers_t hdr, inout ina_metadata_t meta,
     }
 
     // The header checksum after TTL - 1 (RFC 1624, equation 3): + 0x0100, and the carry round the end.
-    action carry_none() { hdr.ipv4.checksum = hdr.ipv4.checksum + 0x0100; }
-    action carry_one() { hdr.ipv4.checksum = hdr.ipv4.checksum + 0x0101; }
+    action carry_none() {
+        hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
+        hdr.ipv4.checksum = hdr.ipv4.checksum + 0x0100;
+    }
+    action carry_one() {
+        hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
+        hdr.ipv4.checksum = hdr.ipv4.checksum + 0x0101;
+    }
     table checksum_of_ttl {
         key = { hdr.ipv4.checksum: ternary @name("checksum"); }
         actions = { carry_none; carry_one; }

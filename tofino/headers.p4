@@ -8,24 +8,32 @@
 #define SLOT_INDEX_BITS 16
 
 #define TARGET_METADATA                                                       \
-    bit<1>  formed;       /* whole, of this version, a contribution */        \
+    bit<1>  formed;       /* whole, of this version, of a kind that is taken */ \
     bit<1>  known;        /* its job is in the table */                       \
-    bit<1>  admitted;     /* its member is */                                 \
+    bit<2>  sender;       /* SENDER_*, what the member table says of it */    \
     bit<1>  harvest;      /* second pass: read the other half of the sums */  \
     bit<1>  blank;        /* came without values: 0s stand for them */        \
     bool    checksum_error;                                                   \
     bit<16> slot_room;    /* slots - slot; 0: beyond the job's range */       \
+    bit<9>  parent_port;  /* behind which the parent is, where there is one */ \
     bit<8>  outcome;      /* OUTCOME_*, what Distribute made of it */
 
 #include "../ina/p4/shared/headers.p4"
 #include "../ina/p4/shared/metadata.p4"
 
+// Whose packet it is, by the member table.
+typedef bit<2> sender_t;
+const sender_t SENDER_UNKNOWN = 0;
+const sender_t SENDER_CHILD = 1;  // its contribution
+const sender_t SENDER_PARENT = 2; // its result
+
 // Why a packet crosses from ingress to egress.
 typedef bit<8> pass_t;
 const pass_t PASS_ORDINARY = 0;  // not INA: as it is, but not back to where it came from
-const pass_t PASS_RESULT = 1;    // a result: Address writes its receiver
-const pass_t PASS_HARVEST_ALL = 2; // to the recirculation port, for a result to all
-const pass_t PASS_HARVEST_ONE = 3; // the same, for a replay to its sender
+const pass_t PASS_RESULT = 1;    // Address writes its receiver
+const pass_t PASS_SUM = 4;       // a sum going up: Address writes the parent, and whose sum it is
+const pass_t PASS_HARVEST_ALL = 2; // to the recirculation port, for a result to all, or a sum going up
+const pass_t PASS_HARVEST_ONE = 3; // the same, for a replay to its sender, or a sum going up again
 
 // In front of a packet between ingress and egress, and on its way to the second pass.
 header bridge_h {
@@ -33,7 +41,10 @@ header bridge_h {
     bit<7>  padding;
     bit<9>  ingress_port; // by which it came first
     bit<16> job_index;
-    bit<32> worker_bit;
+    bit<8>  own_worker;   // of a switch with a parent: admit_inner_job
+    bit<4>  other_padding;
+    bit<4>  own_level;
+    bit<32> worker_bit;   // on the way to the second pass the sender's; else of a switch with a parent
 }
 
 struct headers_t {

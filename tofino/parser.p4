@@ -10,9 +10,11 @@ parser PoolParser(packet_in packet, out headers_t hdr, out ina_metadata_t meta,
     state start {
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
+        meta.is_ours = 0;
+        meta.is_inner = 0;
         meta.formed = 0;
         meta.known = 0;
-        meta.admitted = 0;
+        meta.sender = SENDER_UNKNOWN;
         meta.harvest = 0;
         meta.blank = 0;
         meta.checksum_error = false;
@@ -35,7 +37,7 @@ parser PoolParser(packet_in packet, out headers_t hdr, out ina_metadata_t meta,
     state parse_harvest {
         packet.extract(hdr.bridge);
         meta.harvest = 1;
-        meta.admitted = 1;
+        meta.sender = SENDER_CHILD;
         meta.worker_bit = hdr.bridge.worker_bit;
         transition parse_ethernet;
     }
@@ -98,6 +100,7 @@ parser PoolEgressParser(packet_in packet, out headers_t hdr, out egress_metadata
         transition select(hdr.bridge.pass) {
             PASS_ORDINARY: parse_ordinary;
             PASS_RESULT: parse_result;
+            PASS_SUM: parse_result;
             default: accept; // to the recirculation port, as it is
         }
     }

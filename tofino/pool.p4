@@ -34,22 +34,33 @@ control PoolIngress(inout headers_t hdr, inout ina_metadata_t meta,
     Distribute() distribute;
     Forwarding() forwarding;
 
+    // As on v1model. Forwarding must come after it, and Admission beside it in the first stage.
+    action ours() { meta.is_ours = 1; }
+    table own_addresses {
+        key = { hdr.ipv4.dst_addr: exact @name("dst_addr"); }
+        size = OWN_ADDRESSES_TOTAL;
+        actions = { ours; @defaultonly NoAction; }
+        const default_action = NoAction();
+    }
+
     action come_first() {
         hdr.bridge.setValid();
         hdr.bridge.pass = PASS_ORDINARY;
         hdr.bridge.padding = 0;
         hdr.bridge.ingress_port = ig_intr_md.ingress_port;
     }
-    action carry_worker() { hdr.bridge.worker_bit = meta.worker_bit; }
 
     apply {
         if (meta.harvest == 0) {
             come_first();
         }
         if (hdr.udp.isValid() && hdr.udp.dst_port == INA_UDP_PORT) {
-            admission.apply(hdr, meta, ig_intr_md, ig_prsr_md);
-            if (ADMITTED(meta)) {
-                carry_worker();
+            if (own_addresses.apply().hit) {
+                admission.apply(hdr, meta, ig_intr_md, ig_prsr_md);
+            }
+        }
+        if (meta.is_ours == 1) {
+            if (IS_CONTRIBUTION(meta)) {
                 slots.apply(hdr, meta);
                 if (meta.bitmap != 0) {
                     contribution.apply(hdr, meta);
@@ -83,7 +94,7 @@ control PoolEgress(inout headers_t hdr, inout egress_metadata_t meta,
     action cross() { hdr.bridge.setInvalid(); }
 
     apply {
-        if (hdr.bridge.pass == PASS_ORDINARY || hdr.bridge.pass == PASS_RESULT) {
+        if (hdr.bridge.pass != PASS_HARVEST_ALL && hdr.bridge.pass != PASS_HARVEST_ONE) {
             came_by();
             if (hdr.ina.isValid()) {
                 address.apply(hdr, eg_intr_md, eg_dprsr_md);

@@ -20,6 +20,10 @@ class P4CompileError(InvalidInputError):
         self.detail = detail
 
 
+class P4cDefectError(P4CompileError):
+    """The compiler is one with a known bug that makes the program useless."""
+
+
 class P4InfoError(InvalidInputError):
     """A file is not the P4Info that it should be."""
 

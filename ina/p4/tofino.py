@@ -16,13 +16,15 @@ from pathlib import Path
 
 from ina.files import root
 from ina.p4.compile import first_error
-from ina.p4.errors import P4cMissingError, P4CompileError
+from ina.p4.errors import P4cDefectError, P4cMissingError, P4CompileError
 
 P4C_TOFINO = "p4c-barefoot"
 BFAS = "bfas"
 TOFINO_DEADLINE_S = 1800.0
 """Placing 64 values takes minutes where two cores are shared."""
 _BFAS_DEADLINE_S = 300.0
+# What bfas says of a parser state whose select has lost its values: all packets go one way.
+_LOST_MATCH = "Can't match parser state due to previous match"
 _LOGS = ("-g", "--verbose", "-Ttable_placement:1,table_summary:1")
 
 
@@ -33,16 +35,13 @@ class TofinoTarget:
     name: str
     arch: str  # P4 architecture: tna, t2na
     values: int  # int32 a packet
-    options: tuple[str, ...] = ()
 
 
 TARGETS = {
     target.name: target
     for target in (
         TofinoTarget("tofino", "tna", 64),
-        # 128 values do not pass PHV allocation. bfas 9.13.4 finds no length for packet parts that
-        # stay out of the header vector (CLOTs).
-        TofinoTarget("tofino2", "t2na", 64, ("--no-clot",)),
+        TofinoTarget("tofino2", "t2na", 64),  # 128 values do not pass PHV allocation
     )
 }
 
@@ -86,6 +85,7 @@ def compile_tofino(
 
     Raises:
         P4cMissingError: no ``p4c-barefoot`` (on PATH or INA_P4C_TOFINO).
+        P4cDefectError: it is one that drops what parsers select by (p4lang/p4c issue 5752).
         P4CompileError: the source cannot be read; a tool refuses it, or does not end in time.
     """
     p4c = find_tool(P4C_TOFINO, "INA_P4C_TOFINO")
@@ -105,7 +105,6 @@ def compile_tofino(
     p4info, schema = out_dir / f"{stem}.p4info.txtpb", out_dir / "bf-rt.json"
     command = [
         *(str(p4c), "--target", target.name, "--arch", target.arch, "--std", "p4-16"),
-        *target.options,
         *("--Wdisable=unused", "--Wdisable=uninitialized-out-param", *_LOGS),
         *(f"-D{key}={value}" for key, value in sorted((defines or {}).items())),
         *("-o", str(out_dir), "--bf-rt-schema", str(schema), "--p4runtime-files", str(p4info)),
@@ -127,13 +126,19 @@ def _assemble(assembly: Path, target: TofinoTarget, source: Path) -> Path | None
     binary = assembly.parent / f"{target.name}.bin"
     binary.unlink(missing_ok=True)
     command = [str(bfas), "--target", target.name, "-o", str(assembly.parent), str(assembly)]
-    _run(command, source, _BFAS_DEADLINE_S)
+    said = _run(command, source, _BFAS_DEADLINE_S)
+    if _LOST_MATCH in said:
+        raise P4cDefectError(
+            f"{source}: {P4C_TOFINO} has dropped what the parsers select by, so the binary would"
+            " take all packets for one kind: build p4c with its pull request 5753"
+        )
     if not binary.is_file():
         raise P4CompileError(f"{source}: {BFAS} made no binary: it does not fit {target.name}")
     return binary
 
 
-def _run(command: Sequence[str], source: Path, deadline_s: float) -> None:
+def _run(command: Sequence[str], source: Path, deadline_s: float) -> str:
+    """What it said."""
     tool = Path(command[0]).name
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=deadline_s)
@@ -141,7 +146,8 @@ def _run(command: Sequence[str], source: Path, deadline_s: float) -> None:
         raise P4CompileError(f"{source}: {tool} took more than {deadline_s:g} s") from None
     except OSError as error:
         raise P4cMissingError(f"cannot run {command[0]}: {error.strerror}") from error
+    said = done.stderr + done.stdout
     if done.returncode != 0:
-        said = done.stderr + done.stdout
         first = first_error(said) or f"exit status {done.returncode}"
         raise P4CompileError(f"{source}: {tool}: {first}", said)
+    return said

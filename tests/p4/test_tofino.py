@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ina.cli.main import app
-from ina.p4.errors import P4cMissingError, P4CompileError, P4InfoError
+from ina.p4.errors import P4cDefectError, P4cMissingError, P4CompileError, P4InfoError
 from ina.p4.tofino import TARGETS, compile_tofino
 from ina.p4.tofino_page import page
 from ina.p4.tofino_report import COMPILER_MADE, Budget, control_of, read_report
@@ -183,8 +183,8 @@ def test_report_needs_a_tofino(tmp_path: Path) -> None:
     assert done.exit_code != 0
 
 
-def fake_compiler(directory: Path, script: str) -> Path:
-    compiler = directory / "p4c-barefoot"
+def fake_compiler(directory: Path, script: str, name: str = "p4c-barefoot") -> Path:
+    compiler = directory / name
     compiler.write_text(f"#!/bin/sh\n{script}\n")
     compiler.chmod(0o755)
     return compiler
@@ -204,6 +204,22 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, 
         compile_tofino(source, TARGETS["tofino"], tmp_path / "out")
     source.write_text(PROGRAM)
     with pytest.raises(P4CompileError, match=says):
+        compile_tofino(source, TARGETS["tofino"], tmp_path / "out")
+
+
+def test_a_compiler_that_loses_parser_matches_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    p4c = 'while [ "$1" != -o ]; do shift; done; mkdir -p "$2/pipe"; touch "$2/pipe/a.bfa"'
+    lost = "a.bfa:9: warning: Can't match parser state due to previous match"
+    bfas = f'while [ "$1" != -o ]; do shift; done; touch "$2/tofino.bin"; echo "${{LOST:+{lost}}}"'
+    monkeypatch.setenv("INA_P4C_TOFINO", str(fake_compiler(tmp_path, p4c)))
+    monkeypatch.setenv("INA_BFAS", str(fake_compiler(tmp_path, bfas, "bfas")))
+    source = tmp_path / "a.p4"
+    source.write_text(PROGRAM)
+    assert compile_tofino(source, TARGETS["tofino"], tmp_path / "out").binary is not None
+    monkeypatch.setenv("LOST", "yes")
+    with pytest.raises(P4cDefectError, match="pull request 5753"):
         compile_tofino(source, TARGETS["tofino"], tmp_path / "out")
 
 

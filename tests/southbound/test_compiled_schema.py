@@ -23,7 +23,7 @@ from tests.tofino.builds import BUILD_DEADLINE_S, TofinoBuilds
 
 DATA = Path(__file__).parent / "data" / "bf-rt.tofino.json"
 WRITTEN = (
-    *(names.JOBS, names.MEMBERS, names.RECEIVERS),
+    *(names.OWN_ADDRESSES, names.JOBS, names.MEMBERS, names.CHILDREN, names.RECEIVERS),
     *(names.DMAC, names.IPV4_LPM, names.ROUTER_MACS, names.ECN_THRESHOLD),
 )
 

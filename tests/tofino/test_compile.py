@@ -47,10 +47,34 @@ TRACES = {
     "last-digest": Trace(
         "contribution_digest_join_alu", r"alu_a lo, phv_lo", r"add lo, lo, phv_lo"
     ),
+    "last-check": Trace("contribution_check_join_alu", r"alu_a lo, phv_lo", r"add lo, lo, phv_lo"),
     "values-0-and-1-swapped": Trace("", r"set hdr\.values\.v1, accumulate_swapped"),
 }
 """By the name of the mutant."""
 TRACED = [mutant for mutant in SHARED if mutant.name in TRACES]
+
+OWN = {
+    (
+        "distribute.p4",
+        "hdr.ina.contributors = hdr.bridge.worker_bit;",
+        "hdr.ina.contributors = 1;",
+    ): (
+        Trace(
+            "PoolEgress.address.sign",
+            r"set hdr\.ina\.contributors, 1",
+            r"set hdr\.ina\.contributors, hdr\.bridge\.worker_bit",
+        )
+    ),
+    ("distribute.p4", "hdr.ina.worker = INA_PARENT;", "hdr.ina.worker = 1;"): Trace(
+        "PoolIngress.distribute.to_parent", r"set hdr\.ina\.worker, 1", r"set hdr\.ina\.worker, 254"
+    ),
+    ("admission.p4", "hdr.ina.path & path_mask;", "hdr.ina.path | path_mask;"): Trace(
+        "PoolIngress.admission.admit_inner_job",
+        r"or \w+, path_mask\S*, \w+",
+        r"and \w+, path_mask\S*, \w+",
+    ),
+}
+"""Bugs of the twin's own, in what makes it a node of a tree: file, text, what stands there then."""
 
 
 def lines_of(assembly: str, action: str) -> list[str]:
@@ -85,6 +109,10 @@ def wrong(right: str, tmp_path_factory: pytest.TempPathFactory) -> str:
         text = path.read_text()
         assert text.count(mutant.before) == 1, f"{mutant.source} has changed: write the bug anew"
         path.write_text(text.replace(mutant.before, mutant.after))
+    for file, before, after in OWN:
+        text = (source.parent / file).read_text()
+        assert text.count(before) == 1, f"{file} has changed: write the bug anew"
+        (source.parent / file).write_text(text.replace(before, after))
     chip = TARGETS["tofino"]
     defines = build_defines(chip.values)
     build = compile_tofino(source, chip, folder / "out", defines, assemble=False)
@@ -103,7 +131,18 @@ def test_it_compiles_within_the_chip(target: str, tofino_builds: TofinoBuilds) -
 def test_a_bug_in_a_shared_control_is_in_the_assembly(
     mutant: Mutant, right: str, wrong: str
 ) -> None:
-    trace = TRACES[mutant.name]
+    leaves(TRACES[mutant.name], right, wrong)
+
+
+@pytest.mark.parametrize("bug", OWN, ids=lambda bug: bug[2])
+def test_a_bug_in_a_control_of_its_own_is_in_the_assembly(
+    bug: tuple[str, str, str], right: str, wrong: str
+) -> None:
+    leaves(OWN[bug], right, wrong)
+
+
+def leaves(trace: Trace, right: str, wrong: str) -> None:
+    """Asserts that the bug is in the wrong assembly, and not in the right one."""
     assert has(wrong, trace.action, trace.comes)
     assert not has(right, trace.action, trace.comes)
     if trace.goes:
