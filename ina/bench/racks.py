@@ -1,10 +1,10 @@
 """Racks of network namespaces below a spine: a star's bridge and soft switch in each, joined.
 
-Hosts are as in a star (:mod:`ina.bench.star`), each behind one link to its rack's bridge. The kernel
-routes between a rack's bridge and its uplink, and in the spine between uplinks: that is what Gloo's
-ring crosses. Each rack has a soft switch on its bridge's address, and the spine one, too, beside
-the controller, which knows the fabric: so a rack's sum goes up its uplink once, and the result
-comes down once.
+Hosts are as in a star (:mod:`ina.bench.star`), each behind one link to its rack's bridge. The
+kernel routes between a rack's bridge and its uplink, and in the spine between uplinks: that is what
+Gloo's ring crosses. Each rack has a soft switch on its bridge's address, and the spine one, too,
+beside the controller, which knows the fabric: so a rack's sum goes up its uplink once, and the
+result comes down once.
 """
 
 from __future__ import annotations
