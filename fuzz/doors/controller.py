@@ -30,6 +30,7 @@ from ina.controller.service.workers import DataPath, WorkerService
 from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switches.capacity import Capacity
 from ina.controller.switches.switch import Switch
+from ina.controller.topology.fabric import fabric_of
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.rpc import controller_pb2 as pb2
 
@@ -110,7 +111,7 @@ class Bench:
         data = {switch_config.name: DataPath(config, switch_config, int)}
         congestion = Congestion.from_table(config.congestion)
         self.controller = WorkerService(self.coordinator, self.detector, data, congestion)
-        self.operator = OperatorService(self.coordinator, self.detector)
+        self.operator = OperatorService(self.coordinator, self.detector, fabric_of(config))
         self.switchboard = Switchboard(pb2.ShowControllerReply, lambda: "")
         self.switchboard.serve(self)
         self._calls: set[asyncio.Task[None]] = set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from ina.controller.switches.items import (
     Cell,
@@ -44,6 +44,9 @@ class ObedientSwitch:
     async def put_mark(self, epoch: int, former: int | None) -> None:
         """Remembers it."""
         self.mark = epoch
+
+    async def put_addresses(self, wanted: Iterable[int], former: Container[int]) -> None:
+        """Not needed: no packet comes."""
 
     async def insert(self, items: Iterable[Item]) -> None:
         """Not needed: nothing is to be mended."""

@@ -47,6 +47,9 @@ BETWEEN = (
 POINTS = tuple(f"{step}.{when}" for step in STEPS for when in ("decided", "stored")) + BETWEEN
 """Every point."""
 
+OF_TREES = ("released.decided", "released.stored")
+"""Those that a job reaches which several switches sum."""
+
 
 observer: Callable[[str], None] | None = None
 """Told of each point, in a program that has controllers in it; what it raises ends their work."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any, cast
 
 from ina.controller.config import SwitchConfig
+from ina.controller.job import Job
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.registry import Registry
-from ina.controller.memory import MemoryPolicy
+from ina.controller.memory import MemoryPolicy, SlotRange
 from ina.controller.switches.capacity import Capacity
-from ina.controller.switches.plan import JobPlan
+from ina.controller.switches.plan import JobPlan, plan_job
 from ina.controller.switches.switch import Switch
 from ina.controller.switches.writer import JobWriter, SwitchWriter
+from ina.controller.topology.tree import single
+from ina.rpc import controller_pb2 as pb2
 
 NAME = SwitchConfig().name
 
@@ -19,6 +22,25 @@ NAME = SwitchConfig().name
 def alone(memory: MemoryPolicy, **more: Any) -> dict[str, Capacity]:
     """The capacities of a controller with one switch, for its registry."""
     return {NAME: Capacity(memory, **more)}
+
+
+def job_at(
+    name: str, number: int, world_size: int, memory: SlotRange, created_s: float, **more: Any
+) -> Job:
+    """A job that this switch alone sums."""
+    tree = single(NAME, world_size)
+    return Job(name, number, world_size, created_s, tree=tree, memory={NAME: memory}, **more)
+
+
+def plan_here(job: Job) -> JobPlan:
+    """What a job needs on it."""
+    return plan_job(job, NAME)
+
+
+def memory_of(job: Job) -> SlotRange:
+    """A job's slots, where one switch sums it."""
+    (memory,) = job.memory.values()
+    return memory
 
 
 def switch_of(registry: Registry, writer: object) -> Switch:
@@ -40,3 +62,8 @@ def writer_of(coordinator: Coordinator) -> SwitchWriter:
 def plan_of(coordinator: Coordinator, job: str) -> JobPlan:
     """What the job has on the switch."""
     return only(coordinator).plan(coordinator.registry.get(job))
+
+
+def of_jobs(shown: pb2.ShowSwitchReply) -> list[pb2.TableEntry]:
+    """Its entries, but for the address of its own, which stays."""
+    return [entry for entry in shown.entries if entry.table != "own_addresses"]

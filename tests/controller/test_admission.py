@@ -13,7 +13,7 @@ from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import FirstFit, StaticPool
-from tests.controller.switches import NAME, alone
+from tests.controller.switches import NAME, alone, memory_of
 from tests.controller.test_registry import endpoint, run_job
 
 
@@ -113,11 +113,13 @@ def test_victims_are_less_important_and_just_enough(
         return
     victims = registry.victims("new", 1, 2 * half, priority=priority)
     lower = [job for job in registry if job.priority < priority]
-    possible = registry.switches[NAME].memory.fits("new", 2 * half, [job.memory for job in lower])
+    possible = registry.switches[NAME].memory.fits(
+        "new", 2 * half, [memory_of(job) for job in lower]
+    )
     assert bool(victims) == possible
     assert all(victim.priority < priority for victim in victims)
     for spared in victims:
-        rest = [victim.memory for victim in victims if victim is not spared]
+        rest = [memory_of(victim) for victim in victims if victim is not spared]
         assert not registry.switches[NAME].memory.fits("new", 2 * half, rest)
     for victim in victims:
         registry.abandon(victim)
@@ -150,8 +152,8 @@ def test_no_quota_is_ever_exceeded(
         jobs = list(registry)
         assert len(jobs) <= (limits.jobs or 99)
         assert sum(job.world_size for job in jobs) <= (limits.workers or 99)
-        assert sum(job.memory.reserved for job in jobs) <= (limits.slots or 99)
-        assert registry.slots_used() == sum(job.memory.reserved for job in jobs)
+        assert sum(memory_of(job).reserved for job in jobs) <= (limits.slots or 99)
+        assert registry.slots_used() == sum(memory_of(job).reserved for job in jobs)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +184,7 @@ def test_a_job_from_before_comes_back_with_its_number_and_slots() -> None:
     after.adopt(jobs[1])
     assert after.get("b") is jobs[1]
     other = run_job(after, "c", 1)
-    assert (other.number, other.memory.first) == (jobs[0].number, jobs[0].memory.first)
+    assert (other.number, memory_of(other).first) == (jobs[0].number, memory_of(jobs[0]).first)
     with pytest.raises(JobConflictError, match="name or number 1 is in use"):
         after.adopt(jobs[0])
     after.leave("b", 0, jobs[1].epoch)
@@ -194,9 +196,9 @@ def test_foreign_numbers_and_slots_are_not_handed_out() -> None:
     registry = make_registry()
     registry.switches[NAME].set_foreign([1, 2], [range(8)])
     job = registry.create("a", 1, 0, 0.0)
-    assert (job.number, job.memory.first) == (3, 16)
+    assert (job.number, memory_of(job).first) == (3, 16)
     registry.switches[NAME].set_foreign([], [])
-    assert registry.create("b", 1, 0, 0.0).memory.first == 0
+    assert memory_of(registry.create("b", 1, 0, 0.0)).first == 0
 
 
 def test_a_job_that_runs_can_be_ended_for_all() -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from ina.host import Session
+from tests.controller.switches import of_jobs
 from tests.controller.workers import workers_of
 from tests.forks import run_ina
 
@@ -71,7 +72,7 @@ def test_run_list_show_stop(running: tuple[subprocess.Popen[str], str]) -> None:
         listed = ina("job", "list", "--controller", address).stdout
         assert "train" in listed
         shown = json.loads(ina("controller", "show", "--controller", address, "--json").stdout)
-        assert len(shown["entries"]) == 6
+        assert len(shown["entries"]) == 6 + len(("own address", "that of shared memory"))
         assert {"name", "label", "packets"} <= shown["counters"][0].keys()
         assert (
             "admit_member(worker_bit=2)"
@@ -114,17 +115,17 @@ def test_a_killed_controller_is_replaced_and_its_job_goes_on(tmp_path: Path) -> 
         command = ["controller", "run", config, "--switch", switch["grpc_addr"]]
         with started(*command) as (process, ready), workers_of(ready["controller"]) as workers:
             joined = workers.run_job("train", 2)
-            before, keys = workers.show().entries, workers.keys
+            before, keys = of_jobs(workers.show()), workers.keys
             process.kill()
         with started(*command) as (_, ready), workers_of(ready["controller"]) as workers:
             workers.keys = keys
             (job,) = workers.jobs()
             assert (job.state, job.epoch, list(job.joined)) == ("running", joined.epoch, [0, 1])
-            assert workers.show().entries == before
+            assert of_jobs(workers.show()) == before
             workers.heartbeat("train", 0, joined.epoch)
             for rank in range(2):
                 workers.leave("train", rank, joined.epoch)
-            assert not workers.show().entries
+            assert not of_jobs(workers.show())
             assert workers.run_job("train", 2).epoch == joined.epoch + 1
 
 

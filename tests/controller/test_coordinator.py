@@ -43,6 +43,10 @@ class RecordingSwitch:
         self.busy = False
         self.mark: int | None = None
         self.items: list[Item] = []
+        self.addresses: tuple[int, ...] = ()
+
+    async def put_addresses(self, wanted: Iterable[int], former: Iterable[int]) -> None:
+        self.addresses = tuple(wanted)
 
     async def install(self, plan: JobPlan, job_number: int, epoch: int) -> None:
         assert not self.busy

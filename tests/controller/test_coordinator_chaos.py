@@ -344,7 +344,7 @@ class World:
         assert len(registry) == 0
         assert registry.slots_used() == 0
         assert self.store.load(0.0) == []
-        assert len(self.session.there) == 1  # the mark
+        assert len(self.session.there) == 2  # the mark, and its own address
         await self.stop()
 
     async def give_all_their_own(self) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from ina.controller.embedded import Embedded
 from ina.errors import InaError
+from tests.controller.switches import of_jobs
 from tests.controller.workers import workers_of
 
 
@@ -51,7 +52,7 @@ def test_both_run_and_are_gone_afterwards() -> None:
     with Embedded(values=64) as embedded:
         with workers_of(embedded.controller_addr) as workers:
             workers.run_job("j", 2)
-            assert len(embedded.show().entries) == 6
+            assert len(of_jobs(embedded.show())) == 6
         addresses = [embedded.controller_addr, embedded.switch.grpc_addr]
         assert "ina-controller" in threads()
         assert not any(map(free_to_listen, addresses))

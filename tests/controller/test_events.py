@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from ina.controller.errors import SlowWatcherError
-from ina.controller.job import Job
 from ina.controller.jobs.events import (
     HISTORY_EVENTS,
     HISTORY_NAMES,
@@ -19,6 +18,7 @@ from ina.controller.jobs.events import (
 )
 from ina.controller.memory import SlotRange
 from ina.rpc import controller_pb2 as pb2
+from tests.controller.switches import job_at
 
 
 def drive(scenario: Coroutine[Any, Any, None]) -> None:
@@ -101,7 +101,7 @@ def test_history_is_bounded_by_events_and_by_names() -> None:
 
 
 def test_an_event_names_its_job() -> None:
-    job = Job("j", 7, 3, SlotRange(0, 2, 2), 0.0, epoch=9)
+    job = job_at("j", 7, 3, SlotRange(0, 2, 2), 0.0, epoch=9)
     made = job_event(pb2.MEMBER_LOST, job, ranks=[2, 1], reason="gone", fatal=True)
     assert (made.name, made.job, made.epoch, made.fatal) == ("j", 7, 9, True)
     assert list(made.ranks) == [1, 2]

@@ -9,6 +9,7 @@ import pytest
 
 from ina.controller.embedded import Embedded
 from ina.rpc import controller_pb2 as pb2
+from tests.controller.switches import of_jobs
 from tests.controller.test_service import is_clean, refusal, wait_for_members
 from tests.controller.workers import Workers, workers_of
 
@@ -125,8 +126,8 @@ def test_entries_say_whose_they_are(workers: Workers) -> None:
     workers.run_job("a", 2)
     workers.run_job("b", 1, 5000)
     shown = workers.show()
-    owners = [entry.job for entry in shown.entries]
+    owners = [entry.job for entry in of_jobs(shown)]
     assert {name: owners.count(name) for name in owners} == {"a": 6, "b": 4}
-    assert not any(entry.foreign for entry in shown.entries)
+    assert not any(entry.foreign for entry in of_jobs(shown))
     by_job = {(c.job, c.name) for c in shown.counters if c.name == "job_results"}
     assert by_job == {("a", "job_results"), ("b", "job_results")}

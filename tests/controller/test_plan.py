@@ -12,12 +12,14 @@ from finsy import P4Schema
 from ina.controller.job import Endpoint, Job
 from ina.controller.memory import SlotRange
 from ina.controller.switches.items import Entry, Group
-from ina.controller.switches.plan import epoch_mark, plan_job
+from ina.controller.switches.plan import epoch_mark
 from ina.p4 import compiled, names
+from ina.protocol.spec import Kind
+from tests.controller.switches import job_at, plan_here
 
 
 def two_workers() -> Job:
-    job = Job("j", 7, 2, SlotRange(1024, 64, 512), 0.0, epoch=0x0001_0005)
+    job = job_at("j", 7, 2, SlotRange(1024, 64, 512), 0.0, epoch=0x0001_0005)
     job.members[1] = Endpoint(IPv4Address("10.0.0.2"), 4001, 3, mac=0x0A0B0C0D0E0F)
     job.members[0] = Endpoint(IPv4Address("10.0.0.1"), 4000, 2)
     return job
@@ -62,6 +64,7 @@ def test_a_job_of_two_workers() -> None:
                 ("job", 7),
                 ("epoch", 5),
                 ("worker", rank),
+                ("kind", Kind.CONTRIBUTION),
             ),
             names.ADMIT_MEMBER,
             (("worker_bit", 1 << rank),),
@@ -70,7 +73,7 @@ def test_a_job_of_two_workers() -> None:
             [(2, 0x0A00_0001, 4000), (3, 0x0A00_0002, 4001)]
         )
     )
-    plan = plan_job(two_workers())
+    plan = plan_here(two_workers())
     assert plan.stages == ((group, *receivers), (admit,), members)
     assert plan.member(1) == members[1]
 
@@ -81,7 +84,7 @@ OTHER = IPv4Address("239.255.2.7")
 
 def workers_at(places: Sequence[tuple[int, IPv4Address | None]]) -> Job:
     """Each behind a port of the switch, listening to a group or not."""
-    job = Job("j", 7, len(places), SlotRange(1024, 64, 512), 0.0, epoch=5)
+    job = job_at("j", 7, len(places), SlotRange(1024, 64, 512), 0.0, epoch=5)
     for rank, (port, group) in enumerate(places):
         address = IPv4Address("10.0.0.1") + rank
         job.members[rank] = Endpoint(address, 4000 + rank, port, results_group=group)
@@ -114,7 +117,7 @@ def workers_at(places: Sequence[tuple[int, IPv4Address | None]]) -> Job:
 def test_who_shares_a_copy(
     places: list[tuple[int, IPv4Address | None]], replicas: tuple[tuple[int, int], ...]
 ) -> None:
-    plan = plan_job(workers_at(places))
+    plan = plan_here(workers_at(places))
     assert plan.group == Group(0x4007, replicas)
     unicast = tuple(
         Entry(
@@ -139,9 +142,11 @@ def test_who_shares_a_copy(
     is_shared = any(instance == 256 for _, instance in replicas)
     assert plan.stages[0] == (plan.group, *unicast, *([shared] if is_shared else []))
     # Whoever shares contributes like others.
-    alone = plan_job(workers_at([(port, None) for port, _ in places]))
+    alone = plan_here(workers_at([(port, None) for port, _ in places]))
     assert plan.stages[1:] == alone.stages[1:]
-    assert [member.results_group for member in plan.endpoints] == [group for _, group in places]
+    assert [member.results_group for member in plan.endpoints.values()] == [
+        group for _, group in places
+    ]
 
 
 def test_entries_name_what_the_program_has() -> None:
@@ -149,7 +154,7 @@ def test_entries_name_what_the_program_has() -> None:
     job = two_workers()
     for rank, at in job.members.items():
         job.members[rank] = replace(at, switch_port=2, results_group=RESULTS)
-    items = [item for stage in plan_job(job).stages for item in stage]
+    items = [item for stage in plan_here(job).stages for item in stage]
     for item in [*items, epoch_mark(9)]:
         if isinstance(item, Entry):
             table = schema.tables[item.table]

@@ -14,10 +14,12 @@ from ina.controller.errors import FencedError, StoreError
 from ina.controller.job import JobState
 from ina.controller.store import Claim, Store, open_store, postgres
 from ina.controller.store.schema import MIGRATIONS
+from ina.controller.topology.tree import single
 from ina.errors import MissingToolError
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from tests.controller.postgres import PostgresServer
+from tests.controller.switches import memory_of
 from tests.controller.test_standby import config, coordinator, role, run_job
 from tests.controller.test_store import job
 from tests.controller.test_switch_restart import drive, until
@@ -74,7 +76,7 @@ def test_an_older_ina_s_schema_is_brought_forward(
     )
     with closing(open_store(url)) as now:
         made = job()
-        made.switch = "tor1"
+        made.tree, made.memory = single("tor1", 2), {"tor1": memory_of(made)}
         now.claim("test").save(made)
         found = [(item.job.name, item.job.switch) for item in now.load(0.0)]
         assert found == [("j", "tor1"), ("old", "")]

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ina.controller.job import Endpoint, Job
+from ina.controller.job import Endpoint
 from ina.controller.memory import SlotRange
 from ina.controller.switches.items import Entry, Group, Item
-from ina.controller.switches.plan import plan_job
 from ina.controller.switches.reconcile import (
     Difference,
     SwitchState,
@@ -23,16 +22,17 @@ from ina.controller.switches.reconcile import (
 )
 from ina.p4 import names
 from ina.protocol import serial
+from tests.controller.switches import job_at, plan_here
 
 STAGES = ("Group", names.RECEIVERS, names.JOBS, names.MEMBERS)
 
 
 def items_of(number: int, epoch: int = 5, first_udp_port: int = 4000) -> list[Item]:
     """All of a job of two workers."""
-    job = Job("j", number, 2, SlotRange(64 * number, 64, 64), 0.0, epoch=epoch)
+    job = job_at("j", number, 2, SlotRange(64 * number, 64, 64), 0.0, epoch=epoch)
     for rank in range(2):
         job.members[rank] = Endpoint(IPv4Address("10.0.0.1"), first_udp_port + rank, 1)
-    return [item for stage in plan_job(job).stages for item in stage]
+    return [item for stage in plan_here(job).stages for item in stage]
 
 
 def key_of(item: Item) -> object:

@@ -14,7 +14,7 @@ from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
 from ina.protocol import serial
-from tests.controller.switches import alone
+from tests.controller.switches import alone, memory_of
 
 
 def make_registry(*, slots: int = 64, job_slots: int = 16, numbers: int = 100) -> Registry:
@@ -199,7 +199,7 @@ class Jobs(RuleBasedStateMachine):
     def nothing_is_shared_or_lost(self) -> None:
         jobs = list(self.registry)
         assert len({job.number for job in jobs}) == len(jobs)
-        assert len({job.memory.first for job in jobs}) == len(jobs)
+        assert len({memory_of(job).first for job in jobs}) == len(jobs)
         assert self.registry.slots_used() == 16 * len(jobs)
 
 

@@ -20,16 +20,17 @@ from ina.controller.config import Config, make_config
 from ina.controller.embedded import Embedded
 from ina.controller.errors import StoreError, SwitchError
 from ina.controller.job import Endpoint, Job, JobState
+from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.results_groups import share_if_room, take_out
-from ina.controller.memory import SlotRange
+from ina.controller.memory import SlotRange, StaticPool
 from ina.controller.switches.items import Entry, Group, Item
-from ina.controller.switches.plan import plan_job
 from ina.controller.switches.writer import JobWriter
 from ina.protocol.codec import Header, encode_header
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
-from tests.controller.switches import only, plan_of
+from tests.controller.switches import alone, job_at, of_jobs, only, plan_here, plan_of, switch_of
 from tests.controller.test_coordinator import Bench, RecordingSwitch, drive
 from tests.controller.workers import Workers, workers_of
 
@@ -58,12 +59,12 @@ def workers() -> Iterator[Workers]:
 
 
 def copies(workers: Workers) -> str:
-    (action,) = [e.action for e in workers.show().entries if e.table == "multicast group"]
+    (action,) = [e.action for e in of_jobs(workers.show()) if e.table == "multicast group"]
     return action
 
 
 def receivers(workers: Workers) -> list[tuple[str, str]]:
-    return [(e.match, e.action) for e in workers.show().entries if e.table == "receivers"]
+    return [(e.match, e.action) for e in of_jobs(workers.show()) if e.table == "receivers"]
 
 
 def until_copies(workers: Workers, wanted: str) -> None:
@@ -99,7 +100,7 @@ def test_workers_that_listen_share_a_copy_and_the_others_do_not(workers: Workers
     assert rows[4:] == [SHARED_ROW]
     for rank in range(4):
         workers.leave("j", rank, epoch)
-    assert not workers.show().entries
+    assert not of_jobs(workers.show())
 
 
 def test_without_a_network_nothing_is_offered_nor_taken() -> None:
@@ -189,7 +190,7 @@ def test_who_gets_no_multicast_gets_its_own_and_no_entry_is_left(
     assert copies(workers) == "replicate(1#1 1#2 1#3 1#4)"
     for rank in range(4):
         workers.leave("j", rank, epoch)
-    assert not workers.show().entries
+    assert not of_jobs(workers.show())
 
 
 def test_others_may_have_left(workers: Workers) -> None:
@@ -214,7 +215,7 @@ def test_a_restart_keeps_who_shares_and_who_does_not(tmp_path: Path) -> None:
             epoch = workers.run_job("j", 3, takes_shared_results=True).epoch
             workers.heartbeat("j", 1, epoch, MISSING)
             until_copies(workers, "replicate(1#256 1#2)")
-            return [str(entry) for entry in workers.show().entries]
+            return [str(entry) for entry in of_jobs(workers.show())]
 
     async def scenario() -> None:
         with SoftSwitch([UdpPort(1)]) as switch:
@@ -222,7 +223,7 @@ def test_a_restart_keeps_who_shares_and_who_does_not(tmp_path: Path) -> None:
             async with ControllerApp(config) as app:
                 before = await asyncio.to_thread(begin, app.listen_addr)
             async with ControllerApp(config) as app:
-                assert [str(entry) for entry in (await app.show()).entries] == before
+                assert [str(entry) for entry in of_jobs(await app.show())] == before
                 assert app._supervisor is not None
                 assert app._supervisor.term is not None
                 coordinator = app._supervisor.term.coordinator
@@ -232,7 +233,7 @@ def test_a_restart_keeps_who_shares_and_who_does_not(tmp_path: Path) -> None:
                 coordinator.give_own_results(job, 0)
             # Whether the switch had taken that or not, the next one finds it in the store.
             async with ControllerApp(config) as app:
-                entries = (await app.show()).entries
+                entries = of_jobs(await app.show())
                 (group,) = [e.action for e in entries if e.table == "multicast group"]
                 assert group == "replicate(1#1 1#2 1#3)"
                 assert sum(entry.table == "receivers" for entry in entries) == 3
@@ -395,11 +396,12 @@ def test_what_the_store_does_not_take_is_not_written_to_the_switch() -> None:
 
 @pytest.mark.parametrize(("others", "shares"), [(123, True), (124, False)])
 def test_where_rows_are_scarce_nobody_shares(others: int, shares: bool) -> None:
-    job = Job("j", 1, 32, SlotRange(0, 2, 2), 0.0)
+    job = job_at("j", 1, 32, SlotRange(0, 2, 2), 0.0)
     for rank in range(32):
         job.members[rank] = Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, 1, results_group=GROUP)
-    rest = [Job(f"{n}", 2 + n, 32, SlotRange(0, 2, 2), 0.0) for n in range(others)]
-    share_if_room(job, [job, *rest])
+    rest = [job_at(f"{n}", 2 + n, 32, SlotRange(0, 2, 2), 0.0) for n in range(others)]
+    here = switch_of(Registry(alone(StaticPool(8, 2)), EpochCounter(0), range(1, 2)), None)
+    share_if_room(job, here, [job, *rest])
     assert {at.results_group for at in job.members.values()} == {GROUP if shares else None}
 
 
@@ -410,7 +412,7 @@ def test_a_successor_changes_the_group_before_the_row_goes() -> None:
         switch.items = [item for stage in plan.stages for item in stage]
         switch.mark = job.epoch
         assert take_out(job, 0, plan)  # as its predecessor did, and stored
-        only(bench.coordinator).replan(job, plan_job(job))
+        only(bench.coordinator).replan(job, plan_here(job))
         await bench.coordinator.reconcile(only(bench.coordinator), fresh=False)
         assert switch.log == ["copies 1 2", "delete receiver 255"]
 

@@ -15,6 +15,7 @@ from ina.controller.embedded import Embedded
 from ina.protocol.serial import is_newer
 from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
+from tests.controller.switches import of_jobs
 from tests.controller.workers import Workers, workers_of
 
 SLOTS = 2048  # of 8192: room for four jobs
@@ -43,16 +44,16 @@ def wait_for_members(workers: Workers, name: str, ranks: list[int]) -> None:
 
 def is_clean(workers: Workers) -> bool:
     shown = workers.show()
-    return not shown.entries and shown.slots_used == 0 and not workers.jobs()
+    return not of_jobs(shown) and shown.slots_used == 0 and not workers.jobs()
 
 
 def test_a_job_is_installed_and_leaves_nothing(workers: Workers) -> None:
     assert workers.create("j", 2).slots == SLOTS
-    assert not workers.show().entries
+    assert not of_jobs(workers.show())
     joined = workers.run_job("j", 2)
     assert (joined.epoch, joined.world_size, joined.slots) == (1, 2, SLOTS)
     shown = workers.show()
-    assert [(entry.table, entry.match, entry.action) for entry in shown.entries] == [
+    assert [(entry.table, entry.match, entry.action) for entry in of_jobs(shown)] == [
         (
             "jobs",
             "job=1 epoch=1",
@@ -63,7 +64,7 @@ def test_a_job_is_installed_and_leaves_nothing(workers: Workers) -> None:
             (
                 "members",
                 f"ingress_port=1 src_addr=127.0.0.1 src_port={4000 + rank} job=1 epoch=1"
-                f" worker={rank}",
+                f" worker={rank} kind=1",
                 f"admit_member(worker_bit={1 << rank})",
             )
             for rank in range(2)
@@ -82,8 +83,8 @@ def test_a_job_is_installed_and_leaves_nothing(workers: Workers) -> None:
     assert [job.state for job in workers.jobs()] == ["running"]
 
     workers.leave("j", 0, joined.epoch)
-    left = [entry.match for entry in workers.show().entries if entry.table == "members"]
-    assert [match.endswith("worker=1") for match in left] == [True]
+    left = [entry.match for entry in of_jobs(workers.show()) if entry.table == "members"]
+    assert ["worker=1 " in match for match in left] == [True]
     assert [(job.state, list(job.joined)) for job in workers.jobs()] == [("leaving", [1])]
     workers.leave("j", 1, joined.epoch)
     assert is_clean(workers)
@@ -167,8 +168,8 @@ def test_one_switch_sums_1_to_32_workers(workers: Workers, world_size: int) -> N
 def test_32_workers_are_installed(workers: Workers) -> None:
     joined = workers.run_job("j", 32)
     shown = workers.show()
-    assert sum(entry.table == "members" for entry in shown.entries) == 32
-    assert any(f"full_bitmap={2**32 - 1}" in entry.action for entry in shown.entries)
+    assert sum(entry.table == "members" for entry in of_jobs(shown)) == 32
+    assert any(f"full_bitmap={2**32 - 1}" in entry.action for entry in of_jobs(shown))
     for rank in range(32):
         workers.leave("j", rank, joined.epoch)
     assert is_clean(workers)
@@ -234,7 +235,7 @@ def test_jobs_side_by_side_share_nothing(workers: Workers) -> None:
     for rank in range(2):
         workers.leave("a", rank, replies["a"].epoch)
     numbers = {
-        entry.match.partition("job=")[2].partition(" ")[0] for entry in workers.show().entries
+        entry.match.partition("job=")[2].partition(" ")[0] for entry in of_jobs(workers.show())
     }
     assert numbers - {"", "b)"} == {str(jobs["b"].job)}
 

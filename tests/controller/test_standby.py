@@ -21,6 +21,7 @@ from ina.rpc.controller_pb2_grpc import ControllerStub, OperatorStub
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from tests.controller.proxy import Proxy
+from tests.controller.switches import of_jobs
 from tests.controller.test_switch_restart import HANG_S, drive, endpoint, until
 
 
@@ -132,13 +133,13 @@ def test_the_standby_takes_over_jobs_untouched_and_the_former_primary_comes_back
     async def scenario() -> None:
         async with pair(store_url) as (first, second, proxy, _):
             job = await run_job(first, "j")
-            entries = (await first.show()).entries
+            entries = of_jobs(await first.show())
             former = coordinator(first)
 
             proxy.up = False  # the primary's network fails
             proxy.cut()
             await until(lambda: role(second) == "primary")
-            assert (await second.show()).entries == entries
+            assert of_jobs(await second.show()) == entries
             (same,) = coordinator(second).jobs()
             assert (same.name, same.state, same.epoch) == ("j", JobState.RUNNING, job.epoch)
             assert same.members == job.members

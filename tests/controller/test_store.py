@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import replace
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -24,6 +25,8 @@ from ina.controller.job import Departure, Endpoint, Job, JobState
 from ina.controller.memory import SlotRange
 from ina.controller.store import Store, open_store, rows
 from ina.controller.store.schema import APPLICATION_ID, MIGRATIONS
+from ina.controller.topology.tree import single
+from tests.controller.switches import job_at, memory_of
 
 endpoints = st.builds(
     Endpoint,
@@ -33,8 +36,15 @@ endpoints = st.builds(
     mac=st.none() | st.integers(0, 2**48 - 1),
     results_group=st.none() | st.ip_addresses(v=4, network="224.0.0.0/4"),
 )
+
+
+def started(switch: str, memory: SlotRange, world_size: int, **more: Any) -> Job:
+    tree = single(switch, world_size)
+    return Job(world_size=world_size, tree=tree, memory={switch: memory}, **more)
+
+
 started_jobs = st.builds(
-    Job,
+    started,
     name=st.text(st.characters(categories=["L", "N", "P", "Zs"]), min_size=1, max_size=200),
     number=st.integers(1, 255),
     world_size=st.integers(1, 32),
@@ -56,7 +66,7 @@ started_jobs = st.builds(
 def job(
     number: int = 1, name: str = "j", state: JobState = JobState.JOINING, ranks: int = 2
 ) -> Job:
-    made = Job(name, number, ranks, SlotRange(512 * number, 512, 512), 7.0, state=state)
+    made = job_at(name, number, ranks, SlotRange(512 * number, 512, 512), 7.0, state=state)
     for rank in range(ranks):
         made.members[rank] = Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, 1)
     return made
@@ -304,7 +314,8 @@ def test_a_file_of_before_switches_had_names_opens_and_its_jobs_are_of_the_only_
     with closing(open_file(path)) as store:
         (stored,) = store.load(0.0)
         assert stored.job.switch == ""
-        stored.job.switch = "tor1"
+        stored.job.tree = single("tor1", 2)
+        stored.job.memory = {"tor1": memory_of(stored.job)}
         store.claim("test").save(stored.job)
     with closing(open_file(path)) as store:
         assert store.load(0.0)[0].job.switch == "tor1"

@@ -17,7 +17,7 @@ from ina.controller.errors import ListenError, SwitchError
 from ina.controller.job import Endpoint, Job
 from ina.controller.memory import SlotRange
 from ina.controller.switches.items import Entry, Item
-from ina.controller.switches.plan import FIRST_GROUP, plan_job
+from ina.controller.switches.plan import FIRST_GROUP
 from ina.controller.switches.reconcile import Difference, compare
 from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
 from ina.controller.switches.southbound.p4runtime_switch import P4RuntimeSwitch
@@ -27,6 +27,7 @@ from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from tests.controller.proxy import Proxy
+from tests.controller.switches import job_at, of_jobs, plan_here
 from tests.controller.workers import workers_of
 
 
@@ -46,7 +47,7 @@ def config_for(switch: SoftSwitch, listen: str = "127.0.0.1:0") -> Config:
 
 
 def two_workers(epoch: int) -> Job:
-    job = Job("j", 7, 2, SlotRange(0, 64, 64), 0.0, epoch=epoch)
+    job = job_at("j", 7, 2, SlotRange(0, 64, 64), 0.0, epoch=epoch)
     for rank in range(2):
         job.members[rank] = Endpoint(IPv4Address("127.0.0.1"), 4000 + rank, 1)
     return job
@@ -86,7 +87,7 @@ def test_members_go_in_last_and_out_first(switch: SoftSwitch) -> None:
         writer, _ = await prepared(switch)
         assert isinstance(writer.session, P4RuntimeSwitch)
         writer.session = keeper = OrderKeeper(writer.session)
-        plan = plan_job(two_workers(5))
+        plan = plan_here(two_workers(5))
         await writer.install(plan, 7, 5)
         assert keeper.log[-2:] == [f"insert {names.MEMBERS}"] * 2
         assert keeper.log[-3] == f"insert {names.JOBS}"
@@ -102,7 +103,7 @@ def test_members_go_in_last_and_out_first(switch: SoftSwitch) -> None:
 def test_a_failed_install_leaves_nothing(switch: SoftSwitch) -> None:
     async def scenario() -> None:
         writer, _ = await prepared(switch)
-        plan = plan_job(two_workers(5))
+        plan = plan_here(two_workers(5))
         in_the_way = replace(plan.member(1), params=(("worker_bit", 4),))
         await writer.session.insert([in_the_way])
         with pytest.raises(
@@ -120,7 +121,7 @@ def test_what_was_installed_is_read_back_and_what_is_not_ours_is_not(switch: Sof
     async def scenario() -> None:
         first, mark = await prepared(switch)
         assert mark is None
-        plan = plan_job(two_workers(5))
+        plan = plan_here(two_workers(5))
         await first.install(plan, 7, 5)
         other = Entry(names.DMAC, (("dst_mac", 9),), names.FORWARD, (("port", 1),))
         await first.session.insert([other])
@@ -157,7 +158,7 @@ def test_a_demoted_controller_stops_writing(switch: SoftSwitch) -> None:
         former, _ = await prepared(switch, election_id=5)
         usurper, _ = await prepared(switch, election_id=6)
         with pytest.raises(SwitchError):
-            await former.install(plan_job(two_workers(9)), 7, 9)
+            await former.install(plan_here(two_workers(9)), 7, 9)
         assert [entry.table for entry in await usurper.read_entries()] == [names.JOBS]
         await former.session.close()
         await usurper.session.close()
@@ -211,7 +212,7 @@ def test_a_switch_that_stops_is_an_error_of_the_next_call(switch: SoftSwitch) ->
         writer, _ = await prepared(switch)
         await asyncio.to_thread(switch.stop)
         with pytest.raises(SwitchError, match=r"switch 127.0.0.1:\d+ device 1: ") as caught:
-            await writer.install(plan_job(two_workers(5)), 7, 5)
+            await writer.install(plan_here(two_workers(5)), 7, 5)
         assert "\n" not in str(caught.value)
         await writer.session.close()
 
@@ -252,7 +253,7 @@ def test_groups_are_deleted_before_another_pipeline_is_set(
 
     async def scenario() -> None:
         writer, _ = await prepared(switch)
-        await writer.install(plan_job(two_workers(1)), 7, 1)
+        await writer.install(plan_here(two_workers(1)), 7, 1)
         monkeypatch.setattr(P4RuntimeSession, "delete", noted)
         assert isinstance(writer.session, P4RuntimeSwitch)
         assert await writer.session.session.set_pipeline(compiled(256))
@@ -270,9 +271,9 @@ def test_a_controller_without_a_store_leaves_what_it_does_not_know_alone(
         for turn in range(2):
             async with ControllerApp(config_for(switch)) as controller:
                 shown = await controller.show()
-                assert (len(shown.entries), shown.slots_used) == (6 * turn, 512 * turn)
+                assert (len(of_jobs(shown)), shown.slots_used) == (6 * turn, 512 * turn)
                 replies.append(await asyncio.to_thread(one_job, controller.listen_addr))
-                assert len((await controller.show()).entries) == 6 * (turn + 1)
+                assert len(of_jobs(await controller.show())) == 6 * (turn + 1)
         assert [reply.epoch for reply in replies] == [1, 2]
         assert [reply.job for reply in replies] == [1, 2]
 
@@ -304,7 +305,7 @@ def test_hosts_behind_other_ports_are_installed_as_configured(switch: SoftSwitch
     async def scenario() -> None:
         async with ControllerApp(make_config(document, "test")) as controller:
             await asyncio.to_thread(one_job, controller.listen_addr)
-            entries = (await controller.show()).entries
+            entries = of_jobs(await controller.show())
         ports = [entry.match.split()[0] for entry in entries if entry.table == "members"]
         assert ports == ["ingress_port=2", "ingress_port=3", "ingress_port=4"]
         macs = [entry.action.split(",")[0] for entry in entries if entry.table == "receivers"]

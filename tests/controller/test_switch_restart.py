@@ -20,7 +20,7 @@ from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.memory import SlotRange
 from ina.controller.service.supervisor import Supervisor
 from ina.controller.switches.items import Group
-from ina.controller.switches.plan import JobPlan, plan_job
+from ina.controller.switches.plan import JobPlan
 from ina.controller.switches.southbound import p4runtime as southbound
 from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
 from ina.controller.switches.southbound.p4runtime_switch import P4RuntimeSwitch
@@ -30,7 +30,15 @@ from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from tests.controller.proxy import Proxy
-from tests.controller.switches import only, plan_of, writer_of
+from tests.controller.switches import (
+    job_at,
+    memory_of,
+    of_jobs,
+    only,
+    plan_here,
+    plan_of,
+    writer_of,
+)
 
 HANG_S = 60
 
@@ -85,7 +93,7 @@ class Bench:
         await until(lambda: self.supervisor.unreachable is None)
 
     async def entries(self) -> list[str]:
-        return [f"{entry.table} {entry.match}" for entry in (await self.app.show()).entries]
+        return [f"{entry.table} {entry.match}" for entry in of_jobs(await self.app.show())]
 
     def told(self, name: str) -> list[str]:
         return [pb2.EventKind.Name(event.kind) for event in self.coordinator.events.history(name)]
@@ -192,9 +200,9 @@ def test_a_switch_that_refuses_is_tried_often() -> None:
 def test_epochs_are_newer_than_those_of_foreign_jobs() -> None:
     async def scenario() -> None:
         async with running() as bench:
-            stranger = Job("stranger", 9, 1, SlotRange(1024, 512, 512), 0.0, epoch=77)
+            stranger = job_at("stranger", 9, 1, SlotRange(1024, 512, 512), 0.0, epoch=77)
             stranger.members[0] = endpoint(0)
-            for stage in plan_job(stranger).stages:
+            for stage in plan_here(stranger).stages:
                 await writer_of(bench.coordinator).insert(stage)
             await bench.coordinator.reconcile(only(bench.coordinator), fresh=False)
             await bench.coordinator.remove_foreign(only(bench.coordinator))
@@ -311,7 +319,7 @@ def test_foreign_entries_are_kept_until_an_operator_says_so() -> None:
             assert (await bench.app.show()).slots_used == 512
             other = await bench.run_job("other")
             assert other.number != stranger.number
-            assert other.memory.first != stranger.memory.first
+            assert memory_of(other).first != memory_of(stranger).first
             await bench.coordinator.remove_foreign(only(bench.coordinator))
             assert only(bench.coordinator).foreign == []
             assert len(await bench.entries()) == 6

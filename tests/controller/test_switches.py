@@ -30,6 +30,7 @@ from ina.rpc.controller_pb2_grpc import OperatorStub
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from tests.controller.proxy import Proxy
+from tests.controller.switches import memory_of
 from tests.controller.test_standby import coordinator, role, run_job
 from tests.controller.test_switch_restart import drive, until
 from tests.controller.workers import workers_of
@@ -167,7 +168,7 @@ def test_numbers_and_epochs_are_one_controller_s_and_slots_each_switch_s() -> No
             assert [job.switch for job in jobs] == ["a", "a", "b", "b"]
             assert len({job.number for job in jobs}) == 4
             assert [job.epoch for job in jobs] == [1, 2, 3, 4]
-            assert [job.memory.first for job in jobs] == [0, 4096, 0, 4096]
+            assert [memory_of(job).first for job in jobs] == [0, 4096, 0, 4096]
             assert await counts(app) == [12, 12]
 
     drive(scenario())

@@ -51,7 +51,9 @@ def test_in_and_out_files_tell_the_story(tmp_path: Path) -> None:
         with Client(switch.grpc_addr) as client:
             client.become_primary()
             client.set_config(pool_config(VALUES), config.VERIFY_AND_SAVE)
-            installed = PoolJob(("", 0), client, workers, VALUES, JOB, own=str(IPv4Address(SWITCH_IPV4)))
+            installed = PoolJob(
+                ("", 0), client, workers, VALUES, JOB, own=str(IPv4Address(SWITCH_IPV4))
+            )
             client.set_config(None, config.COMMIT)
         wait_until(lambda: switch.stats().ports[PORT].finished, "the file is read")
     installed.close()

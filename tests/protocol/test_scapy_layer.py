@@ -8,8 +8,8 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
 from ina.protocol.codec import Header, decode, encode
-from ina.protocol.generated.scapy_layer import INA
 from ina.protocol.emit.scapy_layer import scapy_name
+from ina.protocol.generated.scapy_layer import INA
 from ina.protocol.layout import LAYOUT
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT, UDP_PORT, Kind
 from tests.protocol.samples import sample_packets

@@ -34,7 +34,10 @@ class Network:
             stub = OperatorStub(channel)
             while True:
                 shown = stub.ShowSwitch(pb2.ShowSwitchRequest(), timeout=START_TIMEOUT_S)
-                if all(it.table == "own_addresses" for it in shown.entries) or time.monotonic() > deadline_s:
+                if (
+                    all(it.table == "own_addresses" for it in shown.entries)
+                    or time.monotonic() > deadline_s
+                ):
                     return shown
                 time.sleep(0.2)
 

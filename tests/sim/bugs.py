@@ -138,20 +138,21 @@ BUGS = (
     Bug(
         "plan: the last worker is not in the group",
         "ina/controller/switches/plan.py",
-        "for rank, endpoint in members\n    )\n    group =",
-        "for rank, endpoint in members[: -1 if len(members) > 1 else None]\n    )\n    group =",
+        "for index, child in enumerate(children)\n    )\n    group =",
+        "for index, child in enumerate(children[: -1 if len(children) > 1 else None])\n    )\n"
+        "    group =",
     ),
     Bug(
         "plan: members of a job are let in before its slots are its own",
         "ina/controller/switches/plan.py",
-        '("epoch", job.epoch),\n            ("first_slot", job.memory.first),',
-        '("epoch", job.epoch),\n            ("first_slot", 0),',
+        '("epoch", job.epoch),\n        ("first_slot", memory.first),',
+        '("epoch", job.epoch),\n        ("first_slot", 0),',
     ),
     Bug(
         "plan: all receivers have the first one's port",
         "ina/controller/switches/plan.py",
-        '("dst_port", endpoint.udp_port),\n        ),\n    )\n\n\ndef _shared_receiver',
-        '("dst_port", job.members[0].udp_port),\n        ),\n    )\n\n\ndef _shared_receiver',
+        "rows.receiver(job, index, child) for index, child in enumerate(children)",
+        "rows.receiver(job, index, children[0]) for index, _ in enumerate(children)",
     ),
     # Leases.
     Bug(

@@ -92,7 +92,11 @@ SCENARIOS: dict[str, Callable[[ControlPlane], Awaitable[None]]] = {
 """By step; all other points are in a job's normal life."""
 
 
-@pytest.mark.parametrize("point", faults.POINTS)
+OWN = names.OWN_ADDRESSES
+ONE_SWITCH = [point for point in faults.POINTS if point not in faults.OF_TREES]
+
+
+@pytest.mark.parametrize("point", ONE_SWITCH)
 def test_a_controller_killed_there_is_followed_by_one_that_goes_on(point: str) -> None:
     async def scenario(plane: ControlPlane) -> None:
         controller = plane.controllers[0]
@@ -113,7 +117,7 @@ def test_a_controller_killed_there_is_followed_by_one_that_goes_on(point: str) -
         run(plane, scenario(plane))
 
 
-def granted(plane: ControlPlane, job: str) -> tuple[int, int, SlotRange]:
+def granted(plane: ControlPlane, job: str) -> tuple[int, int, dict[str, SlotRange]]:
     """Number, epoch and slots, as the controller that answers has them."""
     found = next(it for it in plane.jobs() or () if it.name == job)
     return found.number, found.epoch, found.memory
@@ -124,7 +128,7 @@ async def until_idle(plane: ControlPlane) -> None:
     while plane.jobs() != []:
         await asyncio.sleep(0.5)
     switch = plane.fabric.switches["s1"]
-    assert [(it.table, it.match) for it in switch.entries()] == [
+    assert [(it.table, it.match) for it in switch.entries() if it.table != OWN] == [
         (names.JOBS, (("job", 0), ("epoch", 0)))
     ]
     assert switch.groups() == []

@@ -8,7 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ina.controller.switches import plan
+from ina.controller.job import Job
+from ina.controller.switches import rows
+from ina.controller.switches.items import Entry
+from ina.controller.switches.rows import Neighbour
 from ina.sim.draw import draw
 from ina.sim.errors import ScenarioError
 from ina.sim.fuzz import BLOCK, CRASH, State, _Block, fuzz, load_state, smaller, try_scenario
@@ -68,8 +71,13 @@ def raising_fuzz(first: int, count: int) -> bytes:
 
 def test_a_bug_is_found_and_its_scenario_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the plan: each result goes to the first worker's port."""
-    honest = plan._receiver
-    monkeypatch.setattr(plan, "_receiver", lambda job, rank, _at: honest(job, rank, job.members[0]))
+    honest = rows.receiver
+    first: dict[int, Neighbour] = {}
+
+    def to_the_first(job: Job, index: int, child: Neighbour) -> Entry:
+        return honest(job, index, first.setdefault(job.epoch, child))
+
+    monkeypatch.setattr(rows, "receiver", to_the_first)
     for seed in range(20):
         scenario = draw(seed)
         found = try_scenario(scenario, seed).violations

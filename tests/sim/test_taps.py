@@ -60,7 +60,7 @@ def test_what_a_tap_raises_ends_the_run_there() -> None:
         raise ArithmeticError(f"{len(frame)} bytes")
 
     star.down[0].set_tap(tap)
-    with pytest.raises(ArithmeticError, match="326 bytes"):
+    with pytest.raises(ArithmeticError, match="330 bytes"):
         star.all_reduce([PART])
 
 

@@ -11,6 +11,7 @@ from ina.controller.config import Config, make_config
 from ina.controller.job import Endpoint, Job
 from ina.controller.memory import SlotRange
 from ina.controller.switches.southbound.bfrt.session import BfrtSwitch
+from tests.controller.switches import job_at
 from tests.southbound.fake_server import FakeTofino
 
 HANG_S = 120
@@ -45,7 +46,7 @@ async def connect(config: Config, *, standby: bool = False) -> BfrtSwitch:
 
 
 def two_workers(epoch: int, ports: tuple[int, int] = (1, 2)) -> Job:
-    job = Job("j", 7, 2, SlotRange(0, 64, 64), 0.0, epoch=epoch)
+    job = job_at("j", 7, 2, SlotRange(0, 64, 64), 0.0, epoch=epoch)
     for rank, port in enumerate(ports):
         job.members[rank] = Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, port)
     return job

@@ -16,12 +16,11 @@ from ina.controller.errors import JobPipesError, StandbyError, SwitchError
 from ina.controller.job import Endpoint, Job, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.supervisor import Supervisor
-from ina.controller.switches.plan import plan_job
 from ina.controller.switches.southbound.bfrt import session as session_module
 from ina.errors import MissingToolError
 from ina.p4 import names
 from ina.rpc import controller_pb2 as pb2
-from tests.controller.switches import only, plan_of, writer_of
+from tests.controller.switches import only, plan_here, plan_of, writer_of
 from tests.controller.workers import workers_of
 from tests.southbound.bench import HANG_S, config_for, drive, two_workers, until
 from tests.southbound.fake_server import FakeTofino
@@ -149,7 +148,7 @@ def test_a_restarted_controller_goes_on_and_reports_what_is_foreign(
             assert (same.state, same.epoch) == (JobState.RUNNING, job.epoch)
             writer = writer_of(coordinator(app))
             assert writer is not None
-            for stage in plan_job(stranger).stages:
+            for stage in plan_here(stranger).stages:
                 await writer.insert(stage)
             await writer.remove_entry(plan_of(coordinator(app), "j").member(1))
             await coordinator(app).reconcile(only(coordinator(app)), fresh=False)
@@ -266,7 +265,7 @@ def test_without_an_sde_the_controller_does_not_start(
 
 
 def test_switches_without_pipes_take_workers_anywhere() -> None:
-    from ina.controller.jobs.registry import check_same_pipe
+    from ina.controller.jobs.pipes import check_same_pipe
     from ina.controller.switches.capacity import one_pipe
 
     job = two_workers(1, (1, 500))

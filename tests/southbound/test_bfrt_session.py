@@ -13,13 +13,14 @@ import pytest
 
 from ina.controller.errors import SwitchError
 from ina.controller.switches.items import Cell, Count, Entry, Group, ReadEntry
-from ina.controller.switches.plan import FIRST_GROUP, plan_job
+from ina.controller.switches.plan import FIRST_GROUP
 from ina.controller.switches.reconcile import Difference, compare
 from ina.controller.switches.southbound.bfrt import session as session_module
 from ina.controller.switches.southbound.bfrt.session import BfrtSwitch
 from ina.controller.switches.southbound.interface import SwitchSession
 from ina.controller.switches.writer import SwitchWriter
 from ina.p4 import names
+from tests.controller.switches import plan_here
 from tests.southbound.bench import config_for, connect, drive, two_workers, until
 from tests.southbound.fake_server import FakeTofino
 
@@ -53,7 +54,7 @@ async def writing(tofino: FakeTofino) -> AsyncIterator[SwitchWriter]:
 def test_a_job_is_installed_read_back_and_removed(tofino: FakeTofino) -> None:
     async def scenario() -> None:
         async with writing(tofino) as writer:
-            plan = plan_job(two_workers(5))
+            plan = plan_here(two_workers(5))
             await writer.install(plan, 7, 5)
             state = await writer.read_state()
             assert state.mark == 5
@@ -74,7 +75,7 @@ def test_members_go_in_last_and_out_first(tofino: FakeTofino) -> None:
     async def scenario() -> None:
         async with writing(tofino) as writer:
             tofino.calls.clear()
-            plan = plan_job(two_workers(5))
+            plan = plan_here(two_workers(5))
             await writer.install(plan, 7, 5)
             await writer.remove(plan)
 
@@ -98,7 +99,7 @@ def test_members_go_in_last_and_out_first(tofino: FakeTofino) -> None:
 def test_a_failed_install_leaves_nothing(tofino: FakeTofino) -> None:
     async def scenario() -> None:
         async with writing(tofino) as writer:
-            plan = plan_job(two_workers(5))
+            plan = plan_here(two_workers(5))
             await writer.insert([replace(plan.member(1), params=(("worker_bit", 4),))])
             with pytest.raises(
                 SwitchError, match=r"device 0: insert: ALREADY_EXISTS Already exists"
@@ -129,7 +130,7 @@ def test_entries_of_others_are_read_and_shown_as_such(tofino: FakeTofino) -> Non
 def test_counters_are_read_by_job_by_worker_and_by_reason(tofino: FakeTofino) -> None:
     async def scenario() -> None:
         async with writing(tofino) as writer:
-            await writer.install(plan_job(two_workers(5)), 7, 5)
+            await writer.install(plan_here(two_workers(5)), 7, 5)
             cell = (("$COUNTER_INDEX", 7),)
             seen = {"$COUNTER_SPEC_PKTS": 3, "$COUNTER_SPEC_BYTES": 900}
             tofino.entries[f"pipe.{names.JOB_RESULTS}"][cell] = dict(seen)
@@ -286,12 +287,12 @@ def test_another_program_is_refused_before_anything_is_written(tofino: FakeTofin
 def test_a_value_too_wide_is_refused_with_its_field(tofino: FakeTofino) -> None:
     async def scenario() -> None:
         async with connected(tofino) as session:
-            member = plan_job(two_workers(5)).member(0)
+            member = plan_here(two_workers(5)).member(0)
             wide = replace(member, match=(*member.match[:-1], ("worker", 256)))
             with pytest.raises(SwitchError, match="key worker: 256 does not fit into 8 bits"):
                 await session.insert([wide])
             await session.delete([wide])  # what cannot be said cannot be there
-            job = plan_job(two_workers(5)).stages[1][0]
+            job = plan_here(two_workers(5)).stages[1][0]
             assert isinstance(job, Entry)
             with pytest.raises(SwitchError, match="parameter slots: 65536 does not fit into 16"):
                 await session.insert([replace(job, params=(("slots", 1 << 16),))])

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from ina.controller.switches.plan import plan_job
 from ina.controller.switches.reconcile import Difference, compare
 from ina.controller.switches.writer import SwitchWriter
 from ina.p4 import compiled, names
 from ina.testing.bfrt_client import BfrtClient
 from ina.testing.device import pool_program
 from ina.testing.state import DefaultAction, Entry, forward
+from tests.controller.switches import plan_here
 from tests.southbound.bench import config_for, connect, drive, two_workers
 from tests.southbound.fake_server import FakeTofino
 from tests.southbound.schema import PIPE, from_p4info
@@ -79,7 +79,7 @@ def test_a_job_is_installed_by_the_compilers_schema(compiled_tofino: FakeTofino)
         await session.set_pipeline()
         writer = SwitchWriter(session)
         await writer.put_mark(0, None)
-        plan = plan_job(two_workers(5))
+        plan = plan_here(two_workers(5))
         await writer.install(plan, 7, 5)
         state = await writer.read_state()
         items = [item for stage in plan.stages for item in stage]

@@ -1,8 +1,8 @@
 """Joins the registry to a store and switches: who waits for whom, and what is written when.
 
-Each step is decided in the registry, then stored, then written to the job's switches, then told. So a
-controller that dies anywhere finds in its store what each switch shall have (``restore``), and
-makes it so (``reconcile``).
+Each step is decided in the registry, then stored, then written to the job's switches, then told.
+So a controller that dies anywhere finds in its store what each switch shall have (``restore``),
+and makes it so (``reconcile``).
 
 Everything runs in one event loop. A switch is written by one task at a time; those tasks are the
 coordinator's own, so that a client that hangs up does not stop one halfway.

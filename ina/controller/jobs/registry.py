@@ -166,7 +166,7 @@ class Registry:
         return []
 
     def victims_of(self, job: Job) -> list[Job]:
-        """Whom to end so that :meth:`place`, which found no room, finds it everywhere; [] if nobody.
+        """Whom to end so that :meth:`place`, which found no room, finds it; [] if nobody.
 
         Raises what :meth:`place` raises when the reason is another than room on the switches.
         """
@@ -175,7 +175,8 @@ class Registry:
 
     def _tree_of(self, job: Job) -> Tree:
         """What :meth:`place` gives it if there is room; raises what it raises otherwise."""
-        assert self.placement is not None and not job.missing()
+        assert self.placement is not None
+        assert not job.missing()
         tree = self.placement.tree(job.name, job.members)
         check_tree(job.name, tree, self.switches)
         for node in tree:

@@ -1,4 +1,4 @@
-"""Trees of switches, and slots on them, as rows. Every function runs in its caller's transaction."""
+"""Trees of switches, and slots on them, as rows. Functions run in their caller's transaction."""
 
 from __future__ import annotations
 

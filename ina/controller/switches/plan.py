@@ -1,9 +1,9 @@
 """What a job needs on one of its switches, as table entries and a multicast group. Pure.
 
-``JobPlan.stages`` is the order of installing. Members come last: until a neighbour's member entry is
-there, none of its packets reaches a slot. Removal goes backwards, so members go first. Between the
-switches of a tree the order does not matter: one of them that has nothing of the job yet refuses,
-and resends mend it.
+``JobPlan.stages`` is the order of installing. Members come last: until a neighbour's member entry
+is there, none of its packets reaches a slot. Removal goes backwards, so members go first. Between
+the switches of a tree the order does not matter: one of them that has nothing of the job yet
+refuses, and resends mend it.
 
 A result goes to each child, or once to all workers behind one port of the switch that listen to the
 job's IP multicast address: one replica for them, whose ``worker`` is ``ALL_WORKERS``, and whose

@@ -85,7 +85,10 @@ class PoolJob:
         job: int = 1,
         own: str = "",
     ) -> None:
-        """``own``: the address that packets are for, where it is not that of `address`. ``client`` is primary and has set the program of :func:`pool_config`."""
+        """A job on the switch that ``client`` is primary of, and has set the program of.
+
+        ``own``: the address that packets are for, where it is not that of `address`.
+        """
         self.address = address
         self.values = values
         self.client = client
