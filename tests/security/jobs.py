@@ -88,9 +88,7 @@ def tapped_sessions(
             stack.callback(session.close)
         by_port = {tap.outer.getsockname()[1]: tap for tap in taps}
         ports = {
-            entry.match.split("worker=")[1].split()[0]: int(
-                entry.match.split("src_port=")[1].split()[0]
-            )
+            _number(entry.match, "worker"): _number(entry.match, "src_port")
             for entry in embedded.show().entries
             if entry.table == "members" and f"job={sessions[0].ticket.job} " in entry.match
         }
