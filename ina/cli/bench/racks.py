@@ -94,18 +94,21 @@ def racks(
     ratios: list[Ratio] = []
     with steps("racks", len(networks) * len(wanted)) as bar:
         for name, link_rate, uplink_rate in networks:
+            links = UNSHAPED if link_rate is None else f"{link}, uplinks {name}"
 
-            def on_rows(found: list[bench.Measurement], name: str = name) -> None:
+            def on_rows(
+                found: list[bench.Measurement], name: str = name, links: str = links
+            ) -> None:
                 rows.extend({"racks": count, "uplink": name, **row} for row in rows_of(found))
-                ratios.extend(bench.ratios(found, f"{count} racks {link}, uplinks {name}"))
+                ratios.extend(bench.ratios(found, f"{count} racks {links}"))
                 times = [f"{it.backend} {it.time_s * 1e3:.2f} ms" for it in found]
                 size = parse.size_text(found[0].size_bytes)
-                bar.done(f"uplinks {name}, {size}: {', '.join(times)}")
+                bar.done(f"{links}, {size}: {', '.join(times)}")
 
             with network.racks(
                 workers,
                 count,
-                f"{link}, uplinks {name}",
+                links,
                 link_rate,
                 uplink_rate,
                 values=values,
