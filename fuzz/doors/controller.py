@@ -187,7 +187,8 @@ class Bench:
 
 
 def _slots(job: Any) -> range:
-    return range(job.memory.first, job.memory.end)
+    (memory,) = job.memory.values()
+    return range(memory.first, memory.end)
 
 
 def enter(data: bytes) -> None:

@@ -272,7 +272,7 @@ def _limit_s(
             return None
         # Headers here are those that the measured rate counts: UDP payload.
         payload = elems * VALUE_BYTES + math.ceil(elems / case.values) * HEADER_BYTES
-        crossings = limits.crossings(testbed.workers, multicast)
+        crossings = limits.crossings(testbed.workers, multicast, testbed.racks)
         return float(crossings * payload / record["limit_bytes_per_s"])
     if backend == "ina":
         return limits.link_s(limits.ina_wire_bytes(elems, case.values), testbed.rate_bit_s)

@@ -34,13 +34,14 @@ def ring_wire_bytes(tensor_bytes: int, workers: int) -> float:
     return payload * (1 + _TCP_HEADER_BYTES / _TCP_SEGMENT_BYTES)
 
 
-def crossings(workers: int, multicast: bool) -> int:
-    """How often a tensor's packets cross the UDP of a machine that has the workers and the switch.
+def crossings(workers: int, multicast: bool, racks: int = 0) -> int:
+    """How often a tensor's packets cross the UDP of a machine that has workers and switches.
 
     Each worker's go up once. Results come down once for each worker, or once in all: what further
-    receivers of a multicast cost is not counted, so that nothing can be faster.
+    receivers of a multicast cost is not counted, so that nothing can be faster. ``racks``: switches
+    between the workers and the root, each with a way up and one down; 0: all are at the root.
     """
-    return workers + (1 if multicast else workers)
+    return workers + 2 * racks + (max(racks, 1) if multicast else workers)
 
 
 def link_s(wire_bytes: float, rate_bit_s: float) -> float:

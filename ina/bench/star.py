@@ -28,9 +28,10 @@ from ina.emulate.namespaces import namespace
 from ina.emulate.processes import Logged, environment
 from ina.netns import End, ip
 
-_BRIDGE = "br0"
-_CENTRE = "10.77.0.254"
-_CONTROLLER = f"{_CENTRE}:17700"
+BRIDGE = "br0"
+CENTRE = "10.77.0.254"
+"""Of the bridge in the middle."""
+CONTROLLER = f"{CENTRE}:17700"
 BURST_BYTES = 80 << 10
 """What a link that was idle lets pass at once. A super-packet (64 KiB and its headers) must fit, or
 the kernel cuts it up."""
@@ -38,7 +39,7 @@ QUEUE_BYTES = 1 << 20
 """At each end of a shaped link; what finds it full is dropped."""
 LEAST_QUEUE_BYTES = BURST_BYTES
 """A shorter queue may have no room for a super-packet even when it is empty."""
-_READY_TIMEOUT_S = 180.0
+READY_TIMEOUT_S = 180.0
 """A soft switch may have to compile the program, on a busy machine."""
 
 
@@ -52,6 +53,7 @@ class Star:
     state: remains.State
     centre: Logged
     """The process of the controller and the soft switch."""
+    racks: int = 0
 
     def run(
         self,
@@ -63,20 +65,45 @@ class Star:
         on_line: Callable[[str], None],
     ) -> None:
         """One rank a host. Raises EmulationError, JobFailedError, DeadlineError."""
-
-        def on_text(text: str) -> None:
-            for line in text.splitlines():
-                on_line(line)
-
-        pairs = [f"{name}={value}" for name, value in environ.items()]
-        job.run_job(
+        run_ranks(
             self.state,
-            self.state.hosts,
-            ["env", *pairs, sys.executable, "-m", module, *arguments],
+            module,
+            arguments,
+            environ=environ,
             timeout_s=timeout_s,
-            on_text=on_text,
+            on_line=on_line,
             check=self.centre.check,
         )
+
+
+def run_ranks(
+    state: remains.State,
+    module: str,
+    arguments: Sequence[str],
+    *,
+    environ: Mapping[str, str],
+    timeout_s: float,
+    on_line: Callable[[str], None],
+    check: Callable[[], None],
+) -> None:
+    """``python -m module`` on each host of a network. ``on_line``: of rank 0; ``check``: meanwhile.
+
+    Raises EmulationError, JobFailedError, DeadlineError.
+    """
+
+    def on_text(text: str) -> None:
+        for line in text.splitlines():
+            on_line(line)
+
+    pairs = [f"{name}={value}" for name, value in environ.items()]
+    job.run_job(
+        state,
+        state.hosts,
+        ["env", *pairs, sys.executable, "-m", module, *arguments],
+        timeout_s=timeout_s,
+        on_text=on_text,
+        check=check,
+    )
 
 
 @contextlib.contextmanager
@@ -117,9 +144,9 @@ def star(
             progress(f"star of {workers} namespaces, links {link}")
             _build(net, hosts, rate_bit_s, queue_bytes)
             config = {
-                "listen": _CONTROLLER,
+                "listen": CONTROLLER,
                 "switch": {
-                    "data_host": _CENTRE,
+                    "data_host": CENTRE,
                     "values": values,
                     "multicast": USUAL_NETWORK if multicast else "",
                 },
@@ -132,7 +159,7 @@ def star(
                 folder=folder,
                 hosts=hosts,
                 switches={"s1": "soft"},
-                controller=_CONTROLLER,
+                controller=CONTROLLER,
                 net=net,
             )
             yield Star(workers, link, rate_bit_s, state, centre)
@@ -149,20 +176,44 @@ def _build(
     addresses = [(host.address, host.name) for host in hosts]
     netns.add_host(net)
     namespaces.give_names(net, addresses)
-    ip(net, "link", "add", _BRIDGE, "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
-    ip(net, "addr", "add", f"{_CENTRE}/24", "dev", _BRIDGE)
-    ip(net, "link", "set", _BRIDGE, "up")
+    add_bridge(net, CENTRE)
     for host in hosts:
-        netns.add_host(host.namespace)
-        namespaces.give_names(host.namespace, addresses)
-        port = f"p-{host.name}"
-        netns.add_pairs([(End(net, port), End(host.namespace, "eth0"))])
-        ip(net, "link", "set", port, "master", _BRIDGE, "up")
-        ip(host.namespace, "addr", "add", f"{host.address}/24", "dev", "eth0")
-        ip(host.namespace, "link", "set", "eth0", "up")
+        plug_in(host, net, addresses, rate_bit_s, queue_bytes)
+
+
+def add_bridge(space: str, address: str) -> None:
+    """A bridge in a namespace, which has an address of its own in it. Raises NetnsError."""
+    ip(space, "link", "add", BRIDGE, "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
+    ip(space, "addr", "add", f"{address}/24", "dev", BRIDGE)
+    ip(space, "link", "set", BRIDGE, "up")
+
+
+def plug_in(
+    host: remains.HostState,
+    space: str,
+    addresses: Sequence[tuple[str, str]],
+    rate_bit_s: float | None,
+    queue_bytes: int,
+) -> None:
+    """Makes a host, and joins it to a namespace's bridge by a link. Raises NetnsError.
+
+    ``addresses``: with names, of those whom it shall know.
+    """
+    netns.add_host(host.namespace)
+    namespaces.give_names(host.namespace, addresses)
+    port = End(space, f"p-{host.name}")
+    lay(port, End(host.namespace, "eth0"), rate_bit_s, queue_bytes)
+    ip(space, "link", "set", port.interface, "master", BRIDGE)
+    ip(host.namespace, "addr", "add", f"{host.address}/24", "dev", "eth0")
+
+
+def lay(one: End, other: End, rate_bit_s: float | None, queue_bytes: int) -> None:
+    """A link, up, with a rate in each direction or without. Raises NetnsError."""
+    netns.add_pairs([(one, other)])
+    for end in (one, other):
+        ip(end.space, "link", "set", end.interface, "up")
         if rate_bit_s is not None:
-            for end in (End(net, port), End(host.namespace, "eth0")):
-                netns.shape(end, rate_bit_s, burst_bytes(rate_bit_s), queue_bytes)
+            netns.shape(end, rate_bit_s, burst_bytes(rate_bit_s), queue_bytes)
 
 
 def burst_bytes(rate_bit_s: float) -> int:
@@ -188,7 +239,7 @@ def _start(net: str, folder: Path, config: dict[str, Any], loss: float, seed: in
         environment(),
     )
     try:
-        process.await_line("ready: ", _READY_TIMEOUT_S)
+        process.await_line("ready: ", READY_TIMEOUT_S)
     except BaseException:
         process.stop()
         raise

@@ -1,4 +1,4 @@
-"""Where workers run: on this host over loopback, or in a star of namespaces."""
+"""Where workers run: on this host over loopback, in a star of namespaces, or in racks of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,12 @@ class Testbed(Protocol):
 
     @property
     def rate_bit_s(self) -> float | None:
-        """Of each worker's link, each way; None: as fast as the machine."""
+        """Of the slowest link that a tensor crosses, each way; None: as fast as the machine."""
+        ...
+
+    @property
+    def racks(self) -> int:
+        """Switches between the workers and the root; 0: there is one switch."""
         ...
 
     def run(

@@ -309,6 +309,7 @@ def test_foreign_entries_are_kept_until_an_operator_says_so() -> None:
     async def scenario() -> None:
         async with running() as bench:
             stranger = await bench.run_job("stranger")
+            its_memory = memory_of(stranger)
             plan = plan_of(bench.coordinator, "stranger")
             await bench.coordinator.evict("stranger", "test")
             writer = writer_of(bench.coordinator)
@@ -319,7 +320,7 @@ def test_foreign_entries_are_kept_until_an_operator_says_so() -> None:
             assert (await bench.app.show()).slots_used == 512
             other = await bench.run_job("other")
             assert other.number != stranger.number
-            assert memory_of(other).first != memory_of(stranger).first
+            assert memory_of(other).first != its_memory.first
             await bench.coordinator.remove_foreign(only(bench.coordinator))
             assert only(bench.coordinator).foreign == []
             assert len(await bench.entries()) == 6

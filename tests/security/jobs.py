@@ -88,11 +88,15 @@ def tapped_sessions(
             stack.callback(session.close)
         by_port = {tap.outer.getsockname()[1]: tap for tap in taps}
         ports = {
-            entry.match.split("worker=")[1]: int(entry.match.split("src_port=")[1].split()[0])
+            _number(entry.match, "worker"): _number(entry.match, "src_port")
             for entry in embedded.show().entries
             if entry.table == "members" and f"job={sessions[0].ticket.job} " in entry.match
         }
-        yield [by_port[ports[str(rank)]] for rank in range(count)], sessions
+        yield [by_port[ports[rank]] for rank in range(count)], sessions
+
+
+def _number(match: str, field: str) -> int:
+    return int(match.split(f"{field}=")[1].split()[0])
 
 
 @contextmanager

@@ -148,7 +148,8 @@ def test_strangers_change_nothing_and_are_counted(embedded: Embedded) -> None:
                     DropReason.SLOT,
                 ),
                 # Not contributions at all.
-                "results": (elsewhere, setting(kind=range(2, 6)), DropReason.KIND),
+                "results": (elsewhere, setting(kind=range(2, 3)), DropReason.MEMBER),
+                "other kinds": (elsewhere, setting(kind=range(3, 6)), DropReason.KIND),
                 "other versions": (elsewhere, wrong_version, DropReason.VERSION),
                 "cut short": (elsewhere, cut_short, DropReason.MALFORMED),
                 "too long": (elsewhere, too_long, DropReason.MALFORMED),

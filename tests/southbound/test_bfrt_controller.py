@@ -20,7 +20,7 @@ from ina.controller.switches.southbound.bfrt import session as session_module
 from ina.errors import MissingToolError
 from ina.p4 import names
 from ina.rpc import controller_pb2 as pb2
-from tests.controller.switches import only, plan_here, plan_of, writer_of
+from tests.controller.switches import of_jobs, only, plan_here, plan_of, writer_of
 from tests.controller.workers import workers_of
 from tests.southbound.bench import HANG_S, config_for, drive, two_workers, until
 from tests.southbound.fake_server import FakeTofino
@@ -63,7 +63,7 @@ async def controller(tofino: FakeTofino, **others: Any) -> AsyncIterator[Control
 
 
 async def entries(app: ControllerApp) -> list[str]:
-    return [f"{entry.table} {entry.match}" for entry in (await app.show()).entries]
+    return [f"{entry.table} {entry.match}" for entry in of_jobs(await app.show())]
 
 
 def test_workers_join_leave_and_are_shown(tofino: FakeTofino) -> None:
@@ -77,14 +77,14 @@ def test_workers_join_leave_and_are_shown(tofino: FakeTofino) -> None:
             shown = workers.show()
             for rank in range(2):
                 workers.leave("j", rank, reply.epoch)
-            assert [entry.table for entry in workers.show().entries] == ["port"]
+            assert [entry.table for entry in of_jobs(workers.show())] == ["port"]
             return shown
 
     async def scenario() -> None:
         switch = {"port": [{"port": "3/0", "speed": "100G", "fec": "rs"}]}
         async with controller(tofino, switch=switch, hosts=HOSTS) as app:
             shown = await asyncio.to_thread(life, app.listen_addr)
-        assert sorted(entry.table for entry in shown.entries) == [
+        assert sorted(entry.table for entry in of_jobs(shown)) == [
             "jobs", "members", "members", "multicast group", "port", "receivers", "receivers",
         ]  # fmt: skip
         (group,) = [entry.action for entry in shown.entries if entry.table == "multicast group"]

@@ -11,6 +11,7 @@ MEMBERS = {
     "switch": Lazy("ina.cli.bench.switch", "A soft switch with packets through its UDP ports."),
     "quantize": Lazy("ina.cli.bench.quantize", "The host's conversions, beside memcpy."),
     "allreduce": Lazy("ina.cli.bench.allreduce", "All-reduce through the switch, beside Gloo."),
+    "racks": Lazy("ina.cli.bench.racks", "All-reduce over racks and a spine, beside Gloo."),
     "ddp": Lazy("ina.cli.bench.ddp", "Training steps of DDP, beside Gloo."),
     "controller": Lazy("ina.cli.bench.controller", "Joins, and how long admission takes."),
     "sim": Lazy("ina.cli.bench.sim", "The virtual network, beside the same star of namespaces."),

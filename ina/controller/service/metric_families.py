@@ -13,9 +13,10 @@ from ina.rpc import controller_pb2 as pb2
 JOB_COUNTERS = {
     "job_contributions": "Contributions that the switch added to a sum",
     "job_results": "Sums that the switch completed",
-    "job_replays": "Finished sums that the switch sent again to one worker",
+    "job_replays": "Finished sums that the switch sent again to one worker, or to its parent",
     "job_duplicates": "Contributions that came again before their sum was complete",
     "job_stale": "Contributions older than what their slot holds",
+    "job_passed_down": "Results of its parent that the switch handed to its children",
     "job_ecn_marks": "Results that the switch marked for a long queue",
     "job_unaddressed": "Results for a worker without a receiver entry",
 }
@@ -108,12 +109,13 @@ def _member_families(
 
 def _switch_families(counters: list[pb2.Counter]) -> Iterator[Metric]:
     for alias, text in JOB_COUNTERS.items():
-        packets = CounterMetricFamily(f"ina_{alias}", f"{text}.", labels=["job_name"])
-        size = CounterMetricFamily(f"ina_{alias}_bytes", f"{text}: bytes.", labels=["job_name"])
+        labels = ["job_name", "switch"]
+        packets = CounterMetricFamily(f"ina_{alias}", f"{text}.", labels=labels)
+        size = CounterMetricFamily(f"ina_{alias}_bytes", f"{text}: bytes.", labels=labels)
         for counter in counters:
             if counter.name == alias and counter.job:
-                packets.add_metric([counter.job], counter.packets)
-                size.add_metric([counter.job], counter.bytes)
+                packets.add_metric([counter.job, counter.switch], counter.packets)
+                size.add_metric([counter.job, counter.switch], counter.bytes)
         yield from (packets, size)
     drops = CounterMetricFamily(
         "ina_dataplane_dropped_packets",

@@ -1,0 +1,161 @@
+"""``ina bench racks``: all-reduce over racks and a spine, beside Gloo and the links' limit."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from ina.bench import allreduce as bench
+from ina.bench import parse
+from ina.bench import racks as network
+from ina.bench.report import Ratio, Report, rows_of
+from ina.cli.bench.output import (
+    DEFAULT_TOLERANCE,
+    BaselineOption,
+    JsonOption,
+    Outputs,
+    SaveOption,
+    ToleranceOption,
+    number,
+    steps,
+)
+from ina.cli.bench.testbeds import UNICAST_HELP, UNSHAPED, VALUES_HELP, check_link, values_for
+from ina.cli.common import torchrun
+from ina.errors import InvalidInputError
+from ina.host.arrays import VALUE_TYPES
+
+_DTYPE_BYTES = {str(dtype): dtype.itemsize for dtype in VALUE_TYPES}
+_MAX_WORKERS = 200
+_NOTES = [
+    "time: median of samples, each of the slowest rank; ±: between the quartiles; lost: packets of"
+    " all samples and ranks that were sent again for a loss",
+    "each host in a namespace behind a link to its rack's bridge, an uplink a rack, all shaped each"
+    " way by token buckets; ina: UDP to a soft switch in each rack, and from there to one in the"
+    " spine; Gloo: TCP through the same links, bridged and routed by the kernel",
+    "limit: bytes with headers on the slowest link, of a host or of a rack: for ina once, for"
+    " Gloo's ring, which enters and leaves each rack once, 2 (n - 1) / n times. All switches and"
+    " hosts share this machine's cores",
+    "unshaped: the same without token buckets, as fast as this machine; limit: each worker's tensor"
+    " and two for each rack up or down, and the results, at the rate of UDP with GSO and GRO from"
+    " host to host in this run",
+]
+
+
+def racks(
+    workers: Annotated[int, typer.Option(help="How many, in all racks.")] = 8,
+    count: Annotated[int, typer.Option("--racks", help="How many racks.")] = 2,
+    sizes: Annotated[str, typer.Option(help="Tensor sizes, as 64K,1M.")] = "16M,64M",
+    dtype: Annotated[str, typer.Option(help=f"One of {', '.join(_DTYPE_BYTES)}.")] = "int32",
+    link: Annotated[str, typer.Option(help="Rate of each host's link, as 1gbit.")] = "1gbit",
+    uplink: Annotated[
+        str, typer.Option(help="Rates of a rack's link, in turns, as 1gbit,250mbit.")
+    ] = "1gbit,250mbit",
+    unshaped: Annotated[
+        bool, typer.Option("--unshaped", help="Without token buckets, too: what this machine does.")
+    ] = False,
+    values: Annotated[int, typer.Option(help=VALUES_HELP)] = 0,
+    unicast: Annotated[bool, typer.Option("--unicast", help=UNICAST_HELP)] = False,
+    repeats: Annotated[int, typer.Option(min=3, help="Samples of each, at most.")] = 15,
+    seconds: Annotated[float, typer.Option(help="Upper bound of a size, in seconds.")] = 10.0,
+    spoil: Annotated[
+        int, typer.Option(min=0, help="Make so many sums wrong, to see that it is noticed.")
+    ] = 0,
+    save: SaveOption = None,
+    baseline: BaselineOption = None,
+    tolerance: ToleranceOption = DEFAULT_TOLERANCE,
+    json: JsonOption = False,
+) -> None:
+    """All-reduce over racks below a spine whose switches all sum, in turns with Gloo's ring."""
+    if not 2 <= workers <= _MAX_WORKERS:
+        raise InvalidInputError(f"--workers {workers}: want 2 to {_MAX_WORKERS}")
+    if not 2 <= count <= min(network.MAX_RACKS, workers):
+        most = min(network.MAX_RACKS, workers)
+        raise InvalidInputError(f"--racks {count}: want 2 to {most} for {workers} workers")
+    if dtype not in _DTYPE_BYTES:
+        raise InvalidInputError(f"--dtype {dtype}: the network sums {', '.join(_DTYPE_BYTES)}")
+    if seconds <= 0:
+        raise InvalidInputError(f"--seconds {seconds:g}: want more than 0")
+    wanted, rate = parse.sizes("--sizes", sizes), parse.rate_bit_s("--link", link)
+    rates = {it: parse.rate_bit_s("--uplink", it) for it in map(str.strip, uplink.split(","))}
+    outputs = Outputs("racks", json, save, baseline, tolerance)
+    check_link(link)
+    torchrun.require("torch")
+    values = values_for(values, link)
+    case = bench.Case(
+        dtype, _DTYPE_BYTES[dtype], "sum", values, repeats, seconds, transport="udp", spoil=spoil
+    )
+    networks: list[tuple[str, float | None, float | None]] = [
+        (it, rate, uplink_rate) for it, uplink_rate in rates.items()
+    ]
+    if unshaped:
+        networks.append((UNSHAPED, None, None))
+    rows: list[dict[str, Any]] = []
+    ratios: list[Ratio] = []
+    with steps("racks", len(networks) * len(wanted)) as bar:
+        for name, link_rate, uplink_rate in networks:
+            links = UNSHAPED if link_rate is None else f"{link}, uplinks {name}"
+
+            def on_rows(
+                found: list[bench.Measurement], name: str = name, links: str = links
+            ) -> None:
+                rows.extend({"racks": count, "uplink": name, **row} for row in rows_of(found))
+                ratios.extend(bench.ratios(found, f"{count} racks {links}"))
+                times = [f"{it.backend} {it.time_s * 1e3:.2f} ms" for it in found]
+                size = parse.size_text(found[0].size_bytes)
+                bar.done(f"{links}, {size}: {', '.join(times)}")
+
+            with network.racks(
+                workers,
+                count,
+                links,
+                link_rate,
+                uplink_rate,
+                values=values,
+                multicast=not unicast,
+                progress=bar.say,
+            ) as where:
+                bench.measure(where, wanted, case, on_rows)
+    settings = {
+        **{"workers": workers, "racks": count, "sizes_bytes": wanted, "dtype": dtype},
+        **{"link": link, "uplinks": list(rates), "unshaped": unshaped, "values": values},
+        "unicast": unicast,
+    }
+    report = Report(
+        bench=outputs.bench,
+        settings=settings,
+        rows=rows,
+        ratios=ratios,
+        wrong=sum(row["wrong"] for row in rows),
+        notes=_NOTES if unshaped else _NOTES[:-1],
+    )
+    outputs.finish(
+        report,
+        COLUMNS,
+        [_cells(row) for row in rows],
+        title=f"{workers} workers in {count} racks, links {link}, {dtype} sum,"
+        f" {values} values a packet",
+        spare=SPARE,
+    )
+
+
+COLUMNS = (
+    *("uplinks", "backend", "over", "size", "time ms", "±", "algbw GB/s", "#wrong", "lost"),
+    *("limit ms", "% of limit", "Gloo/this", "CPU s/GB"),
+)
+SPARE = ("over", "algbw GB/s", "CPU s/GB", "±", "lost", "limit ms")
+
+
+def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
+    share = row["limit_share"]
+    return (
+        *(row["uplink"], row["backend"]),
+        f"{row['transport']}, mc" if row["multicast"] else row["transport"],
+        row["size_bytes"],
+        number(1e3 * row["time_s"], 3),
+        number(1e3 * (row["time_high_s"] - row["time_low_s"]), 3),
+        *(number(row["algbw_gb_s"], 3), row["wrong"], number(row["losses"], 0)),
+        number(None if row["limit_s"] is None else 1e3 * row["limit_s"], 3),
+        number(None if share is None else 100 * share, 1),
+        *(number(row["gain"]), number(row["cpu_s_per_gb"])),
+    )
