@@ -70,7 +70,7 @@ PROGRAMS: Mapping[ProgramId, Capabilities] = {
         for values in VALUES_PER_PACKET_BUILDS
     },
     **{
-        ProgramId(POOL, chip.name, chip.values): _pool(has_pipes=True, trees=False)
+        ProgramId(POOL, chip.name, chip.values): _pool(has_pipes=True, trees=True)
         for chip in TARGETS.values()
     },
 }
