@@ -19,6 +19,7 @@ from scapy.layers.l2 import Ether
 
 VALUES, EPOCH, JOB, GROUP = 64, 7, 3, 5
 SWITCH_MAC, SWITCH_IP, UDP_PORT = "02:00:00:00:00:fe", "10.0.0.254", 17760
+CONTRIBUTION = 1  # kind of a packet
 
 
 @functools.cache  # each import binds a new class to UDP
@@ -54,6 +55,7 @@ class PoolTest(BaseTest):
             config=sh.FwdPipeConfig(params["p4info"], params["program"]),
             verbose=False,
         )
+        self.insert("PoolIngress.own_addresses", {"dst_addr": SWITCH_IP}, "PoolIngress.ours", {})
         group = sh.MulticastGroupEntry(GROUP)
         for worker in (0, 1):
             group.add(worker + 1, worker + 1)
@@ -73,7 +75,8 @@ class PoolTest(BaseTest):
             self.insert(
                 "PoolIngress.admission.members",
                 {"ingress_port": worker + 1, "src_addr": address(worker),
-                 "src_port": 1024 + worker, "job": JOB, "epoch": EPOCH, "worker": worker},
+                 "src_port": 1024 + worker, "job": JOB, "epoch": EPOCH, "worker": worker,
+                 "kind": CONTRIBUTION},
                 "PoolIngress.admission.admit_member", {"worker_bit": 1 << worker},
             )  # fmt: skip
 

@@ -74,7 +74,7 @@ def test_ina_switch_shell(cache: Path) -> None:
         address = switch.grpc_addr
         out, err = shell(address, "--values", "64", cache=cache)
         assert "no program yet, setting pool_v1model_64; primary" in err
-        assert re.search(r"TABLES 7\b", out)
+        assert re.search(r"TABLES 9\b", out)
         assert re.search(r"ENTRIES 1\b", out)
         with Client(address) as controller:
             controller.become_primary(1 << 70)  # the former shell's id was lower
@@ -98,7 +98,7 @@ def test_ina_switch_shell_twice(kind: str, cache: Path) -> None:
         assert "ENTRIES 1" in said
         said = network.run(*command, stdin=TYPED, environment=environment)
         assert f"{GRPC_ADDR}: primary" in said
-        assert re.search(r"TABLES 7\b", said)
+        assert re.search(r"TABLES 9\b", said)
         assert re.search(r"ENTRIES 1\b", said)
         assert "P4RuntimeWriteException" in said  # the entry is there already
 

@@ -159,6 +159,7 @@ def controller(places: Places, folder: Path) -> Program:
         f'listen = "{places.controller}"\n'
         f'[switch]\ngrpc_addr = "{places.grpc}"\nvalues = {VALUES}\n'
         f'data_host = "{host}"\ndata_udp_port = {port}\nloss_s = {LOSS_S}\n'
+        f'data_hosts = ["{places.switch[0]}"]\n'  # where its packets get to
         f"[jobs]\nslots = {SLOTS}\nlease_s = {LEASE_S}\n"
         f'[store]\npath = "{folder / "controller.db"}"\n'
     )

@@ -126,6 +126,16 @@ def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, st
         found.append((f"{key}.values", f"{switch.values} is not {listed('or', builds)}"))
     if not is_ipv4(switch.data_host):
         found.append((f"{key}.data_host", f"{switch.data_host!r} is not an IPv4 address"))
+    for host in switch.data_hosts:
+        if not is_ipv4(host):
+            found.append((f"{key}.data_hosts", f"{host!r} is not an IPv4 address"))
+    if len(switch.data_hosts) > names.OWN_ADDRESSES_TOTAL - 2:  # data_host, shared memory's
+        found.append(
+            (
+                f"{key}.data_hosts",
+                f"{len(switch.data_hosts)} addresses: at most {names.OWN_ADDRESSES_TOTAL - 2}",
+            )
+        )
     if switch.data_mac and not MAC.fullmatch(switch.data_mac):
         found.append((f"{key}.data_mac", f"{switch.data_mac!r} is not a MAC address"))
     try:

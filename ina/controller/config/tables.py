@@ -77,6 +77,9 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     data_mac: str = ""
     """MAC address of ``data_host``, 02:00:0a:00:00:01, for other switches that send to this one;
     empty: derived from the address, as behind a UDP port."""
+    data_hosts: tuple[str, ...] = ()
+    """IPv4 addresses, besides ``data_host``, that packets for this switch have when they get there:
+    its own behind an address translation, a container's. It sums what is for its own addresses."""
     data_port: SwitchPort = 1
     """The port that workers are behind which no ``[[host]]`` lists."""
     data_shm: str = ""

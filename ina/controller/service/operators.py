@@ -87,8 +87,15 @@ class OperatorService(rpc.OperatorServicer):
         """Ends a job."""
         given = printable(" ".join(request.reason.split()), MAX_REASON_CHARS)
         reason = f"evicted by an operator{': ' if given else ''}{given}"
-        job = await answer(context, self._coordinator.evict(request.name, reason))
-        return pb2.EvictJobReply(job=show_job(job, self._detector))
+        return pb2.EvictJobReply(job=await answer(context, self._evict(request.name, reason)))
+
+    async def _evict(self, name: str, reason: str) -> pb2.Job:
+        """The job as it has ended, with the slots that it had."""
+        job = self._coordinator.registry.get(name)
+        had = show_job(job, self._detector)
+        shown = show_job(await self._coordinator.evict(name, reason), self._detector)
+        shown.first_slot, shown.slots = had.first_slot, had.slots
+        return shown
 
     async def ShowSwitch(  # noqa: N802
         self, request: pb2.ShowSwitchRequest, context: Context

@@ -29,4 +29,5 @@ def data_address(switch: SwitchConfig) -> DataAddress:
 
 def own_addresses(switch: SwitchConfig) -> tuple[IPv4Address, ...]:
     """What packets have as their destination that are for this switch itself."""
-    return (IPv4Address(switch.data_host), *((SHM_SWITCH,) if switch.data_shm else ()))
+    told = (IPv4Address(host) for host in dict.fromkeys((switch.data_host, *switch.data_hosts)))
+    return (*told, *((SHM_SWITCH,) if switch.data_shm else ()))
