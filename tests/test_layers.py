@@ -116,7 +116,7 @@ ROOMS = {
             *("errors", "faults", "retry", "config", "memory", "topology", "job", "switches"),
             "store",
         },
-        "watch": {"errors", "job", "jobs"},
+        "watch": {"errors", "job", "switches", "jobs"},
         "service": {
             *("errors", "retry", "config", "memory", "job", "switches", "store", "jobs", "watch"),
             *("surroundings", "topology"),

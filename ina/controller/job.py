@@ -158,6 +158,12 @@ class Job:
         where = ", ".join(f"{range_text} of {name}" for name, range_text in slots.items())
         return f"{workers} below {self.switch}, slots {where}, window {self.window}"
 
+    def rack_of(self, rank: int) -> str:
+        """The switch that a worker sends to, where several sum the job; else empty."""
+        if self.tree is None or self.tree.is_single:
+            return ""
+        return self.tree.first_node(rank).switch
+
     def missing(self) -> list[int]:
         """Ranks that have not joined, or have left."""
         return [rank for rank in range(self.world_size) if rank not in self.members]

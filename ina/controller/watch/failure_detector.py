@@ -7,12 +7,13 @@ import contextlib
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ina.controller.errors import StoreError
 from ina.controller.job import Job, JobState, ranks_text
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.events import job_event
+from ina.controller.switches.switch import Switch
 from ina.controller.watch.agreement import Agreement, Difference, find_difference
 from ina.controller.watch.departures import departure, never_completed
 from ina.controller.watch.leases import LeaseTable, Member
@@ -145,8 +146,7 @@ class FailureDetector:
         self.leases.keep(members, now_s)
         lost = self.leases.lost(now_s)
         for job in jobs:
-            switch = self._coordinator.switches[job.switch]
-            away_s = switch.unreachable_s()
+            away_s = max(switch.unreachable_s() for switch in self._switches(job))
             dead = {rank: lost[m] for rank in job.members if (m := Member(job.epoch, rank)) in lost}
             if differ := self._difference(job):
                 self._end_differing(job, differ, now_s)
@@ -155,12 +155,15 @@ class FailureDetector:
             elif missed := self._missed_for_ever(job, away_s, now_s):
                 rank, reason = missed
                 self._coordinator.lose(job, [rank], reason, pb2.MEMBER_LOST)
-            elif away_s >= switch.config.loss_s and (heard := self._cut_off(job)):
-                reason = f"the switch is lost: the controller has not reached it for {away_s:.0f} s"
-                self._coordinator.lose(job, (), f"{reason}, {heard}", pb2.SWITCH_LOST)
+            elif cut_off := self._cut_off(job):
+                self._coordinator.lose(job, (), cut_off, pb2.SWITCH_LOST)
             else:
                 self._look_for_stall(job, now_s)
         self._forget(job.epoch for job in jobs if is_up(job))
+
+    def _switches(self, job: Job) -> list[Switch]:
+        """Those that sum it: without any of them it cannot go on."""
+        return [self._coordinator.switches[name] for name in job.memory]
 
     def _difference(self, job: Job) -> Difference | None:
         if not self._agreements[job.epoch].is_doubtful:
@@ -191,7 +194,7 @@ class FailureDetector:
             report = self._reports.get(Member(job.epoch, rank))
             seq = None if report is None else last_seq(report.progress)
             sent = "" if seq is None else f", last sequence number {seq}"
-            parts.append(f"rank {rank} ({job.members[rank]}) {why}{sent}")
+            parts.append(f"rank {rank} ({place_text(job, rank)}) {why}{sent}")
         waited_for = oldest_waited_for(
             report.progress
             for rank in job.members
@@ -208,16 +211,27 @@ class FailureDetector:
         return never_completed(job.departures, reports, stall, now_s)
 
     def _cut_off(self, job: Job) -> str:
+        """Which switch neither the controller nor a worker hears; empty: none, as far as known."""
+        for switch in self._switches(job):
+            away_s = switch.unreachable_s()
+            if away_s >= switch.config.loss_s and (heard := self._silence(job, switch)):
+                which = f" {switch.name}" if job.rack_of(0) else ""
+                return (
+                    f"the switch{which} is lost: the controller has not reached it for"
+                    f" {away_s:.0f} s, {heard}"
+                )
+        return ""
+
+    def _silence(self, job: Job, switch: Switch) -> str:
         """Which worker has heard nothing of the switch either; empty: none that tells.
 
         A worker may also wait for another one, which is slow. So all must wait, or all have sent.
         """
-        loss_s = self._coordinator.switches[job.switch].config.loss_s
         progress = self._progress(job)
         silent = {
             rank: report.silent_s
             for rank, report in sorted(progress.items())
-            if report.silent_s >= loss_s
+            if report.silent_s >= switch.config.loss_s
         }
         stall = self._stalls.get(job.epoch)
         nobody_is_missing = stall is not None and not stall.missing
@@ -272,13 +286,33 @@ def is_up(job: Job) -> bool:
     return job.state in (JobState.RUNNING, JobState.LEAVING) and bool(job.members)
 
 
+_NAMED_RANKS = 8
+
+
+def place_text(job: Job, rank: int) -> str:
+    """Where a worker is, for people: ``leaf1, 10.0.0.3:4433``, in one rack its address alone."""
+    at = str(job.members.get(rank, "it has left"))
+    return f"{rack}, {at}" if (rack := job.rack_of(rank)) else at
+
+
+def missing_text(job: Job, missing: Sequence[int]) -> str:
+    """Who is missing, and in which rack; of many, whole ranges of ranks by rack."""
+    if len(missing) <= _NAMED_RANKS:
+        return ", ".join(f"rank {rank} ({place_text(job, rank)})" for rank in missing)
+    racks: defaultdict[str, list[int]] = defaultdict(list)
+    for rank in missing:
+        racks[job.rack_of(rank)].append(rank)
+    return ", ".join(
+        f"{ranks_text(ranks)}{f' ({rack})' if rack else ''}" for rack, ranks in racks.items()
+    )
+
+
 def explain(job: Job, stall: Stall, now_s: float) -> str:
     """One line: who is missing, what, since when."""
-    what = f"sequence number {stall.seq} (slot {stall.slot})"
+    of = f" of {job.switch}" if job.rack_of(0) else ""
+    what = f"sequence number {stall.seq} (slot {stall.slot}{of})"
     waiting = f"{ranks_text(stall.waiting)} waited for {now_s - stall.since_s:.1f} s"
     if not stall.missing:
         return f"all have sent {what}, and no result arrives: {waiting}"
-    names = ", ".join(
-        f"rank {rank} ({job.members.get(rank, 'it has left')})" for rank in stall.missing
-    )
-    return f"{names} {'have' if len(stall.missing) > 1 else 'has'} not sent {what}: {waiting}"
+    have = "have" if len(stall.missing) > 1 else "has"
+    return f"{missing_text(job, stall.missing)} {have} not sent {what}: {waiting}"
