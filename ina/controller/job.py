@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from ipaddress import IPv4Address
@@ -172,19 +171,3 @@ class Job:
 def lanes_of(slots: int) -> int:
     """How many lanes so many slots are: the largest power of two that has two slots each."""
     return 1 << max(0, (slots // 2).bit_length() - 1)
-
-
-_LISTED_RANKS = 8
-
-
-def ranks_text(ranks: Sequence[int]) -> str:
-    """``rank 2`` or ``ranks 0, 1``; of more than a few in a row the first and the last: ``0-9``."""
-    if len(ranks) <= _LISTED_RANKS:
-        return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
-    runs: list[list[int]] = []
-    for rank in sorted(ranks):
-        if runs and rank == runs[-1][-1] + 1:
-            runs[-1][1:] = [rank]
-        else:
-            runs.append([rank])
-    return f"ranks {', '.join('-'.join(map(str, run)) for run in runs)}"

@@ -192,10 +192,14 @@ def silence(member: pb2.Member, now_unix_s: float) -> str:
 
 
 def switch_of(job: pb2.Job, controller: pb2.ShowControllerReply) -> pb2.SwitchStatus:
-    """The job's switch, as its controller says; empty fields are not known."""
-    for switch in controller.switches:
-        if switch.name == job.switch:
-            return switch
+    """The job's switch, as its controller says; empty fields are not known.
+
+    Of several the first that is in trouble, else the one that makes its results.
+    """
+    its = [switch for switch in controller.switches if switch.name in (job.switch, *job.switches)]
+    its.sort(key=lambda switch: (not switch_trouble(switch.state), switch.name != job.switch))
+    if its:
+        return its[0]
     return pb2.SwitchStatus(address=controller.switch_addr, state=controller.switch_state)
 
 

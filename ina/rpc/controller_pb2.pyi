@@ -450,7 +450,7 @@ class ShowJobReply(_message.Message):
     def __init__(self, job: _Optional[_Union[Job, _Mapping]] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., counters: _Optional[_Iterable[_Union[Counter, _Mapping]]] = ..., history: _Optional[_Iterable[_Union[JobEvent, _Mapping]]] = ..., tree: _Optional[_Iterable[_Union[TreeNode, _Mapping]]] = ...) -> None: ...
 
 class TreeNode(_message.Message):
-    __slots__ = ("switch", "parent", "level", "ranks", "nodes", "first_slot", "slots", "counters", "unread")
+    __slots__ = ("switch", "parent", "level", "ranks", "nodes", "first_slot", "slots", "unread")
     SWITCH_FIELD_NUMBER: _ClassVar[int]
     PARENT_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
@@ -458,7 +458,6 @@ class TreeNode(_message.Message):
     NODES_FIELD_NUMBER: _ClassVar[int]
     FIRST_SLOT_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
-    COUNTERS_FIELD_NUMBER: _ClassVar[int]
     UNREAD_FIELD_NUMBER: _ClassVar[int]
     switch: str
     parent: str
@@ -467,9 +466,8 @@ class TreeNode(_message.Message):
     nodes: _containers.RepeatedScalarFieldContainer[str]
     first_slot: int
     slots: int
-    counters: _containers.RepeatedCompositeFieldContainer[Counter]
     unread: str
-    def __init__(self, switch: _Optional[str] = ..., parent: _Optional[str] = ..., level: _Optional[int] = ..., ranks: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[str]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., counters: _Optional[_Iterable[_Union[Counter, _Mapping]]] = ..., unread: _Optional[str] = ...) -> None: ...
+    def __init__(self, switch: _Optional[str] = ..., parent: _Optional[str] = ..., level: _Optional[int] = ..., ranks: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[str]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., unread: _Optional[str] = ...) -> None: ...
 
 class WatchJobsRequest(_message.Message):
     __slots__ = ("name",)

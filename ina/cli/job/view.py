@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -28,6 +28,8 @@ _MEMBER_COLUMNS = (
 _SPARE_MEMBER_COLUMNS = (
     "watching", "spurious", "probes", "lost", "in flight", "lease left", "address",
 )  # fmt: skip
+_NODE_COUNTERS = ("job_contributions", "job_results", "job_replays", "job_passed_down")
+_NODE_COLUMNS = ["switch", "ranks", "slots", "contributions", "results", "replays", "passed down"]
 
 
 def jobs_table(
@@ -116,7 +118,10 @@ def job_view(
         parts.append(Text(f"{stalled}{verdict.found}{advice}", overflow="fold"))
     rows = [_member_row(member) for member in shown.members]
     parts.append(FittingTable(_MEMBER_COLUMNS, rows, _SPARE_MEMBER_COLUMNS, title="members"))
-    if shown.counters:
+    if len(shown.tree) > 1:
+        parts.append(table(_NODE_COLUMNS, list(_node_rows(shown)), title="switches"))
+        parts += [f"{it.switch}: no counters: {it.unread}" for it in shown.tree if it.unread]
+    elif shown.counters:
         rows = [[c.name, c.label, c.packets, c.bytes] for c in shown.counters]
         parts.append(table(["counter", "of", "packets", "bytes"], rows, title="on the switch"))
     if shown.history:
@@ -128,6 +133,22 @@ def known_of(shown: pb2.ShowJobReply, controller: pb2.ShowControllerReply | None
     """What is known of a job, put together."""
     switch = switch_of(shown.job, controller or pb2.ShowControllerReply())
     return Known(shown.job, shown.members, shown.history, switch.address, switch.state)
+
+
+def _node_rows(shown: pb2.ShowJobReply) -> Iterator[list[object]]:
+    """The root first, and under each node those below it, indented."""
+    nodes = {node.switch: node for node in shown.tree}
+    counts = {(it.switch, it.name): it.packets for it in shown.counters}
+
+    def rows(node: pb2.TreeNode, depth: int) -> Iterator[list[object]]:
+        slots = f"{node.first_slot}..{node.first_slot + node.slots - 1}" if node.slots else "none"
+        ranks = ranks_text(node.ranks) if node.ranks else ""
+        counted = ("" if node.unread else counts.get((node.switch, it), 0) for it in _NODE_COUNTERS)
+        yield ["  " * depth + node.switch, ranks, slots, *counted]
+        for child in node.nodes:
+            yield from rows(nodes[child], depth + 1)
+
+    return rows(shown.tree[0], 0)
 
 
 def _history(shown: pb2.ShowJobReply) -> str:

@@ -26,7 +26,7 @@ from ina.controller.errors import (
     SwitchError,
     UnknownJobError,
 )
-from ina.controller.job import Endpoint, Job, JobState, ranks_text
+from ina.controller.job import Endpoint, Job, JobState
 from ina.controller.jobs import spread
 from ina.controller.jobs.adoption import adoptable
 from ina.controller.jobs.events import EventBus, job_event
@@ -41,6 +41,7 @@ from ina.controller.switches.reconcile import epochs_of, kept_its_registers
 from ina.controller.switches.switch import Switch
 from ina.protocol.verify import Verify
 from ina.rpc import controller_pb2 as pb2
+from ina.rpc.ranks import ranks_text
 
 _log = logging.getLogger(__name__)
 

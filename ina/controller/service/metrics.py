@@ -31,13 +31,15 @@ from ina.controller.service.show import (
     show_tenants,
 )
 from ina.controller.service.supervisor import Supervisor
+from ina.controller.switches.switch import Switch
 from ina.metrics import MetricsServer
 from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
 
 SWITCH_DEADLINE_S = 2.0
-"""How long a scrape waits for the switch's counters."""
+"""How long a scrape waits for a switch's counters."""
+_MARGIN_S = 0.5
 SCRAPE_DEADLINE_S = 8.0
 """How long it waits for all; Prometheus itself gives up after 10 s by default."""
 _MAX_EVENTS = 100_000
@@ -121,7 +123,7 @@ class ControllerCollector(Collector):
     async def _counters(self) -> list[pb2.Counter]:
         reading = asyncio.ensure_future(self._read_counters())
         try:
-            done, _ = await asyncio.wait({reading}, timeout=SWITCH_DEADLINE_S)
+            done, _ = await asyncio.wait({reading}, timeout=SWITCH_DEADLINE_S + _MARGIN_S)
         finally:
             reading.cancel()
         try:
@@ -241,14 +243,22 @@ async def _read_counters(supervisor: Supervisor) -> Iterable[pb2.Counter]:
     term = supervisor.term
     if term is None:
         return []
-    counters: list[pb2.Counter] = []
-    errors: list[SwitchError] = []
-    for switch in term.switches.values():
-        try:
-            counters += await pool_counters(switch, jobs_on(term.coordinator, switch))
-            counters += await drop_counters(switch)
-        except SwitchError as error:  # the others may answer
-            errors.append(error)
+
+    async def read(switch: Switch) -> list[pb2.Counter]:
+        counters = await pool_counters(switch, jobs_on(term.coordinator, switch))
+        return counters + await drop_counters(switch)
+
+    # At once, and each with a deadline of its own: one that is slow costs its counters alone.
+    reading = [asyncio.wait_for(read(it), SWITCH_DEADLINE_S) for it in term.switches.values()]
+    found = await asyncio.gather(*reading, return_exceptions=True)
+    counters, errors = [], []
+    for result in found:
+        if isinstance(result, SwitchError | asyncio.TimeoutError | asyncio.CancelledError):
+            errors.append(result)
+        elif isinstance(result, BaseException):
+            raise result
+        else:
+            counters += result
     if errors and not counters:
         raise errors[0]
     return counters

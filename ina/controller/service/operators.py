@@ -9,20 +9,19 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 
-from ina.controller.errors import SwitchError, UnknownJobError, UnknownSwitchError
-from ina.controller.job import Job
+from ina.controller.errors import UnknownJobError, UnknownSwitchError
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.answers import Context, answer, refuse
 from ina.controller.service.fabric import show_fabric
 from ina.controller.service.printable import printable
 from ina.controller.service.show import (
-    job_counters,
     show_item,
     show_job,
     show_member,
     show_switch,
     show_tenants,
 )
+from ina.controller.service.show_tree import read_counters, show_tree
 from ina.controller.switches.items import Item
 from ina.controller.switches.switch import Switch
 from ina.controller.topology.fabric import Fabric
@@ -142,17 +141,12 @@ class OperatorService(rpc.OperatorServicer):
             if not history:
                 raise
             return pb2.ShowJobReply(job=pb2.Job(name=name, state="ended"), history=history)
+        switches = [self._coordinator.switches[name] for name in job.memory]
+        counters, unread = await read_counters(job, switches)
         return pb2.ShowJobReply(
             job=show_job(job, self._detector),
             members=[show_member(job, rank, self._detector) for rank in sorted(job.members)],
-            counters=await self._counters(job),
+            counters=counters,
             history=history,
+            tree=show_tree(job, unread),
         )
-
-    async def _counters(self, job: Job) -> list[pb2.Counter]:
-        try:
-            switch = self._coordinator.switches[job.switch]
-            return await job_counters(switch, {job.number: job})
-        except SwitchError as error:  # the rest is worth showing, now more than ever
-            _log.warning("job %r is shown without its counters: %s", job.name, error)
-            return []

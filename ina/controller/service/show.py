@@ -17,7 +17,7 @@ from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.watch.leases import Member
 from ina.p4 import names
 from ina.p4.catalogue import capabilities
-from ina.protocol.spec import ALL_WORKERS, DropReason
+from ina.protocol.spec import ALL_WORKERS, PARENT, DropReason, Kind
 from ina.rpc import controller_pb2 as pb2
 
 GROUPS_TABLE, PORTS_TABLE = "multicast group", "port"
@@ -25,6 +25,9 @@ GROUPS_TABLE, PORTS_TABLE = "multicast group", "port"
 
 _SHARED = "IP multicast"
 """Who receives what is for several workers at once, in place of a rank."""
+
+_OTHERS = {ALL_WORKERS: _SHARED, PARENT: "parent"}
+"""Neighbours that are none of a switch's children, by their number in packets."""
 
 _WORKER_COUNTERS = {names.MEMBERS: "member_packets", names.RECEIVERS: "receiver_results"}
 """The direct counters' names, which not every protocol tells, by table."""
@@ -46,6 +49,7 @@ def show_job(job: Job, detector: FailureDetector) -> pb2.Job:
         created_unix_s=job.created_unix_s,
         window=job.window,
         switch=job.switch,
+        switches=job.memory,
     )
     stall = detector.stall(job)
     if stall is not None:
@@ -99,6 +103,7 @@ def show_member(job: Job, rank: int, detector: FailureDetector) -> pb2.Member:
         progress=None if report is None else report.progress,
         progress_unix_s=0.0 if report is None else report.unix_s,
         process=at.process,
+        switch="" if job.tree is None else job.tree.first_node(rank).switch,
     )
 
 
@@ -144,8 +149,8 @@ def program_of(switch: SwitchConfig) -> pb2.Program:
 
 
 def jobs_on(coordinator: Coordinator, switch: Switch) -> dict[int, Job]:
-    """The jobs that it sums, by number."""
-    return {job.number: job for job in coordinator.jobs() if job.switch == switch.name}
+    """The jobs that have something of theirs there, by number."""
+    return {job.number: job for job in coordinator.jobs() if switch.name in job.memory}
 
 
 def show_item(item: Item) -> pb2.TableEntry:
@@ -235,21 +240,35 @@ async def _worker_counters(switch: Switch, jobs: dict[int, Job]) -> list[pb2.Cou
     rows = []
     for table, counter in _WORKER_COUNTERS.items():
         for match, count in await switch.writer.read_worker_counters(table):
-            number, rank = int(match["job"]), int(match["worker"])
-            name = jobs[number].name if number in jobs else f"number {number}"
-            who = _SHARED if rank == ALL_WORKERS else f"rank {rank}"
+            number, index = int(match["job"]), int(match["worker"])
+            job = jobs.get(number)
+            is_of_parent = match.get("kind") == Kind.RESULT
+            who = "parent" if is_of_parent else _who(job, switch.name, index)
             rows.append(
                 pb2.Counter(
                     name=counter,
-                    index=rank,
-                    label=f"job {name} {who}",
-                    job=jobs[number].name if number in jobs else "",
+                    index=index,
+                    label=f"job {f'number {number}' if job is None else job.name} {who}",
+                    job="" if job is None else job.name,
                     switch=switch.name,
                     packets=count.packets,
                     bytes=count.bytes,
                 )
             )
     return rows
+
+
+def _who(job: Job | None, switch: str, index: int) -> str:
+    """A neighbour of a switch in a job, for people, by its number in packets."""
+    if index in _OTHERS:
+        return _OTHERS[index]
+    if job is None or job.tree is None or switch not in job.tree:
+        return f"rank {index}"
+    node = job.tree[switch]
+    if index < len(node.ranks):
+        return f"rank {node.ranks[index]}"
+    nodes = node.nodes[index - len(node.ranks) :]
+    return f"switch {nodes[0]}" if nodes else f"child {index}"
 
 
 async def drop_counters(switch: Switch) -> list[pb2.Counter]:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ina.controller.errors import StoreError
-from ina.controller.job import Job, JobState, ranks_text
+from ina.controller.job import Job, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.events import job_event
 from ina.controller.switches.switch import Switch
@@ -19,6 +19,7 @@ from ina.controller.watch.departures import departure, never_completed
 from ina.controller.watch.leases import LeaseTable, Member
 from ina.controller.watch.stalls import Report, Stall, find_stall, last_seq, oldest_waited_for
 from ina.rpc import controller_pb2 as pb2
+from ina.rpc.ranks import ranks_text
 
 _log = logging.getLogger(__name__)
 
