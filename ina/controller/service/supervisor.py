@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from ina.controller.config import Config
 from ina.controller.errors import FencedError, StoreError, SwitchError
@@ -171,6 +171,7 @@ class Supervisor:
                 if link.session is None:
                     await self._connect(link)
                     await self._settle()
+                    await self._agree(link)
                     if link.session is not None:  # else something of it failed
                         pause_s = FIRST_PAUSE_S
                 while True:
@@ -223,9 +224,10 @@ class Supervisor:
             if self.term is None:
                 _log.warning("taking over as primary of switch %s", session.address)
         await self._settle()
+        await self._agree(link)
 
     async def _settle(self) -> None:
-        """Takes the role that the sessions give, and makes switches that are new to it agree.
+        """Takes the role that the sessions give.
 
         Raises :class:`SwitchError` if that fails at all of them; :class:`StoreError`.
         """
@@ -242,7 +244,6 @@ class Supervisor:
                     why = f"switch {link.session.address}: {link.session.who_is_primary()}"
                     link.agrees = False
                     self._is_unreachable(link, why)
-                await self._agree(ours)
             elif ours and self._may_lead(ours):
                 await self._lead(ours)
             elif ours:
@@ -267,19 +268,25 @@ class Supervisor:
         for link in ours:  # those of several would both wait for the rest
             await link.give_up(MAX_PAUSE_S * self._around.uniform(0.5, 1.0))
 
-    async def _agree(self, links: list[SwitchLink]) -> None:
-        """Makes these have what the term wants, unless that was done."""
-        assert self.term is not None
-        for link in links:
-            if link.agrees:
-                continue
+    async def _agree(self, link: SwitchLink) -> None:
+        """Makes a switch have what the term wants, unless that was done; raises what stores raise.
+
+        It does not hold the turn of roles: one that is slow holds up no other.
+        """
+        async with link.agreeing:
+            term = self.term
+            if term is None or link.agrees or not link.is_ours:
+                return
             try:
                 fresh = await link.set_pipeline()
-                self.term.claim.check()  # nobody else was primary while the switch was away
-                await self.term.reconcile(link.name, fresh=fresh)
-                link.agrees = True
+                term.claim.check()  # nobody else was primary while the switch was away
+                await term.reconcile(link.name, fresh=fresh)
             except SwitchError as error:
                 await self._fails(link, error)
+                return
+            if self.term is term:
+                link.agrees = True
+                self._is_back(link)
 
     async def _lead(self, links: list[SwitchLink]) -> None:
         """Claims the store, and makes these switches have what it says."""
@@ -291,12 +298,7 @@ class Supervisor:
         self.on_term(term)
         try:
             term.restore()
-            for link in fresh:
-                try:
-                    await term.reconcile(link.name, fresh=fresh[link])
-                    link.agrees = True
-                except SwitchError as error:
-                    errors[link] = error
+            errors |= await self._reconcile_all(term, fresh)
             if not any(link.agrees for link in fresh):
                 raise next(iter(errors.values()))
             term.begin()
@@ -316,6 +318,23 @@ class Supervisor:
                 told = "primary of switch %s, election id %d"
                 _log.log(level, told, link.session.address, link.session.election_id)
 
+    async def _reconcile_all(
+        self, term: Term, fresh: dict[SwitchLink, bool]
+    ) -> dict[SwitchLink, SwitchError]:
+        """Makes switches agree with a term that begins, at once; returns what others said."""
+        errors: dict[SwitchLink, SwitchError] = {}
+
+        async def reconcile(link: SwitchLink) -> None:
+            async with link.agreeing:
+                try:
+                    await term.reconcile(link.name, fresh=fresh[link])
+                    link.agrees = True
+                except SwitchError as error:
+                    errors[link] = error
+
+        await _all(map(reconcile, fresh))
+        return errors
+
     async def _set_pipelines(
         self, links: list[SwitchLink]
     ) -> tuple[dict[SwitchLink, bool], dict[SwitchLink, SwitchError]]:
@@ -325,7 +344,8 @@ class Supervisor:
         """
         fresh: dict[SwitchLink, bool] = {}
         errors: dict[SwitchLink, SwitchError] = {}
-        for link in links:
+
+        async def set_pipeline(link: SwitchLink) -> None:
             assert link.session is not None
             address, who = link.session.address, link.session.who_is_primary
             try:
@@ -335,6 +355,8 @@ class Supervisor:
                 fresh[link] = is_fresh
             except SwitchError as error:
                 errors[link] = error
+
+        await _all(map(set_pipeline, links))
         if not fresh:
             raise next(iter(errors.values()))
         return fresh, errors
@@ -397,6 +419,13 @@ class Supervisor:
     def _data_addrs(self) -> str:
         """Whose store it is: where workers reach the switches, however they are called."""
         return ", ".join(sorted(switch.data_addr for switch in self._config.switches))
+
+
+async def _all(work: Iterable[Awaitable[None]]) -> None:
+    """At once, until each has ended; then raises the first one's error."""
+    for result in await asyncio.gather(*work, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
 
 
 def _joint_state(shown: list[pb2.SwitchStatus]) -> str:

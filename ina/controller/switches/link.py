@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -45,6 +46,8 @@ class SwitchLink:
         """Whether a first attempt to connect has ended, one way or the other."""
         self.was_ours = False
         """Whether it was ours when its controller last took a role."""
+        self.agreeing = asyncio.Lock()
+        """Held by who makes it agree."""
         self.agrees = False
         """Whether it was made to have what the term wants, in this session."""
         self.given_up_s: float | None = None
