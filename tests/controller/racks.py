@@ -1,0 +1,177 @@
+"""Two leaves below a spine that are entries in memory, and a controller's coordinator over them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from ipaddress import IPv4Address
+from typing import cast
+
+from ina.controller.config import SwitchConfig, TenantConfig
+from ina.controller.job import Endpoint, Job
+from ina.controller.jobs.admission import Admission
+from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.registry import Registry
+from ina.controller.memory import FirstFit
+from ina.controller.store import IN_MEMORY, Store, open_store
+from ina.controller.switches.capacity import Capacity
+from ina.controller.switches.data_address import data_address
+from ina.controller.switches.items import Entry, Item
+from ina.controller.switches.reconcile import SwitchState, compare
+from ina.controller.switches.southbound.interface import SwitchSession
+from ina.controller.switches.switch import Switch
+from ina.controller.switches.writer import SwitchWriter
+from ina.controller.topology.fabric import Fabric, Link, Place
+from ina.controller.topology.nearest import Nearest
+from ina.p4 import names
+from tests.controller.test_coordinator_chaos import FakeSession
+
+LEAVES = ("leaf1", "leaf2")
+NAMES = (*LEAVES, "spine")
+SLOTS = 64
+JOB_SLOTS = 16
+RANKS = 4
+"""Of a job over both leaves: two behind each."""
+TIMEOUT_S = 20.0
+
+
+class SlowSession(FakeSession):
+    """Its writes wait for a gate."""
+
+    def __init__(self) -> None:
+        super().__init__(random.Random(0))
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def _some(self, items: Sequence[Item]) -> Sequence[Item]:
+        await self.gate.wait()
+        return await super()._some(items)
+
+    @property
+    def mark(self) -> int:
+        """The last epoch that it knows of."""
+        return next(
+            dict(item.params)["epoch"]
+            for item in self.there.values()
+            if isinstance(item, Entry) and item.table == names.JOBS and dict(item.match)["job"] == 0
+        )
+
+    def of_jobs(self) -> list[Item]:
+        """What it has of any job."""
+        return [item for item in self.there.values() if not _is_its_own(item)]
+
+    def rows_of(self, number: int) -> list[Entry]:
+        """Its rows of the table of jobs that let this one in."""
+        rows = (item for item in self.of_jobs() if isinstance(item, Entry))
+        return [it for it in rows if it.table == names.JOBS and dict(it.match)["job"] == number]
+
+
+def _is_its_own(item: Item) -> bool:
+    if not isinstance(item, Entry):
+        return False
+    return item.table == names.OWN_ADDRESSES or dict(item.match)["job"] == 0
+
+
+def host(leaf: int, number: int) -> IPv4Address:
+    return IPv4Address(f"10.0.{leaf}.{number}")
+
+
+def fabric(racks: int = 2, hosts: int = 40) -> Fabric:
+    """Of so many leaves, with so many hosts each."""
+    leaves = [f"leaf{leaf}" for leaf in range(1, racks + 1)]
+    return Fabric(
+        (*leaves, "spine"),
+        [Link((name, "spine"), (9, number)) for number, name in enumerate(leaves, 1)],
+        {
+            host(leaf, number): Place(name, number)
+            for leaf, name in enumerate(leaves, 1)
+            for number in range(1, hosts + 1)
+        },
+    )
+
+
+class Racks:
+    """What there is of a controller; :meth:`start` begins a new one over the same store."""
+
+    def __init__(self) -> None:
+        self.sessions = {name: SlowSession() for name in NAMES}
+        self.store: Store = open_store(IN_MEMORY)
+        self.configs = {
+            name: SwitchConfig(name=name, grpc_addr=f"{name}:9559", data_host=f"10.9.0.{number}")
+            for number, name in enumerate(NAMES, 1)
+        }
+        self.registry: Registry
+        self.coordinator: Coordinator
+
+    async def start(
+        self, *, reconcile: Sequence[str] = NAMES, known: Sequence[str] = NAMES
+    ) -> None:
+        """A controller over the ``known`` switches, of which it reaches those of ``reconcile``."""
+        addresses = {name: data_address(self.configs[name]) for name in known}
+        self.registry = Registry(
+            {name: Capacity(FirstFit(SLOTS, JOB_SLOTS), values=64) for name in known},
+            EpochCounter(self.store.last_epoch() or 0),
+            range(1, 9),
+            admission=Admission({"default": TenantConfig(max_priority=9)}, preempt=True),
+            placement=Nearest(fabric()),
+        )
+        switches = [
+            Switch(
+                self.configs[name],
+                SwitchWriter(cast(SwitchSession, self.sessions[name])),
+                self.registry.switches[name],
+                addresses=addresses,
+                is_known=False,
+            )
+            for name in known
+        ]
+        self.coordinator = Coordinator(self.registry, switches, self.store.claim("test"))
+        self.coordinator.restore(self.store.load(0.0))
+        for name in reconcile:
+            await self.reconcile(name)
+
+    async def reconcile(self, name: str, *, fresh: bool = False) -> None:
+        await self.coordinator.reconcile(self.coordinator.switches[name], fresh=fresh)
+
+    async def run(self, name: str = "j", leaves: Sequence[int] = (1, 1, 2, 2), **more: int) -> Job:
+        """A job with a rank behind each of these leaves, until it runs."""
+        (job, *_) = await asyncio.gather(*await self.join_all(name, leaves, **more))
+        return job
+
+    async def join_all(
+        self, name: str, leaves: Sequence[int], *, slots: int = 0, priority: int = 0
+    ) -> list[asyncio.Task[Job]]:
+        """The calls of its ranks."""
+        await self.coordinator.create(name, len(leaves), slots, 0.0, priority=priority)
+        calls = []
+        for rank, leaf in enumerate(leaves):
+            at = Endpoint(host(leaf, 1 + rank), 4000, 1 + rank, switch=f"leaf{leaf}")
+            call = self.coordinator.join(name, rank, at, TIMEOUT_S)
+            calls.append(asyncio.create_task(call))
+        return calls
+
+    def leave_all(self, job: Job) -> list[asyncio.Task[None]]:
+        return [
+            asyncio.create_task(self.coordinator.leave(job.name, rank, job.epoch))
+            for rank in list(job.members)
+        ]
+
+    async def until_idle(self) -> None:
+        while self.coordinator._background._tasks:
+            await asyncio.sleep(0)
+
+    def used(self) -> dict[str, int]:
+        """Slots that are taken, by switch."""
+        return {name: it.memory.used() for name, it in self.registry.switches.items()}
+
+    def assert_agrees(self) -> None:
+        """Each switch has what the registry says that it shall have, and nothing else of jobs."""
+        for name, switch in self.coordinator.switches.items():
+            jobs = [job for job in self.registry if name in job.memory]
+            wanted = {job.number: switch.wanted(job) for job in jobs}
+            found = tuple(self.sessions[name].of_jobs())
+            difference = compare(wanted, SwitchState(None, found))
+            assert (difference.missing, difference.wrong) == ({}, []), name
+            assert (difference.extra, difference.foreign) == ([], []), name
