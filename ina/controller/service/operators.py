@@ -150,9 +150,11 @@ class OperatorService(rpc.OperatorServicer):
         )
 
     async def _counters(self, job: Job) -> list[pb2.Counter]:
-        try:
-            switch = self._coordinator.switches[job.switch]
-            return await job_counters(switch, {job.number: job})
-        except SwitchError as error:  # the rest is worth showing, now more than ever
-            _log.warning("job %r is shown without its counters: %s", job.name, error)
-            return []
+        found: list[pb2.Counter] = []
+        for name in job.memory:
+            switch = self._coordinator.switches[name]
+            try:
+                found += await job_counters(switch, {job.number: job})
+            except SwitchError as error:  # the rest is worth showing, now more than ever
+                _log.warning("job %r is shown without its counters: %s", job.name, error)
+        return found

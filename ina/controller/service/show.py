@@ -17,7 +17,7 @@ from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.watch.leases import Member
 from ina.p4 import names
 from ina.p4.catalogue import capabilities
-from ina.protocol.spec import ALL_WORKERS, DropReason
+from ina.protocol.spec import ALL_WORKERS, PARENT, DropReason, Kind
 from ina.rpc import controller_pb2 as pb2
 
 GROUPS_TABLE, PORTS_TABLE = "multicast group", "port"
@@ -145,7 +145,7 @@ def program_of(switch: SwitchConfig) -> pb2.Program:
 
 def jobs_on(coordinator: Coordinator, switch: Switch) -> dict[int, Job]:
     """The jobs that it sums, by number."""
-    return {job.number: job for job in coordinator.jobs() if job.switch == switch.name}
+    return {job.number: job for job in coordinator.jobs() if switch.name in job.memory}
 
 
 def show_item(item: Item) -> pb2.TableEntry:
@@ -231,17 +231,31 @@ async def pool_counters(switch: Switch, jobs: dict[int, Job]) -> list[pb2.Counte
     ]
 
 
+def _child(switch: Switch, job: Job | None, index: int) -> str:
+    """Who has this index there, for people."""
+    if index == ALL_WORKERS:
+        return _SHARED
+    if job is None or job.tree is None or switch.name not in job.tree:
+        return f"rank {index}"
+    node = job.tree[switch.name]
+    if index < len(node.ranks):
+        return f"rank {node.ranks[index]}"
+    below = node.nodes[index - len(node.ranks) :]
+    return f"switch {below[0]}" if below else f"number {index}"
+
+
 async def _worker_counters(switch: Switch, jobs: dict[int, Job]) -> list[pb2.Counter]:
     rows = []
     for table, counter in _WORKER_COUNTERS.items():
         for match, count in await switch.writer.read_worker_counters(table):
-            number, rank = int(match["job"]), int(match["worker"])
+            number, index = int(match["job"]), int(match["worker"])
             name = jobs[number].name if number in jobs else f"number {number}"
-            who = _SHARED if rank == ALL_WORKERS else f"rank {rank}"
+            is_parent = index == PARENT or match.get("kind") == Kind.RESULT
+            who = "its parent" if is_parent else _child(switch, jobs.get(number), index)
             rows.append(
                 pb2.Counter(
                     name=counter,
-                    index=rank,
+                    index=PARENT if is_parent else index,
                     label=f"job {name} {who}",
                     job=jobs[number].name if number in jobs else "",
                     switch=switch.name,

@@ -145,7 +145,7 @@ class FailureDetector:
         self.leases.keep(members, now_s)
         lost = self.leases.lost(now_s)
         for job in jobs:
-            switch = self._coordinator.switches[job.switch]
+            switch = self._coordinator.switches[self._farthest(job)]
             away_s = switch.unreachable_s()
             dead = {rank: lost[m] for rank in job.members if (m := Member(job.epoch, rank)) in lost}
             if differ := self._difference(job):
@@ -155,8 +155,11 @@ class FailureDetector:
             elif missed := self._missed_for_ever(job, away_s, now_s):
                 rank, reason = missed
                 self._coordinator.lose(job, [rank], reason, pb2.MEMBER_LOST)
-            elif away_s >= switch.config.loss_s and (heard := self._cut_off(job)):
-                reason = f"the switch is lost: the controller has not reached it for {away_s:.0f} s"
+            elif away_s >= switch.config.loss_s and (
+                heard := self._cut_off(job, switch.config.loss_s)
+            ):
+                which = f"switch {switch.name!r}" if len(job.memory) > 1 else "the switch"
+                reason = f"{which} is lost: the controller has not reached it for {away_s:.0f} s"
                 self._coordinator.lose(job, (), f"{reason}, {heard}", pb2.SWITCH_LOST)
             else:
                 self._look_for_stall(job, now_s)
@@ -207,12 +210,16 @@ class FailureDetector:
         stall = None if away_s else self._stalls.get(job.epoch)
         return never_completed(job.departures, reports, stall, now_s)
 
-    def _cut_off(self, job: Job) -> str:
+    def _farthest(self, job: Job) -> str:
+        """Of its switches, the one that has been out of reach for longest."""
+        names = list(job.memory) or [job.switch]
+        return max(names, key=lambda name: self._coordinator.switches[name].unreachable_s())
+
+    def _cut_off(self, job: Job, loss_s: float) -> str:
         """Which worker has heard nothing of the switch either; empty: none that tells.
 
         A worker may also wait for another one, which is slow. So all must wait, or all have sent.
         """
-        loss_s = self._coordinator.switches[job.switch].config.loss_s
         progress = self._progress(job)
         silent = {
             rank: report.silent_s
