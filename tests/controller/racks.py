@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address
 from typing import cast
 
@@ -96,7 +96,7 @@ class Racks:
     """What there is of a controller; :meth:`start` begins a new one over the same store."""
 
     def __init__(self) -> None:
-        self.sessions = {name: SlowSession() for name in NAMES}
+        self.sessions: Mapping[str, SlowSession] = {name: SlowSession() for name in NAMES}
         self.store: Store = open_store(IN_MEMORY)
         self.configs = {
             name: SwitchConfig(name=name, grpc_addr=f"{name}:9559", data_host=f"10.9.0.{number}")

@@ -377,7 +377,7 @@ def test_a_switch_that_nobody_hears_ends_the_jobs_that_use_it_by_its_name(away: 
         (end,) = (e for e in racks.coordinator.events.history("j") if e.fatal)
         assert (end.kind, end.reason) == (
             pb2.SWITCH_LOST,
-            f"the switch {away} is lost: the controller has not reached it for 11 s, rank 0 has had"
+            f"switch {away!r} is lost: the controller has not reached it for 11 s, rank 0 has had"
             " no result for 11 s",
         )
         assert near.state is JobState.RUNNING  # it hears results

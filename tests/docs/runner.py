@@ -131,7 +131,7 @@ class PageRunner:
         wanted = int(block.notes.get("fails", 0))
         assert process.returncode == wanted, f"{block} exited with {process.returncode}:\n{text}"
         if "exact" in block.notes:
-            assert text.rstrip("\n") == block.shown.rstrip("\n"), str(block)
+            assert _lines(text) == _lines(block.shown), str(block)
 
 
 def _has_a_line(printed: bytes) -> bool:
@@ -167,3 +167,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait(timeout=5)
     if process.stdout:
         process.stdout.close()
+
+
+def _lines(text: str) -> list[str]:
+    """Without the blanks at their ends, which no page keeps."""
+    return [line.rstrip() for line in text.rstrip().splitlines()]

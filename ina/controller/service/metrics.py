@@ -39,7 +39,6 @@ _log = logging.getLogger(__name__)
 
 SWITCH_DEADLINE_S = 2.0
 """How long a scrape waits for a switch's counters."""
-_MARGIN_S = 0.5
 SCRAPE_DEADLINE_S = 8.0
 """How long it waits for all; Prometheus itself gives up after 10 s by default."""
 _MAX_EVENTS = 100_000
@@ -123,7 +122,7 @@ class ControllerCollector(Collector):
     async def _counters(self) -> list[pb2.Counter]:
         reading = asyncio.ensure_future(self._read_counters())
         try:
-            done, _ = await asyncio.wait({reading}, timeout=SWITCH_DEADLINE_S + _MARGIN_S)
+            done, _ = await asyncio.wait({reading}, timeout=1.25 * SWITCH_DEADLINE_S)
         finally:
             reading.cancel()
         try:

@@ -26,9 +26,6 @@ GROUPS_TABLE, PORTS_TABLE = "multicast group", "port"
 _SHARED = "IP multicast"
 """Who receives what is for several workers at once, in place of a rank."""
 
-_OTHERS = {ALL_WORKERS: _SHARED, PARENT: "parent"}
-"""Neighbours that are none of a switch's children, by their number in packets."""
-
 _WORKER_COUNTERS = {names.MEMBERS: "member_packets", names.RECEIVERS: "receiver_results"}
 """The direct counters' names, which not every protocol tells, by table."""
 
@@ -149,7 +146,7 @@ def program_of(switch: SwitchConfig) -> pb2.Program:
 
 
 def jobs_on(coordinator: Coordinator, switch: Switch) -> dict[int, Job]:
-    """The jobs that have something of theirs there, by number."""
+    """The jobs that it sums, by number."""
     return {job.number: job for job in coordinator.jobs() if switch.name in job.memory}
 
 
@@ -236,39 +233,39 @@ async def pool_counters(switch: Switch, jobs: dict[int, Job]) -> list[pb2.Counte
     ]
 
 
+def _child(switch: Switch, job: Job | None, index: int) -> str:
+    """Who has this index there, for people."""
+    if index == ALL_WORKERS:
+        return _SHARED
+    if job is None or job.tree is None or switch.name not in job.tree:
+        return f"rank {index}"
+    node = job.tree[switch.name]
+    if index < len(node.ranks):
+        return f"rank {node.ranks[index]}"
+    below = node.nodes[index - len(node.ranks) :]
+    return f"switch {below[0]}" if below else f"number {index}"
+
+
 async def _worker_counters(switch: Switch, jobs: dict[int, Job]) -> list[pb2.Counter]:
     rows = []
     for table, counter in _WORKER_COUNTERS.items():
         for match, count in await switch.writer.read_worker_counters(table):
             number, index = int(match["job"]), int(match["worker"])
-            job = jobs.get(number)
-            is_of_parent = match.get("kind") == Kind.RESULT
-            who = "parent" if is_of_parent else _who(job, switch.name, index)
+            name = jobs[number].name if number in jobs else f"number {number}"
+            is_parent = index == PARENT or match.get("kind") == Kind.RESULT
+            who = "its parent" if is_parent else _child(switch, jobs.get(number), index)
             rows.append(
                 pb2.Counter(
                     name=counter,
-                    index=index,
-                    label=f"job {f'number {number}' if job is None else job.name} {who}",
-                    job="" if job is None else job.name,
+                    index=PARENT if is_parent else index,
+                    label=f"job {name} {who}",
+                    job=jobs[number].name if number in jobs else "",
                     switch=switch.name,
                     packets=count.packets,
                     bytes=count.bytes,
                 )
             )
     return rows
-
-
-def _who(job: Job | None, switch: str, index: int) -> str:
-    """A neighbour of a switch in a job, for people, by its number in packets."""
-    if index in _OTHERS:
-        return _OTHERS[index]
-    if job is None or job.tree is None or switch not in job.tree:
-        return f"rank {index}"
-    node = job.tree[switch]
-    if index < len(node.ranks):
-        return f"rank {node.ranks[index]}"
-    nodes = node.nodes[index - len(node.ranks) :]
-    return f"switch {nodes[0]}" if nodes else f"child {index}"
 
 
 async def drop_counters(switch: Switch) -> list[pb2.Counter]:
