@@ -96,7 +96,7 @@ def test_where_one_switch_has_no_room_all_ranks_hear_which(full: str) -> None:
             *await racks.join_all("j", (1, 1, 2, 2)), return_exceptions=True
         )
         said = (
-            f"job 'j': no slots left on 1 of the 3 switches that would sum it: switch {full}: no"
+            f"job 'j': no slots left on 1 of 3 switches that would sum it: switch {full}: no"
             f" {JOB_SLOTS} free ones are side by side ({SLOTS - 8} of {SLOTS} are in use)"
         )
         assert [type(answer) for answer in answers] == [NoRoomError] * 4
@@ -136,7 +136,7 @@ def test_nobody_is_pushed_out_where_that_is_of_no_use() -> None:
             *await racks.join_all("j", (1, 2), slots=SLOTS, priority=3), return_exceptions=True
         )
         assert {str(answer).partition(": switch")[0] for answer in answers} == {
-            "job 'j': no slots left on 2 of the 3 switches that would sum it"
+            "job 'j': no slots left on 2 of 3 switches that would sum it"
         }
         assert (humble.state, proud.state) == (JobState.RUNNING, JobState.RUNNING)
 

@@ -78,5 +78,5 @@ def check_room(job: str, slots: int, tree: Tree, switches: Mapping[str, Capacity
         if not (memory := switches[node.switch].memory).fits(job, slots, [])
     ]
     if full:
-        of = f" on {len(full)} of the {len(tree)} switches that would sum it"
+        of = "" if tree.is_single else f" on {len(full)} of {len(tree)} switches that would sum it"
         raise NoRoomError(f"job {job!r}: no slots left{of}: {'; '.join(full)}")
