@@ -25,8 +25,9 @@ from ina.controller.job import Departure, Endpoint, Job, JobState
 from ina.controller.memory import SlotRange
 from ina.controller.store import Store, open_store, rows
 from ina.controller.store.schema import APPLICATION_ID, MIGRATIONS
-from ina.controller.topology.tree import single
-from tests.controller.switches import job_at, memory_of
+from ina.controller.topology.tree import Tree, single
+from tests.controller.switches import NAME, job_at, memory_of
+from tests.controller.test_tree_plan import TREES, job_over
 
 endpoints = st.builds(
     Endpoint,
@@ -95,6 +96,28 @@ def test_a_job_comes_back_as_it_was_and_with_those_who_left(
     assert stored.endpoints == everybody
     claim.remove(made)
     assert store.load(7.0) == []
+
+
+@pytest.mark.parametrize("tree", TREES, ids=lambda tree: f"{len(tree)} switches")
+def test_a_tree_comes_back_with_what_each_switch_still_has(store: Store, tree: Tree) -> None:
+    claim = store.claim("test")
+    made = job_over(tree)
+    made.slots_asked, made.state = 64, JobState.JOINING
+    made.tree, memory, made.memory = None, made.memory, {}
+    claim.save(made)  # of a fabric: it is not known yet where it will be
+    (stored,) = store.load(0.0)
+    assert vars(stored.job) == vars(made)
+    made.tree, made.memory, made.window, made.state = tree, memory, 8, JobState.RUNNING
+    claim.save(made)
+    (stored,) = store.load(0.0)
+    assert vars(stored.job) == vars(made)
+    del made.memory[tree.root.switch]
+    claim.save(made)
+    (stored,) = store.load(0.0)
+    assert (stored.job.tree, stored.job.memory) == (tree, made.memory)
+    claim.remove(made)
+    claim.save(job(made.number))  # nothing is left of the tree under this number
+    assert store.load(0.0)[0].job.tree == single(NAME, 2)
 
 
 def test_how_far_those_had_come_who_left_is_stored(store: Store) -> None:
