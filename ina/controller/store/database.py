@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from ina.controller.errors import FencedError, OtherSwitchError
 from ina.controller.job import Endpoint, Job
@@ -145,6 +146,8 @@ class Claim:
     def __init__(self, store: Store, holder: Holder) -> None:
         self.store = store
         self._holder = holder
+        self._saved: WeakKeyDictionary[Job, rows.Saved] = WeakKeyDictionary()
+        """What the store has of each job that was saved by this claim: nobody else writes."""
 
     def check(self) -> None:
         """Raises :class:`FencedError` if somebody else has claimed the store since."""
@@ -163,14 +166,17 @@ class Claim:
         endpoints.
         """
         with self._change() as db:
-            rows.put_job(db, job)
+            rows.put_job(db, job, self._saved.get(job))
             if last_epoch is not None:
                 rows.put_epoch(db, last_epoch)
+        self._saved[job] = rows.saved(job)
 
     def remove(self, *jobs: Job) -> None:
         """Forgets jobs that have ended."""
         with self._change() as db:
             db.executemany("DELETE FROM jobs WHERE number = ?", [(job.number,) for job in jobs])
+        for job in jobs:
+            self._saved.pop(job, None)
 
     @contextmanager
     def _change(self) -> Iterator[Transaction]:

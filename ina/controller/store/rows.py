@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import NamedTuple
 
 from ina.controller.job import Departure, Endpoint, Job, JobState
+from ina.controller.memory import SlotRange
 from ina.controller.store.interface import Transaction
 from ina.controller.store.trees import get_trees, put_tree, tree_of
+from ina.controller.topology.tree import Tree
 from ina.protocol.verify import checked_verify
 
 _JOB_COLUMNS = (
@@ -38,8 +42,27 @@ def put_epoch(db: Transaction, last: int) -> None:
     )
 
 
-def put_job(db: Transaction, job: Job) -> None:
-    """Inserts or updates a job and its members; see ``Store.save``."""
+@dataclass(frozen=True)
+class Saved:
+    """What the store has of a job, but for its own row."""
+
+    members: Mapping[int, Endpoint]
+    departures: Mapping[int, Departure]
+    tree: Tree | None
+    memory: Mapping[str, SlotRange]
+
+
+def saved(job: Job) -> Saved:
+    """What it has once the job was put there as it is."""
+    return Saved(dict(job.members), dict(job.departures), job.tree, dict(job.memory))
+
+
+def put_job(db: Transaction, job: Job, former: Saved | None = None) -> None:
+    """Inserts or updates a job and its members; see ``Store.save``.
+
+    ``former``: what is there; then only what differs is written, for a thousand ranks join one
+    after the other. None: it is not known.
+    """
     db.execute(
         f"INSERT INTO jobs ({_JOB_COLUMNS}, {_FORMER_COLUMNS})"
         f" VALUES ({', '.join('?' * 13)}, 0, 0, 0, '')"
@@ -61,11 +84,22 @@ def put_job(db: Transaction, job: Job) -> None:
             job.verify or "",
         ),
     )
-    put_tree(db, job)
-    if job.state is JobState.JOINING:
-        db.execute("DELETE FROM members WHERE job = ?", (job.number,))
-    else:
-        db.execute("UPDATE members SET here = 0 WHERE job = ?", (job.number,))
+    if former is None or (former.tree, former.memory) != (job.tree, job.memory):
+        put_tree(db, job)
+    _put_members(db, job, former)
+
+
+def _put_members(db: Transaction, job: Job, former: Saved | None) -> None:
+    is_joining = job.state is JobState.JOINING
+    had = {} if former is None else former.members
+    gone = had.keys() - job.members.keys()
+    if former is None:
+        change = "DELETE FROM members" if is_joining else "UPDATE members SET here = 0"
+        db.execute(f"{change} WHERE job = ?", (job.number,))
+    elif gone:
+        change = "DELETE FROM members" if is_joining else "UPDATE members SET here = 0"
+        ranks = [(job.number, rank) for rank in sorted(gone)]
+        db.executemany(f"{change} WHERE job = ? AND rank = ?", ranks)
     db.executemany(
         f"INSERT INTO members ({_MEMBER_COLUMNS}, job, here) VALUES (?, ?, ?, ?, ?, ?, ?, 1)"
         f" ON CONFLICT (job, rank) DO UPDATE SET {_MEMBER_UPDATE}, here = 1",
@@ -80,13 +114,16 @@ def put_job(db: Transaction, job: Job) -> None:
                 job.number,
             )
             for rank, at in job.members.items()
+            if had.get(rank) != at
         ],
     )
+    said = {} if former is None else former.departures
     db.executemany(
         "UPDATE members SET submitted = ?, finished = ? WHERE job = ? AND rank = ? AND here = 0",
         [
             (left.submitted, left.finished, job.number, rank)
             for rank, left in job.departures.items()
+            if rank in gone or said.get(rank) != left
         ],
     )
 
