@@ -22,6 +22,7 @@ class At:
     """A worker's endpoint, as far as placement looks at it."""
 
     address: IPv4Address
+    switch: str = ""
 
 
 def fabric(links: str, hosts: Mapping[str, str] | None = None) -> Fabric:
@@ -52,6 +53,16 @@ def test_two_racks_meet_in_the_spine() -> None:
             Node("leaf2", (3, 4), parent="spine", parent_port=1),
         )
     )
+
+
+def test_who_shares_memory_with_a_switch_is_below_that_one() -> None:
+    placed = Nearest(fabric(LEAF_SPINE, {"10.0.0.2": "leaf2"}))
+    shm, listed = IPv4Address("127.64.0.7"), IPv4Address("10.0.0.2")
+    tree = placed.tree("j", {0: At(shm, "leaf1"), 1: At(listed, "leaf2")})
+    assert [tree.first_node(rank).switch for rank in (0, 1)] == ["leaf1", "leaf2"]
+    for address, switch in ((shm, ""), (shm, "leaf9"), (IPv4Address("10.0.0.9"), "leaf1")):
+        with pytest.raises(JobRequestError, match="rank 0 sends from"):
+            placed.tree("j", {0: At(address, switch), 1: At(listed, "leaf2")})
 
 
 def test_one_rack_is_one_switch_whose_indices_are_the_ranks() -> None:

@@ -16,6 +16,7 @@ from ina.controller.config.tofino import PortRef
 from ina.controller.errors import JobRequestError
 from ina.controller.topology.fabric import Fabric, Place
 from ina.controller.topology.tree import Node, Tree
+from ina.protocol.addresses import is_shm_address
 from ina.protocol.spec import MAX_WORLD_SIZE
 
 PortNumber = Callable[[str, PortRef], int]
@@ -28,6 +29,10 @@ class Located(Protocol):
     @property
     def address(self) -> IPv4Address:
         """Where its packets come from."""
+
+    @property
+    def switch(self) -> str:
+        """Where it was told to send, by name; empty: it did not say."""
 
 
 class Nearest:
@@ -94,18 +99,23 @@ class Nearest:
             )
         racks: dict[str, list[int]] = {}
         for rank in sorted(endpoints):
-            address = endpoints[rank].address
-            place = self._place(address)
-            if place is None:
-                raise JobRequestError(
-                    f"job {job!r}: rank {rank} sends from {address}, which is behind no switch: no"
-                    " [[host]] lists it"
-                )
-            racks.setdefault(place.switch, []).append(rank)
+            racks.setdefault(self._rack(job, rank, endpoints[rank]), []).append(rank)
         try:
             return tree_over(self.fabric, racks, self._number, keep_tops=self._keep_tops)
         except JobRequestError as error:
             raise JobRequestError(f"job {job!r}: {error}") from None
+
+    def _rack(self, job: str, rank: int, at: Located) -> str:
+        place = self._place(at.address)
+        if place is not None:
+            return place.switch
+        # Who shares memory with a switch has an address that the switch has made up.
+        if is_shm_address(at.address) and at.switch in self.fabric:
+            return at.switch
+        raise JobRequestError(
+            f"job {job!r}: rank {rank} sends from {at.address}, which is behind no switch: no"
+            " [[host]] lists it"
+        )
 
     def _place(self, address: IPv4Address) -> Place | None:
         """Behind the only switch there is, are all whom nobody lists."""
