@@ -14,7 +14,7 @@ import pytest
 from ina.controller.app import ControllerApp
 from ina.controller.config import make_config
 from ina.errors import InaError
-from ina.host import Session
+from ina.host import Session, SwitchLostError
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import OperatorStub
@@ -171,3 +171,44 @@ async def test_a_switch_out_of_reach_is_told_as_that() -> None:
 
         shown = await asyncio.wait_for(until_told(), TIMEOUT_S)
         assert [bool(it.unreachable) for it in shown.switches] == [False, True, False, False]
+
+
+@in_a_loop
+async def test_a_leaf_that_restarts_ends_the_jobs_that_use_it_and_no_other() -> None:
+    async with two_racks() as (app, switches):
+        leaf = switches["leaf2"]
+        grpc_addr, (host, port) = leaf.grpc_addr, leaf.udp_address(1)
+
+        def sum_once(session: Session) -> int:
+            return int(session.all_reduce(np.array([1], np.int32))[0])
+
+        near, wide = await sessions(app, ["127.0.1.1", "127.0.1.2"], ["127.0.1.1", "127.0.2.1"])
+        assert await at_once(sum_once, [*near, *wide]) == [2, 2, 2, 2]
+        leaf.stop()
+        with SoftSwitch([UdpPort(1, host, port)], grpc_addr=grpc_addr):
+            answers = await at_once(sum_once, wide)
+            said = "the switch has lost its registers"
+            assert [type(it) for it in answers] == [SwitchLostError] * 2, answers
+            assert all(said in str(answer) for answer in answers), answers
+            assert await at_once(sum_once, near) == [2, 2]
+            await at_once(Session.close, [*near, *wide])
+
+
+async def sessions(app: ControllerApp, *jobs: list[str]) -> list[list[Session]]:
+    """Of each job, by the hosts of its ranks."""
+
+    def join(name: str, rank: int, hosts: list[str]) -> Session:
+        address = app.listen_addr
+        return Session.join(address, name, rank, len(hosts), host=hosts[rank], timeout_s=TIMEOUT_S)
+
+    made = []
+    for number, hosts in enumerate(jobs):
+        calls = (asyncio.to_thread(join, f"job{number}", rank, hosts) for rank in range(len(hosts)))
+        made.append(list(await asyncio.gather(*calls)))
+    return made
+
+
+async def at_once(work: Callable[[Session], object], each: list[Session]) -> list[object]:
+    """What it returned or raised, for each of them."""
+    calls = (asyncio.to_thread(work, session) for session in each)
+    return list(await asyncio.gather(*calls, return_exceptions=True))
