@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -11,6 +12,10 @@ from ina.p4.compile import P4C
 from ina.p4.tofino import find_tool
 from ina.testing.case import run_case
 from ina.testing.cases import all_cases
+from ina.testing.differential import Comparison, Finding
+from ina.testing.frames import PortFrame
+from ina.testing.model_device import ModelDevice
+from ina.testing.state import Count, CounterRef
 from tests.tofino.emulated import CHIPS, EmulatedTofino, compile_emulated
 
 VALUES = 64
@@ -43,7 +48,58 @@ BUGS = {
 }
 """By the case that notices it: file, what is right, what is wrong."""
 
+PACKETS = 20_000
+_IP_AT, _TOTAL_AT = 12, slice(16, 18)  # the ethertype; the IP packet's length
+
 pytestmark = pytest.mark.p4c
+
+
+def bytes_behind(frame: bytes) -> bool:
+    """Whether the frame goes on behind its IP packet."""
+    is_ip = frame[_IP_AT : _IP_AT + 2] == b"\x08\x00"
+    return is_ip and len(frame) > 14 + int.from_bytes(frame[_TOTAL_AT], "big")
+
+
+def judged(frames: Sequence[PortFrame]) -> list[PortFrame]:
+    """Without those that a Tofino cannot judge (NOT_ON_TOFINO)."""
+    return [(port, frame) for port, frame in frames if not bytes_behind(frame)]
+
+
+def packets_alone(counts: Sequence[Count]) -> list[Count]:
+    """Without bytes (LONGER)."""
+    return [(packets, 0) for packets, _ in counts]
+
+
+class Model(ModelDevice):
+    """The reference, on the twin's terms."""
+
+    def process(self, frames: Sequence[PortFrame]) -> list[PortFrame]:
+        return super().process(judged(frames))
+
+    def counts(self, refs: Sequence[CounterRef]) -> list[Count]:
+        return packets_alone(super().counts(refs))
+
+
+class Twin(EmulatedTofino):
+    """The twin's controls."""
+
+    def process(self, frames: Sequence[PortFrame]) -> list[PortFrame]:
+        return super().process(judged(frames))
+
+    def counts(self, refs: Sequence[CounterRef]) -> list[Count]:
+        return packets_alone(super().counts(refs))
+
+
+def found_by_random_packets(
+    target: str, folder: Path, bug: tuple[str, str, str] | None = None
+) -> tuple[Finding | None, Comparison]:
+    """What the first of PACKETS random packets finds that the twin treats as the model does not."""
+    if find_tool(P4C, "INA_P4C") is None:
+        pytest.skip(f"{P4C} is not on PATH")
+    program = compile_emulated(target, VALUES, folder, bug)
+    with Model() as model, Twin(lambda _values: program) as twin:
+        comparison = Comparison(model, twin, VALUES, seed=11)
+        return comparison.run(PACKETS), comparison
 
 
 def wrong_cases(
@@ -78,3 +134,17 @@ def test_a_bug_of_the_twins_own_is_noticed(
     topic = noticed_by.partition("/")[0] + "/*"
     failed = {line.partition(":")[0] for line in wrong_cases("tofino", tmp_path, topic, bug)}
     assert noticed_by in failed
+
+
+@pytest.mark.parametrize("target", sorted(CHIPS))
+def test_random_packets_find_no_difference(target: str, tmp_path: Path) -> None:
+    finding, comparison = found_by_random_packets(target, tmp_path)
+    assert finding is None, finding.differences
+    assert comparison.tally.packets == PACKETS
+    assert comparison.tally.left > PACKETS // 10
+    assert comparison.tally.counters > 100
+
+
+def test_random_packets_find_a_sum_under_another_name(tmp_path: Path) -> None:
+    finding, _ = found_by_random_packets("tofino2", tmp_path, BUGS["levels/sum-goes-up"])
+    assert finding is not None
