@@ -13,7 +13,7 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,10 @@ from ina.bench.star import (
     CONTROLLER,
     QUEUE_BYTES,
     READY_TIMEOUT_S,
+    Network,
     add_bridge,
     lay,
     plug_in,
-    run_ranks,
 )
 from ina.controller.config import USUAL_NETWORK, make_config
 from ina.emulate import namespaces, nodes, remains
@@ -54,43 +54,6 @@ class Rack:
     hosts: tuple[remains.HostState, ...]
 
 
-@dataclass(frozen=True)
-class Racks:
-    """Racks that are up; see :class:`ina.bench.testbed.Testbed`."""
-
-    workers: int
-    link: str
-    rate_bit_s: float | None
-    racks: int
-    state: remains.State
-    processes: tuple[Logged, ...]
-    """The switches and the controller."""
-
-    def run(
-        self,
-        module: str,
-        arguments: Sequence[str],
-        *,
-        environ: Mapping[str, str],
-        timeout_s: float,
-        on_line: Callable[[str], None],
-    ) -> None:
-        """One rank a host. Raises EmulationError, JobFailedError, DeadlineError."""
-        run_ranks(
-            self.state,
-            module,
-            arguments,
-            environ=environ,
-            timeout_s=timeout_s,
-            on_line=on_line,
-            check=self._check,
-        )
-
-    def _check(self) -> None:
-        for process in self.processes:
-            process.check()
-
-
 def rack_of(worker: int, workers: int, racks: int) -> int:
     """Both from 0. Neighbours are in one rack, so a ring crosses each uplink once each way."""
     return worker * racks // workers
@@ -108,7 +71,7 @@ def racks(
     queue_bytes: int = QUEUE_BYTES,
     multicast: bool = False,
     progress: Callable[[str], None] = lambda step: None,
-) -> Iterator[Racks]:
+) -> Iterator[Network]:
     """``count`` racks with a controller and soft switches, until the block ends.
 
     ``link``: what to call their links. ``rate_bit_s``: of a host's link, each way,
@@ -144,7 +107,7 @@ def racks(
             )
             rates = [rate for rate in (rate_bit_s, uplink_bit_s) if rate is not None]
             slowest = min(rates, default=None)
-            yield Racks(workers, link, slowest, count, state, tuple(processes))
+            yield Network(workers, link, slowest, state, tuple(processes), count)
         finally:
             with netns.signals_later():  # half of a network must not stay
                 for process in reversed(processes):

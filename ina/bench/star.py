@@ -44,15 +44,15 @@ READY_TIMEOUT_S = 180.0
 
 
 @dataclass(frozen=True)
-class Star:
-    """A star that is up; see :class:`ina.bench.testbed.Testbed`."""
+class Network:
+    """Hosts in namespaces that are up; see :class:`ina.bench.testbed.Testbed`."""
 
     workers: int
     link: str
     rate_bit_s: float | None
     state: remains.State
-    centre: Logged
-    """The process of the controller and the soft switch."""
+    processes: tuple[Logged, ...]
+    """The controller and the switches; where one process has both, that."""
     racks: int = 0
 
     def run(
@@ -65,45 +65,24 @@ class Star:
         on_line: Callable[[str], None],
     ) -> None:
         """One rank a host. Raises EmulationError, JobFailedError, DeadlineError."""
-        run_ranks(
+
+        def on_text(text: str) -> None:
+            for line in text.splitlines():
+                on_line(line)
+
+        pairs = [f"{name}={value}" for name, value in environ.items()]
+        job.run_job(
             self.state,
-            module,
-            arguments,
-            environ=environ,
+            self.state.hosts,
+            ["env", *pairs, sys.executable, "-m", module, *arguments],
             timeout_s=timeout_s,
-            on_line=on_line,
-            check=self.centre.check,
+            on_text=on_text,
+            check=self._check,
         )
 
-
-def run_ranks(
-    state: remains.State,
-    module: str,
-    arguments: Sequence[str],
-    *,
-    environ: Mapping[str, str],
-    timeout_s: float,
-    on_line: Callable[[str], None],
-    check: Callable[[], None],
-) -> None:
-    """``python -m module`` on each host of a network. ``on_line``: of rank 0; ``check``: meanwhile.
-
-    Raises EmulationError, JobFailedError, DeadlineError.
-    """
-
-    def on_text(text: str) -> None:
-        for line in text.splitlines():
-            on_line(line)
-
-    pairs = [f"{name}={value}" for name, value in environ.items()]
-    job.run_job(
-        state,
-        state.hosts,
-        ["env", *pairs, sys.executable, "-m", module, *arguments],
-        timeout_s=timeout_s,
-        on_text=on_text,
-        check=check,
-    )
+    def _check(self) -> None:
+        for process in self.processes:
+            process.check()
 
 
 @contextlib.contextmanager
@@ -119,7 +98,7 @@ def star(
     seed: int = 0,
     congestion: Mapping[str, Any] = MappingProxyType({}),
     progress: Callable[[str], None] = lambda step: None,
-) -> Iterator[Star]:
+) -> Iterator[Network]:
     """A star with a controller and a soft switch, until the block ends; then nothing is left.
 
     ``rate_bit_s``: of each link, each way; None: unshaped. ``values``: a packet. ``queue_bytes``:
@@ -162,7 +141,7 @@ def star(
                 controller=CONTROLLER,
                 net=net,
             )
-            yield Star(workers, link, rate_bit_s, state, centre)
+            yield Network(workers, link, rate_bit_s, state, (centre,))
         finally:
             with netns.signals_later():  # half of a star must not stay
                 if centre is not None:

@@ -12,7 +12,7 @@ from typing import Any
 from ina.bench.agreement import Case, Costs, Round, Side, side
 from ina.bench.cpu import SWITCH_THREAD, cpu_ns, thread
 from ina.bench.spread import percentile
-from ina.bench.star import Star
+from ina.bench.star import Network
 from ina.bench.steps_worker import JOB
 from ina.errors import InaError
 from ina.sim.scenario import TensorSpec
@@ -44,7 +44,7 @@ def sums(case: Case, workers: int, elems: int, steps: int) -> list[int]:
     ]
 
 
-def costs(star: Star, case: Case) -> Costs:
+def costs(star: Network, case: Case) -> Costs:
     """What this machine needs for a packet. Raises InaError: a sum was wrong, or a rank failed."""
     switch = _cpu_of_switch(star)
     before_ns = switch.now_ns()
@@ -81,7 +81,7 @@ def wakes(sums_s: Sequence[float], beside_s: float) -> tuple[float, float]:
     return (least_s, jitter_s) if least_s > 0 else (0.0, half_s / _GAMMA_HALF)
 
 
-def run(star: Star, case: Case) -> tuple[Side, float]:
+def run(star: Network, case: Case) -> tuple[Side, float]:
     """All rounds, and how many seconds apart the ranks began.
 
     Raises InaError: a rank failed; the deadline passed.
@@ -111,13 +111,13 @@ class _Thread:
         return cpu_ns(self.number, self.process)
 
 
-def _cpu_of_switch(star: Star) -> _Thread:
-    process = star.centre.process.pid
+def _cpu_of_switch(star: Network) -> _Thread:
+    process = star.processes[0].process.pid
     return _Thread(process, thread(SWITCH_THREAD, process))
 
 
 def _run(
-    star: Star, case: Case, elems: int, rounds: int, steps: int, pause_s: float = 0.0
+    star: Network, case: Case, elems: int, rounds: int, steps: int, pause_s: float = 0.0
 ) -> dict[str, Any]:
     expected = sums(case, star.workers, elems, 1 + rounds * steps)
     records: list[dict[str, Any]] = []

@@ -15,7 +15,7 @@ import typer
 from ina.bench import agreement as both
 from ina.bench import parse, star_real, star_sim
 from ina.bench.report import Report, rows_of
-from ina.bench.star import Star, burst_bytes, star
+from ina.bench.star import Network, burst_bytes, star
 from ina.cli.bench.output import JsonOption, Outputs, SaveOption, Steps, number, steps
 from ina.cli.bench.testbeds import QUEUE_HELP, VALUES_HELP, check_link, queue_bytes_for, values_for
 from ina.congestion import ALGORITHMS
@@ -142,7 +142,7 @@ def _case(
 
 
 @contextmanager
-def _star(n: int, loss: float, case: both.Case, bar: Steps) -> Iterator[Star]:
+def _star(n: int, loss: float, case: both.Case, bar: Steps) -> Iterator[Network]:
     with star(
         n,
         case.link,
