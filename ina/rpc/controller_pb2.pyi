@@ -450,24 +450,32 @@ class ShowJobReply(_message.Message):
     def __init__(self, job: _Optional[_Union[Job, _Mapping]] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., counters: _Optional[_Iterable[_Union[Counter, _Mapping]]] = ..., history: _Optional[_Iterable[_Union[JobEvent, _Mapping]]] = ..., tree: _Optional[_Iterable[_Union[TreeNode, _Mapping]]] = ...) -> None: ...
 
 class TreeNode(_message.Message):
-    __slots__ = ("switch", "parent", "level", "ranks", "nodes", "first_slot", "slots", "unread")
+    __slots__ = ("switch", "parent", "level", "ranks", "children", "first_slot", "slots", "unread", "contributions", "results", "replays", "passed_down")
     SWITCH_FIELD_NUMBER: _ClassVar[int]
     PARENT_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     RANKS_FIELD_NUMBER: _ClassVar[int]
-    NODES_FIELD_NUMBER: _ClassVar[int]
+    CHILDREN_FIELD_NUMBER: _ClassVar[int]
     FIRST_SLOT_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     UNREAD_FIELD_NUMBER: _ClassVar[int]
+    CONTRIBUTIONS_FIELD_NUMBER: _ClassVar[int]
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    REPLAYS_FIELD_NUMBER: _ClassVar[int]
+    PASSED_DOWN_FIELD_NUMBER: _ClassVar[int]
     switch: str
     parent: str
     level: int
     ranks: _containers.RepeatedScalarFieldContainer[int]
-    nodes: _containers.RepeatedScalarFieldContainer[str]
+    children: _containers.RepeatedScalarFieldContainer[str]
     first_slot: int
     slots: int
     unread: str
-    def __init__(self, switch: _Optional[str] = ..., parent: _Optional[str] = ..., level: _Optional[int] = ..., ranks: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[str]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., unread: _Optional[str] = ...) -> None: ...
+    contributions: int
+    results: int
+    replays: int
+    passed_down: int
+    def __init__(self, switch: _Optional[str] = ..., parent: _Optional[str] = ..., level: _Optional[int] = ..., ranks: _Optional[_Iterable[int]] = ..., children: _Optional[_Iterable[str]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., unread: _Optional[str] = ..., contributions: _Optional[int] = ..., results: _Optional[int] = ..., replays: _Optional[int] = ..., passed_down: _Optional[int] = ...) -> None: ...
 
 class WatchJobsRequest(_message.Message):
     __slots__ = ("name",)
@@ -601,26 +609,6 @@ class FabricHost(_message.Message):
     port: str
     def __init__(self, address: _Optional[str] = ..., switch: _Optional[str] = ..., port: _Optional[str] = ...) -> None: ...
 
-class FabricNode(_message.Message):
-    __slots__ = ("switch", "parent", "ranks", "children", "contributions", "results", "replays", "passed_down")
-    SWITCH_FIELD_NUMBER: _ClassVar[int]
-    PARENT_FIELD_NUMBER: _ClassVar[int]
-    RANKS_FIELD_NUMBER: _ClassVar[int]
-    CHILDREN_FIELD_NUMBER: _ClassVar[int]
-    CONTRIBUTIONS_FIELD_NUMBER: _ClassVar[int]
-    RESULTS_FIELD_NUMBER: _ClassVar[int]
-    REPLAYS_FIELD_NUMBER: _ClassVar[int]
-    PASSED_DOWN_FIELD_NUMBER: _ClassVar[int]
-    switch: str
-    parent: str
-    ranks: _containers.RepeatedScalarFieldContainer[int]
-    children: _containers.RepeatedScalarFieldContainer[str]
-    contributions: int
-    results: int
-    replays: int
-    passed_down: int
-    def __init__(self, switch: _Optional[str] = ..., parent: _Optional[str] = ..., ranks: _Optional[_Iterable[int]] = ..., children: _Optional[_Iterable[str]] = ..., contributions: _Optional[int] = ..., results: _Optional[int] = ..., replays: _Optional[int] = ..., passed_down: _Optional[int] = ...) -> None: ...
-
 class FabricJob(_message.Message):
     __slots__ = ("name", "state", "world_size", "nodes")
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -630,8 +618,8 @@ class FabricJob(_message.Message):
     name: str
     state: str
     world_size: int
-    nodes: _containers.RepeatedCompositeFieldContainer[FabricNode]
-    def __init__(self, name: _Optional[str] = ..., state: _Optional[str] = ..., world_size: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[FabricNode, _Mapping]]] = ...) -> None: ...
+    nodes: _containers.RepeatedCompositeFieldContainer[TreeNode]
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[str] = ..., world_size: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[TreeNode, _Mapping]]] = ...) -> None: ...
 
 class ShowFabricReply(_message.Message):
     __slots__ = ("switches", "links", "hosts", "jobs")

@@ -63,14 +63,14 @@ FABRIC = pb2.ShowFabricReply(
         pb2.FabricJob(
             name="train", state="running", world_size=4,
             nodes=[
-                pb2.FabricNode(
+                pb2.TreeNode(
                     switch="spine", children=["leaf1", "leaf2"], contributions=2000, results=1000
                 ),
-                pb2.FabricNode(
+                pb2.TreeNode(
                     switch="leaf1", parent="spine", ranks=[0, 1, 3], contributions=3000,
                     results=1000, replays=7, passed_down=1001,
                 ),
-                pb2.FabricNode(
+                pb2.TreeNode(
                     switch="leaf2", parent="spine", ranks=[2], contributions=1000, results=1000
                 ),
             ],

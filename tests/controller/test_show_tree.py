@@ -44,10 +44,10 @@ def test_a_job_is_shown_with_its_tree_and_what_each_node_counts() -> None:
         racks = await counting()
         job = await racks.run()
         switches = [racks.coordinator.switches[name] for name in job.memory]
-        counters, unread = await show_tree.read_counters(job, switches)
-        tree = show_tree.show_tree(job, unread)
+        counters, unread = await show_tree.read_counters({it: {job.number: job} for it in switches})
+        tree = show_tree.show_tree(job, counters, unread)
         assert [
-            (it.switch, it.parent, it.level, list(it.ranks), list(it.nodes)) for it in tree
+            (it.switch, it.parent, it.level, list(it.ranks), list(it.children)) for it in tree
         ] == [
             ("spine", "", 2, [], ["leaf1", "leaf2"]),
             ("leaf1", "spine", 1, [0, 1], []),
@@ -80,7 +80,7 @@ def test_a_job_that_is_not_placed_has_no_tree_yet() -> None:
     async def scenario() -> None:
         racks = await counting()
         job = await racks.coordinator.create("j", 4, 0, 0.0)
-        assert show_tree.show_tree(job, {}) == []
+        assert show_tree.show_tree(job, [], {}) == []
         assert show_job(job, FailureDetector(racks.coordinator, 10.0)).slots == 0
 
     drive(scenario())
@@ -97,13 +97,13 @@ def test_a_switch_that_does_not_answer_costs_its_own_counters(
         racks.sessions["leaf1"].gate.clear()
         racks.sessions["spine"].lost = True
         switches = [racks.coordinator.switches[name] for name in job.memory]
-        counters, unread = await show_tree.read_counters(job, switches)
+        counters, unread = await show_tree.read_counters({it: {job.number: job} for it in switches})
         assert {it.switch for it in counters} == {"leaf2"}
         assert unread == {
             "spine": "switch s: no answer",
             "leaf1": "switch leaf1:9559: no answer within 0.05 s",
         }
-        tree = {it.switch: it.unread for it in show_tree.show_tree(job, unread)}
+        tree = {it.switch: it.unread for it in show_tree.show_tree(job, counters, unread)}
         assert tree == {**unread, "leaf2": ""}
         racks.sessions["leaf1"].gate.set()
         await asyncio.sleep(0)

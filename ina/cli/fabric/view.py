@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group, RenderableType
 
 from ina.cli.common.output import table
+from ina.cli.common.trees import COUNT_COLUMNS, counts, indented
 from ina.rpc import controller_pb2 as pb2
 
-_NODE_COLUMNS = ["switch", "workers", "contributions", "results", "replays", "passed down"]
+_NODE_COLUMNS = ["switch", "workers", *COUNT_COLUMNS]
 
 
 def view(shown: pb2.ShowFabricReply) -> Group:
@@ -28,7 +29,8 @@ def view(shown: pb2.ShowFabricReply) -> Group:
     for job in shown.jobs:
         parts.append(f"\njob {job.name} ({job.state}, {job.world_size} workers)")
         if job.nodes:
-            parts.append(table(_NODE_COLUMNS, list(_node_rows(job))))
+            rows = [[it, ranks_text(node.ranks), *counts(node)] for it, node in indented(job.nodes)]
+            parts.append(table(_NODE_COLUMNS, rows))
         else:
             parts.append("not placed: some of its workers have not joined")
     if not shown.jobs:
@@ -57,19 +59,6 @@ def links_of(switch: str, shown: pb2.ShowFabricReply) -> Iterator[tuple[str, str
             yield link.port_a, link.switch_b
         if link.switch_b == switch:
             yield link.port_b, link.switch_a
-
-
-def _node_rows(job: pb2.FabricJob) -> Iterator[list[str]]:
-    """The root first, and under each node those below it, indented."""
-    nodes = {node.switch: node for node in job.nodes}
-
-    def rows(node: pb2.FabricNode, depth: int) -> Iterator[list[str]]:
-        counts = (node.contributions, node.results, node.replays, node.passed_down)
-        yield ["  " * depth + node.switch, ranks_text(node.ranks), *map(str, counts)]
-        for child in node.children:
-            yield from rows(nodes[child], depth + 1)
-
-    return rows(job.nodes[0], 0)
 
 
 def ranks_text(ranks: Sequence[int]) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ina.cli.common.output import FittingTable, table
+from ina.cli.common.trees import COUNT_COLUMNS, counts, indented
 from ina.doctor.job_verdict import Known, judge, ranks_text, switch_of
 from ina.protocol.addresses import is_shm_address
 from ina.rpc import controller_pb2 as pb2
@@ -28,8 +29,7 @@ _MEMBER_COLUMNS = (
 _SPARE_MEMBER_COLUMNS = (
     "watching", "spurious", "probes", "lost", "in flight", "lease left", "address",
 )  # fmt: skip
-_NODE_COUNTERS = ("job_contributions", "job_results", "job_replays", "job_passed_down")
-_NODE_COLUMNS = ["switch", "ranks", "slots", "contributions", "results", "replays", "passed down"]
+_NODE_COLUMNS = ["switch", "ranks", "slots", *COUNT_COLUMNS]
 
 
 def jobs_table(
@@ -119,7 +119,8 @@ def job_view(
     rows = [_member_row(member) for member in shown.members]
     parts.append(FittingTable(_MEMBER_COLUMNS, rows, _SPARE_MEMBER_COLUMNS, title="members"))
     if len(shown.tree) > 1:
-        parts.append(table(_NODE_COLUMNS, list(_node_rows(shown)), title="switches"))
+        of_nodes = [_node_row(name, node) for name, node in indented(shown.tree)]
+        parts.append(table(_NODE_COLUMNS, of_nodes, title="switches"))
         parts += [f"{it.switch}: no counters: {it.unread}" for it in shown.tree if it.unread]
     elif shown.counters:
         rows = [[c.name, c.label, c.packets, c.bytes] for c in shown.counters]
@@ -135,20 +136,9 @@ def known_of(shown: pb2.ShowJobReply, controller: pb2.ShowControllerReply | None
     return Known(shown.job, shown.members, shown.history, switch.address, switch.state)
 
 
-def _node_rows(shown: pb2.ShowJobReply) -> Iterator[list[object]]:
-    """The root first, and under each node those below it, indented."""
-    nodes = {node.switch: node for node in shown.tree}
-    counts = {(it.switch, it.name): it.packets for it in shown.counters}
-
-    def rows(node: pb2.TreeNode, depth: int) -> Iterator[list[object]]:
-        slots = f"{node.first_slot}..{node.first_slot + node.slots - 1}" if node.slots else "none"
-        ranks = ranks_text(node.ranks) if node.ranks else ""
-        counted = ("" if node.unread else counts.get((node.switch, it), 0) for it in _NODE_COUNTERS)
-        yield ["  " * depth + node.switch, ranks, slots, *counted]
-        for child in node.nodes:
-            yield from rows(nodes[child], depth + 1)
-
-    return rows(shown.tree[0], 0)
+def _node_row(name: str, node: pb2.TreeNode) -> list[object]:
+    slots = f"{node.first_slot}..{node.first_slot + node.slots - 1}" if node.slots else "none"
+    return [name, ranks_text(node.ranks) if node.ranks else "", slots, *counts(node)]
 
 
 def _history(shown: pb2.ShowJobReply) -> str:

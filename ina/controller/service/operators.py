@@ -142,11 +142,11 @@ class OperatorService(rpc.OperatorServicer):
                 raise
             return pb2.ShowJobReply(job=pb2.Job(name=name, state="ended"), history=history)
         switches = [self._coordinator.switches[name] for name in job.memory]
-        counters, unread = await read_counters(job, switches)
+        counters, unread = await read_counters({it: {job.number: job} for it in switches})
         return pb2.ShowJobReply(
             job=show_job(job, self._detector),
             members=[show_member(job, rank, self._detector) for rank in sorted(job.members)],
             counters=counters,
             history=history,
-            tree=show_tree(job, unread),
+            tree=show_tree(job, counters, unread),
         )

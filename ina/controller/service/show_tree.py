@@ -1,10 +1,10 @@
-"""The tree that a job is summed over, for people, with what its switches count of it."""
+"""The trees that jobs are summed over, for people, with what their switches count of them."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from ina.controller.errors import SwitchError
 from ina.controller.job import Job
@@ -17,37 +17,50 @@ _log = logging.getLogger(__name__)
 COUNTERS_S = 3.0
 """How long the answer waits for a switch's counters."""
 
+_Jobs = dict[int, Job]
+"""By number."""
+
 
 async def read_counters(
-    job: Job, switches: Iterable[Switch]
+    asked: Mapping[Switch, _Jobs],
+    read: Callable[[Switch, _Jobs], Awaitable[list[pb2.Counter]]] = job_counters,
 ) -> tuple[list[pb2.Counter], dict[str, str]]:
-    """What all of a job's switches count of it; of each that does not say, by name, why."""
-    asked = list(switches)
-    found = await asyncio.gather(*(_read(job, switch) for switch in asked))
+    """What switches count of these jobs; of each that does not say, by its name, why."""
+    found = await asyncio.gather(*(_read(it, jobs, read) for it, jobs in asked.items()))
     counters: list[pb2.Counter] = []
     unread: dict[str, str] = {}
     for switch, of_switch in zip(asked, found, strict=True):
         if isinstance(of_switch, str):  # the rest is worth showing, now more than ever
-            _log.warning("job %r is shown without its counters: %s", job.name, of_switch)
+            _log.warning("shown without the counters of switch %r: %s", switch.name, of_switch)
             unread[switch.name] = of_switch
         else:
             counters += of_switch
     return counters, unread
 
 
-async def _read(job: Job, switch: Switch) -> list[pb2.Counter] | str:
+async def _read(
+    switch: Switch,
+    jobs: _Jobs,
+    read: Callable[[Switch, _Jobs], Awaitable[list[pb2.Counter]]],
+) -> list[pb2.Counter] | str:
     try:
-        return await asyncio.wait_for(job_counters(switch, {job.number: job}), COUNTERS_S)
+        return await asyncio.wait_for(read(switch, jobs), COUNTERS_S)
     except SwitchError as error:
         return str(error)
     except asyncio.TimeoutError:
         return f"switch {switch.config.grpc_addr}: no answer within {COUNTERS_S:g} s"
 
 
-def show_tree(job: Job, unread: dict[str, str]) -> list[pb2.TreeNode]:
-    """The root first, parents before their children; nothing of a job that is not placed yet."""
+def show_tree(
+    job: Job, counters: Iterable[pb2.Counter], unread: Mapping[str, str]
+) -> list[pb2.TreeNode]:
+    """The root first, parents before their children; nothing of a job that is not placed yet.
+
+    ``counters``, ``unread``: what :func:`read_counters` has found.
+    """
     if job.tree is None:
         return []
+    packets = {(it.switch, it.name): it.packets for it in counters if it.job == job.name}
     shown = []
     for node in job.tree:
         taken = job.memory.get(node.switch)
@@ -57,10 +70,14 @@ def show_tree(job: Job, unread: dict[str, str]) -> list[pb2.TreeNode]:
                 parent=node.parent or "",
                 level=job.tree.level(node),
                 ranks=node.ranks,
-                nodes=node.nodes,
+                children=node.nodes,
                 first_slot=0 if taken is None else taken.first,
                 slots=0 if taken is None else taken.slots,
                 unread=unread.get(node.switch, ""),
+                contributions=packets.get((node.switch, "job_contributions"), 0),
+                results=packets.get((node.switch, "job_results"), 0),
+                replays=packets.get((node.switch, "job_replays"), 0),
+                passed_down=packets.get((node.switch, "job_passed_down"), 0),
             )
         )
     return shown
