@@ -16,6 +16,7 @@ inline constexpr std::size_t kValueBytes = 4;
 inline constexpr int kMaxWorkers = 32;
 inline constexpr int kMaxWorldSize = 1024;
 inline constexpr int kPathBits = 24;
+inline constexpr int kPathBitsPerLevel = 5;
 inline constexpr std::uint8_t kAllWorkers = 255;  // in a result
 inline constexpr int kExponentBias = 127;
 inline constexpr std::uint8_t kExponentAllZero = 0;

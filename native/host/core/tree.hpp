@@ -31,8 +31,7 @@ struct Tree {
 };
 
 inline constexpr std::size_t kMaxTrees = 16;
-inline constexpr int kPathBitsPerLevel = 5;
-inline constexpr int kPathTopShift = wire::kPathBits - kPathBitsPerLevel;
+inline constexpr int kPathTopShift = wire::kPathBits - wire::kPathBitsPerLevel;
 
 // The header's slot of a sequence number on one of the tree's lanes; `window`: W.
 inline std::uint16_t slot_of(const Tree &tree, std::uint32_t seq, std::uint32_t window) {
