@@ -10,6 +10,7 @@ from ina.switch.emit_c.writer import Writer
 from ina.switch.ir.expr import FieldRef
 from ina.switch.ir.program import Action
 from ina.switch.ir.stmt import Apply, Exit
+from ina.switch.passes.main_path import Gate
 from ina.switch.passes.tables import Lookup, Part, Run, TablePlan, words_of
 
 KINDS = {Lookup.EXACT: "INA_EXACT", Lookup.LPM: "INA_LPM", Lookup.SCAN: "INA_SCAN"}
@@ -88,15 +89,13 @@ def find_early(to: Code) -> str:
     return ", &early"
 
 
-def pass_gates(to: Code, gates: tuple[str, ...]) -> None:
-    """Leaves the main path if a packet does not hit all of these tables."""
-    for name in gates:
-        plan = to.layout.plan.tables_by_name[name]
+def pass_gates(to: Code, gates: tuple[Gate, ...]) -> None:
+    """Leaves the main path if a packet does not pass all of these."""
+    for gate in gates:
         with to.out.block(""):
+            plan = to.layout.plan.tables_by_name[gate.table]
             _look_up(to, plan, "const ina_slot *const gate", "hit")
-            default = plan.table.default.action
-            (action,) = (each.index for each in plan.table.actions if each.index != default)
-            wrong = f"!hit || gate->action != {action}"
+            wrong = f"!hit || gate->action != {gate.action}"
             to.out.line(f"if (INA_UNLIKELY({wrong})) return false;")
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from ina.switch.ir.expr import Const, Expr, FieldRef, Valid
-from ina.switch.ir.program import Case, MatchKind, ParserState, Program
+from ina.switch.ir.program import Action, Case, MatchKind, ParserState, Program
 from ina.switch.ir.stmt import Assign, Block, CopyHeader, Extract, SetValid
 from ina.switch.ir.walk import pipeline_parts, targets, walk
 from ina.switch.passes.specialise import Facts, specialise
@@ -89,6 +89,14 @@ def _is_plain(program: Program, state: ParserState) -> bool:
 
 
 @dataclass(frozen=True)
+class Gate:
+    """A table that a packet hits, and the only action that an entry there has (index)."""
+
+    table: str
+    action: int
+
+
+@dataclass(frozen=True)
 class MainIngress:
     """Ingress for packets of the main path that meet some more conditions."""
 
@@ -101,8 +109,8 @@ class MainIngress:
     """The other conditions."""
     facts: Facts
     """What holds when ingress begins."""
-    gates: tuple[str, ...]
-    """Tables that such a packet hits; ``block`` begins with what their actions do."""
+    gates: tuple[Gate, ...]
+    """Such a packet passes them; ``block`` begins with what their actions do."""
 
 
 Match = tuple[int, int, int, int]
@@ -160,7 +168,7 @@ def main_ingress(program: Program, path: ParserPath) -> MainIngress:
         tuple(before),
         tuple(after),
         Facts(valid, usual.known),
-        usual.gates,
+        tuple(Gate(name, _entry_actions(program, name)[0].index) for name in usual.gates),
     )
 
 
@@ -172,8 +180,7 @@ def _gate(program: Program, name: str) -> tuple[Assign, ...] | None:
     """
     table = program.table(name)
     assert table is not None
-    default = program.actions[table.default.action]
-    actions = [action for action in table.actions if action.index != default.index]
+    default, actions = program.actions[table.default.action], _entry_actions(program, name)
     changed = _changed_by_parser(program)
     is_readable = all(
         key.kind is MatchKind.EXACT
@@ -186,6 +193,13 @@ def _gate(program: Program, name: str) -> tuple[Assign, ...] | None:
     done = [stmt for stmt in actions[0].body if isinstance(stmt, Assign)]
     plain = all(isinstance(it.target, FieldRef) and isinstance(it.value, Const) for it in done)
     return tuple(done) if plain and len(done) == len(actions[0].body) else None
+
+
+def _entry_actions(program: Program, name: str) -> list[Action]:
+    """The actions of a table but the default one."""
+    table = program.table(name)
+    assert table is not None
+    return [action for action in table.actions if action.index != table.default.action]
 
 
 def selected(

@@ -20,7 +20,13 @@ from ina.switch.passes.fusion import RegisterGroup, fuse
 from ina.switch.passes.late_arrays import LateArray, find_late_arrays
 from ina.switch.passes.late_fields import LateFields, late_fields
 from ina.switch.passes.loops import LoopPlan, plan_loops
-from ina.switch.passes.main_path import MainIngress, ParserPath, find_parser_path, main_ingress
+from ina.switch.passes.main_path import (
+    Gate,
+    MainIngress,
+    ParserPath,
+    find_parser_path,
+    main_ingress,
+)
 from ina.switch.passes.parsing import MainStep, StatePlan, plan_states, plan_steps
 from ina.switch.passes.reroll import reroll_program
 from ina.switch.passes.sending import ChecksumPlan, main_runs, plan_checksums
@@ -46,8 +52,8 @@ class MainPath:
     windows: tuple[Window, ...]
     after: tuple[Expr, ...]
     """Conditions that are asked when it is parsed."""
-    gates: tuple[str, ...]
-    """Tables that it hits; ``ingress`` begins with what their one action does."""
+    gates: tuple[Gate, ...]
+    """It passes them; ``ingress`` begins with what their actions do."""
     ingress: Block
     early: tuple[str, ...]
     """Tables that are looked up before ``after`` is asked, in the order of their lookups."""
