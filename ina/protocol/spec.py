@@ -24,7 +24,7 @@ MAX_WORKERS = 32
 """Children of one switch: the width of the contributors bitmap."""
 
 MAX_WORLD_SIZE = 1024
-"""Workers of a job over several switches. At 1024, 21 bits of a float32's 24 are left."""
+"""Workers of a job over several switches. At 1024, 20 bits of a float32's 24 are left."""
 
 MAX_LEVELS = 4
 """Of switches in a tree: how many indices ``path`` has room for."""

@@ -164,7 +164,7 @@ class SwitchModel:
         """Returns what leaves because of one UDP payload for the switch's port.
 
         ``congestion_experienced``: the packet's IP header says CE. A packet that is dropped is
-        counted in ``drops`` and changes nothing else.
+        counted in ``drops`` and changes no slot.
         """
         try:
             header, values = self.read(payload)

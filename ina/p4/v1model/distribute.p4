@@ -3,7 +3,7 @@
 //
 // In a tree of switches a complete sum goes up to the parent where the root makes the result of it, and a
 // repeated contribution to it sends it up again: so one rule mends what was lost below, going up and
-// coming down (shared/design/racks.md). The parent's result goes down to all children, or to the one that
+// coming down (docs/protocol.md, "Trees"). The parent's result goes down to all children, or to the one that
 // asked; nothing of it is kept.
 
 #ifndef INA_DISTRIBUTE_P4
