@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
@@ -13,20 +12,9 @@ from ina.cli import main
 from ina.cli.fabric.plot import draw, layout
 from ina.cli.fabric.view import ranks_text
 from ina.rpc import controller_pb2 as pb2
-from tests.cli.fake_controller import FABRIC, FakeController, serving
+from tests.cli.fake_controller import FABRIC, FakeController
 
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture
-def fake() -> FakeController:
-    return FakeController()
-
-
-@pytest.fixture
-def address(fake: FakeController) -> Iterator[str]:
-    with serving(fake) as address:
-        yield address
 
 
 def test_show_has_the_switches_and_each_jobs_tree(address: str, capsys: Capture) -> None:

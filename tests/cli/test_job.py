@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,17 +19,6 @@ from ina.rpc import controller_pb2 as pb2
 from tests.cli.fake_controller import STALL, TRAIN, FakeController, serving
 
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture
-def fake() -> FakeController:
-    return FakeController()
-
-
-@pytest.fixture
-def address(fake: FakeController) -> Iterator[str]:
-    with serving(fake) as address:
-        yield address
 
 
 def stalled() -> pb2.Job:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import grpc
 import pytest
@@ -16,7 +16,7 @@ from ina.cli.job import follow as job_follow
 from ina.cli.job import watch as job_watch
 from ina.errors import UnavailableError
 from ina.rpc import controller_pb2 as pb2
-from tests.cli.fake_controller import STALL, TRAIN, FakeController, serving
+from tests.cli.fake_controller import STALL, TRAIN, FakeController
 
 DEADLINE_S = 60.0
 
@@ -25,17 +25,6 @@ DEADLINE_S = 60.0
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_follow, "POLL_S", 0.05)
     monkeypatch.setattr(job_follow, "_PAUSE_S", 0.05)
-
-
-@pytest.fixture
-def fake() -> FakeController:
-    return FakeController()
-
-
-@pytest.fixture
-def address(fake: FakeController) -> Iterator[str]:
-    with serving(fake) as address:
-        yield address
 
 
 def event(kind: pb2.EventKind, name: str = "train", **fields: object) -> pb2.JobEvent:

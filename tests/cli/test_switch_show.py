@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import grpc
 import pytest
@@ -12,17 +11,6 @@ from ina.cli import main
 from tests.cli.fake_controller import FakeController, serving
 
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture
-def fake() -> FakeController:
-    return FakeController()
-
-
-@pytest.fixture
-def address(fake: FakeController) -> Iterator[str]:
-    with serving(fake) as address:
-        yield address
 
 
 def test_show_groups_by_job_and_marks_what_is_foreign(address: str, capsys: Capture) -> None:
