@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import cast
 
 import pytest
@@ -82,32 +84,39 @@ async def until(supervisor: Supervisor, name: str, asked: int, wire: Wire) -> No
         await asyncio.sleep(0)
 
 
+@asynccontextmanager
+async def slow_hangs_while_compared() -> AsyncIterator[tuple[Wire, Supervisor]]:
+    """Switch slow broke, was connected anew, and does not answer the comparison."""
+    wire = Wire()
+    running = Supervisor(CONFIG, open_store(IN_MEMORY), connect=wire.connect)
+    await running.start()
+    try:
+        slow = wire.sessions["slow"]
+        slow.gate.clear()
+        slow.breaks()
+        while wire.asked["slow"] < 2:
+            await asyncio.sleep(0)
+        yield wire, running
+    finally:
+        await running.close()
+
+
 def test_one_that_hangs_while_it_is_compared_holds_up_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(supervisor, "FIRST_PAUSE_S", 0.001)
 
     async def scenario() -> None:
-        wire = Wire()
-        running = Supervisor(CONFIG, open_store(IN_MEMORY), connect=wire.connect)
-        await running.start()
-        try:
+        async with slow_hangs_while_compared() as (wire, running):
             assert running.term is not None
-            slow = wire.sessions["slow"]
-            slow.gate.clear()
-            slow.breaks()
-            while wire.asked["slow"] < 2:
-                await asyncio.sleep(0)
             for times in (2, 3):
                 wire.sessions["quick"].breaks()
                 await until(running, "quick", times, wire)
                 assert not running.links["slow"].agrees
             assert running.term.switches["quick"].capacity.is_reached()
             assert not running.term.switches["slow"].capacity.is_reached()
-            slow.gate.set()
+            wire.sessions["slow"].gate.set()
             await until(running, "slow", 2, wire)
-        finally:
-            await running.close()
 
     drive(scenario())
 
@@ -118,20 +127,11 @@ def test_one_that_breaks_again_while_it_is_compared_is_connected_anew(
     monkeypatch.setattr(supervisor, "FIRST_PAUSE_S", 0.001)
 
     async def scenario() -> None:
-        wire = Wire()
-        running = Supervisor(CONFIG, open_store(IN_MEMORY), connect=wire.connect)
-        await running.start()
-        try:
+        async with slow_hangs_while_compared() as (wire, running):
             slow = wire.sessions["slow"]
-            slow.gate.clear()
-            slow.breaks()
-            while wire.asked["slow"] < 2:
-                await asyncio.sleep(0)
             slow.breaks()
             slow.gate.set()
             await until(running, "slow", 3, wire)
             assert running.links["slow"].unreachable is None
-        finally:
-            await running.close()
 
     drive(scenario())
