@@ -143,6 +143,7 @@ ROOMS = {
         "metrics": {"stats"},
         "p4runtime": {"errors", "ir", "pipeline"},
         "server": {"p4runtime", "pipeline", "ports", "stats"},
+        "host_node": {"ports", "server"},
     },
 }
 ROOMS["cli"] = {

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from ipaddress import IPv4Address
 
 from ina.controller.memory import SlotRange
-from ina.controller.topology.tree import Tree
+from ina.controller.topology.tree import HostNode, Tree
 from ina.protocol.addresses import mac_of, place_of
 from ina.protocol.verify import Verify
 
@@ -51,7 +52,7 @@ TRANSITIONS: dict[tuple[JobState, JobEvent], JobState] = {
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a worker is, as the switch sees it."""
+    """Where a worker is, as the switch that it sends to sees it, or its host's node."""
 
     address: IPv4Address
     udp_port: int
@@ -64,11 +65,28 @@ class Endpoint:
     """Its host and process id, for people; not stored: it says it again with each heartbeat."""
     switch: str = field(default="", compare=False)
     """Where it sends, by name, as it was told; not stored: the job's tree says it."""
+    node: HostNode | None = field(default=None, compare=False)
+    """What adds up on its host; None: it sends to the switch. Not stored: the tree says it."""
 
     @property
     def mac_address(self) -> int:
         """The MAC address to send to."""
         return mac_of(self.address) if self.mac is None else self.mac
+
+    @property
+    def at_switch(self) -> Endpoint:
+        """Where its part comes from as a switch sees it: its host's node, where it has one."""
+        if self.node is None:
+            return self
+        return Endpoint(
+            self.node.address,
+            self.node.udp_port,
+            self.node.switch_port,
+            self.node.mac,
+            process=self.process,
+            switch=self.switch,
+            node=self.node,
+        )
 
     def __str__(self) -> str:
         return place_of(self.address, self.udp_port, self.process)
@@ -158,14 +176,30 @@ class Job:
         return f"{workers} below {self.switch}, slots {where}, window {self.window}"
 
     def rack_of(self, rank: int) -> str:
-        """The switch that a worker sends to, where several sum the job; else empty."""
-        if self.tree is None or self.tree.is_single:
+        """The switch that a worker's part comes to first, where several sum the job; else empty."""
+        if self.tree is None or len(self.tree.switches) == 1:
             return ""
-        return self.tree.first_node(rank).switch
+        return self.tree.rack(rank)
+
+    def dependent(self, rank: int) -> tuple[int, ...]:
+        """The other ranks whose parts go through a node that this rank's process runs."""
+        for node in () if self.tree is None else self.tree:
+            if node.host is not None and node.host.rank == rank:
+                return tuple(other for other in node.ranks if other != rank)
+        return ()
 
     def missing(self) -> list[int]:
         """Ranks that have not joined, or have left."""
         return [rank for rank in range(self.world_size) if rank not in self.members]
+
+
+def who_sends_to_switches(members: Mapping[int, Endpoint]) -> dict[int, Endpoint]:
+    """Workers that no node on their host adds up, and for each such node the rank that runs it."""
+    return {
+        rank: at.at_switch
+        for rank, at in members.items()
+        if at.node is None or at.node.rank == rank
+    }
 
 
 def lanes_of(slots: int) -> int:

@@ -103,8 +103,19 @@ def check_created(created: pb2.CreateJobReply, address: str) -> None:
         )
 
 
-def ticket_of(job: str, rank: int, created: pb2.CreateJobReply, joined: pb2.JoinReply) -> Ticket:
-    """Return the place that was granted. Raises what is wrong with it: InvalidInputError."""
+def ticket_of(
+    job: str,
+    rank: int,
+    created: pb2.CreateJobReply,
+    joined: pb2.JoinReply,
+    *,
+    node: tuple[str, int] | None = None,
+) -> Ticket:
+    """Return the place that was granted. Raises what is wrong with it: InvalidInputError.
+
+    `node`: IPv4 address and UDP port of this host's node; None: the worker sends to the switch.
+    """
+    host, udp_port = node or (created.switch_host, created.switch_udp_port)
     return Ticket(
         job_name=job,
         job=joined.job,
@@ -113,8 +124,8 @@ def ticket_of(job: str, rank: int, created: pb2.CreateJobReply, joined: pb2.Join
         world_size=joined.world_size,
         slots=joined.slots,
         values_per_packet=created.values_per_packet,
-        switch_host=created.switch_host,
-        switch_udp_port=created.switch_udp_port,
+        switch_host=host,
+        switch_udp_port=udp_port,
         expected_bitmap=joined.expected_bitmap,
         summands=joined.summands,
         divisor=joined.divisor,

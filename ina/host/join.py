@@ -17,9 +17,12 @@ from ina.host.errors import (
     ControllerTimeoutError,
     ControllerUnavailableError,
     MembershipEndedError,
+    TransportError,
 )
 from ina.host.link import Link, TransportName, open_link
+from ina.host.node import HostNode, NodePlace
 from ina.host.own_addresses import own_addresses
+from ina.host.shm import ShmLink
 from ina.host.ticket import Ticket
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VERSION
 from ina.protocol.verify import Verify
@@ -48,6 +51,7 @@ class JoinRequest:
     priority: int = 0
     transport: TransportName = "auto"
     verify: Verify | None = None  # None: as the other workers ask
+    node: HostNode | None = None  # this rank's part in its host's node; None: there is none
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ class Grant:
     window: int  # packets in flight that this worker may have; 0: no limit but W
     lease_s: float  # silent for so long, a worker is dead
     heartbeat_s: float  # 0: the controller wants none
+    node: NodePlace | None = None  # what it sends to on its own host; None: it sends to the switch
 
 
 def join(client: ControllerClient, request: JoinRequest) -> Grant:
@@ -110,21 +115,13 @@ def _try_once(
             wire_version=VERSION,
             verify=request.verify or "",
             addresses=own_addresses(client.address, request.host),
+            contributions=0 if request.node is None else request.node.contributions,
         ),
         _left_s(deadline),
     )
     patience.heard()  # from here on it is the other ranks that are waited for
     check_created(created, client.address)
-    link = open_link(
-        f"job {request.job!r} rank {request.rank}",
-        request.transport,
-        (created.switch_host, created.switch_udp_port),
-        created.switch_shm,
-        request.host,
-        max(created.slots // 2, 1),
-        HEADER_BYTES + VALUE_BYTES * created.values_per_packet,
-        (created.results_host, created.results_udp_port) if created.results_host else None,
-    )
+    link, place = _open(request, created, deadline)
     joined: pb2.JoinReply | None = None
     try:
         own_host, own_port = link.address
@@ -140,11 +137,14 @@ def _try_once(
                 takes_shared_results=link.is_listening,
                 process=process_name(),
                 switch=created.switch,
+                node=None if place is None else _host_node(place),
             )
         )
+        if request.node is not None and place is not None and place.rank == request.rank:
+            request.node.program(joined.node_entities, joined.job)
         if not joined.shares_results:
             link.stop_listening()
-        return _grant(request, created, joined, link)
+        return _grant(request, created, joined, link, place)
     except BaseException:
         if joined is not None:
             _leave(client, _credentials(request, joined))
@@ -193,16 +193,74 @@ def _leave(client: ControllerClient, credentials: Credentials) -> None:
         client.leave(credentials)
 
 
+def _open(
+    request: JoinRequest, created: pb2.CreateJobReply, deadline: float
+) -> tuple[Link, NodePlace | None]:
+    """The way to the switch, or to this host's node; with a switch on this host there is no node.
+
+    Raises TransportError.
+    """
+    who = f"job {request.job!r} rank {request.rank}"
+    packets = max(created.slots // 2, 1)
+    packet_bytes = HEADER_BYTES + VALUE_BYTES * created.values_per_packet
+    has_node = request.node is not None and created.takes_host_nodes and request.transport != "udp"
+    link = open_link(
+        who,
+        "auto" if has_node else request.transport,
+        (created.switch_host, created.switch_udp_port),
+        created.switch_shm,
+        request.host,
+        packets,
+        packet_bytes,
+        (created.results_host, created.results_udp_port) if created.results_host else None,
+    )
+    if request.node is None or not has_node or isinstance(link, ShmLink):
+        return link, None
+    try:
+        sizes, hosts = (
+            (created.values_per_packet, created.slots),
+            (link.address[0], created.switch_host),
+        )
+        place = request.node.open(*sizes, *hosts, _left_s(deadline))
+        if place is None and request.transport == "shm":
+            raise TransportError(f"{who}: the switch offers no shared memory, and no node is here")
+        near = None if place is None else ShmLink.attach(place.shm, packets, packet_bytes)
+    except BaseException:
+        link.close()
+        raise
+    if near is None:
+        return link, None
+    link.close()
+    return near, place
+
+
+def _host_node(place: NodePlace) -> pb2.HostNode:
+    return pb2.HostNode(
+        rank=place.rank, host=place.host, udp_port=place.udp_port, switch_port=place.uplink_port
+    )
+
+
 def _grant(
-    request: JoinRequest, created: pb2.CreateJobReply, joined: pb2.JoinReply, link: Link
+    request: JoinRequest,
+    created: pb2.CreateJobReply,
+    joined: pb2.JoinReply,
+    link: Link,
+    place: NodePlace | None,
 ) -> Grant:
     return Grant(
-        ticket_of(request.job, request.rank, created, joined),
+        ticket_of(
+            request.job,
+            request.rank,
+            created,
+            joined,
+            node=None if place is None else (place.host, place.udp_port),
+        ),
         link,
         _credentials(request, joined),
         joined.window,
         joined.lease_s,
         joined.heartbeat_s,
+        place,
     )
 
 

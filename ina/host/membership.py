@@ -26,6 +26,7 @@ from ina.host.errors import (
 from ina.host.failure import who
 from ina.host.failure_latch import FailureLatch
 from ina.host.join import Grant
+from ina.host.node import HostNode
 from ina.host.progress import ProgressReporter
 from ina.host.shared_results import LOOK_S, SharedResults
 from ina.rpc import controller_pb2 as pb2
@@ -53,11 +54,13 @@ class Membership:
         client: ControllerClient,
         latch: FailureLatch,
         controller_with_rank: int | None = None,
+        node: HostNode | None = None,
     ) -> None:
         self._grant = grant
         self._transport = transport
         self._client = client
         self._latch = latch
+        self._node = node
         self.controller_is_dead = False
         """With the rank in whose process it was: nobody is there to be left."""
         rank = grant.ticket.rank
@@ -125,6 +128,8 @@ class Membership:
         while not self._stop.is_set():
             progress = self._reporter.report()
             progress.shared_results_missing = self._shared.missing
+            if self._node is not None and (counts := self._node.counts()) is not None:
+                progress.node.CopyFrom(counts)
             timeout_s = max(min(self._lease_s / 2, _ANSWER_S), self._heartbeat_s)
             if progress.chunks_done > self._chunks_done:  # the rank with the controller took part
                 self._chunks_done = progress.chunks_done
@@ -219,7 +224,13 @@ class Membership:
         # A controller that dies with the switch is the better explanation.
         if refused_s < self._lease_s or (self._away and self._host_rank is not None):
             return
-        ticket = self._grant.ticket
+        ticket, node = self._grant.ticket, self._grant.node
+        if node is not None:
+            what = (
+                f"rank {node.rank} is gone, and this host's node with it: its process has closed"
+                f" the shared memory, and not answered for {refused_s:.0f} s ({self._last_seq()})"
+            )
+            return self._end(WorkerLostError(f"{self._who()}: {what}", (node.rank,)))
         how = f"nothing has listened at {ticket.node_of(progress.oldest_seq)}"
         if self._transport.stats().kind == "shm":
             how = "it has closed the shared memory, and not answered"

@@ -35,6 +35,7 @@ from ina.host.handle import Handle
 from ina.host.join import Grant, JoinRequest, describe_grant, join, leave
 from ina.host.link import Link, TransportName, check_transport
 from ina.host.membership import Membership
+from ina.host.node import HostNode
 from ina.host.progress import ProgressReporter
 from ina.host.stats import SessionStats
 from ina.host.ticket import Ticket, check_world
@@ -180,6 +181,7 @@ class Session:
         on_failure: OnFailure | None = None,
         threads: int = 0,
         local_workers: int = 1,
+        node: HostNode | None = None,
     ) -> Session:
         """Join a job through the controller at "host:port" and wait until all workers are there.
 
@@ -202,10 +204,8 @@ class Session:
         fails. Of corrupted sums it is told where the session is recoverable. `threads`: that drive
         this worker's packets, 1, 2, 4 or 8, fewer where fewer packets may be in flight, and one
         over shared memory; 0: one for each four cores, 1 to 4, where `local_workers` workers of
-        this host share the cores. Workers of one job may differ in it.
-
-        With `INA_METRICS=host:port` in the environment, the process serves its sessions' counts to
-        Prometheus from its first join on (see ina.host.metrics).
+        this host share the cores. Workers of one job may differ in it. `node`: this rank's part in
+        its host's node, which it sends to unless a switch is on this host.
 
         Raises WorldSizeError, InvalidInputError, ControllerError, ControllerTimeoutError,
         TransportError, MetricsAddressError, MetricsListenError.
@@ -214,7 +214,7 @@ class Session:
         _check_op_timeout(op_timeout_s)
         check_transport("transport", transport)
         thread_counts.check_threads("threads", threads)
-        metrics.start_from_environ()
+        metrics.start_from_environ()  # with INA_METRICS=host:port, for the whole process
         request = JoinRequest(
             job=job,
             rank=rank,
@@ -227,6 +227,7 @@ class Session:
             priority=priority,
             transport=transport,
             verify=verify,
+            node=node,
         )
         client = ControllerClient(controller)
         grant: Grant | None = None
@@ -252,7 +253,7 @@ class Session:
         session._client, session._credentials = client, grant.credentials
         if grant.heartbeat_s > 0:
             session._membership = Membership(
-                grant, session._transport, client, session._latch, controller_with_rank
+                grant, session._transport, client, session._latch, controller_with_rank, node
             )
             session._latch.asks(session._membership.speak)
         return session
@@ -392,8 +393,6 @@ class Session:
 
         Idempotent. In a forked child it closes only the child's copy of the link.
         """
-        if self._closed and os.getpid() == self._pid:
-            return
         if os.getpid() != self._pid:
             self._closed = True
             self._transport.close()

@@ -8,7 +8,7 @@ import logging
 import secrets
 import socket
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -63,7 +63,7 @@ class SoftSwitch:
         self,
         ports: Sequence[Port],
         *,
-        grpc_addr: str = "127.0.0.1:0",
+        grpc_addr: str | None = "127.0.0.1:0",
         device_id: int = 1,
         cpu_port: int = 510,
         loss_rate: float = 0.0,
@@ -75,7 +75,8 @@ class SoftSwitch:
         """``loss_rate``: probability in 0..1 that a packet is dropped, at each port and in both
         directions, drawn from a generator seeded with ``loss_seed``; ``port_loss`` has another one
         for some port numbers. ``cache_dir``: where compiled pipelines are kept. ``tls``: of the
-        P4Runtime server. Raises :class:`InvalidInputError`.
+        P4Runtime server; ``grpc_addr`` None: there is none, :meth:`insert` fills the tables.
+        Raises :class:`InvalidInputError`.
         """
         check_ports(list(ports), cpu_port)
         self._port_loss = dict(port_loss or {})
@@ -121,15 +122,16 @@ class SoftSwitch:
                 port = self._open(spec)
                 self._ports[spec.number] = port
                 loop.add(port)
-            self._serve()
+            if self._wanted_grpc_addr is not None:
+                self._serve(self._wanted_grpc_addr)
             loop.start()
             self._loop = loop
             self._cpu_thread = threading.Thread(
                 target=self._forward_cpu_packets, args=(loop,), name="switch-packet-in", daemon=True
             )
             self._cpu_thread.start()
-            assert self._server is not None
-            self._server.start()
+            if self._server is not None:
+                self._server.start()
             undo.pop_all()
 
     def stop(self) -> None:
@@ -163,6 +165,14 @@ class SoftSwitch:
         if self._loop is None:
             raise UnavailableError("the switch is not running")
         self._device.preload(config)
+
+    def insert(self, entities: Iterable[p4r.Entity]) -> None:
+        """Insert them, in their order, without a client. Raises what is wrong with the first."""
+        self._device.insert(entities)
+
+    def read(self, requests: Sequence[p4r.Entity]) -> list[p4r.Entity]:
+        """Return what the requests select, all of one moment, without a client."""
+        return self._device.read(requests)[0]
 
     @property
     def ports(self) -> tuple[Port, ...]:
@@ -237,8 +247,8 @@ class SoftSwitch:
         except ValueError as error:
             raise InvalidPortError(f"port {spec.number}, {where}: {error}") from None
 
-    def _serve(self) -> None:
-        host, port = _split(self._wanted_grpc_addr)
+    def _serve(self, address: str) -> None:
+        host, port = _split(address)
         _check_free(host, port)
         self._rpc_threads = ThreadPoolExecutor(_RPC_THREADS, thread_name_prefix="p4runtime")
         server = grpc.server(

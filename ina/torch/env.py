@@ -20,6 +20,10 @@ INA_HOST               IPv4 address that this worker sends from, and that rank 0
 INA_TRANSPORT          how this worker reaches the switch: ``auto`` (default), shared memory where
                        the switch offers it and is on this host, as the embedded one does, else
                        UDP; ``udp``; ``shm``. See docs/host.md.
+INA_HOST_NODE          where several ranks of a group share this host and INA_CONTROLLER is set: the
+                       lowest adds up what they send, over shared memory, and sends one contribution
+                       to the switch, unless that is on this host, too. ``0``: each sends its own;
+                       ``1``: also where the switch is on this host. See docs/host.md.
 INA_THREADS            threads that drive this worker's packets: 1, 2, 4 or 8; 0 (default): one for
                        each four cores of a worker, 1 to 4. Shared memory: always one.
 INA_VERIFY             how the job's sums are verified, the same for all its workers: ``off``,
@@ -81,6 +85,7 @@ _ALWAYS = (
         "INA_ON_SWITCH_LOSS",
         "INA_HOST",
         "INA_TRANSPORT",
+        "INA_HOST_NODE",
         "INA_THREADS",
         "INA_VERIFY",
         "INA_STATS_DIR",
@@ -109,6 +114,8 @@ class Settings:
     on_switch_loss: str = "error"
     host: str | None = None
     transport: TransportName = "auto"
+    host_node: bool | None = None
+    """None: where the switch is not on this host."""
     threads: int = 0
     verify: Verify | None = None
     local_workers: int = 0
@@ -155,6 +162,9 @@ class Settings:
             check_threads("INA_THREADS", threads)
         except InvalidInputError as error:
             raise SettingError(str(error)) from None
+        host_node = environ.get("INA_HOST_NODE", "")
+        if host_node not in ("", "0", "1"):
+            raise SettingError(f"INA_HOST_NODE={host_node}: want 0 or 1")
         leave_timeout_s = _number(environ, "INA_LEAVE_TIMEOUT_S", 30.0)
         if not 0.0 <= leave_timeout_s <= 3600.0:
             raise SettingError(f"INA_LEAVE_TIMEOUT_S={leave_timeout_s:g}: want 0 to 3600 seconds")
@@ -167,6 +177,7 @@ class Settings:
             on_switch_loss=on_switch_loss,
             host=environ.get("INA_HOST") or None,
             transport=cast(TransportName, transport),
+            host_node=host_node == "1" if host_node else None,
             threads=threads,
             verify=check_verify("INA_VERIFY", environ.get("INA_VERIFY") or None),
             local_workers=_integer(environ, "LOCAL_WORLD_SIZE", 0),

@@ -14,10 +14,11 @@ from torch._C._distributed_c10d import Store
 from ina.errors import InaError
 from ina.host import Session, SessionStats
 from ina.host.errors import SessionFrozenError
-from ina.torch import rendezvous
+from ina.torch import host_node, rendezvous
 from ina.torch.env import Settings
 from ina.torch.errors import GroupClosedError
 from ina.torch.fallback import Fallback, SwitchLoss
+from ina.torch.host_node import LocalNode
 from ina.torch.paths import VALUE_TYPES
 from ina.torch.rendezvous import Rendezvous
 
@@ -77,7 +78,10 @@ class Worker:
             store, ranks, rank, name if sub_group else "", settings, join_timeout_s
         )
         host = self.rendezvous.embedded_with
+        self._node: LocalNode | None = None
         try:
+            if host is None:  # an embedded switch is on this host, and adds up already
+                self._node = host_node.find(store, rank, len(ranks), settings, join_timeout_s)
             if settings.on_switch_loss == "fallback":
                 self._fallback = Fallback(store, rank, len(ranks), timeout, name)
             self._session = Session.join(
@@ -98,10 +102,12 @@ class Worker:
                 controller_with_rank=ranks.index(host) if host in ranks else None,
                 recoverable=self._fallback is not None,
                 on_failure=self._fallback.on_failure if self._fallback is not None else None,
+                node=self._node,
             )
         except BaseException:
             if self._fallback is not None:
                 self._fallback.close(0.0)
+            self._close_node(0.0)
             rendezvous.part(self.rendezvous, 0.0)
             raise
         if self._fallback is not None:
@@ -170,7 +176,12 @@ class Worker:
                 self._fallback.close(leave_timeout_s)
             self._session.close()
         finally:
+            self._close_node(leave_timeout_s)
             rendezvous.part(self.rendezvous, leave_timeout_s)
+
+    def _close_node(self, leave_timeout_s: float) -> None:
+        if self._node is not None:
+            self._node.close(leave_timeout_s)
 
     def abort(self, what: str) -> None:
         """Leave at once: what is under way ends with a :class:`GroupClosedError` that says so."""

@@ -45,7 +45,7 @@ def test_a_job_is_shown_with_its_tree_and_what_each_node_counts() -> None:
         job = await racks.run()
         switches = [racks.coordinator.switches[name] for name in job.memory]
         counters, unread = await show_tree.read_counters({it: {job.number: job} for it in switches})
-        tree = show_tree.show_tree(job, counters, unread)
+        tree = show_tree.show_tree(job, counters, unread, {})
         assert [
             (it.switch, it.parent, it.level, list(it.ranks), list(it.children)) for it in tree
         ] == [
@@ -80,7 +80,7 @@ def test_a_job_that_is_not_placed_has_no_tree_yet() -> None:
     async def scenario() -> None:
         racks = await counting()
         job = await racks.coordinator.create("j", 4, 0, 0.0)
-        assert show_tree.show_tree(job, [], {}) == []
+        assert show_tree.show_tree(job, [], {}, {}) == []
         assert show_job(job, FailureDetector(racks.coordinator, 10.0)).slots == 0
 
     drive(scenario())
@@ -103,7 +103,7 @@ def test_a_switch_that_does_not_answer_costs_its_own_counters(
             "spine": "switch s: no answer",
             "leaf1": "switch leaf1:9559: no answer within 0.05 s",
         }
-        tree = {it.switch: it.unread for it in show_tree.show_tree(job, counters, unread)}
+        tree = {it.switch: it.unread for it in show_tree.show_tree(job, counters, unread, {})}
         assert tree == {**unread, "leaf2": ""}
         racks.sessions["leaf1"].gate.set()
         await asyncio.sleep(0)

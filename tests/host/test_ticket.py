@@ -61,7 +61,7 @@ def test_the_controller_s_answer_decides(said: pb2.JoinReply, meant: tuple[int, 
         job=1, switch_host="127.0.0.1", switch_udp_port=17760, values_per_packet=64, slots=64
     )
     request = SimpleNamespace(job="j", rank=1)
-    grant = _grant(cast(JoinRequest, request), created, said, cast(Any, None))
+    grant = _grant(cast(JoinRequest, request), created, said, cast(Any, None), None)
     assert numbers(grant.ticket) == meant
 
 

@@ -122,7 +122,7 @@ def _draw_tree(
     from matplotlib.patches import FancyArrowPatch
 
     for node in job.nodes:
-        if not node.parent:
+        if not node.parent or node.switch not in places:  # the root; on a host of workers
             continue
         start = _edge(places[node.switch], heights[node.switch], places[node.parent])
         end = _edge(places[node.parent], heights[node.parent], places[node.switch])

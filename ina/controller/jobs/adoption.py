@@ -32,7 +32,9 @@ def adoptable(
     """``switches``: the configuration's, by name. Changes the jobs."""
     items = list(stored)
     trees = [item.job.tree for item in items if item.job.tree is not None]
-    all_one = len({tree.root.switch for tree in trees}) == 1 and all(it.is_single for it in trees)
+    all_one = len({tree.root.switch for tree in trees}) == 1 and all(
+        len(it.switches) == 1 for it in trees
+    )
     first = next(iter(switches))
     found = []
     for job, endpoints in ((item.job, item.endpoints) for item in items):
@@ -45,7 +47,8 @@ def adoptable(
 
 def _rename(job: Job, tree: Tree, switch: str) -> None:
     former = tree.root.switch
-    job.tree = Tree((replace(tree.root, switch=switch),))
+    below = (replace(node, parent=switch) for node in tree.nodes[1:])
+    job.tree = Tree((replace(tree.root, switch=switch), *below))
     if former in job.memory:
         job.memory = {switch: job.memory[former]}
 
@@ -53,7 +56,7 @@ def _rename(job: Job, tree: Tree, switch: str) -> None:
 def _keep_known(job: Job, switches: Collection[str], *, is_fabric: bool) -> str:
     if job.tree is None:
         return "" if is_fabric else "its switches are no fabric any more: join again"
-    unknown = [node.switch for node in job.tree if node.switch not in switches]
+    unknown = [node.switch for node in job.tree.switches if node.switch not in switches]
     job.memory = {name: taken for name, taken in job.memory.items() if name in switches}
     if not unknown:
         return ""

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from ina.controller.errors import (
+    HostNodesError,
     JobAbortedError,
     JobConflictError,
     JobPipesError,
@@ -86,6 +87,7 @@ class Coordinator:
         priority: int = 0,
         token: str = "",
         verify: Verify | None = None,
+        contributions: int = 0,
     ) -> Job:
         """See :meth:`Registry.create`. Waits ``wait_s`` for a leaving job of this name to end."""
         deadline_s = self._clock() + wait_s
@@ -94,14 +96,12 @@ class Coordinator:
             before = set(self.registry)
             try:
                 job = self.registry.create(
-                    name,
-                    world_size,
-                    slots,
-                    now_s,
+                    *(name, world_size, slots, now_s),
                     tenant=tenant,
                     priority=priority,
                     token=token,
                     verify=verify,
+                    contributions=contributions,
                 )
             except JobConflictError:
                 former = self.registry.get(name)
@@ -122,8 +122,8 @@ class Coordinator:
 
         When one worker's time is over, the start has failed for all: each gets the same error.
 
-        Where one sits in another pipe than the others, all get :class:`JobPipesError`. In a fabric
-        all get what :meth:`Registry.place` raises for all of them.
+        Where one sits in another pipe than the others, all get :class:`JobPipesError`; in a fabric,
+        what :meth:`Registry.place` raises for all of them.
 
         Raises what :meth:`Registry.join` raises, and :class:`JoinTimeoutError`,
         :class:`JobAbortedError`, :class:`SwitchError`.
@@ -131,7 +131,10 @@ class Coordinator:
         self._expire()
         try:
             job = self.registry.join(name, rank, endpoint, token=token)
-        except JobPipesError as error:  # all of them must hear it: none can ever run
+        except (
+            JobPipesError,
+            HostNodesError,
+        ) as error:  # all of them must hear it: none can ever run
             self._abandon(self.registry.get(name), error)
             raise
         if job.state is JobState.STARTING:
@@ -176,7 +179,9 @@ class Coordinator:
     def shares_results(self, job: Job, rank: int) -> bool:
         """Whether results come to the worker by IP multicast, as its job is on the switch."""
         switch = self._first_switch(job, rank)
-        return job in switch and rank in sharing_ranks(switch.plan(job).endpoints)
+        if switch is None or job not in switch:
+            return False
+        return rank in sharing_ranks(switch.plan(job).endpoints)
 
     def give_own_results(self, job: Job, rank: int) -> None:
         """Results by IP multicast do not reach this worker: it gets its own, soon and for good.
@@ -184,7 +189,7 @@ class Coordinator:
         Nothing happens where it has them already, or has left.
         """
         switch = self._first_switch(job, rank)
-        if job not in switch or not take_out(job, rank, switch.plan(job)):
+        if switch is None or job not in switch or not take_out(job, rank, switch.plan(job)):
             return
         self._record.save("own_results", job)
 
@@ -419,8 +424,9 @@ class Coordinator:
         switch = self._first_switch(job, rank)
 
         async def attempt() -> None:
-            async with switch.turn:
-                await switch.remove_member(job, rank)
+            if switch is not None:
+                async with switch.turn:
+                    await switch.remove_member(job, rank)
 
         return self._background.insist(f"removing rank {rank} of job {job.name!r}", attempt)
 
@@ -460,10 +466,10 @@ class Coordinator:
         """Those that have something of it, or shall."""
         return [self.switches[name] for name in job.memory]
 
-    def _first_switch(self, job: Job, rank: int) -> Switch:
-        """Where a worker sends."""
+    def _first_switch(self, job: Job, rank: int) -> Switch | None:
+        """Where a worker sends; None: to a node on its host."""
         assert job.tree is not None
-        return self.switches[job.tree.first_node(rank).switch]
+        return self.switches.get(job.tree.first_node(rank).switch)
 
     def _jobs_on(self, switch: Switch) -> list[Job]:
         return [job for job in self.registry if switch.name in job.memory]

@@ -11,21 +11,24 @@ from collections.abc import Mapping
 from ina.controller.errors import JobPipesError
 from ina.controller.job import Endpoint, Job
 from ina.controller.switches.capacity import PipeOf
-from ina.controller.topology.tree import Node
+from ina.controller.topology.tree import Node, Tree
 
 
 def check_same_pipe(job: Job, rank: int, endpoint: Endpoint, pipe_of: PipeOf) -> None:
     """Raises :class:`JobPipesError` if ``rank`` is in another pipe than those that have joined."""
-    ports = {other: member.switch_port for other, member in job.members.items()}
-    ports[rank] = endpoint.switch_port
+    ports = {other: member.at_switch.switch_port for other, member in job.members.items()}
+    ports[rank] = endpoint.at_switch.switch_port
     _check(job, {f"rank {who}": port for who, port in sorted(ports.items())}, pipe_of)
 
 
-def check_pipes(job: Job, node: Node, pipe_of: PipeOf) -> None:
+def check_pipes(job: Job, tree: Tree, node: Node, pipe_of: PipeOf) -> None:
     """Raises :class:`JobPipesError` if the node's children are in several pipes of its switch."""
     ranks = {f"rank {rank}": job.members[rank].switch_port for rank in node.ranks}
-    switches = {f"switch {it}": at for it, at in zip(node.nodes, node.ports, strict=True)}
-    _check(job, ranks | switches, pipe_of)
+    nodes = {
+        (f"switch {it}" if tree[it].host is None else it): at
+        for it, at in zip(node.nodes, node.ports, strict=True)
+    }
+    _check(job, ranks | nodes, pipe_of)
 
 
 def _check(job: Job, ports: Mapping[str, int], pipe_of: PipeOf) -> None:

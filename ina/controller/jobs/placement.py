@@ -58,7 +58,7 @@ def first_with_room(job: str, slots: int, switches: Mapping[str, Capacity]) -> s
 
 def check_tree(job: str, tree: Tree, switches: Mapping[str, Capacity]) -> None:
     """Raises :class:`JobRequestError`: what its switches run cannot work together."""
-    values = {node.switch: switches[node.switch].values for node in tree}
+    values = {node.switch: switches[node.switch].values for node in tree.switches}
     if len(set(values.values())) > 1:
         said = ", ".join(f"{name} {count}" for name, count in values.items())
         raise JobRequestError(
@@ -74,9 +74,10 @@ def check_room(job: str, slots: int, tree: Tree, switches: Mapping[str, Capacity
     """
     full = [
         f"switch {node.switch}: {memory.why_full(job, slots)}"
-        for node in tree
+        for node in tree.switches
         if not (memory := switches[node.switch].memory).fits(job, slots, [])
     ]
     if full:
-        of = "" if tree.is_single else f" on {len(full)} of {len(tree)} switches that would sum it"
+        total = len(tree.switches)
+        of = "" if total == 1 else f" on {len(full)} of {total} switches that would sum it"
         raise NoRoomError(f"job {job!r}: no slots left{of}: {'; '.join(full)}")

@@ -12,13 +12,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ina.controller.errors import (
+    HostNodesError,
     JobConflictError,
     JobRequestError,
     JobTokenError,
     NoRoomError,
     UnknownJobError,
 )
-from ina.controller.job import Endpoint, Job, JobEvent, JobState
+from ina.controller.job import Endpoint, Job, JobEvent, JobState, who_sends_to_switches
 from ina.controller.jobs import tokens
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.epochs import EpochCounter
@@ -26,7 +27,8 @@ from ina.controller.jobs.pipes import check_pipes, check_same_pipe
 from ina.controller.jobs.placement import Placement, check_room, check_tree, first_with_room
 from ina.controller.memory import SlotRange
 from ina.controller.switches.capacity import Capacity
-from ina.controller.topology.tree import Tree, single
+from ina.controller.topology.host_nodes import check_nodes, with_host_nodes
+from ina.controller.topology.tree import Node, Tree, single
 from ina.protocol.spec import MAX_WORKERS, MAX_WORLD_SIZE
 from ina.protocol.verify import Verify, usual_verify
 
@@ -84,10 +86,12 @@ class Registry:
         priority: int = 0,
         token: str = "",
         verify: Verify | None = None,
+        contributions: int = 0,
     ) -> Job:
         """Returns the joining job ``name``, which is made if there is none.
 
-        In a fabric it has neither a tree nor slots before :meth:`place`.
+        In a fabric it has neither a tree nor slots before :meth:`place`. ``contributions``: those
+        to a sum that reach switches, where hosts add up what their workers send; 0: ``world_size``.
 
         Raises:
             JobRequestError: the request itself is wrong.
@@ -98,7 +102,8 @@ class Registry:
             NoRoomError: all slots, all job numbers or the tenant's quota are in use.
         """
         self.expire(now_s)
-        self._check_request(name, world_size)
+        contributions = contributions or world_size
+        self._check_request(name, world_size, contributions)
         owner = self.admission.tenant(name, tenant)
         job = self._jobs.get(name)
         if job is not None:
@@ -123,7 +128,7 @@ class Registry:
         )
         if self.placement is None:
             switch = first_with_room(name, slots, self.switches)
-            self._give(job, single(switch, world_size))
+            self._give(job, single(switch, contributions))
         self._numbers.remove(number)
         self._jobs[name] = job
         return job
@@ -144,7 +149,14 @@ class Registry:
         self._complete(job)
 
     def victims(
-        self, name: str, world_size: int, slots: int, *, tenant: str = "", priority: int = 0
+        self,
+        name: str,
+        world_size: int,
+        slots: int,
+        *,
+        tenant: str = "",
+        priority: int = 0,
+        contributions: int = 0,
     ) -> list[Job]:
         """Whom to end so that :meth:`create`, which found no room, finds it; [] if nobody.
 
@@ -159,7 +171,7 @@ class Registry:
         if self.placement is not None:  # room on switches is looked for when all have joined
             return self.admission.victims(capped, self._jobs.values(), bool)
         for switch in self.switches:
-            tree = single(switch, world_size)
+            tree = single(switch, contributions or world_size)
             found = self._victims(name, slots, capped, tree, numbers_left=numbers_left)
             if found:
                 return found
@@ -177,11 +189,14 @@ class Registry:
         """What :meth:`place` gives it if there is room; raises what it raises otherwise."""
         assert self.placement is not None
         assert not job.missing()
-        tree = self.placement.tree(job.name, job.members)
+        check_nodes(job.name, job.members)
+        tree = self.placement.tree(job.name, who_sends_to_switches(job.members))
+        tree = self._with_host_nodes(job, tree)
         check_tree(job.name, tree, self.switches)
-        for node in tree:
-            check_pipes(job, node, self.switches[node.switch].pipe_of)
-        costs = (self.switches[it.switch].memory.cost(job.name, job.slots_asked) for it in tree)
+        nodes = tree.switches
+        for node in nodes:
+            check_pipes(job, tree, node, self.switches[node.switch].pipe_of)
+        costs = (self.switches[it.switch].memory.cost(job.name, job.slots_asked) for it in nodes)
         others = [other for other in self._jobs.values() if other is not job]
         self.admission.check_quota(job.name, job.tenant, sum(costs), job.world_size, others)
         return tree
@@ -189,7 +204,7 @@ class Registry:
     def _victims(
         self, name: str, slots: int, priority: int, tree: Tree, *, numbers_left: bool
     ) -> list[Job]:
-        nodes = [node.switch for node in tree]
+        nodes = [node.switch for node in tree.switches]
 
         def fits(gone: Sequence[Job]) -> bool:
             return (numbers_left or bool(gone)) and all(
@@ -228,7 +243,7 @@ class Registry:
 
         Raises :class:`UnknownJobError`, :class:`JobTokenError`, :class:`JobRequestError` (rank),
         :class:`JobConflictError` (rank or address taken, job runs already),
-        :class:`JobPipesError` (nobody can join the job any more: end it).
+        :class:`JobPipesError`, :class:`HostNodesError` (nobody can join the job any more: end it).
         """
         job = self.get(name)
         _check_token(job, token)
@@ -241,7 +256,9 @@ class Registry:
         if job.state is not JobState.JOINING:
             raise JobConflictError(f"job {name!r} cannot be joined: {_who(job)}")
         for other, member in job.members.items():
-            if (member.address, member.udp_port) == (endpoint.address, endpoint.udp_port):
+            # What adds up on a host has its workers at addresses of its own making.
+            seen = (member.node, member.address, member.udp_port)
+            if seen == (endpoint.node, endpoint.address, endpoint.udp_port):
                 raise JobConflictError(
                     f"job {name!r}: rank {rank} has the address of rank {other}, {member}"
                 )
@@ -249,8 +266,24 @@ class Registry:
             check_same_pipe(job, rank, endpoint, self.switches[job.switch].pipe_of)
         job.members[rank] = endpoint
         if job.tree is not None and not job.missing():
+            self._add_host_nodes(job)
             self._complete(job)
         return job
+
+    def _add_host_nodes(self, job: Job) -> None:
+        """Of a job at one switch: raises :class:`HostNodesError`."""
+        try:
+            check_nodes(job.name, job.members)
+            root = Node(job.switch, tuple(who_sends_to_switches(job.members)))
+            job.tree = self._with_host_nodes(job, Tree((root,)))
+        except JobRequestError as error:
+            raise HostNodesError(str(error)) from None
+
+    def _with_host_nodes(self, job: Job, tree: Tree) -> Tree:
+        try:
+            return with_host_nodes(tree, job.members)
+        except JobRequestError as error:
+            raise JobRequestError(f"job {job.name!r}: {error}") from None
 
     def withdraw(self, job: Job, rank: int) -> bool:
         """Takes back the join of a worker that went away; the last one's ends the job (True)."""
@@ -318,14 +351,16 @@ class Registry:
         Raises :class:`NoRoomError`: one that is alone has none.
         """
         asked = job.slots_asked
-        taken = {it.switch: self.switches[it.switch].memory.take(job.name, asked) for it in tree}
+        names = (node.switch for node in tree.switches)
+        taken = {name: self.switches[name].memory.take(job.name, asked) for name in names}
         job.tree, job.memory = tree, taken
         job.window = min(self.switches[name].window(its) for name, its in taken.items())
 
     def _complete(self, job: Job) -> None:
         job.on(JobEvent.COMPLETE)
         if job.verify is None:
-            job.verify = usual_verify(member.address for member in job.members.values())
+            senders = who_sends_to_switches(job.members).values()
+            job.verify = usual_verify(sender.address for sender in senders)
         job.epoch = self.epochs.next()
 
     def usual_slots(self, job: Job, switch: str) -> int:
@@ -347,20 +382,26 @@ class Registry:
             name, tenant, memory.cost(name, slots), world_size, self._jobs.values()
         )
 
-    def _check_request(self, name: str, world_size: int) -> None:
+    def _check_request(self, name: str, world_size: int, contributions: int) -> None:
         if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
             raise JobRequestError(
                 f"job name {name[:MAX_NAME_CHARS]!r}: not 1 to {MAX_NAME_CHARS} printable"
                 " characters"
             )
-        if self.placement is None and not 1 <= world_size <= MAX_WORKERS:
+        if self.placement is None and not 1 <= contributions <= MAX_WORKERS:
+            what = "contributions of hosts" if contributions != world_size else "workers"
             raise JobRequestError(
-                f"job {name!r}: {world_size} workers: one switch sums 1 to {MAX_WORKERS}"
+                f"job {name!r}: {contributions} {what}: one switch sums 1 to {MAX_WORKERS}"
                 f" (the packet's bitmap of workers has {MAX_WORKERS} bits)"
             )
         if not 1 <= world_size <= MAX_WORLD_SIZE:
             raise JobRequestError(
                 f"job {name!r}: {world_size} workers: a tree of switches sums 1 to {MAX_WORLD_SIZE}"
+            )
+        if contributions > world_size:
+            raise JobRequestError(
+                f"job {name!r}: {contributions} contributions of {world_size} workers: at most one"
+                " of each"
             )
 
     def _free_number(self) -> int | None:

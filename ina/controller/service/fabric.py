@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-from ina.controller.job import Job
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.show import jobs_on, pool_counters
-from ina.controller.service.show_tree import read_counters, show_tree
+from ina.controller.service.show_tree import counts_on_hosts, read_counters, show_tree
 from ina.controller.switches.switch import Switch
 from ina.controller.topology.fabric import Fabric
+from ina.controller.watch.failure_detector import FailureDetector
 from ina.rpc import controller_pb2 as pb2
 
 
-async def show_fabric(coordinator: Coordinator, fabric: Fabric) -> pb2.ShowFabricReply:
+async def show_fabric(
+    coordinator: Coordinator, detector: FailureDetector, fabric: Fabric
+) -> pb2.ShowFabricReply:
     """Reads counters of all switches; one that is out of reach is told as that."""
     switches = coordinator.switches.values()
     unreachable = {it.name: "it does not answer" for it in switches if it.unreachable_s() > 0}
@@ -35,7 +35,15 @@ async def show_fabric(coordinator: Coordinator, fabric: Fabric) -> pb2.ShowFabri
             pb2.FabricHost(address=str(address), switch=place.switch, port=str(place.port))
             for address, place in fabric.hosts.items()
         ],
-        jobs=[_job(job, counters, unreachable) for job in coordinator.jobs()],
+        jobs=[
+            pb2.FabricJob(
+                name=job.name,
+                state=job.state.value,
+                world_size=job.world_size,
+                nodes=show_tree(job, counters, unreachable, counts_on_hosts(job, detector)),
+            )
+            for job in coordinator.jobs()
+        ],
     )
 
 
@@ -48,13 +56,4 @@ def _switch(switch: Switch, unreachable: str) -> pb2.FabricSwitch:
         slots_total=memory.total,
         slots_used=memory.used(),
         unreachable=unreachable,
-    )
-
-
-def _job(job: Job, counters: Iterable[pb2.Counter], unread: Mapping[str, str]) -> pb2.FabricJob:
-    return pb2.FabricJob(
-        name=job.name,
-        state=job.state.value,
-        world_size=job.world_size,
-        nodes=show_tree(job, counters, unread),
     )

@@ -21,7 +21,7 @@ from ina.controller.service.show import (
     show_switch,
     show_tenants,
 )
-from ina.controller.service.show_tree import read_counters, show_tree
+from ina.controller.service.show_tree import counts_on_hosts, read_counters, show_tree
 from ina.controller.switches.items import Item
 from ina.controller.switches.switch import Switch
 from ina.controller.topology.fabric import Fabric
@@ -106,7 +106,7 @@ class OperatorService(rpc.OperatorServicer):
         self, request: pb2.ShowFabricRequest, context: Context
     ) -> pb2.ShowFabricReply:
         """Switches, links, hosts, and the trees of jobs over them."""
-        return await answer(context, show_fabric(self._coordinator, self._fabric))
+        return await answer(context, show_fabric(self._coordinator, self._detector, self._fabric))
 
     async def RemoveForeign(  # noqa: N802
         self, request: pb2.RemoveForeignRequest, context: Context
@@ -148,5 +148,5 @@ class OperatorService(rpc.OperatorServicer):
             members=[show_member(job, rank, self._detector) for rank in sorted(job.members)],
             counters=counters,
             history=history,
-            tree=show_tree(job, counters, unread),
+            tree=show_tree(job, counters, unread, counts_on_hosts(job, self._detector)),
         )

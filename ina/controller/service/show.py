@@ -243,7 +243,9 @@ def _child(switch: Switch, job: Job | None, index: int) -> str:
     if index < len(node.ranks):
         return f"rank {node.ranks[index]}"
     below = node.nodes[index - len(node.ranks) :]
-    return f"switch {below[0]}" if below else f"number {index}"
+    if not below:
+        return f"number {index}"
+    return below[0] if job.tree[below[0]].host else f"switch {below[0]}"
 
 
 async def _worker_counters(switch: Switch, jobs: dict[int, Job]) -> list[pb2.Counter]:

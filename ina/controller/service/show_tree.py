@@ -10,6 +10,9 @@ from ina.controller.errors import SwitchError
 from ina.controller.job import Job
 from ina.controller.service.show import job_counters
 from ina.controller.switches.switch import Switch
+from ina.controller.topology.tree import Node
+from ina.controller.watch.failure_detector import FailureDetector
+from ina.controller.watch.leases import Member
 from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
@@ -52,17 +55,26 @@ async def _read(
 
 
 def show_tree(
-    job: Job, counters: Iterable[pb2.Counter], unread: Mapping[str, str]
+    job: Job,
+    counters: Iterable[pb2.Counter],
+    unread: Mapping[str, str],
+    on_hosts: Mapping[int, pb2.NodeCounts],
 ) -> list[pb2.TreeNode]:
     """The root first, parents before their children; nothing of a job that is not placed yet.
 
-    ``counters``, ``unread``: what :func:`read_counters` has found.
+    ``counters``, ``unread``: what :func:`read_counters` has found. ``on_hosts``: by rank that runs
+    one, what nodes on hosts have counted.
     """
     if job.tree is None:
         return []
     packets = {(it.switch, it.name): it.packets for it in counters if it.job == job.name}
     shown = []
     for node in job.tree:
+        if node.host is not None:
+            counted = on_hosts.get(node.host.rank)
+            silent = "" if counted else f"rank {node.host.rank}, which runs it, has not said"
+            shown.append(_host_node(node, job.slots, counted or pb2.NodeCounts(), silent))
+            continue
         taken = job.memory.get(node.switch)
         shown.append(
             pb2.TreeNode(
@@ -81,3 +93,28 @@ def show_tree(
             )
         )
     return shown
+
+
+def counts_on_hosts(job: Job, detector: FailureDetector) -> dict[int, pb2.NodeCounts]:
+    """What ranks said last that the nodes have counted which they run."""
+    reports = {rank: detector.report(Member(job.epoch, rank)) for rank in job.members}
+    return {
+        rank: report.progress.node
+        for rank, report in reports.items()
+        if report is not None and report.progress.HasField("node")
+    }
+
+
+def _host_node(node: Node, slots: int, counted: pb2.NodeCounts, unread: str) -> pb2.TreeNode:
+    return pb2.TreeNode(
+        switch=node.switch,
+        parent=node.parent or "",
+        level=1,
+        ranks=node.ranks,
+        slots=slots,
+        unread=unread,
+        contributions=counted.contributions,
+        results=counted.results,
+        replays=counted.replays,
+        passed_down=counted.passed_down,
+    )

@@ -30,10 +30,14 @@ from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.answers import Context, answer, refuse
 from ina.controller.service.printable import printable
 from ina.controller.service.show import program_of
+from ina.controller.switches.data_address import data_address
+from ina.controller.switches.host_entities import host_entities
+from ina.controller.topology.tree import HostNode
 from ina.controller.watch.failure_detector import CHECK_S, FailureDetector, is_up
 from ina.controller.watch.leases import Member
 from ina.controller.watch.stalls import check_progress
 from ina.errors import InvalidInputError
+from ina.protocol.addresses import is_shm_address, mac_of
 from ina.protocol.spec import RESULTS_UDP_PORT, VERSION
 from ina.protocol.verify import checked_verify
 from ina.rpc import controller_pb2 as pb2
@@ -118,6 +122,7 @@ class WorkerService(rpc.ControllerServicer):
             results_host="" if group is None else str(group),
             results_udp_port=0 if group is None else RESULTS_UDP_PORT,
             wire_version=VERSION,
+            takes_host_nodes=True,
         )
 
     async def Join(  # noqa: N802
@@ -142,6 +147,7 @@ class WorkerService(rpc.ControllerServicer):
             verify=job.verify or "off",
             check_key=tokens.check_key(job.key_seed, job.epoch) if job.verify == "keyed" else b"",
             trees=[self._tree(job, request.rank)],
+            node_entities=self._node_entities(job, request.rank),
         )
 
     async def Heartbeat(  # noqa: N802
@@ -211,6 +217,11 @@ class WorkerService(rpc.ControllerServicer):
         except InvalidInputError as error:
             raise JobRequestError(f"job {request.name!r}: {error}") from None
         first = self._switch_of(f"job {request.name!r}", request.addresses)
+        if request.contributions > request.world_size:
+            raise JobRequestError(
+                f"job {request.name!r}: {request.contributions} contributions of"
+                f" {request.world_size} workers: at most one of each"
+            )
         size = (request.name, request.world_size, request.slots)
         deadline_s = self._clock() + wait_s
         while True:
@@ -223,6 +234,7 @@ class WorkerService(rpc.ControllerServicer):
                     priority=request.priority,
                     token=request.token,
                     verify=verify,
+                    contributions=request.contributions,
                 )
                 return job.switch or first, job
             except JobConflictError as error:
@@ -244,7 +256,10 @@ class WorkerService(rpc.ControllerServicer):
                 continue
             except NoRoomError:
                 victims = self._coordinator.registry.victims(
-                    *size, tenant=request.tenant, priority=request.priority
+                    *size,
+                    tenant=request.tenant,
+                    priority=request.priority,
+                    contributions=request.contributions,
                 )
                 if not victims:
                     raise
@@ -347,16 +362,42 @@ class WorkerService(rpc.ControllerServicer):
             raise JobRequestError(f"{where}: host {address} is not one worker's address")
         if not 0 < request.udp_port < 1 << 16:
             raise JobRequestError(f"{where}: UDP port {request.udp_port} is not in 1..65535")
-        port, mac = data.endpoint(address)
         process = printable(request.process, MAX_PROCESS_CHARS)
+        node = self._host_node(where, request, data) if request.HasField("node") else None
+        if node is None:
+            port, mac = data.endpoint(address)
+            port = request.switch_port or port
+        else:
+            port, mac = request.switch_port, None
         return Endpoint(
             address,
             request.udp_port,
-            request.switch_port or port,
+            port,
             mac,
             process=process,
             switch=data.switch.name,
+            node=node,
         )
+
+    def _host_node(self, where: str, request: pb2.JoinRequest, data: DataPath) -> HostNode:
+        """What adds up on the worker's host."""
+        said = request.node
+        address = _address(f"{where}: its host's node", said.host)
+        if address.is_unspecified or address.is_multicast or is_shm_address(address):
+            raise JobRequestError(f"{where}: its host's node: host {address} is not one host's")
+        for name, port in (("UDP port", said.udp_port), ("port", said.switch_port)):
+            if not 0 < port < 1 << 16:
+                raise JobRequestError(f"{where}: its host's node: {name} {port} is not in 1..65535")
+        if said.rank > request.rank:
+            raise JobRequestError(
+                f"{where}: its host's node runs with rank {said.rank}: it is to be the lowest of"
+                " those that send to it"
+            )
+        if not 0 < request.switch_port < 1 << 16:
+            raise JobRequestError(f"{where}: it says no port of its host's node")
+        port, mac = data.endpoint(address)
+        mac = mac_of(address) if mac is None else mac
+        return HostNode(said.rank, address, said.udp_port, mac, port, said.switch_port)
 
     def _switch_of(self, where: str, addresses: Sequence[str]) -> str:
         """Where a worker sends to by its host's addresses; empty: no switch is nearer than others.
@@ -378,18 +419,32 @@ class WorkerService(rpc.ControllerServicer):
         """As the worker sees it. Every job has one tree, and all lanes are summed there."""
         assert job.tree is not None
         first = job.tree.first_node(rank)
-        switch = self._data[first.switch].switch
+        if first.host is None:
+            switch = self._data[first.switch].switch
+            host, udp_port = switch.data_host, switch.data_udp_port
+        else:
+            host, udp_port = str(first.host.address), first.host.udp_port
         return pb2.Tree(
             job=job.number,
-            host=switch.data_host,
-            udp_port=switch.data_udp_port,
+            host=host,
+            udp_port=udp_port,
             worker=first.index_of_rank(rank),
             path=job.tree.path(rank),
             expected_bitmap=job.full_bitmap,
             first_lane=0,
             lanes=job.lanes,
-            node=first.switch,
+            node=first.switch if first.host is None else first.host.text,
         )
+
+    def _node_entities(self, job: Job, rank: int) -> list[bytes]:
+        """For the rank that runs its host's node."""
+        assert job.tree is not None
+        host = job.tree.first_node(rank).host
+        if host is None or host.rank != rank:
+            return []
+        addresses = {name: data_address(data.switch) for name, data in self._data.items()}
+        values = self._data[job.switch].switch.values
+        return host_entities(job, host, addresses, values)
 
 
 def _who(request: _FromMember) -> str:

@@ -95,6 +95,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             FROM jobs""",
         "UPDATE jobs SET switch_name = '', first_slot = 0, slots = 0, reserved_slots = 0",
     ),
+    (
+        # Of a node on a host of workers, where the switch above sees it; NULL: it is a switch. Its
+        # switch_name is for people, the lowest of its ranks runs it, and port_down is the switch's.
+        "ALTER TABLE nodes ADD COLUMN host_address TEXT",
+        "ALTER TABLE nodes ADD COLUMN host_udp_port INTEGER",
+        "ALTER TABLE nodes ADD COLUMN host_mac INTEGER",
+    ),
 )
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 from typing import NamedTuple
 
 from ina.controller.job import Job
 from ina.controller.memory import SlotRange
 from ina.controller.store.interface import Transaction
-from ina.controller.topology.tree import Node, Tree
+from ina.controller.topology.tree import HostNode, Node, Tree
 
 _COLUMNS = (
     "job, place, switch_name, parent, child, port_down, port_up, ranks, first_slot, slots,"
-    " reserved_slots"
+    " reserved_slots, host_address, host_udp_port, host_mac"
 )
 _ALL_RANKS = "*"
 
@@ -33,6 +34,9 @@ class NodeRow(NamedTuple):
     first_slot: int | None
     slots: int
     reserved_slots: int
+    host_address: str | None
+    host_udp_port: int | None
+    host_mac: int | None
 
 
 @dataclass(frozen=True)
@@ -48,9 +52,9 @@ def put_tree(db: Transaction, job: Job) -> None:
     if job.tree is None:
         return
     db.executemany(
-        f"INSERT INTO nodes ({_COLUMNS}) VALUES ({', '.join('?' * 11)})"
+        f"INSERT INTO nodes ({_COLUMNS}) VALUES ({', '.join('?' * 14)})"
         " ON CONFLICT (job, place) DO UPDATE SET switch_name = excluded.switch_name,"
-        " first_slot = excluded.first_slot",
+        " ranks = excluded.ranks, first_slot = excluded.first_slot",
         _rows(job, job.tree),
     )
 
@@ -78,9 +82,22 @@ def _rows(job: Job, tree: Tree) -> list[NodeRow]:
                 None if taken is None else taken.first,
                 0 if taken is None else taken.slots,
                 0 if taken is None else taken.reserved,
+                *((None, None, None) if node.host is None else _columns(node.host)),
             )
         )
     return found
+
+
+def _columns(host: HostNode) -> tuple[str, int, int]:
+    return str(host.address), host.udp_port, host.mac
+
+
+def _host(row: NodeRow) -> HostNode | None:
+    if row.host_address is None or row.host_udp_port is None or row.host_mac is None:
+        return None
+    runner = int(row.ranks.partition(",")[0])
+    at = (IPv4Address(row.host_address), row.host_udp_port, row.host_mac)
+    return HostNode(runner, *at, switch_port=row.port_down, uplink_port=row.port_up)
 
 
 def get_trees(db: Transaction) -> dict[int, list[NodeRow]]:
@@ -108,6 +125,7 @@ def tree_of(rows: list[NodeRow], world_size: int) -> StoredTree:
                 tuple(child.port_down for child in children),
                 None if row.parent is None else rows[row.parent].switch,
                 row.port_up,
+                _host(row),
             )
         )
         if row.first_slot is not None:

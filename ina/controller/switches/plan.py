@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ina.controller.job import Endpoint, Job
+from ina.controller.memory import SlotRange
 from ina.controller.switches import rows
 from ina.controller.switches.data_address import DataAddress
 from ina.controller.switches.items import Entry, Group, Item
@@ -64,7 +65,7 @@ class JobPlan:
 
 
 def plan_job(job: Job, switch: str, addresses: Mapping[str, DataAddress] = _NO_SWITCHES) -> JobPlan:
-    """Everything that a complete job needs on one of its switches.
+    """Everything that a complete job needs on one node of its tree: a switch's name, or a host's.
 
     It must have its tree, its slots, all its members and its epoch. ``addresses``: of the other
     switches of its tree, by name.
@@ -74,7 +75,10 @@ def plan_job(job: Job, switch: str, addresses: Mapping[str, DataAddress] = _NO_S
     endpoints = {rank: job.members[rank] for rank in node.ranks}
     children = [
         *map(rows.worker_at, endpoints.values()),
-        *(rows.switch_at(addresses[it], at) for it, at in zip(node.nodes, node.ports, strict=True)),
+        *(
+            rows.switch_at(_where(tree[it], addresses), at)
+            for it, at in zip(node.nodes, node.ports, strict=True)
+        ),
     ]
     sharing = {node.index_of_rank(rank) for rank in sharing_ranks(endpoints)}
     copies = (
@@ -103,8 +107,15 @@ def plan_job(job: Job, switch: str, addresses: Mapping[str, DataAddress] = _NO_S
     return JobPlan(((group, *receivers), (admit,), tuple(members)), endpoints)
 
 
+def _where(node: Node, addresses: Mapping[str, DataAddress]) -> DataAddress:
+    if node.host is None:
+        return addresses[node.switch]
+    return DataAddress(node.host.address, node.host.udp_port, node.host.mac)
+
+
 def _admit(job: Job, tree: Tree, node: Node, group: Group) -> Entry:
-    memory = job.memory[node.switch]
+    # A node on a host has its slots for this job alone.
+    memory = SlotRange(0, job.slots, job.slots) if node.host else job.memory[node.switch]
     match = (("job", job.number), ("epoch", rows.low_epoch(job.epoch)))
     params = (
         ("epoch", job.epoch),

@@ -1,7 +1,7 @@
 """The tree that a job is summed over: nodes, whose children they are, and ways down to the ranks.
 
-A node is a switch. Its children, workers or nodes, have an index each, which is ``worker`` in their
-packets and their bit in its bitmap. Pure.
+A node is a switch, or what adds up on a host of workers. Its children, workers or nodes, have an
+index each, which is ``worker`` in their packets and their bit in its bitmap. Pure.
 """
 
 from __future__ import annotations
@@ -9,9 +9,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from ipaddress import IPv4Address
 
 from ina.controller.errors import JobRequestError
 from ina.protocol.spec import MAX_LEVELS, MAX_WORKERS, path_mask, path_of
+
+
+@dataclass(frozen=True)
+class HostNode:
+    """Where one is, as its switch sees it."""
+
+    rank: int
+    """In whose process it runs: the lowest of those that send to it."""
+    address: IPv4Address
+    udp_port: int
+    mac: int
+    """48 bits."""
+    switch_port: int
+    """The switch's port that it is behind."""
+    uplink_port: int
+    """Its own port towards the switch."""
+
+    @property
+    def name(self) -> str:
+        """Of the tree's node, for people; no switch is called so: ``host 10.0.0.3:4433``."""
+        return f"host {self.address}:{self.udp_port}"
+
+    @property
+    def text(self) -> str:
+        """For its ranks: ``rank 4's process``."""
+        return f"rank {self.rank}'s process"
 
 
 @dataclass(frozen=True)
@@ -30,6 +57,8 @@ class Node:
     """The switch above it; None: it is the root."""
     parent_port: int = 0
     """This switch's port towards its parent."""
+    host: HostNode | None = None
+    """Where it is, if it is on a host of workers; None: it is a switch of the controller's."""
 
     @property
     def fan_in(self) -> int:
@@ -98,6 +127,11 @@ class Tree:
         """Whether one switch sums the whole job."""
         return len(self.nodes) == 1
 
+    @property
+    def switches(self) -> tuple[Node, ...]:
+        """The nodes that are the controller's: all but those on hosts of workers."""
+        return tuple(node for node in self.nodes if node.host is None)
+
     @cached_property
     def _first(self) -> Mapping[int, Node]:
         return {rank: node for node in self.nodes for rank in node.ranks}
@@ -105,6 +139,14 @@ class Tree:
     def first_node(self, rank: int) -> Node:
         """The node that a worker sends to; :class:`KeyError`: it is none of the tree's."""
         return self._first[rank]
+
+    def rack(self, rank: int) -> str:
+        """The switch that a worker's part comes to first; :class:`KeyError`: it is none's."""
+        first = self.first_node(rank)
+        if first.host is None:
+            return first.switch
+        assert first.parent is not None  # nobody makes results on a host
+        return first.parent
 
     def depth(self, node: Node) -> int:
         """Levels between the root (0) and this node."""

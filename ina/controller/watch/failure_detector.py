@@ -152,7 +152,8 @@ class FailureDetector:
             if differ := self._difference(job):
                 self._end_differing(job, differ, now_s)
             elif dead:
-                self._coordinator.lose(job, dead, self._obituary(job, dead), pb2.MEMBER_LOST)
+                ranks = {*dead, *(it for rank in dead for it in job.dependent(rank))}
+                self._coordinator.lose(job, ranks, self._obituary(job, dead), pb2.MEMBER_LOST)
             elif missed := self._missed_for_ever(job, away_s, now_s):
                 rank, reason = missed
                 self._coordinator.lose(job, [rank], reason, pb2.MEMBER_LOST)
@@ -196,6 +197,10 @@ class FailureDetector:
             seq = None if report is None else last_seq(report.progress)
             sent = "" if seq is None else f", last sequence number {seq}"
             parts.append(f"rank {rank} ({place_text(job, rank)}) {why}{sent}")
+            if cut_off := job.dependent(rank):
+                parts.append(
+                    f"its process ran its host's node, below which is {ranks_text(cut_off)}"
+                )
         waited_for = oldest_waited_for(
             report.progress
             for rank in job.members

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -208,6 +208,13 @@ class Device:
                 name = known.get(request.atomicity, request.atomicity)
                 raise unimplemented(f"batch atomicity {name}")
             return [_attempt(partial(forwarding.write, update)) for update in request.updates]
+
+    def insert(self, entities: Iterable[p4r.Entity]) -> None:
+        """Insert them without a client; the first that cannot be ends it with a StatusError."""
+        with self._lock:
+            forwarding = self._forwarding()
+            for entity in entities:
+                forwarding.write(p4r.Update(type=p4r.Update.INSERT, entity=entity))
 
     def read(
         self, requests: Sequence[p4r.Entity]

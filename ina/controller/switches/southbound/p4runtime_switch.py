@@ -165,16 +165,7 @@ class P4RuntimeSwitch:
         return []
 
     def _encode(self, items: Iterable[Item]) -> list[P4Entity]:
-        return [self._entity(item) for item in items]
-
-    def _entity(self, item: Item) -> P4Entity:
-        if isinstance(item, Entry):
-            return P4TableEntry(
-                self._table(item.table),
-                match=P4TableMatch(item.match),
-                action=P4TableAction(self._action(item.action), **dict(item.params)),
-            )
-        return P4MulticastGroupEntry(item.number, replicas=item.replicas)
+        return entities(self._schema, items)
 
     def _read_entry(self, entry: P4TableEntry) -> ReadEntry:
         action: Any = entry.action
@@ -188,14 +179,24 @@ class P4RuntimeSwitch:
     def _table(self, name: str) -> str:
         return in_pipe(self._schema.tables, name)
 
-    def _action(self, name: str) -> str:
-        return in_pipe(self._schema.actions, name)
-
     def _counter(self, name: str) -> str:
         return in_pipe(self._schema.counters, name)
 
     def _full_counter(self, alias: str) -> str:
         return _bare(self._schema.counters[alias].name)
+
+
+def entities(schema: P4Schema, items: Iterable[Item]) -> list[P4Entity]:
+    """Items as finsy has them, of a program with these names."""
+    found: list[P4Entity] = []
+    for item in items:
+        if isinstance(item, Entry):
+            action = P4TableAction(in_pipe(schema.actions, item.action), **dict(item.params))
+            table = in_pipe(schema.tables, item.table)
+            found.append(P4TableEntry(table, match=P4TableMatch(item.match), action=action))
+        else:
+            found.append(P4MulticastGroupEntry(item.number, replicas=item.replicas))
+    return found
 
 
 def in_pipe(known: P4EntityMap[Any], name: str) -> str:

@@ -1,0 +1,38 @@
+"""What the node on a host of workers needs for its job, as P4Runtime entities for its own rank.
+
+No controller reaches it: the rank that runs it inserts them, in their order.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+from finsy import P4Schema
+
+from ina.controller.job import Job
+from ina.controller.switches.data_address import DataAddress
+from ina.controller.switches.plan import own_address, plan_job
+from ina.controller.switches.southbound.p4runtime_switch import entities
+from ina.controller.topology.tree import HostNode
+from ina.p4 import compiled
+from ina.protocol.addresses import SHM_SWITCH
+
+
+def host_entities(
+    job: Job, node: HostNode, addresses: Mapping[str, DataAddress], values: int
+) -> list[bytes]:
+    """Serialised ``p4.v1.Entity``, for the v1model build with so many values a packet.
+
+    ``addresses``: of the job's switches, by name.
+    """
+    plan = plan_job(job, node.name, addresses)
+    own = [own_address(int(address)) for address in (node.address, SHM_SWITCH)]
+    items = [*own, *(item for stage in plan.stages for item in stage)]
+    schema = _schema(values)
+    return [entity.encode(schema).SerializeToString() for entity in entities(schema, items)]
+
+
+@functools.cache
+def _schema(values: int) -> P4Schema:
+    return P4Schema(compiled(values).p4info)

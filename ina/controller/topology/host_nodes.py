@@ -1,0 +1,60 @@
+"""Nodes on the workers' own hosts: what adds up there, before anything reaches a switch. Pure.
+
+A rank's process runs one, and programs it; nothing of the controller reaches it. To the switch that
+it sends to it is one child, as a worker is. So a tree is found for those who send to switches, and
+the hosts' nodes are put below it with their ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from ina.controller.errors import JobRequestError
+from ina.controller.topology.tree import HostNode, Node, Tree
+
+
+class Member(Protocol):
+    """What must be known of a worker."""
+
+    @property
+    def node(self) -> HostNode | None:
+        """What adds up on its host; None: it sends to the switch."""
+
+
+def check_nodes(job: str, members: Mapping[int, Member]) -> None:
+    """Raises :class:`JobRequestError`: a rank sends to a node that no rank runs."""
+    for rank, at in sorted(members.items()):
+        if at.node is not None and members[at.node.rank].node != at.node:
+            raise JobRequestError(
+                f"job {job!r}: rank {rank} sends to a node at {at.node.address}:{at.node.udp_port}"
+                f" that rank {at.node.rank} is to run, and that one runs"
+                f" {'another' if members[at.node.rank].node else 'none'}"
+            )
+
+
+def with_host_nodes(tree: Tree, members: Mapping[int, Member]) -> Tree:
+    """The tree of those who send to switches, with all others below their hosts' nodes.
+
+    Raises :class:`JobRequestError` as :class:`Tree` does: too many ranks at one node, or levels.
+    """
+    ranks_of: dict[int, list[int]] = {}
+    for rank, at in sorted(members.items()):
+        if at.node is not None:
+            ranks_of.setdefault(at.node.rank, []).append(rank)
+    nodes, below = [], []
+    for node in tree:
+        hosts = {rank: host for rank in node.ranks if (host := members[rank].node) is not None}
+        nodes.append(
+            replace(
+                node,
+                ranks=tuple(rank for rank in node.ranks if rank not in hosts),
+                nodes=(*node.nodes, *(host.name for host in hosts.values())),
+                ports=(*node.ports, *(host.switch_port for host in hosts.values())),
+            )
+        )
+        for rank, host in hosts.items():
+            ranks = tuple(ranks_of[rank])
+            below.append(Node(host.name, ranks, (), (), node.switch, host.uplink_port, host=host))
+    return Tree((*nodes, *below)) if below else tree

@@ -1,0 +1,155 @@
+"""Hosts' nodes below a tree of switches: where they are put, what is refused, what is stored."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from ipaddress import IPv4Address
+
+import pytest
+
+from ina.controller.errors import HostNodesError, JobRequestError
+from ina.controller.job import Endpoint, Job, JobState, who_sends_to_switches
+from ina.controller.memory import SlotRange
+from ina.controller.store.rows import get_jobs, put_job
+from ina.controller.store.schema import MIGRATIONS
+from ina.controller.switches.data_address import DataAddress
+from ina.controller.switches.plan import plan_job
+from ina.controller.topology.host_nodes import check_nodes, with_host_nodes
+from ina.controller.topology.tree import HostNode, Node, Tree
+from ina.p4 import names
+from ina.protocol.addresses import mac_of
+from ina.protocol.spec import Kind, path_of
+from tests.controller.test_registry import make_registry
+
+HOST = IPv4Address("10.0.0.7")
+NODE = HostNode(1, HOST, 4433, mac_of(HOST), switch_port=9, uplink_port=1)
+
+
+def alone(rank: int) -> Endpoint:
+    return Endpoint(IPv4Address("10.0.0.20") + rank, 5000 + rank, 3)
+
+
+def below(node: HostNode, number: int) -> Endpoint:
+    return Endpoint(IPv4Address("127.64.0.0") + number, number, 2, node=node)
+
+
+MEMBERS = {0: alone(0), 1: below(NODE, 1), 2: alone(2), 3: below(NODE, 2)}
+SWITCHES = Tree(
+    (
+        Node("spine", nodes=("leaf1", "leaf2"), ports=(1, 2)),
+        Node("leaf1", (0, 1), parent="spine", parent_port=8),
+        Node("leaf2", (2,), parent="spine", parent_port=8),
+    )
+)
+
+
+def job_of(tree: Tree) -> Job:
+    memory = {node.switch: SlotRange(64, 32, 32) for node in tree.switches}
+    return Job(
+        "j", 5, 4, 0.0, tree=tree, memory=memory, epoch=3, members=dict(MEMBERS),
+        state=JobState.RUNNING, created_unix_s=1.0, verify="off",
+    )  # fmt: skip
+
+
+def test_to_switches_a_host_s_node_is_one_sender() -> None:
+    senders = who_sends_to_switches(MEMBERS)
+    assert list(senders) == [0, 1, 2]
+    assert (senders[1].address, senders[1].udp_port, senders[1].switch_port) == (HOST, 4433, 9)
+
+
+def test_its_ranks_are_below_it_and_it_is_below_their_switch() -> None:
+    tree = with_host_nodes(SWITCHES, MEMBERS)
+    assert [(node.switch, node.ranks, node.nodes, node.ports) for node in tree] == [
+        ("spine", (), ("leaf1", "leaf2"), (1, 2)),
+        ("leaf1", (0,), ("host 10.0.0.7:4433",), (9,)),
+        ("leaf2", (2,), (), ()),
+        ("host 10.0.0.7:4433", (1, 3), (), ()),
+    ]
+    assert tree.switches == tree.nodes[:3]
+    assert tree.path(3) == path_of((0, 1, 1))
+    assert [tree.rack(rank) for rank in range(4)] == ["leaf1", "leaf1", "leaf2", "leaf1"]
+    assert with_host_nodes(SWITCHES, {rank: alone(rank) for rank in range(3)}) is SWITCHES
+
+
+def test_both_sides_of_its_link_know_each_other() -> None:
+    job = job_of(with_host_nodes(SWITCHES, MEMBERS))
+    where = {
+        name: DataAddress(IPv4Address("10.9.0.1") + number, 17760, number)
+        for number, name in enumerate(("spine", "leaf1", "leaf2"))
+    }
+    leaf, host = (plan_job(job, name, where) for name in ("leaf1", NODE.name))
+    (child,) = (
+        dict(it.match) for it in leaf.switches if dict(it.match)["kind"] == Kind.CONTRIBUTION
+    )
+    assert (child["ingress_port"], child["src_addr"], child["src_port"]) == (9, int(HOST), 4433)
+    (parent,) = (dict(it.match) for it in host.switches)
+    assert parent["kind"] == Kind.RESULT
+    assert (parent["ingress_port"], parent["src_addr"]) == (1, int(where["leaf1"].address))
+    (admit,) = host.stages[1]
+    assert admit.action == names.ADMIT_INNER_JOB  # type: ignore[union-attr]
+    params = dict(admit.params)  # type: ignore[union-attr]
+    assert (params["first_slot"], params["slots"], params["own_level"]) == (0, 32, 1)
+
+
+def test_who_sends_to_a_node_that_nobody_runs_is_told() -> None:
+    other = replace(NODE, udp_port=1)
+    for at, runs in ((alone(1), "none"), (below(other, 1), "another")):
+        with pytest.raises(JobRequestError) as refused:
+            check_nodes("j", {**MEMBERS, 1: at})
+        assert str(refused.value) == (
+            "job 'j': rank 3 sends to a node at 10.0.0.7:4433 that rank 1 is to run, and that one"
+            f" runs {runs}"
+        )
+
+
+def test_a_job_at_one_switch_gets_its_hosts_nodes_with_the_last_rank() -> None:
+    jobs = make_registry()
+    jobs.create("j", 4, 0, 0.0, contributions=3)
+    for rank in (0, 2, 1, 3):
+        job = jobs.join("j", rank, MEMBERS[rank])
+    assert job.state is JobState.STARTING
+    assert job.tree is not None
+    assert [node.ranks for node in job.tree] == [(0, 2), (1, 3)]
+    assert job.verify == "accidents"  # one of them sends over a link
+    assert list(job.memory) == [job.switch]
+    assert job.rack_of(3) == ""
+    assert (job.dependent(1), job.dependent(3)) == ((3,), ())
+
+
+def test_hosts_that_add_up_make_room_for_more_than_32_workers() -> None:
+    jobs = make_registry()
+    with pytest.raises(JobRequestError, match="64 workers: one switch sums 1 to 32"):
+        jobs.create("j", 64, 0, 0.0)
+    with pytest.raises(JobRequestError, match="33 contributions of hosts: one switch sums 1 to 32"):
+        jobs.create("j", 64, 0, 0.0, contributions=33)
+    with pytest.raises(JobRequestError, match="3 contributions of 2 workers: at most one of each"):
+        jobs.create("j", 2, 0, 0.0, contributions=3)
+    jobs.create("j", 64, 0, 0.0, contributions=2)
+    nodes = [replace(NODE, rank=first, udp_port=1 + first) for first in (0, 32)]
+    for rank in range(64):
+        job = jobs.join("j", rank, below(nodes[rank // 32], rank))
+    assert job.tree is not None
+    assert [node.fan_in for node in job.tree] == [2, 32, 32]
+
+
+def test_too_many_at_a_node_are_told_when_all_have_come() -> None:
+    jobs = make_registry()
+    jobs.create("j", 34, 0, 0.0, contributions=2)
+    node = replace(NODE, rank=0)
+    for rank in range(33):
+        jobs.join("j", rank, below(node, rank))
+    with pytest.raises(HostNodesError, match=r"'host 10\.0\.0\.7:4433' would add up 33 contrib"):
+        jobs.join("j", 33, alone(33))
+
+
+def test_the_store_keeps_where_they_are() -> None:
+    db = sqlite3.connect(":memory:")
+    for migration in MIGRATIONS:
+        for statement in migration:
+            db.execute(statement)
+    for tree in (SWITCHES, with_host_nodes(SWITCHES, MEMBERS)):  # ranks of a switch may change
+        put_job(db, job_of(tree))
+        (found,) = get_jobs(db, 0.0)
+        assert found.tree == tree
+        assert found.memory == job_of(tree).memory

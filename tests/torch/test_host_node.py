@@ -1,0 +1,192 @@
+"""Hosts of several ranks: what a node of each adds up, over real soft switches and shared memory.
+
+One machine stands for several hosts: each has its loopback address, and ranks of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from torch._C._distributed_c10d import HashStore
+
+from ina.controller.app import ControllerApp
+from ina.host import Session
+from ina.rpc import controller_pb2 as pb2
+from ina.torch import host_node
+from ina.torch.env import Settings
+from ina.torch.errors import SettingError
+from ina.torch.host_node import LocalNode
+from tests.controller.test_fabric_job import TIMEOUT_S, ask, in_a_loop, two_racks
+
+HOSTS = ("127.0.1.1", "127.0.1.1", "127.0.1.2", "127.0.2.1", "127.0.2.1", "127.0.2.1")
+"""By rank: rank 2 is alone on its host. The racks are those of ``two_racks``."""
+
+Work = Callable[[Session, int], object]
+
+
+class Group:
+    """The ranks of one job, each in a thread, and their hosts' nodes."""
+
+    def __init__(self, hosts: Sequence[str]) -> None:
+        self.hosts = hosts
+        self.store = HashStore()
+
+    def node(self, rank: int) -> LocalNode | None:
+        """As :func:`ina.torch.host_node.find` gives it, were these several machines."""
+        ranks = [it for it, host in enumerate(self.hosts) if host == self.hosts[rank]]
+        if len(ranks) == 1:
+            return None
+        hosts = len(set(self.hosts))
+        return LocalNode(self.store, rank, ranks, hosts, TIMEOUT_S, even_near=True)
+
+    async def together(self, app: ControllerApp, work: Work) -> list[object]:
+        """What ``work`` returned by rank, or the error."""
+
+        def run(rank: int) -> object:
+            node = self.node(rank)
+            try:
+                with Session.join(
+                    app.listen_addr, "job", rank, len(self.hosts), host=self.hosts[rank],
+                    node=node, timeout_s=TIMEOUT_S,
+                ) as session:  # fmt: skip
+                    return work(session, rank)
+            finally:
+                if node is not None:
+                    node.close(TIMEOUT_S)
+
+        loop = asyncio.get_running_loop()
+        # Threads of their own: asyncio's are few, and work asks the controller from one of those.
+        with ThreadPoolExecutor(len(self.hosts)) as threads:
+            each = (loop.run_in_executor(threads, run, rank) for rank in range(len(self.hosts)))
+            return list(await asyncio.gather(*each, return_exceptions=True))
+
+
+def tree_of(reply: pb2.ShowFabricReply) -> dict[str, pb2.TreeNode]:
+    """Its nodes by name."""
+    (job,) = reply.jobs
+    return {node.switch: node for node in job.nodes}
+
+
+@in_a_loop
+async def test_each_host_sends_one_contribution_and_all_get_the_same_bits() -> None:
+    rng = np.random.default_rng(23)
+    parts = rng.integers(-(1 << 20), 1 << 20, (len(HOSTS), 5000), np.int32)
+    floats = rng.normal(size=(len(HOSTS), 700)).astype(np.float32)
+    shown: list[pb2.ShowFabricReply] = []
+    async with two_racks() as (app, _):
+        loop = asyncio.get_running_loop()
+
+        def work(session: Session, rank: int) -> tuple[bool, bytes, str]:
+            equal = bool((session.all_reduce(parts[rank]) == parts.sum(0, np.int32)).all())
+            if rank == 0:
+                shown.append(asyncio.run_coroutine_threadsafe(ask(app), loop).result(TIMEOUT_S))
+            return equal, session.all_reduce(floats[rank]).tobytes(), session.path
+
+        answers = await Group(HOSTS).together(app, work)
+        assert not (await ask(app)).jobs
+    assert all(isinstance(answer, tuple) for answer in answers), answers
+    oks, sums, paths = zip(*answers, strict=True)
+    assert oks == (True,) * len(HOSTS)
+    assert len(set(sums)) == 1
+    assert np.allclose(np.frombuffer(sums[0], np.float32), floats.sum(0), atol=1e-4)
+    assert [path.split()[0] for path in paths] == ["shared"] * 2 + ["UDP"] + ["shared"] * 3
+    nodes, chunks = tree_of(shown[0]), -(-5000 // 64)
+    (first,), (second,) = nodes["leaf1"].children, nodes["leaf2"].children
+    assert [(it, list(node.ranks), list(node.children)) for it, node in nodes.items()] == [
+        ("spine", [], ["leaf1", "leaf2"]),
+        ("leaf1", [2], [first]),
+        ("leaf2", [], [second]),
+        (first, [0, 1], []),
+        (second, [3, 4, 5], []),
+    ]
+    for name in ("spine", "leaf1", "leaf2"):  # of some a copy more, perhaps
+        children = len(nodes[name].ranks) + len(nodes[name].children)
+        assert nodes[name].contributions >= children * chunks
+
+
+@in_a_loop
+async def test_counts_of_a_host_s_node_come_with_its_rank_s_heartbeat() -> None:
+    async with two_racks() as (app, _):
+        loop = asyncio.get_running_loop()
+
+        async def until_told() -> pb2.TreeNode:
+            while True:
+                for node in tree_of(await ask(app)).values():
+                    if list(node.ranks) == [0, 1] and node.results:
+                        return node
+                await asyncio.sleep(0.1)
+
+        def work(session: Session, rank: int) -> pb2.TreeNode | None:
+            session.all_reduce(np.ones(640, np.int32))
+            told = None
+            if rank == 0:
+                waiting = asyncio.wait_for(until_told(), TIMEOUT_S)
+                told = asyncio.run_coroutine_threadsafe(waiting, loop).result(TIMEOUT_S)
+            session.all_reduce(np.ones(1, np.int32))
+            return told
+
+        node, *_ = await Group(HOSTS).together(app, work)
+    assert isinstance(node, pb2.TreeNode), node
+    assert (node.level, node.unread) == (1, "")
+    assert node.contributions >= 20
+    assert node.passed_down >= 10
+
+
+@in_a_loop
+async def test_one_host_below_one_switch() -> None:
+    async with two_racks() as (app, _):
+
+        def work(session: Session, rank: int) -> int:
+            return int(session.all_reduce(np.array([1 << rank], np.int32))[0])
+
+        assert await Group(["127.0.1.1"] * 3).together(app, work) == [7, 7, 7]
+
+
+def test_a_node_that_cannot_start_is_told_and_each_sends_its_own(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    group = Group(["127.0.1.1"] * 2)
+    runner, other = group.node(0), group.node(1)
+    assert runner is not None
+    assert other is not None
+    with caplog.at_level(logging.WARNING):
+        # Its address is not this machine's, which is found before anything is compiled.
+        assert runner.open(64, 64, "192.0.2.1", "192.0.2.2", TIMEOUT_S) is None
+        assert other.open(64, 64, "192.0.2.1", "192.0.2.2", TIMEOUT_S) is None
+    assert "cannot run its host's node, so each of ranks 0, 1 sends its own" in caplog.text
+
+
+def test_ranks_of_a_process_s_host_find_each_other() -> None:
+    store, found = HashStore(), {}
+    # Rank 0 answers all: it comes last.
+    store.set("ina/host/1", host_node._identity())
+    store.set("ina/host/2", "")  # INA_HOST_NODE=0
+    store.set("ina/host/3", "another host")
+    found[0] = host_node.find(store, 0, 4, Settings(), 5.0)
+    found[1] = host_node.find(store, 1, 4, Settings(), 5.0)
+    found[2] = host_node.find(store, 2, 4, Settings(host_node=False), 5.0)
+    assert [node is not None for node in found.values()] == [True, True, False]
+    assert found[0] is not None
+    assert found[0].contributions == 3
+
+
+def test_a_host_of_many_ranks_has_nodes_of_at_most_32() -> None:
+    assert [len(ranks) for ranks in host_node._groups(["here"] * 70)] == [32, 32, 6]
+
+
+def test_another_word_than_0_and_1_is_refused() -> None:
+    with pytest.raises(SettingError, match="INA_HOST_NODE=yes: want 0 or 1"):
+        Settings.from_environ({"INA_HOST_NODE": "yes"})
+    says = [Settings.from_environ({"INA_HOST_NODE": it}).host_node for it in ("", "0", "1")]
+    assert says == [None, False, True]
+
+
+def test_a_switch_on_this_host_needs_no_node_of_it() -> None:
+    node = LocalNode(HashStore(), 1, [0, 1], 1, 0.1)  # else it would wait for rank 0
+    assert node.open(64, 64, "10.0.0.1", "10.0.0.1", 0.1) is None
+    assert node.open(64, 64, "127.0.0.1", "127.0.0.9", 0.1) is None
