@@ -163,6 +163,11 @@ class Job:
             return ""
         return self.tree.first_node(rank).switch
 
+    def switch_text(self, name: str) -> str:
+        """One of its switches, for people: by name where several sum it."""
+        several = self.tree is not None and not self.tree.is_single
+        return f"switch {name!r}" if several else "the switch"
+
     def missing(self) -> list[int]:
         """Ranks that have not joined, or have left."""
         return [rank for rank in range(self.world_size) if rank not in self.members]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -24,11 +24,18 @@ class Run:
     """Starts a training; its processes have ended after :meth:`outcomes`."""
 
     def __init__(
-        self, folder: Path, workers: int, environ: dict[str, str], training: Training
+        self,
+        folder: Path,
+        workers: int,
+        environ: dict[str, str],
+        training: Training,
+        hosts: Sequence[str] = (),
     ) -> None:
+        """``hosts``: the address of each rank's host."""
         self.folder, self.training = folder, training
+        environ = {"INA_LEAVE_TIMEOUT_S": "5", **environ}
         self.processes: list[BaseProcess] = start(
-            training, workers, folder, environ={"INA_LEAVE_TIMEOUT_S": "5", **environ}
+            training, workers, folder, environ=environ, hosts=hosts
         )
 
     def wait_for_step(self, step: int) -> None:
