@@ -37,11 +37,19 @@ class Job:
 
     def finish(self, deadline_s: float = DEADLINE_S) -> list[dict[str, Any]]:
         """Waits for the end; every sum was right, with the same bits everywhere. Returns stats."""
+        return [end["stats"] for end in self._ends(deadline_s)]
+
+    def digest(self, deadline_s: float = DEADLINE_S) -> str:
+        """As :meth:`finish`; a hash of all results."""
+        digest: str = self._ends(deadline_s)[0]["sha256"]
+        return digest
+
+    def _ends(self, deadline_s: float) -> list[dict[str, Any]]:
         codes = [worker.wait(deadline_s) for worker in self.workers]
         assert codes == [0] * len(codes), "\n".join(worker.text() for worker in self.workers)
         ends = [json.loads(worker.text().splitlines()[-1]) for worker in self.workers]
         assert len({end["sha256"] for end in ends}) == 1
-        return [end["stats"] for end in ends]
+        return ends
 
 
 def start(
@@ -50,12 +58,11 @@ def start(
     """Starts a worker on each of these hosts (all, if None), rank by rank."""
     places = network.plan.hosts if hosts is None else hosts
     assert len(places) == plan.world_size
-    controller = network.controllers[places[0].rack]
     return Job(
         tuple(
             network.run(
                 network.node(place),
-                [*PYTHON, "bmv2_tests.worker", controller, str(rank), plan.dump()],
+                [*PYTHON, "bmv2_tests.worker", network.controller, str(rank), plan.dump()],
                 f"{plan.name}{log}-{place.name}",
             )
             for rank, place in enumerate(places)

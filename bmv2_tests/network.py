@@ -1,9 +1,9 @@
-"""A running topology: switches with their forwarding, a controller a rack, hosts ready to work."""
+"""A running topology: switches with their forwarding, their controller, hosts ready to work."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,9 @@ from bmv2_tests.topologies import (
 
 from mininet.net import Mininet  # isort: skip
 
-"""Packets of one worker in flight, so also of results in the queue of its port, which in BMv2 holds
-64; the rest is for repeated results and for traffic that is not ours."""
+LOSS_PERCENT = 3
 _PROGRAM_TIMEOUT_S = 90.0
-_FIRST_LISTEN_PORT = 17700
+_LISTEN = f"{CONTROLLER_ADDRESS}:17700"
 
 
 @dataclass
@@ -37,14 +36,11 @@ class Network:
     plan: Plan
     net: Any
     folder: Path
-    controllers: dict[int, str] = field(default_factory=dict)
-    """host:port, by rack."""
+    values: int
+    """A packet, of all switches."""
     processes: list[NodeProcess] = field(default_factory=list)
-
-    @property
-    def controller(self) -> str:
-        """Of a star: host:port of its controller."""
-        return self.controllers[0]
+    controller: str = _LISTEN
+    """host:port."""
 
     @property
     def switch(self) -> P4Switch:
@@ -55,6 +51,18 @@ class Network:
     def node(self, place: HostPlace) -> Any:
         """Mininet's node."""
         return self.net[place.name]
+
+    def lose(self, node: Any, interfaces: Sequence[str], hooks: Sequence[str]) -> None:
+        """Loses packets from now on, a few of a hundred, at nftables' ``hooks`` of a node."""
+        chains = "\n".join(
+            f"chain {hook}_{name.replace('-', '_')} {{ type filter hook {hook} device {name}"
+            f" priority 0; numgen random mod 100 < {LOSS_PERCENT} drop; }}"
+            for name in interfaces
+            for hook in hooks
+        )
+        file = self.folder / f"{node.name}.nft"
+        file.write_text(f"table netdev lossy {{\n{chains}\n}}\n")
+        assert node.cmd(f"nft -f {file}") == ""
 
     def run(
         self, node: Any, command: list[str], log: str, environ: dict[str, str] | None = None
@@ -85,22 +93,20 @@ def running(
     config: str = "",
     **switch_options: Any,
 ) -> Iterator[Network]:
-    """``target``: what the controllers are told of the switches, ``kind`` if nothing else;
-    ``config``: TOML to add to their files; ``switch_options``: to the switches."""
+    """``target``: what the controller is told of the switches, ``kind`` if nothing else;
+    ``config``: TOML to add to its file; ``switch_options``: to the switches."""
     Mininet.inited = True  # else it raises this machine's sysctls, for good
     topology = PlanTopo(plan=plan, kind=kind, folder=folder, **switch_options)
     net = Mininet(topo=topology, controller=None, build=False, waitConnected=False)
-    network = Network(plan, net, folder)
+    network = Network(plan, net, folder, values)
     try:
         net.build()
         net.start()
         for place in plan.hosts:
             prepare(net, place)
         for switch in plan.switches:
-            _program(network, switch, values)
-        for switch in plan.switches:
-            if switch.rack is not None:
-                start_controller(network, switch, values, target or kind, config)
+            _program(network, switch)
+        start_controller(network, target or kind, config)
         yield network
     finally:
         for process in reversed(network.processes):
@@ -108,26 +114,30 @@ def running(
         net.stop()
 
 
-def start_controller(
-    network: Network, switch: SwitchPlace, values: int, target: str, config: str
-) -> NodeProcess:
-    """Starts the controller of a rack's switch and waits until it serves."""
-    assert switch.rack is not None
-    listen = f"{CONTROLLER_ADDRESS}:{_FIRST_LISTEN_PORT + switch.rack}"
-    own = [place for place in network.plan.hosts if place.rack == switch.rack]
-    file = network.folder / f"controller-{switch.name}.toml"
-    file.write_text(
-        f'listen = "{listen}"\n{config}\n'
-        f'[switch]\ngrpc_addr = "{network.net[switch.name].grpc_addr}"\nvalues = {values}\n'
-        f'data_host = "{own[0].gateway}"\ntarget = "{target}"\n'
-        + "".join(
-            f'[[hosts]]\naddress = "{h.address}"\nport = {h.port}\nmac = "{h.mac}"\n' for h in own
-        )
-    )
+def start_controller(network: Network, target: str, config: str) -> NodeProcess:
+    """Starts it over all switches and waits until it serves."""
+    file = network.folder / "controller.toml"
+    parts = [f'listen = "{network.controller}"', config]
+    parts += [
+        f'[[switch]]\nname = "{it.name}"\ngrpc_addr = "{network.net[it.name].grpc_addr}"\n'
+        f'values = {network.values}\ntarget = "{target}"\n'
+        f'data_host = "{it.data_address}"\ndata_mac = "{it.mac}"'
+        for it in network.plan.switches
+    ]
+    parts += [
+        f'[[link]]\nswitches = ["{left}", "{right}"]\nports = [{left_port}, {right_port}]'
+        for left, left_port, right, right_port in network.plan.trunks
+    ]
+    names = {switch.rack: switch.name for switch in network.plan.switches}
+    parts += [
+        f'[[host]]\naddress = "{it.address}"\nswitch = "{names[it.rack]}"\n'
+        f'port = {it.port}\nmac = "{it.mac}"'
+        for it in network.plan.hosts
+    ]
+    file.write_text("\n".join(parts) + "\n")
     command = [*PYTHON, "ina", "controller", "run", str(file), "--json"]
-    process = network.run(network.net[CONTROLLER], command, f"controller-{switch.name}")
+    process = network.run(network.net[CONTROLLER], command, "controller")
     process.ready()
-    network.controllers[switch.rack] = listen
     return process
 
 
@@ -145,12 +155,12 @@ def prepare(net: Any, place: HostPlace) -> None:
         raise RuntimeError(f"{place.name}: {said}")
 
 
-def _program(network: Network, switch: SwitchPlace, values: int) -> None:
+def _program(network: Network, switch: SwitchPlace) -> None:
     forwarding = msgspec.json.encode(switch.forwarding).decode()
     address = network.net[switch.name].grpc_addr
     process = network.run(
         network.net[CONTROLLER],
-        [*PYTHON, "bmv2_tests.forwarding", address, str(values), forwarding],
+        [*PYTHON, "bmv2_tests.forwarding", address, str(network.values), forwarding],
         f"forwarding-{switch.name}",
     )
     process.expect("programmed", _PROGRAM_TIMEOUT_S)

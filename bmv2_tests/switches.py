@@ -56,6 +56,12 @@ class P4Switch(Switch):  # type: ignore[misc]
         log = self.folder / f"{self.name}.log"
         self.process = NodeProcess(self, self.command(ports), log)
 
+    def restart(self) -> None:
+        """``kill -9``, and a start without program and entries, as of a power failure."""
+        assert self.process is not None
+        self.process.kill()
+        self.start([])
+
     def stop(self, deleteIntfs: bool = True) -> None:  # noqa: N803 - Mininet's name
         """Ends the program, then the interfaces."""
         if self.process is not None:

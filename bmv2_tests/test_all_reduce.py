@@ -19,5 +19,9 @@ def test_every_host_gets_the_exact_sum(kind: str, hosts: int, tmp_path: Path) ->
         assert len(chunks) == 1
         shown = network.ina("switch", "show", "--controller", network.controller)
     # The job has left, what the switch forwards besides has not.
-    assert {entry["table"] for entry in shown["entries"]} == {"dmac", "multicast group"}
+    assert {entry["table"] for entry in shown["entries"]} == {
+        "own_addresses",
+        "dmac",
+        "multicast group",
+    }
     assert all(one["refused_results"] == 0 for one in stats)

@@ -14,14 +14,6 @@ from bmv2_tests.topologies import star
 
 HOSTS = 3
 DOWN_S = 2.0
-PERCENT = 3
-DROP = f"priority 0; numgen random mod 100 < {PERCENT} drop;"
-LINK_LOSS = f"""
-table netdev lossy {{
-  chain in {{ type filter hook ingress device eth0 {DROP} }}
-  chain out {{ type filter hook egress device eth0 {DROP} }}
-}}
-"""
 
 
 def test_a_switch_that_drops(tmp_path: Path) -> None:
@@ -33,9 +25,8 @@ def test_a_switch_that_drops(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("nft") is None, reason="needs nft: apt-get install nftables")
 def test_links_that_lose(kind: str, tmp_path: Path) -> None:
     with running(star(HOSTS), kind, tmp_path) as network:
-        (tmp_path / "lossy.nft").write_text(LINK_LOSS)
         for place in network.plan.hosts:
-            assert network.node(place).cmd(f"nft -f {tmp_path / 'lossy.nft'}") == ""
+            network.lose(network.node(place), ["eth0"], ["ingress", "egress"])
         stats = jobs.start(network, jobs.plan_of("lossy", HOSTS, steps=4, elems=8000)).finish()
     assert all(one["retransmissions"] > 0 for one in stats)
 

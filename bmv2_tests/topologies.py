@@ -51,14 +51,15 @@ def gateway_mac(rack: int) -> str:
 
 
 SPINE = 255
+"""The rack of the spine, where no host is."""
 
 
 @dataclass(frozen=True)
 class SwitchPlace:
-    """A switch: what it forwards, and whether it aggregates for a rack (else None)."""
+    """A switch, which sums and forwards; hosts of its rack are behind it."""
 
     number: int
-    rack: int | None
+    rack: int
     forwarding: Forwarding
 
     @property
@@ -69,6 +70,16 @@ class SwitchPlace:
     def control_address(self) -> str:
         return f"10.255.0.{200 + self.number}"
 
+    @property
+    def data_address(self) -> str:
+        """Of aggregation; of a rack also its gateway to others."""
+        return f"10.0.{self.rack}.254"
+
+    @property
+    def mac(self) -> str:
+        """Of its data address."""
+        return gateway_mac(self.rack)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -78,6 +89,10 @@ class Plan:
     switches: tuple[SwitchPlace, ...]
     trunks: tuple[tuple[str, int, str, int], ...] = ()
     """(switch, its port, switch, its port)."""
+
+    def rack(self, rack: int) -> tuple[HostPlace, ...]:
+        """Its hosts."""
+        return tuple(place for place in self.hosts if place.rack == rack)
 
 
 def star(hosts: int) -> Plan:
@@ -91,7 +106,7 @@ def star(hosts: int) -> Plan:
 
 
 def two_racks(hosts_each: int) -> Plan:
-    """Two leaves with hosts, each a network of its own; a spine routes between them."""
+    """Two leaves with hosts, each a network of its own, below a spine; all three sum and route."""
     racks = (1, 2)
     trunk = hosts_each + 1  # of a leaf, towards the spine; the spine's port r is rack r's
     places = tuple(
@@ -123,7 +138,7 @@ def two_racks(hosts_each: int) -> Plan:
     routes = tuple(
         Route(f"10.0.{rack}.0/24", rack, gateway_mac(SPINE), gateway_mac(rack)) for rack in racks
     )
-    spine = SwitchPlace(3, None, Forwarding(router_mac=gateway_mac(SPINE), routes=routes))
+    spine = SwitchPlace(3, SPINE, Forwarding(router_mac=gateway_mac(SPINE), routes=routes))
     trunks = tuple((f"s{rack}", trunk, spine.name, rack) for rack in racks)
     return Plan(places, (*switches, spine), trunks)
 

@@ -26,7 +26,7 @@ def start(network: Network, epochs: int, result: Path, log: str = "ddp") -> list
             "MASTER_ADDR": places[0].control_address,
             "MASTER_PORT": str(MASTER_PORT),
             "GLOO_SOCKET_IFNAME": "eth1",
-            "INA_CONTROLLER": network.controllers[place.rack],
+            "INA_CONTROLLER": network.controller,
             "INA_HOST": place.address,
             "OMP_NUM_THREADS": "1",
         }

@@ -44,12 +44,17 @@ def grown(
 ) -> dict[str, str]:
     """The files that passed their budget by half, and what to say of each."""
     found = {}
-    for name, taken in seconds.items():
+    for name, taken in everywhere(seconds).items():
         budget = record.get(name, 0.0)
         if taken > ratio * (MOST * budget + GRACE_S):
             said = f"{taken / ratio:.1f} s of the record's machine, "
             found[name] = said + (f"its budget is {budget:.1f} s" if budget else "it has no budget")
     return found
+
+
+def everywhere(seconds: Mapping[str, float]) -> dict[str, float]:
+    """Without ``bmv2_tests``, which run where somebody has installed Mininet."""
+    return {it: taken for it, taken in seconds.items() if not it.startswith("bmv2_tests/")}
 
 
 def read() -> dict[str, float]:
@@ -60,8 +65,9 @@ def read() -> dict[str, float]:
 
 def write(seconds: Mapping[str, float]) -> str:
     """Makes the seconds the record; returns what to say of it."""
-    RECORD.write_text(json.dumps(dict(sorted(seconds.items())), indent=1) + "\n")
-    return f"{RECORD.name}: {len(seconds)} files, {sum(seconds.values()):.0f} s"
+    kept = everywhere(seconds)
+    RECORD.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n")
+    return f"{RECORD.name}: {len(kept)} files, {sum(kept.values()):.0f} s"
 
 
 def check() -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import durations, long_run
-from tests.durations import grown, seconds_of, speed
+from tests.durations import everywhere, grown, seconds_of, speed
 from tests.record import ROOT, Run, last_run
 
 BUDGET = {"a.py": 10.0, "b.py": 20.0, "c.py": 30.0, "tiny.py": 0.1}
@@ -31,6 +31,13 @@ def test_a_new_file_has_little() -> None:
     assert grown(BUDGET, {**BUDGET, "new.py": 3.0}, 1.0) == {}
     said = grown(BUDGET, {**BUDGET, "new.py": 9.0}, 1.0)
     assert said == {"new.py": "9.0 s of the record's machine, it has no budget"}
+
+
+def test_network_tests_have_no_budget() -> None:
+    """They run where Mininet is: a record with them would be of that machine."""
+    seconds = {**BUDGET, "bmv2_tests/test_racks.py": 100.0}
+    assert grown(BUDGET, seconds, 1.0) == {}
+    assert everywhere(seconds) == BUDGET
 
 
 def test_a_tiny_file_says_nothing_of_the_machine() -> None:

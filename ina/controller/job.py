@@ -188,6 +188,11 @@ class Job:
                 return tuple(other for other in node.ranks if other != rank)
         return ()
 
+    def switch_text(self, name: str) -> str:
+        """One of its switches, for people: by name where several sum it."""
+        several = self.tree is not None and not self.tree.is_single
+        return f"switch {name!r}" if several else "the switch"
+
     def missing(self) -> list[int]:
         """Ranks that have not joined, or have left."""
         return [rank for rank in range(self.world_size) if rank not in self.members]

@@ -187,7 +187,7 @@ async def test_a_leaf_that_restarts_ends_the_jobs_that_use_it_and_no_other() -> 
         leaf.stop()
         with SoftSwitch([UdpPort(1, host, port)], grpc_addr=grpc_addr):
             answers = await at_once(sum_once, wide)
-            said = "the switch has lost its registers"
+            said = "switch 'leaf2' has lost its registers"
             assert [type(it) for it in answers] == [SwitchLostError] * 2, answers
             assert all(said in str(answer) for answer in answers), answers
             assert await at_once(sum_once, near) == [2, 2]

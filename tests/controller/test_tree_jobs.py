@@ -205,7 +205,8 @@ def test_a_switch_that_lost_its_registers_ends_the_jobs_that_use_it_alone(restar
         gone = {"leaf1": {"j", "near"}, "leaf2": {"j", "far"}, "spine": {"j"}}[restarted]
         assert {it.name for it in (job, near, far) if it.state is JobState.GONE} == gone
         (end,) = (e for e in racks.coordinator.events.history("j") if e.fatal)
-        assert (end.kind, end.reason) == (pb2.SWITCH_LOST, "the switch has lost its registers")
+        said = f"switch '{restarted}' has lost its registers"
+        assert (end.kind, end.reason) == (pb2.SWITCH_LOST, said)
         racks.assert_agrees()
         again = await racks.run()
         assert again.epoch > far.epoch

@@ -6,7 +6,7 @@ import os
 import pickle
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -63,13 +63,16 @@ def start(
     backend: str = "ina",
     group_timeout_s: float = 40.0,
     destroy: bool = True,
+    hosts: Sequence[str] = (),
 ) -> list[BaseProcess]:
+    """``hosts``: the address of each rank's host, where that makes a difference."""
     folder.mkdir(exist_ok=True)
     processes: list[BaseProcess] = []
     for rank in range(workers):
+        own = {"INA_HOST": hosts[rank]} if hosts else {}
         process = context.Process(
             target=_work,
-            args=(case, rank, workers, folder, dict(environ or {})),
+            args=(case, rank, workers, folder, {**(environ or {}), **own}),
             kwargs={"backend": backend, "group_timeout_s": group_timeout_s, "destroy": destroy},
         )
         process.start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -24,17 +24,28 @@ class Run:
     """Starts a training; its processes have ended after :meth:`outcomes`."""
 
     def __init__(
-        self, folder: Path, workers: int, environ: dict[str, str], training: Training
+        self,
+        folder: Path,
+        workers: int,
+        environ: dict[str, str],
+        training: Training,
+        hosts: Sequence[str] = (),
     ) -> None:
+        """``hosts``: the address of each rank's host."""
         self.folder, self.training = folder, training
+        environ = {"INA_LEAVE_TIMEOUT_S": "5", **environ}
         self.processes: list[BaseProcess] = start(
-            training, workers, folder, environ={"INA_LEAVE_TIMEOUT_S": "5", **environ}
+            training, workers, folder, environ=environ, hosts=hosts
         )
+
+    def step(self) -> int:
+        """How many rank 0 has done."""
+        said = self.training.folder / "step"
+        return int(said.read_text()) if said.exists() else 0
 
     def wait_for_step(self, step: int) -> None:
         """Until rank 0 has done so many."""
-        said = self.training.folder / "step"
-        wait_until(lambda: said.exists() and int(said.read_text()) >= step, f"step {step}")
+        wait_until(lambda: self.step() >= step, f"step {step}")
 
     def outcomes(self, *ranks: int) -> list[Outcome]:
         """Of all ranks, or of those; the test fails if one has none."""
@@ -42,6 +53,12 @@ class Run:
         found = [outcome(self.folder, rank) for rank in ranks or range(len(self.processes))]
         assert all(ok for ok, _ in found), [text for ok, text in found if not ok]
         return [value for _, value in found]
+
+    def stop(self) -> None:
+        """Kills all ranks, where nothing is asked of them any more."""
+        for process in self.processes:
+            process.kill()
+            process.join()
 
     def kill(self, rank: int, number: signal.Signals = signal.SIGKILL) -> None:
         pid = self.processes[rank].pid

@@ -280,7 +280,8 @@ class Coordinator:
                 state.mark, epochs.last, [job.epoch for job in running]
             ):
                 for job in running:
-                    self.lose(job, (), "the switch has lost its registers", pb2.SWITCH_LOST)
+                    which = job.switch_text(switch.name)
+                    self.lose(job, (), f"{which} has lost its registers", pb2.SWITCH_LOST)
             epochs.resume(state.mark, fresh=fresh)
             for epoch in epochs_of(state.items):
                 epochs.resume(epoch)  # whose slots a newer job may get one day
@@ -288,7 +289,8 @@ class Coordinator:
             await switch.writer.put_mark(epochs.last, state.mark)
             refused = await switch.make_agree(self._jobs_on(switch), state)
             for job, error in refused.items():
-                self.lose(job, (), f"its entries cannot be restored: {error}", pb2.SWITCH_LOST)
+                lost = f"its entries at {job.switch_text(switch.name)} cannot be restored: {error}"
+                self.lose(job, (), lost, pb2.SWITCH_LOST)
 
     async def remove_foreign(self, switch: Switch) -> list[Item]:
         """Removes what no job owns, on an operator's order; returns it.

@@ -221,10 +221,9 @@ class FailureDetector:
         for switch in self._switches(job):
             away_s = switch.unreachable_s()
             if away_s >= switch.config.loss_s and (heard := self._silence(job, switch)):
-                which = f"switch {switch.name!r}" if job.rack_of(0) else "the switch"
                 return (
-                    f"{which} is lost: the controller has not reached it for {away_s:.0f} s,"
-                    f" {heard}"
+                    f"{job.switch_text(switch.name)} is lost:"
+                    f" the controller has not reached it for {away_s:.0f} s, {heard}"
                 )
         return ""
 
