@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -39,11 +40,13 @@ def start(
     steps: int = FOREVER,
     pause_s: float = 0.05,
     workers: int = RANKS,
+    hosts: tuple[str, ...] = HOSTS,
+    settings: Mapping[str, str] = MappingProxyType({}),
 ) -> Run:
     """A job of the first so many ranks, called as the folder is."""
     folder.mkdir()
-    environ = {**services.environ, "INA_JOB": folder.name}
-    run = Run(folder / "w", workers, environ, Training(folder, 1, steps, pause_s), HOSTS)
+    environ = {**services.environ, **settings, "INA_JOB": folder.name}
+    run = Run(folder / "w", workers, environ, Training(folder, 1, steps, pause_s), hosts)
     run.wait_for_step(min(3, steps))
     return run
 
@@ -66,7 +69,17 @@ def assert_it_starts_again(services: FabricServices, folder: Path) -> None:
     assert {one.digest for one in outcomes} == {run.training.undisturbed(RANKS)}
 
 
-# A host that runs a switch of its own is one more leaf below a leaf, and has its place here.
+def test_a_killed_rank_that_ran_its_hosts_node_is_named_with_those_below(
+    services: FabricServices, tmp_path: Path
+) -> None:
+    forced = {"INA_HOST_NODE": "1"}  # although all is on one machine
+    run = start(services, tmp_path / "mine", hosts=HOSTS[:1] * RANKS, settings=forced)
+    for error in errors_of(run, [1, 2, 3], "rank 0 with the node", lambda: run.kill(0)):
+        assert re.search(r"WorkerLostError: .*: rank 0 \(.* pid \d+\) has died", error), error
+        assert "; ranks 1-3 sent to the node of their host, in its process" in error
+    assert_it_starts_again(services, tmp_path / "again")
+
+
 @pytest.mark.parametrize("victim", [long(0), 3])
 def test_a_killed_rank_is_named_with_its_rack(
     victim: int, services: FabricServices, tmp_path: Path

@@ -199,7 +199,7 @@ class FailureDetector:
             parts.append(f"rank {rank} ({place_text(job, rank)}) {why}{sent}")
             if cut_off := job.dependent(rank):
                 parts.append(
-                    f"its process ran its host's node, below which is {ranks_text(cut_off)}"
+                    f"{ranks_text(cut_off)} sent to the node of their host, in its process"
                 )
         waited_for = oldest_waited_for(
             report.progress
