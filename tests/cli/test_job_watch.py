@@ -127,7 +127,8 @@ def test_a_controller_that_comes_back_is_followed_again(
     code: list[int] = []
     watching = threading.Thread(target=lambda: code.append(main.run(command)))
     watching.start()
-    until(lambda: fake.watched)
+    # Only who has had an answer waits for a controller that goes away.
+    until(lambda: "512..1023" in capsys.readouterr().out)
     fake.refuse = (grpc.StatusCode.UNAVAILABLE, "standby: starting")
     fake.events.put(None)  # ends the stream
     until(lambda: "standby: starting" in capsys.readouterr().err)
