@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from ina.protocol import serial
 from ina.protocol.check_model import CheckModel, Round
@@ -41,6 +41,7 @@ STRANGER = Attachment(port=9, ipv4=9, udp_port=9)
 WORKER_SHIFT = 8  # each worker counts in a byte of its own
 
 SlotState = tuple[Any, ...]
+S = TypeVar("S")  # a state, whatever it is
 
 
 class Violation(AssertionError):  # noqa: N818 (a finding, not a failure of the search)
@@ -303,10 +304,24 @@ class System:
         self._settled.update(passed)
 
 
-def search(system: System) -> int:
+class Searched(Protocol[S]):
+    """What :func:`search` needs to know of a system."""
+
+    def start(self) -> S: ...
+
+    def successors(self, state: S) -> Iterator[tuple[object, S]]:
+        """What may happen next; ``str`` of the first says what that is."""
+        ...
+
+    def check_progress(self, state: S) -> None:
+        """Raises Violation if the job cannot end any more."""
+        ...
+
+
+def search(system: Searched[S]) -> int:
     """Visits every reachable state; returns how many. Raises Violation with the shortest trace."""
     start = system.start()
-    came_from: dict[State, tuple[State, str] | None] = {start: None}
+    came_from: dict[S, tuple[S, object] | None] = {start: None}
     queue = deque([start])
     while queue:
         state = queue.popleft()
@@ -321,11 +336,11 @@ def search(system: System) -> int:
     return len(came_from)
 
 
-def _trace(came_from: dict[State, tuple[State, str] | None], state: State) -> list[str]:
+def _trace(came_from: dict[S, tuple[S, object] | None], state: S) -> list[str]:
     steps: list[str] = []
     origin = came_from[state]
     while origin is not None:
-        steps.append(origin[1])
+        steps.append(str(origin[1]))
         origin = came_from[origin[0]]
     return steps[::-1]
 

@@ -11,6 +11,13 @@ from ina.protocol.slot_model import CHECK_MODULUS, DIGEST_MODULUS, Contribution,
 from ina.protocol.spec import ALL_WORKERS, DropReason
 from ina.protocol.switch_model import Attachment, Departure, Dropped, Job, SwitchModel
 from tests.protocol.model_check import System, Violation, search
+from tests.protocol.slot_faults import (
+    NeverReplays,
+    NoBitmap,
+    OlderCounts,
+    OlderTakesOver,
+    ReplaysOpenRound,
+)
 
 
 @pytest.mark.parametrize(
@@ -33,51 +40,6 @@ from tests.protocol.model_check import System, Violation, search
 )
 def test_promises_hold(system: System, at_least: int) -> None:
     assert search(system) >= at_least, "the search did not go where it should"
-
-
-class OlderCounts(Slot):
-    """No tag check: whatever arrives belongs to the round that is open."""
-
-    def contribute(self, part: Contribution, all_bits: int) -> Outcome:
-        if self.owner.is_newer(part.tag):
-            part = Contribution(self.owner, part.bit, values=part.values)
-        return super().contribute(part, all_bits)
-
-
-class OlderTakesOver(Slot):
-    """Tags are compared for equality only: a late copy takes the slot."""
-
-    def contribute(self, part: Contribution, all_bits: int) -> Outcome:
-        if self.owner.is_newer(part.tag):
-            self._overwrite(part)
-            return Outcome.RESULT if self.bitmap == all_bits else Outcome.ABSORBED
-        return super().contribute(part, all_bits)
-
-
-class NoBitmap(Slot):
-    """Contributions are counted, but not remembered by worker."""
-
-    def contribute(self, part: Contribution, all_bits: int) -> Outcome:
-        if part.tag == self.owner and self.bitmap & part.bit and self.bitmap != all_bits:
-            self._add(part)
-            return Outcome.ABSORBED
-        return super().contribute(part, all_bits)
-
-
-class ReplaysOpenRound(Slot):
-    """A repeated contribution is answered before the round is complete."""
-
-    def contribute(self, part: Contribution, all_bits: int) -> Outcome:
-        outcome = super().contribute(part, all_bits)
-        return Outcome.REPLAY if outcome is Outcome.DUPLICATE else outcome
-
-
-class NeverReplays(Slot):
-    """A repeated contribution is dropped although the result is there."""
-
-    def contribute(self, part: Contribution, all_bits: int) -> Outcome:
-        outcome = super().contribute(part, all_bits)
-        return Outcome.DUPLICATE if outcome is Outcome.REPLAY else outcome
 
 
 class RepeatsAddTheirDigest(Slot):

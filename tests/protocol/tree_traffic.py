@@ -1,0 +1,143 @@
+"""What workers of a job over a tree send, what strangers do in their names, and the results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ina.protocol import serial
+from ina.protocol.codec import Header
+from ina.protocol.slot_model import CHECK_MODULUS, DIGEST_MODULUS, STICKY_FLAGS
+from ina.protocol.spec import MAX_WORKERS, NO_FLAGS, Flag, Kind, path_of
+from ina.protocol.switch_model import EPOCH_BITS, Attachment
+from tests.protocol.tree_fabric import WORKER, Fabric
+
+FIRST_EPOCH = 2**16 - 1
+"""The header's 16 bits of it wrap around with the restart."""
+
+STRANGER = 99
+"""A place, of nobody in the job."""
+
+WORKER_SHIFT = 8  # each worker counts in a byte of its own
+
+
+@dataclass(frozen=True)
+class Packet:
+    """On its way to a switch. Of it, ``asker`` and ``asked_by`` do not travel."""
+
+    at: int
+    sender: Attachment
+    header: Header
+    values: tuple[int, ...]
+    asker: int  # the worker whose packet has brought it about
+    asked_by: int  # the path that this worker wrote
+
+    def __str__(self) -> str:
+        header = self.header
+        return (
+            f"{header.kind.name} of epoch {header.epoch} seq {header.seq} worker {header.worker}"
+            f" path {header.path:06x} {header.flags!r} to switch {self.at} (by {self.asker})"
+        )
+
+
+@dataclass
+class Traffic:
+    """Of a job's first epoch, 0 here, and of the next, 1."""
+
+    fabric: Fabric
+    chunks: int
+    slots: int
+    first_seq: int
+
+    @property
+    def value_count(self) -> int:
+        return 2 * self.chunks
+
+    def part(self, epoch: int, worker: int, chunk: int) -> tuple[Header, tuple[int, ...]]:
+        """A worker's contribution: its values, digest, check and exponent are no other's."""
+        place = epoch * self.chunks + chunk
+        values = [0] * self.value_count
+        values[place] = 1 << WORKER_SHIFT * worker
+        one = 1 + place * len(self.fabric.ranks) + worker
+        flags = Flag.RESEND | (Flag.ECN, Flag.OVERFLOW, Flag.NON_FINITE)[one % 3]
+        header = Header(
+            flags=flags | Flag.PARTIAL,  # neither RESEND nor PARTIAL may come out
+            job=1,
+            epoch=(FIRST_EPOCH + epoch) % (1 << EPOCH_BITS),
+            worker=self.fabric.child(WORKER + worker),
+            slot=chunk % self.slots,
+            seq=serial.add(self.first_seq, chunk),
+            value_count=self.value_count,
+            next_exponent=1
+            + place * len(self.fabric.ranks)
+            + (worker + place) % len(self.fabric.ranks),
+            digest=pow(5, one, 2**31 - 1) % DIGEST_MODULUS,
+            check=pow(7, one, 2**31 - 1),
+            path=self.fabric.tree.path(worker),
+        )
+        return header, tuple(values)
+
+    def whole(self, epoch: int, chunk: int) -> tuple[Header, tuple[int, ...]]:
+        """What the result of a round says of it."""
+        parts = [self.part(epoch, worker, chunk) for worker in self.fabric.ranks]
+        flags = NO_FLAGS
+        for header, _ in parts:
+            flags |= header.flags & STICKY_FLAGS
+        said = replace(
+            parts[0][0],
+            kind=Kind.RESULT,
+            flags=flags,
+            contributors=self.fabric.tree.root.full_bitmap,
+            next_exponent=max(header.next_exponent for header, _ in parts),
+            digest=sum(header.digest for header, _ in parts) % DIGEST_MODULUS,
+            check=sum(header.check for header, _ in parts) % CHECK_MODULUS,
+        )
+        return said, tuple(map(sum, zip(*(values for _, values in parts), strict=True)))
+
+    def send(self, epoch: int, worker: int, chunk: int) -> Iterator[Packet]:
+        """A worker's packet of a chunk; then worker 0's with paths that lead astray."""
+        header, values = self.part(epoch, worker, chunk)
+        place, first = WORKER + worker, self.fabric.workers[worker]
+        taken = self.fabric.carry(place, self.fabric.address(first, self.fabric.up[place]))
+        assert taken is not None
+        yield Packet(*taken, header, values, worker, header.path)
+        if worker == 0:
+            for path in self.astray:
+                asks = replace(header, flags=header.flags | Flag.REPLAY, path=path)
+                yield Packet(*taken, asks, values, worker, path)
+
+    @cached_property
+    def astray(self) -> tuple[int, ...]:
+        """Paths like worker 0's, but that at one level below the root they lead to nobody."""
+        tree = self.fabric.tree
+        first = tree.first_node(0)
+        way = (*tree.way(first), first.index_of_rank(0))
+        levels = range(1, len(way))
+        return tuple(
+            path_of((*way[:level], MAX_WORKERS - 1, *way[level + 1 :])) for level in levels
+        )
+
+    def strangers(self, epochs: int) -> Iterator[Packet]:
+        """What others send in the job's name; all of it must be dropped."""
+        for at in self.fabric.switches:
+            node = self.fabric.tree[str(at)]
+            places = [*(WORKER + rank for rank in node.ranks), *node.ports]
+            child = self.fabric.job(at, 1, 1).workers[0]
+            above = self.fabric.parents[at]
+            parent = self.fabric.address(0 if above is None else above, STRANGER)
+            own = 0 if above is None else self.fabric.child(at)
+            for epoch in range(epochs):
+                for chunk in range(self.chunks):
+                    header, _ = self.part(epoch, 0, chunk)
+                    values = (-1,) * self.value_count
+                    asks = replace(header, worker=self.fabric.child(places[0]), digest=1, check=1)
+                    told = replace(asks, kind=Kind.RESULT, worker=own)
+                    for sender, forged in (
+                        (replace(child, port=STRANGER), asks),
+                        (self.fabric.address(STRANGER, child.port), asks),
+                        (child, told),  # a child's result
+                        (parent, told),  # the parent's, by another port
+                        (self.fabric.address(STRANGER, above or 0), told),
+                    ):
+                        yield Packet(at, sender, forged, values, STRANGER, header.path)
