@@ -1,0 +1,58 @@
+"""Whatever adds to a node's sums, workers and switches, must enter by one pipe of a Tofino."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+
+import pytest
+
+from ina.controller.config.tofino import pipe_of
+from ina.controller.errors import JobPipesError
+from ina.controller.job import Endpoint, Job
+from ina.controller.jobs.pipes import check_pipes
+from ina.controller.topology.tree import Node
+
+PIPE_0, PIPE_1 = 4, 130  # device ports
+
+
+def check(worker_ports: tuple[int, ...], switch_ports: tuple[int, ...]) -> None:
+    """Of a node with these children; its parent is behind the other pipe."""
+    job = Job("j", 1, len(worker_ports), 0.0)
+    for rank, port in enumerate(worker_ports):
+        job.members[rank] = Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, port)
+    names = tuple(f"leaf{number}" for number in range(len(switch_ports)))
+    ranks = tuple(range(len(worker_ports)))
+    node = Node("middle", ranks, names, switch_ports, parent="spine", parent_port=PIPE_1)
+    check_pipes(job, node, pipe_of)
+
+
+@pytest.mark.parametrize(
+    ("worker_ports", "switch_ports"),
+    [((PIPE_0, 5), ()), ((), (PIPE_0, 5)), ((PIPE_0,), (5, 6)), ((), (PIPE_1,))],
+)
+def test_children_of_one_pipe(worker_ports: tuple[int, ...], switch_ports: tuple[int, ...]) -> None:
+    check(worker_ports, switch_ports)
+
+
+@pytest.mark.parametrize(
+    ("worker_ports", "switch_ports", "says"),
+    [
+        ((PIPE_0, PIPE_1), (), "rank 0 behind port 4 (pipe 0), rank 1 behind port 130 (pipe 1)"),
+        (
+            (),
+            (PIPE_0, PIPE_1),
+            "switch leaf0 behind port 4 (pipe 0), switch leaf1 behind port 130 (pipe 1)",
+        ),
+        (
+            (PIPE_0,),
+            (PIPE_1,),
+            "rank 0 behind port 4 (pipe 0), switch leaf0 behind port 130 (pipe 1)",
+        ),
+    ],
+)
+def test_children_of_two_pipes(
+    worker_ports: tuple[int, ...], switch_ports: tuple[int, ...], says: str
+) -> None:
+    with pytest.raises(JobPipesError) as refused:
+        check(worker_ports, switch_ports)
+    assert says in str(refused.value)
