@@ -136,7 +136,12 @@ class SwitchModel:
         self.jobs: dict[int, Job] = {}
         self.drops: Counter[DropReason] = Counter()
         self.outcomes: Counter[tuple[int, Outcome]] = Counter()  # by job number
-        self.passed_down: Counter[int] = Counter()  # results of the parent, by job number
+        self.passed_down: Counter[int] = Counter()
+        """By job number: the parent's results that were admitted, replays to nobody among them.
+
+        Those are dropped, too: an admitted packet counts once, in ``outcomes`` or here, whatever
+        becomes of it.
+        """
 
     def install(self, job: Job) -> None:
         """Admits the job, in the place of an earlier epoch of it. No slot is touched.

@@ -11,8 +11,16 @@ from hypothesis import strategies as st
 
 from ina.errors import InvalidInputError
 from ina.protocol.codec import Header, encode
-from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT, DropReason, Flag, Kind
-from ina.protocol.switch_model import Attachment, Job, Sharing, SwitchModel
+from ina.protocol.spec import (
+    ALL_WORKERS,
+    RESULTS_UDP_PORT,
+    UDP_PORT,
+    DropReason,
+    Flag,
+    Kind,
+    path_of,
+)
+from ina.protocol.switch_model import Attachment, Job, Parent, Sharing, SwitchModel
 
 WORKERS = tuple(Attachment(port, 0x0A000001 + port, 5000 + port) for port in range(3))
 JOB = Job(number=5, epoch=0x10002, first_slot=4, slots=2, workers=WORKERS)
@@ -150,6 +158,34 @@ def test_job_of_a_wrong_size(workers: int) -> None:
 def test_job_beyond_the_memory() -> None:
     with pytest.raises(InvalidInputError, match="slots beyond 8"):
         switch().install(replace(JOB, first_slot=7))
+
+
+PARENT_AT = Attachment(port=9, ipv4=0x0A000063, udp_port=UDP_PORT)
+
+
+@given(
+    st.sampled_from((*WORKERS, PARENT_AT)),
+    st.sampled_from((Kind.CONTRIBUTION, Kind.RESULT)),
+    st.integers(0, 4),
+    st.sampled_from((Flag(0), Flag.REPLAY)),
+    st.integers(0, 31),
+)
+def test_each_admitted_packet_counts_once_for_its_job(
+    sender: Attachment, kind: Kind, worker: int, flags: Flag, child: int
+) -> None:
+    """A replay whose path leads to nobody, which is dropped, among them: as a duplicate is."""
+    model = switch()
+    model.install(replace(JOB, parent=Parent.above(PARENT_AT, (4,), level=1, children=3)))
+    told = header(worker, kind=kind, flags=flags, path=path_of((4, child)))
+    sent = model.receive(sender, encode(told, [1, 2]))
+    refused = model.drops.total() and not model.passed_down
+    assert model.outcomes.total() + model.passed_down.total() == (0 if refused else 1)
+    is_parents = (sender, kind, worker) == (PARENT_AT, Kind.RESULT, 4)
+    assert model.passed_down == ({JOB.number: 1} if is_parents else {})
+    is_astray = is_parents and bool(flags) and child >= 3
+    if is_parents:
+        assert len(sent) == (0 if is_astray else 1 if flags else 3)
+        assert model.drops == ({DropReason.MEMBER: 1} if is_astray else {})
 
 
 @given(st.binary(max_size=60), st.sampled_from(WORKERS))

@@ -16,7 +16,7 @@ JOB_COUNTERS = {
     "job_replays": "Finished sums that the switch sent again to one worker, or to its parent",
     "job_duplicates": "Contributions that came again before their sum was complete",
     "job_stale": "Contributions older than what their slot holds",
-    "job_passed_down": "Results of its parent that the switch handed to its children",
+    "job_passed_down": "Results of its parent that the switch admitted to hand them on",
     "job_ecn_marks": "Results that the switch marked for a long queue",
     "job_unaddressed": "Results for a worker without a receiver entry",
 }
