@@ -37,18 +37,9 @@ from ina.protocol.spec import Flag, Kind
 from ina.protocol.switch_model import EPOCH_BITS, Departure, SwitchModel
 from tests.protocol.model_check import SlotState, Violation
 from tests.protocol.tree_fabric import FIRST_SLOT, WORKER, Fabric
-from tests.protocol.tree_traffic import FIRST_EPOCH, Packet, Traffic
+from tests.protocol.tree_traffic import FIRST_EPOCH, Arrival, Packet, Traffic
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """A result at a worker, which may get it at any moment."""
-
-    worker: int
-    epoch: int  # 0, or 1 after the restart
-    chunk: int
 
 
 class Worker(NamedTuple):
@@ -77,14 +68,13 @@ class Events(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One step of a trace; a sentence only when it is printed."""
+    """A packet arrives; a sentence only when it is printed."""
 
     system: TreeSystem
-    what: str
     number: int
 
     def __str__(self) -> str:
-        return self.what.format(self.system.known[self.number] if self.number >= 0 else "")
+        return f"{self.system.known[self.number]} arrives"
 
 
 @dataclass
@@ -121,6 +111,7 @@ class TreeSystem:
         self._moved: dict[tuple[int, int, int], tuple[int, tuple[int, ...]]] = {}
         self._events: dict[tuple[int, int, int, int], Events] = {}
         self._cells_of: dict[int, tuple[int, ...]] = {}
+        self._sent_masks: dict[tuple[int, int, int], int] = {}
         self._sent: dict[tuple[int, int, int], tuple[int, ...]] = {}
         self._settled: set[tuple[object, ...]] = set()
 
@@ -282,27 +273,37 @@ class TreeSystem:
 
     def _start_lanes(self, state: State, worker: int) -> State:
         epoch = state.workers[worker].epoch
-        sent = (self.sent(epoch, worker, lane) for lane in range(self.window))
-        return self._close(state, _mask(number for each in sent for number in each))
+        added = 0
+        for lane in range(self.window):
+            added |= self._sent_mask(epoch, worker, lane)
+        return self._close(state, added)
+
+    def _sent_mask(self, epoch: int, worker: int, chunk: int) -> int:
+        key = (epoch, worker, chunk)
+        if key not in self._sent_masks:
+            self._sent_masks[key] = _mask(self.sent(*key))
+        return self._sent_masks[key]
 
     def _close(self, state: State, added: int, *cells: int) -> State:
         """With what is sent besides, and all that this brings about without changing a slot.
 
         ``cells``: the slots, or entries, that have changed.
         """
-        network = state.network | added
+        workers, installed, slots, network, reboots = state
+        network |= added
         if not self.eager:
-            return state._replace(network=network)
+            return State(workers, installed, slots, network, reboots)
         pending = {*cells, *self._targets(added)}
         spent = 0
         while pending:
             cell = pending.pop()
-            events = self._at(cell, state.installed, state.slots, network)
+            events = self._at(cell, installed, slots, network)
             spent |= events.spent
             new = events.added & ~network
-            network |= new
-            pending.update(self._targets(new))
-        return state._replace(network=network & ~spent)
+            if new:
+                network |= new
+                pending.update(self._targets(new))
+        return State(workers, installed, slots, network & ~spent, reboots)
 
     def _targets(self, mask: int) -> tuple[int, ...]:
         if mask not in self._cells_of:
@@ -327,7 +328,7 @@ class TreeSystem:
                 after, leaving = self.move(number, epoch, state.slots[cell])
                 if after == state.slots[cell]:
                     sent = state.network | _mask(leaving)
-                    yield Step(self, "{} arrives", number), state._replace(network=sent)
+                    yield Step(self, number), state._replace(network=sent)
 
     def _look(self, epoch: int, slot: int, packets: int) -> Events:
         added, spent, changes = 0, 0, []
@@ -345,13 +346,11 @@ class TreeSystem:
         return Events(added, spent, tuple(changes))
 
     def successors(self, state: State) -> Iterator[tuple[object, State]]:
-        for cell, slot in enumerate(state.slots):
-            for number, after, sent in self._at(
-                cell, state.installed, state.slots, state.network
-            ).changes:
-                assert after != slot
-                changed = state._replace(slots=_put(state.slots, cell, after))
-                yield Step(self, "{} arrives", number), self._close(changed, sent, cell)
+        workers, installed, slots, network, reboots = state
+        for cell in range(len(slots)):
+            for number, after, sent in self._at(cell, installed, slots, network).changes:
+                changed = State(workers, installed, _put(slots, cell, after), network, reboots)
+                yield Step(self, number), self._close(changed, sent, cell)
         yield from self._taken(state)
         if not self.eager:
             yield from self._unchanged(state)
@@ -365,18 +364,19 @@ class TreeSystem:
 
     def _taken(self, state: State) -> Iterator[tuple[object, State]]:
         """A worker takes the result that it waits for, and sends the next chunk of the lane."""
+        epochs = (0, 1) if self.restart else (0,)
         for rank, worker in enumerate(state.workers):
             for lane, done in enumerate(worker.done):
                 chunk = lane + done * self.window
-                for epoch in (0, 1):
+                for epoch in epochs:
                     arrival = Arrival(rank, epoch, chunk)
                     if not self._arrivals.get(arrival, 0) & state.network:
                         continue
                     if epoch == worker.epoch:
                         moved = worker._replace(done=_put(worker.done, lane, done + 1))
                         after = state._replace(workers=_put(state.workers, rank, moved))
-                        sent = _mask(self.sent(epoch, rank, chunk + self.window))
-                        yield f"{arrival}", self._close(after, sent)
+                        sent = self._sent_mask(epoch, rank, chunk + self.window)
+                        yield arrival, self._close(after, sent)
                     elif not self.worker_checks_epoch:
                         raise Violation(f"worker {rank} took a result of epoch {epoch}")
 
