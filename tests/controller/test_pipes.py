@@ -10,7 +10,7 @@ from ina.controller.config.tofino import pipe_of
 from ina.controller.errors import JobPipesError
 from ina.controller.job import Endpoint, Job
 from ina.controller.jobs.pipes import check_pipes
-from ina.controller.topology.tree import Node
+from ina.controller.topology.tree import Node, Tree
 
 PIPE_0, PIPE_1 = 4, 130  # device ports
 
@@ -23,7 +23,9 @@ def check(worker_ports: tuple[int, ...], switch_ports: tuple[int, ...]) -> None:
     names = tuple(f"leaf{number}" for number in range(len(switch_ports)))
     ranks = tuple(range(len(worker_ports)))
     node = Node("middle", ranks, names, switch_ports, parent="spine", parent_port=PIPE_1)
-    check_pipes(job, node, pipe_of)
+    spine = Node("spine", nodes=("middle",), ports=(PIPE_1,))
+    leaves = (Node(name, parent="middle") for name in names)
+    check_pipes(job, Tree((spine, node, *leaves)), node, pipe_of)
 
 
 @pytest.mark.parametrize(
