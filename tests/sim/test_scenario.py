@@ -11,7 +11,7 @@ from ina.sim.causes import cause_of_end
 from ina.sim.draw import draw
 from ina.sim.errors import ScenarioError
 from ina.sim.placing import placed
-from ina.sim.scenario import check, load, make
+from ina.sim.reading import check, load, make
 from tests.lines import ROOT
 
 EXAMPLES = sorted((ROOT / "examples" / "sim").glob("*.toml"))
@@ -30,7 +30,28 @@ def test_examples_are_scenarios(path: Path) -> None:
         ({"jobs": []}, "unknown field `jobs`"),
         ({"job": [{"workers": 4, "step": 1}]}, "job[0]: Object contains unknown field `step`"),
         ({"job": [{}]}, "job[0]: Object missing required field `workers`"),
-        ({"job": [{"workers": 33}]}, "job 'job': workers = 33: want 1 to 32"),
+        ({"job": [{"workers": 1025}]}, "job 'job': workers = 1025: want 1 to 1024"),
+        ({"job": [{"workers": 33}]}, "job 'job': switch 's1' would add up 33 contributions"),
+        ({"job": [{"workers": 2, "racks": 2}]}, "job 'job': racks = 2: want 1 to 1"),
+        ({"job": [{"workers": 2, "racks": 0}]}, "job 'job': racks = 0: want 1 to 1"),
+        (
+            {"topology": {"kind": "leaf-spine"}, "job": [{"workers": 2, "racks": 2}]},
+            "rank 0 is behind switch 'l1' and rank 1 behind 'l2': no path of links joins them",
+        ),
+        ({"topology": {"kind": "racks"}}, "topology.racks: hosts = 0: want 1 or more"),
+        ({"topology": {"kind": "racks", "racks": [1], "pod": -1}}, "topology.pod = -1"),
+        (
+            {
+                "topology": {
+                    "kind": "graph",
+                    "names": ["h1"],
+                    "switches": {"s1": "plain"},
+                    "cables": [{"one": "h1", "other": "s1"}],
+                },
+                "job": [{"workers": 1}],
+            },
+            "job 'job': no P4 switch is on a way to host h1",
+        ),
         ({"job": [{"workers": 2, "hosts": ["h1"]}]}, "1 hosts for 2 workers"),
         ({"job": [{"workers": 1, "hosts": ["h9"]}]}, "there is no host 'h9'"),
         ({"job": [{"workers": 1}, {"workers": 1}]}, "job 'job': the name is there twice"),
