@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ina.controller.topology.fabric import Place
+from ina.sim.ladder import ladder, recorder
 from ina.sim.placing import placed
 from ina.sim.racks import joined, top_of, tree_of
 from ina.sim.reading import make
@@ -148,6 +149,25 @@ def test_jobs_over_racks_get_equal_parts_of_each() -> None:
         ["h1", "h2"],
         ["h1", "h2", "h3", "h4", "h5", "h6", "h7", "h8"],
     ]
+
+
+def test_a_ladder_has_columns_as_a_tree_is_written() -> None:
+    document = {
+        "topology": {"kind": "racks", "racks": [2, 2]},
+        "controller": {"sizing": "asked"},
+        "job": [{"workers": 4, "racks": 2, "steps": 1, "slots": 2,
+                 "tensors": [{"elems": 64, "dtype": "int32"}]}],
+    }  # fmt: skip
+    trace = recorder(1000, None)
+    Simulation(make(document), 1, trace=trace).run()
+    columns, *lines = ladder(trace.records(), trace.ports)
+    assert columns.split() == ["h1", "l1", "h2", "s1", "h3", "l2", "h4"]
+    said = [next(word for word in line.replace("|", " ").split() if "/" in word) for line in lines]
+    kinds = [word.strip("<->")[:4] for word in said]
+    workers, leaves, down = kinds[:4], kinds[4:6], kinds[6:]
+    assert sorted(workers) == ["c0/0", "c0/0", "c0/1", "c0/1"]
+    assert sorted(leaves) == ["c0/0", "c0/1"]
+    assert sorted(down) == ["r0/0"] * 3 + ["r0/1"] * 3
 
 
 def test_of_switches_above_hosts_it_is_said_what_they_are() -> None:

@@ -7,11 +7,10 @@ no replay, a worker that takes any epoch.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
-from tests.conformance.mutants import action, nodes
+from tests.conformance.mutants import action
 from tests.sim.bug import Bug
 
 _REPLAY = 0x40
@@ -60,11 +59,19 @@ def _sends_open_sums_up(program: dict[str, Any]) -> None:
 
 
 def _has_no_tag(inner: int, program: dict[str, Any]) -> None:
-    """An older chunk takes the slot over."""
-    for node in nodes(action(program, "slots.enter_round")):
-        if node.get("op") == "_jump_if_zero" and '"<"' in json.dumps(node):
-            is_newer = node["parameters"][0]["value"]["value"]["right"]
-            _or_if(is_newer, inner)
+    """An older chunk counts as one of the slot's round."""
+    is_equal, is_newer = (
+        node["parameters"][0]["value"]["value"]["right"]
+        for node in action(program, "slots.enter_round")["primitives"]
+        if node["op"] == "_jump_if_zero"
+    )
+    older = {"type": "expression", "value": {**is_newer["value"], "op": ">="}}
+    equal = {"type": "expression", "value": dict(is_equal["value"])}
+    is_equal["value"] = {
+        "op": "or",
+        "left": equal,
+        "right": _expression("and", _is_inner(inner), older),
+    }
 
 
 def _has_no_bitmap(inner: int, program: dict[str, Any]) -> None:
