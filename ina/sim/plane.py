@@ -33,6 +33,7 @@ from ina.sim.fabric import Fabric, SimSwitch
 from ina.sim.loop import VirtualLoop
 from ina.sim.messages import USUAL, ControlLog, Path, Travel
 from ina.sim.process import Process
+from ina.sim.racks import are_islands
 from ina.sim.rank import Rank
 from ina.sim.rpc import Connection, Server
 from ina.sim.seat import Seat
@@ -217,12 +218,19 @@ def config_of(
         )
         for name in fabric.switches
     )
-    if len(switches) > 1:  # alone, it has all jobs, as where nobody has told of a fabric
+    if are_islands(topology):
+        hosts = tuple(
+            HostConfig(str(topology.addresses[host]), ports[0], switch)
+            for host in fabric.hosts
+            for switch, ports in topology.routes(host).items()
+            if switch in fabric.switches
+        )
+    else:
         options.setdefault("placement", "nearest")
-    hosts = tuple(
-        HostConfig(str(address), place.port, place.switch)
-        for address, place in fabric.joined.hosts.items()
-    )
+        hosts = tuple(
+            HostConfig(str(address), place.port, place.switch)
+            for address, place in fabric.joined.hosts.items()
+        )
     links = tuple(LinkConfig(link.switches, link.ports) for link in fabric.joined.links)
     if congestion is not None:
         options["congestion"] = dict(congestion)

@@ -48,6 +48,19 @@ def top_of(topology: Topology, host: str) -> str:
     return ""
 
 
+def are_islands(topology: Topology) -> bool:
+    """Whether any P4 switch may sum any job, and the first that has room does.
+
+    So where there is one, and where hosts are at plain switches, from where they reach all alike.
+    """
+    fabric = joined(topology)
+    if fabric.links:
+        return False
+    return len(fabric.switches) == 1 or any(
+        not _sums(topology, topology.switch_of(host)) for host in topology.hosts
+    )
+
+
 def tree_of(fabric: Fabric, topology: Topology, job: str, hosts: Sequence[str]) -> Tree:
     """Where a job is summed whose ranks are on these hosts, as policy ``nearest`` has it.
 

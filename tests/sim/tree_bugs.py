@@ -151,9 +151,9 @@ TREE_BUGS = (
     ),
     Bug(
         "tree core: every worker has the first one's path",
-        "native/host/core/chunk_codec.cpp",
-        "header.path = tree_.path;",
-        "header.path = 0;",
+        "native/host/core/worker_core.cpp",
+        "Origin{tree_.path, resend.copy}.store(packet);",
+        "Origin{0, resend.copy}.store(packet);",
     ),
     Bug(
         "tree core: the scale leaves room for the root's children alone",
