@@ -45,7 +45,7 @@ def placed(jobs: Sequence[JobSpec], topology: Topology) -> list[JobSpec]:
                 here = racks[rack]
                 hosts += [here[(used[rack] + i) % len(here)] for i in range(part)]
                 used[rack] += part
-        found.append(replace(spec, name=name, copies=1, hosts=hosts))
+        found.append(replace(spec, name=name, copies=1, racks=1, hosts=hosts))
     return found
 
 

@@ -95,7 +95,7 @@ def _check_job(job: JobSpec, topology: Topology) -> None:
     if not 1 <= job.workers <= MAX_WORLD_SIZE:
         raise ScenarioError(f"{where}: workers = {job.workers}: want 1 to {MAX_WORLD_SIZE}")
     tops = len({topology.switch_of(host) for host in topology.hosts})
-    if not 1 <= job.racks <= min(job.workers, tops):
+    if not job.hosts and not 1 <= job.racks <= min(job.workers, tops):
         most = min(job.workers, tops)
         raise ScenarioError(f"{where}: racks = {job.racks}: want 1 to {most}")
     if job.hosts and len(job.hosts) != job.workers:

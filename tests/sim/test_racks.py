@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ina.controller.topology.fabric import Place
+from ina.sim.draw import draw
 from ina.sim.ladder import ladder, recorder
+from ina.sim.minimise import minimise
 from ina.sim.placing import placed
 from ina.sim.racks import joined, top_of, tree_of
-from ina.sim.reading import make
+from ina.sim.reading import check, make
 from ina.sim.report import Report
 from ina.sim.run import Simulation
+from ina.sim.scenario import Scenario
 from ina.sim.topology import Cable, Topology, fat_tree, leaf_spine, racks
 
 TENSORS = [{"elems": 3000}, {"elems": 500, "dtype": "int32"}, {"elems": 700, "op": "avg"}]
@@ -149,6 +153,38 @@ def test_jobs_over_racks_get_equal_parts_of_each() -> None:
         ["h1", "h2"],
         ["h1", "h2", "h3", "h4", "h5", "h6", "h7", "h8"],
     ]
+
+
+def test_a_tree_is_made_as_small_as_still_fails() -> None:
+    """Racks go first, and with a cable or a switch its faults."""
+    document = {
+        "topology": THREE_LEVELS,
+        "job": [{"workers": 9, "racks": 5, "tensors": TENSORS}],
+        "fault": [
+            {"what": "power_cycle", "where": "a2", "at_ms": 1},
+            {"what": "link_down", "where": "l5-a3", "at_ms": 1},
+            {"what": "power_cycle", "where": "s1", "at_ms": 1},
+        ],
+    }
+    big = make(document)
+    big = replace(big, job=placed(big.job, big.build_topology()))
+
+    def fails(candidate: Scenario) -> bool:
+        check(candidate)
+        return candidate.topology.kind == "racks" and len(candidate.topology.racks) >= 2
+
+    least = minimise(big, fails)
+    assert least.topology.racks == [1, 1]
+    assert least.topology.pod == 0
+    assert least.fault == []
+    assert minimise(big, still_holds).topology.kind == "star"
+    graph = draw(next(seed for seed in range(100) if draw(seed).topology.kind == "graph"))
+    assert minimise(graph, still_holds).topology.kind == "star"
+
+
+def still_holds(candidate: Scenario) -> bool:
+    check(candidate)
+    return True
 
 
 def test_a_ladder_has_columns_as_a_tree_is_written() -> None:
