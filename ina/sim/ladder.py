@@ -102,7 +102,9 @@ def _ordered(nodes: set[str], ways: Sequence[Sequence[str]]) -> list[str]:
             neighbours.setdefault(other, set()).add(one)
     found: list[str] = []
     seen: set[str] = set()
-    for root in sorted(neighbours, key=lambda name: (_depth(neighbours, name), *_natural(name))):
+    # Of two in the middle the one that is named last: hosts come first.
+    last_first = list(neighbours)[::-1]
+    for root in sorted(last_first, key=lambda name: _depth(neighbours, name)):
         found += _in_order(neighbours, root, seen)
     return found
 
