@@ -6,6 +6,7 @@ import math
 
 from ina.bench.agreement import Case, Costs, Round, Side, side
 from ina.bench.steps_worker import JOB
+from ina.sim.reading import check
 from ina.sim.run import Simulation
 from ina.sim.scenario import (
     ControllerSpec,
@@ -16,7 +17,6 @@ from ina.sim.scenario import (
     SwitchSpec,
     TensorSpec,
     TopologySpec,
-    check,
 )
 
 _COUNTS = ("sent", "resends", "lost", "overtaken", "probes")

@@ -31,8 +31,8 @@ def cause_of_end(scenario: Scenario, job: JobSpec) -> str:
         return "control messages are late"
     if spoils_frames(scenario):
         return "frames arrive damaged"
-    for link in (scenario.link, scenario.link_back or scenario.link):
-        if _spoils(link):
+    for link in (scenario.link, scenario.link_back, scenario.link_up):
+        if link is not None and _spoils(link):
             return "links that lose or delay more than a job need stand"
     return ""
 

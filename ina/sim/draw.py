@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ina.congestion import ALGORITHMS
 from ina.controller.faults import POINTS
 from ina.protocol.spec import MAX_WORKERS
+from ina.sim.draw_racks import over_racks
 from ina.sim.scenario import (
     DTYPES,
     ControllerSpec,
@@ -32,6 +33,8 @@ FAULTS_END_MS = 20_000.0
 """Afterwards nothing new goes wrong."""
 LIMIT_S = 180.0
 """Of virtual time: leases and timeouts take it, with a margin."""
+_OVER_RACKS = 0.5
+"""Of the seeds; the others have one switch."""
 
 
 def draw(seed: int) -> Scenario:
@@ -43,7 +46,7 @@ def draw(seed: int) -> Scenario:
     jobs = [_job(rng, f"j{i}", count, hosts, values) for i, count in enumerate(workers)]
     link = _link(rng)
     jobs, link = _verified(random.Random(f"{seed} verify"), jobs, link)
-    return Scenario(
+    scenario = Scenario(
         name=f"seed-{seed}",
         limit_s=LIMIT_S,
         values=values,
@@ -70,6 +73,12 @@ def draw(seed: int) -> Scenario:
         traffic=_traffic(rng, hosts),
         fault=_faults(rng, jobs, hosts),
     )
+    rng = random.Random(f"{seed} racks")
+    if rng.random() < _OVER_RACKS:
+        scenario = over_racks(rng, scenario)
+        if rng.random() < 0.4:
+            scenario = replace(scenario, link_up=_link(rng))
+    return scenario
 
 
 def _workers(rng: random.Random) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ina.controller.switches.items import Count, Entry, Group, Item
 from ina.extension import sim as native
 from ina.p4 import compiled, names
 from ina.sim.errors import ScenarioError
+from ina.sim.racks import joined, ways_between
 from ina.sim.topology import Topology
 from ina.sim.ways import Way
 from ina.switch.errors import EntryExistsError, EntryNotFoundError
@@ -136,6 +137,8 @@ class Fabric:
         ones; None: they are hardware."""
         self._switch_setup = switch or native.SwitchSetup()
         self.topology = topology
+        self.joined = joined(topology)
+        """Its P4 switches as a controller sees them."""
         self.values = values
         self.network = native.Network(seed)
         self.hosts: dict[str, native.Host] = {}
@@ -191,22 +194,25 @@ class Fabric:
             switch.power_off()
 
     def forwarding(self, switch: str) -> list[Entry]:
-        """Entries by which a P4 switch forwards ordinary frames to every host."""
-        entries = []
+        """Entries by which a P4 switch forwards frames to every host, and to every P4 switch."""
+        ports_to = self._ways_between[switch]
+        entries = [_forward(self.topology.mac(other), port) for other, port in ports_to.items()]
         for host in self.topology.hosts:
             ports = self.topology.routes(host).get(switch)
             if ports:
                 mac = self.topology.mac(host)
                 chosen = ports[mac % len(ports)]  # an entry has one port
-                entries.append(
-                    Entry(names.DMAC, (("dst_mac", mac),), names.FORWARD, (("port", chosen),))
-                )
+                entries.append(_forward(mac, chosen))
         return entries
 
     def set_way(self, port: str, way: Way) -> None:
         """From now on."""
         self.ports[port].link = way.link()
         self.ports[port].queue = way.queue()
+
+    @functools.cached_property
+    def _ways_between(self) -> Mapping[str, Mapping[str, int]]:
+        return ways_between(self.joined)
 
     def _route(self, to: str) -> None:
         routes = self.topology.routes(to)
@@ -218,6 +224,10 @@ class Fabric:
         self._cables[name] += 1
         so_far = self._cables[name]
         return name if so_far == 1 else f"{name}#{so_far}"
+
+
+def _forward(mac: int, port: int) -> Entry:
+    return Entry(names.DMAC, (("dst_mac", mac),), names.FORWARD, (("port", port),))
 
 
 @functools.lru_cache(maxsize=4)

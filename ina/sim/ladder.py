@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ina.extension import sim as native
@@ -94,12 +94,52 @@ def _is_shown(record: native.TraceRecord, seqs: frozenset[int] | None, window: i
 
 
 def _ordered(nodes: set[str], ways: Sequence[Sequence[str]]) -> list[str]:
-    """Hosts, and in their middle what has more than one neighbour."""
-    degree = {node: sum(node == way[0] for way in ways) for node in nodes}
-    hosts = sorted((node for node in nodes if degree[node] <= 1), key=_natural)
-    middle = sorted((node for node in nodes if degree[node] > 1), key=_natural)
-    half = (len(hosts) + 1) // 2
-    return [*hosts[:half], *middle, *hosts[half:]]
+    """As a tree is written down: half of what is below a node, the node, the other half."""
+    neighbours: dict[str, set[str]] = {}
+    for one, other in ways:
+        if one in nodes and other in nodes:
+            neighbours.setdefault(one, set()).add(other)
+            neighbours.setdefault(other, set()).add(one)
+    found: list[str] = []
+    seen: set[str] = set()
+    # Of two in the middle the one that is named last: hosts come first.
+    last_first = list(neighbours)[::-1]
+    for root in sorted(last_first, key=lambda name: _depth(neighbours, name)):
+        found += _in_order(neighbours, root, seen)
+    return found
+
+
+def _in_order(neighbours: Mapping[str, set[str]], node: str, seen: set[str]) -> list[str]:
+    """What a breadth-first search from there has found and nobody before. ``seen`` grows."""
+    if node in seen:
+        return []
+    seen.add(node)
+    order = [node]
+    below: dict[str, list[str]] = {}
+    for one in order:
+        below[one] = sorted(neighbours[one] - seen, key=_natural)
+        seen.update(below[one])
+        order += below[one]
+    parts: dict[str, list[str]] = {}
+    for one in reversed(order):
+        half = (len(below[one]) + 1) // 2
+        first, second = (
+            [name for child in children for name in parts[child]]
+            for children in (below[one][:half], below[one][half:])
+        )
+        parts[one] = [*first, one, *second]
+    return parts[node]
+
+
+def _depth(neighbours: Mapping[str, set[str]], node: str) -> int:
+    """Cables to the node that is farthest from it."""
+    away = {node: 0}
+    order = [node]
+    for one in order:
+        for other in neighbours[one] - away.keys():
+            away[other] = away[one] + 1
+            order.append(other)
+    return max(away.values())
 
 
 def _natural(name: str) -> tuple[str, int]:

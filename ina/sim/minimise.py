@@ -18,6 +18,7 @@ from ina.sim.scenario import (
     LinkSpec,
     Scenario,
     StragglerSpec,
+    TopologySpec,
 )
 
 Fails = Callable[[Scenario], bool]
@@ -69,8 +70,11 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
                 or int(fault.where.partition("/")[2]) < smaller.workers
             ]
             yield replace(scenario, job=[*jobs[:i], smaller, *jobs[i + 1 :]], fault=kept)
-    yield replace(scenario, link_back=None)
-    for key in ("link", "link_back"):
+    for topology in _smaller_topologies(scenario.topology):
+        yield _with(scenario, topology)
+    for key in ("link_back", "link_up"):
+        yield replace(scenario, **{key: None})
+    for key in ("link", "link_back", "link_up"):
         link = getattr(scenario, key)
         if link is not None:
             for cleaner in _cleaner(link):
@@ -82,6 +86,40 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
     lease_s = scenario.controller.lease_s
     yield replace(scenario, controller=ControllerSpec(lease_s=lease_s))
     yield replace(scenario, values=64)
+
+
+def _smaller_topologies(topology: TopologySpec) -> Iterator[TopologySpec]:
+    """Of a tree: with the same hosts."""
+    if topology.kind == "graph":
+        yield TopologySpec(hosts=len(topology.names))
+    if topology.kind != "racks":
+        return
+    racks = topology.racks
+    yield TopologySpec(hosts=sum(racks))
+    yield replace(topology, pod=0)
+    for i in range(len(racks) - 1):
+        together = [*racks[:i], racks[i] + racks[i + 1], *racks[i + 2 :]]
+        yield replace(topology, racks=together)
+    for i in range(len(racks)):
+        if racks[i] > 1:
+            yield replace(topology, racks=[*racks[:i], racks[i] - 1, *racks[i + 1 :]])
+
+
+def _with(scenario: Scenario, topology: TopologySpec) -> Scenario:
+    """Faults of what is no longer there are none any more; hosts that are gone are the last one."""
+    found = replace(scenario, topology=topology)
+    built = found.build_topology()
+    places = {*map(str, built.cables), *built.switches}
+    faults = [
+        fault
+        for fault in scenario.fault
+        if fault.what not in ("link_down", "link", "power_cycle") or fault.where in places
+    ]
+    jobs = [
+        replace(job, hosts=[host if host in built.hosts else built.hosts[-1] for host in job.hosts])
+        for job in scenario.job
+    ]
+    return replace(found, fault=faults, job=jobs)
 
 
 def _smaller_jobs(job: JobSpec) -> Iterator[JobSpec]:

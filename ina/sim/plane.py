@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from ina.controller import faults
 from ina.controller.config import Config, HostConfig, JobsConfig, StoreConfig, SwitchConfig
+from ina.controller.config.fabric import LinkConfig
 from ina.controller.job import Job
 from ina.controller.store.sqlite import SqliteDatabase
 from ina.protocol.spec import UDP_PORT
@@ -32,6 +33,7 @@ from ina.sim.fabric import Fabric, SimSwitch
 from ina.sim.loop import VirtualLoop
 from ina.sim.messages import USUAL, ControlLog, Path, Travel
 from ina.sim.process import Process
+from ina.sim.racks import are_islands
 from ina.sim.rank import Rank
 from ina.sim.rpc import Connection, Server
 from ina.sim.seat import Seat
@@ -200,7 +202,7 @@ def config_of(
     multicast: str = "",
     **options: Any,
 ) -> Config:
-    """A controller's configuration for a fabric: its P4 switches, and at which port each host is.
+    """A controller's configuration for a fabric: its P4 switches, their links, and who is where.
 
     ``multicast``: of each switch; ``options``: other fields of :class:`Config`.
     """
@@ -216,14 +218,27 @@ def config_of(
         )
         for name in fabric.switches
     )
-    hosts = tuple(
-        HostConfig(str(topology.addresses[host]), ports[0], switch)
-        for host in fabric.hosts
-        for switch, ports in topology.routes(host).items()
-        if switch in fabric.switches
-    )
+    if are_islands(topology):
+        hosts = tuple(
+            HostConfig(str(topology.addresses[host]), ports[0], switch)
+            for host in fabric.hosts
+            for switch, ports in topology.routes(host).items()
+            if switch in fabric.switches
+        )
+    else:
+        options.setdefault("placement", "nearest")
+        hosts = tuple(
+            HostConfig(str(address), place.port, place.switch)
+            for address, place in fabric.joined.hosts.items()
+        )
+    links = tuple(LinkConfig(link.switches, link.ports) for link in fabric.joined.links)
     if congestion is not None:
         options["congestion"] = dict(congestion)
     return Config(
-        switches=switches, jobs=jobs, hosts=hosts, store=StoreConfig(path=_STORE), **options
+        switches=switches,
+        links=links,
+        hosts=hosts,
+        jobs=jobs,
+        store=StoreConfig(path=_STORE),
+        **options,
     )

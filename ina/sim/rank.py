@@ -186,6 +186,7 @@ class Rank:
                 token=seat.token,
                 wire_version=VERSION,
                 verify=seat.verify,
+                addresses=[str(seat.address)],
             ),
             self._left_s(deadline_s),
         )

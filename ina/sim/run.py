@@ -49,7 +49,7 @@ class Simulation:
         told: Callable[[float], None] = lambda _virtual_s: None,
     ) -> None:
         """Args:
-        scenario: as :func:`ina.sim.scenario.check` takes it.
+        scenario: as :func:`ina.sim.reading.check` takes it.
         seed: of everything that happens by chance.
         trace: is told of each frame.
         mend_at_s: from when on nothing goes wrong any more; None: it may until the end.
@@ -283,7 +283,7 @@ def _left_on(switch: SimSwitch) -> list[str]:
     """Entries of jobs that a switch has; none without power."""
     found = []
     for entry in switch.entries():
-        if entry.table in (names.JOBS, names.MEMBERS, names.RECEIVERS):
+        if entry.table in (names.JOBS, names.MEMBERS, names.RECEIVERS, names.CHILDREN):
             match = dict(entry.match)
             if match["job"] != MARK_JOB:
                 found.append(f"switch {switch.name} has {entry.table} {match}")

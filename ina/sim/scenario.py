@@ -1,34 +1,20 @@
 """What is simulated: a topology, jobs, other traffic, faults; as a TOML file.
 
 Names of keys carry units, in the sizes that people write: ``rate_gbit``, ``delay_us``,
-``queue_kib``. Unknown keys are refused. :func:`load` reads a file, :func:`make` a document.
+``queue_kib``. Unknown keys are refused. :mod:`ina.sim.reading` reads files.
 """
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
 
-from ina.congestion import Congestion, CongestionError
-from ina.controller.faults import POINTS
-from ina.errors import InvalidInputError
 from ina.extension import sim as native
-from ina.p4 import names
-from ina.p4.builds import require_build
-from ina.protocol.spec import MAX_WORKERS
 from ina.sim.errors import ScenarioError
-from ina.sim.topology import Cable, Topology, fat_tree, leaf_spine, star
-from ina.sim.traffic import TrafficSpec, check_traffic
+from ina.sim.topology import Cable, Topology, fat_tree, leaf_spine, racks, star
+from ina.sim.traffic import TrafficSpec
 from ina.sim.ways import FRAMING_BYTES, Way
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
 Dtype = Literal["float32", "float16", "bfloat16", "int32"]
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
@@ -112,11 +98,14 @@ class CableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 class TopologySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which nodes and cables there are."""
 
-    kind: Literal["star", "leaf-spine", "fat-tree", "graph"] = "star"
+    kind: Literal["star", "leaf-spine", "racks", "fat-tree", "graph"] = "star"
     hosts: int = 4  # of a star; of each leaf
     leaves: int = 2
     spines: int = 2
+    above: Literal["plain", "p4"] = "plain"  # switches without hosts, of leaf-spine and fat-tree
     k: int = 4  # ports of a fat-tree's switches
+    racks: list[int] = []  # of kind racks: hosts of each leaf
+    pod: int = 0  # of kind racks: leaves below a switch between them and the root; 0: none
     names: list[str] = []  # of a graph's hosts
     switches: dict[str, Literal["p4", "plain"]] = {}  # of a graph
     cables: list[CableSpec] = []  # of a graph
@@ -127,14 +116,22 @@ class TopologySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         Raises :class:`ScenarioError`.
         """
         if self.kind == "star":
-            _at_least("topology.hosts", self.hosts, 1)
+            at_least("topology.hosts", self.hosts, 1)
             return star(self.hosts, link.way(), (back or link).way())
         if self.kind == "leaf-spine":
             for key in ("hosts", "leaves", "spines"):
-                _at_least(f"topology.{key}", getattr(self, key), 1)
-            return leaf_spine(self.leaves, self.spines, self.hosts, link.way(), (up or link).way())
+                at_least(f"topology.{key}", getattr(self, key), 1)
+            return leaf_spine(
+                self.leaves, self.spines, self.hosts, link.way(), (up or link).way(),
+                spine_kind=self.above,
+            )  # fmt: skip
         if self.kind == "fat-tree":
-            return fat_tree(self.k, link.way())
+            return fat_tree(self.k, link.way(), kind=self.above)
+        if self.kind == "racks":
+            for hosts in self.racks or [0]:
+                at_least("topology.racks: hosts", hosts, 1)
+            at_least("topology.pod", self.pod, 0)
+            return racks(self.racks, self.pod, link.way(), (up or link).way())
         cables = tuple(
             Cable(
                 cable.one,
@@ -170,7 +167,7 @@ class SwitchSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     def setup(self) -> native.SwitchSetup:
         """In the units of the network. Raises :class:`ScenarioError`."""
         for key in ("packet_ns", "wake_us", "wake_jitter_us"):
-            _at_least(f"switch.{key}", getattr(self, key), 0)
+            at_least(f"switch.{key}", getattr(self, key), 0)
         if not 0 <= self.loss <= 1:
             raise ScenarioError(f"switch.loss = {self.loss:g}: a probability is 0 to 1")
         return native.SwitchSetup(
@@ -216,7 +213,8 @@ class JobSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     workers: int
     name: str = "job"
-    hosts: list[str] = []  # of each rank; else those that follow the job before, at one switch
+    hosts: list[str] = []  # of each rank; else those that follow the job before
+    racks: int = 1  # switches that they are behind, in equal parts
     copies: int = 1  # more of the same, NAME-1, NAME-2 ...
     steps: int = 10
     tensors: list[TensorSpec] = msgspec.field(default_factory=lambda: [TensorSpec(elems=1 << 20)])
@@ -273,112 +271,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         return self.topology.build(self.link, self.link_back, self.link_up)
 
 
-def load(path: Path) -> Scenario:
-    """Reads a file: TOML, or JSON where its name ends so.
-
-    Raises :class:`ScenarioError` with the file and the key.
-    """
-    try:
-        text = path.read_text("utf-8")
-        document = msgspec.json.decode(text) if path.suffix == ".json" else tomllib.loads(text)
-    except OSError as error:
-        raise ScenarioError(f"{path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ScenarioError(
-            f"{path}: not {path.suffix.strip('.').upper() or 'TOML'}: {error}"
-        ) from None
-    if not isinstance(document, dict):
-        raise ScenarioError(f"{path}: want a table of keys")
-    return make({"name": path.stem, **document}, str(path))
-
-
-def make(document: dict[str, Any], source: str = "scenario") -> Scenario:
-    """Checks a document; ``source`` is named in errors. Raises :class:`ScenarioError`."""
-    try:
-        scenario = msgspec.convert(document, Scenario)
-        check(scenario)
-    except msgspec.ValidationError as error:
-        said, _, where = str(error).partition(" - at `$.")
-        key = where.rstrip("`")
-        raise ScenarioError(f"{source}: {key + ': ' if key else ''}{said}") from None
-    except InvalidInputError as error:
-        raise ScenarioError(f"{source}: {error}") from None
-    return scenario
-
-
-def check(scenario: Scenario) -> None:
-    """Raises :class:`ScenarioError`: it says what cannot be."""
-    require_build("values =", scenario.values)
-    try:
-        Congestion.from_table(scenario.congestion)
-    except CongestionError as error:
-        raise ScenarioError(f"congestion: {error}") from None
-    topology = scenario.build_topology()
-    if not 1 <= scenario.controller.count < names.JOBS_TOTAL:
-        most = names.JOBS_TOTAL - 1
-        raise ScenarioError(f"controller.count = {scenario.controller.count}: want 1 to {most}")
-    scenario.switch.setup()
-    for key in ("packet_ns", "kibibyte_ns", "wake_us", "wake_jitter_us"):
-        _at_least(f"host.{key}", getattr(scenario.host, key), 0)
-    if not (scenario.limit_s > 0):
-        raise ScenarioError(f"limit_s = {scenario.limit_s:g}: it must be more than 0")
-    check_traffic(topology, scenario.traffic)
-    for job in scenario.job:
-        _check_job(job, topology)
-    used = Counter(name for job in scenario.job for name in job.names())
-    if twice := [name for name, count in used.items() if count > 1]:
-        raise ScenarioError(f"job {twice[0]!r}: the name is there twice")
-    for number, fault in enumerate(scenario.fault):
-        try:
-            _check_fault(fault, scenario, topology)
-        except ScenarioError as error:
-            raise ScenarioError(f"fault {number + 1} ({fault.what}): {error}") from None
-
-
-def _check_job(job: JobSpec, topology: Topology) -> None:
-    where = f"job {job.name!r}"
-    if not 1 <= job.workers <= MAX_WORKERS:
-        raise ScenarioError(f"{where}: workers = {job.workers}: want 1 to {MAX_WORKERS}")
-    if job.hosts and len(job.hosts) != job.workers:
-        raise ScenarioError(f"{where}: {len(job.hosts)} hosts for {job.workers} workers")
-    for host in job.hosts:
-        if host not in topology.hosts:
-            raise ScenarioError(f"{where}: there is no host {host!r}")
-    _at_least(f"{where}: steps", job.steps, 1)
-    _at_least(f"{where}: copies", job.copies, 1)
-    for tensor in job.tensors:
-        _at_least(f"{where}: elems", tensor.elems, 0)
-        _at_least(f"{where}: count", tensor.count, 1)
-    if not 0 <= job.straggler.share <= 1:
-        raise ScenarioError(f"{where}: straggler.share is a share, 0 to 1")
-    for key in ("compute_ms", "slots"):
-        _at_least(f"{where}: {key}", getattr(job, key), 0)
-
-
-def _check_fault(fault: FaultSpec, scenario: Scenario, topology: Topology) -> None:
-    if (fault.at_ms < 0) == (fault.every_ms <= 0):
-        raise ScenarioError("want either at_ms or every_ms")
-    _at_least("for_ms", fault.for_ms, 0)
-    if fault.point and fault.point not in POINTS:
-        raise ScenarioError(f"point {fault.point!r} is none of {', '.join(POINTS)}")
-    if fault.what == "link" and fault.link is None:
-        raise ScenarioError("want `link`: what it is meanwhile")
-    known: list[str] = []
-    if fault.what in ("link_down", "link"):
-        for cable in topology.cables:
-            known += [str(cable), f"{cable.one}>{cable.other}", f"{cable.other}>{cable.one}"]
-    elif fault.what in ("pause", "crash"):
-        known = [f"{name}/{rank}" for job in scenario.job for name in job.names()
-                 for rank in range(job.workers)]  # fmt: skip
-    elif fault.what == "power_cycle":
-        known = [name for name, kind in topology.switches.items() if kind == "p4"]
-    else:
-        known = [""]
-    if fault.where not in known:
-        some = ", ".join(known[:6]) or "nothing"
-        raise ScenarioError(f"where = {fault.where!r}: want {some}{' ...' * (len(known) > 6)}")
-
-
-def _at_least(what: str, value: float, least: float) -> None:
+def at_least(what: str, value: float, least: float) -> None:
+    """Raises :class:`ScenarioError` unless it is."""
     if not value >= least:
         raise ScenarioError(f"{what} = {value:g}: want {least:g} or more")

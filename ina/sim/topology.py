@@ -182,6 +182,34 @@ def leaf_spine(
     return Topology(tuple(host for host, _ in names), switches, tuple(cables))
 
 
+def racks(
+    hosts: Sequence[int], pod: int, way: Way = USUAL, up: Way | None = None
+) -> Topology:  # fmt: skip
+    """A tree of P4 switches: leaves ``l1`` ... with so many hosts each, below one root, ``s1``.
+
+    ``pod``: so many leaves, or fewer, are below a switch ``a1`` ... of their own; 0: no such level.
+    ``up``: between switches.
+    """
+    between = up or way
+    switches = {f"l{leaf + 1}": "p4" for leaf in range(len(hosts))}
+    names: list[str] = []
+    cables: list[Cable] = []
+    for leaf, count in enumerate(hosts):
+        here = [f"h{len(names) + i + 1}" for i in range(count)]
+        names += here
+        cables += [Cable(host, f"l{leaf + 1}", way, way) for host in here]
+    below = list(switches)
+    if pod:
+        above = [f"a{leaf // pod + 1}" for leaf in range(len(hosts))]
+        cables += [
+            Cable(leaf, top, between, between) for leaf, top in zip(below, above, strict=True)
+        ]
+        below = list(dict.fromkeys(above))
+        switches |= dict.fromkeys(below, "p4")
+    cables += [Cable(name, "s1", between, between) for name in below]
+    return Topology(tuple(names), {**switches, "s1": "p4"}, tuple(cables))
+
+
 def fat_tree(k: int, way: Way = USUAL, edge_kind: str = "p4", kind: str = "plain") -> Topology:
     """Of switches with ``k`` ports, an even number (Al-Fares, SIGCOMM 2008): k³/4 hosts."""
     if k < 2 or k % 2:

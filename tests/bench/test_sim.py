@@ -13,7 +13,7 @@ from ina.bench import agreement as both
 from ina.bench import star_real, star_sim
 from ina.bench.star import burst_bytes, star
 from ina.protocol.spec import HEADER_BYTES
-from ina.sim.scenario import load
+from ina.sim.reading import load
 from tests.bench.command import bench
 from tests.cli.process import inside
 from tests.emulate.networks import need

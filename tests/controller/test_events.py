@@ -77,6 +77,28 @@ def test_a_slow_listener_gets_what_there_was_room_for_and_an_error() -> None:
     drive(scenario())
 
 
+def test_who_left_is_told_to_a_job_at_once_however_many() -> None:
+    async def scenario() -> None:
+        bus = EventBus()
+        with bus.subscribe("a") as job, bus.subscribe() as everything:
+            for rank in range(3):
+                bus.publish(left("a", rank))
+                bus.publish(left("b", rank))
+            bus.publish(left("a", 3, epoch=8))
+            assert [(e.epoch, list(e.ranks)) for e in [await anext(job), await anext(job)]] == [
+                (7, [0, 1, 2]),
+                (8, [3]),
+            ]
+            assert [list((await anext(everything)).ranks) for _ in range(3)] == [[0], [0], [1]]
+        assert [list(e.ranks) for e in bus.history("b")] == [[0], [1], [2]]
+
+    drive(scenario())
+
+
+def left(name: str, rank: int, epoch: int = 7) -> pb2.JobEvent:
+    return pb2.JobEvent(kind=pb2.MEMBER_LEFT, name=name, epoch=epoch, ranks=[rank])
+
+
 def test_who_has_left_is_told_no_more() -> None:
     async def scenario() -> None:
         bus = EventBus()

@@ -18,7 +18,7 @@ from ina.sim.loop import VirtualLoop
 from ina.sim.messages import USUAL, Travel
 from ina.sim.plane import ControlPlane, config_of
 from ina.sim.rank import Rank
-from ina.sim.topology import Cable, Topology, star
+from ina.sim.topology import Cable, Topology, racks, star
 from ina.sim.ways import Way
 
 LIMIT_S = 600.0
@@ -32,10 +32,16 @@ def plane_of(
     *, seed: int = 1, hosts: int = 4, controllers: int = 1, lease_s: float = 2.0,
     travel: Travel = USUAL, loss: float = 0.0, limit_s: float = LIMIT_S, switches: int = 1,
     change: Callable[[Config], Config] = lambda config: config,
+    racks_of: Sequence[int] = (), pod: int = 0,
 ) -> Iterator[ControlPlane]:  # fmt: skip
-    """All of it, built; nothing has started. Of several switches, each takes two jobs at most."""
+    """All of it, built; nothing has started. Of several switches, each takes two jobs at most.
+
+    ``racks_of``: so many hosts in each rack of a tree, instead of ``hosts`` at islands.
+    """
     way = Way(bits_per_s=10**10, delay_ns=2000, loss=loss)
     topology = star(hosts, way) if switches == 1 else beside(hosts, switches, way)
+    if racks_of:
+        topology = racks(racks_of, pod, way)
     with (
         Fabric(topology, seed=seed) as fabric,
         VirtualLoop(fabric.network, limit_s=limit_s) as loop,

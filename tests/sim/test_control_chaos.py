@@ -151,8 +151,11 @@ class Chaos:
             self.chance.choice(alive).pause(self.chance.expovariate(0.5))
 
 
+@pytest.mark.parametrize("racks", [(), (2, 1, 3)], ids=["islands", "racks"])
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_whatever_fails_sums_are_right_and_everything_ends(seed: int) -> None:
+def test_whatever_fails_sums_are_right_and_everything_ends(
+    seed: int, racks: tuple[int, ...]
+) -> None:
     chance = random.Random(f"way {seed}")
     travel = Travel(most_s=chance.choice([2e-4, 1e-2, 0.2]), loss=chance.choice([0.0, 0.02, 0.1]))
     with plane_of(
@@ -163,5 +166,7 @@ def test_whatever_fails_sums_are_right_and_everything_ends(seed: int) -> None:
         loss=chance.choice([0.0, 0.01]),
         switches=chance.choice([1, 2]),
         limit_s=3000.0,
+        racks_of=racks,
+        pod=2 * (seed % 2),
     ) as plane:
         run(plane, Chaos(plane, seed).run())

@@ -13,9 +13,10 @@ from ina.protocol.spec import Kind
 from ina.sim import tensors
 from ina.sim.ladder import ladder, recorder
 from ina.sim.minimise import minimise
+from ina.sim.reading import make
 from ina.sim.report import Report
 from ina.sim.run import Simulation
-from ina.sim.scenario import Scenario, make
+from ina.sim.scenario import Scenario
 
 SMALL = {"workers": 3, "steps": 3, "tensors": [{"elems": 3000}, {"elems": 500, "dtype": "int32"}]}
 ROUGH = {

@@ -11,7 +11,8 @@ from ina.sim.causes import cause_of_end
 from ina.sim.draw import draw
 from ina.sim.errors import ScenarioError
 from ina.sim.placing import placed
-from ina.sim.scenario import check, load, make
+from ina.sim.racks import joined, tree_of
+from ina.sim.reading import check, load, make
 from tests.lines import ROOT
 
 EXAMPLES = sorted((ROOT / "examples" / "sim").glob("*.toml"))
@@ -30,7 +31,28 @@ def test_examples_are_scenarios(path: Path) -> None:
         ({"jobs": []}, "unknown field `jobs`"),
         ({"job": [{"workers": 4, "step": 1}]}, "job[0]: Object contains unknown field `step`"),
         ({"job": [{}]}, "job[0]: Object missing required field `workers`"),
-        ({"job": [{"workers": 33}]}, "job 'job': workers = 33: want 1 to 32"),
+        ({"job": [{"workers": 1025}]}, "job 'job': workers = 1025: want 1 to 1024"),
+        ({"job": [{"workers": 33}]}, "job 'job': switch 's1' would add up 33 contributions"),
+        ({"job": [{"workers": 2, "racks": 2}]}, "job 'job': racks = 2: want 1 to 1"),
+        ({"job": [{"workers": 2, "racks": 0}]}, "job 'job': racks = 0: want 1 to 1"),
+        (
+            {"topology": {"kind": "leaf-spine"}, "job": [{"workers": 2, "racks": 2}]},
+            "rank 0 is behind switch 'l1' and rank 1 behind 'l2': no path of links joins them",
+        ),
+        ({"topology": {"kind": "racks"}}, "topology.racks: hosts = 0: want 1 or more"),
+        ({"topology": {"kind": "racks", "racks": [1], "pod": -1}}, "topology.pod = -1"),
+        (
+            {
+                "topology": {
+                    "kind": "graph",
+                    "names": ["h1"],
+                    "switches": {"s1": "plain"},
+                    "cables": [{"one": "h1", "other": "s1"}],
+                },
+                "job": [{"workers": 1}],
+            },
+            "job 'job': no P4 switch is on a way to host h1",
+        ),
         ({"job": [{"workers": 2, "hosts": ["h1"]}]}, "1 hosts for 2 workers"),
         ({"job": [{"workers": 1, "hosts": ["h9"]}]}, "there is no host 'h9'"),
         ({"job": [{"workers": 1}, {"workers": 1}]}, "job 'job': the name is there twice"),
@@ -110,6 +132,29 @@ def test_each_seed_draws_a_scenario_that_holds_and_always_the_same() -> None:
     }
 
 
+def test_half_of_the_seeds_have_trees_of_all_shapes() -> None:
+    drawn = [draw(seed) for seed in range(300)]
+    trees = [one for one in drawn if one.topology.kind != "star"]
+    assert 120 < len(trees) < 180
+    of_racks = [one.topology for one in trees if one.topology.kind == "racks"]
+    assert {len(one.racks) for one in of_racks} >= set(range(1, 7))
+    assert all(1 <= len(one.racks) <= 8 for one in of_racks)
+    assert {one.pod for one in of_racks} == {0, 1, 2, 3}
+    assert sum(len(set(one.racks)) > 1 for one in of_racks) > len(of_racks) / 3
+    assert sum(one.topology.kind == "graph" for one in trees) > 20
+    assert {one.multicast for one in trees} == {False, True}
+    assert 30 < sum(one.link_up is not None for one in trees) < 120
+    where = {fault.where for one in trees for fault in one.fault if fault.what == "power_cycle"}
+    assert {"l1", "a1", "s1"} <= where
+    several = 0
+    for one in trees:
+        topology = one.build_topology()
+        fabric = joined(topology)
+        for job in one.job:
+            several += len(tree_of(fabric, topology, job.name, job.hosts)) > 1
+    assert several > 100
+
+
 def test_copies_go_behind_one_switch_each() -> None:
     scenario = make(
         {
@@ -159,6 +204,7 @@ def test_jobs_of_a_star_follow_each_other() -> None:
         ({"fault": [{"what": "controller_cut", "at_ms": 1}]}, "controller_cut"),
         ({"link": {"loss": 0.01}}, ""),
         ({"link_back": {"loss": 0.2}}, "links that lose or delay more than a job need stand"),
+        ({"link_up": {"loss": 0.2}}, "links that lose or delay more than a job need stand"),
         ({"controller": {"loss": 0.1}}, "control messages get lost"),
         ({"controller": {"delay_ms": 500}}, "control messages are late"),
     ],

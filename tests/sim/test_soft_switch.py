@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from ina.sim.reading import make
 from ina.sim.report import Report
 from ina.sim.run import Simulation
-from ina.sim.scenario import make
 
 JOB = {"workers": 3, "steps": 4, "tensors": [{"elems": 60_000, "dtype": "int32"}]}
 

@@ -10,8 +10,8 @@ import pytest
 from ina.extension import sim as native
 from ina.protocol.spec import HEADER_BYTES
 from ina.sim.fabric import Fabric
+from ina.sim.reading import make
 from ina.sim.run import Simulation
-from ina.sim.scenario import make
 from ina.sim.traffic import UdpSpec, add_traffic
 from ina.sim.ways import Way
 from tests.sim.flow_networks import pair

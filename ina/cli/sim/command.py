@@ -18,8 +18,9 @@ from ina.files import root
 from ina.sim.draw import FAULTS_END_MS, draw
 from ina.sim.fuzz import CRASH, Finding, State, fuzz, load_state, smaller, try_scenario
 from ina.sim.ladder import recorder
+from ina.sim.reading import load
 from ina.sim.run import Simulation
-from ina.sim.scenario import Scenario, load
+from ina.sim.scenario import Scenario
 
 app = typer.Typer(help="Simulate networks in virtual time, with the code that ships.",
                   no_args_is_help=True)  # fmt: skip

@@ -130,7 +130,26 @@ class Subscription:
                 raise StopAsyncIteration
             self._changed.clear()
             await self._changed.wait()
-        return self._events.popleft()
+        event = self._events.popleft()
+        if self._name is None or not self._goes_on(event):
+            return event
+        merged = pb2.JobEvent()
+        merged.CopyFrom(event)  # others have the same
+        while self._goes_on(event):
+            merged.ranks.extend(self._events.popleft().ranks)
+        return merged
+
+    def _goes_on(self, event: pb2.JobEvent) -> bool:
+        """Whether the next one says the same of other ranks.
+
+        A thousand ranks leave at once, and each of them hears of all others.
+        """
+        if not self._events or event.kind != pb2.MEMBER_LEFT:
+            return False
+        after = self._events[0]
+        return (after.kind, after.name, after.epoch, after.reason) == (
+            event.kind, event.name, event.epoch, event.reason
+        )  # fmt: skip
 
     def close(self) -> None:
         """Ends it; what has not been read is still read."""

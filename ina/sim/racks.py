@@ -1,0 +1,94 @@
+"""A topology as a controller sees it: which P4 switches are joined, and who is behind which.
+
+Hosts are behind the P4 switch that is nearest. Links are cables between P4 switches; where a plain
+switch is between two of them, no job is summed over both, for it sends frames of a flow by any of
+its shortest ways, and a node of a tree takes them at one port.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from ina.controller.errors import JobRequestError
+from ina.controller.topology.fabric import Fabric, Link, Place
+from ina.controller.topology.nearest import tree_over
+from ina.controller.topology.tree import Tree
+from ina.sim.errors import ScenarioError
+from ina.sim.topology import Topology
+
+
+def joined(topology: Topology) -> Fabric:
+    """Its P4 switches, their links, and hosts behind them, in the topology's order."""
+    links = [
+        Link((cable.one, cable.other), (port, other_port))
+        for cable, port, other_port in topology.ports()
+        if _sums(topology, cable.one) and _sums(topology, cable.other)
+    ]
+    hosts = {
+        topology.addresses[host]: Place(top, topology.port_towards(top, host))
+        for host in topology.hosts
+        if (top := top_of(topology, host))
+    }
+    return Fabric([name for name in topology.switches if _sums(topology, name)], links, hosts)
+
+
+def top_of(topology: Topology, host: str) -> str:
+    """The P4 switch that is nearest to a host; empty: no way leads to one."""
+    waiting = deque([topology.switch_of(host)])
+    seen = set(waiting)
+    while waiting:
+        node = waiting.popleft()
+        if _sums(topology, node):
+            return node
+        for there in topology.neighbours[node].values():
+            if there in topology.switches and there not in seen:
+                seen.add(there)
+                waiting.append(there)
+    return ""
+
+
+def are_islands(topology: Topology) -> bool:
+    """Whether any P4 switch may sum any job, and the first that has room does.
+
+    So where there is one, and where hosts are at plain switches, from where they reach all alike.
+    """
+    fabric = joined(topology)
+    if fabric.links:
+        return False
+    return len(fabric.switches) == 1 or any(
+        not _sums(topology, topology.switch_of(host)) for host in topology.hosts
+    )
+
+
+def tree_of(fabric: Fabric, topology: Topology, job: str, hosts: Sequence[str]) -> Tree:
+    """Where a job is summed whose ranks are on these hosts, as policy ``nearest`` has it.
+
+    Raises :class:`ScenarioError`: nowhere.
+    """
+    racks: dict[str, list[int]] = {}
+    for rank, host in enumerate(hosts):
+        place = fabric.hosts.get(topology.addresses[host])
+        if place is None:
+            raise ScenarioError(f"job {job!r}: no P4 switch is on a way to host {host}")
+        racks.setdefault(place.switch, []).append(rank)
+    try:
+        return tree_over(fabric, racks, keep_tops=True)
+    except JobRequestError as error:
+        raise ScenarioError(f"job {job!r}: {error}") from None
+
+
+def ways_between(fabric: Fabric) -> Mapping[str, Mapping[str, int]]:
+    """By P4 switch: through which port it forwards what is for another one."""
+    found: dict[str, dict[str, int]] = {name: {} for name in fabric.switches}
+    for switch in fabric.switches:
+        for other in fabric.switches:
+            if switch != other and fabric.path(switch, other):
+                port = fabric.port_towards(switch, other)
+                assert isinstance(port, int)
+                found[switch][other] = port
+    return found
+
+
+def _sums(topology: Topology, switch: str) -> bool:
+    return topology.switches.get(switch) == "p4"

@@ -1,0 +1,138 @@
+"""Reads scenarios from files, and says what is wrong with one."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ina.congestion import Congestion, CongestionError
+from ina.controller.faults import POINTS
+from ina.errors import InvalidInputError
+from ina.p4 import names
+from ina.p4.builds import require_build
+from ina.protocol.spec import MAX_WORLD_SIZE
+from ina.sim.errors import ScenarioError
+from ina.sim.placing import check_placed
+from ina.sim.scenario import FaultSpec, JobSpec, Scenario, at_least
+from ina.sim.topology import Topology
+from ina.sim.traffic import check_traffic
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
+
+
+def load(path: Path) -> Scenario:
+    """Reads a file: TOML, or JSON where its name ends so.
+
+    Raises :class:`ScenarioError` with the file and the key.
+    """
+    try:
+        text = path.read_text("utf-8")
+        document = msgspec.json.decode(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise ScenarioError(f"{path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ScenarioError(
+            f"{path}: not {path.suffix.strip('.').upper() or 'TOML'}: {error}"
+        ) from None
+    if not isinstance(document, dict):
+        raise ScenarioError(f"{path}: want a table of keys")
+    return make({"name": path.stem, **document}, str(path))
+
+
+def make(document: dict[str, Any], source: str = "scenario") -> Scenario:
+    """Checks a document; ``source`` is named in errors. Raises :class:`ScenarioError`."""
+    try:
+        scenario = msgspec.convert(document, Scenario)
+        check(scenario)
+    except msgspec.ValidationError as error:
+        said, _, where = str(error).partition(" - at `$.")
+        key = where.rstrip("`")
+        raise ScenarioError(f"{source}: {key + ': ' if key else ''}{said}") from None
+    except InvalidInputError as error:
+        raise ScenarioError(f"{source}: {error}") from None
+    return scenario
+
+
+def check(scenario: Scenario) -> None:
+    """Raises :class:`ScenarioError`: it says what cannot be."""
+    require_build("values =", scenario.values)
+    try:
+        Congestion.from_table(scenario.congestion)
+    except CongestionError as error:
+        raise ScenarioError(f"congestion: {error}") from None
+    topology = scenario.build_topology()
+    if not 1 <= scenario.controller.count < names.JOBS_TOTAL:
+        most = names.JOBS_TOTAL - 1
+        raise ScenarioError(f"controller.count = {scenario.controller.count}: want 1 to {most}")
+    scenario.switch.setup()
+    for key in ("packet_ns", "kibibyte_ns", "wake_us", "wake_jitter_us"):
+        at_least(f"host.{key}", getattr(scenario.host, key), 0)
+    if not (scenario.limit_s > 0):
+        raise ScenarioError(f"limit_s = {scenario.limit_s:g}: it must be more than 0")
+    check_traffic(topology, scenario.traffic)
+    for job in scenario.job:
+        _check_job(job, topology)
+    used = Counter(name for job in scenario.job for name in job.names())
+    if twice := [name for name, count in used.items() if count > 1]:
+        raise ScenarioError(f"job {twice[0]!r}: the name is there twice")
+    check_placed(scenario.job, topology)
+    for number, fault in enumerate(scenario.fault):
+        try:
+            _check_fault(fault, scenario, topology)
+        except ScenarioError as error:
+            raise ScenarioError(f"fault {number + 1} ({fault.what}): {error}") from None
+
+
+def _check_job(job: JobSpec, topology: Topology) -> None:
+    where = f"job {job.name!r}"
+    if not 1 <= job.workers <= MAX_WORLD_SIZE:
+        raise ScenarioError(f"{where}: workers = {job.workers}: want 1 to {MAX_WORLD_SIZE}")
+    tops = len({topology.switch_of(host) for host in topology.hosts})
+    if not job.hosts and not 1 <= job.racks <= min(job.workers, tops):
+        most = min(job.workers, tops)
+        raise ScenarioError(f"{where}: racks = {job.racks}: want 1 to {most}")
+    if job.hosts and len(job.hosts) != job.workers:
+        raise ScenarioError(f"{where}: {len(job.hosts)} hosts for {job.workers} workers")
+    for host in job.hosts:
+        if host not in topology.hosts:
+            raise ScenarioError(f"{where}: there is no host {host!r}")
+    at_least(f"{where}: steps", job.steps, 1)
+    at_least(f"{where}: copies", job.copies, 1)
+    for tensor in job.tensors:
+        at_least(f"{where}: elems", tensor.elems, 0)
+        at_least(f"{where}: count", tensor.count, 1)
+    if not 0 <= job.straggler.share <= 1:
+        raise ScenarioError(f"{where}: straggler.share is a share, 0 to 1")
+    for key in ("compute_ms", "slots"):
+        at_least(f"{where}: {key}", getattr(job, key), 0)
+
+
+def _check_fault(fault: FaultSpec, scenario: Scenario, topology: Topology) -> None:
+    if (fault.at_ms < 0) == (fault.every_ms <= 0):
+        raise ScenarioError("want either at_ms or every_ms")
+    at_least("for_ms", fault.for_ms, 0)
+    if fault.point and fault.point not in POINTS:
+        raise ScenarioError(f"point {fault.point!r} is none of {', '.join(POINTS)}")
+    if fault.what == "link" and fault.link is None:
+        raise ScenarioError("want `link`: what it is meanwhile")
+    known: list[str] = []
+    if fault.what in ("link_down", "link"):
+        for cable in topology.cables:
+            known += [str(cable), f"{cable.one}>{cable.other}", f"{cable.other}>{cable.one}"]
+    elif fault.what in ("pause", "crash"):
+        known = [f"{name}/{rank}" for job in scenario.job for name in job.names()
+                 for rank in range(job.workers)]  # fmt: skip
+    elif fault.what == "power_cycle":
+        known = [name for name, kind in topology.switches.items() if kind == "p4"]
+    else:
+        known = [""]
+    if fault.where not in known:
+        some = ", ".join(known[:6]) or "nothing"
+        raise ScenarioError(f"where = {fault.where!r}: want {some}{' ...' * (len(known) > 6)}")

@@ -1,0 +1,44 @@
+"""One bug that is put into what ships, to see that ``ina sim fuzz`` finds it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_POOL = "ina/p4/compiled/pool_v1model_{}.json"
+_BUILDS = (64, 256, 360, 1024)
+
+
+@dataclass(frozen=True)
+class Bug:
+    """``before`` stands once in ``file`` and becomes ``after``; or ``change`` changes the P4."""
+
+    name: str
+    file: str = ""
+    before: str = ""
+    after: str = ""
+    change: Callable[[dict[str, Any]], None] | None = None
+    slows: bool = False
+    """It breaks no promise: resends mend what it does, and jobs take longer."""
+
+    @property
+    def is_native(self) -> bool:
+        """Whether something has to be compiled."""
+        return self.file.startswith("native/")
+
+    def put_into(self, root: Path) -> None:
+        """Changes the files below ``root``."""
+        if self.change is not None:
+            for values in _BUILDS:
+                path = root / _POOL.format(values)
+                program = json.loads(path.read_text())
+                self.change(program)
+                path.write_text(json.dumps(program))
+            return
+        path = root / self.file
+        text = path.read_text()
+        assert text.count(self.before) == 1, f"{self.file} has changed: write {self.name!r} anew"
+        path.write_text(text.replace(self.before, self.after))
