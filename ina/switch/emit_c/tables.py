@@ -73,19 +73,19 @@ def emit_early_type(layout: Layout, out: Writer) -> None:
     with out.block("typedef struct", tail="} early_entries;"):
         for plan in early_tables(layout):
             out.line(f"ina_slot *{layout.table(plan)};")
-            out.line(f"bool {layout.table(plan)}_hit;")
     out.line()
 
 
 def find_early(to: Code) -> str:
-    """Looks them up for a packet of the main path; returns the argument for its ingress."""
+    """Looks them up for a packet of the main path, which it leaves if there is no entry for it;
+    returns the argument for its ingress."""
     if not early_tables(to.layout):
         return ""
     to.out.line("early_entries early;")
     for plan in early_tables(to.layout):
-        name = to.layout.table(plan)
         with to.out.block(""):
-            _look_up(to, plan, f"early.{name}", f"early.{name}_hit")
+            _look_up(to, plan, f"early.{to.layout.table(plan)}", "hit")
+            to.out.line("if (INA_UNLIKELY(!hit)) return false;")
     return ", &early"
 
 
@@ -138,7 +138,7 @@ def emit_apply(to: Code, stmt: Apply) -> None:
             + ", ".join(f"{key.name} ({key.kind.value})" for key in table.keys)
         )
         if plan.table.name in to.where.early:
-            out.line(f"const bool hit = early->{name}_hit;")
+            out.line("const bool hit = true; // or the packet had left the main path")
             out.line(f"ina_slot *const entry = early->{name};")
         else:
             _look_up(to, plan, "ina_slot *const entry", "hit")
@@ -157,7 +157,7 @@ def emit_apply(to: Code, stmt: Apply) -> None:
 
 
 def _look_up(to: Code, plan: TablePlan, entry: str, hit: str) -> None:
-    """Declares ``hit`` (or sets it, if it is a member) and the entry."""
+    """Declares ``hit``, and sets or declares the entry."""
     words: list[list[str]] = [[] for _ in range(plan.key_words)]
     for run in plan.main_runs if to.where.late else plan.runs:
         code = _raw(to, plan, run) if run[0].swapped_bytes else _key_part(to, plan, run[0])
@@ -167,8 +167,7 @@ def _look_up(to: Code, plan: TablePlan, entry: str, hit: str) -> None:
         values = ", ".join(" | ".join(terms) for terms in words)
         to.out.line(f"const uint64_t key[{plan.key_words}] = {{{values}}};")
     key = "key" if words else "NULL"
-    if "." not in hit:
-        to.out.line(f"bool {hit};")
+    to.out.line(f"bool {hit};")
     name, capacity = to.layout.table(plan), plan.table.max_size
     where = f"&S->{name}, S->{name}_slots, S->{name}_index"
     if plan.remembers_last:
@@ -196,7 +195,7 @@ def _actions(to: Code, stmt: Apply, plan: TablePlan, chosen: str) -> None:
         return
     default = plan.table.default.action
     likely = [action.index for action in plan.actions if action.index != default]
-    if len(likely) == 1:
+    if likely:  # the program names the usual one first
         chosen = f"__builtin_expect({chosen}, {likely[0]})"
     with out.block(f"switch ({chosen})"):
         for action in plan.actions:

@@ -56,7 +56,8 @@ class MainPath:
     """It passes them; ``ingress`` begins with what their actions do."""
     ingress: Block
     early: tuple[str, ...]
-    """Tables that are looked up before ``after`` is asked, in the order of their lookups."""
+    """Tables that are looked up before ``after`` is asked, in the order of their lookups. A packet
+    that one of them has no entry for leaves the path."""
     late_fields: LateFields
     """Read where they stand until ingress is over, unpacked if the packet leaves."""
     late_arrays: Mapping[str, LateArray]
@@ -182,7 +183,6 @@ def _plan_main(plan: Plan, path: ParserPath, usual: MainIngress, late: LateField
         for name in path.offsets_bytes
         for field in plan.uses[program.headers[name].type.name].in_place
     }
-    early = early_tables(program, usual.block, frozenset(in_packet))
     return MainPath(
         steps=plan_steps(program, path),
         size_bytes=path.size_bytes,
@@ -191,7 +191,7 @@ def _plan_main(plan: Plan, path: ParserPath, usual: MainIngress, late: LateField
         after=usual.after,
         gates=usual.gates,
         ingress=usual.block,
-        early=tuple(name for name in early if not plan.tables_by_name[name].remembers_last),
+        early=tuple(early_tables(program, usual.block, frozenset(in_packet))),
         late_fields=late,
         late_arrays=late_arrays,
         loops=plan_loops(pipeline_parts(program, usual.block), plan.groups, late_arrays),
