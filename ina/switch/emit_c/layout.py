@@ -10,7 +10,7 @@ from functools import cached_property
 from ina.switch.emit_c.c_types import container, load_field
 from ina.switch.emit_c.names import Names
 from ina.switch.ir.data import STANDARD, FieldArray
-from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
+from ina.switch.ir.expr import ArrayFieldRef, FieldRef, InPacket, StackFieldRef
 from ina.switch.ir.program import Program
 from ina.switch.ir.stmt import RegisterRef
 from ina.switch.passes.fusion import RegisterGroup
@@ -129,7 +129,7 @@ class Layout:
 
         ``late``: as in :meth:`ina.switch.passes.plan.Plan.in_packet`.
         """
-        if self.plan.in_packet(ref, late=late):
+        if isinstance(ref, InPacket) or self.plan.in_packet(ref, late=late):
             field = self.program.headers[ref.header].type.by_name[ref.field]
             load = load_field(field, self.wire(ref.header))
             return f"(({container(field.width_bits)})({load}))"

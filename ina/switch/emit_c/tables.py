@@ -137,8 +137,8 @@ def emit_apply(to: Code, stmt: Apply) -> None:
             f"// table {table.name}: "
             + ", ".join(f"{key.name} ({key.kind.value})" for key in table.keys)
         )
-        if plan.table.name in to.where.early:
-            out.line("const bool hit = true; // or the packet had left the main path")
+        is_early = table.name in to.where.early
+        if is_early:
             out.line(f"ina_slot *const entry = early->{name};")
         else:
             _look_up(to, plan, "ina_slot *const entry", "hit")
@@ -153,7 +153,10 @@ def emit_apply(to: Code, stmt: Apply) -> None:
         out.line("(void)entry;")
         out.line("(void)args;")
         _actions(to, stmt, plan, action)
-        _hit_or_miss(to, stmt)
+        if is_early:  # it was hit, or the packet had left the main path
+            to.block(stmt.on_hit)
+        else:
+            _hit_or_miss(to, stmt)
 
 
 def _look_up(to: Code, plan: TablePlan, entry: str, hit: str) -> None:
