@@ -8,10 +8,9 @@ from ina.switch.emit_c.code import Code
 from ina.switch.emit_c.layout import Layout
 from ina.switch.emit_c.writer import Writer
 from ina.switch.ir.expr import FieldRef
-from ina.switch.ir.program import Action
-from ina.switch.ir.stmt import Apply, Exit
+from ina.switch.ir.stmt import Apply, Assign, Block, Exit
 from ina.switch.passes.main_path import Gate
-from ina.switch.passes.tables import Lookup, Part, Run, TablePlan, words_of
+from ina.switch.passes.tables import Lookup, Part, Run, TablePlan, param_offsets
 
 KINDS = {Lookup.EXACT: "INA_EXACT", Lookup.LPM: "INA_LPM", Lookup.SCAN: "INA_SCAN"}
 
@@ -27,15 +26,6 @@ def index_words(plan: TablePlan) -> str:
     if plan.lookup is Lookup.SCAN:
         return str(max(capacity, 1))
     return f"INA_INDEX_ROOM({capacity})"
-
-
-def param_offsets(action: Action) -> tuple[int, ...]:
-    """Where each parameter's words begin."""
-    offsets, at = [], 0
-    for param in action.params:
-        offsets.append(at)
-        at += words_of(param.width_bits)
-    return tuple(offsets)
 
 
 def emit_specs(layout: Layout, out: Writer) -> None:
@@ -81,12 +71,13 @@ def find_early(to: Code) -> str:
     returns the argument for its ingress."""
     if not early_tables(to.layout):
         return ""
-    to.out.line("early_entries early;")
+    to.out.line("early_entries entries;")
+    to.out.line("early_entries *const early = &entries;")
     for plan in early_tables(to.layout):
         with to.out.block(""):
-            _look_up(to, plan, f"early.{to.layout.table(plan)}", "hit")
+            _look_up(to, plan, f"early->{to.layout.table(plan)}", "hit")
             to.out.line("if (INA_UNLIKELY(!hit)) return false;")
-    return ", &early"
+    return ", early"
 
 
 def pass_gates(to: Code, gates: tuple[Gate, ...]) -> None:
@@ -204,11 +195,20 @@ def _actions(to: Code, stmt: Apply, plan: TablePlan, chosen: str) -> None:
         for action in plan.actions:
             with out.block(f"case {action.index}:", source=action.source):
                 out.line(f"// action {action.name}")
-                to.at(replace(to.where, params=param_offsets(action))).block(action.body)
+                inside = to.at(replace(to.where, params=param_offsets(action)))
+                inside.block(_done(to, plan, action.body))
                 to.block(followers.get(action.index, ()))
                 if not any(isinstance(node, Exit) for node in action.body[-1:]):
                     out.line("break;")
         out.line("default: break;")
+
+
+def _done(to: Code, plan: TablePlan, body: Block) -> Block:
+    """What an action does, but for fields that are read from the entry."""
+    if plan.table.name not in to.where.early or to.layout.plan.main is None:
+        return body
+    said = to.layout.plan.main.entry_fields
+    return tuple(it for it in body if not (isinstance(it, Assign) and it.target in said))
 
 
 def _raw(to: Code, plan: TablePlan, run: Run) -> str:

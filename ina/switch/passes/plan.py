@@ -16,6 +16,7 @@ from ina.switch.ir.stmt import Block
 from ina.switch.ir.walk import pipeline_parts
 from ina.switch.passes.copies import Changed, changed_by_egress
 from ina.switch.passes.early import early_tables
+from ina.switch.passes.entry_fields import EntryFields, entry_fields
 from ina.switch.passes.fusion import RegisterGroup, fuse
 from ina.switch.passes.late_arrays import LateArray, find_late_arrays
 from ina.switch.passes.late_fields import LateFields, late_fields
@@ -59,6 +60,8 @@ class MainPath:
     early: tuple[str, ...]
     """Tables that are looked up before ``after`` is asked, in the order of their lookups. A packet
     that one of them has no entry for leaves the path."""
+    entry_fields: EntryFields
+    """Read from the entries of early tables, until ingress is over."""
     late_fields: LateFields
     """Read where they stand until ingress is over, unpacked if the packet leaves."""
     unpacked: Fields
@@ -194,6 +197,7 @@ def _plan_main(
         for name in path.offsets_bytes
         for field in plan.uses[program.headers[name].type.name].in_place
     }
+    early = early_tables(program, usual.block, frozenset(in_packet))
     return MainPath(
         steps=plan_steps(program, path),
         size_bytes=path.size_bytes,
@@ -202,7 +206,10 @@ def _plan_main(
         after=usual.after,
         gates=usual.gates,
         ingress=usual.block,
-        early=tuple(early_tables(program, usual.block, frozenset(in_packet))),
+        early=tuple(early),
+        entry_fields=entry_fields(
+            program, usual, frozenset(early), plan.tables_by_name, plan.metadata
+        ),
         late_fields=late,
         unpacked=unpacked,
         late_arrays=late_arrays,
