@@ -41,8 +41,10 @@ GCC_FLAGS = (
     "-fno-tree-pre",
     "-fno-if-conversion",
 )
-# With movbe, GCC swaps a value that is in a register by way of memory (measured: 6 %).
-X86_FLAGS = ("-mno-movbe",)
+# With movbe, GCC swaps a value that is in a register by way of memory (measured: 6 %). What GCC
+# knows of server processors makes it hold back from vectors of 64 bytes, and load unaligned ones by
+# way of the stack (measured with AVX-512: 7 % at 64 values a packet, 23 % at 256).
+X86_FLAGS = ("-mno-movbe", "-mtune=generic")
 COMPILE_TIMEOUT_S = 300.0
 
 

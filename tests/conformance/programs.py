@@ -192,9 +192,32 @@ def usual_state(_rng: random.Random) -> list[Item]:
     ]
 
 
+def entries(rng: random.Random) -> bytes:
+    """Of a flow with an entry in most cases; on every way through ingress."""
+    low = rng.choice((0x22, 0x20, rng.getrandbits(8)))
+    head = bytes((rng.randrange(5), rng.randrange(10), low, rng.choice((7, 99, 100, 101, 255))))
+    return head + rng.randbytes(5) + bytes(TAIL_BYTES)
+
+
+def entries_state(_rng: random.Random) -> list[Item]:
+    """A flow for each action."""
+    said = (
+        ("both", (("left", 201), ("right", 40000))),
+        ("one", (("left", 17),)),
+        ("flagged", ()),
+        ("nothing", ()),
+    )
+    flows: list[Item] = [
+        Entry("MyIngress.flows", (("hdr.head.flow", flow),), f"MyIngress.{action}", params)
+        for flow, (action, params) in enumerate(said)
+    ]
+    return [*flows, MulticastGroup(1, ((2, 1), (3, 2)))]
+
+
 STRESSES = (
     Stress("arithmetic", arithmetic),
     Stress("checksum", checksum),
+    Stress("entries", entries, entries_state),
     Stress("hashes", any_bytes),
     Stress("main_path", main_path, lambda _rng: [MulticastGroup(1, ((2, 5), (3, 6), (2, 7)))]),
     Stress("metadata", metadata, lambda _rng: [MulticastGroup(7, ((2, 1), (5, 2)))]),

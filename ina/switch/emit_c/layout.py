@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ina.switch.emit_c.c_types import container, load_field
+from ina.switch.emit_c.c_types import container, literal, load_field
 from ina.switch.emit_c.names import Names
 from ina.switch.ir.data import STANDARD, FieldArray
-from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
+from ina.switch.ir.expr import ArrayFieldRef, FieldRef, InPacket, StackFieldRef
 from ina.switch.ir.program import Program
 from ina.switch.ir.stmt import RegisterRef
+from ina.switch.passes.entry_fields import EntryField
 from ina.switch.passes.fusion import RegisterGroup
 from ina.switch.passes.plan import Plan
 from ina.switch.passes.storage import Storage, array_names
@@ -129,11 +130,22 @@ class Layout:
 
         ``late``: as in :meth:`ina.switch.passes.plan.Plan.in_packet`.
         """
-        if self.plan.in_packet(ref, late=late):
+        if isinstance(ref, InPacket) or self.plan.in_packet(ref, late=late):
             field = self.program.headers[ref.header].type.by_name[ref.field]
             load = load_field(field, self.wire(ref.header))
             return f"(({container(field.width_bits)})({load}))"
+        if late and self.plan.main and ref in self.plan.main.entry_fields:
+            return self._entry_field(ref, self.plan.main.entry_fields[ref])
         return f"{self.header(ref.header)}.{self.type_of(ref.header).members[ref.field]}"
+
+    def _entry_field(self, ref: FieldRef, said: EntryField) -> str:
+        plan = self.plan.tables_by_name[said.table]
+        entry = f"early->{self.table(plan)}"
+        if said.actions:
+            test = " || ".join(f"{entry}->action == {action}" for action in said.actions)
+            return f"({test} ? {literal(said.value)} : 0)"
+        word = f"{entry}->words[{plan.key_words + said.word}]"
+        return f"(({container(ref.width_bits)}){word})"
 
     def stack_member(self, ref: StackFieldRef) -> str:
         """The member of a field within an element of a stack."""

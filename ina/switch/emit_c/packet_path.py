@@ -114,6 +114,8 @@ def _unpack_late(layout: Layout, out: Writer, main: MainPath) -> None:
     for header, field in sorted(main.late_fields):
         ref = FieldRef(header, field, layout.program.headers[header].type.by_name[field].width_bits)
         out.line(f"{layout.field(ref, late=False)} = {layout.field(ref, late=True)};")
+    for ref in main.entry_fields:
+        out.line(f"{layout.field(ref, late=False)} = {layout.field(ref, late=True)};")
 
 
 def _set(layout: Layout, out: Writer, field: str, value: str, width_bits: int) -> None:

@@ -262,6 +262,7 @@ class _Main(_Parser):
 
     def _load(self, header: str, struct: str, layout: TypeLayout) -> None:
         late = {field for name, field in self._main.late_fields if name == header}
+        late |= {ref.field for ref in self._main.unpacked if ref.header == header}
         if header in self._main.late_arrays:
             first = self._main.late_arrays[header].array.first
             late.add(layout.storage.type.fields[first].name)

@@ -8,10 +8,9 @@ from ina.switch.emit_c.code import Code
 from ina.switch.emit_c.layout import Layout
 from ina.switch.emit_c.writer import Writer
 from ina.switch.ir.expr import FieldRef
-from ina.switch.ir.program import Action
-from ina.switch.ir.stmt import Apply, Exit
+from ina.switch.ir.stmt import Apply, Assign, Block, Exit
 from ina.switch.passes.main_path import Gate
-from ina.switch.passes.tables import Lookup, Part, Run, TablePlan, words_of
+from ina.switch.passes.tables import Lookup, Part, Run, TablePlan, param_offsets
 
 KINDS = {Lookup.EXACT: "INA_EXACT", Lookup.LPM: "INA_LPM", Lookup.SCAN: "INA_SCAN"}
 
@@ -27,15 +26,6 @@ def index_words(plan: TablePlan) -> str:
     if plan.lookup is Lookup.SCAN:
         return str(max(capacity, 1))
     return f"INA_INDEX_ROOM({capacity})"
-
-
-def param_offsets(action: Action) -> tuple[int, ...]:
-    """Where each parameter's words begin."""
-    offsets, at = [], 0
-    for param in action.params:
-        offsets.append(at)
-        at += words_of(param.width_bits)
-    return tuple(offsets)
 
 
 def emit_specs(layout: Layout, out: Writer) -> None:
@@ -73,20 +63,21 @@ def emit_early_type(layout: Layout, out: Writer) -> None:
     with out.block("typedef struct", tail="} early_entries;"):
         for plan in early_tables(layout):
             out.line(f"ina_slot *{layout.table(plan)};")
-            out.line(f"bool {layout.table(plan)}_hit;")
     out.line()
 
 
 def find_early(to: Code) -> str:
-    """Looks them up for a packet of the main path; returns the argument for its ingress."""
+    """Looks them up for a packet of the main path, which it leaves if there is no entry for it;
+    returns the argument for its ingress."""
     if not early_tables(to.layout):
         return ""
-    to.out.line("early_entries early;")
+    to.out.line("early_entries entries;")
+    to.out.line("early_entries *const early = &entries;")
     for plan in early_tables(to.layout):
-        name = to.layout.table(plan)
         with to.out.block(""):
-            _look_up(to, plan, f"early.{name}", f"early.{name}_hit")
-    return ", &early"
+            _look_up(to, plan, f"early->{to.layout.table(plan)}", "hit")
+            to.out.line("if (INA_UNLIKELY(!hit)) return false;")
+    return ", early"
 
 
 def pass_gates(to: Code, gates: tuple[Gate, ...]) -> None:
@@ -137,8 +128,8 @@ def emit_apply(to: Code, stmt: Apply) -> None:
             f"// table {table.name}: "
             + ", ".join(f"{key.name} ({key.kind.value})" for key in table.keys)
         )
-        if plan.table.name in to.where.early:
-            out.line(f"const bool hit = early->{name}_hit;")
+        is_early = table.name in to.where.early
+        if is_early:
             out.line(f"ina_slot *const entry = early->{name};")
         else:
             _look_up(to, plan, "ina_slot *const entry", "hit")
@@ -153,11 +144,14 @@ def emit_apply(to: Code, stmt: Apply) -> None:
         out.line("(void)entry;")
         out.line("(void)args;")
         _actions(to, stmt, plan, action)
-        _hit_or_miss(to, stmt)
+        if is_early:  # it was hit, or the packet had left the main path
+            to.block(stmt.on_hit)
+        else:
+            _hit_or_miss(to, stmt)
 
 
 def _look_up(to: Code, plan: TablePlan, entry: str, hit: str) -> None:
-    """Declares ``hit`` (or sets it, if it is a member) and the entry."""
+    """Declares ``hit``, and sets or declares the entry."""
     words: list[list[str]] = [[] for _ in range(plan.key_words)]
     for run in plan.main_runs if to.where.late else plan.runs:
         code = _raw(to, plan, run) if run[0].swapped_bytes else _key_part(to, plan, run[0])
@@ -167,8 +161,7 @@ def _look_up(to: Code, plan: TablePlan, entry: str, hit: str) -> None:
         values = ", ".join(" | ".join(terms) for terms in words)
         to.out.line(f"const uint64_t key[{plan.key_words}] = {{{values}}};")
     key = "key" if words else "NULL"
-    if "." not in hit:
-        to.out.line(f"bool {hit};")
+    to.out.line(f"bool {hit};")
     name, capacity = to.layout.table(plan), plan.table.max_size
     where = f"&S->{name}, S->{name}_slots, S->{name}_index"
     if plan.remembers_last:
@@ -196,17 +189,26 @@ def _actions(to: Code, stmt: Apply, plan: TablePlan, chosen: str) -> None:
         return
     default = plan.table.default.action
     likely = [action.index for action in plan.actions if action.index != default]
-    if len(likely) == 1:
+    if likely:  # the program names the usual one first
         chosen = f"__builtin_expect({chosen}, {likely[0]})"
     with out.block(f"switch ({chosen})"):
         for action in plan.actions:
             with out.block(f"case {action.index}:", source=action.source):
                 out.line(f"// action {action.name}")
-                to.at(replace(to.where, params=param_offsets(action))).block(action.body)
+                inside = to.at(replace(to.where, params=param_offsets(action)))
+                inside.block(_done(to, plan, action.body))
                 to.block(followers.get(action.index, ()))
                 if not any(isinstance(node, Exit) for node in action.body[-1:]):
                     out.line("break;")
         out.line("default: break;")
+
+
+def _done(to: Code, plan: TablePlan, body: Block) -> Block:
+    """What an action does, but for fields that are read from the entry."""
+    if plan.table.name not in to.where.early or to.layout.plan.main is None:
+        return body
+    said = to.layout.plan.main.entry_fields
+    return tuple(it for it in body if not (isinstance(it, Assign) and it.target in said))
 
 
 def _raw(to: Code, plan: TablePlan, run: Run) -> str:

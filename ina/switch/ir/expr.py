@@ -33,6 +33,11 @@ class FieldRef:
 
 
 @dataclass(frozen=True)
+class InPacket(FieldRef):
+    """What a field of an extracted header was when the packet came; no target of an assignment."""
+
+
+@dataclass(frozen=True)
 class StackFieldRef:
     """A field of a stack's element: ``index`` None is the last extracted one."""
 

@@ -16,6 +16,7 @@ from ina.switch.ir.stmt import Block
 from ina.switch.ir.walk import pipeline_parts
 from ina.switch.passes.copies import Changed, changed_by_egress
 from ina.switch.passes.early import early_tables
+from ina.switch.passes.entry_fields import EntryFields, entry_fields
 from ina.switch.passes.fusion import RegisterGroup, fuse
 from ina.switch.passes.late_arrays import LateArray, find_late_arrays
 from ina.switch.passes.late_fields import LateFields, late_fields
@@ -32,6 +33,7 @@ from ina.switch.passes.reroll import reroll_program
 from ina.switch.passes.sending import ChecksumPlan, main_runs, plan_checksums
 from ina.switch.passes.storage import Storage, apart_headers, store_headers, store_metadata
 from ina.switch.passes.tables import TablePlan, plan_tables
+from ina.switch.passes.unpacking import Fields, unpack_at_changes
 from ina.switch.passes.uses import TypeUse, find_uses
 from ina.switch.passes.windows import Window, find_windows
 
@@ -56,9 +58,14 @@ class MainPath:
     """It passes them; ``ingress`` begins with what their actions do."""
     ingress: Block
     early: tuple[str, ...]
-    """Tables that are looked up before ``after`` is asked, in the order of their lookups."""
+    """Tables that are looked up before ``after`` is asked, in the order of their lookups. A packet
+    that one of them has no entry for leaves the path."""
+    entry_fields: EntryFields
+    """Read from the entries of early tables, until ingress is over."""
     late_fields: LateFields
     """Read where they stand until ingress is over, unpacked if the packet leaves."""
+    unpacked: Fields
+    """Unpacked by ``ingress``."""
     late_arrays: Mapping[str, LateArray]
     """By header: arrays that are never unpacked."""
     loops: Mapping[int, LoopPlan]
@@ -141,7 +148,11 @@ def make_plan(program: Program, *, main_path: bool = True) -> Plan:
     groups = fuse(program)
     path = find_parser_path(program) if main_path else None
     usual = main_ingress(program, path) if path else None
-    late = late_fields(program, path, usual.block, types) if path and usual else frozenset()
+    late: LateFields = frozenset()
+    unpacked: Fields = frozenset()
+    if path and usual:
+        late = late_fields(program, path, usual.block, types)
+        usual, unpacked = unpack_at_changes(program, path, usual, types)
 
     def in_packet(ref: FieldRef) -> bool:
         return ref.field in uses.types[program.headers[ref.header].type.name].in_place
@@ -168,10 +179,14 @@ def make_plan(program: Program, *, main_path: bool = True) -> Plan:
         changed_by_egress=changed_by_egress(program),
         main=None,
     )
-    return replace(plan, main=_plan_main(plan, path, usual, late)) if path and usual else plan
+    if not (path and usual):
+        return plan
+    return replace(plan, main=_plan_main(plan, path, usual, late, unpacked))
 
 
-def _plan_main(plan: Plan, path: ParserPath, usual: MainIngress, late: LateFields) -> MainPath:
+def _plan_main(
+    plan: Plan, path: ParserPath, usual: MainIngress, late: LateFields, unpacked: Fields
+) -> MainPath:
     program = plan.program
     late_arrays = find_late_arrays(program, path, usual.block, plan.types, plan.uses)
     firsts = (path.offsets_bytes[name] for name in late_arrays)
@@ -191,8 +206,12 @@ def _plan_main(plan: Plan, path: ParserPath, usual: MainIngress, late: LateField
         after=usual.after,
         gates=usual.gates,
         ingress=usual.block,
-        early=tuple(name for name in early if not plan.tables_by_name[name].remembers_last),
+        early=tuple(early),
+        entry_fields=entry_fields(
+            program, usual, frozenset(early), plan.tables_by_name, plan.metadata
+        ),
         late_fields=late,
+        unpacked=unpacked,
         late_arrays=late_arrays,
         loops=plan_loops(pipeline_parts(program, usual.block), plan.groups, late_arrays),
         headers_bytes=headers_bytes,

@@ -73,6 +73,15 @@ def words_of(width_bits: int) -> int:
     return (width_bits + WORD_BITS - 1) // WORD_BITS
 
 
+def param_offsets(action: Action) -> tuple[int, ...]:
+    """Where each parameter's words begin."""
+    offsets, at = [], 0
+    for param in action.params:
+        offsets.append(at)
+        at += words_of(param.width_bits)
+    return tuple(offsets)
+
+
 def plan_tables(
     program: Program, in_packet: InPacket, in_packet_on_main: InPacket
 ) -> tuple[TablePlan, ...]:

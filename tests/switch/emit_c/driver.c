@@ -105,7 +105,7 @@ int main(void) {
         const ina_packet_in in = {data, head[1], head[0], 1000 * in_count, NULL, 0};
         if (!run(pipeline, &whole, &in)) return 4;
         /* Often where the values of INA's packets begin. */
-        const uint32_t values_at = 70;
+        const uint32_t values_at = 74;
         const uint32_t cut = head[1] > values_at && next_random() % 2
                                  ? values_at
                                  : (uint32_t)(next_random() % (head[1] + 1));

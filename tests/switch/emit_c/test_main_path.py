@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ina.bench.pipeline import Batch, install
-from ina.p4 import compiled
+from ina.bench.pipeline import CHUNKS, EPOCH, FRAME_HEADER_BYTES, Batch, install
+from ina.p4 import compiled, names
+from ina.protocol.spec import PARENT, UDP_PORT, Flag, Kind
 from ina.switch.emit_c.emit import emit_c
 from ina.switch.ir import load_program
 from ina.switch.passes.plan import make_plan
-from ina.switch.pipeline import Pipeline
+from ina.switch.pipeline import Exact, Pipeline
 from tests.switch.emit_c.conftest import Load
 
 
@@ -82,12 +83,13 @@ def test_main_path_and_general_path_agree(tmp_path: Path, monkeypatch: pytest.Mo
     assert fast.c_source is not None
     assert plain.c_source is not None
     assert "ingress_main" in fast.c_source.read_text()
-    assert "early.PoolIngress_admission_members = " in fast.c_source.read_text()
+    assert "early->PoolIngress_admission_members = " in fast.c_source.read_text()
     assert "ingress_main" not in plain.c_source.read_text()
     frames = mixed_frames(4000, workers)
     try:
         for pipeline in (fast, plain):
             install(pipeline, workers)
+            install_inner(pipeline, workers)
         for start in range(0, len(frames), 100):
             some = frames[start : start + 100]
             assert fast.process_batch(some) == plain.process_batch(some), f"from frame {start}"
@@ -96,15 +98,63 @@ def test_main_path_and_general_path_agree(tmp_path: Path, monkeypatch: pytest.Mo
                 got = fast.register(register.name, index)
                 assert got == plain.register(register.name, index), (register.name, index)
         for counter in fast.program.counters:
-            counted = fast.counter(counter.name, 0)
-            assert counted == plain.counter(counter.name, 0), counter.name
+            for index in range(2):
+                counted = fast.counter(counter.name, index)
+                assert counted == plain.counter(counter.name, index), counter.name
+        for told in (names.JOB_RESULTS, names.JOB_REPLAYS, names.JOB_PASSED_DOWN):
+            assert fast.counter(told, INNER_JOB - 1)[0] > 0, told
     finally:
         fast.close()
         plain.close()
 
 
+INNER_JOB, PARENT_PORT, PARENT_ADDR, PATH_MASK = 2, 30, 0x0A0000FE, 31
+
+
+def install_inner(pipeline: Pipeline, workers: int) -> None:
+    """A job of the same workers for which the switch has a parent."""
+    first_slot, group = CHUNKS, 2
+    pipeline.insert(
+        names.JOBS, [Exact(INNER_JOB), Exact(EPOCH)], names.ADMIT_INNER_JOB,
+        [EPOCH, first_slot, CHUNKS, (1 << workers) - 1, group, INNER_JOB - 1, PARENT_PORT, 3, 8, 1,
+         PATH_MASK],
+    )  # fmt: skip
+    for worker in range(workers):
+        addr = 0x0A000001 + worker
+        key = [worker + 1, addr, 4000 + worker, INNER_JOB, EPOCH, worker, Kind.CONTRIBUTION]
+        pipeline.insert(names.MEMBERS, [Exact(k) for k in key], names.ADMIT_MEMBER, [1 << worker])
+        way = [Exact(INNER_JOB), Exact(worker)]
+        pipeline.insert(names.CHILDREN, way, names.TO_CHILD, [worker + 1, worker])
+    key = [PARENT_PORT, PARENT_ADDR, UDP_PORT, INNER_JOB, EPOCH, 3, Kind.RESULT]
+    pipeline.insert(names.MEMBERS, [Exact(k) for k in key], names.ADMIT_PARENT, [])
+    for receiver in (*range(workers), PARENT):
+        to = [0x020000000001 + receiver, 0x0A000001 + receiver, 4000 + receiver]
+        pipeline.insert(names.RECEIVERS, [Exact(INNER_JOB), Exact(receiver)], names.ADDRESS, to)
+    pipeline.set_multicast(group, [(worker + 1, worker + 1) for worker in range(workers)])
+
+
+def to_inner(frame: bytearray, rng: random.Random) -> int | None:
+    """Makes it one of the job with a parent: in some cases the parent's result, and its port."""
+    at = FRAME_HEADER_BYTES
+    frame[at + 2 : at + 4] = INNER_JOB.to_bytes(2, "big")
+    frame[at + 28 : at + 31] = rng.randrange(64).to_bytes(3, "big")
+    if rng.random() < 0.7:
+        return None
+    frame[at] = frame[at] & 0xF0 | Kind.RESULT
+    frame[at + 1] = rng.choice([0, Flag.REPLAY, Flag.REPLAY | Flag.ECN])
+    frame[at + 6] = 3
+    frame[26:30] = PARENT_ADDR.to_bytes(4, "big")
+    frame[34:36] = UDP_PORT.to_bytes(2, "big")
+    frame[24:26] = bytes(2)
+    words = sum(int.from_bytes(frame[i : i + 2], "big") for i in range(14, 34, 2))
+    words = (words & 0xFFFF) + (words >> 16)
+    frame[24:26] = (0xFFFF - ((words & 0xFFFF) + (words >> 16))).to_bytes(2, "big")
+    return PARENT_PORT
+
+
 def mixed_frames(count: int, workers: int) -> list[tuple[int, bytes]]:
-    """Contributions in any order, repeated, stale, without values, damaged, cut, and other."""
+    """Contributions in any order, repeated, stale, without values, damaged, cut, and other; to both
+    jobs, and the parent's results for one of them."""
     rng = random.Random(3)
     batch = Batch(64, workers, np.random.default_rng(3))
     frames = []
@@ -112,11 +162,13 @@ def mixed_frames(count: int, workers: int) -> list[tuple[int, bytes]]:
         if number % 50 == 0:
             batch.set_round(rng.choice([number // 50, max(number // 50 - 1, 0)]))
         worker = rng.randrange(workers)
-        frame = bytearray(batch.frames[rng.randrange(8), worker].tobytes())
+        frame, port = bytearray(batch.frames[rng.randrange(8), worker].tobytes()), worker + 1
+        if rng.random() < 0.5:
+            port = to_inner(frame, rng) or port
         if rng.random() < 0.2:
             for _ in range(rng.randrange(1, 4)):
                 frame[rng.randrange(70)] = rng.randrange(256)
         if rng.random() < 0.1:
             frame = frame[: rng.randrange(len(frame) + 1)]
-        frames.append((worker + 1, bytes(frame)))
+        frames.append((port, bytes(frame)))
     return frames

@@ -91,7 +91,7 @@ def test_the_pool_s_main_path_reads_values_where_they_stand() -> None:
     assert main.tail_header == "values"
     values = main.late_arrays["values"]
     assert (values.array.count, values.is_written, values.ends_frame) == (64, True, True)
-    assert main.early == (names.MEMBERS,)
+    assert main.early == (names.JOBS, names.MEMBERS)
     assert [gate.table for gate in main.gates] == [names.OWN_ADDRESSES]
     assert all(
         window.first_byte + len(window.mask) <= main.headers_bytes for window in main.windows

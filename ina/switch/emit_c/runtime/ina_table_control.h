@@ -118,6 +118,16 @@ static inline bool ina_scan_has(const ina_table *table, const uint64_t *key_and_
     return false;
 }
 
+/* Parameters that the action lacks are 0: the main path may read them. */
+static inline void ina_slot_set_action(const ina_table *table, ina_slot *slot, uint32_t action,
+                                       const uint64_t *params, uint32_t param_words) {
+    const uint64_t *from = ina_slot_params(slot, table->spec->kind, table->spec->key_words);
+    uint64_t *const at = (uint64_t *)(uintptr_t)from;
+    memcpy(at, params, 8 * param_words);
+    memset(at + param_words, 0, 8 * (table->spec->param_words - param_words));
+    slot->action = action;
+}
+
 /* words: packed key (masked), then packed mask for all but exact tables. */
 static inline int64_t ina_table_insert(ina_table *table, const uint64_t *words, int32_t priority,
                                        uint32_t action, const uint64_t *params,
@@ -140,10 +150,9 @@ static inline int64_t ina_table_insert(ina_table *table, const uint64_t *words, 
     slot->next_free = INA_IN_USE;
     slot->generation = (slot->generation + 1) & INT32_MAX;
     slot->packets = slot->bytes = 0;
-    slot->action = action;
     slot->priority = priority;
     memcpy(slot->words, words, key_bytes);
-    memcpy((uint8_t *)slot->words + key_bytes, params, 8 * param_words);
+    ina_slot_set_action(table, slot, action, params, param_words);
     if (spec->kind == INA_SCAN) {
         uint32_t at = table->count;
         while (at > 0 &&
@@ -178,13 +187,6 @@ static inline int ina_table_delete(ina_table *table, int64_t handle) {
     slot->next_free = table->free_head;
     table->free_head = position + 1;
     return INA_OK;
-}
-
-static inline void ina_slot_set_action(ina_table *table, ina_slot *slot, uint32_t action,
-                                       const uint64_t *params, uint32_t param_words) {
-    const uint64_t *at = ina_slot_params(slot, table->spec->kind, table->spec->key_words);
-    memcpy((uint64_t *)(uintptr_t)at, params, 8 * param_words);
-    slot->action = action;
 }
 
 INA_INLINE ina_slot *ina_counter_slot(const ina_table *table, int64_t handle) {
