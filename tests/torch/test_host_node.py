@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from torch._C._distributed_c10d import HashStore
 
 from ina.controller.app import ControllerApp
 from ina.host import Session
+from ina.host.shm import ShmLink
 from ina.rpc import controller_pb2 as pb2
 from ina.torch import host_node
 from ina.torch.env import Settings
@@ -190,3 +193,22 @@ def test_a_switch_on_this_host_needs_no_node_of_it() -> None:
     node = LocalNode(HashStore(), 1, [0, 1], 1, 0.1)  # else it would wait for rank 0
     assert node.open(64, 64, "10.0.0.1", "10.0.0.1", 0.1) is None
     assert node.open(64, 64, "127.0.0.1", "127.0.0.9", 0.1) is None
+
+
+def test_a_node_waits_for_its_ranks_to_leave_and_says_who_has_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    node = LocalNode(HashStore(), 0, [0, 1], 1, TIMEOUT_S, even_near=True)
+    place = node.open(64, 64, "127.0.1.1", "127.0.1.1", TIMEOUT_S)
+    assert place is not None
+    link = ShmLink.attach(place.shm, 32, 512)
+    leaves = threading.Timer(0.3, link.close)
+    leaves.start()
+    node.close(TIMEOUT_S)
+    assert not caplog.text
+    node = LocalNode(HashStore(), 0, [0, 1], 1, TIMEOUT_S, even_near=True)
+    place = node.open(64, 64, "127.0.1.1", "127.0.1.1", TIMEOUT_S)
+    assert place is not None
+    with closing(ShmLink.attach(place.shm, 32, 512)):
+        node.close(0.1)
+    assert "stops its host's node although 1 of its ranks have not left after 0.1 s" in caplog.text
