@@ -84,15 +84,28 @@ def test_a_lossy_tree_outlives_a_dead_controller_and_links_that_are_down() -> No
     assert len(report.events) == 4, report.events
 
 
-@pytest.mark.parametrize("switch", ["l1", "a1", "s1"])
-def test_a_switch_of_a_tree_loses_its_power(switch: str) -> None:
-    """Whatever its place: sums stay right, and the job ends."""
-    fault = {"what": "power_cycle", "where": switch, "at_ms": 105, "for_ms": 50}
+@pytest.mark.parametrize(
+    ("what", "where"),
+    [
+        *(("power_cycle", switch) for switch in ("l1", "a1", "s1")),
+        *(("link_down", cable) for cable in ("h1-l1", "l1-a1", "a1-s1")),
+        *(("link", way) for way in ("l1>a1", "a1-s1")),
+        *((what, "job/3") for what in ("crash", "pause")),
+        *((what, "") for what in ("controller_kill", "controller_cut")),
+    ],
+)
+def test_whatever_goes_wrong_once_in_a_tree_its_job_is_done(what: str, where: str) -> None:
+    fault: dict[str, Any] = {"what": what, "where": where, "at_ms": 105, "for_ms": 50}
+    if what == "link":
+        fault["link"] = {"loss": 0.5, "duplication": 0.3}
     report = run(THREE_LEVELS, {"workers": 9, "racks": 5, "steps": 20, "compute_ms": 5},
                  fault=[fault])  # fmt: skip
     assert report.violations == []
+    assert any(what in line for line in report.events)
     assert report.jobs[-1].ended == ""
     assert sum(job.steps_done for job in report.jobs) >= 20
+    may_end = what in ("power_cycle", "crash")
+    assert len(report.jobs) <= 1 + may_end
 
 
 def test_a_thousand_workers() -> None:
