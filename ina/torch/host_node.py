@@ -116,7 +116,8 @@ class LocalNode:
             time.sleep(_POLL_S)
         if left:
             _log.warning(
-                "ina: rank %d stops its host's node although %d of its ranks have not left after %g s",
+                "ina: rank %d stops its host's node although %d of its ranks have not left after"
+                " %g s",
                 *(self._rank, left, leave_timeout_s),
             )
         switch.close()
