@@ -1,4 +1,4 @@
-"""Jobs of a test: one worker a host."""
+"""Jobs of a test: one worker a host, or several ranks of a torch group."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from bmv2_tests.topologies import HostPlace
 from tests.sharing.worker import Plan
 
 DEADLINE_S = 150.0
+MASTER_PORT = 29500
 
 
 def plan_of(
@@ -64,6 +65,43 @@ def start(
                 network.node(place),
                 [*PYTHON, "bmv2_tests.worker", network.controller, str(rank), plan.dump()],
                 f"{plan.name}{log}-{place.name}",
+            )
+            for rank, place in enumerate(places)
+        )
+    )
+
+
+def torch_environ(network: Network, places: Sequence[HostPlace], rank: int) -> dict[str, str]:
+    """As torchrun would set it, for a rank of those at these places, rank by rank.
+
+    The rendezvous is on the control network, the gradients are not.
+    """
+    on_this_host = [it for it, place in enumerate(places) if place == places[rank]]
+    return {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(on_this_host.index(rank)),
+        "LOCAL_WORLD_SIZE": str(len(on_this_host)),
+        "WORLD_SIZE": str(len(places)),
+        "MASTER_ADDR": places[0].control_address,
+        "MASTER_PORT": str(MASTER_PORT),
+        "GLOO_SOCKET_IFNAME": "eth1",
+        "INA_CONTROLLER": network.controller,
+        "INA_HOST": places[rank].address,
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+def start_torch(network: Network, plan: Plan, places: Sequence[HostPlace]) -> Job:
+    """Starts a rank of a torch group at each of these places, several at a host if it is named
+    several times."""
+    assert len(places) == plan.world_size
+    return Job(
+        tuple(
+            network.run(
+                network.node(place),
+                [*PYTHON, "bmv2_tests.torch_worker", plan.dump()],
+                f"{plan.name}-rank{rank}-{place.name}",
+                torch_environ(network, places, rank) | {"INA_JOB": plan.name},
             )
             for rank, place in enumerate(places)
         )

@@ -64,6 +64,11 @@ class NodeProcess:
             ) from None
 
     @property
+    def pid(self) -> int:
+        """Of the program: what starts it is replaced by it."""
+        return self._process.pid
+
+    @property
     def running(self) -> bool:
         """Whether it has not ended."""
         return self._process.poll() is None

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from bmv2_tests import jobs
 from bmv2_tests.network import Network
 from bmv2_tests.process import ROOT, NodeProcess
 
 SCRIPT = ROOT / "examples" / "ddp_digits.py"
-MASTER_PORT = 29500
 
 
 def start(network: Network, epochs: int, result: Path, log: str = "ddp") -> list[NodeProcess]:
@@ -19,17 +19,7 @@ def start(network: Network, epochs: int, result: Path, log: str = "ddp") -> list
     places = network.plan.hosts
     ranks = []
     for rank, place in enumerate(places):
-        environ = {
-            "RANK": str(rank),
-            "LOCAL_RANK": "0",
-            "WORLD_SIZE": str(len(places)),
-            "MASTER_ADDR": places[0].control_address,
-            "MASTER_PORT": str(MASTER_PORT),
-            "GLOO_SOCKET_IFNAME": "eth1",
-            "INA_CONTROLLER": network.controller,
-            "INA_HOST": place.address,
-            "OMP_NUM_THREADS": "1",
-        }
+        environ = jobs.torch_environ(network, places, rank)
         command = [sys.executable, "-u", str(SCRIPT), "--epochs", str(epochs)]
         command += ["--result", str(result)]
         ranks.append(network.run(network.node(place), command, f"{log}-{place.name}", environ))

@@ -10,7 +10,12 @@ import hashlib
 import json
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ina.errors import InaError
 from ina.host import Session
@@ -19,27 +24,33 @@ from tests.sharing.worker import JOIN_TIMEOUT_S, OP_TIMEOUT_S, Plan, check
 WRONG, FAILED = 4, 3
 
 
-def main(controller: str, rank: int, text: str) -> int:
-    """0: every sum right; FAILED: a typed error, printed; WRONG: a wrong sum."""
-    plan = Plan.load(text)
+class WrongSumError(Exception):
+    """Says which."""
+
+
+def work(plan: Plan, rank: int, all_reduce: Callable[[NDArray[Any]], NDArray[Any]]) -> str:
+    """A hash of all results; raises WrongSumError."""
     digest = hashlib.sha256()
+    print("joined", flush=True)
+    for step, float_step in enumerate(plan.floats):
+        own = plan.values(step, rank)
+        result = all_reduce(own.astype(np.float32) if float_step else own)
+        if not check(plan, step, result):
+            raise WrongSumError(f"{plan.name} rank {rank} step {step}")
+        digest.update(result.tobytes())
+        print(f"step {step} of {len(plan.floats)}", flush=True)
+        time.sleep(plan.pause_s)
+    return digest.hexdigest()
+
+
+def status_of(main: Callable[[], dict[str, Any]]) -> int:
+    """0: every sum right, and what ``main`` returned is printed; FAILED: a typed error, printed;
+    WRONG: a wrong sum."""
     try:
-        with Session.join(
-            *(controller, plan.name, rank, plan.world_size),
-            timeout_s=JOIN_TIMEOUT_S,
-            op_timeout_s=OP_TIMEOUT_S,
-        ) as session:
-            print("joined", flush=True)
-            for step, float_step in enumerate(plan.floats):
-                own = plan.values(step, rank)
-                result = session.all_reduce(own.astype("float32") if float_step else own)
-                if not check(plan, step, result):
-                    print(f"WRONG {plan.name} rank {rank} step {step}", flush=True)
-                    return WRONG
-                digest.update(result.tobytes())
-                print(f"step {step} of {len(plan.floats)}", flush=True)
-                time.sleep(plan.pause_s)
-            done = {"sha256": digest.hexdigest(), "stats": asdict(session.stats())}
+        done = main()
+    except WrongSumError as error:
+        print(f"WRONG {error}", flush=True)
+        return WRONG
     except InaError as error:
         print(f"{type(error).__name__}: {error}", flush=True)
         return FAILED
@@ -47,5 +58,17 @@ def main(controller: str, rank: int, text: str) -> int:
     return 0
 
 
+def main(controller: str, rank: int, text: str) -> dict[str, Any]:
+    """The hash and the counters."""
+    plan = Plan.load(text)
+    with Session.join(
+        *(controller, plan.name, rank, plan.world_size),
+        timeout_s=JOIN_TIMEOUT_S,
+        op_timeout_s=OP_TIMEOUT_S,
+    ) as session:
+        digest = work(plan, rank, session.all_reduce)
+        return {"sha256": digest, "stats": asdict(session.stats())}
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2]), sys.argv[3]))
+    sys.exit(status_of(lambda: main(sys.argv[1], int(sys.argv[2]), sys.argv[3])))
