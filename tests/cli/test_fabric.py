@@ -10,7 +10,6 @@ import pytest
 
 from ina.cli import main
 from ina.cli.fabric.plot import draw, layout
-from ina.cli.fabric.view import ranks_text
 from ina.rpc import controller_pb2 as pb2
 from tests.cli.fake_controller import FABRIC, FakeController
 
@@ -22,7 +21,7 @@ def test_show_has_the_switches_and_each_jobs_tree(address: str, capsys: Capture)
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["leaf1", "soft", "10.0.9.0:17760", "512", "of", "8192", "2", "9:", "spine"] in rows
     assert ["spine", "-", "2000", "1000", "0", "0"] in rows
-    assert ["leaf1", "0-1,", "3", "3000", "1000", "7", "1001"] in rows
+    assert ["leaf1", "ranks", "0,", "1,", "3", "3000", "1000", "7", "1001"] in rows
     assert ["job", "next", "(joining,", "2", "workers)"] in rows
     assert ["not", "placed:", "some", "of", "its", "workers", "have", "not", "joined"] in rows
 
@@ -32,13 +31,6 @@ def test_show_json_has_every_field(address: str, capsys: Capture) -> None:
     said = json.loads(capsys.readouterr().out)
     assert said["jobs"][0]["nodes"][1]["passed_down"] == 1001
     assert said["links"][1]["port_b"] == "2"
-
-
-@pytest.mark.parametrize(
-    ("ranks", "text"), [([], "-"), ([0], "0"), ([0, 1, 2, 4, 6, 7], "0-2, 4, 6-7")]
-)
-def test_ranks_are_told_as_runs(ranks: list[int], text: str) -> None:
-    assert ranks_text(ranks) == text
 
 
 def test_layers_are_by_distance_from_hosts() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ina.rpc import controller_pb2 as pb2
+from ina.rpc.ranks import ranks_text
 
 COUNT_COLUMNS = ("contributions", "results", "replays", "passed down")
 
@@ -19,6 +20,11 @@ def indented(nodes: Sequence[pb2.TreeNode]) -> Iterator[tuple[str, pb2.TreeNode]
             yield from walk(by_name[child], depth + 1)
 
     return walk(nodes[0], 0)
+
+
+def ranks_of(node: pb2.TreeNode) -> str:
+    """``ranks 0-3, 7``, the workers that are its children; ``-``: none."""
+    return ranks_text(node.ranks) if node.ranks else "-"
 
 
 def counts(node: pb2.TreeNode) -> list[str]:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ina.cli.fabric.view import links_of, ranks_text
+from ina.cli.common.trees import ranks_of
+from ina.cli.fabric.view import links_of
 from ina.rpc import controller_pb2 as pb2
 
 if TYPE_CHECKING:
@@ -222,8 +223,8 @@ def _draw_legend(
 
     handles = [
         Line2D([], [], color=colours[job.name], linewidth=2.6,
-               label=f"{job.name}: {job.state}, {job.world_size} workers, ranks at "
-               + ", ".join(f"{it.switch} {ranks_text(it.ranks)}" for it in job.nodes if it.ranks))
+               label=f"{job.name}: {job.state}, {job.world_size} workers; "
+               + ", ".join(f"{it.switch} {ranks_of(it)}" for it in job.nodes if it.ranks))
         for job in jobs
     ]  # fmt: skip
     left = len(shown.jobs) - len(jobs)

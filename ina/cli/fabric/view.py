@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
 
 from ina.cli.common.output import table
-from ina.cli.common.trees import COUNT_COLUMNS, counts, indented
+from ina.cli.common.trees import COUNT_COLUMNS, counts, indented, ranks_of
 from ina.rpc import controller_pb2 as pb2
 
 _NODE_COLUMNS = ["switch", "workers", *COUNT_COLUMNS]
@@ -29,7 +29,7 @@ def view(shown: pb2.ShowFabricReply) -> Group:
     for job in shown.jobs:
         parts.append(f"\njob {job.name} ({job.state}, {job.world_size} workers)")
         if job.nodes:
-            rows = [[it, ranks_text(node.ranks), *counts(node)] for it, node in indented(job.nodes)]
+            rows = [[it, ranks_of(node), *counts(node)] for it, node in indented(job.nodes)]
             parts.append(table(_NODE_COLUMNS, rows))
         else:
             parts.append("not placed: some of its workers have not joined")
@@ -59,14 +59,3 @@ def links_of(switch: str, shown: pb2.ShowFabricReply) -> Iterator[tuple[str, str
             yield link.port_a, link.switch_b
         if link.switch_b == switch:
             yield link.port_b, link.switch_a
-
-
-def ranks_text(ranks: Sequence[int]) -> str:
-    """``0-3, 7``; ``-``: none."""
-    runs: list[list[int]] = []
-    for rank in ranks:
-        if runs and rank == runs[-1][1] + 1:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    return ", ".join(f"{a}-{b}" if b > a else f"{a}" for a, b in runs) or "-"

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ina.cli.common.output import FittingTable, table
-from ina.cli.common.trees import COUNT_COLUMNS, counts, indented
+from ina.cli.common.trees import COUNT_COLUMNS, counts, indented, ranks_of
 from ina.doctor.job_verdict import Known, judge, ranks_text, switch_of
 from ina.protocol.addresses import is_shm_address
 from ina.rpc import controller_pb2 as pb2
@@ -138,7 +138,7 @@ def known_of(shown: pb2.ShowJobReply, controller: pb2.ShowControllerReply | None
 
 def _node_row(name: str, node: pb2.TreeNode) -> list[object]:
     slots = f"{node.first_slot}..{node.first_slot + node.slots - 1}" if node.slots else "none"
-    return [name, ranks_text(node.ranks) if node.ranks else "", slots, *counts(node)]
+    return [name, ranks_of(node), slots, *counts(node)]
 
 
 def _history(shown: pb2.ShowJobReply) -> str:
