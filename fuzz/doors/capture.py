@@ -21,5 +21,6 @@ def enter(data: bytes) -> None:
                 packets += list(packets_of(frame))
         for packet in packets:
             promise(packet.header or packet.problem or packet.cut, "a bad packet has a reason")
-        life = follow(packets, FOLLOWED_JOB, FOLLOWED_SLOT)
-        promise(len(life.events) <= len(packets), "each event is a packet's")
+        lives = follow(packets, FOLLOWED_JOB, FOLLOWED_SLOT)
+        for life in lives:
+            promise(len(life.events) <= len(packets), "each event is a packet's")

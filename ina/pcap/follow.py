@@ -1,5 +1,7 @@
 """The life of one slot, packet by packet: the reference slot is fed what the capture shows.
 
+In a tree of switches each has a slot of its own by that index, and so a life of its own.
+
 What a capture cannot show is said, not guessed: a packet that was lost behind the place of the
 capture looks as if it had arrived, and one that passed elsewhere is missing.
 """
@@ -12,40 +14,51 @@ from dataclasses import dataclass, field
 
 from ina.pcap.packets import Packet
 from ina.pcap.rounds import Round, workers_in
+from ina.pcap.switches import Address, Switches, destination, path_indices, source
 from ina.protocol.codec import Header
 from ina.protocol.slot_model import Contribution, Outcome, Slot, Tag
-from ina.protocol.spec import MAX_WORKERS, Kind
+from ina.protocol.spec import MAX_WORKERS, Flag, Kind
 
 _EPOCHS = 1 << 16  # the header carries 16 bits of the epoch
 
 
 @dataclass(frozen=True)
 class Event:
-    """One packet of the slot and what it did; ``have`` and ``missing``: workers, afterwards."""
+    """One packet of the slot and what it did; ``have`` and ``missing``: children, afterwards."""
 
     packet: Packet
     header: Header
+    who: str  # sent it
     what: str
     have: list[int]
     missing: list[int]
+    path: list[int]  # indices from the root down to the worker whose packet it is or caused it
     note: str = ""  # what is odd about it, or cannot be seen in this capture
 
 
 @dataclass
 class SlotLife:
-    """Everything a capture tells of one slot. ``workers_known``: results have named all workers,
-    or the caller has; otherwise ``workers`` are those that sent anything for the job."""
+    """Everything a capture tells of one slot of one switch.
+
+    ``workers``: the switch's children by index, which are workers unless ``in_tree``: then there
+    may be switches among them. ``workers_known``: results have named them all, or the caller has;
+    otherwise they are those that sent anything for the job.
+    """
 
     job: int
     slot: int
+    switch: Address
     workers: list[int]
     workers_known: bool
+    in_tree: bool = False  # it is one of several, as far as the capture tells
+    has_parent: bool = False
+    parents: list[Address] = field(default_factory=list)  # the one, if the capture shows it
     events: list[Event] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
 
 
 class _JobBits:
-    """The bitmap of the job's workers in each of its epochs, from everything it sent."""
+    """The bitmap of a switch's children in each epoch of the job, from everything they sent."""
 
     def __init__(self, worker_count: int | None) -> None:
         self._given = (1 << worker_count) - 1 if worker_count else 0
@@ -57,6 +70,10 @@ class _JobBits:
             self._in_results[header.epoch] |= header.contributors
         elif header.kind is Kind.CONTRIBUTION:
             self._senders[header.epoch] |= 1 << header.worker
+
+    def forget_results(self) -> None:
+        """They are a parent's, and have the bits of its children."""
+        self._in_results.clear()
 
     def of(self, epoch: int) -> int:
         return self._given or self._in_results.get(epoch, 0) or self._senders.get(epoch, 0)
@@ -107,32 +124,57 @@ def _unwrap(low: int, near: int) -> int:
 
 
 def follow(
-    packets: Iterable[Packet], job: int, slot: int, *, worker_count: int | None = None
-) -> SlotLife:
-    """Follows ``slot`` (index within the job's range) of job number ``job``.
+    packets: Iterable[Packet],
+    job: int,
+    slot: int,
+    *,
+    worker_count: int | None = None,
+    switch: Address | None = None,
+) -> list[SlotLife]:
+    """Follows ``slot`` (index within the job's range) of job number ``job`` at each switch of
+    which the capture has children, or at ``switch``; those that are below others come last.
 
     ``packets`` in any order: they are sorted by time, for a capture of several interfaces is not
-    quite in order. ``worker_count`` 1..32: of the job; None: from the contributors of any result
-    of the job, or else the workers that sent something.
+    quite in order. ``worker_count`` 1..32: children of each; None: from the contributors of any
+    result of the job, where the switch makes it, or else the children that sent something.
     """
-    bits, epochs = _JobBits(worker_count), _Epochs()
+    switches, epochs = Switches(), _Epochs()
+    bits: dict[Address, _JobBits] = defaultdict(lambda: _JobBits(worker_count))
     kept: list[tuple[Packet, Header]] = []
     for packet in packets:
         header = packet.header
         if header is not None and not packet.problem and header.job == job:
             if not _can_be(header):
                 continue
-            bits.learn(header)
+            switches.learn(packet, header)
+            bits[_switch_of(packet, header)].learn(header)
             epochs.learn(header, packet.time_ns)
             if header.slot == slot:
                 kept.append((packet, header))
     kept.sort(key=lambda pair: pair[0].time_ns)
-    life = SlotLife(job, slot, workers_in(bits.union), bits.known)
-    follower = _Follower(life, bits)
+    followers = {}
+    for address in sorted(switches.with_children(), key=lambda it: (switches.depth(it), it)):
+        if switch in (None, address):
+            if switches.has_parent(address):
+                bits[address].forget_results()
+            life = SlotLife(
+                *(job, slot, address, workers_in(bits[address].union), bits[address].known),
+                in_tree=switches.is_in_tree(address),
+                has_parent=switches.has_parent(address),
+                parents=switches.parents(address),
+            )
+            followers[address] = _Follower(life, bits[address], switches)
     for packet, header in kept:
         tag, is_old = epochs.place(header, packet.time_ns)
-        follower.feed(packet, header, tag, is_old)
-    return life
+        for follower in {source(packet): None, destination(packet): None}:
+            if follower in followers:
+                followers[follower].feed(packet, header, tag, is_old)
+    return [it.life for it in followers.values() if it.life.events]
+
+
+def _switch_of(packet: Packet, header: Header) -> Address:
+    """Whose children the packet's worker and contributors are among."""
+    return source(packet) if header.kind is Kind.RESULT else destination(packet)
 
 
 def _can_be(header: Header) -> bool:
@@ -143,24 +185,35 @@ def _can_be(header: Header) -> bool:
 class _Follower:
     """Feeds the reference slot and writes down what it answers."""
 
-    def __init__(self, life: SlotLife, bits: _JobBits) -> None:
-        self._life = life
+    def __init__(self, life: SlotLife, bits: _JobBits, switches: Switches) -> None:
+        self.life = life
         self._bits = bits
+        self._switches = switches
         self._slot = Slot()
         self._rounds: dict[Tag, Round] = {}
         self._senders: dict[tuple[int, int], tuple[object, int]] = {}  # by epoch and worker
+        self._child = "child" if life.in_tree else "worker"
 
     def feed(self, packet: Packet, header: Header, tag: Tag, is_old: bool) -> None:
-        if header.kind is Kind.RESULT:
+        is_own = source(packet) == self.life.switch
+        if header.kind is Kind.RESULT and is_own:
             self._result(packet, header, tag)
+        elif header.kind is Kind.RESULT:
+            self._from_parent(packet, header, tag)
         elif header.kind is not Kind.CONTRIBUTION:
             self._tell(packet, header, header.kind.name.lower(), self._rounds.get(tag))
+        elif is_own:
+            self._sum_up(packet, header, tag)
         elif not self._bits.of(header.epoch) >> header.worker & 1:
-            self._tell(packet, header, "refused: not a worker of the job", None)
+            self._tell(packet, header, f"refused: not a {self._child} of the {self._whole}", None)
         elif is_old:
             self._tell(packet, header, "refused: an older epoch of the job", None)
         else:
             self._contribution(packet, header, tag)
+
+    @property
+    def _whole(self) -> str:
+        return "switch" if self.life.in_tree else "job"
 
     def _contribution(self, packet: Packet, header: Header, tag: Tag) -> None:
         before = self._rounds.get(self._slot.owner)
@@ -178,7 +231,7 @@ class _Follower:
             round_.asked_again[header.worker] += 1
             if outcome is Outcome.REPLAY:
                 round_.replayed.add(header.worker)
-                what = "asks again: the result goes to it alone"
+                what = f"asks again: {self._answer}"
                 if not round_.results_seen:
                     note = note or "no result seen yet: a contribution or the results were lost"
         else:
@@ -187,35 +240,76 @@ class _Follower:
             note = note or (_too_early(before) if takes else "")
             if outcome is Outcome.RESULT:
                 round_.complete_ns = packet.time_ns
-                what += ", as the last: the result goes to all"
+                what += f", as the last{self._completion}"
         self._tell(packet, header, what, round_, note)
 
+    @property
+    def _answer(self) -> str:
+        if not self.life.has_parent:
+            return "the result goes to it alone"
+        # Whether a child is missing that never shows, nothing in the capture tells.
+        return "the sum goes up again" + ("" if self.life.workers_known else " if it is complete")
+
+    @property
+    def _completion(self) -> str:
+        if not self.life.has_parent:
+            return ": the result goes to all"
+        return ": the sum goes up" if self.life.workers_known else " that this capture has"
+
     def _result(self, packet: Packet, header: Header, tag: Tag) -> None:
+        """This switch's own, or its parent's on the way down."""
         round_ = self._round(tag, header)
-        note = ""
-        if not round_.complete:  # contributions passed elsewhere, or before the capture began
-            round_.bitmap |= header.contributors
-            round_.complete_ns = packet.time_ns
-            if round_.unseen:
-                note = f"no contribution of {_names(round_.unseen)} in this capture"
-        if tag == self._slot.owner or tag.is_newer(self._slot.owner):
-            self._slot.owner, self._slot.bitmap = tag, round_.bitmap
+        bits = round_.all_bits if self.life.has_parent else header.contributors
+        note = self._complete(round_, packet, bits)
         if header.is_to_all:
             what, again, why = _result_to_all(round_)
         else:
-            what, again, why = _result_to_one(round_, header.worker)
+            what, again, why = _result_to_one(round_, header.worker, self._child)
+        what = f"passes down: {what}" if self.life.has_parent else what
         self._tell(packet, header, what + (", again" if again else ""), round_, why or note)
+
+    def _sum_up(self, packet: Packet, header: Header, tag: Tag) -> None:
+        """The switch contributes its complete sum to its parent's."""
+        round_ = self._round(tag, header)
+        note = self._complete(round_, packet, round_.all_bits)
+        round_.sums_up += 1
+        again = ", again" if round_.sums_up > 1 else ""
+        what = f"sends its sum up, as child {header.worker} of {destination(packet)}{again}"
+        self._tell(packet, header, what, round_, note)
+
+    def _from_parent(self, packet: Packet, header: Header, tag: Tag) -> None:
+        """No slot is touched. Complete here it was before, or in a part that passed elsewhere."""
+        round_ = self._round(tag, header)
+        note = self._complete(round_, packet, round_.all_bits)
+        to = "for the one that asked" if header.flags & Flag.REPLAY else "for all below"
+        self._tell(packet, header, f"gets the result, {to}", round_, note)
+
+    def _complete(self, round_: Round, packet: Packet, bits: int) -> str:
+        """This packet shows that the round is; returns what of it the capture lacks."""
+        note = ""
+        if not round_.complete:  # contributions passed elsewhere, or before the capture began
+            round_.bitmap |= bits
+            round_.complete_ns = packet.time_ns
+            if round_.unseen:
+                note = f"no contribution of {_names(round_.unseen)} in this capture"
+            elif not round_.joined:
+                note = f"no contribution of any {self._child} in this capture"
+        if round_.tag == self._slot.owner or round_.tag.is_newer(self._slot.owner):
+            self._slot.owner, self._slot.bitmap = round_.tag, round_.bitmap
+        return note
 
     def _other_sender(self, packet: Packet, header: Header) -> str:
         """A switch admits a worker from one address and UDP port only."""
-        source = (packet.datagram.src, packet.datagram.src_port)
-        first = self._senders.setdefault((header.epoch, header.worker), source)
-        return "" if source == first else f"worker {header.worker} sent from {first[0]}:{first[1]}"
+        found = (packet.datagram.src, packet.datagram.src_port)
+        first = self._senders.setdefault((header.epoch, header.worker), found)
+        if found == first:
+            return ""
+        return f"{self._child} {header.worker} sent from {first[0]}:{first[1]}"
 
     def _round(self, tag: Tag, header: Header) -> Round:
         if tag not in self._rounds:
             self._rounds[tag] = Round(tag, self._bits.of(header.epoch))
-            self._life.rounds.append(self._rounds[tag])
+            self.life.rounds.append(self._rounds[tag])
         return self._rounds[tag]
 
     def _tell(
@@ -223,7 +317,24 @@ class _Follower:
     ) -> None:
         have = workers_in(round_.bitmap) if round_ else []
         missing = round_.missing if round_ else []
-        self._life.events.append(Event(packet, header, what, have, missing, note))
+        who, path = self._who(packet, header), self._path(packet, header)
+        self.life.events.append(Event(packet, header, who, what, have, missing, path, note))
+
+    def _path(self, packet: Packet, header: Header) -> list[int]:
+        """Zeros behind those that it must have are not told from its end."""
+        least = self._switches.path_depth(self.life.switch, packet, header)
+        path = path_indices(header.path)
+        while len(path) > least and not path[-1]:
+            path.pop()
+        return path
+
+    def _who(self, packet: Packet, header: Header) -> str:
+        if source(packet) == self.life.switch:
+            return "switch"
+        if header.kind is Kind.RESULT:
+            return "parent"
+        below = f", a switch of level {header.level}" if header.level else ""
+        return f"{self._child} {header.worker}{below}"
 
 
 def _result_to_all(round_: Round) -> tuple[str, bool, str]:
@@ -234,14 +345,14 @@ def _result_to_all(round_: Round) -> tuple[str, bool, str]:
     return "result to all", again, why
 
 
-def _result_to_one(round_: Round, worker: int) -> tuple[str, bool, str]:
+def _result_to_one(round_: Round, worker: int, child: str) -> tuple[str, bool, str]:
     """The same of a worker's own; the first, if asked for, may come behind one to all."""
     round_.results[worker] += 1
     seen, asked = round_.results[worker], round_.asked_again[worker]
     again = seen > 1 or (round_.results_to_all > 0 and worker in round_.replayed)
     unasked = seen > 1 + asked
     why = "not asked for in this capture: a copy, or captured in two places" if unasked else ""
-    return f"result to worker {worker}", again, why
+    return f"result to {child} {worker}", again, why
 
 
 def _too_early(before: Round | None) -> str:

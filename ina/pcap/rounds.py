@@ -1,4 +1,7 @@
-"""One round of a slot as a capture shows it: who joined when, what came back, who is missing."""
+"""One round of a slot as a capture shows it: who joined when, what came back, who is missing.
+
+Workers are the switch's children; in a tree of switches some may be switches.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ def workers_in(bitmap: int) -> list[int]:
 
 @dataclass
 class Round:
-    """``joined``: each worker's first contribution that the capture has, in order; time in ns."""
+    """``joined``: each child's first contribution that the capture has, in order; time in ns."""
 
     tag: Tag
     all_bits: int  # of the workers that make the round complete
@@ -25,6 +28,7 @@ class Round:
     complete_ns: int | None = None  # when the last contribution, or the first result, was seen
     results: Counter[int] = field(default_factory=Counter)  # those to one worker, by receiver
     results_to_all: int = 0  # those that several workers share; a capture does not tell which
+    sums_up: int = 0  # the switch's own contributions to its parent's sum
     replayed: set[int] = field(default_factory=set)  # who asked when the round was complete
     asked_again: Counter[int] = field(default_factory=Counter)  # contributions after the first
 

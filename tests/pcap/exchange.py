@@ -13,7 +13,7 @@ from scapy.utils import PcapNgWriter, wrpcap
 
 from ina.protocol.codec import Header, encode
 from ina.protocol.slot_model import Outcome
-from ina.protocol.spec import NO_FLAGS, UDP_PORT, Flag
+from ina.protocol.spec import NO_FLAGS, UDP_PORT, Flag, path_of
 from ina.protocol.switch_model import Attachment, Departure, Job, Sharing, SwitchModel
 
 JOB, SLOTS, VALUES = 9, 4, 2
@@ -78,6 +78,7 @@ class Exchange:
             value_count=VALUES,
             seq=seq,
             contributors=1 << worker,
+            path=path_of([worker]),
         )
         payload, sender = encode(header, [worker + 1, -worker]), self.at(worker)
         ipv4 = str(IPv4Address(sender.ipv4))

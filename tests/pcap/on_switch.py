@@ -10,7 +10,7 @@ import sys
 from ipaddress import IPv4Address
 
 from ina.protocol.codec import Header, encode
-from ina.protocol.spec import NO_FLAGS, Flag
+from ina.protocol.spec import NO_FLAGS, Flag, path_of
 from ina.protocol.switch_model import Attachment, Job
 from ina.testing.frames import Frame
 from ina.testing.p4runtime_device import P4RuntimeDevice
@@ -35,6 +35,7 @@ def contribution(worker: int, seq: int, flags: Flag = NO_FLAGS) -> tuple[int, by
         value_count=VALUES,
         seq=seq,
         contributors=1 << worker,
+        path=path_of([worker]),
     )
     at = workers()[worker]
     payload = encode(header, [worker + 1] * VALUES)

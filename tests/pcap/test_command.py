@@ -90,7 +90,9 @@ def test_the_life_of_a_slot(capture: Path, capsys: pytest.CaptureFixture[str]) -
     for words in ("takes the slot", "as the last", "asks again", "stale: dropped", "(resend)"):
         assert words in told
     assert "open, missing 1, 2" in told
-    life: Any = json.loads(follow(capsys, capture, "--job", JOB, "--slot", 1, "--json"))
+    life: Any = json.loads(follow(capsys, capture, "--job", JOB, "--slot", 1, "--json"))[
+        "switches"
+    ][0]
     assert [r["complete"] for r in life["rounds"]] == [True, False]
     assert life["rounds"][1]["missing"] == [1, 2]
     assert len(life["events"]) == 11
@@ -108,7 +110,9 @@ def test_results_that_workers_share(tmp_path: Path, capsys: pytest.CaptureFixtur
     (round_line,) = follow(capsys, capture, "--job", JOB, "--slot", 1).splitlines()[-1:]
     assert "all, alone 1, 2" in round_line
     assert "no result to" not in round_line
-    life: Any = json.loads(follow(capsys, capture, "--job", JOB, "--slot", 1, "--json"))
+    life: Any = json.loads(follow(capsys, capture, "--job", JOB, "--slot", 1, "--json"))[
+        "switches"
+    ][0]
     (round_,) = life["rounds"]
     assert round_["results"] == {"0": 1, "1": 1, "2": 1}
     assert round_["results_to_all"] == 1

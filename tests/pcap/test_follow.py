@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ina.pcap import Capture, Packet, SlotLife, follow, packets_of
+from ina.pcap import Capture, Packet, SlotLife, packets_of
+from ina.pcap import follow as follow_all
 from ina.protocol.slot_model import Outcome
 from ina.protocol.spec import Kind
 from tests.pcap.exchange import (
@@ -26,6 +27,12 @@ SAID = {
     Outcome.REPLAY: "asks again",
     Outcome.RESULT: "as the last: the result goes to all",
 }
+
+
+def follow(seen: list[Packet], job: int, slot: int, worker_count: int | None = None) -> SlotLife:
+    """Of the one switch."""
+    (life,) = follow_all(seen, job, slot, worker_count=worker_count)
+    return life
 
 
 def packets(exchange: Exchange, folder: Path) -> list[Packet]:
@@ -106,7 +113,12 @@ def test_a_worker_that_cannot_be(tmp_path: Path) -> None:
         assert [e.what for e in life.events][1:] == told
     for worker, told in ((40, []), (254, []), (255, ["result to all"])):
         header = replace(seen[0].header, kind=Kind.RESULT, worker=worker, contributors=1)
-        life = follow([*seen, replace(seen[0], header=header)], JOB, 0, worker_count=1)
+        sent = seen[0].datagram
+        back = replace(
+            sent, src=sent.dst, src_port=sent.dst_port, dst=sent.src, dst_port=sent.src_port
+        )
+        other = replace(seen[0], header=header, datagram=back)
+        life = follow([*seen, other], JOB, 0, worker_count=1)
         assert [e.what for e in life.events][1:] == told
 
 

@@ -77,7 +77,7 @@ def exchange(namespace_prefix: list[str]) -> int:
 
 def check(packets: list[Packet]) -> None:
     """The story of on_switch, however its packets were captured."""
-    life = follow(packets, JOB, 1)
+    (life,) = follow(packets, JOB, 1)
     told = [e.what for e in life.events if e.header.kind is Kind.CONTRIBUTION]
     assert told == [
         "takes the slot",
@@ -144,7 +144,7 @@ def test_a_job_with_loss_on_loopback(tmp_path: Path) -> None:
     assert not any(packet.problem for packet in packets)
     resends = [p for p in packets if p.header and p.header.flags & Flag.RESEND]
     assert resends, "nothing was lost"
-    lives = [follow(packets, job, slot) for slot in range(slots)]
+    lives = [follow(packets, job, slot)[0] for slot in range(slots)]
     assert all(life.workers == [0, 1, 2] for life in lives)
     told = [round_ for life in lives for round_ in life.rounds]
     assert len(told) >= rounds

@@ -58,7 +58,7 @@ def test_in_and_out_files_tell_the_story(tmp_path: Path) -> None:
         wait_until(lambda: switch.stats().ports[PORT].finished, "the file is read")
     installed.close()
     packets = list(CaptureFiles([read, written], [UDP_PORT]).packets())
-    life = follow(packets, JOB, 1)
+    (life,) = follow(packets, JOB, 1)
     asked = [e.what for e in life.events if e.header.kind is Kind.CONTRIBUTION]
     assert [what.split(":")[0] for what in asked] == [
         "takes the slot",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +10,9 @@ import typer
 
 from ina.cli.common.output import emit
 from ina.cli.pcap.read import CaptureFiles, Filter
-from ina.cli.pcap.view import Lines, life_document, life_view
+from ina.cli.pcap.view import Lines, life_document, lives_view
 from ina.errors import InvalidInputError
+from ina.pcap import Address
 from ina.pcap import follow as follow_slot
 from ina.protocol.spec import MAX_WORKERS, UDP_PORT, Kind
 
@@ -66,19 +68,35 @@ def follow(
     slot: Annotated[int, typer.Option(help="Slot index within the job: seq mod slots.")],
     workers: Annotated[
         int | None,
-        typer.Option(help="Workers of the job, if no result in the capture can tell them."),
+        typer.Option(help="Children of each switch, if no result in the capture can tell them."),
     ] = None,
+    switch: Annotated[
+        str, typer.Option(metavar="IPV4:UDP_PORT", help="Only this switch of a tree.")
+    ] = "",
     udp_port: UdpPorts = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Tell the life of one slot: who took it, who joined, who is missing, what was sent again."""
+    """Tell the life of one slot: who took it, who joined, who is missing, what was sent again.
+
+    In a tree of switches that of each switch which the capture shows.
+    """
     if workers is not None and not 1 <= workers <= MAX_WORKERS:
         raise InvalidInputError(f"--workers {workers}: not in 1..{MAX_WORKERS}")
+    only = _address(switch) if switch else None
     captures = CaptureFiles(files, udp_port or [UDP_PORT])
     with captures.progress():
-        life = follow_slot(captures.packets(), job, slot, worker_count=workers)
-    emit(life_document(life) if json else None, json, life_view(life))
+        lives = follow_slot(captures.packets(), job, slot, worker_count=workers, switch=only)
+    documents = {"job": job, "slot": slot, "switches": [life_document(life) for life in lives]}
+    emit(documents if json else None, json, lives_view(lives, job, slot))
     captures.say_what_was_read()
+
+
+def _address(text: str) -> Address:
+    ipv4, _, port = text.rpartition(":")
+    try:
+        return Address(str(IPv4Address(ipv4)), int(port))
+    except ValueError:
+        raise InvalidInputError(f"--switch {text}: not IPV4:UDP_PORT") from None
 
 
 def _kind(name: str) -> Kind | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -9,9 +10,10 @@ from rich.console import Group, RenderableType
 from ina.cli.common.output import emit, table
 from ina.pcap import Event, Packet, SlotLife
 from ina.pcap.rounds import Round
+from ina.pcap.switches import path_indices
 from ina.protocol.codec import Header
 from ina.protocol.layout import LAYOUT
-from ina.protocol.spec import MAX_LEVELS, PATH_BITS, PATH_BITS_PER_LEVEL, Flag, ValueType
+from ina.protocol.spec import PATH_BITS, PATH_BITS_PER_LEVEL, Flag, Kind, ValueType
 
 _NS_PER_S = 1e9
 _LINE = "{:>6} {:>12} {:>21} {:>21} {:<12} {:>6} {:>5} {:>6} {:>10} {:>5} {:>6} {:>6}  {}"
@@ -78,10 +80,7 @@ def _in_a_tree(header: Header) -> list[str]:
 
 def path_text(path: int) -> str:
     """``1.3``: child 3 of the root's child 1. Zeros at the end are not told from none."""
-    indices = [
-        path >> PATH_BITS - PATH_BITS_PER_LEVEL * (level + 1) & (1 << PATH_BITS_PER_LEVEL) - 1
-        for level in range(MAX_LEVELS)
-    ]
+    indices = path_indices(path)
     while len(indices) > 1 and not indices[-1]:
         indices.pop()
     return ".".join(map(str, indices))
@@ -131,6 +130,10 @@ def life_document(life: SlotLife) -> dict[str, Any]:
     return {
         "job": life.job,
         "slot": life.slot,
+        "switch": str(life.switch),
+        "in_tree": life.in_tree,
+        "has_parent": life.has_parent,
+        "parents": [str(parent) for parent in life.parents],
         "workers": life.workers,
         "workers_known": life.workers_known,
         "events": [_event_document(event) for event in life.events],
@@ -139,7 +142,14 @@ def life_document(life: SlotLife) -> dict[str, Any]:
 
 
 def _event_document(event: Event) -> dict[str, Any]:
-    told = {"what": event.what, "have": event.have, "missing": event.missing, "note": event.note}
+    told = {
+        "who": event.who,
+        "what": event.what,
+        "have": event.have,
+        "missing": event.missing,
+        "path_indices": event.path,
+        "note": event.note,
+    }
     return packet_document(event.packet, values=False) | told
 
 
@@ -154,16 +164,26 @@ def _round_document(round_: Round) -> dict[str, Any]:
         "unseen": round_.unseen,
         "results": {str(worker): count for worker, count in sorted(round_.results_seen.items())},
         "results_to_all": round_.results_to_all,
+        "sums_up": round_.sums_up,
         "asked_again": {str(worker): count for worker, count in round_.asked_again.items()},
     }
 
 
-def life_view(life: SlotLife) -> RenderableType:
-    """Two tables: packet by packet, and round by round."""
+def lives_view(lives: Sequence[SlotLife], job: int, slot: int) -> RenderableType:
+    """Of each switch two tables: packet by packet, and round by round."""
+    if not lives:
+        return f"job {job} slot {slot}: no packet of it in the capture"
+    several = len(lives) > 1
+    return Group(*(part for life in lives for part in _life_parts(life, several)))
+
+
+def _life_parts(life: SlotLife, several: bool) -> list[RenderableType]:
     whose = f"job {life.job} slot {life.slot}"
-    if not life.events:
-        return f"{whose}: no packet of it in the capture"
-    who = f"workers {_names(life.workers)}"
+    if several or life.in_tree:
+        whose += f" of switch {life.switch}"
+    if life.has_parent:
+        whose += f", below {', '.join(map(str, life.parents)) or 'another'}"
+    who = f"{'children' if life.in_tree else 'workers'} {_names(life.workers)}"
     if not life.workers_known:
         who += " at least (no result names them all; --workers N says how many there are)"
     first_ns = life.events[0].packet.time_ns
@@ -178,7 +198,7 @@ def life_view(life: SlotLife) -> RenderableType:
             event.what,
             _names(event.have),
             _names(event.missing),
-            _note(event),
+            _note(event, life),
         ]
         for event in life.events
     ]
@@ -188,7 +208,7 @@ def life_view(life: SlotLife) -> RenderableType:
         [_round_row(round_) for round_ in life.rounds],
         title="Rounds",
     )
-    return Group(f"{whose}; {who}", table(columns, events), rounds)
+    return [f"{whose}; {who}", table(columns, events), rounds]
 
 
 def _place(packet: Packet, several_files: bool) -> int | str:
@@ -197,15 +217,19 @@ def _place(packet: Packet, several_files: bool) -> int | str:
 
 
 def _actor(event: Event) -> str:
-    if event.what.startswith("result"):
-        return "switch"
-    resend = " (resend)" if event.header.flags & Flag.RESEND else ""
-    return f"worker {event.header.worker}{resend}"
+    is_resend = event.header.kind is Kind.CONTRIBUTION and event.header.flags & Flag.RESEND
+    return f"{event.who} (resend)" if is_resend and event.who != "switch" else event.who
 
 
-def _note(event: Event) -> str:
+def _note(event: Event, life: SlotLife) -> str:
+    """What the packet says besides, and in a tree which worker's packet it is, or caused it."""
     flags = event.header.flags & ~Flag.RESEND
-    return "; ".join([*(name.lower() for name in flag_names(flags)), *filter(None, [event.note])])
+    found = [name.lower() for name in flag_names(flags)]
+    if life.in_tree:
+        is_own = event.header.kind is Kind.CONTRIBUTION and not event.header.level
+        path = ".".join(map(str, event.path))
+        found.append(f"path {path}" if is_own else f"caused by path {path}")
+    return "; ".join([*found, *filter(None, [event.note])])
 
 
 def _round_row(round_: Round) -> list[Any]:
