@@ -19,6 +19,7 @@ from ina.protocol.codec import Header
 from ina.protocol.slot_model import Contribution, Outcome, Slot, Tag
 from ina.protocol.spec import MAX_WORKERS, Flag, Kind
 
+_LAST_COPY = 255  # the number of any later copy
 _EPOCHS = 1 << 16  # the header carries 16 bits of the epoch
 
 
@@ -169,7 +170,7 @@ def follow(
         for follower in {source(packet): None, destination(packet): None}:
             if follower in followers:
                 followers[follower].feed(packet, header, tag, is_old)
-    return [it.life for it in followers.values() if it.life.events]
+    return [it.life for it in followers.values()]
 
 
 def _switch_of(packet: Packet, header: Header) -> Address:
@@ -192,6 +193,7 @@ class _Follower:
         self._slot = Slot()
         self._rounds: dict[Tag, Round] = {}
         self._senders: dict[tuple[int, int], tuple[object, int]] = {}  # by epoch and worker
+        self._copies: set[tuple[Tag, int, int, int]] = set()
         self._child = "child" if life.in_tree else "worker"
 
     def feed(self, packet: Packet, header: Header, tag: Tag, is_old: bool) -> None:
@@ -221,6 +223,7 @@ class _Follower:
         all_bits = self._bits.of(header.epoch)
         outcome = self._slot.contribute(Contribution(tag, 1 << header.worker), all_bits)
         note = self._other_sender(packet, header)
+        is_new = self._is_new(header, tag)
         if outcome is Outcome.STALE:
             self._tell(packet, header, "stale: dropped", self._rounds.get(tag), note)
             return
@@ -228,7 +231,10 @@ class _Follower:
         round_.joined.setdefault(header.worker, packet.time_ns)
         if outcome in (Outcome.REPLAY, Outcome.DUPLICATE):
             what = "is in already: dropped"
-            round_.asked_again[header.worker] += 1
+            if is_new:
+                round_.asked_again[header.worker] += 1
+            else:
+                note = note or "the same packet: a copy, or captured in two places"
             if outcome is Outcome.REPLAY:
                 round_.replayed.add(header.worker)
                 what = f"asks again: {self._answer}"
@@ -297,6 +303,13 @@ class _Follower:
         if round_.tag == self._slot.owner or round_.tag.is_newer(self._slot.owner):
             self._slot.owner, self._slot.bitmap = round_.tag, round_.bitmap
         return note
+
+    def _is_new(self, header: Header, tag: Tag) -> bool:
+        """Whether nothing of its worker with this number has come from this child in its round."""
+        one = (tag, header.worker, header.path, header.copy)
+        is_new = one not in self._copies or header.copy == _LAST_COPY
+        self._copies.add(one)
+        return is_new
 
     def _other_sender(self, packet: Packet, header: Header) -> str:
         """A switch admits a worker from one address and UDP port only."""

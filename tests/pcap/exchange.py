@@ -79,6 +79,7 @@ class Exchange:
             seq=seq,
             contributors=1 << worker,
             path=path_of([worker]),
+            copy=1 if flags & Flag.RESEND else 0,
         )
         payload, sender = encode(header, [worker + 1, -worker]), self.at(worker)
         ipv4 = str(IPv4Address(sender.ipv4))

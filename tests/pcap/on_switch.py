@@ -36,6 +36,7 @@ def contribution(worker: int, seq: int, flags: Flag = NO_FLAGS) -> tuple[int, by
         seq=seq,
         contributors=1 << worker,
         path=path_of([worker]),
+        copy=1 if flags & Flag.RESEND else 0,
     )
     at = workers()[worker]
     payload = encode(header, [worker + 1] * VALUES)

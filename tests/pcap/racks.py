@@ -70,6 +70,7 @@ class Racks:
         header = Header(
             flags=flags, job=JOB, epoch=EPOCH, worker=worker, slot=seq % SLOTS,
             value_count=VALUES, seq=seq, contributors=1 << worker, path=path_of(PATHS[rank]),
+            copy=1 if flags & Flag.RESEND else 0,
         )  # fmt: skip
         leaf = LEAVES[PATHS[rank][0]]
         self._send(HOSTS[rank], leaf, encode(header, [rank, 1]), lost)

@@ -10,7 +10,7 @@ import pytest
 from ina.pcap import Capture, Packet, SlotLife, packets_of
 from ina.pcap import follow as follow_all
 from ina.protocol.slot_model import Outcome
-from ina.protocol.spec import Kind
+from ina.protocol.spec import Flag, Kind
 from tests.pcap.exchange import (
     JOB,
     SLOTS,
@@ -200,7 +200,7 @@ def test_a_result_lost_and_a_round_overtaken_are_noted(tmp_path: Path) -> None:
     exchange.contribute(0, 0)
     exchange.contribute(1, 0)
     exchange.frames = exchange.frames[:2]  # the switch's results are lost
-    exchange.contribute(0, 0)
+    exchange.contribute(0, 0, flags=Flag.RESEND)
     life = follow(packets(exchange, tmp_path), JOB, 0)
     assert "no result seen yet" in life.events[2].note
 
@@ -221,3 +221,17 @@ def test_workers_are_guessed_aloud(tmp_path: Path) -> None:
     life = follow(packets(exchange, tmp_path), JOB, 0)
     assert (life.workers, life.workers_known) == ([0, 2], False)
     assert life.events[0].missing == [2]
+
+
+def test_a_packet_that_is_captured_in_two_places_is_not_sent_again(tmp_path: Path) -> None:
+    """As where a switch on the way only forwards it: its number among the copies is the same."""
+    exchange = Exchange(2)
+    exchange.contribute(0, 0)
+    exchange.add(exchange.frames[0].copy())
+    exchange.contribute(0, 0, flags=Flag.RESEND)
+    life = follow(packets(exchange, tmp_path), JOB, 0, worker_count=2)
+    told = [(event.what, event.note) for event in life.events]
+    again = "is in already: dropped"
+    seen_twice = "the same packet: a copy, or captured in two places"
+    assert told == [("takes the slot", ""), (again, seen_twice), (again, "")]
+    assert dict(life.rounds[0].asked_again) == {0: 1}

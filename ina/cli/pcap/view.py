@@ -183,6 +183,8 @@ def _life_parts(life: SlotLife, several: bool) -> list[RenderableType]:
         whose += f" of switch {life.switch}"
     if life.has_parent:
         whose += f", below {', '.join(map(str, life.parents)) or 'another'}"
+    if not life.events:
+        return [f"{whose}: no packet of it in the capture"]
     who = f"{'children' if life.in_tree else 'workers'} {_names(life.workers)}"
     if not life.workers_known:
         who += " at least (no result names them all; --workers N says how many there are)"
