@@ -39,6 +39,8 @@ class Case:
     """Of each worker's transport; 0: by the cores."""
     verify: tuple[str, ...] = ("off",)
     """How ina's sums are verified: a row each."""
+    host_nodes: bool = False
+    """With nodes on the hosts and without, a row each; else as the testbed has it."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,10 @@ class Measurement:
     """How sums are verified: off, accidents, keyed; empty: not ina's."""
     unverified: float | None
     """The time of ina without verification, measured in turns / this one's; ina only."""
+    host_node: bool | None
+    """Whether what a host's ranks send is added up there; None: not ina's, or nobody asked."""
+    nodeless: float | None
+    """The time of ina without hosts' nodes, measured in turns / this one's, which has them."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +118,10 @@ def measure(
         *(f"--seconds={case.seconds}", f"--spoil={case.spoil}"),
         *(["--limit"] if loopback else []),
         f"--verify={','.join(case.verify)}",
+        *(["--host-nodes"] if case.host_nodes else []),
     ]
-    budget_s = len(sizes) * ((5 + len(case.verify)) * case.seconds + 30)
+    ways = len(case.verify) * (2 if case.host_nodes else 1)
+    budget_s = len(sizes) * ((5 + ways) * case.seconds + 30)
     _run(testbed, sizes, case, arguments, budget_s, on_record)
 
 
@@ -160,7 +168,8 @@ def _run(
     if testbed.link == LOOPBACK:
         environ = {"INA_VALUES": str(case.values), "INA_TRANSPORT": case.transport}
     else:
-        environ = {"INA_TRANSPORT": "udp"}  # namespaces share the memory of one kernel
+        # Namespaces share the memory of one kernel: none of it, but where ranks share a host.
+        environ = {"INA_TRANSPORT": "auto" if case.host_nodes else "udp"}
     environ["INA_THREADS"] = str(case.threads)
     listed = ",".join(map(str, sizes))
     testbed.run(
@@ -174,7 +183,7 @@ def _run(
 
 def _measurements(testbed: Testbed, record: dict[str, Any], case: Case) -> list[Measurement]:
     times = {
-        (item["name"], item["verify"]): spread(item["times_s"]).median
+        (item["name"], item["verify"], item["host_node"]): spread(item["times_s"]).median
         for item in record["backends"]
     }
     return [_measurement(testbed, record, item, times, case) for item in record["backends"]]
@@ -184,13 +193,14 @@ def _measurement(
     testbed: Testbed,
     record: dict[str, Any],
     item: dict[str, Any],
-    times_s: dict[tuple[str, str], float],
+    times_s: dict[tuple[str, str, bool | None], float],
     case: Case,
 ) -> Measurement:
     elems = record["elems"]
     is_ina = item["name"] == "ina"
+    has_node = item["host_node"] is True
     multicast = is_ina and item["shared_packets"] > 0
-    limit_s = _limit_s(testbed, item["name"], elems, record, multicast, case)
+    limit_s = _limit_s(testbed, item, elems, record["limit_bytes_per_s"], multicast, case)
     cpu = spread(item["cpu_s"]).median if item["cpu_s"] else None
     return make_measurement(
         workers=testbed.workers,
@@ -199,13 +209,15 @@ def _measurement(
         times=spread(item["times_s"]),
         wrong=item["wrong"],
         limit_s=limit_s,
-        gloo_s=times_s.get(("gloo", "")),
+        gloo_s=times_s.get(("gloo", "", None)),
         cpu_s=cpu,
         resends=item if is_ina else {},
-        transport=record["transport"] if is_ina else "tcp",
+        transport=item["transport"] if is_ina else "tcp",
         multicast=multicast,
         verify=item["verify"],
-        unverified_s=times_s.get(("ina", "off")) if is_ina else None,
+        unverified_s=times_s.get(("ina", "off", item["host_node"])) if is_ina else None,
+        host_node=item["host_node"],
+        nodeless_s=times_s.get(("ina", item["verify"], False)) if has_node else None,
         case=case,
     )
 
@@ -226,6 +238,8 @@ def make_measurement(
     multicast: bool = False,
     verify: str = "",
     unverified_s: float | None = None,
+    host_node: bool | None = None,
+    nodeless_s: float | None = None,
 ) -> Measurement:
     """What follows from the measured numbers. ``resends``: by their fields; empty: not counted."""
     size = count * case.dtype_bytes
@@ -256,26 +270,32 @@ def make_measurement(
         multicast=multicast,
         verify=verify,
         unverified=unverified_s / times.median if unverified_s is not None else None,
+        host_node=host_node,
+        nodeless=nodeless_s / times.median if nodeless_s is not None else None,
     )
 
 
 def _limit_s(
     testbed: Testbed,
-    backend: str,
+    item: dict[str, Any],
     elems: int,
-    record: dict[str, Any],
+    udp_bytes_per_s: float,
     multicast: bool,
     case: Case,
 ) -> float | None:
+    is_ina, has_node = item["name"] == "ina", item["host_node"] is True
     if testbed.rate_bit_s is None:
-        if backend != "ina" or record["transport"] != "udp" or not record["limit_bytes_per_s"]:
+        if not is_ina or not (has_node or item["transport"] == "udp") or not udp_bytes_per_s:
             return None
         # Headers here are those that the measured rate counts: UDP payload.
         payload = elems * VALUE_BYTES + math.ceil(elems / case.values) * HEADER_BYTES
-        crossings = limits.crossings(testbed.workers, multicast, testbed.racks)
-        return float(crossings * payload / record["limit_bytes_per_s"])
-    if backend == "ina":
-        return limits.link_s(limits.ina_wire_bytes(elems, case.values), testbed.rate_bit_s)
+        senders = testbed.hosts if has_node else testbed.workers
+        crossings = limits.crossings(senders, multicast, testbed.racks)
+        return crossings * payload / udp_bytes_per_s
+    if is_ina:
+        senders = 1 if has_node else testbed.workers // testbed.hosts  # on each link
+        wire_bytes = senders * limits.ina_wire_bytes(elems, case.values)
+        return limits.link_s(wire_bytes, testbed.rate_bit_s)
     ring = limits.ring_wire_bytes(elems * case.dtype_bytes, testbed.workers)
     return limits.link_s(ring, testbed.rate_bit_s)
 
@@ -295,6 +315,10 @@ def ratios(rows: Sequence[Measurement], link: str) -> list[Ratio]:
             name += f" {row.verify}"
             if row.unverified is not None:
                 found.append(Ratio(f"{name} ina/off", row.unverified))
+        if row.host_node is not None:
+            name += " with nodes" if row.host_node else " without nodes"
+        if row.nodeless is not None:
+            found.append(Ratio(f"{name} ina/without", row.nodeless))
         if row.gain is not None:
             found.append(Ratio(f"{name} ina/gloo", row.gain))
         if row.limit_share is not None:
@@ -313,9 +337,10 @@ def _backend(row: dict[str, Any]) -> str:
     return label(row["backend"], row.get("verify", ""))
 
 
-def label(backend: str, verify: str) -> str:
+def label(backend: str, verify: str, host_node: bool | None = None) -> str:
     """What a row is called where one is beside another."""
-    return f"{backend} {verify}" if verify not in ("", "off") else backend
+    named = f"{backend} {verify}" if verify not in ("", "off") else backend
+    return named if host_node is None else f"{named} {'with' if host_node else 'without'} nodes"
 
 
 _SIZE = Axis("tensor", "bytes", log=True)

@@ -1,9 +1,9 @@
 """A star of network namespaces whose links have a rate: a bridge, and the soft switch on it.
 
-Each worker is a host of its own, behind one veth pair. Both ends of the pair are shaped by a token
-bucket, so each direction of each link has its own rate. The bridge in the middle forwards frames
-between hosts in the kernel: that is the network that Gloo uses. The soft switch listens on a UDP
-port of the bridge's own address, so its packets cross the same links and the bridge, and what
+Each host, of one worker or several, is behind one veth pair. Both ends of the pair are shaped by a
+token bucket, so each direction of each link has its own rate. The bridge in the middle forwards
+frames between hosts in the kernel: that is the network that Gloo uses. The soft switch listens on a
+UDP port of the bridge's own address, so its packets cross the same links and the bridge, and what
 the bridge does not have to do is forward them. The links are not those of ``ina emulate``: there
 offloads are off, so that P4 switches see frames as on a wire, and a soft switch on packet sockets
 would be slower than the links; here super-packets (GSO) pass whole, for TCP and for UDP alike.
@@ -48,12 +48,18 @@ class Network:
     """Hosts in namespaces that are up; see :class:`ina.bench.testbed.Testbed`."""
 
     workers: int
+    """Of all hosts."""
     link: str
     rate_bit_s: float | None
     state: remains.State
     processes: tuple[Logged, ...]
     """The controller and the switches; where one process has both, that."""
     racks: int = 0
+
+    @property
+    def hosts(self) -> int:
+        """How many."""
+        return len(self.state.hosts)
 
     def run(
         self,
@@ -64,7 +70,7 @@ class Network:
         timeout_s: float,
         on_line: Callable[[str], None],
     ) -> None:
-        """One rank a host. Raises EmulationError, JobFailedError, DeadlineError."""
+        """A process a rank. Raises EmulationError, JobFailedError, DeadlineError."""
 
         def on_text(text: str) -> None:
             for line in text.splitlines():
@@ -92,6 +98,7 @@ def star(
     rate_bit_s: float | None,
     *,
     values: int,
+    ranks: int = 1,
     queue_bytes: int = QUEUE_BYTES,
     multicast: bool = False,
     loss: float = 0.0,
@@ -101,10 +108,11 @@ def star(
 ) -> Iterator[Network]:
     """A star with a controller and a soft switch, until the block ends; then nothing is left.
 
-    ``rate_bit_s``: of each link, each way; None: unshaped. ``values``: a packet. ``queue_bytes``:
-    at each end of a shaped link, ``LEAST_QUEUE_BYTES`` or more. ``multicast``: whether results go
-    to all workers at once. ``loss``: of each packet at the switch's port, in each direction, by
-    chance that follows from ``seed``. ``congestion``: the controller's table.
+    ``rate_bit_s``: of each link, each way; None: unshaped. ``values``: a packet. ``ranks``: of the
+    workers, on each host; they share its link. ``queue_bytes``: at each end of a shaped link,
+    ``LEAST_QUEUE_BYTES`` or more. ``multicast``: whether results go to all workers at once.
+    ``loss``: of each packet at the switch's port, in each direction, by chance that follows from
+    ``seed``. ``congestion``: the controller's table.
 
     Raises MissingToolError (needs root, ip and tc), EmulationError, NetnsError, UnavailableError,
     DeadlineError.
@@ -112,15 +120,15 @@ def star(
     namespaces.require_privileges()
     name = f"bench-{os.getpid()}"
     hosts = [
-        remains.HostState(f"h{rank}", f"10.77.0.{rank}", namespace(name, f"h{rank}"))
-        for rank in range(1, workers + 1)
+        remains.HostState(f"h{host}", f"10.77.0.{host}", namespace(name, f"h{host}"), ranks)
+        for host in range(1, workers // ranks + 1)
     ]
     net = namespace(name, "net")
     spaces = [net, *(host.namespace for host in hosts)]
     with tempfile.TemporaryDirectory(prefix="ina-bench-") as folder, remains.claimed(name):
         centre: Logged | None = None
         try:
-            progress(f"star of {workers} namespaces, links {link}")
+            progress(f"star of {len(hosts)} namespaces, links {link}")
             _build(net, hosts, rate_bit_s, queue_bytes)
             config = {
                 "listen": CONTROLLER,

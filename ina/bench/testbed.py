@@ -28,6 +28,11 @@ class Testbed(Protocol):
         ...
 
     @property
+    def hosts(self) -> int:
+        """That the workers are on, as many on each; each has a link, unless there is one host."""
+        ...
+
+    @property
     def racks(self) -> int:
         """Switches between the workers and the root; 0: there is one switch."""
         ...

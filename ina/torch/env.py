@@ -307,6 +307,9 @@ class Options:
 
     verify: Verify | None = None
     """``"off"``, ``"accidents"`` or ``"keyed"``, the same on all ranks."""
+    host_node: bool | None = None
+    """Whether this host's ranks have what they send added up here; True: also where the switch is
+    on this host."""
 
     def __post_init__(self) -> None:
         check_verify("verify", self.verify)

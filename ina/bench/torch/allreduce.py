@@ -1,7 +1,8 @@
 """Worker of ``ina bench allreduce``, one process a rank. Rank 0 prints JSON lines.
 
 Each size is reduced by ina and by Gloo in turns, so that both meet the same state of the machine;
-with several ways to verify sums, by ina with each of them, a group with a job of its own.
+by ina in several ways, each a group with a job of its own: how sums are verified, and with nodes
+on the hosts or without.
 Gloo has no AVG: it sums, then each rank divides, and the division is part of its time.
 """
 
@@ -11,7 +12,7 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
@@ -42,6 +43,8 @@ class Backend:
     reduce: Callable[[torch.Tensor], object]
     verify: str = ""
     """How ina's sums are verified."""
+    host_node: bool | None = None
+    """Whether what a host's ranks send is added up there; None: nobody asked."""
     group: Any = None
     """Whose session ina's is."""
     counted: dict[str, int] = field(default_factory=dict)
@@ -56,15 +59,23 @@ class Backend:
 
     def record(self) -> dict[str, Any]:
         """Plain data."""
-        names = ("name", "verify", "times_s", "cpu_s", "iterations", "wrong")
-        return {name: getattr(self, name) for name in names} | self.counted
+        names = ("name", "verify", "host_node", "times_s", "cpu_s", "iterations", "wrong")
+        found = {name: getattr(self, name) for name in names} | self.counted
+        if self.group is not None:
+            found["transport"] = ina.torch.stats(self.group).session["transport"]
+        return found
 
 
 class Turns:
-    """Measures all backends on one size and dtype; ``groups``: ina's, by how they verify sums."""
+    """Measures all backends on one size and dtype; ``groups``: ina's, by their options."""
 
     def __init__(
-        self, elems: int, dtype: torch.dtype, average: bool, gloo: Any, groups: dict[str, Any]
+        self,
+        elems: int,
+        dtype: torch.dtype,
+        average: bool,
+        gloo: Any,
+        groups: Sequence[tuple[ina.torch.Options, Any]],
     ) -> None:
         self._gloo, self._average = gloo, average
         self._workers = dist.get_world_size()
@@ -75,8 +86,14 @@ class Turns:
             self._values = torch.randint(-1000, 1000, (elems,), generator=generator).to(dtype)
         self._tensors = [self._values.clone()]
         self.backends = [
-            Backend("ina", partial(self._through_ina, group), verify, group)
-            for verify, group in groups.items()
+            Backend(
+                "ina",
+                partial(self._through_ina, group),
+                options.verify or "",
+                options.host_node,
+                group,
+            )
+            for options, group in groups
         ]
         self.backends.append(Backend("gloo", self._with_gloo))
 
@@ -200,15 +217,20 @@ def main() -> None:
     parser.add_argument("--memory", action="store_true", help="peak memory above the tensor")
     parser.add_argument("--spoil", type=int, default=0, help="make so many sums wrong")
     parser.add_argument("--verify", default="off", help="of sums, comma separated, in turns")
+    parser.add_argument(
+        "--host-nodes", action="store_true", help="with nodes on the hosts and without, in turns"
+    )
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    verify, *others = arguments.verify.split(",")
-    dist.init_process_group("ina", pg_options=ina.torch.Options(verify=cast(Verify, verify)))
-    groups: dict[str, Any] = {verify: dist.group.WORLD}
+    first, *others = [
+        ina.torch.Options(verify=cast(Verify, verify), host_node=host_node)
+        for verify in arguments.verify.split(",")
+        for host_node in ((True, False) if arguments.host_nodes else (None,))
+    ]
+    dist.init_process_group("ina", pg_options=first)
+    groups: list[tuple[ina.torch.Options, Any]] = [(first, dist.group.WORLD)]
     for other in others:
-        groups[other] = dist.new_group(
-            backend="ina", pg_options=ina.torch.Options(verify=cast(Verify, other))
-        )
+        groups.append((other, dist.new_group(backend="ina", pg_options=other)))
     gloo = dist.new_group(backend="gloo")
     rank = dist.get_rank()
 
@@ -236,8 +258,7 @@ def main() -> None:
             before = limit()
             turns = Turns(elems, dtype, arguments.op == "avg", gloo, groups)
             backends = turns.measure(arguments.repeats, arguments.seconds, arguments.spoil)
-            transport = ina.torch.stats().session["transport"]
-            record |= {"backends": backends, "transport": transport}
+            record["backends"] = backends
             record["limit_bytes_per_s"] = max(before, limit())
         say(record)
     dist.destroy_process_group()

@@ -12,6 +12,7 @@ MEMBERS = {
     "quantize": Lazy("ina.cli.bench.quantize", "The host's conversions, beside memcpy."),
     "allreduce": Lazy("ina.cli.bench.allreduce", "All-reduce through the switch, beside Gloo."),
     "racks": Lazy("ina.cli.bench.racks", "All-reduce over racks and a spine, beside Gloo."),
+    "hosts": Lazy("ina.cli.bench.hosts", "Hosts of several ranks, with nodes and without."),
     "ddp": Lazy("ina.cli.bench.ddp", "Training steps of DDP, beside Gloo."),
     "controller": Lazy("ina.cli.bench.controller", "Joins, and how long admission takes."),
     "sim": Lazy("ina.cli.bench.sim", "The virtual network, beside the same star of namespaces."),

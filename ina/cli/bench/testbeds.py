@@ -35,6 +35,7 @@ class Loopback:
     multicast: bool = False
     link: str = LOOPBACK
     rate_bit_s: float | None = None
+    hosts: int = 1
     racks: int = 0
 
     def run(

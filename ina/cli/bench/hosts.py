@@ -1,0 +1,185 @@
+"""``ina bench hosts``: what nodes on hosts of several ranks bring, beside Gloo and the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from ina.bench import allreduce as bench
+from ina.bench import parse
+from ina.bench.report import Ratio, Report, rows_of
+from ina.bench.star import star
+from ina.cli.bench.output import (
+    DEFAULT_TOLERANCE,
+    BaselineOption,
+    JsonOption,
+    Outputs,
+    SaveOption,
+    ToleranceOption,
+    number,
+    steps,
+)
+from ina.cli.bench.testbeds import UNICAST_HELP, UNSHAPED, VALUES_HELP, check_link, values_for
+from ina.cli.common import torchrun
+from ina.errors import InvalidInputError
+from ina.host.arrays import VALUE_TYPES
+from ina.protocol.spec import MAX_WORKERS
+
+_DTYPE_BYTES = {str(dtype): dtype.itemsize for dtype in VALUE_TYPES}
+_NOTES = [
+    "time: median of samples, each of the slowest rank; ±: between the quartiles; resent: packets"
+    " of all samples and ranks that were sent again (--json: why)",
+    "each host a namespace behind one link, shaped each way by token buckets, its ranks processes"
+    " in it; ina: a soft switch on the bridge's address, and with nodes one more in each host, with"
+    " shared memory to its ranks; Gloo: TCP through the same links, neighbours on one host",
+    "limit: bytes with headers on a host's link: ina's tensor once with nodes, without them once"
+    " for each rank; for Gloo's ring, which enters and leaves each host once, 2 (n - 1) / n times",
+    "without/this: the time without nodes, limit without/this: the least that it can be, over this"
+    " one's; CPU: seconds of a rank for 1e9 bytes of tensor, host's node included. All switches and"
+    " ranks share this machine's cores",
+    "unshaped: the same without token buckets, as fast as this machine; limit: what crosses UDP, at"
+    " the rate of UDP with GSO and GRO from host to host in this run",
+]
+
+
+def hosts(
+    count: Annotated[int, typer.Option("--hosts", help="How many hosts.")] = 2,
+    ranks: Annotated[int, typer.Option(help="How many on each host.")] = 4,
+    sizes: Annotated[str, typer.Option(help="Tensor sizes, as 64K,1M.")] = "16M,64M",
+    dtype: Annotated[str, typer.Option(help=f"One of {', '.join(_DTYPE_BYTES)}.")] = "int32",
+    link: Annotated[
+        str, typer.Option(help="Rates of each host's link, in turns, as 1gbit,250mbit.")
+    ] = "1gbit",
+    unshaped: Annotated[
+        bool, typer.Option("--unshaped", help="Without token buckets, too: what this machine does.")
+    ] = False,
+    values: Annotated[int, typer.Option(help=VALUES_HELP)] = 0,
+    unicast: Annotated[bool, typer.Option("--unicast", help=UNICAST_HELP)] = False,
+    repeats: Annotated[int, typer.Option(min=3, help="Samples of each, at most.")] = 15,
+    seconds: Annotated[float, typer.Option(help="Upper bound of a size, in seconds.")] = 10.0,
+    spoil: Annotated[
+        int, typer.Option(min=0, help="Make so many sums wrong, to see that it is noticed.")
+    ] = 0,
+    save: SaveOption = None,
+    baseline: BaselineOption = None,
+    tolerance: ToleranceOption = DEFAULT_TOLERANCE,
+    json: JsonOption = False,
+) -> None:
+    """All-reduce over hosts of several ranks, with nodes on them and without, beside Gloo."""
+    if not 2 <= ranks <= MAX_WORKERS:
+        raise InvalidInputError(f"--ranks {ranks}: want 2 to {MAX_WORKERS}")
+    if not 1 <= count <= MAX_WORKERS // ranks:  # without nodes one switch sums all of them
+        most = MAX_WORKERS // ranks
+        raise InvalidInputError(f"--hosts {count}: want 1 to {most} of {ranks} ranks")
+    if dtype not in _DTYPE_BYTES:
+        raise InvalidInputError(f"--dtype {dtype}: the network sums {', '.join(_DTYPE_BYTES)}")
+    if seconds <= 0:
+        raise InvalidInputError(f"--seconds {seconds:g}: want more than 0")
+    wanted = parse.sizes("--sizes", sizes)
+    rates: dict[str, float | None] = {
+        it: parse.rate_bit_s("--link", it) for it in map(str.strip, link.split(","))
+    }
+    outputs = Outputs("hosts", json, save, baseline, tolerance)
+    check_link(next(iter(rates)))
+    torchrun.require("torch")
+    values = values_for(values, link)
+    case = bench.Case(
+        *(dtype, _DTYPE_BYTES[dtype], "sum", values, repeats, seconds),
+        spoil=spoil,
+        host_nodes=True,
+    )
+    links = list(rates)
+    if unshaped:
+        rates[UNSHAPED] = None
+    rows: list[dict[str, Any]] = []
+    ratios: list[Ratio] = []
+    with steps("hosts", len(rates) * len(wanted)) as bar:
+        for name, rate in rates.items():
+
+            def on_rows(found: list[bench.Measurement], name: str = name) -> None:
+                gains = _gains_of_limits(found)
+                rows.extend(
+                    {"hosts": count, "link": name, "limit_gain": gain, **row}
+                    for row, gain in zip(rows_of(found), gains, strict=True)
+                )
+                ratios.extend(_ratios(found, gains, f"{count} hosts {name}"))
+                times = [f"{_label(it)} {it.time_s * 1e3:.2f} ms" for it in found]
+                size = parse.size_text(found[0].size_bytes)
+                bar.done(f"{name}, {size}: {', '.join(times)}")
+
+            with star(
+                count * ranks,
+                name,
+                rate,
+                values=values,
+                ranks=ranks,
+                multicast=not unicast,
+                progress=bar.say,
+            ) as where:
+                bench.measure(where, wanted, case, on_rows)
+    settings = {
+        **{"hosts": count, "ranks": ranks, "sizes_bytes": wanted, "dtype": dtype, "links": links},
+        **{"unshaped": unshaped, "values": values, "unicast": unicast},
+    }
+    report = Report(
+        bench=outputs.bench,
+        settings=settings,
+        rows=rows,
+        ratios=ratios,
+        wrong=sum(row["wrong"] for row in rows),
+        notes=_NOTES if unshaped else _NOTES[:-1],
+    )
+    outputs.finish(
+        report,
+        COLUMNS,
+        [_cells(row) for row in rows],
+        title=f"{count} hosts of {ranks} ranks, links {link}, {dtype} sum,"
+        f" {values} values a packet",
+        spare=SPARE,
+    )
+
+
+COLUMNS = (
+    *("link", "backend", "over", "size", "time ms", "±", "algbw GB/s", "#wrong", "resent"),
+    *("limit ms", "% of limit", "Gloo/this", "without/this", "limit without/this", "CPU s/GB"),
+)
+SPARE = ("over", "algbw GB/s", "±", "limit ms", "resent", "CPU s/GB", "without/this")
+
+
+def _label(row: bench.Measurement) -> str:
+    return bench.label(row.backend, row.verify, row.host_node)
+
+
+def _gains_of_limits(rows: Sequence[bench.Measurement]) -> list[float | None]:
+    """Of each row with nodes: the limit without them / its time."""
+    (limit_s,) = (row.limit_s for row in rows if row.host_node is False)
+    return [limit_s / row.time_s if row.host_node and limit_s is not None else None for row in rows]
+
+
+def _ratios(
+    rows: Sequence[bench.Measurement], gains: Sequence[float | None], link: str
+) -> list[Ratio]:
+    size = parse.size_text(rows[0].size_bytes)
+    return bench.ratios(rows, link) + [
+        Ratio(f"{link} n={row.workers} {size} with nodes/limit without", gain)
+        for row, gain in zip(rows, gains, strict=True)
+        if gain is not None
+    ]
+
+
+def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
+    share, resent = row["limit_share"], row["retransmissions"]
+    return (
+        *(row["link"], bench.label(row["backend"], row["verify"], row["host_node"])),
+        f"{row['transport']}, mc" if row["multicast"] else row["transport"],
+        row["size_bytes"],
+        number(1e3 * row["time_s"], 3),
+        number(1e3 * (row["time_high_s"] - row["time_low_s"]), 3),
+        *(number(row["algbw_gb_s"], 3), row["wrong"], number(resent, 0)),
+        number(None if row["limit_s"] is None else 1e3 * row["limit_s"], 3),
+        number(None if share is None else 100 * share, 1),
+        *(number(row["gain"]), number(row["nodeless"]), number(row["limit_gain"])),
+        number(row["cpu_s_per_gb"]),
+    )
