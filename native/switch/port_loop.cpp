@@ -12,6 +12,8 @@
 #include <cstring>
 #include <system_error>
 
+#include "common/short_slices.hpp"
+
 namespace ina::sw {
 
 namespace {
@@ -134,6 +136,7 @@ bool PortLoop::always_ready() const {
 }
 
 void PortLoop::run() {
+    take_short_slices(SCHED_OTHER);
     std::array<epoll_event, 64> events;
     std::vector<Port *> polled;  // those with packets that their descriptor does not tell of
     while (!stopping_) {

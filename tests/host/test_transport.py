@@ -19,7 +19,7 @@ from ina.host import Session, udp
 from ina.host.errors import TransportError
 from ina.host.udp import UdpLink, open_socket
 from tests.host.udp_model import UdpModel, closing
-from tests.threads import NewThreads
+from tests.threads import SHORT_SLICE_NS, NewThreads, slice_ns, takes_slices
 
 
 @pytest.mark.parametrize("trains", [True, False])
@@ -68,6 +68,20 @@ def test_its_thread_gives_way_to_whoever_wakes_it() -> None:
     with UdpModel() as switch, closing(switch.sessions(1)) as (session,):
         session.all_reduce(np.ones(1, np.int32))  # the thread is in its loop
         assert os.sched_getscheduler(new.only("ina-worker")) == os.SCHED_BATCH
+
+
+@pytest.mark.skipif(not takes_slices(), reason="Linux 6.12 and later take slices")
+def test_threads_that_packets_wait_for_have_short_turns() -> None:
+    new = NewThreads()
+    with (
+        Embedded(values=64) as embedded,
+        Session.join(embedded.controller_addr, "job", 0, 1) as session,
+    ):
+        session.all_reduce(np.ones(1, np.int32))  # the threads are in their loops
+        for name in ("ina-worker", "ina-port-loop"):
+            assert slice_ns(new.only(name)) == SHORT_SLICE_NS
+        assert os.sched_getscheduler(new.only("ina-port-loop")) == os.SCHED_OTHER
+        assert slice_ns(os.getpid()) != SHORT_SLICE_NS  # a caller's threads are as they were
 
 
 def test_packets_that_the_first_link_does_not_take_whole_are_refused() -> None:

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "common/clock.hpp"
+#include "common/short_slices.hpp"
 #include "host/transport/transport.hpp"
 
 namespace ina::host {
@@ -22,10 +23,7 @@ namespace {
 // busy the switch then finishes its batch instead of losing its core to each worker that it wakes,
 // and this thread finds more packets when it runs. Best effort; where a core is free it changes
 // nothing.
-void give_way() {
-    const sched_param no_priority{};
-    (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &no_priority);
-}
+void give_way() { take_short_slices(SCHED_BATCH); }
 
 }  // namespace
 
