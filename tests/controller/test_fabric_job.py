@@ -29,11 +29,18 @@ TIMEOUT_S = 60.0
 
 
 @asynccontextmanager
-async def two_racks() -> AsyncIterator[tuple[ControllerApp, dict[str, SoftSwitch]]]:
-    """Without ``ports``: every link and host is behind the switch's one socket."""
+async def two_racks(
+    loss: float = 0.0,
+) -> AsyncIterator[tuple[ControllerApp, dict[str, SoftSwitch]]]:
+    """Without ``ports``: every link and host is behind the switch's one socket.
+
+    ``loss``: of each packet that a switch gets or sends.
+    """
     with ExitStack() as stack:
         switches = {
-            name: stack.enter_context(SoftSwitch([UdpPort(1, f"127.0.9.{number}", 0)]))
+            name: stack.enter_context(
+                SoftSwitch([UdpPort(1, f"127.0.9.{number}", 0)], loss_rate=loss, loss_seed=number)
+            )
             for number, name in enumerate((*NAMES, "island"), 1)
         }
         tables = []

@@ -6,11 +6,13 @@ One machine stands for several hosts: each has its loopback address, and ranks o
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +22,8 @@ from ina.controller.app import ControllerApp
 from ina.host import Session
 from ina.host.shm import ShmLink
 from ina.rpc import controller_pb2 as pb2
+from ina.switch.server import SoftSwitch
+from ina.testing import numerics
 from ina.torch import host_node
 from ina.torch.env import Settings
 from ina.torch.errors import SettingError
@@ -110,6 +114,41 @@ async def test_each_host_sends_one_contribution_and_all_get_the_same_bits() -> N
     for name in ("spine", "leaf1", "leaf2"):  # of some a copy more, perhaps
         children = len(nodes[name].ranks) + len(nodes[name].children)
         assert nodes[name].contributions >= children * chunks
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.05])
+@in_a_loop
+async def test_hosts_of_unequal_size_get_the_reference_s_bits(
+    loss: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each packet may be lost at each port of each switch, hosts' shared memory included."""
+    lossy = functools.partial(SoftSwitch, loss_rate=loss, loss_seed=9)
+    monkeypatch.setattr("ina.switch.host_node.SoftSwitch", lossy)
+    hosts = ["127.0.1.1", *["127.0.1.2"] * 3, *["127.0.2.1"] * 2]
+    rng = np.random.default_rng(5)
+    tensors = [
+        [
+            (rng.normal(size=length) * 1000).astype(dtype)  # of int32 they are numbers, too
+            for _ in hosts
+        ]
+        for dtype in (np.int32, *numerics.FLOATS)
+        for length in (0, 1, 64 * 40 + 3)
+    ]
+    async with two_racks(loss) as (app, _):
+
+        def work(session: Session, rank: int) -> tuple[list[np.ndarray[Any, Any]], int]:
+            sums = [session.all_reduce(parts[rank]) for parts in tensors]
+            return sums, session.stats().losses
+
+        answers = await Group(hosts).together(app, work)
+    assert all(isinstance(answer, tuple) for answer in answers), answers
+    sums, losses = zip(*answers, strict=True)  # type: ignore[arg-type]
+    for tensor, parts in enumerate(tensors):
+        want = numerics.all_reduce(parts, "sum", 64)
+        for rank in range(len(hosts)):
+            case = (rank, parts[0].dtype, len(parts[0]))
+            assert numerics.same_bits(sums[rank][tensor], want), case
+    assert (sum(losses) > 0) == (loss > 0)
 
 
 @in_a_loop
