@@ -119,8 +119,8 @@ def test_lease_of_the_embedded_controller() -> None:
 
 def test_options_go_before_the_environment() -> None:
     settings = Settings.from_environ({"INA_TENANT": "vision", "INA_PRIORITY": "4"})
-    over = Options(on_switch_loss="fallback", priority=0).over(settings)
-    assert over == Settings(tenant="vision", priority=0, on_switch_loss="fallback")
+    over = Options(on_switch_loss="fallback", priority=0, host_node=False).over(settings)
+    assert over == Settings(tenant="vision", priority=0, on_switch_loss="fallback", host_node=False)
     with pytest.raises(SettingError, match="on_switch_loss=panic: want error or fallback"):
         Options(on_switch_loss="panic")
 
