@@ -126,12 +126,13 @@ async def test_hosts_of_unequal_size_get_the_reference_s_bits(
     monkeypatch.setattr("ina.switch.host_node.SoftSwitch", lossy)
     hosts = ["127.0.1.1", *["127.0.1.2"] * 3, *["127.0.2.1"] * 2]
     rng = np.random.default_rng(5)
+    dtypes: tuple[np.dtype[Any], ...] = (np.dtype(np.int32), *numerics.FLOATS)
     tensors = [
         [
             (rng.normal(size=length) * 1000).astype(dtype)  # of int32 they are numbers, too
             for _ in hosts
         ]
-        for dtype in (np.int32, *numerics.FLOATS)
+        for dtype in dtypes
         for length in (0, 1, 64 * 40 + 3)
     ]
     async with two_racks(loss) as (app, _):
@@ -142,7 +143,7 @@ async def test_hosts_of_unequal_size_get_the_reference_s_bits(
 
         answers = await Group(hosts).together(app, work)
     assert all(isinstance(answer, tuple) for answer in answers), answers
-    sums, losses = zip(*answers, strict=True)  # type: ignore[arg-type]
+    sums, losses = zip(*answers, strict=True)
     for tensor, parts in enumerate(tensors):
         want = numerics.all_reduce(parts, "sum", 64)
         for rank in range(len(hosts)):
