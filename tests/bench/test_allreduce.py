@@ -27,6 +27,7 @@ FIELDS = {
     *("workers", "backend", "size_bytes", "count", "type", "redop", "time_s", "time_low_s"),
     *("time_high_s", "samples", "algbw_gb_s", "busbw_gb_s", "wrong", "limit_s", "limit_share"),
     *("gain", "cpu_s_per_gb", "transport", "multicast", "verify", "unverified"),
+    *("host_node", "nodeless"),
     *RESENDS,
 }
 

@@ -16,7 +16,7 @@ from ina.controller.store.schema import MIGRATIONS
 from ina.controller.switches.data_address import DataAddress
 from ina.controller.switches.plan import plan_job
 from ina.controller.topology.host_nodes import check_nodes, with_host_nodes
-from ina.controller.topology.tree import HostNode, Node, Tree
+from ina.controller.topology.tree import HostNode, Node, Tree, single
 from ina.p4 import names
 from ina.protocol.addresses import mac_of
 from ina.protocol.spec import Kind, path_of
@@ -115,6 +115,14 @@ def test_a_job_at_one_switch_gets_its_hosts_nodes_with_the_last_rank() -> None:
     assert list(job.memory) == [job.switch]
     assert job.rack_of(3) == ""
     assert (job.dependent(1), job.dependent(3)) == ((3,), ())
+
+
+def test_at_one_switch_alone_a_worker_s_index_is_its_rank_whoever_came_first() -> None:
+    jobs = make_registry()
+    jobs.create("j", 3, 0, 0.0)
+    for rank in (2, 0, 1):
+        job = jobs.join("j", rank, alone(rank))
+    assert job.tree == single(job.switch, 3)
 
 
 def test_hosts_that_add_up_make_room_for_more_than_32_workers() -> None:

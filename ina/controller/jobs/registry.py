@@ -274,7 +274,7 @@ class Registry:
         """Of a job at one switch: raises :class:`HostNodesError`."""
         try:
             check_nodes(job.name, job.members)
-            root = Node(job.switch, tuple(who_sends_to_switches(job.members)))
+            root = Node(job.switch, tuple(sorted(who_sends_to_switches(job.members))))
             job.tree = self._with_host_nodes(job, Tree((root,)))
         except JobRequestError as error:
             raise HostNodesError(str(error)) from None
