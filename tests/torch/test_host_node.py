@@ -149,7 +149,8 @@ async def test_hosts_of_unequal_size_get_the_reference_s_bits(
         for rank in range(len(hosts)):
             case = (rank, parts[0].dtype, len(parts[0]))
             assert numerics.same_bits(sums[rank][tensor], want), case
-    assert (sum(losses) > 0) == (loss > 0)
+    # On a busy machine a socket's buffer may run over without any injected loss.
+    assert sum(losses) > 0 or not loss
 
 
 @in_a_loop
