@@ -32,6 +32,9 @@ from ina.sim.traffic import Flows, UdpStream, add_traffic
 MULTICAST = "239.192.0.0/24"
 SETTLE_S = 15.0
 """After the last job has ended: until switch and controller must have nothing of any."""
+TAKE_OVER_S = 45.0
+"""Before that, at most: until a controller that was killed has a role again. Where its messages are
+lost, a connection to a switch may take its deadline several times."""
 _LOOK_S = 0.25
 
 
@@ -87,7 +90,7 @@ class Simulation:
             Fabric(
                 topology, seed=self.seed, values=scenario.values, switch=scenario.switch.setup()
             ) as fabric,
-            VirtualLoop(fabric.network, limit_s=scenario.limit_s + SETTLE_S) as loop,
+            VirtualLoop(fabric.network, limit_s=scenario.limit_s + TAKE_OVER_S + SETTLE_S) as loop,
         ):
             self._loop = loop
             if self._trace is not None:
@@ -188,12 +191,14 @@ class Simulation:
     async def _settle(self, plane: ControlPlane) -> None:
         """Nothing of the jobs may be left: on a switch, at the controller."""
         assert self._loop is not None
-        until_s = max(self._loop.time(), self._mend_at_s or 0.0) + SETTLE_S
+        begun_s = max(self._loop.time(), self._mend_at_s or 0.0)
+        until_s, most_s = begun_s + SETTLE_S, begun_s + TAKE_OVER_S + SETTLE_S
         left = "the controller has no role"
         while self._loop.time() < until_s:
             await asyncio.sleep(_LOOK_S)
             jobs = plane.jobs()
-            if jobs is None:
+            if jobs is None:  # the workers' leases begin when it has one
+                until_s = min(self._loop.time() + SETTLE_S, most_s)
                 continue
             left = "; ".join(
                 [f"job {job.name} is {job.state.value}" for job in jobs]

@@ -32,6 +32,11 @@ def test_seeds_hold(tmp_path: Path) -> None:
     assert state.sums > SEEDS
 
 
+def test_a_controller_that_takes_long_to_come_back_is_waited_for() -> None:
+    """Its connections' first messages are lost, more than once: it has no role for 20 s."""
+    assert try_scenario(draw(103155), 103155).violations == []
+
+
 def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     first = fuzz(load_state(path, 0), BLOCK, processes=1, save=path)
