@@ -177,7 +177,7 @@ class Job:
 
     def rack_of(self, rank: int) -> str:
         """The switch that a worker's part comes to first, where several sum the job; else empty."""
-        if self.tree is None or len(self.tree.switches) == 1:
+        if self.tree is None or self.tree.has_one_switch:
             return ""
         return self.tree.rack(rank)
 
@@ -190,7 +190,7 @@ class Job:
 
     def switch_text(self, name: str) -> str:
         """One of its switches, for people: by name where several sum it."""
-        several = self.tree is not None and not self.tree.is_single
+        several = self.tree is not None and not self.tree.has_one_switch
         return f"switch {name!r}" if several else "the switch"
 
     def missing(self) -> list[int]:

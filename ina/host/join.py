@@ -217,11 +217,13 @@ def _open(
     if request.node is None or not has_node or isinstance(link, ShmLink):
         return link, None
     try:
-        sizes, hosts = (
-            (created.values_per_packet, created.slots),
-            (link.address[0], created.switch_host),
+        place = request.node.open(
+            created.values_per_packet,
+            created.slots,
+            own_host=link.address[0],
+            switch_host=created.switch_host,
+            timeout_s=_left_s(deadline),
         )
-        place = request.node.open(*sizes, *hosts, _left_s(deadline))
         if place is None and request.transport == "shm":
             raise TransportError(f"{who}: the switch offers no shared memory, and no node is here")
         near = None if place is None else ShmLink.attach(place.shm, packets, packet_bytes)

@@ -33,7 +33,7 @@ def adoptable(
     items = list(stored)
     trees = [item.job.tree for item in items if item.job.tree is not None]
     all_one = len({tree.root.switch for tree in trees}) == 1 and all(
-        len(it.switches) == 1 for it in trees
+        tree.has_one_switch for tree in trees
     )
     first = next(iter(switches))
     found = []

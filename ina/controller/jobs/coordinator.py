@@ -131,10 +131,8 @@ class Coordinator:
         self._expire()
         try:
             job = self.registry.join(name, rank, endpoint, token=token)
-        except (
-            JobPipesError,
-            HostNodesError,
-        ) as error:  # all of them must hear it: none can ever run
+        except (JobPipesError, HostNodesError) as error:
+            # All of them must hear it: none can ever run.
             self._abandon(self.registry.get(name), error)
             raise
         if job.state is JobState.STARTING:

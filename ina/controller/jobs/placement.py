@@ -78,6 +78,6 @@ def check_room(job: str, slots: int, tree: Tree, switches: Mapping[str, Capacity
         if not (memory := switches[node.switch].memory).fits(job, slots, [])
     ]
     if full:
-        total = len(tree.switches)
-        of = "" if total == 1 else f" on {len(full)} of {total} switches that would sum it"
+        several = f" on {len(full)} of {len(tree.switches)} switches that would sum it"
+        of = "" if tree.has_one_switch else several
         raise NoRoomError(f"job {job!r}: no slots left{of}: {'; '.join(full)}")

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from ina.controller.errors import SwitchError
 from ina.controller.job import Job
 from ina.controller.service.show import job_counters
+from ina.controller.switches.plan import memory_at
 from ina.controller.switches.switch import Switch
-from ina.controller.topology.tree import Node
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.watch.leases import Member
 from ina.rpc import controller_pb2 as pb2
@@ -19,6 +19,8 @@ _log = logging.getLogger(__name__)
 
 COUNTERS_S = 3.0
 """How long the answer waits for a switch's counters."""
+
+_COUNTED = tuple(field.name for field in pb2.NodeCounts.DESCRIPTOR.fields)
 
 _Jobs = dict[int, Job]
 """By number."""
@@ -70,12 +72,14 @@ def show_tree(
     packets = {(it.switch, it.name): it.packets for it in counters if it.job == job.name}
     shown = []
     for node in job.tree:
-        if node.host is not None:
-            counted = on_hosts.get(node.host.rank)
-            silent = "" if counted else f"rank {node.host.rank}, which runs it, has not said"
-            shown.append(_host_node(node, job.slots, counted or pb2.NodeCounts(), silent))
-            continue
-        taken = job.memory.get(node.switch)
+        if node.host is None:
+            of_switch = {name: packets.get((node.switch, f"job_{name}"), 0) for name in _COUNTED}
+            counted, silent = pb2.NodeCounts(**of_switch), unread.get(node.switch, "")
+        else:
+            said = on_hosts.get(node.host.rank)
+            counted = said or pb2.NodeCounts()
+            silent = "" if said else f"rank {node.host.rank}, which runs it, has not said"
+        taken = memory_at(job, node)
         shown.append(
             pb2.TreeNode(
                 switch=node.switch,
@@ -85,11 +89,11 @@ def show_tree(
                 children=node.nodes,
                 first_slot=0 if taken is None else taken.first,
                 slots=0 if taken is None else taken.slots,
-                unread=unread.get(node.switch, ""),
-                contributions=packets.get((node.switch, "job_contributions"), 0),
-                results=packets.get((node.switch, "job_results"), 0),
-                replays=packets.get((node.switch, "job_replays"), 0),
-                passed_down=packets.get((node.switch, "job_passed_down"), 0),
+                unread=silent,
+                contributions=counted.contributions,
+                results=counted.results,
+                replays=counted.replays,
+                passed_down=counted.passed_down,
             )
         )
     return shown
@@ -103,18 +107,3 @@ def counts_on_hosts(job: Job, detector: FailureDetector) -> dict[int, pb2.NodeCo
         for rank, report in reports.items()
         if report is not None and report.progress.HasField("node")
     }
-
-
-def _host_node(node: Node, slots: int, counted: pb2.NodeCounts, unread: str) -> pb2.TreeNode:
-    return pb2.TreeNode(
-        switch=node.switch,
-        parent=node.parent or "",
-        level=1,
-        ranks=node.ranks,
-        slots=slots,
-        unread=unread,
-        contributions=counted.contributions,
-        results=counted.results,
-        replays=counted.replays,
-        passed_down=counted.passed_down,
-    )

@@ -217,11 +217,6 @@ class WorkerService(rpc.ControllerServicer):
         except InvalidInputError as error:
             raise JobRequestError(f"job {request.name!r}: {error}") from None
         first = self._switch_of(f"job {request.name!r}", request.addresses)
-        if request.contributions > request.world_size:
-            raise JobRequestError(
-                f"job {request.name!r}: {request.contributions} contributions of"
-                f" {request.world_size} workers: at most one of each"
-            )
         size = (request.name, request.world_size, request.slots)
         deadline_s = self._clock() + wait_s
         while True:

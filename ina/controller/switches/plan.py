@@ -107,6 +107,13 @@ def plan_job(job: Job, switch: str, addresses: Mapping[str, DataAddress] = _NO_S
     return JobPlan(((group, *receivers), (admit,), tuple(members)), endpoints)
 
 
+def memory_at(job: Job, node: Node) -> SlotRange | None:
+    """Its slots there; None: it has none, for it has ended there. On a host all are for it."""
+    if node.host is not None:
+        return SlotRange(0, job.slots, job.slots)
+    return job.memory.get(node.switch)
+
+
 def _where(node: Node, addresses: Mapping[str, DataAddress]) -> DataAddress:
     if node.host is None:
         return addresses[node.switch]
@@ -114,8 +121,8 @@ def _where(node: Node, addresses: Mapping[str, DataAddress]) -> DataAddress:
 
 
 def _admit(job: Job, tree: Tree, node: Node, group: Group) -> Entry:
-    # A node on a host has its slots for this job alone.
-    memory = SlotRange(0, job.slots, job.slots) if node.host else job.memory[node.switch]
+    memory = memory_at(job, node)
+    assert memory is not None
     match = (("job", job.number), ("epoch", rows.low_epoch(job.epoch)))
     params = (
         ("epoch", job.epoch),

@@ -123,9 +123,9 @@ class Tree:
         return self.nodes[0]
 
     @property
-    def is_single(self) -> bool:
-        """Whether one switch sums the whole job."""
-        return len(self.nodes) == 1
+    def has_one_switch(self) -> bool:
+        """Whether all other nodes, if there are any, are on hosts of workers."""
+        return len(self.switches) == 1
 
     @property
     def switches(self) -> tuple[Node, ...]:
