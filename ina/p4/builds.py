@@ -8,6 +8,7 @@ import struct
 from collections.abc import Sequence
 
 from ina.errors import InvalidInputError
+from ina.p4 import names
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VALUES_PER_PACKET_BUILDS
 
 IP_UDP_HEADER_BYTES = 20 + 8
@@ -25,6 +26,15 @@ def require_build(option: str, values: int) -> None:
     """Raises :class:`~ina.errors.InvalidInputError`: no build has so many values a packet."""
     if values not in VALUES_PER_PACKET_BUILDS:
         raise InvalidInputError(f"{option} {values}: there are builds for {listed('and')}")
+
+
+def require_mode(option: str, mode: str) -> str:
+    """Returns ``mode``; raises :class:`~ina.errors.InvalidInputError`: no program has it."""
+    if mode not in names.MODES:
+        raise InvalidInputError(
+            f"{option} {mode}: there are programs for {' and '.join(names.MODES)}"
+        )
+    return mode
 
 
 def packet_bytes(values: int) -> int:

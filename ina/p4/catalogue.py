@@ -16,6 +16,8 @@ from ina.protocol.spec import MAX_WORKERS, VALUES_PER_PACKET_BUILDS
 
 POOL = names.PROGRAM
 """The mode in which a job has slots of its own and all of its workers are in each sum."""
+SHARED = names.SHARED
+"""The mode in which jobs claim slots that they share, and an aggregator has the rest."""
 V1MODEL = "v1model"
 """The target of what p4c makes for the soft switch and for BMv2."""
 
@@ -66,7 +68,8 @@ def _pool(*, has_pipes: bool, trees: bool) -> Capabilities:
 
 PROGRAMS: Mapping[ProgramId, Capabilities] = {
     **{
-        ProgramId(POOL, V1MODEL, values): _pool(has_pipes=False, trees=True)
+        ProgramId(mode, V1MODEL, values): _pool(has_pipes=False, trees=True)
+        for mode in names.MODES
         for values in VALUES_PER_PACKET_BUILDS
     },
     **{
@@ -101,6 +104,6 @@ def find(program: ProgramId) -> CompiledProgram:
     Raises :class:`UnknownBuildError`: there is none, or it is a chip's, which its user compiles.
     """
     capabilities(program)
-    if (program.mode, program.target) != (POOL, V1MODEL):
+    if program.target != V1MODEL:
         raise UnknownBuildError(f"no build of the program {program} ships with ina")
-    return compiled(program.values)
+    return compiled(program.values, program.mode)

@@ -14,17 +14,18 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ina.p4 import origin
+from ina.p4 import names, origin
 from ina.p4.errors import P4cMissingError, P4CompileError
 from ina.p4.programs import (
     COMPILED_DIR,
     P4_DIR,
-    POOL_SOURCE,
     build_defines,
     build_name,
+    program_source,
     write_manifest,
 )
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
@@ -129,25 +130,24 @@ def compile_program(
     return outputs
 
 
-def compile_pool(values: int, out_dir: Path) -> tuple[Path, Path]:
-    """Compile the pool program with `values` values a packet into `out_dir`; return both files.
+def compile_build(values: int, out_dir: Path, mode: str = names.PROGRAM) -> tuple[Path, Path]:
+    """Compile a mode's program with `values` values a packet into `out_dir`; return both files.
 
     Raises: as compile_program.
     """
-    return compile_program(
-        POOL_SOURCE, out_dir, build_name(values), build_defines(values), root=_PACKAGE_ROOT
-    )
+    name, defines = build_name(values, mode), build_defines(values)
+    return compile_program(program_source(mode), out_dir, name, defines, root=_PACKAGE_ROOT)
 
 
-def compile_all(on_build: Callable[[int], None] = lambda values: None) -> None:
+def compile_all(on_build: Callable[[str, int], None] = lambda mode, values: None) -> None:
     """Compile every checked-in build again, and record the hashes of their sources.
 
-    `on_build`: called before each, with its values a packet.
+    `on_build`: called before each, with its mode and values a packet.
     Raises: as compile_program.
     """
-    for values in VALUES_PER_PACKET_BUILDS:
-        on_build(values)
-        compile_pool(values, COMPILED_DIR)
+    for mode, values in product(names.MODES, VALUES_PER_PACKET_BUILDS):
+        on_build(mode, values)
+        compile_build(values, COMPILED_DIR, mode)
     write_manifest(p4c_version())
 
 

@@ -1,13 +1,16 @@
-"""Names of the pool program's tables, actions and counters, as its P4Info has them.
+"""Names of the programs' tables, actions and counters, as their P4Infos have them.
 
-A test compares them with the P4Info of every build.
+All modes' programs use the same names; what only one has, says so. A test compares them with the
+P4Info of every build.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-PROGRAM: Final = "pool"
+PROGRAM: Final = "pool"  # the mode in which a job has slots of its own
+SHARED: Final = "shared"  # in which jobs claim slots that they share, and have an aggregator
+MODES: Final = (PROGRAM, SHARED)
 CPU_PORT: Final = 510  # packet-in and packet-out
 OWN_ADDRESSES_TOTAL: Final = 16  # at which the switch itself is reached
 SLOTS_TOTAL: Final = 8192  # slots of the whole switch, physical indices 0..8191
@@ -24,10 +27,17 @@ JOBS: Final = "PoolIngress.admission.jobs"
 ADMIT_JOB: Final = "PoolIngress.admission.admit_job"
 # With a parent. Parameters: the same, parent_port, own_worker, own_bit, own_level, path_mask.
 ADMIT_INNER_JOB: Final = "PoolIngress.admission.admit_inner_job"
+# Mode "shared". Slots that the job shares with others, below an aggregator. Parameters: those of
+# ADMIT_INNER_JOB but own_bit; slots are the aggregator's; lane_mask (W - 1), claimable (lanes that
+# may claim first_slot + lane), age_us (of a slot until another job may have it).
+ADMIT_SHARED_JOB: Final = "PoolIngress.admission.admit_shared_job"
 # Keys: ingress_port, src_addr, src_port, job, epoch, worker, kind. Has a direct counter.
 MEMBERS: Final = "PoolIngress.admission.members"
 # Parameter: worker_bit (1 << worker).
 ADMIT_MEMBER: Final = "PoolIngress.admission.admit_member"
+# Mode "shared". A switch whose packets hold the workers that they name. Parameter: worker_bits, all
+# who send to it.
+ADMIT_SET: Final = "PoolIngress.admission.admit_set"
 # A row of kind RESULT: the parent; worker is this switch's index among its children. No parameter.
 ADMIT_PARENT: Final = "PoolIngress.admission.admit_parent"
 
@@ -66,6 +76,20 @@ JOB_STALE: Final = "PoolIngress.distribute.job_stale"  # older than the slot's o
 JOB_PASSED_DOWN: Final = "PoolIngress.distribute.job_passed_down"  # results of the parent
 JOB_ECN_MARKS: Final = "PoolEgress.mark.job_ecn_marks"  # results marked by queue depth
 JOB_UNADDRESSED: Final = "PoolEgress.address.job_unaddressed"  # results without a receiver entry
+# Mode "shared", of jobs that share slots.
+JOB_FLUSHES: Final = "PoolIngress.distribute.job_flushes"  # incomplete sums that a resend took up
+# Contributions that went up alone, for:
+JOB_COLLISIONS: Final = "PoolIngress.distribute.job_collisions"  # the slot is another job's
+JOB_BYPASSED: Final = "PoolIngress.distribute.job_bypassed"  # the lane has no slot
+JOB_LATE: Final = "PoolIngress.distribute.job_late"  # the round has been closed here
+JOB_MISSED: Final = "PoolIngress.distribute.job_missed"  # a resend that finds no sum
+SHARED_JOB_COUNTERS: Final = (
+    JOB_FLUSHES,
+    JOB_COLLISIONS,
+    JOB_BYPASSED,
+    JOB_LATE,
+    JOB_MISSED,
+)
 JOB_COUNTERS: Final = (
     JOB_CONTRIBUTIONS,
     JOB_RESULTS,

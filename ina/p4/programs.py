@@ -1,7 +1,8 @@
 """The compiled programs that ship with ina, and the manifest that ties them to their sources.
 
-Users of ina need no P4 compiler: ``compiled/`` holds p4c's BMv2 JSON and P4Info for each build, and
-``manifest.json`` the hash of the sources that they were made from. A test fails when they differ.
+Users of ina need no P4 compiler: ``compiled/`` holds p4c's BMv2 JSON and P4Info for each build of
+each mode's program, and ``manifest.json`` the hash of the sources that they were made from. A test
+fails when they differ.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
+from ina.p4 import names
 from ina.p4.builds import listed
 from ina.p4.errors import UnknownBuildError
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
@@ -21,7 +24,6 @@ from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 _log = logging.getLogger(__name__)
 
 P4_DIR = Path(__file__).resolve().parent
-POOL_SOURCE = P4_DIR / "v1model" / "pool.p4"
 COMPILED_DIR = P4_DIR / "compiled"
 MANIFEST = COMPILED_DIR / "manifest.json"
 
@@ -35,9 +37,14 @@ class CompiledProgram:
     source_sha256: str  # of every source file and the build's defines, in hex
 
 
-def build_name(values: int) -> str:
-    """Return the file stem of the pool program's build with `values` values a packet."""
-    return f"pool_v1model_{values}"
+def program_source(mode: str) -> Path:
+    """Return the top file of a mode's program."""
+    return P4_DIR / "v1model" / f"{mode}.p4"
+
+
+def build_name(values: int, mode: str = names.PROGRAM) -> str:
+    """Return the file stem of the build of a mode's program with `values` values a packet."""
+    return f"{mode}_v1model_{values}"
 
 
 def build_defines(values: int) -> dict[str, str]:
@@ -46,12 +53,12 @@ def build_defines(values: int) -> dict[str, str]:
 
 
 def source_files() -> list[Path]:
-    """Return the P4 files that the pool program is made of, in a fixed order."""
+    """Return the P4 files that the programs are made of, in a fixed order."""
     return sorted([*P4_DIR.glob("shared/*.p4"), *P4_DIR.glob("v1model/*.p4")])
 
 
 def source_sha256(defines: Mapping[str, str]) -> str:
-    """Return the hash, in hex, of the pool program's sources (names and contents) and defines."""
+    """Return the hash, in hex, of all P4 sources (names and contents) and a build's defines."""
     digest = hashlib.sha256()
     for name, value in sorted(defines.items()):
         digest.update(f"{name}={value}\0".encode())
@@ -73,8 +80,8 @@ def tree_sha256(directory: Path) -> str:
     return digest.hexdigest()
 
 
-def compiled(values: int) -> CompiledProgram:
-    """Return the checked-in build of the pool program with `values` int32 values a packet.
+def compiled(values: int, mode: str = names.PROGRAM) -> CompiledProgram:
+    """Return the checked-in build of a mode's program with `values` int32 values a packet.
 
     Raises:
         UnknownBuildError: there is no such build.
@@ -83,7 +90,9 @@ def compiled(values: int) -> CompiledProgram:
         raise UnknownBuildError(
             f"no compiled program with {values} values a packet: have {listed('and')}"
         )
-    name = build_name(values)
+    if mode not in names.MODES:
+        raise UnknownBuildError(f"no program of mode {mode!r}: have {' and '.join(names.MODES)}")
+    name = build_name(values, mode)
     manifest = json.loads(MANIFEST.read_text())
     _warn_if_changed(name, manifest["builds"][name]["source_sha256"], values)
     return CompiledProgram(
@@ -95,7 +104,7 @@ def compiled(values: int) -> CompiledProgram:
 
 @functools.cache
 def _warn_if_changed(name: str, source_sha256_then: str, values: int) -> None:
-    """Once a process, for who edits the pool program and runs what it was before."""
+    """Once a process, for who edits a program and runs what it was before."""
     if source_sha256(build_defines(values)) != source_sha256_then:
         _log.warning(
             "%s was compiled from other P4 sources than those in %s; what runs is the old program;"
@@ -107,8 +116,8 @@ def _warn_if_changed(name: str, source_sha256_then: str, values: int) -> None:
 def write_manifest(p4c_version: str) -> None:
     """Record that `p4c_version` made the files in ``compiled/`` from the sources as they are."""
     builds = {}
-    for values in VALUES_PER_PACKET_BUILDS:
-        name = build_name(values)
+    for mode, values in product(names.MODES, VALUES_PER_PACKET_BUILDS):
+        name = build_name(values, mode)
         builds[name] = {
             "source_sha256": source_sha256(build_defines(values)),
             "json_sha256": _file_sha256(COMPILED_DIR / f"{name}.json"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ina.p4 import compiled
-from ina.p4.compile import compile_pool, compile_program, find_p4c, p4c_version
+from ina.p4.compile import compile_build, compile_program, find_p4c, p4c_version
 from ina.p4.errors import P4cMissingError, P4CompileError
 from ina.p4.info import read_p4info
 from ina.p4.programs import MANIFEST
@@ -36,7 +36,7 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;
 @pytest.mark.p4c
 @pytest.mark.parametrize("values", VALUES_PER_PACKET_BUILDS)
 def test_compiling_again_gives_what_is_checked_in(values: int, tmp_path: Path) -> None:
-    json_file, p4info = compile_pool(values, tmp_path)
+    json_file, p4info = compile_build(values, tmp_path)
     checked_in = compiled(values)
     made_by = json.loads(MANIFEST.read_text())["p4c_version"]
     if p4c_version() == made_by:

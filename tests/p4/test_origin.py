@@ -74,7 +74,7 @@ def test_without_hashes_the_times_tell(built: Path) -> None:
 def test_inas_own_builds_have_a_manifest_and_no_times() -> None:
     """A checkout leaves any times; the hashes of the sources are what counts."""
     found = programs.compiled(64).bmv2_json
-    source = programs.POOL_SOURCE
+    source = programs.program_source("pool")
     was = source.stat()
     try:
         os.utime(source, (4e9, 4e9))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +14,9 @@ from ina.cli.common.busy import busy
 from ina.cli.common.output import check_output, emit, table
 from ina.cli.p4.tofino import Target, compile_for_tofino
 from ina.errors import InvalidInputError
-from ina.p4.builds import listed, require_build
-from ina.p4.compile import compile_all, compile_pool, compile_program
+from ina.p4 import names
+from ina.p4.builds import listed, require_build, require_mode
+from ina.p4.compile import compile_all, compile_build, compile_program
 from ina.p4.errors import P4InfoError
 from ina.p4.info import ProgramInfo, read_p4info
 from ina.p4.origin import warn_if_changed
@@ -26,6 +28,7 @@ from ina.switch.ir import load_program
 app = typer.Typer(help="Compile, describe and draw the P4 programs.", no_args_is_help=True)
 
 Build = Annotated[int, typer.Option(help=f"Which of ina's builds: {listed('or')}.")]
+Mode = Annotated[str, typer.Option(help=f"Of jobs: {' or '.join(names.MODES)}.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
@@ -37,7 +40,11 @@ def _p4() -> None:
 @app.command("compile")
 def compile_(
     source: Annotated[
-        Path | None, typer.Argument(help="A P4 program (default: the pool program of ina).")
+        Path | None, typer.Argument(help="A P4 program (default: those of ina).")
+    ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(help=f"Which of ina's: {' or '.join(names.MODES)} (default: all of them)."),
     ] = None,
     values: Annotated[
         int | None, typer.Option(help=f"Values a packet: {listed('or')} (default: all of them).")
@@ -55,7 +62,7 @@ def compile_(
 ) -> None:
     """Compile with p4c: to BMv2 JSON and P4Info, or for a Tofino.
 
-    With no argument: renews all checked-in builds of the pool program and their manifest.
+    With no argument: renews all checked-in builds of ina's programs and their manifest.
     p4c-bm2-ss is looked for on PATH or as INA_P4C; for a Tofino p4c-barefoot and bfas, or
     INA_P4C_TOFINO and INA_BFAS.
     """
@@ -66,12 +73,14 @@ def compile_(
         return
     if report is not None:
         raise InvalidInputError("--report needs --target tofino or tofino2")
-    written = _compile(source, values, out)
+    written = _compile(source, mode, values, out)
     rows = [{"file": str(path), "bytes": path.stat().st_size} for path in written]
     emit(rows, json)
 
 
-def _compile(source: Path | None, values: int | None, out: Path | None) -> list[Path]:
+def _compile(
+    source: Path | None, mode: str | None, values: int | None, out: Path | None
+) -> list[Path]:
     """What was written."""
     if source is not None:
         defines = build_defines(values) if values is not None else {}
@@ -83,21 +92,22 @@ def _compile(source: Path | None, values: int | None, out: Path | None) -> list[
         for said in warnings:
             print(said.rstrip("\n"), file=sys.stderr)
         return list(written)
-    with busy("p4c compiles the pool program") as say:
+    with busy("p4c compiles ina's programs") as say:
 
-        def begin(values: int) -> None:
-            say(f"p4c compiles the pool program, {values} values a packet")
+        def begin(mode: str, values: int) -> None:
+            say(f"p4c compiles the program of mode {mode}, {values} values a packet")
 
-        if values is None and out is None:
+        if mode is None and values is None and out is None:
             compile_all(begin)
             return sorted(COMPILED_DIR.iterdir())
+        modes = names.MODES if mode is None else (require_mode("--mode", mode),)
         builds = VALUES_PER_PACKET_BUILDS if values is None else (values,)
         for build in builds:
             require_build("--values", build)
         made: list[Path] = []
-        for build in builds:
-            begin(build)
-            made += compile_pool(build, out or Path())
+        for of, build in product(modes, builds):
+            begin(of, build)
+            made += compile_build(build, out or Path(), of)
         return made
 
 
@@ -106,13 +116,16 @@ def info(
     file: Annotated[
         Path | None, typer.Argument(help="A P4Info file, text form (default: the one of ina).")
     ] = None,
+    mode: Mode = names.PROGRAM,
     values: Build = DEFAULT_VALUES_PER_PACKET,
     json: Json = False,
 ) -> None:
     """List a program's tables, actions, counters and registers."""
     if file is not None and not file.is_file():
         raise P4InfoError(f"{file}: no such file")
-    program = read_p4info(file if file is not None else compiled(values).p4info)
+    program = read_p4info(
+        file if file is not None else compiled(values, require_mode("--mode", mode)).p4info
+    )
     emit(program, json, _view(program))
 
 
@@ -122,12 +135,14 @@ def graph(
     program: Annotated[
         Path | None, typer.Option(help="A program's BMv2 JSON (default: the one of ina).")
     ] = None,
+    mode: Mode = names.PROGRAM,
     values: Build = DEFAULT_VALUES_PER_PACKET,
     json: Json = False,
 ) -> None:
     """Draw the pipeline as SVG: parser, controls, tables, registers and who touches them."""
     check_output("OUT.svg", out, (".svg",))
-    source = program if program is not None else compiled(values).bmv2_json
+    require_mode("--mode", mode)
+    source = program if program is not None else compiled(values, mode).bmv2_json
     if program is not None:
         warn_if_changed(program)
     ir = load_program(source)

@@ -36,7 +36,7 @@ const access_t ACCESS_TAKE = 1;    // newer than the owner: overwrite
 const access_t ACCESS_JOIN = 2;    // first contribution of this worker to the owner's round: add
 const access_t ACCESS_READ = 3;    // repeated: read out; a finished sum goes back to its sender
 const access_t ACCESS_STALE = 4;   // older than the owner: nothing. Contributions start with it
-const access_t ACCESS_DOWN = 5;    // the parent's result: no slot is touched, the children get it
+const access_t ACCESS_DOWN = 5;    // the parent's result: the children get it; it adds to no slot
 
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<8> IP_PROTOCOL_UDP = 17;

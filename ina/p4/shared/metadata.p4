@@ -15,6 +15,23 @@ struct round_t {
     bit<32> bitmap;
 }
 
+// What mode `shared` knows besides. Numbers of slots that the job shares are its lanes'.
+#ifdef MODE_SHARED
+#define SHARED_METADATA                                                                        \
+    bit<1> is_shared;      /* the job claims its slots (Claims); without: it has them */       \
+    bit<16> lane;          /* of the packet: two slots of the aggregator's, one here */        \
+    bit<16> claimable;     /* lanes below it have a slot here that they may claim */           \
+    bit<32> now;           /* any clock, in any unit; wraps around */                          \
+    bit<32> age_limit;     /* a slot of which nothing was heard for so long is old */          \
+    bit<32> owner;         /* epoch of the slot's owner, once this packet has claimed it */    \
+    bit<32> strangers;     /* in the packet's set, who do not send to its sender */            \
+    bit<1> is_resend;      /* not its worker's first copy */                                   \
+    bit<1> is_flush;       /* takes the round's sum along */                                   \
+    bit<1> collides;       /* the slot is another job's */
+#else
+#define SHARED_METADATA
+#endif
+
 struct ina_metadata_t {
     bit<1>  is_ours;      // an INA packet that is addressed to this switch
     access_t access;      // what the packet does to its slot
@@ -38,6 +55,7 @@ struct ina_metadata_t {
     bit<32> missing;      // workers that the sum still lacks; 0: complete
     bit<8>  flags;        // this packet's sticky flags, then the slot's
 
+    SHARED_METADATA       // of programs with that mode
     TARGET_METADATA       // what one target's parser and shim add
 }
 

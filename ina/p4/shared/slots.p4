@@ -12,8 +12,7 @@
 #ifndef INA_SLOTS_P4
 #define INA_SLOTS_P4
 
-// The flags that a slot gathers; the others belong to one packet.
-#define STICKY_FLAGS (INA_FLAG_ECN | INA_FLAG_OVERFLOW | INA_FLAG_NON_FINITE)
+#include "slot_flags.p4"
 
 control Slots(inout headers_t hdr, inout ina_metadata_t meta) {
     STATE(bit<32>, slot_epoch, SLOTS_TOTAL)
@@ -51,11 +50,7 @@ control Slots(inout headers_t hdr, inout ina_metadata_t meta) {
         meta.bitmap = 0;
     }
 
-    // Sticky flags of this packet, for Contribution: here, since they take Tofino two stages, as what is
-    // below does. A mark that a queue on the way left in the IP header counts too.
-    action own_flags() { meta.flags = hdr.ina.flags & STICKY_FLAGS; }
-    action own_mark() { meta.flags = meta.flags | INA_FLAG_ECN; }
-
+    SLOT_FLAGS_ACTIONS
     BY_AGE(touch_round, meta.age, begin_round, enter_round, stay_out)
 
     apply {

@@ -41,12 +41,43 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
         meta.own_level = own_level;
         meta.way = hdr.ina.path & path_mask;
     }
+#ifdef MODE_SHARED
+    // Slots here are shared with other jobs, one to a lane: the lanes below `claimable` may claim theirs,
+    // first_slot + lane. What they sum goes up, and what finds its slot taken; `slots` are those at the
+    // aggregator, 2W; lane_mask is W - 1. age_us: of a slot, until another job may have it.
+    action admit_shared_job(bit<32> epoch, bit<32> first_slot, bit<16> slots, bit<32> full_bitmap,
+                            bit<16> group, bit<16> job_index, bit<9> parent_port,
+                            bit<8> own_worker, bit<4> own_level, bit<24> path_mask,
+                            bit<16> lane_mask, bit<16> claimable, bit<32> age_us) {
+        admit_inner_job(epoch, first_slot, slots, full_bitmap, group, job_index, parent_port,
+                        own_worker, 0, own_level, path_mask);
+        meta.is_shared = 1;
+        meta.lane = hdr.ina.slot & lane_mask;
+        meta.slot_index = first_slot + (bit<32>)meta.lane;
+        meta.claimable = claimable;
+        meta.age_limit = age_us;
+    }
+#define SHARED_JOB_ACTION admit_shared_job;
+#else
+#define SHARED_JOB_ACTION
+#endif
     action unknown_job() { refuse(INA_DROP_JOB); }
 
     action admit_member(bit<32> worker_bit) {
         meta.worker_bit = worker_bit;
         meta.access = ACCESS_STALE; // until Contribution finds that it is not
     }
+#ifdef MODE_SHARED
+    // A switch that says whom its packet holds (`contributors`): some of those who send to it.
+    action admit_set(bit<32> worker_bits) {
+        meta.worker_bit = hdr.ina.contributors;
+        meta.strangers = hdr.ina.contributors & ~worker_bits;
+        meta.access = ACCESS_STALE;
+    }
+#define SET_MEMBER_ACTION admit_set;
+#else
+#define SET_MEMBER_ACTION
+#endif
     action admit_parent() { meta.access = ACCESS_DOWN; }
     action unknown_member() { refuse(INA_DROP_MEMBER); }
 
@@ -55,7 +86,7 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
             hdr.ina.job: exact @name("job");
             hdr.ina.epoch: exact @name("epoch"); // low 16 bits
         }
-        actions = { admit_job; admit_inner_job; @defaultonly unknown_job; }
+        actions = { admit_job; admit_inner_job; SHARED_JOB_ACTION @defaultonly unknown_job; }
         const default_action = unknown_job();
         size = JOBS_TOTAL;
     }
@@ -72,7 +103,7 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
             hdr.ina.worker: exact @name("worker");
             hdr.ina.kind: exact @name("kind");
         }
-        actions = { admit_member; admit_parent; @defaultonly unknown_member; }
+        actions = { admit_member; SET_MEMBER_ACTION admit_parent; @defaultonly unknown_member; }
         const default_action = unknown_member();
         counters = member_packets;
         size = MEMBERS_TOTAL;
@@ -98,6 +129,12 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
                 if (hdr.ina.slot >= meta.job_slots) {
                     refuse(INA_DROP_SLOT);
                 }
+#ifdef MODE_SHARED
+                else if (meta.access == ACCESS_STALE
+                         && (meta.worker_bit == 0 || meta.strangers != 0)) {
+                    refuse(INA_DROP_MEMBER); // a set of nobody, or of others than send to it
+                }
+#endif
             }
         }
     }

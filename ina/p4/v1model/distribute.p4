@@ -20,6 +20,16 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
     counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_duplicates;
     counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_stale;
     counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_passed_down;
+#ifdef MODE_SHARED
+    // Of jobs that share slots: what a resend took along before it was complete; and contributions that
+    // went on alone, in place of stale ones, for the slot was another job's, the lane has none, the round
+    // is over here, or a resend found no sum.
+    counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_flushes;
+    counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_collisions;
+    counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_bypassed;
+    counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_late;
+    counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_missed;
+#endif
     // By INA_DROP_*: why packets to the switch were dropped, of all jobs and of none.
     counter(INA_DROP_REASONS, CounterType.packets_and_bytes) drops;
 
@@ -49,6 +59,14 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
         meta.worker = meta.own_worker;
         standard_metadata.egress_spec = meta.parent_port;
     }
+#ifdef MODE_SHARED
+    // Up, as what it is: a contribution of these. A resend is one at the next switch, too.
+    action holds(bit<32> workers) {
+        meta.own_bit = workers;
+        meta.flags = meta.flags | (hdr.ina.flags & INA_FLAG_RESEND);
+    }
+    action says_collision() { meta.flags = meta.flags | INA_FLAG_COLLISION; }
+#endif
     action to_child(bit<9> port, bit<8> worker) {
         meta.receiver = worker;
         meta.worker = worker;
@@ -66,6 +84,49 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
     }
 
     apply {
+#ifdef MODE_SHARED
+        if (meta.is_shared == 1 && meta.access <= ACCESS_STALE && meta.access != ACCESS_REFUSED) {
+            bit<1> leaves = meta.is_flush;
+            if (meta.access == ACCESS_STALE) {
+                leaves = 1;
+                holds(meta.worker_bit);
+                if (meta.collides == 1) {
+                    says_collision();
+                    job_collisions.count((bit<32>)meta.job_index);
+                } else if (meta.lane >= meta.claimable) {
+                    job_bypassed.count((bit<32>)meta.job_index);
+                } else if (meta.is_resend == 1) {
+                    job_missed.count((bit<32>)meta.job_index);
+                } else {
+                    job_late.count((bit<32>)meta.job_index);
+                }
+            } else {
+                holds(meta.bitmap);
+                if (meta.access == ACCESS_READ) {
+                    if (meta.is_flush == 1) {
+                        job_replays.count((bit<32>)meta.job_index);
+                    } else {
+                        job_duplicates.count((bit<32>)meta.job_index);
+                        drops.count((bit<32>)INA_DROP_DUPLICATE);
+                    }
+                } else {
+                    job_contributions.count((bit<32>)meta.job_index);
+                    if (meta.missing == 0) {
+                        leaves = 1;
+                        job_results.count((bit<32>)meta.job_index);
+                    }
+                }
+                if (meta.is_flush == 1 && meta.missing != 0) {
+                    job_flushes.count((bit<32>)meta.job_index);
+                }
+            }
+            if (leaves == 1) {
+                to_parent();
+            } else {
+                drop();
+            }
+        } else
+#endif
         if (meta.access == ACCESS_TAKE || meta.access == ACCESS_JOIN) {
             job_contributions.count((bit<32>)meta.job_index);
             if (meta.missing == 0) {

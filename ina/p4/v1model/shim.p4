@@ -14,6 +14,10 @@
 // NOT_OLDER(a, b)                         serial-number arithmetic (RFC 1982) on 32 bits: `a` is `b` or newer.
 //                                         Numbers exactly 2^31 apart count as older, so that what cannot
 //                                         be told is never summed.
+// IS_OLD(now, stamp, limit)               whether `now` is `limit` or more after `stamp`; both wrap around
+// JOIN_SET(bitmap, before, set, full)     enters workers, or one, into a round's bitmap: all of them if none
+//                                         is there. If all who are there are among them, and others, they
+//                                         take the round over (before = 0). Else nobody enters.
 // BY_AGE(choice, age, newer, same, older) declares which of a register's actions runs when (nothing to
 // BY_ROUND(choice, take, join, read)      declare here), and RUN_BY_... runs it: by an epoch's age; by who
 //                                         is in the round already; by meta.access.
@@ -32,6 +36,16 @@
     register<bit<32>>(size) name##_##hi;
 
 #define NOT_OLDER(a, b) ((a) - (b) < 0x80000000)
+
+#define IS_OLD(now, stamp, limit) ((now) - (stamp) >= (limit))
+
+#define JOIN_SET(bitmap, before, set, full)                                     \
+    if ((bitmap & (set)) == 0) {                                                \
+        bitmap = bitmap | (set);                                                \
+    } else if (bitmap != (full) && bitmap != (set) && (bitmap & ~(set)) == 0) { \
+        bitmap = (set);                                                         \
+        before = 0;                                                             \
+    }
 
 #define STATE_ACTION(T, state, name, out_field, ...) \
     action name() {                                  \

@@ -1,0 +1,98 @@
+// Mode `shared` on v1model: a job claims a slot when its first packet arrives, for as long as the sum
+// takes, and what finds its slot taken goes on alone to the job's aggregator. That is a switch of this
+// program, too: there a job has slots of its own, as in mode `pool`, and parts of sums are sets.
+//
+// This file is the pipeline's diagram. Its controls are called as those of pool.p4, since a controller
+// writes the same tables in both. Build: ina p4 compile --mode shared --values 64|256|360|1024.
+
+#define MODE_SHARED
+
+#include <core.p4>
+#include <v1model.p4>
+
+#include "headers.p4"
+#include "shim.p4"
+#include "parser.p4"
+
+#include "forwarding.p4"
+#include "admission.p4"
+#include "../shared/claims.p4"
+#include "../shared/contribution.p4"
+#include "../shared/accumulate.p4"
+#include "distribute.p4"
+#include "mark.p4"
+
+control PoolIngress(inout headers_t hdr, inout ina_metadata_t meta,
+                    inout standard_metadata_t standard_metadata) {
+    Forwarding() forwarding;
+    Admission() admission;
+    Claims() claims;
+    Contribution() contribution;
+    Accumulate() accumulate;
+    Distribute() distribute;
+
+    // A switch sums what is for an address of its own. What is for another switch is ordinary traffic
+    // to it, so that several may lie between a worker and the one that it sends to. As compiled there is
+    // no such address: it is an ordinary switch until the controller has spoken.
+    action ours() { meta.is_ours = 1; }
+    table own_addresses {
+        key = { hdr.ipv4.dst_addr: exact @name("dst_addr"); }
+        actions = { ours; @defaultonly NoAction; }
+        const default_action = NoAction();
+        size = OWN_ADDRESSES_TOTAL;
+    }
+
+    action take_time() { meta.now = (bit<32>)standard_metadata.ingress_global_timestamp; } // us
+
+    apply {
+        if (hdr.udp.isValid() && hdr.udp.dst_port == INA_UDP_PORT) {
+            if (own_addresses.apply().hit) {
+                admission.apply(hdr, meta, standard_metadata);
+                if (meta.access == ACCESS_STALE) { // a contribution; nothing is known of its slot yet
+                    take_time();
+                    claims.apply(hdr, meta);
+                    if (meta.bitmap != 0) { // it is in a round
+                        contribution.apply(hdr, meta);
+                        accumulate.apply(hdr, meta);
+                    }
+                } else if (meta.access == ACCESS_DOWN && meta.is_shared == 1) {
+                    take_time();
+                    claims.apply(hdr, meta);
+                }
+                distribute.apply(hdr, meta, standard_metadata);
+            }
+        }
+        if (meta.is_ours == 0) {
+            forwarding.apply(hdr, meta, standard_metadata);
+        }
+    }
+}
+
+control PoolEgress(inout headers_t hdr, inout ina_metadata_t meta,
+                   inout standard_metadata_t standard_metadata) {
+    Address() address;
+    Mark() mark;
+
+    apply {
+        if (meta.is_ours == 1) {
+            address.apply(hdr, meta, standard_metadata);
+        } else if (standard_metadata.egress_port == CPU_PORT) {
+            hdr.packet_in.setValid();
+            hdr.packet_in.ingress_port = standard_metadata.ingress_port;
+            hdr.packet_in.padding = 0;
+        } else if (standard_metadata.egress_rid != 0
+                   && standard_metadata.egress_port == standard_metadata.ingress_port) {
+            mark_to_drop(standard_metadata); // a flood goes everywhere but back
+        }
+        mark.apply(hdr, meta, standard_metadata);
+    }
+}
+
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+#define BUILD_(values) shared_v1model_##values
+#define BUILD(values) BUILD_(values)
+
+@pkginfo(name=TEXT(BUILD(VALUES_PER_PACKET)), version="1")
+V1Switch(PoolParser(), PoolVerifyChecksum(), PoolIngress(), PoolEgress(), PoolComputeChecksum(),
+         PoolDeparser()) main;
