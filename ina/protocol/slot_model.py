@@ -15,6 +15,9 @@ t + W only when it holds the result of chunk t. That two versions are enough fol
 
 Slots start at epoch 0, which is never issued, and epochs only grow over all jobs of a switch: the
 first contribution of a job is newer than anything its slots hold. Nothing is ever cleared.
+
+A contribution may be of several workers at once: of a switch that sums for them (``shared_model``).
+Then it counts if none of them is in, or if all who are in are among them.
 """
 
 from __future__ import annotations
@@ -45,6 +48,13 @@ class Outcome(Enum):
     REPLAY = auto()  # repeated after completion; the stored result goes to this worker alone
     DUPLICATE = auto()  # repeated in an open round; dropped
     STALE = auto()  # older than the slot's owner; dropped
+    # And where slots are shared, with an aggregator above (ina.protocol.shared_model):
+    JOINED_AND_FLUSHED = auto()  # a resend, new to the sum, that takes it up incomplete
+    FLUSHED = auto()  # a resend, in the sum already, that takes it up incomplete
+    COLLISION = auto()  # the slot is another job's; the contribution goes up alone, as below
+    BYPASSED = auto()  # its lane has no slot
+    LATE = auto()  # its round is over in the slot, or it is of some who are in and some who are not
+    MISSED = auto()  # a resend that finds no sum of its round
 
 
 @dataclass(frozen=True, order=True)
@@ -63,10 +73,13 @@ class Tag:
 
 @dataclass(frozen=True)
 class Contribution:
-    """One worker's part of a chunk: ``bit`` is ``1 << worker``, ``values`` are int32 or empty."""
+    """Some workers' part of a chunk, or one's: ``bitmap`` has a bit of each; ``values`` are int32.
+
+    They are empty where the packet has none.
+    """
 
     tag: Tag
-    bit: int
+    bitmap: int
     next_exponent: int = 0
     flags: Flag = NO_FLAGS
     values: tuple[int, ...] = ()
@@ -89,30 +102,46 @@ class Slot:
     values: tuple[int, ...] = ()
     digest: int = 0
     check: int = 0
+    stamp_us: int = 0
+    """Where slots are shared: when the owner was last heard of, 32 bits of any clock."""
 
     def contribute(self, part: Contribution, all_bits: int) -> Outcome:
         """Counts one admitted contribution; ``all_bits`` has the bit of each worker of the job."""
         if part.tag == self.owner:
-            if self.bitmap & part.bit:
+            if not self.enter(part, all_bits):
                 return Outcome.REPLAY if self.bitmap == all_bits else Outcome.DUPLICATE
-            self._add(part)
         elif part.tag.is_newer(self.owner):
-            self._overwrite(part)
+            self.overwrite(part)
         else:
             return Outcome.STALE
         return Outcome.RESULT if self.bitmap == all_bits else Outcome.ABSORBED
 
-    def _overwrite(self, part: Contribution) -> None:
+    def enter(self, part: Contribution, all_bits: int) -> bool:
+        """Counts one of the owner's round in, where it can be; returns whether it is."""
+        if self.bitmap & part.bitmap == 0:
+            if self.bitmap == 0:  # nobody is in (a closed round)
+                self.overwrite(part)
+            else:
+                self.add(part)
+            return True
+        if self.bitmap not in (all_bits, part.bitmap) and self.bitmap & ~part.bitmap == 0:
+            self.overwrite(part)  # it has all who are in, and others
+            return True
+        return False
+
+    def overwrite(self, part: Contribution) -> None:
+        """The contribution begins a round."""
         self.owner = part.tag
-        self.bitmap = part.bit
+        self.bitmap = part.bitmap
         self.next_exponent = part.next_exponent
         self.flags = part.flags & STICKY_FLAGS
         self.digest = part.digest
         self.check = part.check
         self.values = part.values or (0,) * len(self.values)
 
-    def _add(self, part: Contribution) -> None:
-        self.bitmap |= part.bit
+    def add(self, part: Contribution) -> None:
+        """Adds one of workers that are not in."""
+        self.bitmap |= part.bitmap
         self.next_exponent = max(self.next_exponent, part.next_exponent)
         self.flags |= part.flags & STICKY_FLAGS
         self.digest = (self.digest + part.digest) % DIGEST_MODULUS

@@ -1,7 +1,9 @@
-"""The reference model of one switch in mode `pool`: UDP payloads in, results out, by the rules.
+"""The reference model of one switch: UDP payloads in, results out, by the rules.
 
 The switch is the root of a job's tree, or it has a parent: then it sends complete sums up, and
 hands down what comes back. Its children are workers, or switches like itself; it cannot tell.
+
+A job has slots of its own there (mode `pool`), or claims slots that it shares (`shared`).
 
 It is the oracle that the compiled P4 program is compared with, so it is written for reading: one
 method a step, in the order of the P4 controls. Addresses are numbers as they stand in the packet.
@@ -12,11 +14,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 
 from ina.errors import InvalidInputError
 from ina.protocol.codec import Header, announced_bytes, decode
 from ina.protocol.errors import UnknownKindError, UnknownVersionError
-from ina.protocol.slot_model import Contribution, Outcome, Slot, Tag
+from ina.protocol.shared_model import Claims, release, share
+from ina.protocol.slot_model import STICKY_FLAGS, Contribution, Outcome, Slot, Tag
 from ina.protocol.spec import (
     ALL_WORKERS,
     HEADER_BYTES,
@@ -30,6 +35,9 @@ from ina.protocol.spec import (
     path_mask,
     path_of,
 )
+
+ALONE = (Outcome.COLLISION, Outcome.BYPASSED, Outcome.LATE, Outcome.MISSED)
+"""Outcomes of contributions that go up as they came."""
 
 EPOCH_BITS = 16
 """Bits of the 32-bit epoch that the header carries."""
@@ -82,11 +90,20 @@ class Job:
     workers: tuple[Attachment, ...]  # the children, by index, 1..32
     sharing: Sharing | None = None  # None: each child gets a copy of its own
     parent: Parent | None = None  # None: this switch is the root
+    bits: tuple[int, ...] = ()  # by child, its bits in bitmaps; empty: by index, one of each
+    sets: frozenset[int] = frozenset()  # children whose contributions say whose parts they hold
+    claims: Claims | None = (
+        None  # None: its slots are its own; else they are shared, below `parent`
+    )
 
     @property
     def all_bits(self) -> int:
         """The bitmap of a complete round."""
-        return (1 << len(self.workers)) - 1
+        return reduce(or_, map(self.bits_of, range(len(self.workers))))
+
+    def bits_of(self, child: int) -> int:
+        """Those that a child stands for."""
+        return self.bits[child] if self.bits else 1 << child
 
     @property
     def receivers(self) -> tuple[tuple[int, Attachment], ...]:
@@ -134,8 +151,12 @@ class SwitchModel:
         self.slots: dict[int, Slot] = defaultdict(lambda: Slot(values=(0,) * values_per_packet))
         """By number; one that nothing has reached yet is as at power-on."""
         self.jobs: dict[int, Job] = {}
+        self.now_us = 0
+        """32 bits of any clock; whoever has one sets it."""
         self.drops: Counter[DropReason] = Counter()
         self.outcomes: Counter[tuple[int, Outcome]] = Counter()  # by job number
+        self.members: Counter[int] = Counter()
+        """By job number: packets of its neighbours, those with a wrong slot or set among them."""
         self.passed_down: Counter[int] = Counter()
         """By job number: the parent's results that were admitted, replays to nobody among them.
 
@@ -155,7 +176,8 @@ class SwitchModel:
             )
         if job.sharing is not None and not job.sharing.workers <= set(range(len(job.workers))):
             raise InvalidInputError(f"job {job.number} shares results with ranks that it lacks")
-        if job.first_slot + job.slots > self.slots_total:
+        own_slots = job.slots if job.claims is None else job.claims.claimable
+        if job.first_slot + own_slots > self.slots_total:
             raise InvalidInputError(f"job {job.number} wants slots beyond {self.slots_total}")
         self.jobs[job.number] = job
 
@@ -198,22 +220,52 @@ class SwitchModel:
         self, job: Job, header: Header, values: tuple[int, ...], congested: bool = False
     ) -> list[Departure]:
         """Processes a child's contribution. Raises Dropped."""
-        slot = self.slots[self.physical_slot(job, header)]
         flags = header.flags | (Flag.ECN if congested else NO_FLAGS)
         part = Contribution(
             Tag(job.epoch, header.seq),
-            1 << header.worker,
+            self._whose(job, header),
             header.next_exponent,
             flags,
             values,
             header.digest,
             header.check,
         )
+        if job.claims is not None:
+            return self._share(job, job.claims, header, part)
+        slot = self.slots[self.physical_slot(job, header)]
         outcome = slot.contribute(part, job.all_bits)
         self.outcomes[job.number, outcome] += 1
         if outcome in (Outcome.STALE, Outcome.DUPLICATE):
             raise Dropped(DropReason[outcome.name])
         return list(self._distribute(outcome, job, slot, header))
+
+    def _share(
+        self, job: Job, claims: Claims, header: Header, part: Contribution
+    ) -> list[Departure]:
+        """At slots that jobs share, all that leaves goes up. Raises Dropped."""
+        is_resend = bool(header.flags & Flag.RESEND) or header.copy > 0
+        outcome, held = Outcome.BYPASSED, part.bitmap
+        if claims.lane(header.slot) < claims.claimable:
+            slot = self.slots[self.physical_slot(job, header)]
+            outcome, held = share(
+                *(slot, part, job.all_bits),
+                is_resend=is_resend,
+                now_us=self.now_us,
+                age_us=claims.age_us,
+            )
+        self.outcomes[job.number, outcome] += 1
+        if outcome is Outcome.DUPLICATE:
+            raise Dropped(DropReason.DUPLICATE)
+        if not held:
+            return []
+        marks = header.flags & Flag.RESEND
+        if outcome in ALONE:
+            marks |= Flag.COLLISION if outcome is Outcome.COLLISION else NO_FLAGS
+            told = replace(header, flags=part.flags & STICKY_FLAGS | marks)
+            return [_up(job, told, part.values, held)]
+        told = _with_sum(header, slot)
+        values = slot.values[: header.value_count]
+        return [_up(job, replace(told, flags=told.flags | marks), values, held)]
 
     def admit(self, sender: Attachment, header: Header) -> Job:
         """Returns the job if it is its child's contribution, or the result of its parent."""
@@ -224,8 +276,19 @@ class SwitchModel:
             raise Dropped(DropReason.JOB)
         if not self._is_neighbour(job, sender, header):
             raise Dropped(DropReason.MEMBER)
+        self.members[job.number] += 1
         self.physical_slot(job, header)
+        if header.kind is Kind.CONTRIBUTION and not self._whose(job, header):
+            raise Dropped(DropReason.MEMBER)
         return job
+
+    @staticmethod
+    def _whose(job: Job, header: Header) -> int:
+        """Whose parts a contribution holds; 0: it says that it is of others than its sender's."""
+        bits = job.bits_of(header.worker)
+        if header.worker not in job.sets:
+            return bits
+        return header.contributors if header.contributors & ~bits == 0 else 0
 
     @staticmethod
     def _is_neighbour(job: Job, sender: Attachment, header: Header) -> bool:
@@ -235,14 +298,19 @@ class SwitchModel:
         return header.worker < len(job.workers) and job.workers[header.worker] == sender
 
     def physical_slot(self, job: Job, header: Header) -> int:
-        """Returns the index into the switch's memory of the packet's slot."""
+        """Returns the index into the switch's memory of the packet's slot. Raises Dropped."""
         if header.slot >= job.slots:
             raise Dropped(DropReason.SLOT)
-        return job.first_slot + header.slot
+        return job.first_slot + (
+            header.slot if job.claims is None else job.claims.lane(header.slot)
+        )
 
     def pass_down(self, job: Job, header: Header, values: tuple[int, ...]) -> Iterator[Departure]:
         """The parent's result goes to all children, or to the one that it names. Raises Dropped."""
         receivers = job.receivers
+        if job.claims is not None and job.claims.lane(header.slot) < job.claims.claimable:
+            slot = self.slots[self.physical_slot(job, header)]
+            release(slot, job.epoch, self.now_us, job.claims.age_us)
         self.passed_down[job.number] += 1
         if header.flags & Flag.REPLAY:
             assert job.parent is not None  # nobody else's result is admitted
@@ -264,17 +332,9 @@ class SwitchModel:
         if outcome is Outcome.ABSORBED:
             return
         values = slot.values[: header.value_count]
-        told = replace(
-            header,
-            flags=slot.flags,
-            next_exponent=slot.next_exponent,
-            digest=slot.digest,
-            check=slot.check,
-        )
+        told = _with_sum(header, slot)
         if job.parent is not None:
-            up, index = job.parent, job.parent.worker
-            told = replace(told, worker=index, contributors=1 << index, level=up.level)
-            yield Departure(up.at, told, values)
+            yield _up(job, told, values, 1 << job.parent.worker)
             return
         receivers = job.receivers
         if outcome is Outcome.REPLAY:  # never shared: the others have what it has lost
@@ -283,3 +343,22 @@ class SwitchModel:
         for worker, to in receivers:
             result = replace(told, kind=Kind.RESULT, worker=worker, contributors=slot.bitmap)
             yield Departure(to, result, values)
+
+
+def _with_sum(header: Header, slot: Slot) -> Header:
+    """The packet with what the slot has gathered besides the values."""
+    return replace(
+        header,
+        flags=slot.flags,
+        next_exponent=slot.next_exponent,
+        digest=slot.digest,
+        check=slot.check,
+    )
+
+
+def _up(job: Job, header: Header, values: tuple[int, ...], held: int) -> Departure:
+    """A contribution of this switch to its parent, of those in ``held``."""
+    up = job.parent
+    assert up is not None
+    told = replace(header, worker=up.worker, contributors=held, level=up.level)
+    return Departure(up.at, told, values)

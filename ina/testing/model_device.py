@@ -41,6 +41,12 @@ _COUNTERS = {
     Outcome.REPLAY: (names.JOB_REPLAYS,),
     Outcome.DUPLICATE: (names.JOB_DUPLICATES,),
     Outcome.STALE: (names.JOB_STALE,),
+    Outcome.JOINED_AND_FLUSHED: (names.JOB_CONTRIBUTIONS, names.JOB_FLUSHES),
+    Outcome.FLUSHED: (names.JOB_REPLAYS, names.JOB_FLUSHES),
+    Outcome.COLLISION: (names.JOB_COLLISIONS,),
+    Outcome.BYPASSED: (names.JOB_BYPASSED,),
+    Outcome.LATE: (names.JOB_LATE,),
+    Outcome.MISSED: (names.JOB_MISSED,),
 }
 
 
@@ -127,6 +133,7 @@ class ModelDevice:
         model.drops.clear()
         model.outcomes.clear()
         model.passed_down.clear()
+        model.members.clear()
         departures = model.receive(
             Attachment(port, frame.src_ipv4, frame.src_udp),
             frame.payload,
@@ -134,7 +141,7 @@ class ModelDevice:
         )
         for reason in model.drops:
             self._tables.count(names.DROPS, reason, len(data))
-        if not self._is_admitted(frame, model):
+        if not model.members:
             return []
         job = int.from_bytes(frame.payload[2:4], "big")
         self._count_member(port, frame)
@@ -144,11 +151,6 @@ class ModelDevice:
         for _ in model.passed_down:
             self._tables.count(names.JOB_PASSED_DOWN, self._index(job), len(data))
         return self._distribute(frame, job, departures)
-
-    @staticmethod
-    def _is_admitted(frame: Frame, model: SwitchModel) -> bool:
-        """Whether the member table was hit: a packet for a slot that is not the job's was, too."""
-        return bool(model.outcomes or model.passed_down) or DropReason.SLOT in model.drops
 
     def _count_member(self, port: int, frame: Frame) -> None:
         job, epoch = (int.from_bytes(frame.payload[at : at + 2], "big") for at in (2, 4))
@@ -203,7 +205,7 @@ class ModelDevice:
             header = replace(
                 header,
                 worker=own["own_worker"],
-                contributors=own["own_bit"],
+                contributors=own.get("own_bit", header.contributors),
                 level=own["own_level"],
             )
         return replace(

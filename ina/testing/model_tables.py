@@ -6,8 +6,11 @@ import ipaddress
 from collections import Counter as Tally
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 
 from ina.p4 import names
+from ina.protocol.shared_model import Claims
 from ina.protocol.spec import Kind
 from ina.protocol.switch_model import Attachment, Job, Parent
 from ina.testing.errors import DeviceError
@@ -112,7 +115,8 @@ class Tables:
     def _job(self, row: Entry) -> Job:
         match, params = dict(row.match), dict(row.params)
         number, epoch = int(match["job"]), int(match["epoch"])
-        workers = [NOBODY] * params["full_bitmap"].bit_length()
+        children = params["full_bitmap"].bit_length()
+        workers, bits, sets = [NOBODY] * children, [0] * children, set()
         parent = self._parent(row, number)
         for member in self._entries.get(names.MEMBERS, {}).values():
             key: Mapping[str, int] = {name: int(value) for name, value in member.match}
@@ -120,9 +124,16 @@ class Tables:
                 continue
             at = Attachment(key["ingress_port"], key["src_addr"], key["src_port"])
             if key["kind"] == Kind.CONTRIBUTION:
-                workers[key["worker"]] = at
+                child = key["worker"]
+                workers[child] = at
+                (bits[child],) = dict(member.params).values()
+                if member.action == names.ADMIT_SET:
+                    sets.add(child)
             elif parent is not None:
                 parent = replace(parent, at=at, worker=key["worker"])
+        known = reduce(or_, bits)
+        for child in range(children):  # who has no entry can be waited for all the same
+            bits[child] = bits[child] or 1 << child & params["full_bitmap"] & ~known
         return Job(
             number,
             params["epoch"],
@@ -130,11 +141,14 @@ class Tables:
             params["slots"],
             tuple(workers),
             parent=parent,
+            bits=tuple(bits),
+            sets=frozenset(sets),
+            claims=_claims(row),
         )
 
     def _parent(self, row: Entry, number: int) -> Parent | None:
         """Of an inner node, as far as there are entries that say it."""
-        if row.action != names.ADMIT_INNER_JOB:
+        if row.action == names.ADMIT_JOB:
             return None
         params = dict(row.params)
         ways = [_NO_WAY] * params["full_bitmap"].bit_length()
@@ -153,6 +167,13 @@ class Tables:
     def _add(self, ref: CounterRef, frame_bytes: int) -> None:
         self._packets[ref] += 1
         self._bytes[ref] += frame_bytes
+
+
+def _claims(row: Entry) -> Claims | None:
+    if row.action != names.ADMIT_SHARED_JOB:
+        return None
+    params = dict(row.params)
+    return Claims(params["lane_mask"], params["claimable"], params["age_us"])
 
 
 def _key(entry: Entry) -> Key:

@@ -127,14 +127,22 @@ def job_entry(job: Job) -> Entry:
     match = (("job", job.number), ("epoch", _low(job.epoch)))
     if job.parent is None:
         return Entry(names.JOBS, match, names.ADMIT_JOB, params)
+    own_bit = ("own_bit", 1 << job.parent.worker)
     above = (
         ("parent_port", job.parent.at.port),
         ("own_worker", job.parent.worker),
-        ("own_bit", 1 << job.parent.worker),
+        *([own_bit] if job.claims is None else []),
         ("own_level", job.parent.level),
         ("path_mask", job.parent.path_mask),
     )
-    return Entry(names.JOBS, match, names.ADMIT_INNER_JOB, (*params, *above))
+    if job.claims is None:
+        return Entry(names.JOBS, match, names.ADMIT_INNER_JOB, (*params, *above))
+    claims = (
+        ("lane_mask", job.claims.lane_mask),
+        ("claimable", job.claims.claimable),
+        ("age_us", job.claims.age_us),
+    )
+    return Entry(names.JOBS, match, names.ADMIT_SHARED_JOB, (*params, *above, *claims))
 
 
 def parent_entry(job: Job, parent: Parent) -> Entry:
@@ -164,7 +172,10 @@ def child_entries(job: Job, parent: Parent) -> tuple[Entry, ...]:
 def member_entry(job: Job, worker: int) -> Entry:
     """Lets the worker's packets in, from its port and address alone."""
     match = _member_match(job, job.workers[worker], worker, Kind.CONTRIBUTION)
-    return Entry(names.MEMBERS, match, names.ADMIT_MEMBER, (("worker_bit", 1 << worker),))
+    bits = job.bits_of(worker)
+    if worker in job.sets:
+        return Entry(names.MEMBERS, match, names.ADMIT_SET, (("worker_bits", bits),))
+    return Entry(names.MEMBERS, match, names.ADMIT_MEMBER, (("worker_bit", bits),))
 
 
 def _member_match(
@@ -204,6 +215,11 @@ def forward(dst_mac: int, port: int) -> Entry:
 def job_counters(number: int) -> list[CounterRef]:
     """All counters of a job, in the order of ``names.JOB_COUNTERS``."""
     return [Counter(name, number) for name in names.JOB_COUNTERS]
+
+
+def shared_job_counters(number: int) -> list[CounterRef]:
+    """Those that only mode shared has, in the order of ``names.SHARED_JOB_COUNTERS``."""
+    return [Counter(name, number) for name in names.SHARED_JOB_COUNTERS]
 
 
 def counters_of(items: Sequence[Item]) -> list[CounterRef]:

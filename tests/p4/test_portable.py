@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ina.p4 import compiled
+from ina.p4 import compiled, names
 from ina.p4.programs import P4_DIR
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 
@@ -64,7 +64,7 @@ def test_each_forbidden_construct_is_found() -> None:
 
 
 def test_the_stateful_controls_are_shared() -> None:
-    assert [path.stem for path in CONTROLS] == ["accumulate", "contribution", "slots"]
+    assert [path.stem for path in CONTROLS] == [*("accumulate", "claims", "contribution", "slots")]
     assert sum(len(state_actions(code(path))) for path in CONTROLS) >= 9
 
 
@@ -78,10 +78,11 @@ def test_bodies_fit_a_stateful_alu(path: Path) -> None:
         assert outputs in ({"rv"}, {"rv_1", "rv_2"}), name
 
 
+@pytest.mark.parametrize("mode", names.MODES)
 @pytest.mark.parametrize("values", VALUES_PER_PACKET_BUILDS)
-def test_a_packet_accesses_each_register_once(values: int) -> None:
+def test_a_packet_accesses_each_register_once(values: int, mode: str) -> None:
     """Walks every path through the compiled ingress and egress."""
-    program = json.loads(compiled(values).bmv2_json.read_text())
+    program = json.loads(compiled(values, mode).bmv2_json.read_text())
     actions = {action["id"]: action for action in program["actions"]}
     used: set[str] = set()
     for pipeline in program["pipelines"]:

@@ -10,7 +10,7 @@ class OlderCounts(Slot):
 
     def contribute(self, part: Contribution, all_bits: int) -> Outcome:
         if self.owner.is_newer(part.tag):
-            part = Contribution(self.owner, part.bit, values=part.values)
+            part = Contribution(self.owner, part.bitmap, values=part.values)
         return super().contribute(part, all_bits)
 
 
@@ -19,7 +19,7 @@ class OlderTakesOver(Slot):
 
     def contribute(self, part: Contribution, all_bits: int) -> Outcome:
         if self.owner.is_newer(part.tag):
-            self._overwrite(part)
+            self.overwrite(part)
             return Outcome.RESULT if self.bitmap == all_bits else Outcome.ABSORBED
         return super().contribute(part, all_bits)
 
@@ -28,8 +28,8 @@ class NoBitmap(Slot):
     """Contributions are counted, but not remembered by worker."""
 
     def contribute(self, part: Contribution, all_bits: int) -> Outcome:
-        if part.tag == self.owner and self.bitmap & part.bit and self.bitmap != all_bits:
-            self._add(part)
+        if part.tag == self.owner and self.bitmap & part.bitmap and self.bitmap != all_bits:
+            self.add(part)
             return Outcome.ABSORBED
         return super().contribute(part, all_bits)
 
@@ -57,6 +57,6 @@ class ComparesPlainly(Slot):
         if part.tag.epoch == self.owner.epoch and part.tag != self.owner:
             if part.tag.seq < self.owner.seq:
                 return Outcome.STALE
-            self._overwrite(part)
+            self.overwrite(part)
             return Outcome.RESULT if self.bitmap == all_bits else Outcome.ABSORBED
         return super().contribute(part, all_bits)
