@@ -14,7 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ina.cli.common.output import console, emit, table
 from ina.errors import InvalidInputError
-from ina.p4.builds import listed, require_build
+from ina.p4 import names
+from ina.p4.builds import listed, require_build, require_mode
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 from ina.testing.case import Case, Verdict, run_case
 from ina.testing.case_file import load_case, save_finding
@@ -39,6 +40,7 @@ PORT_MAP = typer.Option(
     envvar="INA_PORT_MAP",
     help="For HOST:PORT: which interface of this machine is cabled to which port, as PTF has it.",
 )
+MODE = typer.Option(help=f"Of the program that the device runs: {' or '.join(names.MODES)}.")
 VALUES = typer.Option(help=f"int32 values a packet ({listed('or')}); 0: every build.")
 
 
@@ -51,6 +53,7 @@ def _group() -> None:
 def conformance(
     device: Annotated[str, DEVICE] = "soft",
     port_map: Annotated[list[str] | None, PORT_MAP] = None,
+    mode: Annotated[str, MODE] = names.PROGRAM,
     values: Annotated[int, VALUES] = 0,
     only: Annotated[
         str, typer.Option(metavar="PATTERN", help='Cases by name, as "repeat/*".')
@@ -59,12 +62,12 @@ def conformance(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Run the conformance cases on a device. Exit code 1 when one of them fails."""
-    cases = _chosen(values, only)
+    cases = _chosen(require_mode("--mode", mode), values, only)
     if show:
         rows = [{"case": case.name, "values": case.values, "about": case.about} for case in cases]
         emit(rows, as_json)
         return
-    with open_device(device, port_map or ()) as under_test, progress_bar() as progress:
+    with open_device(device, port_map or (), mode) as under_test, progress_bar() as progress:
         task = progress.add_task(under_test.name, total=len(cases))
         verdicts = []
         for case in cases:
@@ -84,6 +87,7 @@ def diff(
     packets: Annotated[
         int, typer.Option(min=1, help="Packets to compare, for each build.")
     ] = 10_000,
+    mode: Annotated[str, MODE] = names.PROGRAM,
     values: Annotated[int, VALUES] = 0,
     seed: Annotated[int, typer.Option(help="The same seed gives the same packets.")] = 1,
     out: Annotated[
@@ -99,10 +103,11 @@ def diff(
     Exit code 1 at the first difference: it is minimised and written as a case and as pcap files.
     """
     wanted = builds(values)
+    require_mode("--mode", mode)
     done = []
     with (
-        open_device(against) as reference,
-        open_device(device, port_map or ()) as under_test,
+        open_device(against, mode=mode) as reference,
+        open_device(device, port_map or (), mode) as under_test,
         progress_bar() as progress,
     ):
         for build in wanted:
@@ -139,7 +144,7 @@ def replay(
 ) -> None:
     """Run a case of a file on a device. Exit code 1 when the device does otherwise."""
     case = load_case(file)
-    with open_device(device, port_map or ()) as under_test:
+    with open_device(device, port_map or (), case.mode) as under_test:
         verdict = run_case(case, under_test)
     _report(device, [verdict], as_json)
 
@@ -164,9 +169,12 @@ def builds(values: int) -> Sequence[int]:
     return (values,)
 
 
-def _chosen(values: int, only: str) -> list[Case]:
+def _chosen(mode: str, values: int, only: str) -> list[Case]:
     cases = [
-        case for build in builds(values) for case in all_cases(build) if fnmatch(case.name, only)
+        case
+        for build in builds(values)
+        for case in all_cases(build, mode)
+        if fnmatch(case.name, only)
     ]
     if not cases:
         raise InvalidInputError(f"--only {only!r}: no case has such a name (see --list)")

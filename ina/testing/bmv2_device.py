@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +13,7 @@ from types import TracebackType
 from ina.errors import MissingToolError
 from ina.netns import within
 from ina.p4 import names
-from ina.testing.device import Program, pool_program
+from ina.testing.device import ProgramOf
 from ina.testing.errors import DeviceError
 from ina.testing.links import Links, cannot_link
 from ina.testing.p4runtime_device import P4RuntimeDevice
@@ -30,10 +29,11 @@ class Bmv2Device(P4RuntimeDevice):
 
     def __init__(
         self,
+        mode: str = names.PROGRAM,
         *,
         ports: int = PORTS,
         log: Path | None = None,
-        program_of: Callable[[int], Program] = pool_program,
+        program_of: ProgramOf | None = None,
     ) -> None:
         """``log``: where BMv2 writes what it does with every packet (slow); None: nowhere."""
         self._links = Links(ports)
@@ -44,6 +44,7 @@ class Bmv2Device(P4RuntimeDevice):
             "",
             _DEVICE_ID,
             self._links.wire,
+            mode=mode,
             program_of=program_of,
             patience_s=30.0,
         )

@@ -75,9 +75,13 @@ class Case:
     steps: tuple[Step, ...]
     counts: Mapping[CounterRef, int | Count] = field(default_factory=dict)
     needs: frozenset[Ability] = frozenset()
+    mode: str = names.PROGRAM
+    """Of the program that it is about. One of mode shared has all of pool's cases."""
 
     def lacks(self, device: Device) -> str:
         """Why the case cannot run on a device; empty: it can."""
+        if self.mode not in (names.PROGRAM, device.mode):
+            return f"{device.name} runs the program of mode {device.mode}"
         for ability in sorted(self.needs - device.abilities, key=lambda need: need.name):
             return f"{device.name} does not have {ability.value}"
         for step in self.steps:
@@ -139,19 +143,19 @@ def powered_on(case: Case) -> tuple[Item, ...]:
 
 
 def _wrong_counters(case: Case, device: Device) -> Iterable[str]:
-    refs = list(dict.fromkeys([*case.counts, *all_counters(_all_items(case))]))
+    refs = list(dict.fromkeys([*case.counts, *all_counters(_all_items(case), device.mode)]))
     for ref, found in zip(refs, device.counts(refs), strict=True):
         wanted = case.counts.get(ref, 0)
         if found != wanted if isinstance(wanted, tuple) else found[0] != wanted:
             yield f"counter {shown_counter(ref)}: expected {wanted}, got {found}"
 
 
-def all_counters(items: Iterable[Item]) -> list[CounterRef]:
-    """The drop counters, and the per-job counters of every job that the items admit."""
+def all_counters(items: Iterable[Item], mode: str) -> list[CounterRef]:
+    """The drop counters, and a program's per-job counters of every job that the items admit."""
     refs: list[CounterRef] = [Counter(names.DROPS, reason) for reason in DropReason]
     for item in items:
         if isinstance(item, Entry) and item.table == names.JOBS:
-            refs += job_counters(dict(item.params)["job_index"])
+            refs += job_counters(dict(item.params)["job_index"], mode)
     return list(dict.fromkeys(refs))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from ina.p4 import names
 from ina.testing.case import Arrival, Case, Change, Step
 from ina.testing.device import Ability, Device
 from ina.testing.differential import Finding
@@ -41,6 +42,7 @@ class _Case(msgspec.Struct):
     steps: list[_Arrival | _Change]
     counts: list[tuple[CounterRef, Count]]
     needs: list[str]
+    mode: str = names.PROGRAM
 
 
 def save_case(case: Case, path: Path) -> None:
@@ -54,6 +56,7 @@ def save_case(case: Case, path: Path) -> None:
         [_step_to_plain(step) for step in case.steps],
         [(ref, count) for ref, count in case.counts.items() if isinstance(count, tuple)],
         sorted(need.name for need in case.needs),
+        case.mode,
     )
     path.write_bytes(msgspec.json.format(msgspec.json.encode(plain)) + b"\n")
 
@@ -72,6 +75,7 @@ def load_case(path: Path) -> Case:
             tuple(_step_from_plain(step) for step in plain.steps),
             dict(plain.counts),
             frozenset(Ability[name] for name in plain.needs),
+            plain.mode,
         )
     except KeyError as error:
         raise CaseFileError(f"{path}: no ability is called {error}") from None

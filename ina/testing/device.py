@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
@@ -39,6 +39,8 @@ class Device(Protocol):
     """One switch. ``with`` starts and stops it; nothing of it is left behind."""
 
     name: str
+    mode: str
+    """Of the program that it runs: "pool", or "shared", which has all that pool has."""
     abilities: frozenset[Ability]
     ports: range
     """Port numbers that frames can be sent to and seen at."""
@@ -46,7 +48,7 @@ class Device(Protocol):
     """Lengths of frames that its ports can carry."""
 
     def reset(self, values: int) -> None:
-        """Loads the pool program with ``values`` values a packet; everything is as at power-on."""
+        """Loads its program with ``values`` values a packet; everything is as at power-on."""
         ...
 
     def insert(self, items: Sequence[Item]) -> None:
@@ -82,9 +84,18 @@ class Device(Protocol):
     ) -> None: ...
 
 
+ProgramOf = Callable[[int], Program]
+"""What is loaded for a number of values a packet."""
+
+
 def pool_program(values: int) -> Program:
-    """The checked-in build. Raises UnknownBuildError."""
+    """The checked-in build of mode pool. Raises UnknownBuildError."""
     return compiled(values)
+
+
+def program_of_mode(mode: str) -> ProgramOf:
+    """The checked-in builds of a mode's program."""
+    return lambda values: compiled(values, mode)
 
 
 def by_port(frames: Sequence[PortFrame]) -> dict[int, list[bytes]]:

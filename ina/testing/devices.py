@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ina.errors import InvalidInputError
+from ina.p4 import names
 from ina.testing.bmv2_device import Bmv2Device
 from ina.testing.device import Device
 from ina.testing.model_device import ModelDevice
@@ -13,7 +14,7 @@ from ina.testing.p4runtime_device import P4RuntimeDevice
 from ina.testing.soft_device import SoftDevice, SoftVethDevice
 from ina.testing.wire import SocketWire
 
-BY_NAME: dict[str, Callable[[], Device]] = {
+BY_NAME: dict[str, Callable[[str], Device]] = {
     "model": ModelDevice,
     "soft": SoftDevice,
     "soft-veth": SoftVethDevice,
@@ -22,8 +23,10 @@ BY_NAME: dict[str, Callable[[], Device]] = {
 
 
 @contextmanager
-def open_device(name: str, port_map: Sequence[str] = ()) -> Iterator[Device]:
-    """Starts, or connects to, the device called ``name``.
+def open_device(
+    name: str, port_map: Sequence[str] = (), mode: str = names.PROGRAM
+) -> Iterator[Device]:
+    """Starts, or connects to, the device called ``name``, which runs the program of ``mode``.
 
     ``port_map``: for HOST:PORT, "PORT@INTERFACE" of each cable, as PTF has them. Raises
     InvalidInputError, MissingToolError, DeviceError.
@@ -31,13 +34,13 @@ def open_device(name: str, port_map: Sequence[str] = ()) -> Iterator[Device]:
     if name in BY_NAME:
         if port_map:
             raise InvalidInputError(f"device {name} makes its own ports: it takes no port map")
-        with BY_NAME[name]() as device:
+        with BY_NAME[name](mode) as device:
             yield device
         return
     address, device_id = parse_address(name)
     with (
         SocketWire(parse_port_map(port_map)) as wire,
-        P4RuntimeDevice(name, address, device_id, wire) as remote,
+        P4RuntimeDevice(name, address, device_id, wire, mode=mode) as remote,
     ):
         yield remote
 

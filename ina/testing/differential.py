@@ -82,7 +82,7 @@ class Comparison:
     ) -> Finding | None:
         """Compares one episode, counters at its end."""
         rng = random.Random(f"{self.seed}/{number}")
-        jobs = make_jobs(rng, list(SIZES), list(SLOTS))
+        jobs = make_jobs(rng, list(SIZES), list(SLOTS), self.device.mode)
         traffic = Traffic(rng, self.values, jobs)
         of_jobs = (item for job in jobs for item in job_state(job))
         state = (own_address(), *ordinary_state(), *of_jobs)
@@ -95,6 +95,7 @@ class Comparison:
             self.values,
             state,
             (),
+            mode=self.device.mode,
         )
         steps: list[Step] = []
         next_restart = _READMIT_EVERY
@@ -175,7 +176,7 @@ def read_counters(case: Case, device: Device) -> dict[CounterRef, Count]:
         if isinstance(step, Change):
             items = [item for item in items if item not in step.delete]
             items += step.insert
-    refs = [*all_counters(items), *counters_of(items)]
+    refs = [*all_counters(items, device.mode), *counters_of(items)]
     return dict(zip(refs, device.counts(refs), strict=True))
 
 

@@ -58,7 +58,8 @@ class ModelDevice:
     ports = range(names.CPU_PORT + 1)
     frame_bytes = range(1 << 16)
 
-    def __init__(self) -> None:
+    def __init__(self, mode: str = names.PROGRAM) -> None:
+        self.mode = mode
         self.reset(64)
 
     def reset(self, values: int) -> None:

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol
 
 from ina.p4 import names
-from ina.testing.device import Ability, Program, pool_program
+from ina.testing.device import Ability, Program, ProgramOf, program_of_mode
 from ina.testing.errors import DeviceError
 from ina.testing.frames import PortFrame
 from ina.testing.p4runtime_client import DEADLINE_S, P4RuntimeClient
@@ -82,13 +82,15 @@ class P4RuntimeDevice:
         wire: Wire,
         *,
         cpu_port: bool = True,
-        program_of: Callable[[int], Program] = pool_program,
+        mode: str = names.PROGRAM,
+        program_of: ProgramOf | None = None,
         patience_s: float = 10.0,
     ) -> None:
-        """``wire`` is open already and stays its owner's. ``program_of``: what is loaded for a
-        number of values a packet."""
-        self._program_of = program_of
+        """``wire`` is open already and stays its owner's. ``program_of``: what is loaded; None: the
+        checked-in program of ``mode``."""
+        self._program_of = program_of or program_of_mode(mode)
         self.name = name
+        self.mode = mode
         self.abilities = frozenset({Ability.CPU_PORT} if cpu_port else ())
         self.ports = wire.ports
         self.frame_bytes = wire.frame_bytes
@@ -118,7 +120,7 @@ class P4RuntimeDevice:
         return P4RuntimeClient(self._address, self._device_id, connect_s=connect_s)
 
     def reset(self, values: int) -> None:
-        """Loads the pool program anew, and the fences' entries."""
+        """Loads its program anew, and the fences' entries."""
         self.client.set_pipeline(self._program_of(values))
         self.client.insert(self._fences())
         self._wire.receive(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,7 +17,7 @@ from ina.switch.p4runtime.handlers import method_handlers
 from ina.switch.pipeline import Pipeline
 from ina.switch.ports import AfPacketPort
 from ina.switch.server import MAX_CONFIG_BYTES, SoftSwitch
-from ina.testing.device import Ability, Program, pool_program
+from ina.testing.device import Ability, Program, ProgramOf, program_of_mode
 from ina.testing.errors import DeviceError
 from ina.testing.frames import PortFrame
 from ina.testing.links import Links
@@ -43,9 +43,10 @@ class SoftDevice:
     ports = range(names.CPU_PORT + 1)
     frame_bytes = range(1 << 16)
 
-    def __init__(self, program_of: Callable[[int], Program] = pool_program) -> None:
-        """``program_of``: what is loaded for a number of values a packet."""
-        self._program_of = program_of
+    def __init__(self, mode: str = names.PROGRAM, *, program_of: ProgramOf | None = None) -> None:
+        """``program_of``: what is loaded; None: the checked-in program of ``mode``."""
+        self.mode = mode
+        self._program_of = program_of or program_of_mode(mode)
         self._open = ExitStack()
         self._pipeline: Pipeline | None = None
         self._client: P4RuntimeClient | None = None
@@ -81,7 +82,7 @@ class SoftDevice:
         self._pipeline = self._client = self._device = self._loaded = None
 
     def reset(self, values: int) -> None:
-        """Loads the pool program, or switches it off and on where it is loaded already."""
+        """Loads its program, or switches it off and on where it is loaded already."""
         program = self._program_of(values)
         if self._device is not None and program == self._loaded:
             self._device.power_on()
@@ -130,11 +131,17 @@ class SoftDevice:
 class SoftVethDevice(P4RuntimeDevice):
     """The whole soft switch: P4Runtime server, port loop, AF_PACKET on virtual cables. Root."""
 
-    def __init__(self, *, ports: int = PORTS, cache_dir: Path | None = None) -> None:
+    def __init__(
+        self,
+        mode: str = names.PROGRAM,
+        *,
+        ports: int = PORTS,
+        cache_dir: Path | None = None,
+    ) -> None:
         self._links = Links(ports, switch_outside=True)
         self._cache_dir = cache_dir
         self._open = ExitStack()
-        super().__init__("soft-veth", "", _DEVICE_ID, self._links.wire)
+        super().__init__("soft-veth", "", _DEVICE_ID, self._links.wire, mode=mode)
 
     def __enter__(self) -> SoftVethDevice:
         with ExitStack() as undo:

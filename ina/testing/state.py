@@ -212,14 +212,10 @@ def forward(dst_mac: int, port: int) -> Entry:
     return Entry(names.DMAC, (("dst_mac", dst_mac),), names.FORWARD, (("port", port),))
 
 
-def job_counters(number: int) -> list[CounterRef]:
-    """All counters of a job, in the order of ``names.JOB_COUNTERS``."""
-    return [Counter(name, number) for name in names.JOB_COUNTERS]
-
-
-def shared_job_counters(number: int) -> list[CounterRef]:
-    """Those that only mode shared has, in the order of ``names.SHARED_JOB_COUNTERS``."""
-    return [Counter(name, number) for name in names.SHARED_JOB_COUNTERS]
+def job_counters(number: int, mode: str = names.PROGRAM) -> list[CounterRef]:
+    """All counters of a job, in the order of ``names.JOB_COUNTERS``, and then of mode shared's."""
+    more = names.SHARED_JOB_COUNTERS if mode == names.SHARED else ()
+    return [Counter(name, number) for name in (*names.JOB_COUNTERS, *more)]
 
 
 def counters_of(items: Sequence[Item]) -> list[CounterRef]:

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ina.p4 import names
 from ina.protocol import serial
 from ina.protocol.codec import Header, decode_header, encode_header
+from ina.protocol.shared_model import Claims
 from ina.protocol.spec import (
     ALL_WORKERS,
     HEADER_BYTES,
@@ -29,6 +31,9 @@ from ina.testing.mutations import MUTATIONS, mutate_header
 HISTORY = 4096  # frames that may come again
 _RESULT = VERSION << 4 | Kind.RESULT  # a result's first byte
 _CONTRIBUTION = VERSION << 4 | Kind.CONTRIBUTION
+ALWAYS_OLD, NEVER_OLD = 0, 1 << 31
+"""``age_us`` of jobs, so that nothing depends on a device's clock: with the second, a slot that was
+used since power-on is in use until it is released."""
 DELIVERED = 0.9  # share of results that reach their worker, and of sums that reach the parent
 
 
@@ -59,11 +64,14 @@ class LiveJob:
             lanes[lanes.index(seq)] = serial.add(seq, self.job.slots // 2)
 
 
-def make_jobs(rng: random.Random, sizes: list[int], slots: list[int]) -> list[Job]:
+def make_jobs(
+    rng: random.Random, sizes: list[int], slots: list[int], mode: str = names.PROGRAM
+) -> list[Job]:
     """Returns one job a size, in adjacent slot ranges.
 
     Some workers share ports, some addresses, and some the copies of their results. In some jobs the
-    switch has a parent.
+    switch has a parent. In mode shared those of half of the jobs that have one are claimed, and
+    others' too; and half of the jobs have children that are sets of workers.
     """
     jobs = []
     first_slot = 0
@@ -81,7 +89,33 @@ def make_jobs(rng: random.Random, sizes: list[int], slots: list[int]) -> list[Jo
         sharing, parent = _sharing(rng, number, size), _parent(rng, number, size)
         jobs.append(Job(number, epoch, first_slot, count, workers, sharing, parent))
         first_slot += count
+    if mode == names.SHARED:
+        return [_claiming(rng, _of_sets(rng, job), first_slot) for job in jobs]
     return jobs
+
+
+def _claiming(rng: random.Random, job: Job, first_slot: int) -> Job:
+    """Where it has a parent, perhaps one that shares the slots behind all others."""
+    if job.parent is None or rng.random() < 0.3:
+        return job
+    lanes = job.slots // 2
+    age_us = rng.choice((ALWAYS_OLD, NEVER_OLD))
+    claims = Claims(lanes - 1, rng.randrange(lanes + 1), age_us)
+    return replace(job, first_slot=first_slot + rng.randrange(4), claims=claims)
+
+
+def _of_sets(rng: random.Random, job: Job) -> Job:
+    """Perhaps with children of several bits each, of which some say whose parts they bring."""
+    children = len(job.workers)
+    if rng.random() < 0.5:
+        return job
+    owner = [rng.randrange(children) for _ in range(MAX_WORKERS)]
+    owner[:children] = range(children)  # each has at least one
+    bits = [
+        sum(1 << bit for bit in range(MAX_WORKERS) if owner[bit] == it) for it in range(children)
+    ]
+    sets = frozenset(child for child in range(children) if rng.random() < 0.7)
+    return replace(job, bits=tuple(bits), sets=sets)
 
 
 def _sharing(rng: random.Random, number: int, size: int) -> Sharing | None:
@@ -151,7 +185,7 @@ class Traffic:
             value_type=rng.choice(list(ValueType)),
             value_count=0 if (seq * 2654435761) % 16 == 0 else self.values,
             seq=seq,
-            contributors=1 << worker,
+            contributors=self._whose(live.job, worker),
             exponent=rng.getrandbits(8),
             next_exponent=rng.getrandbits(8),
             digest=rng.getrandbits(16),
@@ -166,6 +200,13 @@ class Traffic:
         tos = CE if rng.random() < 0.03 else rng.choice((0, 1, 2, 0xB8))
         frame = Frame(payload, at.ipv4, at.udp_port, tos=tos, identification=rng.getrandbits(16))
         return at.port, frame.build()
+
+    def _whose(self, job: Job, worker: int) -> int:
+        """Of a child that is a set, often all of it; sometimes others, too."""
+        bits = job.bits_of(worker)
+        if worker not in job.sets or self.rng.random() < 0.4:
+            return bits
+        return self.rng.getrandbits(MAX_WORKERS) & (bits if self.rng.random() < 0.95 else ~0)
 
     def _path(self, job: Job, worker: int) -> int:
         """That of the worker, or of one somewhere below it, or any."""

@@ -20,7 +20,7 @@ class Pair:
     """The model and the soft switch, at power-on. The soft switch stays its owner's."""
 
     def __init__(self, values: int, compiled: SoftDevice) -> None:
-        self.reference = ModelDevice()
+        self.reference = ModelDevice(compiled.mode)
         self.compiled = compiled
         self.packets = 0
         self._jobs: dict[int, Job] = {}
@@ -55,7 +55,7 @@ class Pair:
 
     def check_counters(self) -> None:
         """Compares the counters of the drops and of every job that was ever installed."""
-        refs = all_counters(self._seen)
+        refs = all_counters(self._seen, self.compiled.mode)
         for ref, wanted, got in zip(
             refs, self.reference.counts(refs), self.compiled.counts(refs), strict=True
         ):

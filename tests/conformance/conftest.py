@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from ina.p4 import names
 from ina.testing.bmv2_device import cannot_run_bmv2
 from ina.testing.device import Device
 from ina.testing.devices import open_device
@@ -18,11 +19,11 @@ def why_not(name: str) -> str:
     return {"soft-veth": cannot_link, "bmv2": cannot_run_bmv2}.get(name, lambda: "")()
 
 
-def started(name: str, port_map: str = "") -> Iterator[Device]:
+def started(name: str, port_map: str = "", mode: str = names.PROGRAM) -> Iterator[Device]:
     """The device, started; skips where it cannot run."""
     if why := why_not(name):
         pytest.skip(why)
-    with open_device(name, [port_map] if port_map else []) as device:
+    with open_device(name, [port_map] if port_map else [], mode) as device:
         yield device
 
 
@@ -48,6 +49,24 @@ def soft_veth() -> Iterator[Device]:
 def bmv2() -> Iterator[Device]:
     """simple_switch_grpc, on virtual cables."""
     yield from started("bmv2")
+
+
+@pytest.fixture(scope="session")
+def model_shared() -> Iterator[Device]:
+    """The reference, with what mode shared counts."""
+    yield from started("model", mode=names.SHARED)
+
+
+@pytest.fixture(scope="session")
+def soft_shared() -> Iterator[Device]:
+    """The soft switch's P4Runtime server and pipeline, with mode shared's program."""
+    yield from started("soft", mode=names.SHARED)
+
+
+@pytest.fixture(scope="session")
+def bmv2_shared() -> Iterator[Device]:
+    """simple_switch_grpc, with mode shared's program."""
+    yield from started("bmv2", mode=names.SHARED)
 
 
 @pytest.fixture(scope="session")

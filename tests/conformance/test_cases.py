@@ -8,14 +8,19 @@ from dataclasses import replace
 
 import pytest
 
+from ina.p4 import names
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS, DropReason
 from ina.testing import state
 from ina.testing.case import Arrival, Case, run_case
-from ina.testing.cases import TOPICS, all_cases
+from ina.testing.cases import SHARED_TOPICS, TOPICS, all_cases
 from ina.testing.device import Device
 from ina.testing.model_device import ModelDevice
 
 CASES = [case for values in VALUES_PER_PACKET_BUILDS for case in all_cases(values)]
+# The program of mode shared has all of pool's cases, and its own.
+SHARED_CASES = [
+    case for values in VALUES_PER_PACKET_BUILDS for case in all_cases(values, names.SHARED)
+]
 # Every build whole in the soft switch's pipeline, which is another program for each; the slower
 # devices, which are the same for all builds, get what depends on a packet's size of the largest.
 FEWER = [
@@ -23,8 +28,17 @@ FEWER = [
     for case in CASES
     if case.values <= 256 or case.name.startswith(("sum", "completion", "malformed"))
 ]
+FEWER_SHARED = [case for case in SHARED_CASES if case.values == 64 or case.mode == names.SHARED]
 # Through the soft switch's ports those of one build; more is only more of the same port loop.
-DEVICES = {"model": FEWER, "soft": CASES, "soft_veth": all_cases(64), "bmv2": FEWER}
+DEVICES = {
+    "model": FEWER,
+    "model_shared": FEWER_SHARED,
+    "soft": CASES,
+    "soft_shared": SHARED_CASES,
+    "soft_veth": all_cases(64),
+    "bmv2": FEWER,
+    "bmv2_shared": FEWER_SHARED,
+}
 if os.environ.get("INA_DEVICE"):
     DEVICES["named"] = CASES
 
@@ -36,7 +50,7 @@ if os.environ.get("INA_DEVICE"):
             device,
             case,
             id=f"{device}-{case.values}-{case.name}",
-            marks=[pytest.mark.bmv2] if device == "bmv2" else [],
+            marks=[pytest.mark.bmv2] if device.startswith("bmv2") else [],
         )
         for device, cases in DEVICES.items()
         for case in cases
@@ -51,15 +65,15 @@ def test_case(device: str, case: Case, request: pytest.FixtureRequest) -> None:
 
 @pytest.mark.parametrize("values", VALUES_PER_PACKET_BUILDS)
 def test_names_are_unique(values: int) -> None:
-    names = Counter(case.name for case in all_cases(values))
-    assert [name for name, count in names.items() if count > 1] == []
+    found = Counter(case.name for case in all_cases(values, names.SHARED))
+    assert [name for name, count in found.items() if count > 1] == []
 
 
 def test_the_cases_reach_every_drop_reason_and_every_outcome() -> None:
     """Read from what they expect, so that a case that is lost is missed."""
     expected = {
         (ref.name.rpartition(".")[2], ref.index)
-        for case in all_cases(64)
+        for case in all_cases(64, names.SHARED)
         for ref, count in case.counts.items()
         if isinstance(ref, state.Counter) and count not in (0, (0, 0))
     }
@@ -68,8 +82,9 @@ def test_the_cases_reach_every_drop_reason_and_every_outcome() -> None:
     assert job_counters >= {
         *("job_contributions", "job_results", "job_replays", "job_duplicates", "job_stale"),
         *("job_ecn_marks", "job_unaddressed"),
+        *("job_flushes", "job_collisions", "job_bypassed", "job_late", "job_missed"),
     }
-    assert len(TOPICS) == 9
+    assert (len(TOPICS), len(SHARED_TOPICS)) == (9, 3)
 
 
 def spoilt(case: Case) -> list[Case]:
@@ -106,3 +121,5 @@ def test_a_wrong_expectation_is_found() -> None:
 def test_what_a_device_cannot_do_is_said(soft: Device) -> None:
     case = replace(all_cases(64)[0], steps=(Arrival(999, b"x" * 60),))
     assert run_case(case, soft).skipped == "soft has no port 999"
+    of_shared = next(case for case in all_cases(64, names.SHARED) if case.mode == names.SHARED)
+    assert run_case(of_shared, soft).skipped == "soft runs the program of mode pool"

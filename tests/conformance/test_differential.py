@@ -42,30 +42,40 @@ TIMES = 5 if LONG else 1
         ("soft", 256, 5_000),
         ("soft", 360, 5_000),
         ("soft", 1024, 5_000),
+        ("soft_shared", 64, 20_000),
+        ("soft_shared", 256, 5_000),
         ("soft_veth", 64, 10_000),
         pytest.param("bmv2", 64, 10_000, marks=pytest.mark.bmv2),
         pytest.param("bmv2", 256, 5_000, marks=pytest.mark.bmv2),
         pytest.param("bmv2", 360, 2_000, marks=pytest.mark.bmv2),
         pytest.param("bmv2", 1024, 1_000, marks=pytest.mark.bmv2),
+        pytest.param("bmv2_shared", 64, 10_000, marks=pytest.mark.bmv2),
     ],
 )
 def test_no_difference(
-    device: str, values: int, packets: int, model: Device, request: pytest.FixtureRequest
+    device: str, values: int, packets: int, request: pytest.FixtureRequest
 ) -> None:
     """The traffic goes everywhere: every outcome of every job, every reason to drop a packet."""
     under_test = request.getfixturevalue(device)
+    is_shared = under_test.mode == names.SHARED
+    model = request.getfixturevalue("model_shared" if is_shared else "model")
     comparison = Comparison(model, under_test, values, seed=11)
     counted: Counter[CounterRef] = Counter()
     for episode in range(TIMES * -(-packets // EPISODE_PACKETS)):
         finding = comparison.episode(episode, min(packets, EPISODE_PACKETS))
         assert finding is None, finding.differences if finding else ""
         counted.update({ref: under_test.counts([ref])[0][0] for ref in COUNTED})
+        if is_shared:
+            shared = {ref: under_test.counts([ref])[0][0] for ref in OF_SHARED}
+            counted.update({state.Counter(ref.name, 0): count for ref, count in shared.items()})
     assert comparison.tally.packets == TIMES * packets
     assert comparison.tally.left > TIMES * packets // 10
     assert comparison.tally.counters > 100
     if packets >= EPISODE_PACKETS:
         assert [ref for ref in EVERYWHERE if not counted[ref]] == []
         assert any(counted[state.Counter(names.JOB_PASSED_DOWN, job)] for job in JOBS)
+        for name in names.SHARED_JOB_COUNTERS if is_shared else ():
+            assert counted[state.Counter(name, 0)] > 0, name
 
 
 JOBS = range(len(SIZES))
@@ -82,6 +92,7 @@ EVERYWHERE: list[CounterRef] = [
 ]
 COUNTED = [*EVERYWHERE, *(state.Counter(names.JOB_PASSED_DOWN, job) for job in JOBS)]
 """And what only a switch with a parent does; chance decides which jobs have one."""
+OF_SHARED = [state.Counter(name, job) for name in names.SHARED_JOB_COUNTERS for job in JOBS]
 
 
 class Forgetful(ModelDevice):

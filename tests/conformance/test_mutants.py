@@ -29,7 +29,7 @@ def build(mutant: Mutant, how: str, folder: Path) -> Built:
 def device_of(name: str, program: Built) -> Device:
     """A device that loads the mutant."""
     if name == "soft":
-        return SoftDevice(lambda _values: program)
+        return SoftDevice(program_of=lambda _values: program)
     return Bmv2Device(program_of=lambda _values: program)
 
 
@@ -58,7 +58,7 @@ def test_conformance_fails(mutant: Mutant, how: str, device: str, tmp_path: Path
 
 def test_random_traffic_finds_a_bug_and_the_case_is_made_short(tmp_path: Path) -> None:
     program = MUTANTS[0].patch(VALUES, tmp_path)
-    with ModelDevice() as model, SoftDevice(lambda _values: program) as wrong:
+    with ModelDevice() as model, SoftDevice(program_of=lambda _values: program) as wrong:
         finding = Comparison(model, wrong, VALUES, seed=5).run(20_000)
         assert finding is not None
         short = minimise(finding, model, wrong, budget_s=60.0)

@@ -39,7 +39,8 @@ def test_info_of_a_program_that_only_counts(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.p4c
 def test_compile_writes_both_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["p4", "compile", "--values", "64", "--out", str(tmp_path), "--json"]) == 0
+    where = ["--values", "64", "--out", str(tmp_path)]
+    assert run(["p4", "compile", "--mode", "pool", *where, "--json"]) == 0
     written = json.loads(capsys.readouterr().out)
     assert [Path(row["file"]).name for row in written] == [
         "pool_v1model_64.json",
@@ -55,6 +56,8 @@ def test_compile_writes_both_files(tmp_path: Path, capsys: pytest.CaptureFixture
             ["info", "--values", "3"],
             "no compiled program with 3 values a packet: have 64, 256, 360 and 1024",
         ),
+        (["info", "--mode", "fast"], "--mode fast: there are programs for pool and shared"),
+        (["compile", "--mode", "x"], "--mode x: there are programs for pool and shared"),
         (["info", "/nowhere.txtpb"], "/nowhere.txtpb: no such file"),
         (["info", __file__], "not a P4Info"),
         (["compile", "--values", "3", "--out", "/nowhere"], "--values 3: there are builds for 64,"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ina.p4 import compiled
+from ina.p4 import compiled, names
 from ina.p4.compile import compile_build, compile_program, find_p4c, p4c_version
 from ina.p4.errors import P4cMissingError, P4CompileError
 from ina.p4.info import read_p4info
@@ -34,10 +34,11 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;
 
 
 @pytest.mark.p4c
+@pytest.mark.parametrize("mode", names.MODES)
 @pytest.mark.parametrize("values", VALUES_PER_PACKET_BUILDS)
-def test_compiling_again_gives_what_is_checked_in(values: int, tmp_path: Path) -> None:
-    json_file, p4info = compile_build(values, tmp_path)
-    checked_in = compiled(values)
+def test_compiling_again_gives_what_is_checked_in(values: int, mode: str, tmp_path: Path) -> None:
+    json_file, p4info = compile_build(values, tmp_path, mode)
+    checked_in = compiled(values, mode)
     made_by = json.loads(MANIFEST.read_text())["p4c_version"]
     if p4c_version() == made_by:
         assert json_file.read_bytes() == checked_in.bmv2_json.read_bytes()

@@ -62,6 +62,15 @@ PARAMETERS = {
     names.DROP: [],
     names.NO_ACTION: [],
 }
+SHARED_PARAMETERS = {
+    names.ADMIT_SHARED_JOB: [
+        *(it for it in PARAMETERS[names.ADMIT_INNER_JOB] if it != "own_bit/32"),
+        "lane_mask/16",
+        "claimable/16",
+        "age_us/32",
+    ],
+    names.ADMIT_SET: ["worker_bits/32"],
+}
 ACTIONS = [
     (names.OWN_ADDRESSES, names.OURS),
     (names.CHILDREN, names.TO_CHILD),
@@ -82,9 +91,14 @@ def values(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
 
+@pytest.fixture(params=names.MODES)
+def mode(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-def info(values: int) -> ProgramInfo:
-    return read_p4info(compiled(values).p4info)
+def info(values: int, mode: str) -> ProgramInfo:
+    return read_p4info(compiled(values, mode).p4info)
 
 
 def test_tables_and_keys(info: ProgramInfo) -> None:
@@ -95,11 +109,16 @@ def test_tables_and_keys(info: ProgramInfo) -> None:
     assert found == KEYS
 
 
-def test_actions_and_parameters(info: ProgramInfo) -> None:
+def test_actions_and_parameters(info: ProgramInfo, mode: str) -> None:
     found = {a.name: [f"{p.name}/{p.bits}" for p in a.parameters] for a in info.actions}
     assert {name: found[name] for name in PARAMETERS} == PARAMETERS
+    of_shared = {name: found[name] for name in SHARED_PARAMETERS if name in found}
+    assert of_shared == (SHARED_PARAMETERS if mode == names.SHARED else {})
     by_table = {table.name: table.actions for table in info.tables}
     assert all(action in by_table[table] for table, action in ACTIONS)
+    if mode == names.SHARED:
+        assert names.ADMIT_SHARED_JOB in by_table[names.JOBS]
+        assert names.ADMIT_SET in by_table[names.MEMBERS]
 
 
 def test_sizes(info: ProgramInfo) -> None:
@@ -111,16 +130,17 @@ def test_sizes(info: ProgramInfo) -> None:
     assert {register.size for register in info.registers} == {names.SLOTS_TOTAL}
 
 
-def test_counters(info: ProgramInfo) -> None:
+def test_counters(info: ProgramInfo, mode: str) -> None:
     found = {counter.name: counter.size for counter in info.counters}
-    assert found == dict.fromkeys(names.JOB_COUNTERS, names.JOBS_TOTAL) | {
-        names.DROPS: len(DropReason)
-    }
+    of_jobs = names.JOB_COUNTERS + (names.SHARED_JOB_COUNTERS if mode == names.SHARED else ())
+    assert found == dict.fromkeys(of_jobs, names.JOBS_TOTAL) | {names.DROPS: len(DropReason)}
     direct = {table.name for table in info.tables if table.direct_counter}
     assert direct == {names.MEMBERS, names.RECEIVERS, names.IPV4_LPM, names.DMAC}
 
 
-def test_one_register_a_value_and_the_name_of_the_build(info: ProgramInfo, values: int) -> None:
+def test_one_register_a_value_and_the_name_of_the_build(
+    info: ProgramInfo, values: int, mode: str
+) -> None:
     found = [r.name for r in info.registers if ".accumulate." in r.name]
     assert found == [f"PoolIngress.accumulate.value_{i}" for i in range(values)]
-    assert info.name == f"pool_v1model_{values}"
+    assert info.name == f"{mode}_v1model_{values}"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ina.p4 import compiled
+from ina.p4 import compiled, names
 from ina.p4.errors import UnknownBuildError
 from ina.p4.programs import MANIFEST, P4_DIR, build_defines, build_name, source_sha256
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
@@ -16,15 +16,18 @@ from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 STALE = "P4 sources and ina/p4/compiled differ: run `ina p4 compile` and commit"
 
 
-@pytest.mark.parametrize("values", VALUES_PER_PACKET_BUILDS)
-def test_manifest_has_the_hash_of_the_sources(values: int) -> None:
-    assert compiled(values).source_sha256 == source_sha256(build_defines(values)), STALE
+BUILDS = [(values, mode) for mode in names.MODES for values in VALUES_PER_PACKET_BUILDS]
 
 
-@pytest.mark.parametrize("values", VALUES_PER_PACKET_BUILDS)
-def test_manifest_has_the_hashes_of_the_compiled_files(values: int) -> None:
-    build = json.loads(MANIFEST.read_text())["builds"][build_name(values)]
-    program = compiled(values)
+@pytest.mark.parametrize(("values", "mode"), BUILDS)
+def test_manifest_has_the_hash_of_the_sources(values: int, mode: str) -> None:
+    assert compiled(values, mode).source_sha256 == source_sha256(build_defines(values)), STALE
+
+
+@pytest.mark.parametrize(("values", "mode"), BUILDS)
+def test_manifest_has_the_hashes_of_the_compiled_files(values: int, mode: str) -> None:
+    build = json.loads(MANIFEST.read_text())["builds"][build_name(values, mode)]
+    program = compiled(values, mode)
     assert _sha256(program.bmv2_json) == build["json_sha256"], STALE
     assert _sha256(program.p4info) == build["p4info_sha256"], STALE
 
@@ -47,9 +50,9 @@ def test_a_define_changes_the_hash() -> None:
     assert len(hashes) == len(VALUES_PER_PACKET_BUILDS) == 4
 
 
-@pytest.mark.parametrize("values", VALUES_PER_PACKET_BUILDS)
-def test_json_names_source_lines_without_machine_paths(values: int) -> None:
-    program = json.loads(compiled(values).bmv2_json.read_text())
+@pytest.mark.parametrize(("values", "mode"), BUILDS)
+def test_json_names_source_lines_without_machine_paths(values: int, mode: str) -> None:
+    program = json.loads(compiled(values, mode).bmv2_json.read_text())
     files = {
         primitive["source_info"]["filename"]
         for action in program["actions"]
@@ -63,6 +66,8 @@ def test_json_names_source_lines_without_machine_paths(values: int) -> None:
 def test_an_unknown_build_is_refused() -> None:
     with pytest.raises(UnknownBuildError, match="65 values a packet: have 64, 256, 360 and 1024"):
         compiled(65)
+    with pytest.raises(UnknownBuildError, match="no program of mode 'sparse': have pool and shar"):
+        compiled(64, "sparse")
 
 
 def _sha256(path: Path) -> str:

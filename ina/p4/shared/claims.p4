@@ -78,7 +78,7 @@ control Claims(inout headers_t hdr, inout ina_metadata_t meta) {
     STATE_PAIR_ACTION(round_t, slot_round, seq, bitmap, flush_round, meta.before, meta.bitmap,
         rv_1 = 0;
         rv_2 = 0;
-        if (hdr.ina.seq == value.seq) {
+        if (hdr.ina.seq == value.seq && value.bitmap != 0) {
             rv_1 = value.bitmap;
             value.seq = value.seq + 1;
             value.bitmap = 0;

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import functools
 
+from ina.p4 import names
 from ina.testing.case import Case
 from ina.testing.cases import (
     admission,
+    claims,
     counters,
+    flushes,
     forwarding,
     levels,
     malformed,
     merging,
     multicast,
+    sets,
     shared,
     slot_rows,
 )
 
 TOPICS = (slot_rows, merging, admission, malformed, multicast, shared, levels, forwarding, counters)
+SHARED_TOPICS = (claims, flushes, sets)
+"""Of the program of mode shared, besides."""
 
 
 @functools.cache
-def all_cases(values: int) -> tuple[Case, ...]:
-    """Every case for the build with ``values`` values a packet; their names are unique."""
-    return tuple(case for topic in TOPICS for case in topic.cases(values))
+def all_cases(values: int, mode: str = names.PROGRAM) -> tuple[Case, ...]:
+    """Every case for a mode's build with ``values`` values a packet; their names are unique."""
+    topics = (*TOPICS, *SHARED_TOPICS) if mode == names.SHARED else TOPICS
+    return tuple(case for topic in topics for case in topic.cases(values))

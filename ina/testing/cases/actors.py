@@ -184,8 +184,8 @@ def tally(
     team: Team, *, drops: Mapping[DropReason, int] | None = None, **packets: int
 ) -> dict[CounterRef, int]:
     """Counters of a job by their short names (contributions, results, replays, duplicates, stale,
-    passed_down, ecn_marks, unaddressed), and drops by reason. A stale packet or a duplicate is a
-    drop, too."""
+    passed_down, ecn_marks, unaddressed; flushes, collisions, bypassed, late, missed), and drops by
+    reason. A stale packet or a duplicate is a drop, too."""
     counts: dict[CounterRef, int] = {
         Counter(_JOB_COUNTERS[name], team.job.number): count for name, count in packets.items()
     }
@@ -207,4 +207,9 @@ _JOB_COUNTERS = {
     "passed_down": names.JOB_PASSED_DOWN,
     "ecn_marks": names.JOB_ECN_MARKS,
     "unaddressed": names.JOB_UNADDRESSED,
+    "flushes": names.JOB_FLUSHES,
+    "collisions": names.JOB_COLLISIONS,
+    "bypassed": names.JOB_BYPASSED,
+    "late": names.JOB_LATE,
+    "missed": names.JOB_MISSED,
 }
