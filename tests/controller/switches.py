@@ -8,7 +8,7 @@ from ina.controller.config import SwitchConfig
 from ina.controller.job import Job
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.registry import Registry
-from ina.controller.memory import MemoryPolicy, SlotRange
+from ina.controller.memory import Allocator, SlotRange
 from ina.controller.switches.capacity import Capacity
 from ina.controller.switches.plan import JobPlan, plan_job
 from ina.controller.switches.switch import Switch
@@ -19,7 +19,7 @@ from ina.rpc import controller_pb2 as pb2
 NAME = SwitchConfig().name
 
 
-def alone(memory: MemoryPolicy, **more: Any) -> dict[str, Capacity]:
+def alone(memory: Allocator, **more: Any) -> dict[str, Capacity]:
     """The capacities of a controller with one switch, for its registry."""
     return {NAME: Capacity(memory, **more)}
 

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ina.controller.config import JobsConfig
 from ina.controller.errors import JobRequestError, NoRoomError
-from ina.controller.memory import FirstFit, SlotRange, StaticPool, memory_policy
+from ina.controller.memory import FirstFit, SlotRange, StaticPool, allocator_for
 from ina.controller.switches.capacity import Capacity
 
 
@@ -49,6 +49,21 @@ class Pools(RuleBasedStateMachine):
         assert not new & self.busy()
         assert not any(new & set(blocked) for blocked in self.blocked)
         assert all(0 <= slot < self.total for slot in new)
+        self.taken.append(taken)
+
+    @rule(half=st.integers(1, 20))
+    def take_range(self, half: int) -> None:
+        blocked = {slot for slots in self.blocked for slot in slots}
+        free = set(range(self.total)) - self.busy() - blocked
+        size = min(2 * half, self.total - self.total % 2)
+        room = any(free.issuperset(range(at, at + size)) for at in range(self.total))
+        try:
+            taken = self.pool.take_range("j", size)
+        except NoRoomError:
+            assert not room
+            return
+        assert (taken.slots, taken.reserved) == (size, size)
+        assert free.issuperset(range(taken.first, taken.end))
         self.taken.append(taken)
 
     @rule(first=st.integers(0, 40), half=st.integers(1, 8))
@@ -112,6 +127,20 @@ def test_refusals_of_what_was_asked_say_the_numbers() -> None:
     assert pool.take("c", 4).first == 0
 
 
+def test_a_second_range_is_of_any_size_and_from_the_smallest_gap_that_has_it() -> None:
+    pool = StaticPool(32, 8)
+    for first, slots in ((4, 8), (14, 8), (24, 2)):  # gaps of 4, 2, 2 and 6
+        pool.claim(SlotRange(first, slots, slots))
+    assert pool.take_range("a", 4) == SlotRange(0, 4, 4)
+    with pytest.raises(NoRoomError, match=r"'a': no 8 free slots are side by side: at most 6 are"):
+        pool.take_range("a", 8)
+    for slots in (0, 34):
+        with pytest.raises(JobRequestError, match=f"'a': {slots} slots: a job has 2 to 32"):
+            pool.take_range("a", slots)
+    with pytest.raises(JobRequestError, match="not an even number"):
+        pool.take_range("a", 5)
+
+
 @pytest.mark.parametrize("slots", [0, 1, 7, 66])
 def test_a_range_that_cannot_be_is_refused(slots: int) -> None:
     with pytest.raises(JobRequestError, match="even number"):
@@ -133,12 +162,12 @@ def test_giving_back_twice_is_a_bug_that_shows() -> None:
 def test_the_configuration_names_the_policy(
     sizing: Literal["fixed", "equal", "asked"], count: int, granted: int
 ) -> None:
-    pool = memory_policy(JobsConfig(sizing=sizing, slots=512, count=count), 8192)
+    pool = allocator_for(JobsConfig(sizing=sizing, slots=512, count=count), 8192)
     assert pool.take("j", 0).slots == granted
 
 
 def test_equal_shares_are_as_many_as_configured() -> None:
-    pool = memory_policy(JobsConfig(sizing="equal", count=3), 8192)
+    pool = allocator_for(JobsConfig(sizing="equal", count=3), 8192)
     for name in "abc":
         pool.take(name, 0)
     with pytest.raises(NoRoomError):

@@ -15,7 +15,7 @@ from ina.controller.job import Endpoint, Job, JobState
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
-from ina.controller.memory import FirstFit, MemoryPolicy, SlotRange, StaticPool
+from ina.controller.memory import Allocator, FirstFit, SlotRange, StaticPool
 from ina.controller.switches.capacity import Capacity
 from ina.controller.topology.nearest import Nearest
 from ina.protocol import serial
@@ -27,7 +27,7 @@ SIZES = {"leaf1": 32, "leaf2": 48, "leaf3": 16, "spine": 24}
 
 
 def make_registry(*, quota: int = 0, last_epoch: int = 0) -> Registry:
-    pools: dict[str, MemoryPolicy] = {name: FirstFit(slots, 8) for name, slots in SIZES.items()}
+    pools: dict[str, Allocator] = {name: FirstFit(slots, 8) for name, slots in SIZES.items()}
     pools["leaf2"] = StaticPool(SIZES["leaf2"], 16)
     limits = {"default": TenantConfig(slots=quota, max_priority=9)}
     return Registry(

@@ -13,7 +13,7 @@ from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.registry import Registry
-from ina.controller.memory import memory_policy
+from ina.controller.memory import allocator_for
 from ina.controller.service.operators import OperatorService
 from ina.controller.service.workers import DataPath, WorkerService
 from ina.controller.store import Claim
@@ -129,7 +129,7 @@ def capacity_of(config: Config, link: SwitchLink) -> Capacity:
     """What jobs can have on a switch that nobody has anything of."""
     can = capabilities(link.config.runs)
     return Capacity(
-        memory_policy(config.jobs, can.slots),
+        allocator_for(config.jobs, can.slots),
         link.config.window_limit,
         pipe_of if can.has_pipes else one_pipe,
         can.members,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ina.controller.job import lanes_of
-from ina.controller.memory import MemoryPolicy, SlotRange
+from ina.controller.memory import Allocator, SlotRange
 from ina.p4 import names
 
 PipeOf = Callable[[int], int]
@@ -27,7 +27,7 @@ def always() -> bool:
 class Capacity:
     """Of one switch, in one term of a controller."""
 
-    memory: MemoryPolicy
+    memory: Allocator
     """Who has which of its slots."""
     max_window: int = 0
     """Packets in flight that its queues bear from a worker; 0: any number."""

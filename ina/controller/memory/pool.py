@@ -1,0 +1,106 @@
+"""What the allocators share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ina.controller.errors import JobRequestError, NoRoomError
+from ina.controller.memory.ranges import MAX_JOB_SLOTS, SlotRange, gaps, is_free
+
+
+class Pool:
+    """Who has what. Allocators differ in :meth:`cost` and :meth:`_starts`."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self._taken: list[SlotRange] = []
+        self._blocked: list[SlotRange] = []
+
+    def cost(self, job: str, wanted: int) -> int:
+        """See :meth:`Allocator.cost`."""
+        raise NotImplementedError
+
+    def take(self, job: str, wanted: int) -> SlotRange:
+        """See :meth:`Allocator.take`."""
+        reserved = self.cost(job, wanted)
+        first = self._find(reserved, [*self._taken, *self._blocked])
+        if first is None:
+            raise NoRoomError(f"job {job!r}: no slots left: {self.why_full(job, wanted)}")
+        taken = SlotRange(first, wanted or reserved, reserved)
+        self._taken.append(taken)
+        return taken
+
+    def take_range(self, job: str, slots: int) -> SlotRange:
+        """See :meth:`Allocator.take_range`. From the smallest gap that is large enough."""
+        check_even(job, slots)
+        if not 0 < slots <= min(self.total, MAX_JOB_SLOTS):
+            raise JobRequestError(
+                f"job {job!r}: {slots} slots: a job has 2 to {min(self.total, MAX_JOB_SLOTS)} of"
+                f" this switch's {self.total}"
+            )
+        free = gaps(self.total, [*self._taken, *self._blocked])
+        fitting = [gap for gap in free if len(gap) >= slots]
+        if not fitting:
+            raise NoRoomError(
+                f"job {job!r}: no {slots} free slots are side by side: at most"
+                f" {max(map(len, free), default=0)} are ({self.used()} of {self.total} are in use"
+                f"{self._foreign()})"
+            )
+        taken = SlotRange(min(fitting, key=len).start, slots, slots)
+        self._taken.append(taken)
+        return taken
+
+    def claim(self, taken: SlotRange) -> None:
+        """See :meth:`Allocator.claim`."""
+        if taken.end > self.total or not is_free(taken.first, taken.reserved, self._taken):
+            raise NoRoomError(
+                f"slots {taken.first}..{taken.end - 1} are in use already, or not of this switch's"
+                f" {self.total}"
+            )
+        self._taken.append(taken)
+
+    def give_back(self, taken: SlotRange) -> None:
+        """See :meth:`Allocator.give_back`."""
+        if taken not in self._taken:
+            raise ValueError(f"slots {taken.first}.. are free already")
+        self._taken.remove(taken)
+
+    def block(self, ranges: Iterable[range]) -> None:
+        """See :meth:`Allocator.block`."""
+        self._blocked = [SlotRange(slots.start, len(slots), len(slots)) for slots in ranges]
+
+    def fits(self, job: str, wanted: int, without: Iterable[SlotRange]) -> bool:
+        """See :meth:`Allocator.fits`."""
+        gone = list(without)
+        rest = [taken for taken in self._taken if taken not in gone]
+        return self._find(self.cost(job, wanted), [*rest, *self._blocked]) is not None
+
+    def used(self) -> int:
+        """See :meth:`Allocator.used`. Blocked slots count."""
+        slots: set[int] = set()
+        for taken in [*self._taken, *self._blocked]:
+            slots.update(range(taken.first, min(taken.end, self.total)))
+        return len(slots)
+
+    def _find(self, reserved: int, busy: list[SlotRange]) -> int | None:
+        for first in self._starts(reserved, busy):
+            if first + reserved <= self.total and is_free(first, reserved, busy):
+                return first
+        return None
+
+    def _starts(self, reserved: int, busy: list[SlotRange]) -> Iterable[int]:
+        """Where a range may begin, best first."""
+        raise NotImplementedError
+
+    def why_full(self, job: str, wanted: int) -> str:
+        """See :meth:`Allocator.why_full`."""
+        raise NotImplementedError
+
+    def _foreign(self) -> str:
+        return f", {len(self._blocked)} ranges are foreign" if self._blocked else ""
+
+
+def check_even(job: str, wanted: int) -> None:
+    """Raises :class:`JobRequestError`: two slots are a lane, and half a lane is of no use."""
+    if wanted % 2:
+        raise JobRequestError(f"job {job!r}: {wanted} slots: not an even number, 2 or more")
