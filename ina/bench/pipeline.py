@@ -1,4 +1,4 @@
-"""How fast the compiled pool program sums: packets in memory, one core, no sockets.
+"""How fast the compiled programs sum: packets in memory, one core, no sockets.
 
 Times are the thread's CPU time, so that other processes on the machine do not count; what they take
 of caches and memory bandwidth still does. What a call from Python and its clock cost is measured
@@ -26,9 +26,11 @@ from ina.protocol.spec import (
     ALL_WORKERS,
     FIELDS,
     HEADER_BYTES,
+    PARENT,
     RESULTS_UDP_PORT,
     UDP_PORT,
     Kind,
+    path_mask,
 )
 from ina.switch import native_abi as abi
 from ina.switch.pipeline import Exact, Pipeline
@@ -51,6 +53,10 @@ class Result:
     workers: int
     copies: int
     """Of each result: one a worker, ina's default, or one for all (IP multicast)."""
+    mode: str
+    """Of the program."""
+    claims: bool
+    """Whether the job claims slots that it shares; then each sum goes up, in one packet."""
     packets_per_second: float
     slowest_packets_per_second: float
     fastest_packets_per_second: float
@@ -135,17 +141,24 @@ def _mac(worker: int) -> int:
     return 0x020000000001 + worker
 
 
-def install(pipeline: Pipeline, workers: int, *, shared: bool = False) -> None:
+def install(
+    pipeline: Pipeline, workers: int, *, shared: bool = False, claims: bool = False
+) -> None:
     """One job of ``workers`` workers on ports 1..workers.
 
-    ``shared``: one copy of each result goes to port 1 for all of them, by IP multicast.
+    ``shared``: one copy of each result goes to port 1 for all of them, by IP multicast. ``claims``:
+    its slots are claimed, and its sums go up to an aggregator behind port 0.
     """
     full = (1 << workers) - 1
     pipeline.insert(names.OWN_ADDRESSES, [Exact(_SWITCH_ADDR)], names.OURS, [])
-    pipeline.insert(
-        names.JOBS, [Exact(JOB), Exact(EPOCH)], names.ADMIT_JOB,
-        [EPOCH, FIRST_SLOT, CHUNKS, full, GROUP, 0],
-    )  # fmt: skip
+    action, params = names.ADMIT_JOB, [EPOCH, FIRST_SLOT, CHUNKS, full, GROUP, 0]
+    if claims:
+        # Of 2 * CHUNKS slots there, CHUNKS are claimed here. Any slot is old: nobody frees one.
+        own = [*(EPOCH, FIRST_SLOT, 2 * CHUNKS, full, GROUP, 0), *(0, 0, 1, path_mask(1))]
+        action, params = names.ADMIT_SHARED_JOB, [*own, *(CHUNKS - 1, CHUNKS, 0, 0)]
+        up = [_mac(workers), _addr(workers), UDP_PORT]
+        pipeline.insert(names.RECEIVERS, [Exact(JOB), Exact(PARENT)], names.ADDRESS, up)
+    pipeline.insert(names.JOBS, [Exact(JOB), Exact(EPOCH)], action, params)
     for worker in range(workers):
         key = [worker + 1, _addr(worker), 4000 + worker, JOB, EPOCH, worker, Kind.CONTRIBUTION]
         pipeline.insert(names.MEMBERS, [Exact(k) for k in key], names.ADMIT_MEMBER, [1 << worker])
@@ -157,24 +170,32 @@ def install(pipeline: Pipeline, workers: int, *, shared: bool = False) -> None:
         names.RECEIVERS, [Exact(JOB), Exact(ALL_WORKERS)], names.ADDRESS,
         [multicast_mac_of(_RESULTS_GROUP), int(_RESULTS_GROUP), RESULTS_UDP_PORT],
     )  # fmt: skip
-    own = [(worker + 1, worker + 1) for worker in range(workers)]
-    pipeline.set_multicast(GROUP, [(1, ALL_WORKERS + 1)] if shared else own)
+    each = [(worker + 1, worker + 1) for worker in range(workers)]
+    pipeline.set_multicast(GROUP, [(1, ALL_WORKERS + 1)] if shared else each)
 
 
 def measure(
-    values: int, workers: int, *, shared: bool = False, rounds: int = 60, repeats: int = 9
+    values: int,
+    workers: int,
+    *,
+    shared: bool = False,
+    mode: str = names.PROGRAM,
+    claims: bool = False,
+    rounds: int = 60,
+    repeats: int = 9,
 ) -> Result:
     """Sum ``rounds`` batches ``repeats`` times; the median repeat counts.
 
-    ``shared``: one copy of each result, as ``install`` says.
+    ``shared``: one copy of each result, and ``claims``, with the program of mode shared, as
+    ``install`` says.
     """
     if not 1 <= workers <= 32:
         raise InvalidInputError(f"{workers} workers: 1 to 32 fit the bitmap of one level")
-    copies = 1 if shared else workers
+    copies = 1 if shared or claims else workers
     rng = np.random.default_rng(1)
     batch = Batch(values, workers, rng)
-    with Pipeline.load(compiled(values).bmv2_json) as pipeline:
-        install(pipeline, workers, shared=shared)
+    with Pipeline.load(compiled(values, mode).bmv2_json) as pipeline:
+        install(pipeline, workers, shared=shared, claims=claims)
         output = abi.OutputBuffer(
             (batch.count + workers) * (batch.frame_bytes + 256), batch.count + workers,
             share_tails=True,  # as the switch's UDP ports do
@@ -205,8 +226,8 @@ def measure(
     median = statistics.median(rates)
     gradients = median * 4 * values / 1e9
     return Result(
-        values, workers, copies, median, min(rates), max(rates), 1e9 / median, gradients, peer,
-        gradients / peer, checked, wrong,
+        values, workers, copies, mode, claims, median, min(rates), max(rates), 1e9 / median,
+        gradients, peer, gradients / peer, checked, wrong,
     )  # fmt: skip
 
 
@@ -232,15 +253,15 @@ def check(batch: Batch, output: abi.OutputBuffer, copies: int) -> tuple[int, int
 
 def ratios(results: list[Result]) -> list[Ratio]:
     """The pipeline's speed over that of NumPy's vector loops on the same bytes."""
-    return [
-        Ratio(
-            f"{result.values} values, n={result.workers}"
-            + (", one copy for all" if result.copies < result.workers else "")
-            + " pipeline/numpy",
-            result.of_numpy,
-        )
-        for result in results
-    ]
+    return [Ratio(f"{_how(result)} pipeline/numpy", result.of_numpy) for result in results]
+
+
+def _how(result: Result) -> str:
+    one = (
+        ", up" if result.claims else ", one copy for all" if result.copies < result.workers else ""
+    )
+    mode = "" if result.mode == names.PROGRAM else f"mode {result.mode}, "
+    return f"{mode}{result.values} values, n={result.workers}{one}"
 
 
 def numpy_gb_per_second(batch: Batch, copies: int, rounds: int) -> float:

@@ -28,8 +28,9 @@ ADMIT_JOB: Final = "PoolIngress.admission.admit_job"
 # With a parent. Parameters: the same, parent_port, own_worker, own_bit, own_level, path_mask.
 ADMIT_INNER_JOB: Final = "PoolIngress.admission.admit_inner_job"
 # Mode "shared". Slots that the job shares with others, below an aggregator. Parameters: those of
-# ADMIT_INNER_JOB but own_bit; slots are the aggregator's; lane_mask (W - 1), claimable (lanes that
-# may claim first_slot + lane), age_us (of a slot until another job may have it).
+# ADMIT_INNER_JOB but own_bit; slots are the aggregator's; lane_mask (W - 1); claimable (lanes that
+# may claim first_slot + lane); age_us (it takes a slot unheard of for so long); lead_us (its own
+# slots seem to be unheard of for so much longer).
 ADMIT_SHARED_JOB: Final = "PoolIngress.admission.admit_shared_job"
 # Keys: ingress_port, src_addr, src_port, job, epoch, worker, kind. Has a direct counter.
 MEMBERS: Final = "PoolIngress.admission.members"
@@ -40,6 +41,11 @@ ADMIT_MEMBER: Final = "PoolIngress.admission.admit_member"
 ADMIT_SET: Final = "PoolIngress.admission.admit_set"
 # A row of kind RESULT: the parent; worker is this switch's index among its children. No parameter.
 ADMIT_PARENT: Final = "PoolIngress.admission.admit_parent"
+
+# Mode "shared": where the sum of an owner goes that is put out of its slot. Key: epoch (32 bits).
+OWNERS: Final = "PoolIngress.claims.owners"
+# Parameters: job, job_index, full_bitmap, parent_port, own_worker, own_level.
+OWNER_IS: Final = "PoolIngress.claims.owner_is"
 
 # Distribute, ingress: where the parent's replay goes. Keys: job, way (path & path_mask).
 CHILDREN: Final = "PoolIngress.distribute.children"
@@ -83,12 +89,14 @@ JOB_COLLISIONS: Final = "PoolIngress.distribute.job_collisions"  # the slot is a
 JOB_BYPASSED: Final = "PoolIngress.distribute.job_bypassed"  # the lane has no slot
 JOB_LATE: Final = "PoolIngress.distribute.job_late"  # the round has been closed here
 JOB_MISSED: Final = "PoolIngress.distribute.job_missed"  # a resend that finds no sum
+JOB_EVICTIONS: Final = "PoolIngress.distribute.job_evictions"  # incomplete sums put out by others
 SHARED_JOB_COUNTERS: Final = (
     JOB_FLUSHES,
     JOB_COLLISIONS,
     JOB_BYPASSED,
     JOB_LATE,
     JOB_MISSED,
+    JOB_EVICTIONS,
 )
 JOB_COUNTERS: Final = (
     JOB_CONTRIBUTIONS,

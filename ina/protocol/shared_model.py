@@ -11,6 +11,9 @@ some wait for what never comes:
   part reaches the aggregator by itself.
 * A slot is free when the result passes on its way down, and may be taken over when nothing was
   heard of its owner for a while. A late copy claims it for that while at most.
+
+Who is put out of a slot loses nothing: the packet that takes it over leaves as the sum that was
+there. So a job that is more important may have less patience than others.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ class Claims:
 
     lane_mask: int  # W - 1: the lane of a header's slot, of the 2W at the aggregator
     claimable: int  # lanes below it may claim a slot, the job's first + lane; the others have none
-    age_us: int  # unheard of for so long, a slot's owner loses it to whoever comes
+    age_us: int  # unheard of for so long, a slot's owner loses it to this job
+    lead_us: int = 0  # its own slots seem to be unheard of for so much longer
 
     def lane(self, slot: int) -> int:
         """The lane of a header's slot."""
@@ -41,37 +45,46 @@ def share(
     slot: Slot,
     part: Contribution,
     all_bits: int,
+    claims: Claims,
     *,
     is_resend: bool,
     now_us: int,
-    age_us: int,
+    owner_bits: int = 0,
 ) -> tuple[Outcome, int]:
     """What becomes of a contribution at a shared slot, and whose parts leave with it (0: nothing).
 
-    ``all_bits``: of all who are below this switch.
+    ``all_bits``: of all who are below this switch. ``owner_bits``: the same of the job that owns
+    the slot; 0: that is gone, or it is the same job. ``EVICTED``: what is in the slot has to leave,
+    and then the contribution begins its round there.
     """
     is_own = slot.owner.epoch == part.tag.epoch
     if is_resend:
         return _flush(slot, part, all_bits) if is_own else (Outcome.MISSED, part.bitmap)
-    if not (is_own or (now_us - slot.stamp_us) % STAMP_MODULUS >= age_us):
+    unheard_us = (now_us - slot.stamp_us) % STAMP_MODULUS
+    if not (is_own or unheard_us >= claims.age_us):
         return Outcome.COLLISION, part.bitmap
-    slot.stamp_us = now_us
-    if is_own and slot.owner == part.tag:
+    slot.stamp_us = (now_us - claims.lead_us) % STAMP_MODULUS
+    if not is_own:
+        is_open = slot.bitmap not in (0, owner_bits)
+        if owner_bits and is_open and slot.said and part.values and part.bitmap != all_bits:
+            return Outcome.EVICTED, slot.bitmap
+        slot.overwrite(part)
+    elif slot.owner == part.tag:
         before = slot.bitmap
         if not slot.enter(part, all_bits):
             is_inside = before | part.bitmap == before
             return (Outcome.DUPLICATE, 0) if is_inside else (Outcome.LATE, part.bitmap)
-    elif not is_own or part.tag.is_newer(slot.owner):
+    elif part.tag.is_newer(slot.owner):
         slot.overwrite(part)
     else:
         return Outcome.LATE, part.bitmap
     return (Outcome.RESULT, all_bits) if slot.bitmap == all_bits else (Outcome.ABSORBED, 0)
 
 
-def release(slot: Slot, epoch: int, now_us: int, age_us: int) -> None:
+def release(slot: Slot, epoch: int, now_us: int) -> None:
     """A result passes on its way down: the job's slot is anybody's."""
     if slot.owner.epoch == epoch:
-        slot.stamp_us = (now_us - age_us) % STAMP_MODULUS
+        slot.stamp_us = (now_us + STAMP_MODULUS // 2) % STAMP_MODULUS  # as old as can be
 
 
 def _flush(slot: Slot, part: Contribution, all_bits: int) -> tuple[Outcome, int]:

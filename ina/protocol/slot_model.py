@@ -55,6 +55,7 @@ class Outcome(Enum):
     BYPASSED = auto()  # its lane has no slot
     LATE = auto()  # its round is over in the slot, or it is of some who are in and some who are not
     MISSED = auto()  # a resend that finds no sum of its round
+    EVICTED = auto()  # absorbed, in the place of another job's sum, which leaves incomplete
 
 
 @dataclass(frozen=True, order=True)
@@ -85,6 +86,8 @@ class Contribution:
     values: tuple[int, ...] = ()
     digest: int = 0
     check: int = 0
+    said: tuple[int, ...] = ()
+    """What all packets of the round say alike: slot, exponent, value type."""
 
 
 @dataclass
@@ -104,6 +107,8 @@ class Slot:
     check: int = 0
     stamp_us: int = 0
     """Where slots are shared: when the owner was last heard of, 32 bits of any clock."""
+    said: tuple[int, ...] = ()
+    """And what the packets of its round say; empty: they have no values."""
 
     def contribute(self, part: Contribution, all_bits: int) -> Outcome:
         """Counts one admitted contribution; ``all_bits`` has the bit of each worker of the job."""
@@ -138,6 +143,7 @@ class Slot:
         self.digest = part.digest
         self.check = part.check
         self.values = part.values or (0,) * len(self.values)
+        self.said = part.said if part.values else ()
 
     def add(self, part: Contribution) -> None:
         """Adds one of workers that are not in."""

@@ -53,7 +53,7 @@ class Kind(IntEnum):
 
     CONTRIBUTION = 1  # a worker's values, to be summed
     RESULT = 2  # the sum, to the workers
-    PARAMETER = 3  # mode `shared`: result and de-allocation, from the parameter server
+    PARAMETER = 3  # not used: a result frees shared slots on its way down
     CONTROL = 4  # in-band control (probe, connectivity test)
     REFUSAL = 5  # why a contribution was not accepted
 
@@ -62,7 +62,7 @@ class Flag(IntFlag):
     """What happened to a packet on its way. A slot ORs ECN, OVERFLOW and NON_FINITE."""
 
     RESEND = 0x01  # the worker has sent this chunk before
-    COLLISION = 0x02  # mode `shared`: the slot belongs to somebody else
+    COLLISION = 0x02  # mode `shared`: it goes on alone, for the slot is another job's
     ECN = 0x04  # a queue on the way was long
     OVERFLOW = 0x08  # the integer sum may have wrapped
     NON_FINITE = 0x10  # a contribution held Inf or NaN: every value of the result is NaN

@@ -27,11 +27,13 @@ from ina.protocol.spec import (
     HEADER_BYTES,
     MAX_WORKERS,
     NO_FLAGS,
+    PATH_BITS,
     RESULTS_UDP_PORT,
     VALUE_BYTES,
     DropReason,
     Flag,
     Kind,
+    ValueType,
     path_mask,
     path_of,
 )
@@ -151,10 +153,14 @@ class SwitchModel:
         self.slots: dict[int, Slot] = defaultdict(lambda: Slot(values=(0,) * values_per_packet))
         """By number; one that nothing has reached yet is as at power-on."""
         self.jobs: dict[int, Job] = {}
+        self.owners: dict[int, Job] = {}
+        """By epoch: those of them that share slots. They get what is put out of one of theirs."""
         self.now_us = 0
         """32 bits of any clock; whoever has one sets it."""
         self.drops: Counter[DropReason] = Counter()
         self.outcomes: Counter[tuple[int, Outcome]] = Counter()  # by job number
+        self.evicted: Counter[int] = Counter()
+        """By job number: sums that others' packets took up, incomplete."""
         self.members: Counter[int] = Counter()
         """By job number: packets of its neighbours, those with a wrong slot or set among them."""
         self.passed_down: Counter[int] = Counter()
@@ -179,11 +185,15 @@ class SwitchModel:
         own_slots = job.slots if job.claims is None else job.claims.claimable
         if job.first_slot + own_slots > self.slots_total:
             raise InvalidInputError(f"job {job.number} wants slots beyond {self.slots_total}")
+        if job.number in self.jobs:
+            self.remove(job.number)
         self.jobs[job.number] = job
+        if job.claims is not None:
+            self.owners[job.epoch] = job
 
     def remove(self, number: int) -> None:
         """Forgets the job; its slots keep what they hold."""
-        del self.jobs[number]
+        self.owners.pop(self.jobs.pop(number).epoch, None)
 
     def receive(
         self, sender: Attachment, payload: bytes, *, congestion_experienced: bool = False
@@ -229,6 +239,7 @@ class SwitchModel:
             values,
             header.digest,
             header.check,
+            (header.slot, header.exponent, header.value_type),
         )
         if job.claims is not None:
             return self._share(job, job.claims, header, part)
@@ -247,13 +258,20 @@ class SwitchModel:
         outcome, held = Outcome.BYPASSED, part.bitmap
         if claims.lane(header.slot) < claims.claimable:
             slot = self.slots[self.physical_slot(job, header)]
+            owner = self.owners.get(slot.owner.epoch)
             outcome, held = share(
-                *(slot, part, job.all_bits),
+                *(slot, part, job.all_bits, claims),
                 is_resend=is_resend,
                 now_us=self.now_us,
-                age_us=claims.age_us,
+                owner_bits=0 if owner is None else owner.all_bits,
             )
         self.outcomes[job.number, outcome] += 1
+        if outcome is Outcome.EVICTED:
+            assert owner is not None  # else there is nobody to send the sum to
+            self.evicted[owner.number] += 1
+            leaving = _evicted(owner, header, slot)
+            slot.overwrite(part)
+            return [leaving]
         if outcome is Outcome.DUPLICATE:
             raise Dropped(DropReason.DUPLICATE)
         if not held:
@@ -310,7 +328,7 @@ class SwitchModel:
         receivers = job.receivers
         if job.claims is not None and job.claims.lane(header.slot) < job.claims.claimable:
             slot = self.slots[self.physical_slot(job, header)]
-            release(slot, job.epoch, self.now_us, job.claims.age_us)
+            release(slot, job.epoch, self.now_us)
         self.passed_down[job.number] += 1
         if header.flags & Flag.REPLAY:
             assert job.parent is not None  # nobody else's result is admitted
@@ -362,3 +380,21 @@ def _up(job: Job, header: Header, values: tuple[int, ...], held: int) -> Departu
     assert up is not None
     told = replace(header, worker=up.worker, contributors=held, level=up.level)
     return Departure(up.at, told, values)
+
+
+def _evicted(owner: Job, header: Header, slot: Slot) -> Departure:
+    """The sum in a slot, in the packet of whoever takes it over. Nobody asks for its result."""
+    where, exponent, value_type = slot.said
+    told = replace(
+        _with_sum(header, slot),
+        job=owner.number,
+        epoch=owner.epoch % (1 << EPOCH_BITS),
+        slot=where,
+        seq=slot.owner.seq,
+        exponent=exponent,
+        value_type=ValueType(value_type),
+        path=(1 << PATH_BITS) - 1,
+        copy=0,
+        priority=0,
+    )
+    return _up(owner, told, slot.values, slot.bitmap)

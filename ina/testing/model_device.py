@@ -47,6 +47,7 @@ _COUNTERS = {
     Outcome.BYPASSED: (names.JOB_BYPASSED,),
     Outcome.LATE: (names.JOB_LATE,),
     Outcome.MISSED: (names.JOB_MISSED,),
+    Outcome.EVICTED: (names.JOB_CONTRIBUTIONS,),
 }
 
 
@@ -106,10 +107,14 @@ class ModelDevice:
 
     def _admit(self) -> None:
         self._model.jobs.clear()
+        self._model.owners.clear()
         self._params.clear()
         for row, job in self._tables.jobs():
             self._model.install(job)
             self._params[job.number] = dict(row.params)
+        owners = self._tables.owners()
+        for epoch in self._model.owners.keys() - owners:
+            del self._model.owners[epoch]
 
     def _switch(self, port: int, data: bytes) -> list[PortFrame]:
         if port == names.CPU_PORT:
@@ -135,6 +140,7 @@ class ModelDevice:
         model.outcomes.clear()
         model.passed_down.clear()
         model.members.clear()
+        model.evicted.clear()
         departures = model.receive(
             Attachment(port, frame.src_ipv4, frame.src_udp),
             frame.payload,
@@ -149,6 +155,8 @@ class ModelDevice:
         for _, outcome in model.outcomes:
             for name in _COUNTERS[outcome]:
                 self._tables.count(name, self._index(job), len(data))
+        for owner in model.evicted:
+            self._tables.count(names.JOB_EVICTIONS, self._index(owner), len(data))
         for _ in model.passed_down:
             self._tables.count(names.JOB_PASSED_DOWN, self._index(job), len(data))
         return self._distribute(frame, job, departures)
@@ -188,7 +196,7 @@ class ModelDevice:
     def _port_of(self, job: int, departure: Departure) -> int:
         """The parent's, a child's or the sender's; for the first two the tables say it."""
         if _is_going_up(departure):
-            return self._params[job]["parent_port"]
+            return self._params[departure.header.job]["parent_port"]
         way = departure.header.path & self._params[job].get("path_mask", 0)
         row = self._tables.hit(names.CHILDREN, (job, way), 0)
         return departure.to.port if row is None else dict(row.params)["port"]
@@ -197,12 +205,13 @@ class ModelDevice:
         """The contribution's frame on its way back, from the address that it was sent to."""
         length = len(frame.build())
         receiver = PARENT if _is_going_up(departure) else departure.header.worker
-        row = self._tables.hit(names.RECEIVERS, (job, receiver), length)
+        whose = departure.header.job  # a sum that was put out of its slot is another job's
+        row = self._tables.hit(names.RECEIVERS, (whose, receiver), length)
         if row is None:
             return None
         to, header = dict(row.params), departure.header
         if receiver == PARENT:
-            own = self._params[job]
+            own = self._params[whose]
             header = replace(
                 header,
                 worker=own["own_worker"],

@@ -112,6 +112,11 @@ class Tables:
         """The jobs that the job table admits, each with the workers of the member table."""
         return [(row, self._job(row)) for row in self._entries.get(names.JOBS, {}).values()]
 
+    def owners(self) -> set[int]:
+        """Epochs of jobs whose sums have somewhere to go when they are put out of a slot."""
+        rows = self._entries.get(names.OWNERS, {}).values()
+        return {int(dict(row.match)["epoch"]) for row in rows}
+
     def _job(self, row: Entry) -> Job:
         match, params = dict(row.match), dict(row.params)
         number, epoch = int(match["job"]), int(match["epoch"])
@@ -173,7 +178,7 @@ def _claims(row: Entry) -> Claims | None:
     if row.action != names.ADMIT_SHARED_JOB:
         return None
     params = dict(row.params)
-    return Claims(params["lane_mask"], params["claimable"], params["age_us"])
+    return Claims(params["lane_mask"], params["claimable"], params["age_us"], params["lead_us"])
 
 
 def _key(entry: Entry) -> Key:

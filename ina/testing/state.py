@@ -108,6 +108,7 @@ def job_state(job: Job) -> tuple[Item, ...]:
         *([] if job.sharing is None else [receiver_entry(job, ALL_WORKERS)]),
         *([] if job.parent is None else [parent_receiver_entry(job, job.parent)]),
         *([] if job.parent is None else child_entries(job, job.parent)),
+        *([] if job.parent is None or job.claims is None else [owner_entry(job, job.parent)]),
         job_entry(job),
         *(member_entry(job, worker) for worker in workers),
         *([] if job.parent is None else [parent_entry(job, job.parent)]),
@@ -141,8 +142,22 @@ def job_entry(job: Job) -> Entry:
         ("lane_mask", job.claims.lane_mask),
         ("claimable", job.claims.claimable),
         ("age_us", job.claims.age_us),
+        ("lead_us", job.claims.lead_us),
     )
     return Entry(names.JOBS, match, names.ADMIT_SHARED_JOB, (*params, *above, *claims))
+
+
+def owner_entry(job: Job, parent: Parent) -> Entry:
+    """Says where a sum of the job's goes that is put out of a shared slot."""
+    params = (
+        ("job", job.number),
+        ("job_index", job.number),
+        ("full_bitmap", job.all_bits),
+        ("parent_port", parent.at.port),
+        ("own_worker", parent.worker),
+        ("own_level", parent.level),
+    )
+    return Entry(names.OWNERS, (("epoch", job.epoch),), names.OWNER_IS, params)
 
 
 def parent_entry(job: Job, parent: Parent) -> Entry:

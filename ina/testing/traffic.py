@@ -95,13 +95,21 @@ def make_jobs(
 
 
 def _claiming(rng: random.Random, job: Job, first_slot: int) -> Job:
-    """Where it has a parent, perhaps one that shares the slots behind all others."""
-    if job.parent is None or rng.random() < 0.3:
+    """In most jobs, a switch that shares the slots behind all others', most often all lanes'."""
+    if rng.random() < 0.3:
         return job
+    parent = job.parent
+    if parent is None:
+        at = Attachment(rng.choice((1, 2, 9)), 0x0A01_0001 + job.number, UDP_PORT)
+        parent = Parent.above(at, (rng.randrange(MAX_WORKERS),), 1, len(job.workers))
     lanes = job.slots // 2
-    age_us = rng.choice((ALWAYS_OLD, NEVER_OLD))
-    claims = Claims(lanes - 1, rng.randrange(lanes + 1), age_us)
-    return replace(job, first_slot=first_slot + rng.randrange(4), claims=claims)
+    claims = Claims(
+        lane_mask=lanes - 1,
+        claimable=lanes if rng.random() < 0.7 else rng.randrange(lanes + 1),
+        age_us=rng.choice((ALWAYS_OLD, ALWAYS_OLD, NEVER_OLD)),
+        lead_us=rng.choice((0, NEVER_OLD)),
+    )
+    return replace(job, first_slot=first_slot + rng.randrange(2), parent=parent, claims=claims)
 
 
 def _of_sets(rng: random.Random, job: Job) -> Job:
@@ -193,6 +201,8 @@ class Traffic:
             path=self._path(live.job, worker),
             copy=rng.getrandbits(2),
         )
+        if live.job.claims is not None and self.checks.random() < 0.8:
+            header = replace(header, flags=flags & ~Flag.RESEND, copy=0)  # resends take sums away
         if changes is None:
             header = replace(header, **mutate_header(rng, header, self.values))
         payload = encode_header(header) + rng.randbytes(4 * header.value_count)

@@ -33,6 +33,15 @@ def test_sums_are_checked(values: int, workers: int, shared: bool) -> None:
     assert result.packets_per_second <= result.fastest_packets_per_second
 
 
+@pytest.mark.parametrize("claims", [False, True])
+def test_sums_of_mode_shared_are_checked(claims: bool) -> None:
+    result = measure(64, 3, mode="shared", claims=claims, rounds=2, repeats=2)
+    assert (result.mode, result.claims) == ("shared", claims)
+    assert result.copies == (1 if claims else 3)
+    assert result.sums_checked == 3 * bench_pipeline.CHUNKS * result.copies * 64
+    assert result.wrong == 0
+
+
 @pytest.mark.parametrize(("shared", "wrong"), [(False, 4), (True, 2)])
 def test_a_wrong_sum_is_noticed(monkeypatch: pytest.MonkeyPatch, shared: bool, wrong: int) -> None:
     real = check

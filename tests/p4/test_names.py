@@ -68,6 +68,15 @@ SHARED_PARAMETERS = {
         "lane_mask/16",
         "claimable/16",
         "age_us/32",
+        "lead_us/32",
+    ],
+    names.OWNER_IS: [
+        "job/16",
+        "job_index/16",
+        "full_bitmap/32",
+        "parent_port/9",
+        "own_worker/8",
+        "own_level/4",
     ],
     names.ADMIT_SET: ["worker_bits/32"],
 }
@@ -101,12 +110,13 @@ def info(values: int, mode: str) -> ProgramInfo:
     return read_p4info(compiled(values, mode).p4info)
 
 
-def test_tables_and_keys(info: ProgramInfo) -> None:
+def test_tables_and_keys(info: ProgramInfo, mode: str) -> None:
     found = {
         table.name: [f"{key.name}/{key.bits} {key.match}" for key in table.keys]
         for table in info.tables
     }
-    assert found == KEYS
+    of_shared = {names.OWNERS: ["epoch/32 exact"]} if mode == names.SHARED else {}
+    assert found == KEYS | of_shared
 
 
 def test_actions_and_parameters(info: ProgramInfo, mode: str) -> None:

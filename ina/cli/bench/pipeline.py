@@ -1,4 +1,4 @@
-"""``ina bench pipeline``: packets a second of the compiled pool program, in memory, one core."""
+"""``ina bench pipeline``: packets a second of the compiled programs, in memory, one core."""
 
 from __future__ import annotations
 
@@ -19,10 +19,22 @@ from ina.cli.bench.output import (
     number,
     steps,
 )
+from ina.p4 import names
+from ina.p4.builds import require_mode
 from ina.protocol.spec import MAX_WORKERS
 
 COLUMNS = (
-    *("values", "n", "copies", "M packets/s", "spread", "ns/packet", "GB/s in", "NumPy GB/s"),
+    *(
+        "mode",
+        "values",
+        "n",
+        "copies",
+        "M packets/s",
+        "spread",
+        "ns/packet",
+        "GB/s in",
+        "NumPy GB/s",
+    ),
     *("of NumPy", "checked", "#wrong"),
 )
 
@@ -32,40 +44,51 @@ def pipeline(
         str, typer.Option(help="Builds to measure, by values a packet.")
     ] = ALL_BUILDS,
     workers: Annotated[int, typer.Option(help="Workers of the job, 1 to 32.")] = 8,
+    mode: Annotated[
+        str, typer.Option(help=f"Of the program: {' or '.join(names.MODES)}.")
+    ] = names.PROGRAM,
     repeats: Annotated[int, typer.Option(min=1, help="Repeats; the median counts.")] = 9,
     save: SaveOption = None,
     baseline: BaselineOption = None,
     tolerance: ToleranceOption = DEFAULT_TOLERANCE,
     json: JsonOption = False,
 ) -> None:
-    """Packets a second of the compiled pool program: packets in memory, one core, sums checked."""
+    """Packets a second of a compiled program: packets in memory, one core, sums checked."""
     from ina.bench.pipeline import measure, ratios
 
     counts = parse.numbers("--values", values)
     parse.numbers("--workers", str(workers), 1, MAX_WORKERS)
     outputs = Outputs("pipeline", json, save, baseline, tolerance)
     results = []
-    copies_shared = [True, False] if workers > 1 else [False]
-    ways = [(count, shared) for count in counts for shared in copies_shared]
+    require_mode("--mode", mode)
+    hows = ["one copy for all", "a copy each"] if workers > 1 else ["a copy each"]
+    hows += ["up"] if mode == names.SHARED else []
+    ways = [(count, how) for count in counts for how in hows]
     with steps("pipeline", len(ways)) as bar:
-        for count, shared in ways:
-            results.append(measure(count, workers, shared=shared, repeats=repeats))
-            bar.done(f"{count} values, {'one copy for all' if shared else 'a copy each'}")
+        for count, how in ways:
+            shared, claims = how == "one copy for all", how == "up"
+            found = measure(
+                count, workers, shared=shared, mode=mode, claims=claims, repeats=repeats
+            )
+            results.append(found)
+            bar.done(f"{count} values, {how}")
     report = Report(
         bench=outputs.bench,
-        settings={"values": counts, "workers": workers, "repeats": repeats},
+        settings={"values": counts, "workers": workers, "mode": mode, "repeats": repeats},
         rows=rows_of(results),
         ratios=ratios(results),
         wrong=sum(result.wrong for result in results),
         notes=[
             "CPU time of one core; NumPy: int32 add and copy of the same bytes, without packets",
             "copies of each result: one for all workers (IP multicast, as other benchmarks), or one"
-            " for each (ina's default)",
+            " for each (ina's default); up: the job claims its slots, and each sum goes to its"
+            " aggregator, once",
         ],
     )
     cells = [
         (
-            *(result.values, result.workers, result.copies),
+            *(result.mode, result.values, result.workers),
+            "up" if result.claims else result.copies,
             number(result.packets_per_second / 1e6, 1),
             f"{result.slowest_packets_per_second / 1e6:.1f}-"
             f"{result.fastest_packets_per_second / 1e6:.1f}",
@@ -76,4 +99,4 @@ def pipeline(
         )
         for result in results
     ]
-    outputs.finish(report, COLUMNS, cells, title="pool program in memory, one core")
+    outputs.finish(report, COLUMNS, cells, title=f"program of mode {mode} in memory, one core")

@@ -10,10 +10,11 @@
 #ifndef INA_ACCUMULATE_P4
 #define INA_ACCUMULATE_P4
 
-// The three bodies: `operand` is the packet's value, `value` the register, `rv` what goes out.
+// The bodies: `operand` is the packet's value, `value` the register, `rv` what goes out.
 #define TAKE_VALUE(value, rv, operand) value = operand; rv = value;
 #define JOIN_VALUE(value, rv, operand) value = value + operand; rv = value;
 #define READ_VALUE(value, rv, operand) rv = value;
+#define SWAP_VALUE(value, rv, operand) rv = value; value = operand;
 
 control Accumulate(inout headers_t hdr, inout ina_metadata_t meta) {
     VALUES_STATE(SLOTS_TOTAL)
@@ -22,6 +23,9 @@ control Accumulate(inout headers_t hdr, inout ina_metadata_t meta) {
     VALUES_ACTION(join_values, JOIN_VALUE)
     VALUES_ACTION(read_values, READ_VALUE)
     CLEAR_VALUES_ACTION(clear_values)
+#ifdef MODE_EVICTS
+    VALUES_ACTION(touch_values_swap, SWAP_VALUE)
+#endif
 
     BY_ACCESS_VALUES(touch_values, take_values, join_values, read_values)
 

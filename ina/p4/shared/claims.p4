@@ -10,6 +10,10 @@
 // the round: one lost packet would otherwise keep the others' parts here for ever. What comes late then
 // goes on alone, too.
 //
+// Who loses a slot before its sum is whole need not lose the sum: where the target can swap a register
+// for what a packet brings (MODE_EVICTS), the packet that takes the slot over leaves as the owner's sum,
+// to the owner's aggregator. So age may be short, and a more important job may have less patience.
+//
 // A program of this mode has jobs with slots of their own as well, and sums whose parts are sets: their
 // slots are taken as in Slots.
 
@@ -20,7 +24,7 @@
 
 struct owner_t {
     bit<32> epoch; // of the job that claimed it last; 0: nobody yet
-    bit<32> stamp; // when it was last heard of (meta.now)
+    bit<32> stamp; // when it was last heard of (meta.now), and then some for the less important
 }
 
 control Claims(inout headers_t hdr, inout ina_metadata_t meta) {
@@ -38,7 +42,7 @@ control Claims(inout headers_t hdr, inout ina_metadata_t meta) {
         rv_1 = meta.epoch - value.epoch;
         if (value.epoch == meta.epoch || IS_OLD(meta.now, value.stamp, meta.age_limit)) {
             value.epoch = meta.epoch;
-            value.stamp = meta.now;
+            value.stamp = meta.stamp;
         }
         rv_2 = value.epoch;)
 
@@ -50,7 +54,7 @@ control Claims(inout headers_t hdr, inout ina_metadata_t meta) {
     // The result passes: the sum has been taken out of here, whoever may come.
     STATE_PAIR_ACTION(owner_t, slot_owner, epoch, stamp, release, meta.age, meta.owner,
         rv_1 = meta.epoch - value.epoch;
-        if (value.epoch == meta.epoch) { value.stamp = meta.now - meta.age_limit; }
+        if (value.epoch == meta.epoch) { value.stamp = meta.stamp; }
         rv_2 = value.epoch;)
 
     // The slot was another's, or an earlier incarnation's.
@@ -84,7 +88,61 @@ control Claims(inout headers_t hdr, inout ina_metadata_t meta) {
             value.bitmap = 0;
         })
 
+#ifdef MODE_EVICTS
+    // What the packets of a round say alike, besides its tag: an owner's sum that is put out needs it.
+    STATE(bit<32>, slot_said, SLOTS_TOTAL)
+
+    STATE_ACTION(bit<32>, slot_said, say, meta.said,
+        value = meta.said;
+        rv = value;)
+    STATE_ACTION(bit<32>, slot_said, say_anew, meta.said,
+        rv = value;
+        value = meta.said;)
+
+    STATE_PAIR_ACTION(round_t, slot_round, seq, bitmap, swap_round, meta.former_seq, meta.before,
+        rv_1 = value.seq;
+        rv_2 = value.bitmap;
+        value.seq = hdr.ina.seq;
+        value.bitmap = meta.worker_bit;)
+
+#define SAY RUN(say)
+
+    action read_said() {
+        meta.said = hdr.ina.slot ++ hdr.ina.exponent ++ hdr.ina.value_type ++ 3w0 ++ meta.has_values;
+    }
+    action has_values() { meta.has_values = 1; }
+    action evict() { meta.evicts = 1; }
+    action find_former() { meta.former = meta.epoch - meta.age; }
+
+    // Jobs that share slots, by their whole epochs: of an owner that loses its slot, where its sum goes.
+    action owner_is(bit<16> job, bit<16> job_index, bit<32> full_bitmap, bit<9> parent_port,
+                    bit<8> own_worker, bit<4> own_level) {
+        meta.knows_owner = 1;
+        meta.owner_job = job;
+        meta.owner_index = job_index;
+        meta.owner_full = full_bitmap;
+        meta.owner_port = parent_port;
+        meta.owner_worker = own_worker;
+        meta.owner_level = own_level;
+    }
+    table owners {
+        key = { meta.former: exact @name("epoch"); }
+        actions = { owner_is; @defaultonly NoAction; }
+        const default_action = NoAction();
+        size = JOBS_TOTAL;
+    }
+#else
+#define SAY
+#endif
+
     action resent() { meta.is_resend = 1; }
+    // The clock half of its way round is as far from now as can be: old for everybody.
+    action stamp_free() { meta.stamp = meta.now + 0x80000000; }
+    action stamp_used() { meta.stamp = meta.now - meta.lead; }
+    action enter_alone() {
+        meta.before = 0;
+        meta.bitmap = meta.worker_bit;
+    }
     action stay_out() {
         meta.before = 0;
         meta.bitmap = 0;
@@ -111,6 +169,7 @@ control Claims(inout headers_t hdr, inout ina_metadata_t meta) {
         } else if (meta.lane >= meta.claimable) {
             stay_out(); // as many lanes as the job may claim slots for have one
         } else if (meta.access == ACCESS_DOWN) {
+            stamp_free();
             RUN(release)
         } else if (meta.is_resend == 1) {
             RUN(look)
@@ -128,15 +187,40 @@ control Claims(inout headers_t hdr, inout ina_metadata_t meta) {
                 }
             }
         } else {
+            stamp_used();
             RUN(claim)
+#ifdef MODE_EVICTS
+            if (hdr.values.isValid()) {
+                has_values();
+            }
+            read_said();
+            find_former();
+            if (meta.age != 0 && meta.owner == meta.epoch && meta.has_values == 1
+                && meta.worker_bit != meta.full_bitmap) { // else it is a sum itself, or as short
+                owners.apply();
+            }
+            if (meta.knows_owner == 1) {
+                RUN(swap_round)
+                RUN(say_anew)
+                if (meta.before != 0 && meta.before != meta.owner_full && meta.said[0:0] == 1) {
+                    evict();
+                    meta.bitmap = meta.worker_bit;
+                } else {
+                    enter_alone(); // nothing is lost
+                }
+            } else
+#endif
             if (meta.age == 0) {
                 RUN(enter_round)
                 if ((meta.before & meta.worker_bit) != 0
                     && (meta.before | meta.worker_bit) != meta.before) {
                     stay_out(); // a set of which some are in, and some are not
+                } else if (meta.before == 0 && meta.bitmap != 0) {
+                    SAY
                 }
             } else if (meta.owner == meta.epoch) {
                 RUN(begin_round)
+                SAY
             } else {
                 stay_out();
                 meta.collides = 1;

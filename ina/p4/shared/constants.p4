@@ -37,6 +37,7 @@ const access_t ACCESS_JOIN = 2;    // first contribution of this worker to the o
 const access_t ACCESS_READ = 3;    // repeated: read out; a finished sum goes back to its sender
 const access_t ACCESS_STALE = 4;   // older than the owner: nothing. Contributions start with it
 const access_t ACCESS_DOWN = 5;    // the parent's result: the children get it; it adds to no slot
+const access_t ACCESS_EVICT = 6;   // takes another job's slot over, and leaves as what was in it
 
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<8> IP_PROTOCOL_UDP = 17;

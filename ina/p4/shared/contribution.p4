@@ -48,6 +48,23 @@ control Contribution(inout headers_t hdr, inout ina_metadata_t meta) {
     STATE_ACTION(bit<32>, slot_check, check_read, hdr.ina.check,
         rv = value;)
 
+#ifdef MODE_EVICTS
+    // What the slot has gathered leaves, and what the packet brings stays: see Claims.
+    STATE_ACTION(bit<8>, slot_next_exponent, touch_next_exponent_swap, hdr.ina.next_exponent,
+        rv = value;
+        value = hdr.ina.next_exponent;)
+    STATE_ACTION(bit<8>, slot_flags, touch_flags_swap, meta.flags,
+        rv = value;
+        value = meta.flags;)
+    STATE_ACTION(bit<16>, slot_digest, touch_digest_swap, hdr.ina.digest,
+        rv = value;
+        value = hdr.ina.digest;)
+    STATE_ACTION(bit<32>, slot_check, touch_check_swap, hdr.ina.check,
+        rv = value;
+        value = hdr.ina.check;)
+    action decide_swap() { meta.access = ACCESS_EVICT; }
+#endif
+
     action take() { meta.access = ACCESS_TAKE; }
     action join() { meta.access = ACCESS_JOIN; }
     action read() { meta.access = ACCESS_READ; }

@@ -23,6 +23,8 @@ struct round_t {
     bit<16> claimable;     /* lanes below it have a slot here that they may claim */           \
     bit<32> now;           /* any clock, in any unit; wraps around */                          \
     bit<32> age_limit;     /* a slot of which nothing was heard for so long is old */          \
+    bit<32> lead;          /* by so much earlier than now its own seem to be heard of */       \
+    bit<32> stamp;         /* what the packet leaves in the slot */                            \
     bit<32> owner;         /* epoch of the slot's owner, once this packet has claimed it */    \
     bit<32> strangers;     /* in the packet's set, who do not send to its sender */            \
     bit<1> is_resend;      /* not its worker's first copy */                                   \
@@ -30,6 +32,18 @@ struct round_t {
     bit<1> collides;       /* the slot is another job's */
 #else
 #define SHARED_METADATA
+#endif
+
+// And where it puts an owner's sum out: of the owner (Claims), and what its packets said: slot,
+// exponent, value_type, whether they have values.
+#ifdef MODE_EVICTS
+#define EVICTION_METADATA                                                                      \
+    bit<1> evicts; bit<1> has_values; bit<1> knows_owner;                                      \
+    bit<32> said; bit<32> former; bit<32> former_seq;                                          \
+    bit<16> owner_job; bit<16> owner_index; bit<32> owner_full; bit<9> owner_port;             \
+    bit<8> owner_worker; bit<4> owner_level;
+#else
+#define EVICTION_METADATA
 #endif
 
 struct ina_metadata_t {
@@ -56,6 +70,7 @@ struct ina_metadata_t {
     bit<8>  flags;        // this packet's sticky flags, then the slot's
 
     SHARED_METADATA       // of programs with that mode
+    EVICTION_METADATA
     TARGET_METADATA       // what one target's parser and shim add
 }
 

@@ -44,11 +44,13 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
 #ifdef MODE_SHARED
     // Slots here are shared with other jobs, one to a lane: the lanes below `claimable` may claim theirs,
     // first_slot + lane. What they sum goes up, and what finds its slot taken; `slots` are those at the
-    // aggregator, 2W; lane_mask is W - 1. age_us: of a slot, until another job may have it.
+    // aggregator, 2W; lane_mask is W - 1. It takes another's slot of which nothing was heard for age_us,
+    // and its own seem to be heard of lead_us earlier: with both larger, others come before it.
     action admit_shared_job(bit<32> epoch, bit<32> first_slot, bit<16> slots, bit<32> full_bitmap,
                             bit<16> group, bit<16> job_index, bit<9> parent_port,
                             bit<8> own_worker, bit<4> own_level, bit<24> path_mask,
-                            bit<16> lane_mask, bit<16> claimable, bit<32> age_us) {
+                            bit<16> lane_mask, bit<16> claimable, bit<32> age_us,
+                            bit<32> lead_us) {
         admit_inner_job(epoch, first_slot, slots, full_bitmap, group, job_index, parent_port,
                         own_worker, 0, own_level, path_mask);
         meta.is_shared = 1;
@@ -56,6 +58,7 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
         meta.slot_index = first_slot + (bit<32>)meta.lane;
         meta.claimable = claimable;
         meta.age_limit = age_us;
+        meta.lead = lead_us;
     }
 #define SHARED_JOB_ACTION admit_shared_job;
 #else

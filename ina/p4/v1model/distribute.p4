@@ -29,6 +29,8 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
     counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_bypassed;
     counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_late;
     counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_missed;
+    // Incomplete sums that others' packets have taken up, which wanted the slot.
+    counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_evictions;
 #endif
     // By INA_DROP_*: why packets to the switch were dropped, of all jobs and of none.
     counter(INA_DROP_REASONS, CounterType.packets_and_bytes) drops;
@@ -65,6 +67,16 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
         meta.own_bit = workers;
         meta.flags = meta.flags | (hdr.ina.flags & INA_FLAG_RESEND);
     }
+    // The sum that was in the slot: a contribution of this switch to the other job.
+    action to_parent_of_owner() {
+        meta.kind = INA_KIND_CONTRIBUTION;
+        hdr.ina.flags = meta.flags;
+        hdr.ina.contributors = meta.before;
+        hdr.ina.level = meta.owner_level;
+        meta.receiver = INA_PARENT;
+        meta.worker = meta.owner_worker;
+        standard_metadata.egress_spec = meta.owner_port;
+    }
     action says_collision() { meta.flags = meta.flags | INA_FLAG_COLLISION; }
 #endif
     action to_child(bit<9> port, bit<8> worker) {
@@ -85,7 +97,11 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
 
     apply {
 #ifdef MODE_SHARED
-        if (meta.is_shared == 1 && meta.access <= ACCESS_STALE && meta.access != ACCESS_REFUSED) {
+        if (meta.access == ACCESS_EVICT) {
+            job_contributions.count((bit<32>)meta.job_index);
+            job_evictions.count((bit<32>)meta.owner_index);
+            to_parent_of_owner();
+        } else if (meta.is_shared == 1 && meta.access != ACCESS_REFUSED && meta.access != ACCESS_DOWN) {
             bit<1> leaves = meta.is_flush;
             if (meta.access == ACCESS_STALE) {
                 leaves = 1;
@@ -188,6 +204,20 @@ control Address(inout headers_t hdr, inout ina_metadata_t meta,
         hdr.udp.dst_port = dst_port;
         hdr.udp.checksum = 0;
     }
+#ifdef MODE_EVICTS
+    // Nobody asks for the result: the path leads to no child.
+    action speak_for_owner() {
+        hdr.ina.job = meta.owner_job;
+        hdr.ina.epoch = (bit<16>)meta.former;
+        hdr.ina.seq = meta.former_seq;
+        hdr.ina.slot = meta.said[31:16];
+        hdr.ina.exponent = meta.said[15:8];
+        hdr.ina.value_type = meta.said[7:4];
+        hdr.ina.path = 0xFFFFFF;
+        hdr.ina.copy = 0;
+        hdr.ina.priority = 0;
+    }
+#endif
     action unaddressed() {
         job_unaddressed.count((bit<32>)meta.job_index);
         mark_to_drop(standard_metadata);
@@ -212,6 +242,11 @@ control Address(inout headers_t hdr, inout ina_metadata_t meta,
         }
         hdr.ina.worker = meta.worker;
         hdr.ina.kind = meta.kind;
+#ifdef MODE_EVICTS
+        if (meta.access == ACCESS_EVICT) {
+            speak_for_owner();
+        }
+#endif
         receivers.apply();
     }
 }

@@ -6,6 +6,7 @@
 // writes the same tables in both. Build: ina p4 compile --mode shared --values 64|256|360|1024.
 
 #define MODE_SHARED
+#define MODE_EVICTS
 
 #include <core.p4>
 #include <v1model.p4>
@@ -48,16 +49,15 @@ control PoolIngress(inout headers_t hdr, inout ina_metadata_t meta,
         if (hdr.udp.isValid() && hdr.udp.dst_port == INA_UDP_PORT) {
             if (own_addresses.apply().hit) {
                 admission.apply(hdr, meta, standard_metadata);
-                if (meta.access == ACCESS_STALE) { // a contribution; nothing is known of its slot yet
+                // A contribution, of whose slot nothing is known yet; or a result, which frees one.
+                if (meta.access == ACCESS_STALE
+                    || (meta.access == ACCESS_DOWN && meta.is_shared == 1)) {
                     take_time();
                     claims.apply(hdr, meta);
-                    if (meta.bitmap != 0) { // it is in a round
+                    if (meta.access == ACCESS_STALE && meta.bitmap != 0) { // it is in a round
                         contribution.apply(hdr, meta);
                         accumulate.apply(hdr, meta);
                     }
-                } else if (meta.access == ACCESS_DOWN && meta.is_shared == 1) {
-                    take_time();
-                    claims.apply(hdr, meta);
                 }
                 distribute.apply(hdr, meta, standard_metadata);
             }

@@ -83,8 +83,16 @@
         older();                                    \
     }
 
+// First of all, in programs that put sums out: with those, each choice has an action `choice`_swap.
+#ifdef MODE_EVICTS
+#define RUN_SWAP(choice) if (meta.evicts == 1) { choice##_swap(); } else
+#else
+#define RUN_SWAP(choice)
+#endif
+
 #define BY_ROUND(choice, take, join, read)
 #define RUN_BY_ROUND(choice, take, join, read)             \
+    RUN_SWAP(choice)                                       \
     if (meta.before == 0) {                                \
         take();                                            \
     } else if ((meta.before & meta.worker_bit) == 0) {     \
@@ -118,6 +126,7 @@
 #define BY_ACCESS_VALUES(choice, take, join, read)
 #define RUN_BY_ACCESS_VALUES(choice, take, join, read, clear) \
     if (hdr.values.isValid()) {                               \
+        RUN_SWAP(choice)                                      \
         if (meta.access == ACCESS_JOIN) {                     \
             join();                                           \
         } else if (meta.access == ACCESS_TAKE) {              \

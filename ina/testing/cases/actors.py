@@ -184,8 +184,8 @@ def tally(
     team: Team, *, drops: Mapping[DropReason, int] | None = None, **packets: int
 ) -> dict[CounterRef, int]:
     """Counters of a job by their short names (contributions, results, replays, duplicates, stale,
-    passed_down, ecn_marks, unaddressed; flushes, collisions, bypassed, late, missed), and drops by
-    reason. A stale packet or a duplicate is a drop, too."""
+    passed_down, ecn_marks, unaddressed; flushes, collisions, bypassed, late, missed, evictions),
+    and drops by reason. A stale packet or a duplicate is a drop, too."""
     counts: dict[CounterRef, int] = {
         Counter(_JOB_COUNTERS[name], team.job.number): count for name, count in packets.items()
     }
@@ -212,4 +212,5 @@ _JOB_COUNTERS = {
     "bypassed": names.JOB_BYPASSED,
     "late": names.JOB_LATE,
     "missed": names.JOB_MISSED,
+    "evictions": names.JOB_EVICTIONS,
 }

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ina.protocol.shared_model import Claims
-from ina.protocol.spec import Flag
+from ina.protocol.spec import PATH_BITS, Flag
 from ina.testing.case import Case, Change
 from ina.testing.cases.actors import tally, total
 from ina.testing.cases.levels import Inner, inner
 from ina.testing.frames import PortFrame
-from ina.testing.state import job_entry
+from ina.testing.state import job_entry, owner_entry
 from ina.testing.traffic import ALWAYS_OLD, NEVER_OLD
 
 MODE = "shared"
@@ -27,6 +27,11 @@ class Sharer(Inner):
     ) -> PortFrame:
         """The worker's contribution as it must go on by itself."""
         return self.up(seq, values, contributors=self.job.bits_of(worker), **fields)
+
+    def put_out(self, seq: int, values: list[int], held: int, **fields: Any) -> PortFrame:
+        """Its sum as it must go up when another job takes its slot over."""
+        nobody = (1 << PATH_BITS) - 1
+        return self.up(seq, values, contributors=held, path=nobody, **fields)
 
     def aged(self, age_us: int) -> Sharer:
         """The same team, with another patience."""
@@ -121,6 +126,7 @@ def collisions(values: int) -> Iterator[Case]:
     first = sharer(values, number=1)
     second = sharer(values, number=2, epoch=0x0004_0001, age_us=NEVER_OLD)
     ones, others = first.ones(), second.numbers(8)
+    said_by_greedy = {"next_exponent": 77, "digest": 4, "check": 5}
     said = {"next_exponent": 5, "digest": 6, "check": 7, "path": second.path(1)}
     yield Case(
         "claims/taken",
@@ -144,27 +150,40 @@ def collisions(values: int) -> Iterator[Case]:
     )
     greedy = second.aged(ALWAYS_OLD)
     patient = first.aged(NEVER_OLD)
+    gathered = {"next_exponent": 7, "digest": 3, "check": 9}
     yield Case(
         "claims/old-is-taken-over",
-        "An owner of whom nothing was heard loses its slot, whatever its epoch, and its sum.",
+        "An owner of whom nothing was heard loses its slot; what was in it goes up, as its own.",
         values,
         (*first.state, *greedy.state),
         (
-            first.sends(0, 0, ones),
-            greedy.sends(0, 0, others),
+            first.sends(0, 4, ones, exponent=140, value_type=1, flags=Flag.OVERFLOW, **gathered),
+            first.sends(2, 4, ones, exponent=140, value_type=1, path=first.path(2)),
+            greedy.sends(0, 0, others, exponent=99, priority=3, path=1, **said_by_greedy).gives(
+                first.put_out(
+                    4,
+                    [2] * values,
+                    0b101,
+                    exponent=140,
+                    value_type=1,
+                    flags=Flag.OVERFLOW,
+                    **gathered,
+                )
+            ),
             first.grows_patient(),
-            first.sends(1, 0, ones).gives(patient.alone(1, 0, ones, flags=Flag.COLLISION)),
+            first.sends(1, 4, ones).gives(patient.alone(1, 4, ones, flags=Flag.COLLISION)),
             greedy.sends(1, 0, others),
             greedy.sends(2, 0, ones).gives(
-                greedy.up(0, total(others, others, ones), contributors=0b111)
+                greedy.up(0, total(others, others, ones), contributors=0b111, **said_by_greedy)
             ),
         ),
         {
-            **tally(first, contributions=1, collisions=1),
+            **tally(first, contributions=2, collisions=1, evictions=1),
             **tally(greedy, contributions=3, results=1),
         },
     )
     older = sharer(values, number=2, epoch=0x0002_0001)
+    theirs = total(others, others, others)
     yield Case(
         "claims/by-an-older-epoch",
         "Epochs say whose a slot is, and not who comes before whom.",
@@ -172,13 +191,48 @@ def collisions(values: int) -> Iterator[Case]:
         (*first.state, *older.state),
         (
             first.sends(0, 0, ones),
-            older.sends(0, 0, others),
+            older.sends(0, 0, others).gives(first.put_out(0, ones, 0b001)),
             older.sends(1, 0, others),
-            older.sends(2, 0, others).gives(
-                older.up(0, total(others, others, others), contributors=0b111)
+            older.sends(2, 0, others).gives(older.up(0, theirs, contributors=0b111)),
+        ),
+        {
+            **tally(first, contributions=1, evictions=1),
+            **tally(older, contributions=3, results=1),
+        },
+    )
+    single = sharer(values, 1, number=3, epoch=0x0005_0001)
+    yield Case(
+        "claims/nothing-to-put-out",
+        "Nothing more leaves where the sum was whole, or had no values, or a whole one comes.",
+        values,
+        (*first.state, *greedy.state, *single.state),
+        (
+            *(first.sends(rank, 0, ones) for rank in (0, 1)),
+            first.sends(2, 0, ones).gives(first.up(0, [3] * values, contributors=0b111)),
+            greedy.sends(0, 0, others),
+            single.sends(0, 0, ones).gives(single.up(0, ones, contributors=0b1)),
+            first.sends(0, 4, next_exponent=9),
+            greedy.sends(0, 4, others),
+            first.sends(0, 8, next_exponent=9),
+            first.sends(1, 8, next_exponent=5),
+            first.sends(2, 8, next_exponent=7).gives(
+                first.up(8, contributors=0b111, next_exponent=9)
             ),
         ),
-        {**tally(first, contributions=1), **tally(older, contributions=3, results=1)},
+        {
+            **tally(first, contributions=7, results=2),
+            **tally(greedy, contributions=2),
+            **tally(single, contributions=1, results=1),
+        },
+    )
+    gone = Change(delete=(owner_entry(first.job, first.parent),))
+    yield Case(
+        "claims/of-a-job-that-is-gone",
+        "What nobody waits for any more stays nowhere.",
+        values,
+        (*first.state, *greedy.state),
+        (first.sends(0, 0, ones), gone, greedy.sends(0, 0, others)),
+        {**tally(first, contributions=1), **tally(greedy, contributions=1)},
     )
 
 
