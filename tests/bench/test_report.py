@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -174,7 +175,7 @@ def test_the_table_tells_losses_and_fits_a_terminal() -> None:
         gloo_s=0.2, cpu_s=None, transport="udp", case=case, resends=resends, multicast=True,
     )  # fmt: skip
     assert (row.losses, row.spurious_resends, row.probes) == (4, 3, 2)
-    cells = bench_allreduce._cells(row)
+    cells = bench_allreduce._cells(asdict(row))
     shown = dict(zip(bench_allreduce.COLUMNS, cells, strict=True))
     assert (shown["lost"], shown["limit ms"]) == (4, "-")
     lines = _printed(bench_allreduce.COLUMNS, [cells], bench_allreduce.SPARE, width=80)

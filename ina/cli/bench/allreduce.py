@@ -11,6 +11,17 @@ from ina.bench import mpi, parse
 from ina.bench.report import Report, rows_of
 from ina.bench.star import BURST_BYTES
 from ina.bench.testbed import LOOPBACK
+from ina.cli.bench import cells
+from ina.cli.bench.options import (
+    DtypeOption,
+    SizeSecondsOption,
+    SizesOption,
+    SpoilOption,
+    UnicastOption,
+    ValuesOption,
+    check_samples,
+    dtype_bytes,
+)
 from ina.cli.bench.output import (
     DEFAULT_TOLERANCE,
     BaselineOption,
@@ -25,8 +36,6 @@ from ina.cli.bench.output import (
 from ina.cli.bench.testbeds import (
     LINK_HELP,
     QUEUE_HELP,
-    UNICAST_HELP,
-    VALUES_HELP,
     check_link,
     open_testbed,
     queue_bytes_for,
@@ -34,11 +43,9 @@ from ina.cli.bench.testbeds import (
 )
 from ina.cli.common import torchrun
 from ina.errors import InvalidInputError
-from ina.host.arrays import VALUE_TYPES
 from ina.host.threads import check_threads
 from ina.protocol.verify import checked_verify
 
-_DTYPE_BYTES = {str(dtype): dtype.itemsize for dtype in VALUE_TYPES}
 _OPS = ("sum", "avg")
 _TRANSPORTS = ("auto", "udp", "shm")
 _CROSSINGS = "2 n tensors with headers (n + 1 where the switch sends results once)"
@@ -56,8 +63,8 @@ SPARE = (
 
 def allreduce(
     workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "2,4,8",
-    sizes: Annotated[str, typer.Option(help="Tensor sizes, as 64K,1M.")] = "64K,1M,16M,64M",
-    dtype: Annotated[str, typer.Option(help=f"One of {', '.join(_DTYPE_BYTES)}.")] = "float32",
+    sizes: SizesOption = "64K,1M,16M,64M",
+    dtype: DtypeOption = "float32",
     op: Annotated[str, typer.Option(help="sum or avg.")] = "sum",
     link: Annotated[str, typer.Option(help=LINK_HELP)] = LOOPBACK,
     queue: Annotated[str, typer.Option(help=QUEUE_HELP, show_default="1M")] = "",
@@ -67,21 +74,19 @@ def allreduce(
     threads: Annotated[
         int, typer.Option(help="Of each of ina's workers: 1, 2, 4, 8; 0: by the cores.")
     ] = 0,
-    values: Annotated[int, typer.Option(help=VALUES_HELP)] = 0,
+    values: ValuesOption = 0,
     verify: Annotated[
         str,
         typer.Option(help="How ina's sums are verified: off, accidents, keyed, in turns."),
     ] = "off",
-    unicast: Annotated[bool, typer.Option("--unicast", help=UNICAST_HELP)] = False,
+    unicast: UnicastOption = False,
     repeats: Annotated[int, typer.Option(help="Samples of each, at most.")] = 15,
-    seconds: Annotated[float, typer.Option(help="Upper bound of a size, in seconds.")] = 10.0,
+    seconds: SizeSecondsOption = 10.0,
     memory: Annotated[
         bool,
         typer.Option("--memory", help="Measure one sum's peak memory above the tensor instead."),
     ] = False,
-    spoil: Annotated[
-        int, typer.Option(min=0, help="Make so many sums wrong, to see that it is noticed.")
-    ] = 0,
+    spoil: SpoilOption = 0,
     plot: PlotOption = None,
     save: SaveOption = None,
     baseline: BaselineOption = None,
@@ -158,7 +163,7 @@ def allreduce(
     outputs.finish(
         report,
         COLUMNS,
-        [_cells(row) for row in rows],
+        [_cells(row) for row in plain],
         title=f"all-reduce, {link}, {dtype} {op}, {values} values a packet"
         + (f", {threads} threads a worker" if threads else ""),
         panels=bench.panels(plain) if plot is not None else (),
@@ -177,17 +182,16 @@ def _case(
     seconds: float,
     spoil: int,
 ) -> bench.Case:
-    if dtype not in _DTYPE_BYTES:
-        raise InvalidInputError(f"--dtype {dtype}: the network sums {', '.join(_DTYPE_BYTES)}")
+    element_bytes = dtype_bytes(dtype)
     if op not in _OPS:
         raise InvalidInputError(f"--op {op}: the network does {' and '.join(_OPS)}")
     if transport not in _TRANSPORTS:
         raise InvalidInputError(f"--transport {transport}: want {', '.join(_TRANSPORTS)}")
     check_threads("--threads", threads)
-    if repeats < 3 or seconds <= 0:
-        raise InvalidInputError(f"--repeats {repeats} --seconds {seconds:g}: want >= 3 and > 0")
-    size = _DTYPE_BYTES[dtype]
-    return bench.Case(dtype, size, op, values, repeats, seconds, transport, spoil, threads, verify)
+    check_samples(repeats, seconds)
+    return bench.Case(
+        dtype, element_bytes, op, values, repeats, seconds, transport, spoil, threads, verify
+    )
 
 
 def _ways(verify: str) -> tuple[str, ...]:
@@ -197,24 +201,14 @@ def _ways(verify: str) -> tuple[str, ...]:
     return ways
 
 
-def _cells(row: bench.Measurement) -> tuple[Any, ...]:
-    backend = bench.label(row.backend, row.verify)
+def _cells(row: cells.Row) -> tuple[Any, ...]:
     return (
-        *(row.workers, backend, _over(row), row.size_bytes, row.count, row.type, row.redop),
-        number(1e3 * row.time_s, 3),
-        number(1e3 * (row.time_high_s - row.time_low_s), 3),
-        *(number(row.algbw_gb_s, 3), number(row.busbw_gb_s, 3), row.wrong),
-        number(row.losses, 0),
-        number(None if row.limit_s is None else 1e3 * row.limit_s, 3),
-        number(None if row.limit_share is None else 100 * row.limit_share, 1),
-        number(row.gain),
-        number(row.unverified),
-        number(row.cpu_s_per_gb),
+        *(row["workers"], bench.label(row["backend"], row["verify"]), cells.over(row)),
+        *(row["size_bytes"], row["count"], row["type"], row["redop"], *cells.times(row)),
+        *(number(row["algbw_gb_s"], 3), number(row["busbw_gb_s"], 3), row["wrong"]),
+        *(number(row["losses"], 0), *cells.limits(row)),
+        *(number(row["gain"]), number(row["unverified"]), number(row["cpu_s_per_gb"])),
     )
-
-
-def _over(row: bench.Measurement) -> str:
-    return f"{row.transport}, mc" if row.multicast else row.transport
 
 
 def _notes(
@@ -296,15 +290,14 @@ def _memory(
         wrong=sum(row.wrong for row in rows),
         notes=["above: peak resident memory in one all-reduce, less that before it (VmHWM)"],
     )
-    cells = [
-        (row.workers, row.backend, row.size_bytes, round(row.above_bytes / 2**20, 1), row.wrong)
-        for row in rows
-    ]
     columns = ("n", "backend", "size", "above MiB", "#wrong")
     outputs.finish(
         report,
         columns,
-        cells,
+        [
+            (row.workers, row.backend, row.size_bytes, round(row.above_bytes / 2**20, 1), row.wrong)
+            for row in rows
+        ],
         title=f"memory above the tensor, {link}",
         panels=bench.memory_panels(report.rows) if outputs.plot is not None else (),
     )

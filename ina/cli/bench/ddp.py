@@ -10,6 +10,7 @@ from ina.bench import ddp as bench
 from ina.bench import parse
 from ina.bench.report import Report, rows_of
 from ina.bench.testbed import LOOPBACK
+from ina.cli.bench.options import UnicastOption, ValuesOption, check_samples
 from ina.cli.bench.output import (
     DEFAULT_TOLERANCE,
     BaselineOption,
@@ -23,8 +24,6 @@ from ina.cli.bench.output import (
 )
 from ina.cli.bench.testbeds import (
     LINK_HELP,
-    UNICAST_HELP,
-    VALUES_HELP,
     check_link,
     open_testbed,
     values_for,
@@ -45,8 +44,8 @@ def ddp(
     ] = "digits",
     workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "4",
     link: Annotated[str, typer.Option(help=LINK_HELP)] = LOOPBACK,
-    values: Annotated[int, typer.Option(help=VALUES_HELP)] = 0,
-    unicast: Annotated[bool, typer.Option("--unicast", help=UNICAST_HELP)] = False,
+    values: ValuesOption = 0,
+    unicast: UnicastOption = False,
     repeats: Annotated[int, typer.Option(help="Steps of each, at most.")] = 10,
     seconds: Annotated[float, typer.Option(help="Upper bound of a model, in seconds.")] = 60.0,
     compute_ms: Annotated[
@@ -70,8 +69,7 @@ def ddp(
         if name not in bench.MODELS:
             raise InvalidInputError(f"--model {name}: want one of {', '.join(bench.MODELS)}")
     values = values_for(values, link)
-    if repeats < 3 or seconds <= 0:
-        raise InvalidInputError(f"--repeats {repeats} --seconds {seconds:g}: want >= 3 and > 0")
+    check_samples(repeats, seconds)
     outputs = Outputs("ddp", json, save, baseline, tolerance, plot)
     check_link(link)
     torchrun.require("torch")

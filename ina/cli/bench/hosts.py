@@ -11,6 +11,19 @@ from ina.bench import allreduce as bench
 from ina.bench import parse
 from ina.bench.report import Ratio, Report, rows_of
 from ina.bench.star import star
+from ina.cli.bench import cells
+from ina.cli.bench.options import (
+    DtypeOption,
+    SamplesOption,
+    SizeSecondsOption,
+    SizesOption,
+    SpoilOption,
+    UnicastOption,
+    UnshapedOption,
+    ValuesOption,
+    check_seconds,
+    dtype_bytes,
+)
 from ina.cli.bench.output import (
     DEFAULT_TOLERANCE,
     BaselineOption,
@@ -21,13 +34,11 @@ from ina.cli.bench.output import (
     number,
     steps,
 )
-from ina.cli.bench.testbeds import UNICAST_HELP, UNSHAPED, VALUES_HELP, check_link, values_for
+from ina.cli.bench.testbeds import UNSHAPED, check_link, values_for
 from ina.cli.common import torchrun
 from ina.errors import InvalidInputError
-from ina.host.arrays import VALUE_TYPES
 from ina.protocol.spec import MAX_WORKERS
 
-_DTYPE_BYTES = {str(dtype): dtype.itemsize for dtype in VALUE_TYPES}
 _NOTES = [
     "time: median of samples, each of the slowest rank; ±: between the quartiles; resent: packets"
     " of all samples and ranks that were sent again (--json: why)",
@@ -47,21 +58,17 @@ _NOTES = [
 def hosts(
     count: Annotated[int, typer.Option("--hosts", help="How many hosts.")] = 2,
     ranks: Annotated[int, typer.Option(help="How many on each host.")] = 4,
-    sizes: Annotated[str, typer.Option(help="Tensor sizes, as 64K,1M.")] = "16M,64M",
-    dtype: Annotated[str, typer.Option(help=f"One of {', '.join(_DTYPE_BYTES)}.")] = "int32",
+    sizes: SizesOption = "16M,64M",
+    dtype: DtypeOption = "int32",
     link: Annotated[
         str, typer.Option(help="Rates of each host's link, in turns, as 1gbit,250mbit.")
     ] = "1gbit",
-    unshaped: Annotated[
-        bool, typer.Option("--unshaped", help="Without token buckets, too: what this machine does.")
-    ] = False,
-    values: Annotated[int, typer.Option(help=VALUES_HELP)] = 0,
-    unicast: Annotated[bool, typer.Option("--unicast", help=UNICAST_HELP)] = False,
-    repeats: Annotated[int, typer.Option(min=3, help="Samples of each, at most.")] = 15,
-    seconds: Annotated[float, typer.Option(help="Upper bound of a size, in seconds.")] = 10.0,
-    spoil: Annotated[
-        int, typer.Option(min=0, help="Make so many sums wrong, to see that it is noticed.")
-    ] = 0,
+    unshaped: UnshapedOption = False,
+    values: ValuesOption = 0,
+    unicast: UnicastOption = False,
+    repeats: SamplesOption = 15,
+    seconds: SizeSecondsOption = 10.0,
+    spoil: SpoilOption = 0,
     save: SaveOption = None,
     baseline: BaselineOption = None,
     tolerance: ToleranceOption = DEFAULT_TOLERANCE,
@@ -73,10 +80,8 @@ def hosts(
     if not 1 <= count <= MAX_WORKERS // ranks:  # without nodes one switch sums all of them
         most = MAX_WORKERS // ranks
         raise InvalidInputError(f"--hosts {count}: want 1 to {most} of {ranks} ranks")
-    if dtype not in _DTYPE_BYTES:
-        raise InvalidInputError(f"--dtype {dtype}: the network sums {', '.join(_DTYPE_BYTES)}")
-    if seconds <= 0:
-        raise InvalidInputError(f"--seconds {seconds:g}: want more than 0")
+    element_bytes = dtype_bytes(dtype)
+    check_seconds(seconds)
     wanted = parse.sizes("--sizes", sizes)
     rates: dict[str, float | None] = {
         it: parse.rate_bit_s("--link", it) for it in map(str.strip, link.split(","))
@@ -86,7 +91,7 @@ def hosts(
     torchrun.require("torch")
     values = values_for(values, link)
     case = bench.Case(
-        *(dtype, _DTYPE_BYTES[dtype], "sum", values, repeats, seconds),
+        *(dtype, element_bytes, "sum", values, repeats, seconds),
         spoil=spoil,
         host_nodes=True,
     )
@@ -170,16 +175,11 @@ def _ratios(
 
 
 def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
-    share, resent = row["limit_share"], row["retransmissions"]
     return (
         *(row["link"], bench.label(row["backend"], row["verify"], row["host_node"])),
-        f"{row['transport']}, mc" if row["multicast"] else row["transport"],
-        row["size_bytes"],
-        number(1e3 * row["time_s"], 3),
-        number(1e3 * (row["time_high_s"] - row["time_low_s"]), 3),
-        *(number(row["algbw_gb_s"], 3), row["wrong"], number(resent, 0)),
-        number(None if row["limit_s"] is None else 1e3 * row["limit_s"], 3),
-        number(None if share is None else 100 * share, 1),
+        *(cells.over(row), row["size_bytes"], *cells.times(row)),
+        *(number(row["algbw_gb_s"], 3), row["wrong"], number(row["retransmissions"], 0)),
+        *cells.limits(row),
         *(number(row["gain"]), number(row["nodeless"]), number(row["limit_gain"])),
         number(row["cpu_s_per_gb"]),
     )

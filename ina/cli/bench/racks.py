@@ -10,6 +10,19 @@ from ina.bench import allreduce as bench
 from ina.bench import parse
 from ina.bench import racks as network
 from ina.bench.report import Ratio, Report, rows_of
+from ina.cli.bench import cells
+from ina.cli.bench.options import (
+    DtypeOption,
+    SamplesOption,
+    SizeSecondsOption,
+    SizesOption,
+    SpoilOption,
+    UnicastOption,
+    UnshapedOption,
+    ValuesOption,
+    check_seconds,
+    dtype_bytes,
+)
 from ina.cli.bench.output import (
     DEFAULT_TOLERANCE,
     BaselineOption,
@@ -20,12 +33,10 @@ from ina.cli.bench.output import (
     number,
     steps,
 )
-from ina.cli.bench.testbeds import UNICAST_HELP, UNSHAPED, VALUES_HELP, check_link, values_for
+from ina.cli.bench.testbeds import UNSHAPED, check_link, values_for
 from ina.cli.common import torchrun
 from ina.errors import InvalidInputError
-from ina.host.arrays import VALUE_TYPES
 
-_DTYPE_BYTES = {str(dtype): dtype.itemsize for dtype in VALUE_TYPES}
 _MAX_WORKERS = 200
 _NOTES = [
     "time: median of samples, each of the slowest rank; ±: between the quartiles; lost: packets of"
@@ -45,22 +56,18 @@ _NOTES = [
 def racks(
     workers: Annotated[int, typer.Option(help="How many, in all racks.")] = 8,
     count: Annotated[int, typer.Option("--racks", help="How many racks.")] = 2,
-    sizes: Annotated[str, typer.Option(help="Tensor sizes, as 64K,1M.")] = "16M,64M",
-    dtype: Annotated[str, typer.Option(help=f"One of {', '.join(_DTYPE_BYTES)}.")] = "int32",
+    sizes: SizesOption = "16M,64M",
+    dtype: DtypeOption = "int32",
     link: Annotated[str, typer.Option(help="Rate of each host's link, as 1gbit.")] = "1gbit",
     uplink: Annotated[
         str, typer.Option(help="Rates of a rack's link, in turns, as 1gbit,250mbit.")
     ] = "1gbit,250mbit",
-    unshaped: Annotated[
-        bool, typer.Option("--unshaped", help="Without token buckets, too: what this machine does.")
-    ] = False,
-    values: Annotated[int, typer.Option(help=VALUES_HELP)] = 0,
-    unicast: Annotated[bool, typer.Option("--unicast", help=UNICAST_HELP)] = False,
-    repeats: Annotated[int, typer.Option(min=3, help="Samples of each, at most.")] = 15,
-    seconds: Annotated[float, typer.Option(help="Upper bound of a size, in seconds.")] = 10.0,
-    spoil: Annotated[
-        int, typer.Option(min=0, help="Make so many sums wrong, to see that it is noticed.")
-    ] = 0,
+    unshaped: UnshapedOption = False,
+    values: ValuesOption = 0,
+    unicast: UnicastOption = False,
+    repeats: SamplesOption = 15,
+    seconds: SizeSecondsOption = 10.0,
+    spoil: SpoilOption = 0,
     save: SaveOption = None,
     baseline: BaselineOption = None,
     tolerance: ToleranceOption = DEFAULT_TOLERANCE,
@@ -72,10 +79,8 @@ def racks(
     if not 2 <= count <= min(network.MAX_RACKS, workers):
         most = min(network.MAX_RACKS, workers)
         raise InvalidInputError(f"--racks {count}: want 2 to {most} for {workers} workers")
-    if dtype not in _DTYPE_BYTES:
-        raise InvalidInputError(f"--dtype {dtype}: the network sums {', '.join(_DTYPE_BYTES)}")
-    if seconds <= 0:
-        raise InvalidInputError(f"--seconds {seconds:g}: want more than 0")
+    element_bytes = dtype_bytes(dtype)
+    check_seconds(seconds)
     wanted, rate = parse.sizes("--sizes", sizes), parse.rate_bit_s("--link", link)
     rates = {it: parse.rate_bit_s("--uplink", it) for it in map(str.strip, uplink.split(","))}
     outputs = Outputs("racks", json, save, baseline, tolerance)
@@ -83,7 +88,7 @@ def racks(
     torchrun.require("torch")
     values = values_for(values, link)
     case = bench.Case(
-        dtype, _DTYPE_BYTES[dtype], "sum", values, repeats, seconds, transport="udp", spoil=spoil
+        *(dtype, element_bytes, "sum", values, repeats, seconds), transport="udp", spoil=spoil
     )
     networks: list[tuple[str, float | None, float | None]] = [
         (it, rate, uplink_rate) for it, uplink_rate in rates.items()
@@ -147,15 +152,9 @@ SPARE = ("over", "algbw GB/s", "CPU s/GB", "±", "lost", "limit ms")
 
 
 def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
-    share = row["limit_share"]
     return (
-        *(row["uplink"], row["backend"]),
-        f"{row['transport']}, mc" if row["multicast"] else row["transport"],
-        row["size_bytes"],
-        number(1e3 * row["time_s"], 3),
-        number(1e3 * (row["time_high_s"] - row["time_low_s"]), 3),
+        *(row["uplink"], row["backend"], cells.over(row), row["size_bytes"], *cells.times(row)),
         *(number(row["algbw_gb_s"], 3), row["wrong"], number(row["losses"], 0)),
-        number(None if row["limit_s"] is None else 1e3 * row["limit_s"], 3),
-        number(None if share is None else 100 * share, 1),
+        *cells.limits(row),
         *(number(row["gain"]), number(row["cpu_s_per_gb"])),
     )

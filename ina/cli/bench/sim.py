@@ -16,8 +16,9 @@ from ina.bench import agreement as both
 from ina.bench import parse, star_real, star_sim
 from ina.bench.report import Report, rows_of
 from ina.bench.star import Network, burst_bytes, star
+from ina.cli.bench.options import ValuesOption
 from ina.cli.bench.output import JsonOption, Outputs, SaveOption, Steps, number, steps
-from ina.cli.bench.testbeds import QUEUE_HELP, VALUES_HELP, check_link, queue_bytes_for, values_for
+from ina.cli.bench.testbeds import QUEUE_HELP, check_link, queue_bytes_for, values_for
 from ina.congestion import ALGORITHMS
 from ina.errors import InvalidInputError
 from ina.sim.scenario import DTYPES, TensorSpec
@@ -44,7 +45,7 @@ def sim(
     window: Annotated[str, typer.Option(help=f"One of {', '.join(ALGORITHMS)}.")] = "adaptive",
     size: Annotated[str, typer.Option(help="Of a tensor, as 1M.")] = "1M",
     dtype: Annotated[str, typer.Option(help=f"One of {', '.join(DTYPES)}.")] = "float32",
-    values: Annotated[int, typer.Option(help=VALUES_HELP)] = 0,
+    values: ValuesOption = 0,
     rounds: Annotated[int, typer.Option(min=1, help="Their median counts.")] = 5,
     steps_each: Annotated[
         int, typer.Option("--steps", min=1, help="Tensors of a round, one after the other.")

@@ -8,6 +8,7 @@ import typer
 
 from ina.bench import parse
 from ina.bench.report import Report, rows_of
+from ina.cli.bench.options import UnicastOption, check_seconds
 from ina.cli.bench.output import (
     ALL_BUILDS,
     DEFAULT_TOLERANCE,
@@ -19,8 +20,6 @@ from ina.cli.bench.output import (
     number,
     steps,
 )
-from ina.cli.bench.testbeds import UNICAST_HELP
-from ina.errors import InvalidInputError
 from ina.p4.builds import packet_bytes
 from ina.protocol.spec import MAX_WORKERS
 
@@ -37,7 +36,7 @@ def switch(
     workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "2,4",
     seconds: Annotated[float, typer.Option(help="Of a sample.")] = 1.0,
     repeats: Annotated[int, typer.Option(min=1, help="Samples; the median counts.")] = 5,
-    unicast: Annotated[bool, typer.Option("--unicast", help=UNICAST_HELP)] = False,
+    unicast: UnicastOption = False,
     bmv2: Annotated[
         bool, typer.Option(help="Measure BMv2, too, where it is installed; needs root.")
     ] = True,
@@ -55,8 +54,7 @@ def switch(
 
     builds = parse.numbers("--values", values)
     counts = parse.numbers("--workers", workers, 1, MAX_WORKERS)
-    if seconds <= 0:
-        raise InvalidInputError(f"--seconds {seconds:g}: want more than 0")
+    check_seconds(seconds)
     outputs = Outputs("switch", json, save, baseline, tolerance)
     missing = why_not_bmv2() if bmv2 else "--no-bmv2"
     rows: list[Measurement] = []

@@ -21,10 +21,6 @@ LINK_HELP = (
 )
 
 QUEUE_HELP = "Of each end of a link that has a rate, as 128K; what finds it full is dropped."
-UNICAST_HELP = "The switch sends each worker a copy of each result, not one to all (IP multicast)."
-VALUES_HELP = (
-    "Values a packet: a build of the P4 program. 0: the largest that the testbed's MTU bears."
-)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,56 @@
+"""Options that several ``ina bench`` commands have, and their checks."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ina.errors import InvalidInputError
+from ina.host.arrays import VALUE_TYPES
+
+_DTYPE_BYTES = {str(dtype): dtype.itemsize for dtype in VALUE_TYPES}
+
+SizesOption = Annotated[str, typer.Option(help="Tensor sizes, as 64K,1M.")]
+DtypeOption = Annotated[str, typer.Option(help=f"One of {', '.join(_DTYPE_BYTES)}.")]
+ValuesOption = Annotated[
+    int,
+    typer.Option(
+        help="Values a packet: a build of the P4 program. 0: the largest that the testbed's MTU"
+        " bears."
+    ),
+]
+UnicastOption = Annotated[
+    bool,
+    typer.Option(
+        "--unicast",
+        help="The switch sends each worker a copy of each result, not one to all (IP multicast).",
+    ),
+]
+UnshapedOption = Annotated[
+    bool, typer.Option("--unshaped", help="Without token buckets, too: what this machine does.")
+]
+SamplesOption = Annotated[int, typer.Option(min=3, help="Samples of each, at most.")]
+SizeSecondsOption = Annotated[float, typer.Option(help="Upper bound of a size, in seconds.")]
+SpoilOption = Annotated[
+    int, typer.Option(min=0, help="Make so many sums wrong, to see that it is noticed.")
+]
+
+
+def dtype_bytes(dtype: str) -> int:
+    """Of an element. Raises InvalidInputError: the network does not sum such."""
+    if dtype not in _DTYPE_BYTES:
+        raise InvalidInputError(f"--dtype {dtype}: the network sums {', '.join(_DTYPE_BYTES)}")
+    return _DTYPE_BYTES[dtype]
+
+
+def check_seconds(seconds: float) -> None:
+    """Raises InvalidInputError."""
+    if seconds <= 0:
+        raise InvalidInputError(f"--seconds {seconds:g}: want more than 0")
+
+
+def check_samples(repeats: int, seconds: float) -> None:
+    """Raises InvalidInputError."""
+    if repeats < 3 or seconds <= 0:
+        raise InvalidInputError(f"--repeats {repeats} --seconds {seconds:g}: want >= 3 and > 0")
