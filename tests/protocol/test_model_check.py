@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import pytest
 
 from ina.protocol.codec import Header
 from ina.protocol.slot_model import CHECK_MODULUS, DIGEST_MODULUS, Contribution, Outcome, Slot
-from ina.protocol.spec import ALL_WORKERS, DropReason
-from ina.protocol.switch_model import Attachment, Departure, Dropped, Job, SwitchModel
+from ina.protocol.spec import ALL_WORKERS
+from ina.protocol.switch_model import Departure, Job, SwitchModel
 from tests.protocol.model_check import System, Violation, search
 from tests.protocol.slot_faults import (
     NeverReplays,
@@ -18,6 +19,7 @@ from tests.protocol.slot_faults import (
     OlderTakesOver,
     ReplaysOpenRound,
 )
+from tests.protocol.switch_faults import AdmitsAnyEpoch, AdmitsAnySender, ReplaysToAll
 
 
 @pytest.mark.parametrize(
@@ -42,54 +44,45 @@ def test_promises_hold(system: System, at_least: int) -> None:
     assert search(system) >= at_least, "the search did not go where it should"
 
 
-class RepeatsAddTheirDigest(Slot):
+class AddsWhatIsDropped(Slot):
+    """A digest or a check is added though the values are not."""
+
+    where: ClassVar[Outcome]
+    what: ClassVar[str]
+
+    def contribute(self, part: Contribution, all_bits: int) -> Outcome:
+        outcome = super().contribute(part, all_bits)
+        if outcome is self.where:
+            whole = getattr(self, self.what) + getattr(part, self.what)
+            setattr(self, self.what, whole % _MODULUS[self.what])
+        return outcome
+
+
+_MODULUS = {"digest": DIGEST_MODULUS, "check": CHECK_MODULUS}
+
+
+class RepeatsAddTheirDigest(AddsWhatIsDropped):
     """A repeated contribution's digest is added once more."""
 
-    def contribute(self, part: Contribution, all_bits: int) -> Outcome:
-        outcome = super().contribute(part, all_bits)
-        if outcome is Outcome.DUPLICATE:
-            self.digest = (self.digest + part.digest) % DIGEST_MODULUS
-        return outcome
+    where, what = Outcome.DUPLICATE, "digest"
 
 
-class OlderAddTheirDigest(Slot):
+class OlderAddTheirDigest(AddsWhatIsDropped):
     """The digest of a late copy is added, though its values are not."""
 
-    def contribute(self, part: Contribution, all_bits: int) -> Outcome:
-        outcome = super().contribute(part, all_bits)
-        if outcome is Outcome.STALE:
-            self.digest = (self.digest + part.digest) % DIGEST_MODULUS
-        return outcome
+    where, what = Outcome.STALE, "digest"
 
 
-class RepeatsAddTheirCheck(Slot):
+class RepeatsAddTheirCheck(AddsWhatIsDropped):
     """A repeated contribution's check is added once more."""
 
-    def contribute(self, part: Contribution, all_bits: int) -> Outcome:
-        outcome = super().contribute(part, all_bits)
-        if outcome is Outcome.DUPLICATE:
-            self.check = (self.check + part.check) % CHECK_MODULUS
-        return outcome
+    where, what = Outcome.DUPLICATE, "check"
 
 
-class OlderAddTheirCheck(Slot):
+class OlderAddTheirCheck(AddsWhatIsDropped):
     """The check of a late copy is added, though its values are not."""
 
-    def contribute(self, part: Contribution, all_bits: int) -> Outcome:
-        outcome = super().contribute(part, all_bits)
-        if outcome is Outcome.STALE:
-            self.check = (self.check + part.check) % CHECK_MODULUS
-        return outcome
-
-
-class ReplaysToAll(SwitchModel):
-    """A replay goes to every worker."""
-
-    def _distribute(
-        self, outcome: Outcome, job: Job, slot: Slot, header: Header
-    ) -> Iterator[Departure]:
-        to_all = Outcome.RESULT if outcome is Outcome.REPLAY else outcome
-        return super()._distribute(to_all, job, slot, header)
+    where, what = Outcome.STALE, "check"
 
 
 class ReplaysToTheListeners(SwitchModel):
@@ -102,23 +95,6 @@ class ReplaysToTheListeners(SwitchModel):
         for departure in super()._distribute(to_all, job, slot, header):
             if outcome is not Outcome.REPLAY or departure.header.worker == ALL_WORKERS:
                 yield departure
-
-
-class AdmitsAnyEpoch(SwitchModel):
-    """The epoch of the header is not compared with the job's."""
-
-    def admit(self, sender: Attachment, header: Header) -> Job:
-        job = self.jobs[header.job]
-        if job.workers[header.worker] != sender:
-            raise Dropped(DropReason.MEMBER)
-        return job
-
-
-class AdmitsAnySender(SwitchModel):
-    """The sender's port and address are not compared with the worker's."""
-
-    def admit(self, sender: Attachment, header: Header) -> Job:
-        return super().admit(self.jobs[header.job].workers[header.worker], header)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.protocol import slot_faults, tree_faults
+from tests.protocol import slot_faults, switch_faults, tree_faults
 from tests.protocol.model_check import Violation, search
 from tests.protocol.tree_check import TreeSystem
 
@@ -190,8 +190,8 @@ SEEDED: tuple[tuple[str, Arguments, Arguments, str], ...] = (
     ("signed as who asks", SMALL, {"switch_type": tree_faults.SignsAsTheAsker}, NO_PROGRESS),
     ("a packet's flags", SMALL, {"switch_type": tree_faults.KeepsThePacketsFlags}, WRONG_HEADER),
     ("its exponent", SMALL, {"switch_type": tree_faults.KeepsThePacketsExponent}, WRONG_HEADER),
-    ("any sender", SMALL, {"switch_type": tree_faults.AdmitsAnySender}, WRONG_SUM),
-    ("any epoch", RESTART, {"switch_type": tree_faults.AdmitsAnyEpoch}, "of another"),
+    ("any sender", SMALL, {"switch_type": switch_faults.AdmitsAnySender}, WRONG_SUM),
+    ("any epoch", RESTART, {"switch_type": switch_faults.AdmitsAnyEpoch}, "of another"),
     (
         "what passes through",
         BEHIND,
@@ -199,7 +199,7 @@ SEEDED: tuple[tuple[str, Arguments, Arguments, str], ...] = (
         NO_PROGRESS,
     ),
     # The way back.
-    ("the root replays to all", SMALL, {"switch_type": tree_faults.RootRepliesToAll}, ASTRAY),
+    ("the root replays to all", SMALL, {"switch_type": switch_faults.ReplaysToAll}, ASTRAY),
     ("REPLAY in a result to all", SMALL, {"switch_type": tree_faults.RootMarksAll}, ASTRAY),
     (
         "another child in the path",
@@ -213,7 +213,7 @@ SEEDED: tuple[tuple[str, Arguments, Arguments, str], ...] = (
     ("the path's level below", DEEP, {"switch_type": tree_faults.ReadsTheLevelBelow}, ASTRAY),
     ("anyone's result", SMALL, {"switch_type": tree_faults.BelievesAnyResult}, WRONG_SUM),
     ("a child's", SMALL, {"switch_type": tree_faults.BelievesResultsOfChildren}, WRONG_SUM),
-    ("an old epoch's", RESTART, {"switch_type": tree_faults.PassesOldResults}, "of another"),
+    ("an old epoch's", RESTART, {"switch_type": switch_faults.PassesOldResults}, "of another"),
 )
 
 

@@ -1,14 +1,15 @@
-"""Switches of a tree that break the rules, each in one way, which the search must find out."""
+"""Switches of a tree that break its rules, each in one way, which the search must find out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import ClassVar
 
 from ina.protocol.codec import Header
 from ina.protocol.slot_model import Outcome, Slot, Tag
-from ina.protocol.spec import PATH_BITS_PER_LEVEL, UDP_PORT, DropReason, Flag, Kind
-from ina.protocol.switch_model import Attachment, Departure, Dropped, Job, SwitchModel
+from ina.protocol.spec import PATH_BITS_PER_LEVEL, UDP_PORT, Flag, Kind
+from ina.protocol.switch_model import Attachment, Departure, Job, SwitchModel
 from tests.protocol.tree_fabric import Fabric
 
 
@@ -22,27 +23,47 @@ class StoresResults(SwitchModel):
         yield from super().pass_down(job, header, values)
 
 
-class RootRepliesToAll(SwitchModel):
-    """The root answers a repeat as if it had completed the round."""
+class ChangesWhatLeaves(SwitchModel):
+    """The header of what a contribution brings about is not what it should be."""
 
-    def _distribute(
-        self, outcome: Outcome, job: Job, slot: Slot, header: Header
-    ) -> Iterator[Departure]:
-        to_all = Outcome.RESULT if outcome is Outcome.REPLAY else outcome
-        return super()._distribute(to_all, job, slot, header)
-
-
-class RootMarksAll(SwitchModel):
-    """The root's result to all says REPLAY."""
+    def changed(self, job: Job, asks: Header, told: Header) -> Header:
+        """``told``, which leaves because of ``asks``, as it should not be."""
+        raise NotImplementedError
 
     def _distribute(
         self, outcome: Outcome, job: Job, slot: Slot, header: Header
     ) -> Iterator[Departure]:
         for departure in super()._distribute(outcome, job, slot, header):
-            header = departure.header
-            if header.kind is Kind.RESULT:
-                header = replace(header, flags=header.flags | Flag.REPLAY)
-            yield replace(departure, header=header)
+            yield replace(departure, header=self.changed(job, header, departure.header))
+
+
+class RootMarksAll(ChangesWhatLeaves):
+    """The root's result to all says REPLAY."""
+
+    def changed(self, job: Job, asks: Header, told: Header) -> Header:
+        is_result = told.kind is Kind.RESULT
+        return replace(told, flags=told.flags | Flag.REPLAY) if is_result else told
+
+
+class SignsAsTheAsker(ChangesWhatLeaves):
+    """A sum going up has the number of the child whose packet it was."""
+
+    def changed(self, job: Job, asks: Header, told: Header) -> Header:
+        return told if job.parent is None else replace(told, worker=asks.worker)
+
+
+class KeepsThePacketsFlags(ChangesWhatLeaves):
+    """A sum going up has the flags of one packet, not the slot's."""
+
+    def changed(self, job: Job, asks: Header, told: Header) -> Header:
+        return told if job.parent is None else replace(told, flags=asks.flags)
+
+
+class KeepsThePacketsExponent(ChangesWhatLeaves):
+    """A sum going up has the next exponent of one packet, not the largest."""
+
+    def changed(self, job: Job, asks: Header, told: Header) -> Header:
+        return told if job.parent is None else replace(told, next_exponent=asks.next_exponent)
 
 
 class WritesAnotherChild(SwitchModel):
@@ -56,45 +77,6 @@ class WritesAnotherChild(SwitchModel):
             other = ways[(header.worker + 1) % len(ways)]
             header = replace(header, path=header.path & ~job.parent.path_mask | other)
         return super()._distribute(outcome, job, slot, header)
-
-
-class SignsAsTheAsker(SwitchModel):
-    """A sum going up has the number of the child whose packet it was."""
-
-    def _distribute(
-        self, outcome: Outcome, job: Job, slot: Slot, header: Header
-    ) -> Iterator[Departure]:
-        for departure in super()._distribute(outcome, job, slot, header):
-            if job.parent is not None:
-                signed = replace(departure.header, worker=header.worker)
-                departure = replace(departure, header=signed)
-            yield departure
-
-
-class KeepsThePacketsFlags(SwitchModel):
-    """A sum going up has the flags of one packet, not the slot's."""
-
-    def _distribute(
-        self, outcome: Outcome, job: Job, slot: Slot, header: Header
-    ) -> Iterator[Departure]:
-        for departure in super()._distribute(outcome, job, slot, header):
-            if job.parent is not None:
-                told = replace(departure.header, flags=header.flags)
-                departure = replace(departure, header=told)
-            yield departure
-
-
-class KeepsThePacketsExponent(SwitchModel):
-    """A sum going up has the next exponent of one packet, not the largest."""
-
-    def _distribute(
-        self, outcome: Outcome, job: Job, slot: Slot, header: Header
-    ) -> Iterator[Departure]:
-        for departure in super()._distribute(outcome, job, slot, header):
-            if job.parent is not None:
-                told = replace(departure.header, next_exponent=header.next_exponent)
-                departure = replace(departure, header=told)
-            yield departure
 
 
 class AstrayToAll(SwitchModel):
@@ -115,26 +97,33 @@ class ReplaysToAllBelow(SwitchModel):
             yield Departure(to, replace(header, worker=worker), values)
 
 
-class ReadsTheLevelAbove(SwitchModel):
+class ReadsAnotherLevel(SwitchModel):
+    """A switch reads another level's bits in a path."""
+
+    levels: ClassVar[int]  # above its own; negative: below
+
+    def install(self, job: Job) -> None:
+        if job.parent is not None:
+            mask = self._moved(job.parent.path_mask)
+            ways = tuple(map(self._moved, job.parent.ways))
+            job = replace(job, parent=replace(job.parent, path_mask=mask, ways=ways))
+        super().install(job)
+
+    def _moved(self, bits: int) -> int:
+        by = self.levels * PATH_BITS_PER_LEVEL
+        return bits << by if by > 0 else bits >> -by
+
+
+class ReadsTheLevelAbove(ReadsAnotherLevel):
     """A switch reads in a path which child of its parent is meant."""
 
-    def install(self, job: Job) -> None:
-        if job.parent is not None:
-            mask = job.parent.path_mask << PATH_BITS_PER_LEVEL
-            ways = tuple(way << PATH_BITS_PER_LEVEL for way in job.parent.ways)
-            job = replace(job, parent=replace(job.parent, path_mask=mask, ways=ways))
-        super().install(job)
+    levels = 1
 
 
-class ReadsTheLevelBelow(SwitchModel):
+class ReadsTheLevelBelow(ReadsAnotherLevel):
     """A switch reads in a path which child of its child is meant."""
 
-    def install(self, job: Job) -> None:
-        if job.parent is not None:
-            mask = job.parent.path_mask >> PATH_BITS_PER_LEVEL
-            ways = tuple(way >> PATH_BITS_PER_LEVEL for way in job.parent.ways)
-            job = replace(job, parent=replace(job.parent, path_mask=mask, ways=ways))
-        super().install(job)
+    levels = -1
 
 
 class BelievesAnyResult(SwitchModel):
@@ -155,38 +144,6 @@ class BelievesResultsOfChildren(SwitchModel):
         if header.kind is Kind.RESULT and sender in job.workers:
             return job.parent is not None
         return SwitchModel._is_neighbour(job, sender, header)
-
-
-class PassesOldResults(SwitchModel):
-    """A result's epoch is not looked at."""
-
-    def admit(self, sender: Attachment, header: Header) -> Job:
-        job = self.jobs[header.job]
-        if header.kind is Kind.RESULT and self._is_neighbour(job, sender, header):
-            return job
-        return super().admit(sender, header)
-
-
-class AdmitsAnyEpoch(SwitchModel):
-    """A contribution's epoch is not looked at."""
-
-    def admit(self, sender: Attachment, header: Header) -> Job:
-        job = self.jobs[header.job]
-        if header.kind is Kind.CONTRIBUTION and self._is_neighbour(job, sender, header):
-            return job
-        return super().admit(sender, header)
-
-
-class AdmitsAnySender(SwitchModel):
-    """A contribution's port and address are not looked at."""
-
-    def admit(self, sender: Attachment, header: Header) -> Job:
-        if header.kind is Kind.CONTRIBUTION and header.job in self.jobs:
-            workers = self.jobs[header.job].workers
-            if header.worker >= len(workers):
-                raise Dropped(DropReason.MEMBER)
-            sender = workers[header.worker]
-        return super().admit(sender, header)
 
 
 class TakesWhatPassesThrough(Fabric):
