@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from ina.extension.host import Corruption, StallReport, TransportStats
+from ina.host.node import NodePlace
 from ina.host.progress import Submitted, operation_of
 from ina.host.ticket import Ticket
 from ina.rpc.operations import describe
 
 
 def describe_stall(
-    ticket: Ticket, report: StallReport, stats: TransportStats, said: str | None = None
+    ticket: Ticket,
+    report: StallReport,
+    stats: TransportStats,
+    node: NodePlace | None = None,
+    said: str | None = None,
 ) -> str:
-    """Return one line for a session that gave up; `said`: what the controller says about it."""
+    """Return one line for a session that gave up.
+
+    `node`: this host's, which it sends to; `said`: what the controller says about it.
+    """
     seq = f"; oldest unanswered sequence number {report.oldest_seq}" if report.anything_sent else ""
     return (
         f"{who(ticket)}: no result for {report.waited_ns / 1e9:.1f} s{seq} "
         f"({report.in_flight} packets in flight, {_progress(stats)}): "
-        f"{said or _cause(ticket, stats, report.oldest_seq)}"
+        f"{said or _cause(ticket, stats, report.oldest_seq, node)}"
     )
 
 
@@ -25,13 +33,14 @@ def describe_wait(
     timeout_s: float,
     stats: TransportStats,
     oldest_seq: int,
+    node: NodePlace | None = None,
     said: str | None = None,
 ) -> str:
-    """Return one line for a wait that ended before the reduction did."""
+    """Return one line for a wait that ended before the reduction did; see describe_stall()."""
     return (
         f"{who(ticket)}: not done after waiting {timeout_s:g} s "
         f"({stats.in_flight} packets in flight, {_progress(stats)}): "
-        f"{said or _cause(ticket, stats, oldest_seq)}"
+        f"{said or _cause(ticket, stats, oldest_seq, node)}"
     )
 
 
@@ -83,13 +92,17 @@ def _progress(stats: TransportStats) -> str:
     return f"{results} completed, last sequence number {worker.last_seq}"
 
 
-def _cause(ticket: Ticket, stats: TransportStats, seq: int) -> str:
+def _cause(ticket: Ticket, stats: TransportStats, seq: int, node: NodePlace | None) -> str:
     """`seq`: the number of the packet that has waited longest."""
     is_shm = stats.kind == "shm"
     where = "shared memory" if is_shm else ticket.node_of(seq)
+    if node is not None:
+        where = f"this host's node, in rank {node.rank}'s process"
     worker = stats.worker
     results = worker.chunks_done + worker.exponent_rounds
     if stats.channel.refused and not worker.packets_received:
+        if node is not None:
+            return f"{where}, has closed the shared memory"
         if is_shm:
             return "the switch has closed the shared memory"
         return f"nothing listens at the switch's address {where}"
@@ -99,8 +112,9 @@ def _cause(ticket: Ticket, stats: TransportStats, seq: int) -> str:
             "packets on their way, or the switch does not run this version's program"
         )
     if results == 0:
+        source = f"the switch at {where}" if node is None else where
         return (
-            f"nothing came from the switch at {where}; another worker is missing, or the switch "
+            f"nothing came from {source}; another worker is missing, or the switch "
             "cannot be reached or does not admit this worker"
         )
     if not ticket.is_at_one_switch:

@@ -12,6 +12,7 @@ from ina.extension.host import Transport
 from ina.host import failure
 from ina.host.errors import CorruptedSumError, OperationTimeoutError, RanksDifferError
 from ina.host.halts import HaltWatch
+from ina.host.node import NodePlace
 from ina.host.ticket import Ticket
 
 _log = logging.getLogger(__name__)
@@ -35,6 +36,8 @@ class FailureLatch:
         self, ticket: Ticket, transport: Transport, on_failure: OnFailure | None, halts: bool
     ) -> None:
         """`halts`: where results are corrupted the transport does so, and `on_failure` is asked."""
+        self.node: NodePlace | None = None
+        """What the worker sends to on its own host; None: it sends to the switch."""
         self._ticket = ticket
         self._halts = halts
         self._transport = transport
@@ -121,7 +124,8 @@ class FailureLatch:
                 if report is None:
                     return None
                 stats = self._transport.stats()
-                text = failure.describe_stall(self._ticket, report, stats, self._said())
+                said = self._said()
+                text = failure.describe_stall(self._ticket, report, stats, self.node, said)
                 self._error = OperationTimeoutError(text)
             return copy.copy(self._error)  # a traceback belongs to one thread
 
@@ -130,7 +134,9 @@ class FailureLatch:
         stats, oldest_seq = self._transport.stats(), self._transport.lanes().oldest_seq
         with self._lock:
             said = self._said()
-            text = failure.describe_wait(self._ticket, timeout_s, stats, oldest_seq, said)
+            text = failure.describe_wait(
+                self._ticket, timeout_s, stats, oldest_seq, self.node, said
+            )
         return OperationTimeoutError(text)
 
     def _said(self) -> str | None:

@@ -251,6 +251,7 @@ class Session:
             raise
         _log.info("%s", describe_grant(grant, session._transport.stats(), client.address))
         session._client, session._credentials = client, grant.credentials
+        session._latch.node = grant.node
         if grant.heartbeat_s > 0:
             session._membership = Membership(
                 grant, session._transport, client, session._latch, controller_with_rank, node

@@ -20,6 +20,7 @@ from torch._C._distributed_c10d import HashStore
 
 from ina.controller.app import ControllerApp
 from ina.host import Session
+from ina.host.errors import OperationTimeoutError
 from ina.host.shm import ShmLink
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.server import SoftSwitch
@@ -39,9 +40,11 @@ Work = Callable[[Session, int], object]
 class Group:
     """The ranks of one job, each in a thread, and their hosts' nodes."""
 
-    def __init__(self, hosts: Sequence[str]) -> None:
+    def __init__(self, hosts: Sequence[str], op_timeout_s: float = TIMEOUT_S) -> None:
         self.hosts = hosts
+        self.op_timeout_s = op_timeout_s
         self.store = HashStore()
+        self.nodes: dict[int, LocalNode] = {}
 
     def node(self, rank: int) -> LocalNode | None:
         """As :func:`ina.torch.host_node.find` gives it, were these several machines."""
@@ -49,7 +52,9 @@ class Group:
         if len(ranks) == 1:
             return None
         hosts = len(set(self.hosts))
-        return LocalNode(self.store, rank, ranks, hosts, TIMEOUT_S, even_near=True)
+        node = LocalNode(self.store, rank, ranks, hosts, TIMEOUT_S, even_near=True)
+        self.nodes[rank] = node
+        return node
 
     async def together(self, app: ControllerApp, work: Work) -> list[object]:
         """What ``work`` returned by rank, or the error."""
@@ -59,7 +64,7 @@ class Group:
             try:
                 with Session.join(
                     app.listen_addr, "job", rank, len(self.hosts), host=self.hosts[rank],
-                    node=node, timeout_s=TIMEOUT_S,
+                    node=node, timeout_s=TIMEOUT_S, op_timeout_s=self.op_timeout_s,
                 ) as session:  # fmt: skip
                     return work(session, rank)
             finally:
@@ -189,6 +194,25 @@ async def test_one_host_below_one_switch() -> None:
             return int(session.all_reduce(np.array([1 << rank], np.int32))[0])
 
         assert await Group(["127.0.1.1"] * 3).together(app, work) == [7, 7, 7]
+
+
+@in_a_loop
+async def test_a_node_that_closes_before_it_answers_is_named() -> None:
+    group = Group(["127.0.1.1"] * 2, op_timeout_s=0.5)
+    all_joined = threading.Barrier(2, lambda: group.nodes[0].close(0.0))
+    async with two_racks() as (app, _):
+
+        def work(session: Session, _: int) -> str:
+            all_joined.wait(TIMEOUT_S)
+            with pytest.raises(OperationTimeoutError) as told:
+                session.all_reduce(np.ones(1, np.int32))
+            return str(told.value)
+
+        answers = await group.together(app, work)
+    for answer in answers:
+        assert isinstance(answer, str), answer
+        end = "this host's node, in rank 0's process, has closed the shared memory"
+        assert answer.endswith(end), answer
 
 
 def test_a_node_that_cannot_start_is_told_and_each_sends_its_own(
