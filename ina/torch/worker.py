@@ -80,8 +80,7 @@ class Worker:
         host = self.rendezvous.embedded_with
         self._node: LocalNode | None = None
         try:
-            if host is None:  # an embedded switch adds up on rank 0's host already
-                self._node = host_node.find(store, rank, len(ranks), settings, join_timeout_s)
+            self._node = host_node.find(store, rank, len(ranks), settings, join_timeout_s)
             if settings.on_switch_loss == "fallback":
                 self._fallback = Fallback(store, rank, len(ranks), timeout, name)
             self._session = Session.join(

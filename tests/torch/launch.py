@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from ina import netns
 from tests.forks import context
 
 Case = Callable[[int, int], Any]
@@ -64,15 +65,18 @@ def start(
     group_timeout_s: float = 40.0,
     destroy: bool = True,
     hosts: Sequence[str] = (),
+    spaces: Sequence[str] = (),
 ) -> list[BaseProcess]:
-    """``hosts``: the address of each rank's host, where that makes a difference."""
+    """``hosts``: the address of each rank's host, where that makes a difference; ``spaces``: the
+    network namespace that stands for it, where it is not this one."""
     folder.mkdir(exist_ok=True)
     processes: list[BaseProcess] = []
     for rank in range(workers):
         own = {"INA_HOST": hosts[rank]} if hosts else {}
+        space = spaces[rank] if spaces else None
         process = context.Process(
-            target=_work,
-            args=(case, rank, workers, folder, {**(environ or {}), **own}),
+            target=_work_in,
+            args=(space, case, rank, workers, folder, {**(environ or {}), **own}),
             kwargs={"backend": backend, "group_timeout_s": group_timeout_s, "destroy": destroy},
         )
         process.start()
@@ -100,6 +104,11 @@ def outcome(folder: Path, rank: int) -> tuple[bool, Any]:
         return False, f"rank {rank} left no outcome"
     result: tuple[bool, Any] = pickle.loads(path.read_bytes())
     return result
+
+
+def _work_in(space: str | None, *args: Any, **kwargs: Any) -> None:
+    with netns.inside(space):
+        _work(*args, **kwargs)
 
 
 def _work(

@@ -6,22 +6,27 @@ One machine stands for several hosts: each has its loopback address, and ranks o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import threading
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from torch._C._distributed_c10d import HashStore
 
+from ina import netns
 from ina.controller.app import ControllerApp
 from ina.host import Session
 from ina.host.errors import OperationTimeoutError
 from ina.host.shm import ShmLink
+from ina.netns import End
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.server import SoftSwitch
 from ina.testing import numerics
@@ -30,6 +35,9 @@ from ina.torch.env import Settings
 from ina.torch.errors import SettingError
 from ina.torch.host_node import LocalNode
 from tests.controller.test_fabric_job import TIMEOUT_S, ask, in_a_loop, two_racks
+from tests.switch.ports.namespaces import require_root
+from tests.torch import group_cases
+from tests.torch.launch import finish, outcome, start
 
 HOSTS = ("127.0.1.1", "127.0.1.1", "127.0.1.2", "127.0.2.1", "127.0.2.1", "127.0.2.1")
 """By rank: rank 2 is alone on its host. The racks are those of ``two_racks``."""
@@ -213,6 +221,41 @@ async def test_a_node_that_closes_before_it_answers_is_named() -> None:
         assert isinstance(answer, str), answer
         end = "this host's node, in rank 0's process, has closed the shared memory"
         assert answer.endswith(end), answer
+
+
+def test_ranks_of_a_second_host_have_a_node_below_an_embedded_switch(tmp_path: Path) -> None:
+    with two_hosts() as (near, far):
+        folder = tmp_path / "w"
+        hosts = ["10.77.2.1"] * 2 + ["10.77.2.2"] * 2
+        spaces = [near] * 2 + [far] * 2
+        gloo = {"GLOO_SOCKET_IFNAME": "eth0"}
+        workers = start(group_cases.its_stats, 4, folder, environ=gloo, hosts=hosts, spaces=spaces)
+        finish(workers, 90.0)
+    for rank in range(4):
+        ok, stats = outcome(folder, rank)
+        assert ok, stats
+        assert (stats.session["transport"], stats.network_all_reduces) == ("shm", 1)
+
+
+@contextlib.contextmanager
+def two_hosts() -> Iterator[tuple[str, str]]:
+    """Namespaces with 10.77.2.1 and 10.77.2.2, joined by a link."""
+    require_root()
+    tag = uuid.uuid4().hex[:6]
+    names = f"ina{tag}a", f"ina{tag}b"
+    try:
+        for name in names:
+            netns.add_host(name)
+        one, other = (End(name, "eth0") for name in names)
+        netns.add_pairs([(one, other)])
+        for number, name in enumerate(names, 1):
+            netns.ip(name, "addr", "add", f"10.77.2.{number}/24", "dev", "eth0")
+            netns.ip(name, "link", "set", "eth0", "up")
+        yield names
+    finally:
+        for name in names:
+            if (netns.NETNS_DIR / name).exists():
+                netns.delete(name)
 
 
 def test_a_node_that_cannot_start_is_told_and_each_sends_its_own(
