@@ -23,6 +23,9 @@ class EventKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SWITCH_UNREACHABLE: _ClassVar[EventKind]
     SWITCH_BACK: _ClassVar[EventKind]
     RANKS_DIFFER: _ClassVar[EventKind]
+    JOB_REMAPS: _ClassVar[EventKind]
+    JOB_REMAPPED: _ClassVar[EventKind]
+    JOB_REMAP_OFF: _ClassVar[EventKind]
 EVENT_UNSPECIFIED: EventKind
 JOB_CREATED: EventKind
 MEMBER_JOINED: EventKind
@@ -37,6 +40,9 @@ JOB_ENDED: EventKind
 SWITCH_UNREACHABLE: EventKind
 SWITCH_BACK: EventKind
 RANKS_DIFFER: EventKind
+JOB_REMAPS: EventKind
+JOB_REMAPPED: EventKind
+JOB_REMAP_OFF: EventKind
 
 class CreateJobRequest(_message.Message):
     __slots__ = ("name", "world_size", "slots", "tenant", "priority", "token", "wire_version", "verify", "addresses", "contributions")
@@ -222,7 +228,7 @@ class Congestion(_message.Message):
     def __init__(self, algorithm: _Optional[str] = ..., options: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class Progress(_message.Message):
-    __slots__ = ("operations_submitted", "operations_done", "chunks_done", "retransmissions", "in_flight", "silent_s", "oldest_seq", "oldest_waited_s", "lane_seqs", "lanes_waiting", "switch_refuses", "oldest", "shared_results_missing", "losses", "spurious_resends", "probes", "packets_sent", "corrupted_sums", "submitted", "differs_at", "node")
+    __slots__ = ("operations_submitted", "operations_done", "chunks_done", "retransmissions", "in_flight", "silent_s", "oldest_seq", "oldest_waited_s", "lane_seqs", "lanes_waiting", "switch_refuses", "oldest", "shared_results_missing", "losses", "spurious_resends", "probes", "packets_sent", "corrupted_sums", "submitted", "differs_at", "node", "mapping_epoch")
     OPERATIONS_SUBMITTED_FIELD_NUMBER: _ClassVar[int]
     OPERATIONS_DONE_FIELD_NUMBER: _ClassVar[int]
     CHUNKS_DONE_FIELD_NUMBER: _ClassVar[int]
@@ -244,6 +250,7 @@ class Progress(_message.Message):
     SUBMITTED_FIELD_NUMBER: _ClassVar[int]
     DIFFERS_AT_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
+    MAPPING_EPOCH_FIELD_NUMBER: _ClassVar[int]
     operations_submitted: int
     operations_done: int
     chunks_done: int
@@ -265,7 +272,8 @@ class Progress(_message.Message):
     submitted: _containers.RepeatedCompositeFieldContainer[Operation]
     differs_at: int
     node: NodeCounts
-    def __init__(self, operations_submitted: _Optional[int] = ..., operations_done: _Optional[int] = ..., chunks_done: _Optional[int] = ..., retransmissions: _Optional[int] = ..., in_flight: _Optional[int] = ..., silent_s: _Optional[float] = ..., oldest_seq: _Optional[int] = ..., oldest_waited_s: _Optional[float] = ..., lane_seqs: _Optional[_Iterable[int]] = ..., lanes_waiting: _Optional[bytes] = ..., switch_refuses: _Optional[bool] = ..., oldest: _Optional[_Union[Operation, _Mapping]] = ..., shared_results_missing: _Optional[bool] = ..., losses: _Optional[int] = ..., spurious_resends: _Optional[int] = ..., probes: _Optional[int] = ..., packets_sent: _Optional[int] = ..., corrupted_sums: _Optional[int] = ..., submitted: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ..., differs_at: _Optional[int] = ..., node: _Optional[_Union[NodeCounts, _Mapping]] = ...) -> None: ...
+    mapping_epoch: int
+    def __init__(self, operations_submitted: _Optional[int] = ..., operations_done: _Optional[int] = ..., chunks_done: _Optional[int] = ..., retransmissions: _Optional[int] = ..., in_flight: _Optional[int] = ..., silent_s: _Optional[float] = ..., oldest_seq: _Optional[int] = ..., oldest_waited_s: _Optional[float] = ..., lane_seqs: _Optional[_Iterable[int]] = ..., lanes_waiting: _Optional[bytes] = ..., switch_refuses: _Optional[bool] = ..., oldest: _Optional[_Union[Operation, _Mapping]] = ..., shared_results_missing: _Optional[bool] = ..., losses: _Optional[int] = ..., spurious_resends: _Optional[int] = ..., probes: _Optional[int] = ..., packets_sent: _Optional[int] = ..., corrupted_sums: _Optional[int] = ..., submitted: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ..., differs_at: _Optional[int] = ..., node: _Optional[_Union[NodeCounts, _Mapping]] = ..., mapping_epoch: _Optional[int] = ...) -> None: ...
 
 class NodeCounts(_message.Message):
     __slots__ = ("contributions", "results", "replays", "passed_down")
@@ -308,12 +316,62 @@ class HeartbeatRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., epoch: _Optional[int] = ..., member_key: _Optional[bytes] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., process: _Optional[str] = ...) -> None: ...
 
 class HeartbeatReply(_message.Message):
-    __slots__ = ("lease_s", "heartbeat_s")
+    __slots__ = ("lease_s", "heartbeat_s", "remaps_to")
     LEASE_S_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_S_FIELD_NUMBER: _ClassVar[int]
+    REMAPS_TO_FIELD_NUMBER: _ClassVar[int]
     lease_s: float
     heartbeat_s: float
-    def __init__(self, lease_s: _Optional[float] = ..., heartbeat_s: _Optional[float] = ...) -> None: ...
+    remaps_to: int
+    def __init__(self, lease_s: _Optional[float] = ..., heartbeat_s: _Optional[float] = ..., remaps_to: _Optional[int] = ...) -> None: ...
+
+class RemapRequest(_message.Message):
+    __slots__ = ("name", "rank", "epoch", "member_key", "to_epoch", "first_operation", "declined", "done", "reason")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    MEMBER_KEY_FIELD_NUMBER: _ClassVar[int]
+    TO_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    FIRST_OPERATION_FIELD_NUMBER: _ClassVar[int]
+    DECLINED_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    rank: int
+    epoch: int
+    member_key: bytes
+    to_epoch: int
+    first_operation: int
+    declined: bool
+    done: bool
+    reason: str
+    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., epoch: _Optional[int] = ..., member_key: _Optional[bytes] = ..., to_epoch: _Optional[int] = ..., first_operation: _Optional[int] = ..., declined: _Optional[bool] = ..., done: _Optional[bool] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class RemapReply(_message.Message):
+    __slots__ = ("mapping",)
+    MAPPING_FIELD_NUMBER: _ClassVar[int]
+    mapping: Mapping
+    def __init__(self, mapping: _Optional[_Union[Mapping, _Mapping]] = ...) -> None: ...
+
+class Mapping(_message.Message):
+    __slots__ = ("epoch", "slots", "window", "congestion", "trees", "first_operation", "waits", "node_entities")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    CONGESTION_FIELD_NUMBER: _ClassVar[int]
+    TREES_FIELD_NUMBER: _ClassVar[int]
+    FIRST_OPERATION_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
+    NODE_ENTITIES_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    slots: int
+    window: int
+    congestion: Congestion
+    trees: _containers.RepeatedCompositeFieldContainer[Tree]
+    first_operation: int
+    waits: bool
+    node_entities: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, epoch: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., congestion: _Optional[_Union[Congestion, _Mapping]] = ..., trees: _Optional[_Iterable[_Union[Tree, _Mapping]]] = ..., first_operation: _Optional[int] = ..., waits: _Optional[bool] = ..., node_entities: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ("name", "rank", "epoch", "member_key")
@@ -372,7 +430,7 @@ class ListJobsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("name", "job", "epoch", "world_size", "joined", "first_slot", "slots", "state", "tenant", "priority", "created_unix_s", "window", "stall", "traffic", "switch", "switches")
+    __slots__ = ("name", "job", "epoch", "world_size", "joined", "first_slot", "slots", "state", "tenant", "priority", "created_unix_s", "window", "stall", "traffic", "switch", "switches", "remapping", "mapping_epoch")
     NAME_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -389,6 +447,8 @@ class Job(_message.Message):
     TRAFFIC_FIELD_NUMBER: _ClassVar[int]
     SWITCH_FIELD_NUMBER: _ClassVar[int]
     SWITCHES_FIELD_NUMBER: _ClassVar[int]
+    REMAPPING_FIELD_NUMBER: _ClassVar[int]
+    MAPPING_EPOCH_FIELD_NUMBER: _ClassVar[int]
     name: str
     job: int
     epoch: int
@@ -405,7 +465,31 @@ class Job(_message.Message):
     traffic: Traffic
     switch: str
     switches: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., joined: _Optional[_Iterable[int]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., state: _Optional[str] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., created_unix_s: _Optional[float] = ..., window: _Optional[int] = ..., stall: _Optional[_Union[Stall, _Mapping]] = ..., traffic: _Optional[_Union[Traffic, _Mapping]] = ..., switch: _Optional[str] = ..., switches: _Optional[_Iterable[str]] = ...) -> None: ...
+    remapping: Remapping
+    mapping_epoch: int
+    def __init__(self, name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., joined: _Optional[_Iterable[int]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., state: _Optional[str] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., created_unix_s: _Optional[float] = ..., window: _Optional[int] = ..., stall: _Optional[_Union[Stall, _Mapping]] = ..., traffic: _Optional[_Union[Traffic, _Mapping]] = ..., switch: _Optional[str] = ..., switches: _Optional[_Iterable[str]] = ..., remapping: _Optional[_Union[Remapping, _Mapping]] = ..., mapping_epoch: _Optional[int] = ...) -> None: ...
+
+class Remapping(_message.Message):
+    __slots__ = ("epoch", "slots", "window", "first_slot", "first_operation", "waits_for", "in_place", "since_unix_s", "why")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    FIRST_SLOT_FIELD_NUMBER: _ClassVar[int]
+    FIRST_OPERATION_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
+    IN_PLACE_FIELD_NUMBER: _ClassVar[int]
+    SINCE_UNIX_S_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    slots: int
+    window: int
+    first_slot: int
+    first_operation: int
+    waits_for: _containers.RepeatedScalarFieldContainer[int]
+    in_place: bool
+    since_unix_s: float
+    why: str
+    def __init__(self, epoch: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., first_slot: _Optional[int] = ..., first_operation: _Optional[int] = ..., waits_for: _Optional[_Iterable[int]] = ..., in_place: _Optional[bool] = ..., since_unix_s: _Optional[float] = ..., why: _Optional[str] = ...) -> None: ...
 
 class Traffic(_message.Message):
     __slots__ = ("packets_sent", "losses", "spurious_resends", "probes")
@@ -526,6 +610,20 @@ class EvictJobRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class EvictJobReply(_message.Message):
+    __slots__ = ("job",)
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    job: Job
+    def __init__(self, job: _Optional[_Union[Job, _Mapping]] = ...) -> None: ...
+
+class ResizeJobRequest(_message.Message):
+    __slots__ = ("name", "slots")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    slots: int
+    def __init__(self, name: _Optional[str] = ..., slots: _Optional[int] = ...) -> None: ...
+
+class ResizeJobReply(_message.Message):
     __slots__ = ("job",)
     JOB_FIELD_NUMBER: _ClassVar[int]
     job: Job

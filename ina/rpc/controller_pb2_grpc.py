@@ -62,6 +62,11 @@ class ControllerStub:
                 request_serializer=ina_dot_rpc_dot_controller__pb2.LeaveRequest.SerializeToString,
                 response_deserializer=ina_dot_rpc_dot_controller__pb2.LeaveReply.FromString,
                 _registered_method=True)
+        self.Remap = channel.unary_unary(
+                '/ina.v1.Controller/Remap',
+                request_serializer=ina_dot_rpc_dot_controller__pb2.RemapRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_controller__pb2.RemapReply.FromString,
+                _registered_method=True)
 
 
 class ControllerServicer:
@@ -109,6 +114,15 @@ class ControllerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Remap(self, request, context):
+        """Of a job whose mapping changes while it runs (docs/resize.md): asks what the other mapping is, or
+        says how far this rank is with it. Answers at once. NOT_FOUND: that incarnation of the job has
+        ended.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ControllerServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -136,6 +150,11 @@ def add_ControllerServicer_to_server(servicer, server):
                     servicer.Leave,
                     request_deserializer=ina_dot_rpc_dot_controller__pb2.LeaveRequest.FromString,
                     response_serializer=ina_dot_rpc_dot_controller__pb2.LeaveReply.SerializeToString,
+            ),
+            'Remap': grpc.unary_unary_rpc_method_handler(
+                    servicer.Remap,
+                    request_deserializer=ina_dot_rpc_dot_controller__pb2.RemapRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_controller__pb2.RemapReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -286,6 +305,33 @@ class Controller:
             metadata,
             _registered_method=True)
 
+    @staticmethod
+    def Remap(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ina.v1.Controller/Remap',
+            ina_dot_rpc_dot_controller__pb2.RemapRequest.SerializeToString,
+            ina_dot_rpc_dot_controller__pb2.RemapReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
 
 class OperatorStub:
     """For operators: the CLI, scripts. Where the controller has an operator token, it is asked for in
@@ -342,6 +388,11 @@ class OperatorStub:
                 '/ina.v1.Operator/ShowController',
                 request_serializer=ina_dot_rpc_dot_controller__pb2.ShowControllerRequest.SerializeToString,
                 response_deserializer=ina_dot_rpc_dot_controller__pb2.ShowControllerReply.FromString,
+                _registered_method=True)
+        self.ResizeJob = channel.unary_unary(
+                '/ina.v1.Operator/ResizeJob',
+                request_serializer=ina_dot_rpc_dot_controller__pb2.ResizeJobRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_controller__pb2.ResizeJobReply.FromString,
                 _registered_method=True)
 
 
@@ -411,6 +462,14 @@ class OperatorServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ResizeJob(self, request, context):
+        """Gives a running job another number of slots, without stopping it: answers when the change has
+        begun; what becomes of it is among the job's events.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OperatorServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -458,6 +517,11 @@ def add_OperatorServicer_to_server(servicer, server):
                     servicer.ShowController,
                     request_deserializer=ina_dot_rpc_dot_controller__pb2.ShowControllerRequest.FromString,
                     response_serializer=ina_dot_rpc_dot_controller__pb2.ShowControllerReply.SerializeToString,
+            ),
+            'ResizeJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResizeJob,
+                    request_deserializer=ina_dot_rpc_dot_controller__pb2.ResizeJobRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_controller__pb2.ResizeJobReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -705,6 +769,33 @@ class Operator:
             '/ina.v1.Operator/ShowController',
             ina_dot_rpc_dot_controller__pb2.ShowControllerRequest.SerializeToString,
             ina_dot_rpc_dot_controller__pb2.ShowControllerReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResizeJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ina.v1.Operator/ResizeJob',
+            ina_dot_rpc_dot_controller__pb2.ResizeJobRequest.SerializeToString,
+            ina_dot_rpc_dot_controller__pb2.ResizeJobReply.FromString,
             options,
             channel_credentials,
             insecure,
