@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from ina.rpc import controller_pb2 as ina_dot_rpc_dot_controller__pb2
+from ina.rpc import shown_pb2 as ina_dot_rpc_dot_shown__pb2
 
 GRPC_GENERATED_VERSION = '1.81.1'
 GRPC_VERSION = grpc.__version__
@@ -366,28 +367,28 @@ class OperatorStub:
                 _registered_method=True)
         self.ShowSwitch = channel.unary_unary(
                 '/ina.v1.Operator/ShowSwitch',
-                request_serializer=ina_dot_rpc_dot_controller__pb2.ShowSwitchRequest.SerializeToString,
-                response_deserializer=ina_dot_rpc_dot_controller__pb2.ShowSwitchReply.FromString,
+                request_serializer=ina_dot_rpc_dot_shown__pb2.ShowSwitchRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_shown__pb2.ShowSwitchReply.FromString,
                 _registered_method=True)
         self.ShowFabric = channel.unary_unary(
                 '/ina.v1.Operator/ShowFabric',
-                request_serializer=ina_dot_rpc_dot_controller__pb2.ShowFabricRequest.SerializeToString,
-                response_deserializer=ina_dot_rpc_dot_controller__pb2.ShowFabricReply.FromString,
+                request_serializer=ina_dot_rpc_dot_shown__pb2.ShowFabricRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_shown__pb2.ShowFabricReply.FromString,
                 _registered_method=True)
         self.RemoveForeign = channel.unary_unary(
                 '/ina.v1.Operator/RemoveForeign',
-                request_serializer=ina_dot_rpc_dot_controller__pb2.RemoveForeignRequest.SerializeToString,
-                response_deserializer=ina_dot_rpc_dot_controller__pb2.RemoveForeignReply.FromString,
+                request_serializer=ina_dot_rpc_dot_shown__pb2.RemoveForeignRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_shown__pb2.RemoveForeignReply.FromString,
                 _registered_method=True)
         self.ListTenants = channel.unary_unary(
                 '/ina.v1.Operator/ListTenants',
-                request_serializer=ina_dot_rpc_dot_controller__pb2.ListTenantsRequest.SerializeToString,
-                response_deserializer=ina_dot_rpc_dot_controller__pb2.ListTenantsReply.FromString,
+                request_serializer=ina_dot_rpc_dot_shown__pb2.ListTenantsRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_shown__pb2.ListTenantsReply.FromString,
                 _registered_method=True)
         self.ShowController = channel.unary_unary(
                 '/ina.v1.Operator/ShowController',
-                request_serializer=ina_dot_rpc_dot_controller__pb2.ShowControllerRequest.SerializeToString,
-                response_deserializer=ina_dot_rpc_dot_controller__pb2.ShowControllerReply.FromString,
+                request_serializer=ina_dot_rpc_dot_shown__pb2.ShowControllerRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_shown__pb2.ShowControllerReply.FromString,
                 _registered_method=True)
         self.ResizeJob = channel.unary_unary(
                 '/ina.v1.Operator/ResizeJob',
@@ -495,28 +496,28 @@ def add_OperatorServicer_to_server(servicer, server):
             ),
             'ShowSwitch': grpc.unary_unary_rpc_method_handler(
                     servicer.ShowSwitch,
-                    request_deserializer=ina_dot_rpc_dot_controller__pb2.ShowSwitchRequest.FromString,
-                    response_serializer=ina_dot_rpc_dot_controller__pb2.ShowSwitchReply.SerializeToString,
+                    request_deserializer=ina_dot_rpc_dot_shown__pb2.ShowSwitchRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_shown__pb2.ShowSwitchReply.SerializeToString,
             ),
             'ShowFabric': grpc.unary_unary_rpc_method_handler(
                     servicer.ShowFabric,
-                    request_deserializer=ina_dot_rpc_dot_controller__pb2.ShowFabricRequest.FromString,
-                    response_serializer=ina_dot_rpc_dot_controller__pb2.ShowFabricReply.SerializeToString,
+                    request_deserializer=ina_dot_rpc_dot_shown__pb2.ShowFabricRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_shown__pb2.ShowFabricReply.SerializeToString,
             ),
             'RemoveForeign': grpc.unary_unary_rpc_method_handler(
                     servicer.RemoveForeign,
-                    request_deserializer=ina_dot_rpc_dot_controller__pb2.RemoveForeignRequest.FromString,
-                    response_serializer=ina_dot_rpc_dot_controller__pb2.RemoveForeignReply.SerializeToString,
+                    request_deserializer=ina_dot_rpc_dot_shown__pb2.RemoveForeignRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_shown__pb2.RemoveForeignReply.SerializeToString,
             ),
             'ListTenants': grpc.unary_unary_rpc_method_handler(
                     servicer.ListTenants,
-                    request_deserializer=ina_dot_rpc_dot_controller__pb2.ListTenantsRequest.FromString,
-                    response_serializer=ina_dot_rpc_dot_controller__pb2.ListTenantsReply.SerializeToString,
+                    request_deserializer=ina_dot_rpc_dot_shown__pb2.ListTenantsRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_shown__pb2.ListTenantsReply.SerializeToString,
             ),
             'ShowController': grpc.unary_unary_rpc_method_handler(
                     servicer.ShowController,
-                    request_deserializer=ina_dot_rpc_dot_controller__pb2.ShowControllerRequest.FromString,
-                    response_serializer=ina_dot_rpc_dot_controller__pb2.ShowControllerReply.SerializeToString,
+                    request_deserializer=ina_dot_rpc_dot_shown__pb2.ShowControllerRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_shown__pb2.ShowControllerReply.SerializeToString,
             ),
             'ResizeJob': grpc.unary_unary_rpc_method_handler(
                     servicer.ResizeJob,
@@ -659,8 +660,8 @@ class Operator:
             request,
             target,
             '/ina.v1.Operator/ShowSwitch',
-            ina_dot_rpc_dot_controller__pb2.ShowSwitchRequest.SerializeToString,
-            ina_dot_rpc_dot_controller__pb2.ShowSwitchReply.FromString,
+            ina_dot_rpc_dot_shown__pb2.ShowSwitchRequest.SerializeToString,
+            ina_dot_rpc_dot_shown__pb2.ShowSwitchReply.FromString,
             options,
             channel_credentials,
             insecure,
@@ -686,8 +687,8 @@ class Operator:
             request,
             target,
             '/ina.v1.Operator/ShowFabric',
-            ina_dot_rpc_dot_controller__pb2.ShowFabricRequest.SerializeToString,
-            ina_dot_rpc_dot_controller__pb2.ShowFabricReply.FromString,
+            ina_dot_rpc_dot_shown__pb2.ShowFabricRequest.SerializeToString,
+            ina_dot_rpc_dot_shown__pb2.ShowFabricReply.FromString,
             options,
             channel_credentials,
             insecure,
@@ -713,8 +714,8 @@ class Operator:
             request,
             target,
             '/ina.v1.Operator/RemoveForeign',
-            ina_dot_rpc_dot_controller__pb2.RemoveForeignRequest.SerializeToString,
-            ina_dot_rpc_dot_controller__pb2.RemoveForeignReply.FromString,
+            ina_dot_rpc_dot_shown__pb2.RemoveForeignRequest.SerializeToString,
+            ina_dot_rpc_dot_shown__pb2.RemoveForeignReply.FromString,
             options,
             channel_credentials,
             insecure,
@@ -740,8 +741,8 @@ class Operator:
             request,
             target,
             '/ina.v1.Operator/ListTenants',
-            ina_dot_rpc_dot_controller__pb2.ListTenantsRequest.SerializeToString,
-            ina_dot_rpc_dot_controller__pb2.ListTenantsReply.FromString,
+            ina_dot_rpc_dot_shown__pb2.ListTenantsRequest.SerializeToString,
+            ina_dot_rpc_dot_shown__pb2.ListTenantsReply.FromString,
             options,
             channel_credentials,
             insecure,
@@ -767,8 +768,8 @@ class Operator:
             request,
             target,
             '/ina.v1.Operator/ShowController',
-            ina_dot_rpc_dot_controller__pb2.ShowControllerRequest.SerializeToString,
-            ina_dot_rpc_dot_controller__pb2.ShowControllerReply.FromString,
+            ina_dot_rpc_dot_shown__pb2.ShowControllerRequest.SerializeToString,
+            ina_dot_rpc_dot_shown__pb2.ShowControllerReply.FromString,
             options,
             channel_credentials,
             insecure,

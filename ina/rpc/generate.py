@@ -1,5 +1,7 @@
 """Generate the gRPC code from ``controller.proto``: ``python -m ina.rpc.generate``.
 
+What ``shown.proto`` has is also in the module of ``controller.proto``, which imports it publicly.
+
 The output is checked in, so that installing ina needs no compiler of protocol buffers. protoc
 writes the messages and the service, but no types for the service: that stub is written here.
 """
@@ -17,10 +19,11 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from ina.errors import InvalidInputError, MissingToolError
 
 ROOT = Path(__file__).resolve().parents[2]
-PROTO = "ina/rpc/controller.proto"
-OUTPUTS = tuple(
-    f"ina/rpc/controller_{suffix}"
-    for suffix in ("pb2.py", "pb2.pyi", "pb2_grpc.py", "pb2_grpc.pyi")
+PROTO, SHOWN = "ina/rpc/controller.proto", "ina/rpc/shown.proto"
+OUTPUTS = (
+    *(f"ina/rpc/shown_{suffix}" for suffix in ("pb2.py", "pb2.pyi")),
+    *(f"ina/rpc/controller_{suffix}" for suffix in ("pb2.py", "pb2.pyi", "pb2_grpc.py")),
+    "ina/rpc/controller_pb2_grpc.pyi",
 )
 
 
@@ -38,19 +41,13 @@ def generate(into: Path) -> None:
     (into / "ina/rpc").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         description = Path(scratch) / "set.pb"
-        status = protoc.main(
-            [
-                "protoc",
-                f"-I{ROOT}",
-                f"--python_out={into}",
-                f"--pyi_out={into}",
-                f"--grpc_python_out={into}",
-                f"--descriptor_set_out={description}",
-                PROTO,
-            ]
-        )
-        if status != 0:
-            raise InvalidInputError(f"{PROTO}: protoc failed with exit code {status}")
+        messages = [f"--python_out={into}", f"--pyi_out={into}"]
+        described = ["--include_imports", f"--descriptor_set_out={description}"]
+        service = [f"--grpc_python_out={into}", *described]
+        for proto, made in ((SHOWN, messages), (PROTO, messages + service)):
+            status = protoc.main(["protoc", f"-I{ROOT}", *made, proto])
+            if status != 0:
+                raise InvalidInputError(f"{proto}: protoc failed with exit code {status}")
         stub = _service_stub(FileDescriptorSet.FromString(description.read_bytes()))
     (into / "ina/rpc/controller_pb2_grpc.pyi").write_text(stub)
 

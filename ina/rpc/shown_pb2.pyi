@@ -1,0 +1,271 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Program(_message.Message):
+    __slots__ = ("mode", "target", "values", "slots", "jobs", "members", "workers")
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    WORKERS_FIELD_NUMBER: _ClassVar[int]
+    mode: str
+    target: str
+    values: int
+    slots: int
+    jobs: int
+    members: int
+    workers: int
+    def __init__(self, mode: _Optional[str] = ..., target: _Optional[str] = ..., values: _Optional[int] = ..., slots: _Optional[int] = ..., jobs: _Optional[int] = ..., members: _Optional[int] = ..., workers: _Optional[int] = ...) -> None: ...
+
+class TreeNode(_message.Message):
+    __slots__ = ("switch", "parent", "level", "ranks", "children", "first_slot", "slots", "unread", "contributions", "results", "replays", "passed_down")
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
+    PARENT_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    RANKS_FIELD_NUMBER: _ClassVar[int]
+    CHILDREN_FIELD_NUMBER: _ClassVar[int]
+    FIRST_SLOT_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    UNREAD_FIELD_NUMBER: _ClassVar[int]
+    CONTRIBUTIONS_FIELD_NUMBER: _ClassVar[int]
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    REPLAYS_FIELD_NUMBER: _ClassVar[int]
+    PASSED_DOWN_FIELD_NUMBER: _ClassVar[int]
+    switch: str
+    parent: str
+    level: int
+    ranks: _containers.RepeatedScalarFieldContainer[int]
+    children: _containers.RepeatedScalarFieldContainer[str]
+    first_slot: int
+    slots: int
+    unread: str
+    contributions: int
+    results: int
+    replays: int
+    passed_down: int
+    def __init__(self, switch: _Optional[str] = ..., parent: _Optional[str] = ..., level: _Optional[int] = ..., ranks: _Optional[_Iterable[int]] = ..., children: _Optional[_Iterable[str]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., unread: _Optional[str] = ..., contributions: _Optional[int] = ..., results: _Optional[int] = ..., replays: _Optional[int] = ..., passed_down: _Optional[int] = ...) -> None: ...
+
+class ShowSwitchRequest(_message.Message):
+    __slots__ = ("switch",)
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
+    switch: str
+    def __init__(self, switch: _Optional[str] = ...) -> None: ...
+
+class TableEntry(_message.Message):
+    __slots__ = ("table", "match", "action", "job", "foreign")
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    MATCH_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    FOREIGN_FIELD_NUMBER: _ClassVar[int]
+    table: str
+    match: str
+    action: str
+    job: str
+    foreign: bool
+    def __init__(self, table: _Optional[str] = ..., match: _Optional[str] = ..., action: _Optional[str] = ..., job: _Optional[str] = ..., foreign: _Optional[bool] = ...) -> None: ...
+
+class Counter(_message.Message):
+    __slots__ = ("name", "index", "label", "packets", "bytes", "job", "switch")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    PACKETS_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    index: int
+    label: str
+    packets: int
+    bytes: int
+    job: str
+    switch: str
+    def __init__(self, name: _Optional[str] = ..., index: _Optional[int] = ..., label: _Optional[str] = ..., packets: _Optional[int] = ..., bytes: _Optional[int] = ..., job: _Optional[str] = ..., switch: _Optional[str] = ...) -> None: ...
+
+class ShowSwitchReply(_message.Message):
+    __slots__ = ("program", "device_id", "slots_total", "slots_used", "entries", "counters", "switch", "runs")
+    PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_USED_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    COUNTERS_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    program: str
+    device_id: int
+    slots_total: int
+    slots_used: int
+    entries: _containers.RepeatedCompositeFieldContainer[TableEntry]
+    counters: _containers.RepeatedCompositeFieldContainer[Counter]
+    switch: str
+    runs: Program
+    def __init__(self, program: _Optional[str] = ..., device_id: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[TableEntry, _Mapping]]] = ..., counters: _Optional[_Iterable[_Union[Counter, _Mapping]]] = ..., switch: _Optional[str] = ..., runs: _Optional[_Union[Program, _Mapping]] = ...) -> None: ...
+
+class RemoveForeignRequest(_message.Message):
+    __slots__ = ("switch",)
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
+    switch: str
+    def __init__(self, switch: _Optional[str] = ...) -> None: ...
+
+class RemoveForeignReply(_message.Message):
+    __slots__ = ("removed",)
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
+    removed: _containers.RepeatedCompositeFieldContainer[TableEntry]
+    def __init__(self, removed: _Optional[_Iterable[_Union[TableEntry, _Mapping]]] = ...) -> None: ...
+
+class ShowFabricRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class FabricSwitch(_message.Message):
+    __slots__ = ("name", "target", "data_addr", "slots_total", "slots_used", "unreachable")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    DATA_ADDR_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_USED_FIELD_NUMBER: _ClassVar[int]
+    UNREACHABLE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    target: str
+    data_addr: str
+    slots_total: int
+    slots_used: int
+    unreachable: str
+    def __init__(self, name: _Optional[str] = ..., target: _Optional[str] = ..., data_addr: _Optional[str] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ..., unreachable: _Optional[str] = ...) -> None: ...
+
+class FabricLink(_message.Message):
+    __slots__ = ("switch_a", "port_a", "switch_b", "port_b")
+    SWITCH_A_FIELD_NUMBER: _ClassVar[int]
+    PORT_A_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_B_FIELD_NUMBER: _ClassVar[int]
+    PORT_B_FIELD_NUMBER: _ClassVar[int]
+    switch_a: str
+    port_a: str
+    switch_b: str
+    port_b: str
+    def __init__(self, switch_a: _Optional[str] = ..., port_a: _Optional[str] = ..., switch_b: _Optional[str] = ..., port_b: _Optional[str] = ...) -> None: ...
+
+class FabricHost(_message.Message):
+    __slots__ = ("address", "switch", "port")
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    address: str
+    switch: str
+    port: str
+    def __init__(self, address: _Optional[str] = ..., switch: _Optional[str] = ..., port: _Optional[str] = ...) -> None: ...
+
+class FabricJob(_message.Message):
+    __slots__ = ("name", "state", "world_size", "nodes")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    WORLD_SIZE_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    state: str
+    world_size: int
+    nodes: _containers.RepeatedCompositeFieldContainer[TreeNode]
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[str] = ..., world_size: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[TreeNode, _Mapping]]] = ...) -> None: ...
+
+class ShowFabricReply(_message.Message):
+    __slots__ = ("switches", "links", "hosts", "jobs")
+    SWITCHES_FIELD_NUMBER: _ClassVar[int]
+    LINKS_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    switches: _containers.RepeatedCompositeFieldContainer[FabricSwitch]
+    links: _containers.RepeatedCompositeFieldContainer[FabricLink]
+    hosts: _containers.RepeatedCompositeFieldContainer[FabricHost]
+    jobs: _containers.RepeatedCompositeFieldContainer[FabricJob]
+    def __init__(self, switches: _Optional[_Iterable[_Union[FabricSwitch, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[FabricLink, _Mapping]]] = ..., hosts: _Optional[_Iterable[_Union[FabricHost, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[FabricJob, _Mapping]]] = ...) -> None: ...
+
+class ListTenantsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Tenant(_message.Message):
+    __slots__ = ("name", "configured", "jobs", "slots", "workers", "jobs_limit", "slots_limit", "workers_limit", "max_priority")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURED_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    WORKERS_FIELD_NUMBER: _ClassVar[int]
+    JOBS_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    WORKERS_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    MAX_PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    configured: bool
+    jobs: int
+    slots: int
+    workers: int
+    jobs_limit: int
+    slots_limit: int
+    workers_limit: int
+    max_priority: int
+    def __init__(self, name: _Optional[str] = ..., configured: _Optional[bool] = ..., jobs: _Optional[int] = ..., slots: _Optional[int] = ..., workers: _Optional[int] = ..., jobs_limit: _Optional[int] = ..., slots_limit: _Optional[int] = ..., workers_limit: _Optional[int] = ..., max_priority: _Optional[int] = ...) -> None: ...
+
+class ListTenantsReply(_message.Message):
+    __slots__ = ("tenants",)
+    TENANTS_FIELD_NUMBER: _ClassVar[int]
+    tenants: _containers.RepeatedCompositeFieldContainer[Tenant]
+    def __init__(self, tenants: _Optional[_Iterable[_Union[Tenant, _Mapping]]] = ...) -> None: ...
+
+class ShowControllerRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ShowControllerReply(_message.Message):
+    __slots__ = ("role", "election_id", "switch_addr", "switch_state", "store", "jobs", "started_unix_s", "last_epoch", "slots_total", "slots_used", "standby_reason", "switches")
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    ELECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_ADDR_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_STATE_FIELD_NUMBER: _ClassVar[int]
+    STORE_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    STARTED_UNIX_S_FIELD_NUMBER: _ClassVar[int]
+    LAST_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_USED_FIELD_NUMBER: _ClassVar[int]
+    STANDBY_REASON_FIELD_NUMBER: _ClassVar[int]
+    SWITCHES_FIELD_NUMBER: _ClassVar[int]
+    role: str
+    election_id: int
+    switch_addr: str
+    switch_state: str
+    store: str
+    jobs: int
+    started_unix_s: float
+    last_epoch: int
+    slots_total: int
+    slots_used: int
+    standby_reason: str
+    switches: _containers.RepeatedCompositeFieldContainer[SwitchStatus]
+    def __init__(self, role: _Optional[str] = ..., election_id: _Optional[int] = ..., switch_addr: _Optional[str] = ..., switch_state: _Optional[str] = ..., store: _Optional[str] = ..., jobs: _Optional[int] = ..., started_unix_s: _Optional[float] = ..., last_epoch: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ..., standby_reason: _Optional[str] = ..., switches: _Optional[_Iterable[_Union[SwitchStatus, _Mapping]]] = ...) -> None: ...
+
+class SwitchStatus(_message.Message):
+    __slots__ = ("name", "address", "data_addr", "state", "election_id", "slots_total", "slots_used")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    DATA_ADDR_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ELECTION_ID_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_USED_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    address: str
+    data_addr: str
+    state: str
+    election_id: int
+    slots_total: int
+    slots_used: int
+    def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., data_addr: _Optional[str] = ..., state: _Optional[str] = ..., election_id: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ...) -> None: ...
