@@ -30,6 +30,16 @@ STEPS = (
     "removed",  # the switch has none of its entries, or never had
     "epoch",  # the last one issued, after a connection to the switch was made
     "restore",  # of a job that did not run, after a restart
+    # Of a change of a job's mapping.
+    "remap",  # begins: what it needs is taken
+    "remap_ask",  # switches have both mappings
+    "remap_decide",  # rank 0 has said from which operation on
+    "remap_done",  # a rank has all results of those before
+    "remap_turn",  # all have: the former mapping goes
+    "remap_free",  # one of several switches has nothing of it any more
+    "remap_open",  # in place: none has
+    "remap_off",  # called off
+    "remap_over",
 )
 BETWEEN = (
     # Between two writes to the switch, in their order. Stages: see ``plan.JobPlan``.
@@ -47,7 +57,12 @@ BETWEEN = (
 POINTS = tuple(f"{step}.{when}" for step in STEPS for when in ("decided", "stored")) + BETWEEN
 """Every point."""
 
-OF_TREES = ("released.decided", "released.stored")
+OF_TREES = (
+    "released.decided",
+    "released.stored",
+    "remap_free.decided",
+    "remap_free.stored",
+)
 """Those that a job reaches which several switches sum."""
 
 

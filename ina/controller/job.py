@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import abc
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from ipaddress import IPv4Address
 
+from ina.controller.mapping import Change, Mapping
 from ina.controller.memory import SlotRange
 from ina.controller.topology.tree import HostNode, Tree
 from ina.protocol.addresses import mac_of, place_of
@@ -141,6 +142,16 @@ class Job:
     """Secret; the members' keys come from it."""
     verify: Verify | None = None
     """How its workers verify its sums; None: they have not asked, and have not all joined."""
+    mapping_epoch: int = 0
+    """What its packets carry as their epoch; 0: ``epoch``, as long as its mapping is its first."""
+    mapping_number: int = 0
+    """What they carry as their job; 0: ``number``."""
+    host_first: int = 0
+    """First slot on the nodes that are on hosts of its workers."""
+    first_operation: int = 0
+    """Operations from this number on are sent by the mapping that it has; 0: all."""
+    change: Change | None = None
+    """Of its mapping, under way; None: there is none."""
 
     def on(self, event: JobEvent) -> None:
         """Moves to the next state."""
@@ -166,6 +177,54 @@ class Job:
         """The root's children whose contributions make a sum whole, a bit each."""
         return 0 if self.tree is None else self.tree.root.full_bitmap
 
+    @property
+    def mapping(self) -> Mapping:
+        """What its packets are sent by; a job that has all of it."""
+        assert self.tree is not None, "it has not been placed"
+        epoch, number = self.mapping_epoch or self.epoch, self.mapping_number or self.number
+        return Mapping(epoch, number, self.tree, self.memory, self.window, self.host_first)
+
+    @property
+    def mappings(self) -> tuple[Mapping, ...]:
+        """That switches have something of: while it changes two, the older one first."""
+        if self.tree is None:
+            return ()
+        if self.change is None:
+            return (self.mapping,)
+        pair = (self.mapping, self.change.other)
+        return pair[::-1] if self.change.has_turned else pair
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """Those that have something of it, or shall, by name."""
+        return tuple(dict.fromkeys(it for mapping in self.mappings for it in mapping.memory))
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Job numbers that are its own: in packets, and of its counters."""
+        return tuple(dict.fromkeys([self.number, *(it.number for it in self.mappings)]))
+
+    def sent_by(self, mapping: Mapping) -> Job:
+        """The job as it would be had it always had this mapping: what entries are made from."""
+        return replace(
+            self,
+            epoch=mapping.epoch,
+            number=mapping.number,
+            tree=mapping.tree,
+            memory=mapping.memory,
+            window=mapping.window,
+            host_first=mapping.host_first,
+            mapping_epoch=0,
+            mapping_number=0,
+            change=None,
+        )
+
+    def use(self, mapping: Mapping) -> None:
+        """Has another mapping from now on."""
+        self.mapping_epoch, self.mapping_number = mapping.epoch, mapping.number
+        self.tree, self.memory, self.window = mapping.tree, mapping.memory, mapping.window
+        self.host_first = mapping.host_first
+
     def size_text(self) -> str:
         """``4 workers, slots 0..511, window 256``, for people; of a tree where its slots are."""
         workers = f"{self.world_size} worker{'s' if self.world_size > 1 else ''}"
@@ -190,7 +249,7 @@ class Job:
 
     def switch_text(self, name: str) -> str:
         """One of its switches, for people: by name where several sum it."""
-        several = self.tree is not None and not self.tree.has_one_switch
+        several = self.tree is not None and not (self.tree.has_one_switch and name in self.tree)
         return f"switch {name!r}" if several else "the switch"
 
     def missing(self) -> list[int]:
@@ -198,7 +257,7 @@ class Job:
         return [rank for rank in range(self.world_size) if rank not in self.members]
 
 
-def who_sends_to_switches(members: Mapping[int, Endpoint]) -> dict[int, Endpoint]:
+def who_sends_to_switches(members: abc.Mapping[int, Endpoint]) -> dict[int, Endpoint]:
     """Workers that no node on their host adds up, and for each such node the rank that runs it."""
     return {
         rank: at.at_switch

@@ -473,7 +473,7 @@ class Job(_message.Message):
     def __init__(self, name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., joined: _Optional[_Iterable[int]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., state: _Optional[str] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., created_unix_s: _Optional[float] = ..., window: _Optional[int] = ..., stall: _Optional[_Union[Stall, _Mapping]] = ..., traffic: _Optional[_Union[Traffic, _Mapping]] = ..., switch: _Optional[str] = ..., switches: _Optional[_Iterable[str]] = ..., remapping: _Optional[_Union[Remapping, _Mapping]] = ..., mapping_epoch: _Optional[int] = ...) -> None: ...
 
 class Remapping(_message.Message):
-    __slots__ = ("epoch", "slots", "window", "first_slot", "first_operation", "waits_for", "in_place", "since_unix_s", "why")
+    __slots__ = ("epoch", "slots", "window", "first_slot", "first_operation", "waits_for", "in_place", "since_unix_s", "why", "stage")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     WINDOW_FIELD_NUMBER: _ClassVar[int]
@@ -483,6 +483,7 @@ class Remapping(_message.Message):
     IN_PLACE_FIELD_NUMBER: _ClassVar[int]
     SINCE_UNIX_S_FIELD_NUMBER: _ClassVar[int]
     WHY_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     slots: int
     window: int
@@ -492,7 +493,8 @@ class Remapping(_message.Message):
     in_place: bool
     since_unix_s: float
     why: str
-    def __init__(self, epoch: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., first_slot: _Optional[int] = ..., first_operation: _Optional[int] = ..., waits_for: _Optional[_Iterable[int]] = ..., in_place: _Optional[bool] = ..., since_unix_s: _Optional[float] = ..., why: _Optional[str] = ...) -> None: ...
+    stage: str
+    def __init__(self, epoch: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., first_slot: _Optional[int] = ..., first_operation: _Optional[int] = ..., waits_for: _Optional[_Iterable[int]] = ..., in_place: _Optional[bool] = ..., since_unix_s: _Optional[float] = ..., why: _Optional[str] = ..., stage: _Optional[str] = ...) -> None: ...
 
 class Traffic(_message.Message):
     __slots__ = ("packets_sent", "losses", "spurious_resends", "probes")

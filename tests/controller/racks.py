@@ -169,8 +169,7 @@ class Racks:
     def assert_agrees(self) -> None:
         """Each switch has what the registry says that it shall have, and nothing else of jobs."""
         for name, switch in self.coordinator.switches.items():
-            jobs = [job for job in self.registry if name in job.memory]
-            wanted = {job.number: switch.wanted(job) for job in jobs}
+            wanted = switch.wanted_of(job for job in self.registry if name in job.switches)
             found = tuple(self.sessions[name].of_jobs())
             difference = compare(wanted, SwitchState(None, found))
             assert (difference.missing, difference.wrong) == ({}, []), name

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from ina.controller import faults, retry
 from ina.controller.errors import SwitchError
 from ina.controller.job import Endpoint, Job, JobState
+from ina.controller.jobs.changes import Word
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
@@ -34,6 +35,15 @@ from tests.controller.switches import alone, only, switch_of
 
 NAMES = ("a", "b", "c")
 STEPS = 30
+DEEDS = (
+    *("run_job", "run_job", "run_job", "leave", "leave", "lose", "miss", "miss", "evict"),
+    *("resize", "remap", "breathe", "reconnect", "restart_switch"),
+)
+CHANGES = (
+    *("run_job", "run_job", *["resize"] * 4, *["remap"] * 8, "miss", "leave", "breathe"),
+    *("reconnect", "reconnect"),
+)
+"""Of lives that are long enough for jobs to change again and again."""
 
 
 class Killed(BaseException):
@@ -131,8 +141,9 @@ def _key(item: Item) -> object:
 class World:
     """A store, a switch, and the controller of now."""
 
-    def __init__(self, dice: random.Random) -> None:
+    def __init__(self, dice: random.Random, deeds: Sequence[str]) -> None:
         self.dice = dice
+        self.deeds = deeds
         self.session = FakeSession(dice)
         self.store = open_store(IN_MEMORY)
         self.calls: set[asyncio.Task[Any]] = set()
@@ -182,22 +193,7 @@ class World:
 
     async def step(self) -> None:
         name = self.dice.choice(NAMES)
-        await self.dice.choice(
-            (
-                self.run_job,
-                self.run_job,
-                self.run_job,
-                self.leave,
-                self.leave,
-                self.lose,
-                self.miss,
-                self.miss,
-                self.evict,
-                self.breathe,
-                self.reconnect,
-                self.restart_switch,
-            )
-        )(name)
+        await getattr(self, self.dice.choice(self.deeds))(name)
         await self.breathe(name)
         if self.killed:
             await self.die()
@@ -242,6 +238,27 @@ class World:
                     self.coordinator.give_own_results(job, rank)
 
                 self.call(miss)
+
+    async def resize(self, name: str) -> None:
+        slots = self.dice.choice((2, 4, 16, 30, 40))  # beside the last there is seldom room
+        self.call(lambda: self.coordinator.changes.resize(name, slots, "chaos"))
+
+    async def remap(self, name: str) -> None:
+        """Ranks ask about a change, and say how far they are."""
+        jobs = [job for job in self.coordinator.registry if job.name == name and job.members]
+
+        async def talk(job: Job, words: list[Word]) -> None:
+            for word in words:
+                for rank in list(job.members):
+                    if not (rank and word.first_operation):
+                        self.coordinator.changes.hear(job, rank, word)
+
+        for job in jobs:
+            to = self.coordinator.changes.epoch_to(job)
+            words = [Word(), Word(to, 7), Word(to, done=True)]
+            if self.dice.random() < 0.1:
+                words.insert(1, Word(to, declined=True))
+            self.call(partial(talk, job, words[: self.dice.randrange(1, 5)]))
 
     async def evict(self, name: str) -> None:
         self.call(lambda: self.coordinator.evict(name, "chaos"))
@@ -363,14 +380,13 @@ class World:
 
     async def disagreement(self) -> Difference:
         state = await only(self.coordinator).writer.read_state()
-        wanted = {
-            job.number: only(self.coordinator).wanted(job) for job in self.coordinator.registry
-        }
-        return compare(wanted, state)
+        return compare(only(self.coordinator).wanted_of(self.coordinator.registry), state)
 
 
-async def live(seed: int, trouble: float, deaths: bool, patch: Callable[[World], None]) -> None:
-    world = World(random.Random(seed))
+async def live(
+    seed: int, trouble: float, deaths: bool, patch: Callable[[World], None], deeds: Sequence[str]
+) -> None:
+    world = World(random.Random(seed), deeds)
     patch(world)
     await world.start()
     for _ in range(STEPS):
@@ -382,9 +398,16 @@ async def live(seed: int, trouble: float, deaths: bool, patch: Callable[[World],
     world.store.close()
 
 
-@given(seed=st.integers(0, 2**32), trouble=st.sampled_from([0.0, 0.1, 0.5]), deaths=st.booleans())
-@settings(deadline=None, max_examples=60)
-def test_store_and_switch_agree_after_any_life(seed: int, trouble: float, deaths: bool) -> None:
+@given(
+    deeds=st.sampled_from([DEEDS, CHANGES]),
+    seed=st.integers(0, 2**32),
+    trouble=st.sampled_from([0.0, 0.1, 0.5]),
+    deaths=st.booleans(),
+)
+@settings(deadline=None, max_examples=100)
+def test_store_and_switch_agree_after_any_life(
+    deeds: Sequence[str], seed: int, trouble: float, deaths: bool
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(retry, "FIRST_PAUSE_S", 0.0)
         patch.setattr(retry, "MAX_PAUSE_S", 0.0)
@@ -392,7 +415,7 @@ def test_store_and_switch_agree_after_any_life(seed: int, trouble: float, deaths
         def hook(world: World) -> None:
             patch.setattr(faults, "reach", world.reach)
 
-        asyncio.run(asyncio.wait_for(live(seed, trouble, deaths, hook), 60))
+        asyncio.run(asyncio.wait_for(live(seed, trouble, deaths, hook, deeds), 60))
 
 
 def test_this_switch_is_not_one_that_agrees_with_everything() -> None:

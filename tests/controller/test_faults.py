@@ -42,6 +42,8 @@ from tests.selection import LONG
 HANG_S = 60
 LEASE_S = 30
 VICTIM = "victim"
+BESIDE, IN_PLACE = 64, 7600
+"""Slots that are free beside those of the victim and the bystander, and that are not."""
 NO_SUCH_PORT = 600  # v1model's ports have 9 bits
 
 
@@ -155,6 +157,23 @@ def be_refused(workers: Workers) -> None:
     workers.stub.Join(request)
 
 
+def change(workers: Workers) -> None:
+    """To more slots than there are beside those that it has: in place."""
+    epoch = workers.run_job(VICTIM, 2).epoch
+    for operation, slots in enumerate((BESIDE, IN_PLACE), 1):
+        workers.resize(VICTIM, slots)
+        workers.follow_change(VICTIM, 2, epoch, operation)
+        until(lambda: not workers.show_job(VICTIM).job.HasField("remapping"))
+
+
+def be_called_off(workers: Workers) -> None:
+    epoch = workers.run_job(VICTIM, 2).epoch
+    workers.resize(VICTIM, BESIDE)
+    told = workers.remap(VICTIM, 1, epoch)
+    assert told is not None
+    workers.remap(VICTIM, 1, epoch, told.epoch, declined=True)
+
+
 def nothing(_: Workers) -> None:
     pass
 
@@ -167,6 +186,8 @@ SCENARIOS: dict[str, Callable[[Workers], None]] = {
     "fail": be_refused,
     "restore": nothing,
     "epoch": nothing,
+    **{step: change for step in faults.STEPS if step.startswith("remap")},
+    "remap_off": be_called_off,
 }
 """By step; all other points are in a job's normal life."""
 
@@ -185,6 +206,7 @@ UP = {
     "own_results.group_modified": [0, 1],
     "evict.decided": [0, 1],
     "lost.decided": [0, 1],
+    **{point: [0, 1] for point in faults.POINTS if point.startswith("remap")},
 }
 """Who is still in the job, where it goes on."""
 
@@ -196,6 +218,7 @@ ALSO_WITH_POSTGRESQL = {
     "leave.stored",  # one of two is still there
     "removed.decided",  # the switch is a step ahead
     "epoch.stored",
+    "remap_turn.stored",  # the switch has both mappings, the store has gone over
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import pytest
@@ -145,6 +146,31 @@ def test_a_second_range_is_of_any_size_and_from_the_smallest_gap_that_has_it() -
 def test_a_range_that_cannot_be_is_refused(slots: int) -> None:
     with pytest.raises(JobRequestError, match="even number"):
         StaticPool(64, slots)
+
+
+@pytest.mark.parametrize("make", [lambda: FirstFit(16, 4), lambda: StaticPool(16, 4)])
+def test_a_range_may_share_slots_with_one_of_the_job_s_own(
+    make: Callable[[], FirstFit | StaticPool],
+) -> None:
+    pool = make()
+    own, other = pool.take("j", 4), pool.take("k", 4)
+    with pytest.raises(NoRoomError):
+        pool.take_range("j", 10)
+    with pytest.raises(NoRoomError):
+        pool.take_range("j", 10, over=own)  # the other one is in between
+    pool.give_back(other)
+    wide = pool.take_range("j", 14, over=own)
+    assert wide.first < own.end
+    assert pool.used() == 14
+    again = make()
+    again.claim(wide)
+    with pytest.raises(NoRoomError, match="in use already"):
+        again.claim(own)
+    again.claim(own, over=wide)
+    again.give_back(wide)
+    assert again.used() == 4
+    pool.give_back(own)
+    assert pool.used() == 14
 
 
 def test_giving_back_twice_is_a_bug_that_shows() -> None:

@@ -412,7 +412,7 @@ def test_a_successor_changes_the_group_before_the_row_goes() -> None:
         switch.items = [item for stage in plan.stages for item in stage]
         switch.mark = job.epoch
         assert take_out(job, 0, plan)  # as its predecessor did, and stored
-        only(bench.coordinator).replan(job, plan_here(job))
+        only(bench.coordinator).replan(job, only(bench.coordinator).plan(job), plan_here(job))
         await bench.coordinator.reconcile(only(bench.coordinator), fresh=False)
         assert switch.log == ["copies 1 2", "delete receiver 255"]
 

@@ -22,10 +22,17 @@ from ina.rpc import controller_pb2 as pb2
 
 WRAP = 1 << 32
 FIRST_SLOT = 100
+OTHER_FIRST_SLOT = 500
+"""Of a mapping that the job changes to, which has other lanes."""
 
 
 def report(
-    seqs: list[int], waits: list[bool], *, silent_s: float = 3.0, at_s: float = 10.0
+    seqs: list[int],
+    waits: list[bool],
+    *,
+    silent_s: float = 3.0,
+    at_s: float = 10.0,
+    mapping_epoch: int = 0,
 ) -> Report:
     """A worker's; it waits in the lanes where ``waits``."""
     bits = sum(1 << lane for lane, waiting in enumerate(waits) if waiting)
@@ -34,6 +41,7 @@ def report(
         silent_s=silent_s if any(waits) else 0.0,
         lane_seqs=[seq % WRAP for seq in seqs],
         lanes_waiting=bits.to_bytes((len(seqs) + 7) // 8, "little"),
+        mapping_epoch=mapping_epoch,
     )
     return Report(progress, at_s, at_s)
 
@@ -45,7 +53,7 @@ def find(
         reports,
         here=frozenset(range(ranks)) if ranks else frozenset(reports),
         left=frozenset(left or ()),
-        first_slot=FIRST_SLOT,
+        first_slots={1: FIRST_SLOT, 2: OTHER_FIRST_SLOT},
         heartbeat_s=2.0,
         now_s=now_s,
     )
@@ -76,6 +84,29 @@ def test_all_have_sent_and_nothing_comes_back() -> None:
     reports = {rank: report([4, 5], [True, False]) for rank in range(3)}
     assert find(reports) == Stall(4, FIRST_SLOT, (), (0, 1, 2), 7.0)
     assert find(reports, left={3}) == Stall(4, FIRST_SLOT, (3,), (0, 1, 2), 7.0)
+
+
+def test_who_waits_by_the_new_mapping_waits_for_those_who_are_not_there_yet() -> None:
+    found = find(
+        {
+            0: report([9], [True], mapping_epoch=2),
+            1: report([4, 5], [False, False]),
+            2: report([9], [True], mapping_epoch=2),
+            3: report([8], [False], mapping_epoch=2),
+        }
+    )
+    assert found == Stall(9, OTHER_FIRST_SLOT + 1, (1, 3), (0, 2), 7.0)
+
+
+def test_who_has_gone_over_is_not_missed_by_the_former_mapping() -> None:
+    reports = {
+        0: report([9], [True], mapping_epoch=2),
+        1: report([4, 5], [True, False], mapping_epoch=1),
+        2: report([2, 5], [False, False]),
+    }
+    assert find(reports) == Stall(4, FIRST_SLOT, (2,), (1,), 7.0)
+    del reports[2]
+    assert find(reports) == Stall(4, FIRST_SLOT, (), (1,), 7.0)
 
 
 @pytest.mark.parametrize("silent_s", [0.0, 1.9])

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from ina.controller.errors import FencedError, OtherSwitchError, StoreError
 from ina.controller.job import Departure, Endpoint, Job, JobState
+from ina.controller.mapping import Change, Mapping, Stage
 from ina.controller.memory import SlotRange
 from ina.controller.store import Store, open_store, rows
 from ina.controller.store.schema import APPLICATION_ID, MIGRATIONS
@@ -118,6 +119,62 @@ def test_a_tree_comes_back_with_what_each_switch_still_has(store: Store, tree: T
     claim.remove(made)
     claim.save(job(made.number))  # nothing is left of the tree under this number
     assert store.load(0.0)[0].job.tree == single(NAME, 2)
+
+
+@pytest.mark.parametrize("tree", TREES, ids=lambda tree: f"{len(tree)} switches")
+def test_a_change_comes_back_with_both_mappings_and_who_is_done(store: Store, tree: Tree) -> None:
+    claim = store.claim("test")
+    made = job_over(tree)
+    made.state = JobState.RUNNING
+    claim.save(made)
+    memory = {name: SlotRange(900, 8, 8) for name in made.memory}
+    other = Mapping(made.epoch + 1, made.number + 1, tree, memory, 4, host_first=64)
+    made.change = Change(other, "a test", in_place=True, since_unix_s=5.5)
+    claim.save(made)
+    for stage, done in ((Stage.ASKED, set()), (Stage.DECIDED, {0}), (Stage.DECIDED, {0, 1})):
+        made.change.stage, made.change.done = stage, done
+        made.change.first_operation = 2**63 - 1 if stage is Stage.DECIDED else 0
+        claim.save(made)
+        assert stored_change(store) == shown(made)
+    made.use(other)
+    alone = single("elsewhere", made.world_size)
+    former = Mapping(made.epoch, made.number, alone, {"elsewhere": SlotRange(0, 2, 2)}, 1)
+    made.change.other, made.change.stage = former, Stage.CLEARING
+    made.first_operation = made.change.first_operation
+    claim.save(made)
+    assert stored_change(store) == shown(made)
+    store.claim("another").save(made)  # who does not know what is there
+    claim = store.claim("test")
+    assert stored_change(store) == shown(made)
+    former.memory.clear()
+    claim.save(made)
+    assert stored_change(store) == shown(made)
+    made.change = None
+    claim.save(made)
+    assert stored_change(store) == shown(made)
+    claim.remove(made)
+    claim.save(job(made.number))
+    assert stored_change(store) == shown(job(made.number))
+
+
+def shown(of: Job) -> dict[str, Any]:
+    """All that is stored of its mappings."""
+    change = of.change
+    return {
+        "job": {name: value for name, value in vars(of).items() if name in _OF_MAPPINGS},
+        "change": change and {**vars(change), "other": vars(change.other), "since_s": None},
+    }
+
+
+_OF_MAPPINGS = (
+    *("tree", "memory", "window", "mapping_epoch", "mapping_number", "host_first"),
+    "first_operation",
+)
+
+
+def stored_change(store: Store) -> dict[str, Any]:
+    (stored,) = store.load(3.0)
+    return shown(stored.job)
 
 
 def test_how_far_those_had_come_who_left_is_stored(store: Store) -> None:

@@ -246,7 +246,7 @@ def test_a_job_whose_entries_the_switch_refuses_ends_alone() -> None:
             await writer.delete([plan.group])
             group = Group(plan.group.number, ((9999, 1),))  # no such port
             only(bench.coordinator).replan(
-                refused, replace(plan, stages=((group,), *plan.stages[1:]))
+                refused, plan, replace(plan, stages=((group,), *plan.stages[1:]))
             )
             await bench.coordinator.reconcile(only(bench.coordinator), fresh=False)
             await until(lambda: refused.state is JobState.GONE)

@@ -17,8 +17,8 @@ from tests.controller.racks import NAMES, Racks
 from tests.controller.test_coordinator_chaos import Killed
 from tests.controller.test_tree_jobs import drive
 
-NOT_HERE = ("own_results", "withdraw", "fail", "evict", "lost", "restore", "epoch.")
-"""Steps that no job of these tests takes."""
+NOT_HERE = ("own_results", "withdraw", "fail", "evict", "lost", "restore", "epoch.", "remap")
+"""Steps that no job of these tests takes; for those of changes see test_change_kill_points."""
 POINTS = [it for it in faults.POINTS if not it.startswith(NOT_HERE)]
 TIMES = (1, 2, 3)
 """Each switch gets to a point between writes; the first controller dies at one of them."""

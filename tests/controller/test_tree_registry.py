@@ -199,7 +199,9 @@ def test_a_quota_counts_slots_on_all_switches_and_nobody_is_ended_for_it() -> No
 
 def test_a_range_that_is_taken_on_one_switch_is_claimed_on_none() -> None:
     registry = make_registry()
-    job = joined(make_registry(), "j", [1, 3], 8)
+    former = make_registry()
+    job = joined(former, "j", [1, 3], 8)
+    former.place(job)
     job.memory = {"leaf1": SlotRange(0, 8, 8), "leaf3": SlotRange(0, 8, 8)}
     registry.switches["leaf3"].memory.claim(SlotRange(0, 4, 4))
     with pytest.raises(NoRoomError, match="are in use already"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -130,6 +131,49 @@ class Workers:
             process=process,
         )
         return self.stub.Heartbeat(request, timeout=CALL_TIMEOUT_S)
+
+    def remap(
+        self,
+        name: str,
+        rank: int,
+        epoch: int,
+        to_epoch: int = 0,
+        *,
+        first_operation: int = 0,
+        declined: bool = False,
+        done: bool = False,
+    ) -> pb2.Mapping | None:
+        """What a rank is told of a change when it says this; None: nothing."""
+        request = pb2.RemapRequest(
+            name=name,
+            rank=rank,
+            epoch=epoch,
+            member_key=self.keys[name, epoch, rank],
+            to_epoch=to_epoch,
+            first_operation=first_operation,
+            declined=declined,
+            done=done,
+        )
+        reply = self.stub.Remap(request, timeout=CALL_TIMEOUT_S)
+        return reply.mapping if reply.HasField("mapping") else None
+
+    def follow_change(self, name: str, world_size: int, epoch: int, first_operation: int) -> int:
+        """What all ranks say of a change that has begun, at once; returns the new epoch."""
+        ranks = list(reversed(range(world_size)))
+        told = [self.remap(name, rank, epoch) for rank in ranks][-1]
+        assert told is not None
+        to = told.epoch
+        self.remap(name, 0, epoch, to, first_operation=first_operation)
+        for rank in ranks:
+            self.remap(name, rank, epoch, to, done=True)
+        for rank in ranks if told.waits else ():
+            while (told := self.remap(name, rank, epoch, to)) is not None and told.waits:
+                time.sleep(0.01)
+        return to
+
+    def resize(self, name: str, slots: int) -> pb2.Job:
+        request = pb2.ResizeJobRequest(name=name, slots=slots)
+        return self.operator.ResizeJob(request, timeout=CALL_TIMEOUT_S).job
 
     @contextmanager
     def alive(self, name: str, ranks: Iterable[int], epoch: int) -> Iterator[None]:

@@ -25,10 +25,13 @@ class Usage(NamedTuple):
 
 def usage(jobs: Iterable[Job]) -> Usage:
     """Adds up."""
-    each = [
-        (1, sum(taken.reserved for taken in job.memory.values()), job.world_size) for job in jobs
-    ]
+    each = [(1, _reserved(job), job.world_size) for job in jobs]
     return Usage(*map(sum, zip(*each, strict=True))) if each else Usage(0, 0, 0)
+
+
+def _reserved(job: Job) -> int:
+    """While its mapping changes, slots of both."""
+    return sum(taken.reserved for had in job.mappings for taken in had.memory.values())
 
 
 class Admission:

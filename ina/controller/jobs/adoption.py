@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from ina.controller.job import Endpoint, Job
+from ina.controller.memory import SlotRange
 from ina.controller.store import StoredJob
 from ina.controller.topology.tree import Tree
 
@@ -23,7 +24,7 @@ class Adoptable:
     @property
     def is_gone(self) -> bool:
         """Whether no known switch has anything of it."""
-        return bool(self.lost) and not self.job.memory
+        return bool(self.lost) and not self.job.switches
 
 
 def adoptable(
@@ -47,17 +48,34 @@ def adoptable(
 
 def _rename(job: Job, tree: Tree, switch: str) -> None:
     former = tree.root.switch
+    job.tree = _renamed(tree, switch)
+    _rename_memory(job.memory, former, switch)
+    if job.change is not None:  # to other slots of the same switch
+        job.change.other.tree = _renamed(job.change.other.tree, switch)
+        _rename_memory(job.change.other.memory, former, switch)
+
+
+def _renamed(tree: Tree, switch: str) -> Tree:
     below = (replace(node, parent=switch) for node in tree.nodes[1:])
-    job.tree = Tree((replace(tree.root, switch=switch), *below))
-    if former in job.memory:
-        job.memory = {switch: job.memory[former]}
+    return Tree((replace(tree.root, switch=switch), *below))
+
+
+def _rename_memory(memory: dict[str, SlotRange], former: str, switch: str) -> None:
+    if former in memory:
+        memory[switch] = memory.pop(former)
 
 
 def _keep_known(job: Job, switches: Collection[str], *, is_fabric: bool) -> str:
     if job.tree is None:
         return "" if is_fabric else "its switches are no fabric any more: join again"
-    unknown = [node.switch for node in job.tree.switches if node.switch not in switches]
-    job.memory = {name: taken for name, taken in job.memory.items() if name in switches}
+    needed = [job.tree]
+    if job.change is not None and job.change.has_both:  # ranks may send there, or will
+        needed.append(job.change.other.tree)
+    nodes = (node.switch for tree in needed for node in tree.switches)
+    unknown = [name for name in dict.fromkeys(nodes) if name not in switches]
+    for mapping in job.mappings:
+        for name in mapping.memory.keys() - set(switches):
+            del mapping.memory[name]
     if not unknown:
         return ""
     on = f"switch {unknown[0]!r}" if len(unknown) == 1 else f"switches {', '.join(unknown)}"

@@ -30,11 +30,13 @@ from ina.controller.errors import (
 from ina.controller.job import Endpoint, Job, JobState
 from ina.controller.jobs import spread
 from ina.controller.jobs.adoption import adoptable
+from ina.controller.jobs.changes import Changes
 from ina.controller.jobs.events import EventBus, job_event
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
+from ina.controller.jobs.removal import Removals
 from ina.controller.jobs.results_groups import regroup, share_if_room, take_out
-from ina.controller.retry import Persistence, fail, wait_for
+from ina.controller.retry import Persistence, fail
 from ina.controller.store import Claim, StoredJob
 from ina.controller.switches.items import Item
 from ina.controller.switches.plan import sharing_ranks
@@ -70,11 +72,13 @@ class Coordinator:
         self._record = Record(claim)
         self._clock = clock
         self._started: dict[Job, asyncio.Future[None]] = {}
-        self._ended: dict[Job, asyncio.Event] = {}
-        self._removed: dict[Job, asyncio.Future[None]] = {}
         self._given_up: dict[Job, str] = {}
         self._placing: set[Job] = set()
         self._background = Persistence()
+        shared = (registry, self.switches, self._record, self._background)
+        self._removals = Removals(*shared, self._forget)
+        self.changes = Changes(*shared, self._tell, clock=clock)
+        """Of running jobs' mappings: their slots, and their trees."""
 
     async def create(
         self,
@@ -108,7 +112,7 @@ class Coordinator:
                 left_s = deadline_s - self._clock()
                 if former.state is not JobState.LEAVING or left_s <= 0:
                     raise
-                await wait_for(self._ended.setdefault(former, asyncio.Event()), left_s)
+                await self._removals.wait(former, left_s)
                 continue
             if job not in before:
                 self._record.save("create", job)
@@ -170,8 +174,11 @@ class Coordinator:
             return
         self._record.save("leave", job)
         self._tell(pb2.MEMBER_LEFT, job, ranks=[rank])
+        if job.members:
+            self.changes.left(job, rank)
         # Decided here, not in the task: others may leave while it waits for its turn.
-        done = self._remove_member(job, rank) if job.members else self._remove(job)
+        removals = self._removals
+        done = removals.member(job, rank) if job.members else removals.begin(job)
         await asyncio.shield(done)
 
     def shares_results(self, job: Job, rank: int) -> bool:
@@ -190,11 +197,13 @@ class Coordinator:
         if switch is None or job not in switch or not take_out(job, rank, switch.plan(job)):
             return
         self._record.save("own_results", job)
+        switches = [it for it in self._switches(job) if it.reaches(job, rank)]
 
         async def attempt() -> None:
-            async with switch.turn:
-                if job.members:  # else what it has is being removed, by the plan as it is
-                    switch.replan(job, await regroup(switch, job, switch.plan(job)))
+            for switch in switches:
+                async with switch.turn:
+                    if job.members:  # else what it has is being removed, by the plan as it is
+                        await regroup(switch, job)
 
         self._background.insist(f"own results for rank {rank} of job {job.name!r}", attempt)
 
@@ -215,7 +224,7 @@ class Coordinator:
         removal at once (it is tried again until it does).
         """
         job = self.registry.get(name)
-        removed = self._removal_of(job)
+        removed = self._removals.first(job)
         if self._is_alive(job):
             self._end(job, (), reason, pb2.JOB_EVICTED)
         if job.state is not JobState.GONE:
@@ -262,7 +271,9 @@ class Coordinator:
             self.registry.failed(job)
             self._record.save("restore", job)
         if not job.members:
-            self._remove(job)
+            self._removals.begin(job)
+        else:
+            self.changes.restore(job)
 
     async def reconcile(self, switch: Switch, *, fresh: bool) -> None:
         """Makes a switch have what the store says, after a connection to it was made.
@@ -274,12 +285,14 @@ class Coordinator:
             state = await switch.writer.read_state()
             running = [job for job in self._jobs_on(switch) if switch.wanted(job)]
             epochs = self.registry.epochs
-            if fresh or not kept_its_registers(
-                state.mark, epochs.last, [job.epoch for job in running]
-            ):
+            let_in = epochs_of(item for job in running for item in switch.wanted(job))
+            if fresh or not kept_its_registers(state.mark, epochs.last, let_in):
                 for job in running:
-                    which = job.switch_text(switch.name)
-                    self.lose(job, (), f"{which} has lost its registers", pb2.SWITCH_LOST)
+                    why = f"{job.switch_text(switch.name)} has lost its registers"
+                    if self.changes.survives(job, switch.name):
+                        self.changes.call_off(job, why)
+                    else:
+                        self.lose(job, (), why, pb2.SWITCH_LOST)
             epochs.resume(state.mark, fresh=fresh)
             for epoch in epochs_of(state.items):
                 epochs.resume(epoch)  # whose slots a newer job may get one day
@@ -312,8 +325,7 @@ class Coordinator:
         for started in self._started.values():
             fail(started, StandbyError(f"standby: {why}"))
         await self._background.close()
-        for removed in self._removed.values():  # whose removal has not even begun
-            fail(removed, StandbyError(f"standby: {why}"))
+        self._removals.close(f"standby: {why}")
         self.events.close()
 
     def _is_alive(self, job: Job) -> bool:
@@ -331,7 +343,7 @@ class Coordinator:
         elif job.state is JobState.STARTING:  # what is being written is removed right after
             self._given_up[job] = reason
         else:
-            self._remove(job)
+            self._removals.begin(job)
 
     def _hang_up(self, job: Job, rank: int) -> None:
         if job.state is JobState.JOINING:
@@ -418,42 +430,12 @@ class Coordinator:
         self._record.save("fail", job)
         _log.error("job %r cannot start: %s", job.name, error)
         fail(started, error)
-        self._remove(job)
-
-    def _remove_member(self, job: Job, rank: int) -> asyncio.Future[None]:
-        switch = self._first_switch(job, rank)
-
-        async def attempt() -> None:
-            if switch is not None:
-                async with switch.turn:
-                    await switch.remove_member(job, rank)
-
-        return self._background.insist(f"removing rank {rank} of job {job.name!r}", attempt)
-
-    def _remove(self, job: Job) -> asyncio.Future[None]:
-        def removed(switch: Switch) -> None:
-            if len(job.memory) > 1:  # the others may keep it waiting for long
-                self.registry.release(job, switch.name)
-                self._record.save("released", job)
-                switch.forget(job)
-
-        async def attempt() -> None:
-            await spread.remove(job, self._switches(job), removed)
-            self.registry.removed(job)
-            self._forget(job)
-
-        what = f"removing job {job.name!r}"
-        return self._background.insist(what, attempt, self._removal_of(job))
-
-    def _removal_of(self, job: Job) -> asyncio.Future[None]:
-        """How the first attempt to remove the job's entries ends."""
-        if job not in self._removed:
-            self._removed[job] = asyncio.get_running_loop().create_future()
-        return self._removed[job]
+        self._removals.begin(job)
 
     def _expire(self) -> float:
         """Forgets jobs that were created and that nobody has joined since; returns the time."""
         now_s = self._clock()
+        self.changes.expire()
         before = list(self.registry)
         self.registry.expire(now_s)
         for job in before:
@@ -464,7 +446,7 @@ class Coordinator:
 
     def _switches(self, job: Job) -> list[Switch]:
         """Those that have something of it, or shall."""
-        return [self.switches[name] for name in job.memory]
+        return [self.switches[name] for name in job.switches]
 
     def _first_switch(self, job: Job, rank: int) -> Switch | None:
         """Where a worker sends; None: to a node on its host."""
@@ -472,18 +454,15 @@ class Coordinator:
         return self.switches.get(job.tree.first_node(rank).switch)
 
     def _jobs_on(self, switch: Switch) -> list[Job]:
-        return [job for job in self.registry if switch.name in job.memory]
+        return [job for job in self.registry if switch.name in job.switches]
 
     def _forget(self, job: Job, reason: str = "") -> None:
         self._record.discard(job)
         self._started.pop(job, None)
-        self._removed.pop(job, None)
         for switch in self.switches.values():
             switch.forget(job)
         self._given_up.pop(job, None)
-        ended = self._ended.pop(job, None)
-        if ended is not None:
-            ended.set()
+        self._removals.forget(job)
         self._tell(pb2.JOB_ENDED, job, reason=reason)
 
     def _tell(

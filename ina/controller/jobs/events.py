@@ -63,6 +63,9 @@ _WORDS: dict[int, tuple[str, int]] = {
     pb2.SWITCH_LOST: ("lost its switch", logging.ERROR),
     pb2.RANKS_DIFFER: ("is at odds", logging.INFO),  # its ranks are asked how; then it is fatal
     pb2.JOB_ENDED: ("ended", logging.INFO),
+    pb2.JOB_REMAPS: ("changes", logging.INFO),
+    pb2.JOB_REMAPPED: ("has changed", logging.INFO),
+    pb2.JOB_REMAP_OFF: ("does not change", logging.WARNING),
 }
 
 

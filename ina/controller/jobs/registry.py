@@ -209,12 +209,13 @@ class Registry:
         def fits(gone: Sequence[Job]) -> bool:
             return (numbers_left or bool(gone)) and all(
                 self.switches[it].memory.fits(
-                    name, slots, [job.memory[it] for job in gone if it in job.memory]
+                    *(name, slots),
+                    [had.memory[it] for job in gone for had in job.mappings if it in had.memory],
                 )
                 for it in nodes
             )
 
-        there = [job for job in self._jobs.values() if not job.memory.keys().isdisjoint(nodes)]
+        there = [job for job in self._jobs.values() if not set(nodes).isdisjoint(job.switches)]
         return self.admission.victims(priority, there, fits)
 
     def adopt(self, job: Job) -> None:
@@ -223,18 +224,22 @@ class Registry:
         Raises :class:`JobConflictError`, :class:`NoRoomError` if another has one of them.
         Its slots must be on some of ``switches``.
         """
-        if job.name in self._jobs or job.number not in self._numbers:
+        if job.name in self._jobs or not set(job.numbers) <= set(self._numbers):
             raise JobConflictError(f"job {job.name!r}: name or number {job.number} is in use")
         claimed: list[tuple[str, SlotRange]] = []
         try:
-            for switch, memory in job.memory.items():
-                self.switches[switch].memory.claim(memory)
-                claimed.append((switch, memory))
+            both = job.mappings
+            for mapping, other in zip(both, reversed(both), strict=True):
+                for switch, memory in mapping.memory.items():
+                    over = other.memory.get(switch) if other is not mapping else None
+                    self.switches[switch].memory.claim(memory, over=over)
+                    claimed.append((switch, memory))
         except NoRoomError:
             for switch, memory in claimed:
                 self.switches[switch].memory.give_back(memory)
             raise
-        self._numbers.remove(job.number)
+        for number in job.numbers:
+            self._numbers.remove(number)
         self._jobs[job.name] = job
 
     def join(self, name: str, rank: int, endpoint: Endpoint, *, token: str = "") -> Job:
@@ -325,7 +330,9 @@ class Registry:
 
     def release(self, job: Job, switch: str) -> None:
         """One of a job's switches has none of its entries any more: frees its slots there."""
-        self.switches[switch].memory.give_back(job.memory.pop(switch))
+        for mapping in job.mappings:
+            if switch in mapping.memory:
+                self.switches[switch].memory.give_back(mapping.memory.pop(switch))
 
     def removed(self, job: Job) -> None:
         """No switch has any of the job's entries: frees its slots and number."""
@@ -341,9 +348,27 @@ class Registry:
     def _end(self, job: Job, event: JobEvent) -> None:
         job.on(event)
         del self._jobs[job.name]
-        for switch in list(job.memory):
+        for switch in job.switches:
             self.release(job, switch)
-        self._numbers.append(job.number)
+        self._numbers.extend(job.numbers)
+
+    def take_number(self, job: Job) -> int:
+        """Another one for a mapping of a job: its own, if its packets carry a second one now.
+
+        Raises :class:`NoRoomError`.
+        """
+        if job.mapping.number != job.number:
+            return job.number
+        number = self._free_number()
+        if number is None:
+            raise NoRoomError(f"job {job.name!r}: no job number is left for another tree")
+        self._numbers.remove(number)
+        return number
+
+    def free_number(self, job: Job, number: int) -> None:
+        """A mapping of the job with this one is gone; its own one stays."""
+        if number != job.number:
+            self._numbers.append(number)
 
     def _give(self, job: Job, tree: Tree) -> None:
         """The tree, and slots on each of its switches; of several, all have room.
@@ -362,6 +387,10 @@ class Registry:
             senders = who_sends_to_switches(job.members).values()
             job.verify = usual_verify(sender.address for sender in senders)
         job.epoch = self.epochs.next()
+
+    def unix_s(self) -> float:
+        """The time of day."""
+        return self._unix_clock()
 
     def usual_slots(self, job: Job, switch: str) -> int:
         """What a job that has none yet gets at this switch if there is room."""

@@ -42,9 +42,9 @@ def share_if_room(job: Job, switch: Switch, jobs: Iterable[Job]) -> None:
 
 
 def _rows_of(job: Job, switch: str) -> int:
-    assert job.tree is not None
-    node = job.tree[switch]
-    return node.fan_in + 1 + (node.parent is not None)
+    trees = {mapping.number: mapping.tree for mapping in job.mappings}
+    nodes = [tree[switch] for tree in trees.values() if switch in tree]
+    return sum(node.fan_in + 1 + (node.parent is not None) for node in nodes)
 
 
 def take_out(job: Job, rank: int, plan: JobPlan) -> bool:
@@ -67,18 +67,17 @@ def take_out(job: Job, rank: int, plan: JobPlan) -> bool:
     return True
 
 
-async def regroup(switch: Switch, job: Job, former: JobPlan) -> JobPlan:
-    """Makes a switch that has ``former`` have what the job's workers want now; returns that plan.
+async def regroup(switch: Switch, job: Job) -> None:
+    """Makes a switch have what the job's workers want now, by each mapping that the job has.
 
     It may be called again after it raised :class:`SwitchError`.
     """
-    workers = {**former.endpoints, **job.members}  # with those who have left
-    plan = switch.plan_with(job, workers)
-    if plan.stages != former.stages:
-        await switch.writer.modify([plan.group])
-        faults.reach("own_results.group_modified")
-        kept = {item.match for item in plan.stages[0] if isinstance(item, Entry)}
-        rows = [item for item in former.stages[0] if isinstance(item, Entry)]
-        # The group used them.
-        await switch.writer.delete([row for row in rows if row.match not in kept])
-    return plan
+    for former, plan in switch.replans(job):
+        if plan.stages != former.stages:
+            await switch.writer.modify([plan.group])
+            faults.reach("own_results.group_modified")
+            kept = {item.match for item in plan.stages[0] if isinstance(item, Entry)}
+            rows = [item for item in former.stages[0] if isinstance(item, Entry)]
+            # The group used them.
+            await switch.writer.delete([row for row in rows if row.match not in kept])
+        switch.replan(job, former, plan)

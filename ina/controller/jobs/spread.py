@@ -42,6 +42,37 @@ async def remove(job: Job, switches: Iterable[Switch], removed: Callable[[Switch
     await _all(map(at, switches))
 
 
+async def install_other(
+    job: Job, switches: Iterable[Switch], is_wanted: Callable[[], bool]
+) -> None:
+    """As :func:`install`, the job's other mapping; ``is_wanted``: asked before each is written."""
+
+    async def at(switch: Switch) -> None:
+        async with switch.turn:
+            if is_wanted():
+                await switch.install_other(job)
+
+    await _all(map(at, switches))
+
+
+async def remove_other(
+    job: Job,
+    switches: Iterable[Switch],
+    is_wanted: Callable[[], bool],
+    removed: Callable[[Switch], None],
+) -> None:
+    """As :func:`remove`, what is of the job's other mapping alone."""
+
+    async def at(switch: Switch) -> None:
+        async with switch.turn:
+            if is_wanted():
+                await switch.remove_other(job)
+                if is_wanted():
+                    removed(switch)
+
+    await _all(map(at, switches))
+
+
 async def _all(work: Iterable[Awaitable[None]]) -> None:
     results = await asyncio.gather(*work, return_exceptions=True)
     for error in results:

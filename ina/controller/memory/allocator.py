@@ -29,19 +29,22 @@ class Allocator(Protocol):
         """
         ...
 
-    def take_range(self, job: str, slots: int) -> SlotRange:
+    def take_range(self, job: str, slots: int, *, over: SlotRange | None = None) -> SlotRange:
         """Takes ``slots`` slots for ``job`` anywhere beside what is taken, its own included.
 
         Unlike :meth:`take`, whatever the allocator's usual sizes are: a running job that changes
-        its size has two ranges for a while, and is to have exactly so many.
+        its size has two ranges for a while, and is to have exactly so many. ``over``: one of its
+        own that may share slots with the new one.
 
         Raises :class:`NoRoomError` where no gap is large enough, :class:`JobRequestError` where
         none can ever be; both say the numbers.
         """
         ...
 
-    def claim(self, taken: SlotRange) -> None:
+    def claim(self, taken: SlotRange, *, over: SlotRange | None = None) -> None:
         """Takes exactly this range: a job had it before the controller started.
+
+        ``over``: as in :meth:`take_range`.
 
         Raises :class:`NoRoomError` if some of it is taken, or is not on this switch.
         """

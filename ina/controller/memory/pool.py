@@ -30,7 +30,7 @@ class Pool:
         self._taken.append(taken)
         return taken
 
-    def take_range(self, job: str, slots: int) -> SlotRange:
+    def take_range(self, job: str, slots: int, *, over: SlotRange | None = None) -> SlotRange:
         """See :meth:`Allocator.take_range`. From the smallest gap that is large enough."""
         check_even(job, slots)
         if not 0 < slots <= min(self.total, MAX_JOB_SLOTS):
@@ -38,7 +38,7 @@ class Pool:
                 f"job {job!r}: {slots} slots: a job has 2 to {min(self.total, MAX_JOB_SLOTS)} of"
                 f" this switch's {self.total}"
             )
-        free = gaps(self.total, [*self._taken, *self._blocked])
+        free = gaps(self.total, [*self._others(over), *self._blocked])
         fitting = [gap for gap in free if len(gap) >= slots]
         if not fitting:
             raise NoRoomError(
@@ -50,9 +50,9 @@ class Pool:
         self._taken.append(taken)
         return taken
 
-    def claim(self, taken: SlotRange) -> None:
+    def claim(self, taken: SlotRange, *, over: SlotRange | None = None) -> None:
         """See :meth:`Allocator.claim`."""
-        if taken.end > self.total or not is_free(taken.first, taken.reserved, self._taken):
+        if taken.end > self.total or not is_free(taken.first, taken.reserved, self._others(over)):
             raise NoRoomError(
                 f"slots {taken.first}..{taken.end - 1} are in use already, or not of this switch's"
                 f" {self.total}"
@@ -81,6 +81,9 @@ class Pool:
         for taken in [*self._taken, *self._blocked]:
             slots.update(range(taken.first, min(taken.end, self.total)))
         return len(slots)
+
+    def _others(self, own: SlotRange | None) -> list[SlotRange]:
+        return [taken for taken in self._taken if taken != own]
 
     def _find(self, reserved: int, busy: list[SlotRange]) -> int | None:
         for first in self._starts(reserved, busy):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ina.controller.job import Departure, Endpoint, Job, JobState
 from ina.controller.memory import SlotRange
+from ina.controller.store.changes import SavedChange, get_changes, put_change, saved_change
 from ina.controller.store.interface import Transaction
 from ina.controller.store.trees import get_trees, put_tree, tree_of
 from ina.controller.topology.tree import Tree
@@ -16,7 +17,8 @@ from ina.protocol.verify import checked_verify
 
 _JOB_COLUMNS = (
     "number, name, state, epoch, world_size, slots_asked, tenant, priority, window_packets,"
-    " created_unix_s, token_hash, key_seed, verify"
+    " created_unix_s, token_hash, key_seed, verify, mapping_epoch, mapping_number,"
+    " first_operation, host_first"
 )
 _FORMER_COLUMNS = "first_slot, slots, reserved_slots, switch_name"
 """Of the table of jobs: they are the nodes' now."""
@@ -50,11 +52,13 @@ class Saved:
     departures: Mapping[int, Departure]
     tree: Tree | None
     memory: Mapping[str, SlotRange]
+    change: SavedChange | None
 
 
 def saved(job: Job) -> Saved:
     """What it has once the job was put there as it is."""
-    return Saved(dict(job.members), dict(job.departures), job.tree, dict(job.memory))
+    change = saved_change(job)
+    return Saved(dict(job.members), dict(job.departures), job.tree, dict(job.memory), change)
 
 
 def put_job(db: Transaction, job: Job, former: Saved | None = None) -> None:
@@ -65,9 +69,11 @@ def put_job(db: Transaction, job: Job, former: Saved | None = None) -> None:
     """
     db.execute(
         f"INSERT INTO jobs ({_JOB_COLUMNS}, {_FORMER_COLUMNS})"
-        f" VALUES ({', '.join('?' * 13)}, 0, 0, 0, '')"
+        f" VALUES ({', '.join('?' * 17)}, 0, 0, 0, '')"
         " ON CONFLICT (number) DO UPDATE SET state = excluded.state, epoch = excluded.epoch,"
-        " window_packets = excluded.window_packets, verify = excluded.verify",
+        " window_packets = excluded.window_packets, verify = excluded.verify,"
+        " mapping_epoch = excluded.mapping_epoch, mapping_number = excluded.mapping_number,"
+        " first_operation = excluded.first_operation, host_first = excluded.host_first",
         (
             job.number,
             job.name,
@@ -82,10 +88,17 @@ def put_job(db: Transaction, job: Job, former: Saved | None = None) -> None:
             job.token_hash,
             job.key_seed,
             job.verify or "",
+            job.mapping_epoch,
+            job.mapping_number,
+            job.first_operation,
+            job.host_first,
         ),
     )
-    if former is None or (former.tree, former.memory) != (job.tree, job.memory):
-        put_tree(db, job)
+    is_other = former is None or (former.tree, former.memory) != (job.tree, job.memory)
+    if job.tree is not None and is_other:
+        put_tree(db, job.number, job.tree, job.memory)
+    had = None if former is None else former.change
+    put_change(db, job, had, is_known=former is not None)
     _put_members(db, job, former)
 
 
@@ -146,6 +159,10 @@ def get_jobs(db: Transaction, now_s: float) -> list[Job]:
         token_hash,
         key_seed,
         verify,
+        mapping_epoch,
+        mapping_number,
+        first_operation,
+        host_first,
     ) in db.execute(f"SELECT {_JOB_COLUMNS} FROM jobs ORDER BY number"):
         job = Job(
             name=name,
@@ -162,11 +179,18 @@ def get_jobs(db: Transaction, now_s: float) -> list[Job]:
             token_hash=token_hash,
             key_seed=key_seed,
             verify=checked_verify("jobs.verify", verify) if verify else None,
+            mapping_epoch=mapping_epoch,
+            mapping_number=mapping_number,
+            first_operation=first_operation,
+            host_first=host_first,
         )
         if number in trees:
             stored = tree_of(trees[number], world_size)
             job.tree, job.memory = stored.tree, stored.memory
         found.append(job)
+    changes = get_changes(db, now_s, {job.number: job.world_size for job in found})
+    for job in found:
+        job.change = changes.get(job.number)
     return found
 
 

@@ -102,6 +102,52 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE nodes ADD COLUMN host_udp_port INTEGER",
         "ALTER TABLE nodes ADD COLUMN host_mac INTEGER",
     ),
+    (
+        # What a job's packets carry as their epoch and job number, once its mapping has changed; 0:
+        # what is in its row. Operations from first_operation on are sent by the mapping it has.
+        "ALTER TABLE jobs ADD COLUMN mapping_epoch INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE jobs ADD COLUMN mapping_number INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE jobs ADD COLUMN first_operation INTEGER NOT NULL DEFAULT 0",
+        # Its first slot on nodes on hosts of its workers.
+        "ALTER TABLE jobs ADD COLUMN host_first INTEGER NOT NULL DEFAULT 0",
+        # Changes of running jobs' mappings: how far they are, and what is beside the mapping that
+        # the job has; its switches are in other_nodes, of which the columns are as those of nodes.
+        """CREATE TABLE changes (
+            job INTEGER PRIMARY KEY REFERENCES jobs (number) ON DELETE CASCADE,
+            stage TEXT NOT NULL,
+            epoch INTEGER NOT NULL,
+            number INTEGER NOT NULL,
+            window_packets INTEGER NOT NULL,
+            host_first INTEGER NOT NULL,
+            in_place INTEGER NOT NULL CHECK (in_place IN (0, 1)),
+            first_operation INTEGER NOT NULL,
+            why TEXT NOT NULL,
+            since_unix_s REAL NOT NULL
+        )""",
+        """CREATE TABLE other_nodes (
+            job INTEGER NOT NULL REFERENCES changes (job) ON DELETE CASCADE,
+            place INTEGER NOT NULL,
+            switch_name TEXT NOT NULL,
+            parent INTEGER,
+            child INTEGER NOT NULL,
+            port_down INTEGER NOT NULL,
+            port_up INTEGER NOT NULL,
+            ranks TEXT NOT NULL,
+            first_slot INTEGER,
+            slots INTEGER NOT NULL,
+            reserved_slots INTEGER NOT NULL,
+            host_address TEXT,
+            host_udp_port INTEGER,
+            host_mac INTEGER,
+            PRIMARY KEY (job, place)
+        ) WITHOUT ROWID""",
+        # Ranks that have all results of the operations before first_operation.
+        """CREATE TABLE changed_ranks (
+            job INTEGER NOT NULL REFERENCES changes (job) ON DELETE CASCADE,
+            rank INTEGER NOT NULL,
+            PRIMARY KEY (job, rank)
+        ) WITHOUT ROWID""",
+    ),
 )
 
 

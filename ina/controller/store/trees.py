@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import NamedTuple
 
-from ina.controller.job import Job
 from ina.controller.memory import SlotRange
 from ina.controller.store.interface import Transaction
 from ina.controller.topology.tree import HostNode, Node, Tree
@@ -47,19 +47,25 @@ class StoredTree:
     memory: dict[str, SlotRange]
 
 
-def put_tree(db: Transaction, job: Job) -> None:
-    """Writes a job's tree, if it has one, and the slots that it has left there."""
-    if job.tree is None:
-        return
+NODES, OTHER_NODES = "nodes", "other_nodes"
+"""Of the mappings that jobs have; of those beside, while they change."""
+
+
+def put_tree(
+    db: Transaction, number: int, tree: Tree, memory: Mapping[str, SlotRange], table: str = NODES
+) -> None:
+    """Writes the tree of the job with this number, and the slots that it has left there."""
+    db.execute(f"DELETE FROM {table} WHERE job = ? AND place >= ?", (number, len(tree)))
+    columns = [name.strip() for name in _COLUMNS.split(",")]
     db.executemany(
-        f"INSERT INTO nodes ({_COLUMNS}) VALUES ({', '.join('?' * 14)})"
-        " ON CONFLICT (job, place) DO UPDATE SET switch_name = excluded.switch_name,"
-        " ranks = excluded.ranks, first_slot = excluded.first_slot",
-        _rows(job, job.tree),
+        f"INSERT INTO {table} ({_COLUMNS}) VALUES ({', '.join('?' * len(columns))})"
+        " ON CONFLICT (job, place) DO UPDATE SET "
+        + ", ".join(f"{name} = excluded.{name}" for name in columns[2:]),
+        _rows(number, tree, memory),
     )
 
 
-def _rows(job: Job, tree: Tree) -> list[NodeRow]:
+def _rows(number: int, tree: Tree, memory: Mapping[str, SlotRange]) -> list[NodeRow]:
     places = {node.switch: place for place, node in enumerate(tree)}
     found = []
     for place, node in enumerate(tree):
@@ -68,10 +74,10 @@ def _rows(job: Job, tree: Tree) -> list[NodeRow]:
             above = tree[node.parent]
             child = above.nodes.index(node.switch)
             port_down = above.ports[child]
-        taken = job.memory.get(node.switch)
+        taken = memory.get(node.switch)
         found.append(
             NodeRow(
-                job.number,
+                number,
                 place,
                 node.switch,
                 None if node.parent is None else places[node.parent],
@@ -100,10 +106,10 @@ def _host(row: NodeRow) -> HostNode | None:
     return HostNode(runner, *at, switch_port=row.port_down, uplink_port=row.port_up)
 
 
-def get_trees(db: Transaction) -> dict[int, list[NodeRow]]:
+def get_trees(db: Transaction, table: str = NODES) -> dict[int, list[NodeRow]]:
     """Every job's rows, by its number."""
     found: dict[int, list[NodeRow]] = defaultdict(list)
-    for row in db.execute(f"SELECT {_COLUMNS} FROM nodes ORDER BY job, place"):
+    for row in db.execute(f"SELECT {_COLUMNS} FROM {table} ORDER BY job, place"):
         node = NodeRow(*row)
         found[node.job].append(node)
     return found

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from finsy import P4Schema
 
 from ina.controller.job import Job
+from ina.controller.mapping import Mapping as JobMapping
 from ina.controller.switches.data_address import DataAddress
 from ina.controller.switches.plan import own_address, plan_job
 from ina.controller.switches.southbound.p4runtime_switch import entities
@@ -20,15 +21,24 @@ from ina.protocol.addresses import SHM_SWITCH
 
 
 def host_entities(
-    job: Job, node: HostNode, addresses: Mapping[str, DataAddress], values: int
+    job: Job,
+    node: HostNode,
+    addresses: Mapping[str, DataAddress],
+    values: int,
+    *,
+    beside: JobMapping | None = None,
 ) -> list[bytes]:
     """Serialised ``p4.v1.Entity``, for the v1model build with so many values a packet.
 
-    ``addresses``: of the job's switches, by name.
+    ``addresses``: of the job's switches, by name. ``beside``: only what this mapping needs beside
+    the one that the job has.
     """
     plan = plan_job(job, node.name, addresses)
     own = [own_address(int(address)) for address in (node.address, SHM_SWITCH)]
-    items = [*own, *(item for stage in plan.stages for item in stage)]
+    items = [*own, *plan.items]
+    if beside is not None:
+        other = plan_job(job.sent_by(beside), node.name, addresses)
+        items = list((other.beside(plan) if job.tree == beside.tree else other).items)
     schema = _schema(values)
     return [entity.encode(schema).SerializeToString() for entity in entities(schema, items)]
 

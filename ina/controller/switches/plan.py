@@ -59,6 +59,17 @@ class JobPlan:
         """The member entries of other switches: those below, and the one above."""
         return self._members[len(self.endpoints) :]
 
+    def beside(self, other: JobPlan) -> JobPlan:
+        """What of it is not also the other's: two mappings of a job share what has no epoch."""
+        kept = set(other.items)
+        stages = (tuple(item for item in stage if item not in kept) for stage in self.stages)
+        return JobPlan(tuple(stages), self.endpoints)
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """All of it, in the order of installing."""
+        return tuple(item for stage in self.stages for item in stage)
+
     @property
     def _members(self) -> tuple[Entry, ...]:
         return tuple(item for item in self.stages[-1] if isinstance(item, Entry))
@@ -68,9 +79,10 @@ def plan_job(job: Job, switch: str, addresses: Mapping[str, DataAddress] = _NO_S
     """Everything that a complete job needs on one node of its tree: a switch's name, or a host's.
 
     It must have its tree, its slots, all its members and its epoch. ``addresses``: of the other
-    switches of its tree, by name.
+    switches of its tree, by name. By another mapping than the one it has: of :meth:`Job.sent_by`.
     """
-    assert job.tree is not None, "it has not been placed"
+    job = job.sent_by(job.mapping)
+    assert job.tree is not None
     tree, node = job.tree, job.tree[switch]
     endpoints = {rank: job.members[rank] for rank in node.ranks}
     children = [
@@ -110,7 +122,7 @@ def plan_job(job: Job, switch: str, addresses: Mapping[str, DataAddress] = _NO_S
 def memory_at(job: Job, node: Node) -> SlotRange | None:
     """Its slots there; None: it has none, for it has ended there. On a host all are for it."""
     if node.host is not None:
-        return SlotRange(0, job.slots, job.slots)
+        return SlotRange(job.host_first, job.slots, job.slots)
     return job.memory.get(node.switch)
 
 

@@ -10,6 +10,8 @@ from dataclasses import replace
 from ina.controller.config import SwitchConfig
 from ina.controller.errors import SwitchError
 from ina.controller.job import Endpoint, Job, JobState
+from ina.controller.mapping import Mapping as JobMapping
+from ina.controller.mapping import Stage
 from ina.controller.switches.capacity import Capacity
 from ina.controller.switches.data_address import DataAddress, own_addresses
 from ina.controller.switches.items import Item
@@ -60,6 +62,9 @@ class Switch:
         self._addresses = addresses or {}
         self._plans: dict[Job, JobPlan] = {}
         self._installed: set[Job] = set()
+        self._others: dict[Job, JobPlan] = {}
+        """Of jobs that change: by the mapping beside the one that they have."""
+        self._others_installed: set[Job] = set()
 
     def __contains__(self, job: Job) -> bool:
         """Whether the job has anything here, or had."""
@@ -71,12 +76,16 @@ class Switch:
 
     def adopt(self, job: Job, endpoints: dict[int, Endpoint]) -> None:
         """The job was here before this term; ``endpoints``: of all its ranks, here or not."""
-        self._plans[job] = self.plan_with(job, endpoints)
+        if self.name in job.memory:
+            self._plans[job] = self.plan_with(job, endpoints)
+        if job.change is not None and self.name in job.change.other.memory:
+            self._others[job] = self.plan_with(job, endpoints, job.change.other)
 
     def forget(self, job: Job) -> None:
         """Nothing of the job is here any more."""
         self._plans.pop(job, None)
         self._installed.discard(job)
+        self.forget_other(job)
 
     async def install(self, job: Job) -> None:
         """Puts what a complete job needs here in place."""
@@ -89,38 +98,108 @@ class Switch:
         """The job will be installed soon, with these members."""
         self._plans[job] = self.plan_with(job, job.members)
 
-    def plan_with(self, job: Job, members: Mapping[int, Endpoint]) -> JobPlan:
-        """What the job would have here if its workers were these."""
-        return plan_job(replace(job, members=dict(members)), self.name, self._addresses)
+    def plan_with(
+        self, job: Job, members: Mapping[int, Endpoint], by: JobMapping | None = None
+    ) -> JobPlan:
+        """What the job would have here if its workers were these; ``by``: another mapping."""
+        sent = job if by is None else job.sent_by(by)
+        return plan_job(replace(sent, members=dict(members)), self.name, self._addresses)
 
-    def replan(self, job: Job, plan: JobPlan) -> None:
-        """From now on the job has ``plan`` here."""
-        self._plans[job] = plan
+    def reaches(self, job: Job, rank: int) -> bool:
+        """Whether the worker sends to this switch, by a mapping that the job has."""
+        plans = (self._plans.get(job), self._others.get(job))
+        return any(plan is not None and rank in plan.endpoints for plan in plans)
+
+    def replans(self, job: Job) -> list[tuple[JobPlan, JobPlan]]:
+        """What the job has here, by each of its mappings, and what its workers want now."""
+        found = []
+        for by in job.mappings:
+            is_other = job.change is not None and by is job.change.other
+            plan = (self._others if is_other else self._plans).get(job)
+            if plan is not None:
+                workers = {**plan.endpoints, **job.members}  # with those who have left
+                found.append((plan, self.plan_with(job, workers, by)))
+        return found
+
+    def replan(self, job: Job, former: JobPlan, plan: JobPlan) -> None:
+        """From now on the job has ``plan`` here, instead of ``former``."""
+        for plans in (self._plans, self._others):
+            if plans.get(job) is former:
+                plans[job] = plan
 
     async def remove(self, job: Job) -> None:
         """Takes the job off, also one of which it is not known what it has here."""
+        if job in self._others:
+            await self.remove_other(job)
         if job in self._plans:
             await self.writer.remove(self._plans[job])
-        else:
+        elif job not in self._others:
             state = await self.writer.read_state()
-            await self.writer.delete(compare({job.number: ()}, state).extra)
+            await self.writer.delete(compare(dict.fromkeys(job.numbers, ()), state).extra)
         self._installed.discard(job)
 
     async def remove_member(self, job: Job, rank: int) -> None:
         """Takes one worker off, if its job is here."""
-        if job in self._plans:
-            await self.writer.remove_entry(self._plans[job].member(rank))
+        for plan in (self._others.get(job), self._plans.get(job)):
+            if plan is not None and rank in plan.endpoints:
+                await self.writer.remove_entry(plan.member(rank))
+
+    def expect_other(self, job: Job) -> None:
+        """The job, of which nobody has left, will have its other mapping here soon."""
+        assert job.change is not None
+        self._others[job] = self.plan_with(job, job.members, job.change.other)
+
+    async def install_other(self, job: Job) -> None:
+        """Puts the job's other mapping in place, beside the one it has."""
+        assert job.change is not None
+        other = job.change.other
+        if not self.is_known:
+            raise SwitchError(f"switch {self.config.grpc_addr}: it has not been reached yet")
+        cleared = None if other.number == job.mapping.number else other.number
+        await self.writer.install(self._only_others(job), cleared, other.epoch)
+        self._others_installed.add(job)
+
+    async def remove_other(self, job: Job) -> None:
+        """Takes off what is of the job's other mapping alone."""
+        if job in self._others:
+            await self.writer.remove(self._only_others(job))
+        self._others_installed.discard(job)
+
+    def forget_other(self, job: Job) -> None:
+        """Nothing is of its other mapping alone any more."""
+        self._others.pop(job, None)
+        self._others_installed.discard(job)
+
+    def swap(self, job: Job) -> None:
+        """The mapping that the job has is now the other one."""
+        plan, other = self._plans.pop(job, None), self._others.pop(job, None)
+        self._others_installed.discard(job)
+        if plan is not None:
+            self._others[job] = plan
+        if other is not None:
+            self._plans[job] = other
+
+    def _has_both(self, job: Job) -> bool:
+        if job.change is None:
+            return False
+        is_begun = job.change.stage is Stage.INSTALLING and job in self._others_installed
+        return job.change.has_both or is_begun
+
+    def _only_others(self, job: Job) -> JobPlan:
+        other, plan = self._others[job], self._plans.get(job)
+        return other if plan is None else other.beside(plan)
 
     def wanted(self, job: Job) -> list[Item]:
         """What of the job shall be here now."""
-        # One that starts waits for its turn to write: it has nothing here until it is installed.
+        # What begins waits for its turn to write: nothing of it is here until it is installed.
         has_begun = job.state in (JobState.RUNNING, JobState.LEAVING) or job in self._installed
         if not job.members or not has_begun:
             return []
-        plan = self._plans[job]
-        *stages, _ = plan.stages
-        here = [plan.member(rank) for rank in plan.endpoints if rank in job.members]
-        return [*(item for stage in stages for item in stage), *here, *plan.switches]
+        other = self._others.get(job) if self._has_both(job) else None
+        plans = (self._plans.get(job), other)
+        # Two mappings share what has no epoch.
+        items = (item for plan in plans if plan is not None for item in _here(plan, job))
+        return list(dict.fromkeys(items))
 
     async def make_agree(self, jobs: Iterable[Job], state: SwitchState) -> dict[Job, SwitchError]:
         """Makes it have what these jobs, all that are here, shall have.
@@ -129,8 +208,9 @@ class Switch:
         """
         own = map(int, own_addresses(self.config))
         await self.writer.put_addresses(own, state.addresses)
-        by_number = {job.number: job for job in jobs}
-        difference = compare({number: self.wanted(job) for number, job in by_number.items()}, state)
+        jobs = list(jobs)
+        by_number = {number: job for job in jobs for number in job.numbers}
+        difference = compare(self.wanted_of(jobs), state)
         # A group may still use what is extra.
         await self.writer.modify(difference.wrong)
         await self.writer.delete(difference.extra)
@@ -156,11 +236,19 @@ class Switch:
 
     async def remove_foreign(self, jobs: Iterable[Job]) -> list[Item]:
         """Removes what none of these jobs, all that are here, owns; returns it."""
-        wanted = {job.number: self.wanted(job) for job in jobs}
-        foreign = compare(wanted, await self.writer.read_state()).foreign
+        foreign = compare(self.wanted_of(jobs), await self.writer.read_state()).foreign
         await self.writer.delete(foreign)
         self._found_foreign([])
         return foreign
+
+    def wanted_of(self, jobs: Iterable[Job]) -> dict[int, list[Item]]:
+        """By job number, what of these jobs shall be here now."""
+        wanted: dict[int, list[Item]] = {}
+        for job in jobs:
+            wanted |= {number: [] for number in job.numbers}
+            for item in self.wanted(job):
+                wanted[job_number(item)].append(item)
+        return wanted
 
     def _found_foreign(self, foreign: list[Item]) -> None:
         numbers = {job_number(item) for item in foreign}
@@ -173,3 +261,10 @@ class Switch:
             )
         self.foreign = foreign
         self.capacity.set_foreign(numbers, slots_of(foreign))
+
+
+def _here(plan: JobPlan, job: Job) -> list[Item]:
+    """Of those ranks that have not left."""
+    *stages, _ = plan.stages
+    here = [plan.member(rank) for rank in plan.endpoints if rank in job.members]
+    return [*(item for stage in stages for item in stage), *here, *plan.switches]

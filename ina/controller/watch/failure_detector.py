@@ -13,6 +13,7 @@ from ina.controller.errors import StoreError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.events import job_event
+from ina.controller.mapping import Stage
 from ina.controller.switches.switch import Switch
 from ina.controller.watch.agreement import Agreement, Difference, find_difference
 from ina.controller.watch.departures import departure, never_completed
@@ -165,7 +166,10 @@ class FailureDetector:
 
     def _switches(self, job: Job) -> list[Switch]:
         """Those that sum it: without any of them it cannot go on."""
-        return [self._coordinator.switches[name] for name in job.memory]
+        needed = dict.fromkeys(job.memory)
+        if job.change is not None and job.change.stage is Stage.DECIDED:
+            needed |= dict.fromkeys(job.change.other.memory)
+        return [self._coordinator.switches[name] for name in needed]
 
     def _difference(self, job: Job) -> Difference | None:
         if not self._agreements[job.epoch].is_doubtful:
@@ -256,7 +260,7 @@ class FailureDetector:
             reports,
             here=frozenset(job.members),
             left=frozenset(job.missing()),
-            first_slot=job.memory[job.switch].first,
+            first_slots=_first_slots(job),
             heartbeat_s=self.leases.heartbeat_s,
             now_s=now_s,
         )
@@ -289,6 +293,16 @@ class FailureDetector:
 def is_up(job: Job) -> bool:
     """Whether workers of the job may send."""
     return job.state in (JobState.RUNNING, JobState.LEAVING) and bool(job.members)
+
+
+def _first_slots(job: Job) -> dict[int, int]:
+    """By epoch of its mappings, the older one first: where its slots begin at the root."""
+    found = {}
+    for mapping in job.mappings:
+        root = mapping.tree.root.switch
+        if root in mapping.memory:
+            found[mapping.epoch] = mapping.memory[root].first
+    return found
 
 
 _NAMED_RANKS = 8

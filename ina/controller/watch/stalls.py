@@ -3,11 +3,14 @@
 Lane ``i`` of every worker carries the sequence numbers ``i + k W``, one at a time, and none goes on
 before all have sent theirs. So where a worker waits for a number, those whose lane has only sent an
 older one are the ones that hold up the job.
+
+While a job changes to another mapping it has two sets of lanes, of one after the other. A worker
+reports the older one as long as it waits there; so who reports the newer one is not missed there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,7 +111,7 @@ def find_stall(
     reports: Mapping[int, Report],
     here: frozenset[int],
     left: frozenset[int],
-    first_slot: int,
+    first_slots: Mapping[int, int],
     heartbeat_s: float,
     now_s: float,
 ) -> Stall | str | None:
@@ -118,7 +121,7 @@ def find_stall(
         reports: the last report by rank; some may be missing.
         here: ranks that have joined and not left.
         left: ranks that have left.
-        first_slot: physical slot of the job's slot 0.
+        first_slots: by epoch of the job's mappings, the older one first: physical slot of slot 0.
         heartbeat_s: how often reports come.
         now_s: the clock of ``Report.at_s``.
     """
@@ -126,11 +129,18 @@ def find_stall(
     if not held_up:
         return None
     since_s = min(reports[rank].silent_since_s for rank in held_up)
+    epochs = list(first_slots)
+    age = {rank: _index(epochs, report.progress.mapping_epoch) for rank, report in reports.items()}
+    oldest_age = min(age[rank] for rank in held_up)
     known, silent = [], []
     for rank in sorted(here):
         report = reports.get(rank)
         heard_s = since_s if report is None else report.at_s
-        if report is not None and report.progress.lane_seqs and heard_s >= since_s:
+        if report is not None and age[rank] > oldest_age:
+            continue
+        if report is not None and age[rank] < oldest_age and heard_s >= since_s:
+            silent.append(rank)  # it has sent nothing there yet
+        elif report is not None and report.progress.lane_seqs and heard_s >= since_s:
             known.append(rank)
         elif now_s - heard_s > STALE_HEARTBEATS * heartbeat_s:
             silent.append(rank)
@@ -156,8 +166,13 @@ def find_stall(
             return UNDECIDED  # it may have had its result since
         missing = sorted(left)
     seq = (int(lanes[0, 0]) + int(oldest[lane])) & 0xFFFF_FFFF
-    slot = first_slot + seq % (2 * lanes.shape[1])
+    slot = first_slots[epochs[oldest_age]] + seq % (2 * lanes.shape[1])
     return Stall(seq, slot, tuple(sorted(missing)), tuple(waits), since_s)
+
+
+def _index(epochs: Sequence[int], epoch: int) -> int:
+    """Which mapping a report is of; 0, the job's first, and those that are gone: the older."""
+    return epochs.index(epoch) if epoch in epochs else 0
 
 
 def _bits(progress: pb2.Progress, lanes: int) -> npt.NDArray[np.bool_]:

@@ -1,0 +1,321 @@
+"""Changes of running jobs' mappings: what is stored, written and told, step by step.
+
+As everywhere, a step is decided, then stored, then written to switches, then told; so a controller
+that is killed at any of them leaves what its successor goes on from. Until rank 0's word is in the
+store a change can be called off, for nobody else has heard it; from then on it goes through, for
+ranks may have begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from ina.controller.errors import JobConflictError, JobRequestError, StandbyError, SwitchError
+from ina.controller.job import Job, JobState
+from ina.controller.jobs import remapping, spread
+from ina.controller.jobs.record import Record
+from ina.controller.jobs.registry import Registry
+from ina.controller.mapping import Change, Stage, Step
+from ina.controller.mapping import Mapping as JobMapping
+from ina.controller.retry import Persistence, fail
+from ina.controller.switches.switch import Switch
+from ina.controller.topology.tree import Tree
+from ina.rpc import controller_pb2 as pb2
+from ina.rpc.ranks import ranks_text
+
+DECIDE_S = 15.0
+"""In so long all ranks are to have asked, and rank 0 to have said from which operation on."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """What a rank says of the mapping that its job changes to."""
+
+    to_epoch: int = 0
+    """Which mapping it means; 0: it just asks."""
+    first_operation: int = 0
+    """Of rank 0: S, operations from this number on are sent by it; 0: it says nothing of that."""
+    declined: bool = False
+    """It does not want it, or cannot."""
+    done: bool = False
+    """It has all results of operations before S."""
+    reason: str = ""
+    """Why it declines, for people."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a rank is to know."""
+
+    mapping: JobMapping
+    first_operation: int
+    """S; 0: not known yet."""
+    waits: bool
+    """Its slots are also the former one's: nothing is to be sent by it yet."""
+
+
+class Tell(Protocol):
+    """Publishes an event of a job."""
+
+    def __call__(
+        self, kind: pb2.EventKind, job: Job, *, ranks: Iterable[int] = (), reason: str = ""
+    ) -> None:
+        """Never waits."""
+
+
+class Changes:
+    """Of all jobs of a coordinator."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        switches: Mapping[str, Switch],
+        record: Record,
+        background: Persistence,
+        tell: Tell,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._registry = registry
+        self._switches = switches
+        self._record = record
+        self._background = background
+        self._tell = tell
+        self._clock = clock
+
+    async def resize(self, name: str, slots: int, why: str) -> Job:
+        """Begins to give a running job another number of slots; see :meth:`change`.
+
+        Raises also :class:`UnknownJobError`, and :class:`JobConflictError` if it has so many.
+        """
+        job = self._registry.get(name)
+        if slots < 1:
+            raise JobRequestError(f"job {name!r}: {slots} slots: not an even number, 2 or more")
+        if job.state is JobState.RUNNING and job.change is None and slots == job.slots:
+            raise JobConflictError(f"job {name!r} has {slots} slots already")
+        await self.change(job, slots=slots, why=why)
+        return job
+
+    async def change(self, job: Job, *, slots: int = 0, tree: Tree | None = None, why: str) -> None:
+        """Begins a change: returns when its switches have both mappings, and ranks are asked.
+
+        What becomes of it is told: JOB_REMAPPED or JOB_REMAP_OFF. ``slots``: at each switch of its
+        ``tree``; 0 and None: as now, so that of neither it moves.
+
+        Raises what :func:`remapping.begin` raises; :class:`SwitchError`: one does not take it.
+        """
+        change = remapping.begin(self._registry, job, slots, tree, why)
+        change.since_s, change.since_unix_s = self._clock(), self._registry.unix_s()
+        self._record.save("remap", job, last_epoch=self._registry.epochs.last)
+        for switch in self._others(change):
+            switch.expect_other(job)
+        begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # In a task: whoever asks may hang up, and the change goes on.
+        self._background.spawn(self._install(job, change, begun))
+        await asyncio.shield(begun)
+
+    def hear(self, job: Job, rank: int, word: Word) -> Told | None:
+        """A rank asks, or says how far it is; returns what it is to know, if there is anything.
+
+        Raises :class:`JobRequestError`: it says what it cannot know, or has not to say.
+        """
+        change = job.change
+        if word.first_operation and rank != 0:
+            raise JobRequestError(f"job {job.name!r} rank {rank}: rank 0 alone says when to change")
+        if change is not None and change.is_told:
+            self._ask(job, change, rank)
+            if word.to_epoch == _new(job, change).epoch:
+                self._hear(job, change, rank, word)
+        return self._answer(job, rank, word.to_epoch)
+
+    def epoch_to(self, job: Job) -> int:
+        """Of the mapping that workers are to ask for; 0: there is none."""
+        change = job.change
+        return _new(job, change).epoch if change is not None and change.is_told else 0
+
+    def left(self, job: Job, rank: int) -> None:
+        """A rank has left; others are still there."""
+        change = job.change
+        if change is None:
+            return
+        if change.is_undecided:
+            self.call_off(job, f"rank {rank} has left")
+        else:
+            self._go_on(job, change)
+
+    def expire(self) -> None:
+        """Calls off what was not decided in time."""
+        now_s = self._clock()
+        for job in self._registry:
+            change = job.change
+            if change is None or change.stage is not Stage.ASKED or not job.members:
+                continue
+            if now_s - change.since_s >= DECIDE_S:
+                late = change.not_asked(job.members) or [0]
+                has = "has" if len(late) == 1 else "have"
+                what = "asked for it" if late != [0] else "said when"
+                self.call_off(job, f"{ranks_text(late)} {has} not {what} in {DECIDE_S:g} s")
+
+    def call_off(self, job: Job, why: str) -> None:
+        """Ends a change that is not decided yet: the job keeps the mapping that it has."""
+        change = job.change
+        assert change is not None
+        change.on(Step.CALLED_OFF)
+        self._record.save("remap_off", job)
+        self._tell(pb2.JOB_REMAP_OFF, job, reason=f"to {_size(change.other)}: {why}")
+        self._clear(job, change)
+
+    def survives(self, job: Job, switch: str) -> bool:
+        """Whether the job needs nothing of this switch but what a change can be called off for."""
+        change = job.change
+        return switch not in job.memory and change is not None and change.is_undecided
+
+    def restore(self, job: Job) -> None:
+        """Goes on with a change of a job that was read from the store, and has not ended."""
+        change = job.change
+        if change is None:
+            return
+        change.since_s = self._clock()
+        if change.stage is Stage.INSTALLING:
+            self.call_off(job, "the controller was started again before any rank knew of it")
+        elif change.stage in (Stage.OFF, Stage.CLEARING):
+            self._clear(job, change)
+        else:
+            self._go_on(job, change)
+
+    async def _install(self, job: Job, change: Change, begun: asyncio.Future[None]) -> None:
+        def is_wanted() -> bool:
+            return _is_under_way(job, change) and change.stage is Stage.INSTALLING
+
+        try:
+            await spread.install_other(job, self._others(change), is_wanted)
+        except SwitchError as error:
+            if is_wanted():
+                self.call_off(job, str(error))
+            fail(begun, error)
+        else:
+            if is_wanted():
+                change.since_s = self._clock()
+                change.on(Step.INSTALLED)
+                self._record.save("remap_ask", job)
+                told = f"to {_size(change.other)}: {change.why}"
+                self._tell(pb2.JOB_REMAPS, job, reason=told)
+                begun.set_result(None)
+            fail(begun, JobConflictError(f"job {job.name!r} ends, or a rank has left it"))
+        finally:
+            fail(begun, StandbyError("standby: the controller is stopping"))
+
+    def _ask(self, job: Job, change: Change, rank: int) -> None:
+        if change.stage is Stage.ASKED and rank not in change.asked:
+            change.asked.add(rank)
+            if rank != 0 and 0 in change.asked and not change.not_asked(job.members):
+                told = "is asked from which operation on"
+                self._tell(pb2.JOB_REMAPS, job, ranks=[0], reason=f"rank 0 {told}")
+
+    def _hear(self, job: Job, change: Change, rank: int, word: Word) -> None:
+        if word.declined and change.is_undecided:
+            self.call_off(job, f"rank {rank} declines{word.reason and f': {word.reason}'}")
+            return
+        if word.first_operation and change.decide(job.name, word.first_operation):
+            self._record.save("remap_decide", job)
+            told = f"from operation {word.first_operation} on"
+            self._tell(pb2.JOB_REMAPS, job, reason=told)
+        if word.done and change.finish(job.name, rank):
+            self._record.save("remap_done", job)
+        self._go_on(job, change)
+
+    def _answer(self, job: Job, rank: int, to_epoch: int) -> Told | None:
+        change = job.change
+        if change is not None and change.stage is Stage.ASKED:
+            # Rank 0's word binds all, so all must be there to hear it.
+            waits_for = change.not_asked(job.members) if rank == 0 else []
+            return None if waits_for else Told(change.other, 0, change.in_place)
+        if change is not None and change.stage is Stage.DECIDED:
+            return Told(change.other, change.first_operation, change.in_place)
+        if change is not None and change.has_turned:
+            waits = change.in_place and change.stage is Stage.CLEARING
+            if not waits:
+                change.seen.add(rank)
+                self._go_on(job, change)
+            return Told(job.mapping, job.first_operation, waits)
+        if to_epoch and to_epoch == job.mapping.epoch:
+            return Told(job.mapping, job.first_operation, waits=False)
+        return None
+
+    def _go_on(self, job: Job, change: Change) -> None:
+        """Takes the next step, if nobody is waited for."""
+        if change.stage is Stage.DECIDED and not change.not_done(job.members):
+            remapping.turn(job)
+            for switch in self._switches.values():
+                switch.swap(job)
+            self._record.save("remap_turn", job)
+            self._clear(job, change)
+        elif change.stage is Stage.OPENED and not job.members.keys() - change.seen:
+            change.on(Step.SEEN)
+            self._over(job, is_new=True)
+
+    def _clear(self, job: Job, change: Change) -> None:
+        """Removes what is of the other mapping alone, then frees it."""
+
+        def is_wanted() -> bool:
+            return _is_under_way(job, change)
+
+        def removed(switch: Switch) -> None:
+            if len(change.other.memory) > 1:  # the others may keep it waiting for long
+                remapping.release(self._registry, job, switch.name)
+                self._record.save("remap_free", job)
+                switch.forget_other(job)
+
+        async def attempt() -> None:
+            await spread.remove_other(job, self._others(change), is_wanted, removed)
+            if not is_wanted():  # all of the job goes, or has gone
+                return
+            for switch in self._others(change):
+                switch.forget_other(job)
+            if change.stage is Stage.CLEARING and change.in_place:
+                change.on(Step.OPENED)
+                for name in list(change.other.memory):
+                    remapping.release(self._registry, job, name)
+                self._record.save("remap_open", job)
+                told = "the former slots are free: ranks may begin"
+                self._tell(pb2.JOB_REMAPS, job, reason=told)
+            else:
+                is_new = change.has_turned
+                change.on(Step.REMOVED)
+                self._over(job, is_new=is_new)
+
+        self._background.insist(f"removing what job {job.name!r} does not use", attempt)
+
+    def _over(self, job: Job, *, is_new: bool) -> None:
+        remapping.end(self._registry, job)
+        self._record.save("remap_over", job)
+        if is_new:
+            told = f"{_size(job.mapping)}, from operation {job.first_operation} on"
+            self._tell(pb2.JOB_REMAPPED, job, reason=told)
+
+    def _others(self, change: Change) -> list[Switch]:
+        return [self._switches[name] for name in change.other.memory]
+
+
+def _new(job: Job, change: Change) -> JobMapping:
+    """The mapping that the job changes to."""
+    return job.mapping if change.has_turned else change.other
+
+
+def _is_under_way(job: Job, change: Change) -> bool:
+    """Whether it is still this change, and the job has not ended."""
+    return job.change is change and bool(job.members)
+
+
+def _size(mapping: JobMapping) -> str:
+    """``32 slots, 32..63, window 16``; of a tree where its slots are."""
+    several = len(mapping.memory) > 1
+    where = (
+        f"{it.first}..{it.first + it.slots - 1}{f' of {name}' if several else ''}"
+        for name, it in mapping.memory.items()
+    )
+    return f"{mapping.slots} slots, {', '.join(where)}, window {mapping.window}"

@@ -1,0 +1,133 @@
+"""What a running job can change to, and what it takes for that: slots, an epoch, a number. Pure."""
+
+from __future__ import annotations
+
+from ina.controller.errors import JobConflictError, JobRequestError, NoRoomError
+from ina.controller.job import Job, JobState
+from ina.controller.jobs.pipes import check_pipes
+from ina.controller.jobs.placement import check_tree
+from ina.controller.jobs.registry import Registry
+from ina.controller.mapping import Change, Mapping, Step
+from ina.controller.memory import SlotRange
+from ina.controller.switches.rows import low_epoch
+from ina.controller.topology.tree import Tree
+from ina.p4 import names
+
+
+def begin(registry: Registry, job: Job, slots: int, tree: Tree | None, why: str) -> Change:
+    """Takes what a running job needs to have ``slots`` at each of its switches; 0: as many as now.
+
+    ``tree``: over another one; None: as now. Where there is no room for both ranges beside one
+    another, they share slots: then it is a change in place.
+
+    Raises:
+        JobConflictError: the job does not run, or changes already.
+        JobRequestError: it can never have so many, or not over this tree.
+        NoRoomError: a switch has no room, or the tenant's quota is in use.
+    """
+    _check_runs(job)
+    former, slots = job.mapping, slots or job.slots
+    over = former.tree if tree is None else tree
+    if over != former.tree:
+        check_tree(job.name, over, registry.switches)
+        for node in over.switches:
+            check_pipes(job, over, node, registry.switches[node.switch].pipe_of)
+    others = [other for other in registry if other is not job]
+    needed = slots * len(over.switches)
+    registry.admission.check_quota(job.name, job.tenant, needed, job.world_size, others)
+    memory = _take(registry, job, over, slots)
+    host_first = _host_first(job, slots)
+    in_place = _shares(job, memory, range(host_first, host_first + slots), over)
+    try:
+        if in_place and slots == job.slots and over == former.tree:
+            raise NoRoomError(f"job {job.name!r}: no other {slots} slots are free to move it to")
+        number = former.number if over == former.tree else registry.take_number(job)
+    except NoRoomError:
+        for switch, taken in memory.items():
+            registry.switches[switch].memory.give_back(taken)
+        raise
+    epoch = registry.epochs.next()
+    if low_epoch(epoch) == low_epoch(former.epoch):  # tables match no more of it
+        epoch = registry.epochs.next()
+    window = min(registry.switches[name].window(taken) for name, taken in memory.items())
+    job.change = Change(
+        Mapping(epoch, number, over, memory, window, host_first), why, in_place=in_place
+    )
+    return job.change
+
+
+def turn(job: Job) -> None:
+    """All ranks are done with what the former mapping has: the job has the new one from now on.
+
+    What is beside it is then the former one, which goes.
+    """
+    change = job.change
+    assert change is not None
+    change.on(Step.DONE)
+    former = job.mapping
+    job.use(change.other)
+    job.first_operation = change.first_operation
+    change.other = former
+
+
+def release(registry: Registry, job: Job, switch: str) -> None:
+    """A switch has nothing of the job's other mapping alone any more: frees its slots there."""
+    assert job.change is not None
+    registry.switches[switch].memory.give_back(job.change.other.memory.pop(switch))
+
+
+def end(registry: Registry, job: Job) -> None:
+    """No switch has anything of the other mapping alone any more: the job has one mapping."""
+    change, job.change = job.change, None
+    assert change is not None
+    for switch, taken in change.other.memory.items():
+        registry.switches[switch].memory.give_back(taken)
+    if change.other.number != job.mapping.number:
+        registry.free_number(job, change.other.number)
+
+
+def _check_runs(job: Job) -> None:
+    if job.state is not JobState.RUNNING:
+        raise JobConflictError(f"job {job.name!r} does not run: it is {job.state.value}")
+    if job.change is not None:
+        raise JobConflictError(
+            f"job {job.name!r} changes already: to {job.change.other.slots} slots"
+            f" ({job.change.stage.value})"
+        )
+
+
+def _take(registry: Registry, job: Job, tree: Tree, slots: int) -> dict[str, SlotRange]:
+    """Slots on each switch of a tree, or on none."""
+    found: dict[str, SlotRange] = {}
+    try:
+        for node in tree.switches:
+            memory = registry.switches[node.switch].memory
+            try:
+                found[node.switch] = memory.take_range(job.name, slots)
+            except NoRoomError:
+                if node.switch not in job.memory:
+                    raise
+                over = job.memory[node.switch]
+                found[node.switch] = memory.take_range(job.name, slots, over=over)
+    except (JobRequestError, NoRoomError):
+        for switch, taken in found.items():
+            registry.switches[switch].memory.give_back(taken)
+        raise
+    return found
+
+
+def _host_first(job: Job, slots: int) -> int:
+    """First slot on nodes on hosts, of which the job has all: beside those it has, if they fit."""
+    end = job.host_first + job.slots
+    return end if slots > job.host_first and end + slots <= names.SLOTS_TOTAL else 0
+
+
+def _shares(job: Job, memory: dict[str, SlotRange], on_hosts: range, tree: Tree) -> bool:
+    """Whether some slot is both mappings'."""
+    pairs = [(taken, job.memory[name]) for name, taken in memory.items() if name in job.memory]
+    if any(a.first < b.end and b.first < a.end for a, b in pairs):
+        return True
+    is_on_hosts = any(node.host is not None for node in tree)
+    return is_on_hosts and (
+        on_hosts.start < job.host_first + job.slots and job.host_first < on_hosts.stop
+    )

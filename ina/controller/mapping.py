@@ -1,0 +1,161 @@
+"""What a job's packets are sent by, and its change while the job runs, as a table of stages. Pure.
+
+A job keeps its identity when its mapping changes (docs/resize.md): the other mapping is installed
+beside the first, rank 0 says from which operation on it is used, and when every rank has all
+results of the operations before, the former one goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ina.controller.errors import JobRequestError
+from ina.controller.memory import SlotRange
+from ina.controller.topology.tree import Tree
+
+
+@dataclass(eq=False)
+class Mapping:
+    """Which switches sum a job, with which of their slots, and what its packets carry for that."""
+
+    epoch: int
+    number: int
+    """The header's job field: another one than the former mapping's where the tree is another."""
+    tree: Tree
+    memory: dict[str, SlotRange]
+    """By switch. Of a mapping that goes, those that have still something of it."""
+    window: int
+    """Packets that a worker may have in flight."""
+    host_first: int = 0
+    """First slot on the nodes that are on hosts of workers: all of theirs are for the job."""
+
+    @property
+    def slots(self) -> int:
+        """For packets to name: as many as each switch has for it."""
+        return min((taken.slots for taken in self.memory.values()), default=0)
+
+
+class Stage(Enum):
+    """How far a change is; the value is what operators see."""
+
+    INSTALLING = "installing"  # the new mapping's entries are being written; no worker knows of it
+    ASKED = "asked"  # rank 0 is asked from which operation on it is used
+    DECIDED = "decided"  # that is known; ranks are told, and finish what is before it
+    CLEARING = "clearing"  # all have; the former mapping's entries are being removed
+    OPENED = "opened"  # in place: they are gone, and ranks are told that they may begin
+    OFF = "called off"  # the new mapping's entries are being removed
+    OVER = "over"
+
+
+class Step(Enum):
+    """What moves a change from one stage to the next."""
+
+    INSTALLED = "all its switches have the new mapping's entries"
+    CALLED_OFF = "it cannot be, or rank 0 does not want it, or has not said in time"
+    DECIDED = "rank 0 has said from which operation on"
+    DONE = "every rank has all results of the operations before"
+    OPENED = "the former entries are gone, and the slots are the new mapping's alone"
+    REMOVED = "no switch has any of the other mapping's entries"
+    SEEN = "every rank knows that the slots are the new mapping's alone"
+
+
+TRANSITIONS: dict[tuple[Stage, Step], Stage] = {
+    (Stage.INSTALLING, Step.INSTALLED): Stage.ASKED,
+    (Stage.INSTALLING, Step.CALLED_OFF): Stage.OFF,
+    (Stage.ASKED, Step.CALLED_OFF): Stage.OFF,
+    (Stage.ASKED, Step.DECIDED): Stage.DECIDED,
+    (Stage.DECIDED, Step.DONE): Stage.CLEARING,
+    (Stage.CLEARING, Step.REMOVED): Stage.OVER,
+    (Stage.CLEARING, Step.OPENED): Stage.OPENED,
+    (Stage.OPENED, Step.SEEN): Stage.OVER,
+    (Stage.OFF, Step.REMOVED): Stage.OVER,
+}
+"""Every (stage, step) that can happen; any other is a bug in the controller."""
+
+
+@dataclass(eq=False)
+class Change:
+    """From one mapping to another."""
+
+    other: Mapping
+    """The new one; from CLEARING on the former: what is beside the one that the job has."""
+    why: str
+    """Who wants it, for people."""
+    in_place: bool = False
+    """Slots are both mappings': nobody begins by the new one before the former one is gone."""
+    stage: Stage = Stage.INSTALLING
+    first_operation: int = 0
+    """S: operations from this number on are sent by the new mapping; 0: not known yet."""
+    done: set[int] = field(default_factory=set)
+    """Ranks that have all results of the operations before S."""
+    since_s: float = 0.0
+    """Monotonic clock of the controller: when it began, or was read from a store."""
+    since_unix_s: float = 0.0
+    asked: set[int] = field(default_factory=set)
+    """Ranks that have asked what the new mapping is. Not stored: they ask again."""
+    seen: set[int] = field(default_factory=set)
+    """Ranks that have been told that its slots are the new mapping's alone. Not stored."""
+
+    def on(self, step: Step) -> None:
+        """Moves to the next stage."""
+        self.stage = TRANSITIONS[self.stage, step]
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether it can still be called off: no rank sends anything by the new mapping."""
+        return self.stage in (Stage.INSTALLING, Stage.ASKED)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether workers are told of it."""
+        return self.stage in (Stage.ASKED, Stage.DECIDED, Stage.CLEARING, Stage.OPENED)
+
+    @property
+    def has_turned(self) -> bool:
+        """Whether the job has the new mapping already, so that the former one is the other."""
+        return self.stage in (Stage.CLEARING, Stage.OPENED)
+
+    @property
+    def has_both(self) -> bool:
+        """Whether the other mapping's entries are to be on its switches, too."""
+        return self.stage in (Stage.ASKED, Stage.DECIDED)
+
+    def not_asked(self, here: Iterable[int]) -> list[int]:
+        """Of the ranks that are there, all but 0 that have not asked."""
+        return sorted(set(here) - self.asked - {0})
+
+    def not_done(self, here: Iterable[int]) -> list[int]:
+        """Of the ranks that are there, those that have not said that they are done."""
+        return sorted(set(here) - self.done)
+
+    def decide(self, job: str, first_operation: int) -> bool:
+        """Rank 0 has said S; returns whether that is news.
+
+        Raises :class:`JobRequestError`: it has said another one before.
+        """
+        if self.stage is Stage.ASKED:
+            self.first_operation = first_operation
+            self.on(Step.DECIDED)
+            return True
+        if self.first_operation != first_operation:
+            raise JobRequestError(
+                f"job {job!r} rank 0: changes at operation {first_operation}: it has said"
+                f" {self.first_operation} before"
+            )
+        return False
+
+    def finish(self, job: str, rank: int) -> bool:
+        """A rank has all results of operations before S; returns whether that is news.
+
+        Raises :class:`JobRequestError`: nobody can know yet which these are.
+        """
+        if not self.first_operation:
+            raise JobRequestError(
+                f"job {job!r} rank {rank}: is done with operations before one that is not known yet"
+            )
+        if self.stage is not Stage.DECIDED or rank in self.done:
+            return False
+        self.done.add(rank)
+        return True

@@ -1,0 +1,109 @@
+"""Changes of jobs' mappings as rows. Functions run in their caller's transaction."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ina.controller.job import Job
+from ina.controller.mapping import Change, Stage
+from ina.controller.mapping import Mapping as JobMapping
+from ina.controller.memory import SlotRange
+from ina.controller.store.interface import Transaction
+from ina.controller.store.trees import OTHER_NODES, get_trees, put_tree, tree_of
+from ina.controller.topology.tree import Tree
+
+_COLUMNS = (
+    "job, stage, epoch, number, window_packets, host_first, in_place, first_operation, why,"
+    " since_unix_s"
+)
+
+
+@dataclass(frozen=True)
+class SavedChange:
+    """What the store has of a change."""
+
+    epoch: int
+    """Of the mapping beside the one that the job has."""
+    tree: Tree
+    memory: Mapping[str, SlotRange]
+    done: frozenset[int]
+
+
+def saved_change(job: Job) -> SavedChange | None:
+    """What it has once the job was put there as it is; None: nothing."""
+    change = job.change
+    if change is None:
+        return None
+    other = change.other
+    return SavedChange(other.epoch, other.tree, dict(other.memory), frozenset(change.done))
+
+
+def put_change(db: Transaction, job: Job, former: SavedChange | None, *, is_known: bool) -> None:
+    """Writes a job's change, or that it has none. ``is_known``: ``former`` is what is there."""
+    change = job.change
+    if change is None:
+        if former is not None or not is_known:
+            db.execute("DELETE FROM changes WHERE job = ?", (job.number,))
+        return
+    other = change.other
+    db.execute(
+        f"INSERT INTO changes ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (job) DO UPDATE SET stage = excluded.stage, epoch = excluded.epoch,"
+        " number = excluded.number, window_packets = excluded.window_packets,"
+        " host_first = excluded.host_first, first_operation = excluded.first_operation",
+        (
+            job.number,
+            change.stage.value,
+            other.epoch,
+            other.number,
+            other.window,
+            other.host_first,
+            int(change.in_place),
+            change.first_operation,
+            change.why,
+            change.since_unix_s,
+        ),
+    )
+    had = (former.epoch, former.memory) if former is not None else None
+    if had != (other.epoch, other.memory):
+        put_tree(db, job.number, other.tree, other.memory, OTHER_NODES)
+    news = change.done - (former.done if former is not None else set())
+    db.executemany(
+        "INSERT INTO changed_ranks (job, rank) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        [(job.number, rank) for rank in sorted(news)],
+    )
+
+
+def get_changes(db: Transaction, now_s: float, world_sizes: Mapping[int, int]) -> dict[int, Change]:
+    """Every job's, by its number; ``now_s`` becomes when they began."""
+    done = defaultdict(set)
+    for job, rank in db.execute("SELECT job, rank FROM changed_ranks"):
+        done[job].add(rank)
+    trees = get_trees(db, OTHER_NODES)
+    found = {}
+    for (
+        job,
+        stage,
+        epoch,
+        number,
+        window,
+        host_first,
+        in_place,
+        first_operation,
+        why,
+        since_unix_s,
+    ) in db.execute(f"SELECT {_COLUMNS} FROM changes ORDER BY job"):
+        stored = tree_of(trees[job], world_sizes[job])
+        found[job] = Change(
+            JobMapping(epoch, number, stored.tree, stored.memory, window, host_first),
+            why,
+            in_place=bool(in_place),
+            stage=Stage(stage),
+            first_operation=first_operation,
+            done=done[job],
+            since_s=now_s,
+            since_unix_s=since_unix_s,
+        )
+    return found
