@@ -18,13 +18,15 @@ from ina.cli.common.rpc_client import (
 )
 from ina.cli.job.dump import collect
 from ina.cli.job.dump import write as write_dump
+from ina.cli.job.resize import resize as resize_job
+from ina.cli.job.resize import resize_line
 from ina.cli.job.view import job_view, jobs_table, slot_range
 from ina.cli.job.watch import watch as watch_jobs
 from ina.controller.config import DEFAULT_LISTEN
 from ina.rpc import controller_pb2 as pb2
 
 app = typer.Typer(
-    help="List, inspect, watch and end the jobs of a controller.", no_args_is_help=True
+    help="List, inspect, watch, resize and end the jobs of a controller.", no_args_is_help=True
 )
 
 NameArgument = Annotated[
@@ -34,7 +36,7 @@ NameArgument = Annotated[
 
 @app.callback()
 def _job() -> None:
-    """List, inspect, watch and end the jobs of a controller."""
+    """List, inspect, watch, resize and end the jobs of a controller."""
 
 
 @app.command("list")
@@ -93,6 +95,31 @@ def evict(
     request = pb2.EvictJobRequest(name=name, reason=reason)
     job = ask(controller, lambda operator: operator.EvictJob, request).job
     emit(plain(job), json, f"evicted {name}: slots {slot_range(job) or 'none'} are free")
+
+
+@app.command()
+def resize(
+    name: NameArgument,
+    slots: Annotated[
+        int,
+        typer.Option(metavar="N", min=2, max=0xFFFE, help="Slots that it is to have, even."),
+    ],
+    wait_s: Annotated[
+        float,
+        typer.Option(
+            "--wait", metavar="SECONDS", min=0.0, help="Wait so long for it to have changed."
+        ),
+    ] = 10.0,
+    controller: ControllerOption = DEFAULT_LISTEN,
+    json: JsonOption = False,
+) -> None:
+    """Give a running job another number of slots, at each of its switches, while it runs.
+
+    Its workers notice nothing but speed. When one of them needs longer than --wait says to finish
+    what it has begun, the change goes on by itself.
+    """
+    done = resize_job(controller, name, slots, wait_s)
+    emit(done.document(), json, resize_line(done))
 
 
 @app.command()

@@ -86,6 +86,18 @@ def slot_range(job: pb2.Job) -> str:
     return f"{job.first_slot}..{job.first_slot + job.slots - 1}" if job.slots else ""
 
 
+def change_text(change: pb2.Remapping, job: pb2.Job) -> str:
+    """A change under way, and whom it waits for."""
+    first, last = change.first_slot, change.first_slot + change.slots - 1
+    text = f"{change.slots} slots ({first}..{last}), window {job.window} -> {change.window}"
+    if change.in_place:
+        text += ", in place"
+    if change.first_operation:
+        text += f", from operation {change.first_operation} on"
+    waits = f", waits for {ranks_text(change.waits_for)}" if change.waits_for else ""
+    return f"{text}: {change.stage}{waits}"
+
+
 def event_line(event: pb2.JobEvent) -> str:
     """One line for one event, beginning with the local time."""
     at = time.strftime("%H:%M:%S", time.localtime(event.unix_s))
@@ -116,6 +128,9 @@ def job_view(
         stalled = "stalled: " if job.HasField("stall") else ""
         advice = f"\n-> {verdict.advice}" if verdict.advice else ""
         parts.append(Text(f"{stalled}{verdict.found}{advice}", overflow="fold"))
+    if job.HasField("remapping"):
+        what = f"changes to {change_text(job.remapping, job)} ({job.remapping.why})"
+        parts.append(Text(what, overflow="fold"))
     rows = [_member_row(member) for member in shown.members]
     parts.append(FittingTable(_MEMBER_COLUMNS, rows, _SPARE_MEMBER_COLUMNS, title="members"))
     if len(shown.tree) > 1:

@@ -37,6 +37,7 @@ _JOB_GAUGES: tuple[tuple[str, str, _OfJob], ...] = (
     ("missing_workers", "Workers that the others wait for.", lambda job: len(job.stall.missing)),
     ("stalled_since_seconds", "Since when, in Unix time; 0: it is not stalled.",
      lambda job: job.stall.since_unix_s),
+    ("changing", "1: its slots, or its tree, change.", lambda job: job.HasField("remapping")),
 )  # fmt: skip
 _MEMBER_GAUGES: tuple[tuple[str, str, _OfMember], ...] = (
     ("lease_seconds", "Time until it is taken for dead.", lambda member: member.lease_left_s),
@@ -112,10 +113,12 @@ def _switch_families(counters: list[pb2.Counter]) -> Iterator[Metric]:
         labels = ["job_name", "switch"]
         packets = CounterMetricFamily(f"ina_{alias}", f"{text}.", labels=labels)
         size = CounterMetricFamily(f"ina_{alias}_bytes", f"{text}: bytes.", labels=labels)
-        for counter in counters:
-            if counter.name == alias and counter.job:
-                packets.add_metric([counter.job, counter.switch], counter.packets)
-                size.add_metric([counter.job, counter.switch], counter.bytes)
+        of_jobs = [it for it in counters if it.name == alias and it.job]
+        # One may have two numbers, and counters for each.
+        for job, switch in dict.fromkeys((it.job, it.switch) for it in of_jobs):
+            its = [it for it in of_jobs if (it.job, it.switch) == (job, switch)]
+            packets.add_metric([job, switch], sum(it.packets for it in its))
+            size.add_metric([job, switch], sum(it.bytes for it in its))
         yield from (packets, size)
     drops = CounterMetricFamily(
         "ina_dataplane_dropped_packets",

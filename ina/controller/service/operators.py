@@ -88,6 +88,16 @@ class OperatorService(rpc.OperatorServicer):
         reason = f"evicted by an operator{': ' if given else ''}{given}"
         return pb2.EvictJobReply(job=await answer(context, self._evict(request.name, reason)))
 
+    async def ResizeJob(  # noqa: N802
+        self, request: pb2.ResizeJobRequest, context: Context
+    ) -> pb2.ResizeJobReply:
+        """Begins to give a running job another number of slots."""
+        work = self._coordinator.changes.resize(
+            request.name, request.slots, "asked for by an operator"
+        )
+        job = await answer(context, work)
+        return pb2.ResizeJobReply(job=show_job(job, self._detector))
+
     async def _evict(self, name: str, reason: str) -> pb2.Job:
         """The job as it has ended, with the slots that it had."""
         job = self._coordinator.registry.get(name)
@@ -141,8 +151,9 @@ class OperatorService(rpc.OperatorServicer):
             if not history:
                 raise
             return pb2.ShowJobReply(job=pb2.Job(name=name, state="ended"), history=history)
-        switches = [self._coordinator.switches[name] for name in job.memory]
-        counters, unread = await read_counters({it: {job.number: job} for it in switches})
+        switches = [self._coordinator.switches[name] for name in job.switches]
+        of_job = dict.fromkeys(job.numbers, job)
+        counters, unread = await read_counters(dict.fromkeys(switches, of_job))
         return pb2.ShowJobReply(
             job=show_job(job, self._detector),
             members=[show_member(job, rank, self._detector) for rank in sorted(job.members)],

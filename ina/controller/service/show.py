@@ -9,6 +9,7 @@ from ina.controller.config import SwitchConfig
 from ina.controller.job import Job
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.mapping import Stage
 from ina.controller.switches.items import Group, Item, MatchValue, PortState, ReadEntry
 from ina.controller.switches.plan import FIRST_GROUP
 from ina.controller.switches.switch import Switch
@@ -46,7 +47,9 @@ def show_job(job: Job, detector: FailureDetector) -> pb2.Job:
         created_unix_s=job.created_unix_s,
         window=job.window,
         switch=job.switch,
-        switches=job.memory,
+        switches=job.switches,
+        mapping_epoch=job.mapping_epoch or job.epoch,
+        remapping=_show_change(job),
     )
     stall = detector.stall(job)
     if stall is not None:
@@ -66,6 +69,29 @@ def show_job(job: Job, detector: FailureDetector) -> pb2.Job:
         shown.traffic.spurious_resends += progress.spurious_resends
         shown.traffic.probes += progress.probes
     return shown
+
+
+def _show_change(job: Job) -> pb2.Remapping | None:
+    change = job.change
+    if change is None:
+        return None
+    new = job.mapping if change.has_turned else change.other
+    root = new.memory.get(new.tree.root.switch)
+    waits_for = change.not_done(job.members) if change.stage is Stage.DECIDED else []
+    if change.stage is Stage.ASKED:
+        waits_for = change.not_asked(job.members) or [0]
+    return pb2.Remapping(
+        epoch=new.epoch,
+        slots=new.slots,
+        window=new.window,
+        first_slot=0 if root is None else root.first,
+        first_operation=change.first_operation,
+        waits_for=waits_for,
+        in_place=change.in_place,
+        since_unix_s=change.since_unix_s,
+        why=change.why,
+        stage=change.stage.value,
+    )
 
 
 def show_tenants(admission: Admission, jobs: Iterable[Job]) -> list[pb2.Tenant]:
@@ -147,7 +173,8 @@ def program_of(switch: SwitchConfig) -> pb2.Program:
 
 def jobs_on(coordinator: Coordinator, switch: Switch) -> dict[int, Job]:
     """The jobs that it sums, by number."""
-    return {job.number: job for job in coordinator.jobs() if switch.name in job.memory}
+    here = (job for job in coordinator.jobs() if switch.name in job.switches)
+    return {number: job for job in here for number in job.numbers}
 
 
 def show_item(item: Item) -> pb2.TableEntry:

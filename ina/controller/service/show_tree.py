@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from ina.controller.errors import SwitchError
@@ -69,11 +70,14 @@ def show_tree(
     """
     if job.tree is None:
         return []
-    packets = {(it.switch, it.name): it.packets for it in counters if it.job == job.name}
+    packets: Counter[tuple[str, str]] = Counter()
+    for it in counters:
+        if it.job == job.name:  # with those of a mapping beside the one that it has
+            packets[it.switch, it.name] += it.packets
     shown = []
     for node in job.tree:
         if node.host is None:
-            of_switch = {name: packets.get((node.switch, f"job_{name}"), 0) for name in _COUNTED}
+            of_switch = {name: packets[node.switch, f"job_{name}"] for name in _COUNTED}
             counted, silent = pb2.NodeCounts(**of_switch), unread.get(node.switch, "")
         else:
             said = on_hosts.get(node.host.rank)

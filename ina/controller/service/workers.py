@@ -26,12 +26,12 @@ from ina.controller.errors import (
 )
 from ina.controller.job import Endpoint, Job, JobState
 from ina.controller.jobs import tokens
+from ina.controller.jobs.changes import Word
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.answers import Context, answer, refuse
 from ina.controller.service.printable import printable
 from ina.controller.service.show import program_of
-from ina.controller.switches.data_address import data_address
-from ina.controller.switches.host_entities import host_entities
+from ina.controller.service.tickets import Tickets
 from ina.controller.topology.tree import HostNode
 from ina.controller.watch.failure_detector import CHECK_S, FailureDetector, is_up
 from ina.controller.watch.leases import Member
@@ -49,6 +49,9 @@ FORMER_JOB_WAIT_S = 10.0
 MAX_TOKEN_CHARS = 1000
 MAX_PROCESS_CHARS = 300
 """A host name has at most 255."""
+MAX_REASON_CHARS = 300
+MAX_OPERATION = (1 << 63) - 1
+"""A store's integers have 64 bits with a sign."""
 
 
 class DataPath:
@@ -73,7 +76,7 @@ class DataPath:
         return self._number(port), mac
 
 
-_FromMember = pb2.HeartbeatRequest | pb2.WatchRequest | pb2.LeaveRequest
+_FromMember = pb2.HeartbeatRequest | pb2.WatchRequest | pb2.LeaveRequest | pb2.RemapRequest
 
 
 class WorkerService(rpc.ControllerServicer):
@@ -96,6 +99,8 @@ class WorkerService(rpc.ControllerServicer):
         self._congestion = pb2.Congestion(
             algorithm=congestion.algorithm, options=congestion.options
         )
+        switches = {name: path.switch for name, path in data.items()}
+        self._tickets = Tickets(switches, self._congestion)
 
     async def CreateJob(  # noqa: N802 (gRPC's name)
         self, request: pb2.CreateJobRequest, context: Context
@@ -146,8 +151,8 @@ class WorkerService(rpc.ControllerServicer):
             congestion=self._congestion,
             verify=job.verify or "off",
             check_key=tokens.check_key(job.key_seed, job.epoch) if job.verify == "keyed" else b"",
-            trees=[self._tree(job, request.rank)],
-            node_entities=self._node_entities(job, request.rank),
+            trees=self._tickets.trees(job, request.rank),
+            node_entities=self._tickets.node_entities(job, request.rank),
         )
 
     async def Heartbeat(  # noqa: N802
@@ -155,6 +160,12 @@ class WorkerService(rpc.ControllerServicer):
     ) -> pb2.HeartbeatReply:
         """Renews a lease."""
         return await answer(context, self._heartbeat(request))
+
+    async def Remap(  # noqa: N802
+        self, request: pb2.RemapRequest, context: Context
+    ) -> pb2.RemapReply:
+        """What a job's mapping changes to, or how far a worker is with that."""
+        return await answer(context, self._remap(request))
 
     async def Watch(  # noqa: N802
         self, request: pb2.WatchRequest, context: Context
@@ -293,13 +304,36 @@ class WorkerService(rpc.ControllerServicer):
         job = self._member(request)
         progress = request.progress if request.HasField("progress") else None
         if progress is not None:
-            check_progress(progress, job.slots, _who(request))
+            _check_progress(job, progress, _who(request))
         self._know_process(job, request)
         self._detector.heard(Member(job.epoch, request.rank), progress)
         if progress is not None and progress.shared_results_missing:
             self._coordinator.give_own_results(job, request.rank)
         leases = self._detector.leases
-        return pb2.HeartbeatReply(lease_s=leases.lease_s, heartbeat_s=leases.heartbeat_s)
+        return pb2.HeartbeatReply(
+            lease_s=leases.lease_s,
+            heartbeat_s=leases.heartbeat_s,
+            remaps_to=self._coordinator.changes.epoch_to(job),
+        )
+
+    async def _remap(self, request: pb2.RemapRequest) -> pb2.RemapReply:
+        job = self._member(request)
+        if request.first_operation > MAX_OPERATION:
+            raise JobRequestError(
+                f"{_who(request)}: changes at operation {request.first_operation}: at most"
+                f" {MAX_OPERATION}"
+            )
+        word = Word(
+            request.to_epoch,
+            request.first_operation,
+            declined=request.declined,
+            done=request.done,
+            reason=printable(request.reason, MAX_REASON_CHARS),
+        )
+        told = self._coordinator.changes.hear(job, request.rank, word)
+        if told is None:
+            return pb2.RemapReply()
+        return pb2.RemapReply(mapping=self._tickets.mapping(job, request.rank, told))
 
     def _know_process(self, job: Job, request: pb2.HeartbeatRequest) -> None:
         """A restarted controller has the worker's address from its store, and this from here."""
@@ -313,7 +347,7 @@ class WorkerService(rpc.ControllerServicer):
         except UnknownJobError:
             return  # gone already
         if request.HasField("progress"):
-            check_progress(request.progress, job.slots, _who(request))
+            _check_progress(job, request.progress, _who(request))
             self._detector.leaves(job, request.rank, request.progress)
         await self._coordinator.leave(request.name, request.rank, request.epoch)
 
@@ -410,40 +444,19 @@ class WorkerService(rpc.ControllerServicer):
             raise JobRequestError(f"{where}: no switch is called {name!r}")
         return self._data[name]
 
-    def _tree(self, job: Job, rank: int) -> pb2.Tree:
-        """As the worker sees it. Every job has one tree, and all lanes are summed there."""
-        assert job.tree is not None
-        first = job.tree.first_node(rank)
-        if first.host is None:
-            switch = self._data[first.switch].switch
-            host, udp_port = switch.data_host, switch.data_udp_port
-        else:
-            host, udp_port = str(first.host.address), first.host.udp_port
-        return pb2.Tree(
-            job=job.number,
-            host=host,
-            udp_port=udp_port,
-            worker=first.index_of_rank(rank),
-            path=job.tree.path(rank),
-            expected_bitmap=job.full_bitmap,
-            first_lane=0,
-            lanes=job.lanes,
-            node=first.switch if first.host is None else first.host.text,
-        )
-
-    def _node_entities(self, job: Job, rank: int) -> list[bytes]:
-        """For the rank that runs its host's node."""
-        assert job.tree is not None
-        host = job.tree.first_node(rank).host
-        if host is None or host.rank != rank:
-            return []
-        addresses = {name: data_address(data.switch) for name, data in self._data.items()}
-        values = self._data[job.switch].switch.values
-        return host_entities(job, host, addresses, values)
-
 
 def _who(request: _FromMember) -> str:
     return f"job {request.name!r} rank {request.rank}"
+
+
+def _check_progress(job: Job, progress: pb2.Progress, where: str) -> None:
+    """Raises :class:`JobRequestError`. What is of a mapping that is gone says nothing any more."""
+    slots = {mapping.epoch: mapping.slots for mapping in job.mappings}
+    of = slots.get(progress.mapping_epoch or job.epoch, 0)
+    if not of:
+        progress.ClearField("lane_seqs")
+        progress.ClearField("lanes_waiting")
+    check_progress(progress, of or job.slots, where)
 
 
 def _address(where: str, text: str) -> IPv4Address:
@@ -455,10 +468,10 @@ def _address(where: str, text: str) -> IPv4Address:
 
 def _is_at(job: Job, switch: str) -> bool:
     """Whether the job is summed there, or may be."""
-    return job.tree is None or switch in job.tree
+    return job.tree is None or any(switch in mapping.tree for mapping in job.mappings)
 
 
 def _where(job: Job) -> str:
     """Switches that have something of a job, for people."""
-    names = ", ".join(map(repr, job.memory))
-    return f"switch{'es' if len(job.memory) > 1 else ''} {names}"
+    names = ", ".join(map(repr, job.switches))
+    return f"switch{'es' if len(job.switches) > 1 else ''} {names}"

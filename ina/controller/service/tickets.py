@@ -1,0 +1,73 @@
+"""What a worker is told of its job's mapping: where it sends, and what its host's node needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ina.controller.config import SwitchConfig
+from ina.controller.job import Job
+from ina.controller.jobs.changes import Told
+from ina.controller.mapping import Mapping as JobMapping
+from ina.controller.switches.data_address import data_address
+from ina.controller.switches.host_entities import host_entities
+from ina.rpc import controller_pb2 as pb2
+
+
+class Tickets:
+    """For the workers of a controller."""
+
+    def __init__(self, switches: Mapping[str, SwitchConfig], congestion: pb2.Congestion) -> None:
+        """``switches``: by name. ``congestion``: what workers shall use."""
+        self._switches = switches
+        self._addresses = {name: data_address(switch) for name, switch in switches.items()}
+        self._congestion = congestion
+
+    def trees(self, job: Job, rank: int, by: JobMapping | None = None) -> list[pb2.Tree]:
+        """As the worker sees them; ``by``: another mapping than the job has.
+
+        Every job has one tree, and all lanes are summed there.
+        """
+        by = by or job.mapping
+        sent = job.sent_by(by)
+        first = by.tree.first_node(rank)
+        if first.host is None:
+            switch = self._switches[first.switch]
+            host, udp_port = switch.data_host, switch.data_udp_port
+        else:
+            host, udp_port = str(first.host.address), first.host.udp_port
+        return [
+            pb2.Tree(
+                job=by.number,
+                host=host,
+                udp_port=udp_port,
+                worker=first.index_of_rank(rank),
+                path=by.tree.path(rank),
+                expected_bitmap=sent.full_bitmap,
+                first_lane=0,
+                lanes=sent.lanes,
+                node=first.switch if first.host is None else first.host.text,
+            )
+        ]
+
+    def node_entities(self, job: Job, rank: int, beside: JobMapping | None = None) -> list[bytes]:
+        """For the rank that runs its host's node; ``beside``: of a mapping beside the job's."""
+        host = (beside or job.mapping).tree.first_node(rank).host
+        if host is None or host.rank != rank:
+            return []
+        values = self._switches[job.switch].values
+        return host_entities(job, host, self._addresses, values, beside=beside)
+
+    def mapping(self, job: Job, rank: int, told: Told) -> pb2.Mapping:
+        """The one that its job changes to, or has changed to."""
+        by = told.mapping
+        is_beside = job.change is not None and by is job.change.other and not job.missing()
+        return pb2.Mapping(
+            epoch=by.epoch,
+            slots=by.slots,
+            window=by.window,
+            congestion=self._congestion,
+            trees=self.trees(job, rank, by),
+            first_operation=told.first_operation,
+            waits=told.waits,
+            node_entities=self.node_entities(job, rank, by) if is_beside else [],
+        )
