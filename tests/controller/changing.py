@@ -25,6 +25,11 @@ OVER_SPINE = Tree(
 """The same two, with the spine as their root."""
 
 
+async def resized(racks: Racks, job: Job, slots: int) -> None:
+    """Begins to give the job so many slots."""
+    await racks.coordinator.changes.resize(job.name, slots, "a test")
+
+
 def ask(racks: Racks, job: Job, rank: int, word: Word | None = None) -> Told | None:
     return racks.coordinator.changes.hear(job, rank, word or Word())
 

@@ -95,7 +95,7 @@ def test_they_are_of_the_tree() -> None:
             "| 3 | `ina.controller` |",
             "ina.controller may import ina.switch, which is not below it",
         ),
-        ("| 6 | `watch` |", "| 6 | `look` |", "ina.controller: watch is not in the table"),
+        ("| 7 | `watch` |", "| 7 | `look` |", "ina.controller: watch is not in the table"),
         (
             "| 2 | `passes` |",
             "| 4 | `passes` |",
