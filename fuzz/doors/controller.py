@@ -161,7 +161,8 @@ class Bench:
             self._calls.remove(call)
             call.result()
         jobs = list(self.registry)
-        promise(len({job.number for job in jobs}) == len(jobs), "each job has its own number")
+        numbers = [number for job in jobs for number in job.numbers]
+        promise(len(set(numbers)) == len(numbers), "each job has its own number")
         used = [slot for job in jobs for slot in _slots(job)]
         promise(len(set(used)) == len(used), "no slot is two jobs'")
         promise(all(0 <= slot < SLOTS for slot in used), "slots are of the switch")
@@ -183,12 +184,13 @@ class Bench:
         await asyncio.sleep(PAUSE_S)
         promise(not self.coordinator.jobs(), "every job can be evicted")
         promise(self.registry.slots_used() == 0, "a job that has ended has no slots")
-        promise(not self.writer.plans, "nor entries on the switch")
+        promise(not self.writer.items, "nor entries on the switch")
 
 
-def _slots(job: Any) -> range:
-    (memory,) = job.memory.values()
-    return range(memory.first, memory.end)
+def _slots(job: Any) -> set[int]:
+    """While it changes, of both its mappings; they may share some."""
+    taken = [its for mapping in job.mappings for its in mapping.memory.values()]
+    return {slot for its in taken for slot in range(its.first, its.end)}
 
 
 def enter(data: bytes) -> None:

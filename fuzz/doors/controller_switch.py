@@ -22,17 +22,17 @@ class ObedientSwitch:
     """A :class:`~ina.controller.switches.writer.JobWriter`."""
 
     def __init__(self) -> None:
-        self.plans: list[JobPlan] = []
+        self.items: set[Item] = set()
+        """Of plans; entries of single workers stay until their job goes."""
         self.mark: int | None = None
 
-    async def install(self, plan: JobPlan, job_number: int, epoch: int) -> None:
-        """Remembers the plan."""
-        self.plans.append(plan)
+    async def install(self, plan: JobPlan, job_number: int | None, epoch: int) -> None:
+        """Remembers what is in the plan."""
+        self.items.update(plan.items)
 
     async def remove(self, plan: JobPlan) -> None:
         """Forgets it; what is off already is no error."""
-        if plan in self.plans:
-            self.plans.remove(plan)
+        self.items.difference_update(plan.items)
 
     async def remove_entry(self, entry: Entry) -> None:
         """The rest of the plan stays."""

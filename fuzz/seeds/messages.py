@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from finsy.proto import U128, p4i, p4r
 from google.protobuf.message import Message
 
@@ -82,6 +84,17 @@ def controller_inputs() -> Examples:
     ]
     watch = pb2.WatchRequest(name="j", rank=1, epoch=1, member_key=key)
     running: list[Message] = [create, *join]
+    resize = pb2.ResizeJobRequest(name="j", slots=16)
+    in_place = pb2.ResizeJobRequest(name="j", slots=62)
+
+    def remap(rank: int, **said: Any) -> pb2.RemapRequest:
+        return pb2.RemapRequest(name="j", rank=rank, epoch=1, member_key=key, **said)
+
+    asks = [remap(1), remap(0)]
+    decided = remap(0, to_epoch=2, first_operation=9)
+    declined = remap(0, to_epoch=2, declined=True, reason="why\nnot")
+    wrong = remap(0, to_epoch=2, first_operation=1 << 63)
+    done = [remap(rank, to_epoch=2, done=True) for rank in range(2)]
     sequences: dict[str, list[Message]] = {
         "create": [create],
         "life": [*running, watch, beat, *leave],
@@ -122,6 +135,11 @@ def controller_inputs() -> Examples:
                 for rank in range(2)
             ),
         ],
+        "resized": [*running, resize, *asks, decided, *done, *leave],
+        "resized-in-place": [*running, in_place, *asks, decided, *done, *asks],
+        "resize-declined": [*running, resize, *asks, declined, resize],
+        "resize-left": [*running, resize, leave[1], *asks, decided],
+        "resize-wrong": [*running, resize, done[1], wrong, *asks, decided, wrong, resize],
         "switch": [pb2.ShowSwitchRequest(switch="switch"), pb2.RemoveForeignRequest()],
         "nobody": [pb2.ShowJobRequest(name="x"), pb2.EvictJobRequest(name="x")],
     }

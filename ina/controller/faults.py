@@ -66,6 +66,10 @@ OF_TREES = (
 """Those that a job reaches which several switches sum."""
 
 
+OF_CHANGES = tuple(point for point in POINTS if point.startswith("remap"))
+"""Those that a job reaches whose mapping changes."""
+
+
 observer: Callable[[str], None] | None = None
 """Told of each point, in a program that has controllers in it; what it raises ends their work."""
 

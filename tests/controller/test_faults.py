@@ -206,7 +206,7 @@ UP = {
     "own_results.group_modified": [0, 1],
     "evict.decided": [0, 1],
     "lost.decided": [0, 1],
-    **{point: [0, 1] for point in faults.POINTS if point.startswith("remap")},
+    **{point: [0, 1] for point in faults.OF_CHANGES},
 }
 """Who is still in the job, where it goes on."""
 
