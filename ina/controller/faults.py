@@ -34,8 +34,7 @@ STEPS = (
     "remap",  # begins: what it needs is taken
     "remap_ask",  # switches have both mappings
     "remap_decide",  # rank 0 has said from which operation on
-    "remap_done",  # a rank has all results of those before
-    "remap_turn",  # all have: the former mapping goes
+    "remap_turn",  # all ranks have all results of those before: the former mapping goes
     "remap_free",  # one of several switches has nothing of it any more
     "remap_open",  # in place: none has
     "remap_off",  # called off

@@ -89,7 +89,7 @@ class Change:
     first_operation: int = 0
     """S: operations from this number on are sent by the new mapping; 0: not known yet."""
     done: set[int] = field(default_factory=set)
-    """Ranks that have all results of the operations before S."""
+    """Ranks that have all results of the operations before S. Not stored: they say it again."""
     since_s: float = 0.0
     """Monotonic clock of the controller: when it began, or was read from a store."""
     since_unix_s: float = 0.0
@@ -146,8 +146,8 @@ class Change:
             )
         return False
 
-    def finish(self, job: str, rank: int) -> bool:
-        """A rank has all results of operations before S; returns whether that is news.
+    def finish(self, job: str, rank: int) -> None:
+        """A rank has all results of operations before S.
 
         Raises :class:`JobRequestError`: nobody can know yet which these are.
         """
@@ -155,7 +155,4 @@ class Change:
             raise JobRequestError(
                 f"job {job!r} rank {rank}: is done with operations before one that is not known yet"
             )
-        if self.stage is not Stage.DECIDED or rank in self.done:
-            return False
         self.done.add(rank)
-        return True

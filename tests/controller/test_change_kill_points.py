@@ -25,7 +25,6 @@ STEPS = (
     "remap",
     "remap_ask",
     "remap_decide",
-    "remap_done",
     "remap_turn",
     "remap_free",
     "remap_over",
@@ -170,7 +169,7 @@ async def die_and_go_on(case: Case, point: str, times: int) -> bool:
 def test_a_successor_goes_on_or_calls_it_off(point: str, times: int) -> None:
     async def scenario() -> None:
         reached = await die_and_go_on(GROW, point, times)
-        of_all = ("install", "remove", "remap_done")  # by each switch, or rank
+        of_all = ("install", "remove")  # by each switch
         by_two = point.startswith("remap_free") and times < 3
         assert reached or not (point.startswith(of_all) or by_two or times == 1)
 

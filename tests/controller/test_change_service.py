@@ -117,6 +117,18 @@ def test_progress_is_of_the_mapping_that_it_names(workers: Workers) -> None:
     workers.heartbeat("j", 0, epoch, newer)
 
 
+def test_of_many_ranks_rank_0_alone_hears_that_it_is_asked(workers: Workers) -> None:
+    epoch = workers.run_job("j", 2).epoch
+    with workers.watch("j", 0, epoch) as of_0, workers.watch("j", 1, epoch) as of_1:
+        to = workers.resize("j", 64).remapping.epoch
+        assert workers.remap("j", 0, epoch) is None
+        workers.remap("j", 1, epoch)
+        workers.remap("j", 0, epoch, to, first_operation=3)
+        for events, wanted in ((of_0, [0]), (of_1, [])):
+            ranks = [list(next(events).ranks) for _ in range(2 + len(wanted))]
+            assert ranks == [[], *([wanted] if wanted else []), []]
+
+
 def test_what_is_wrong_is_refused_in_a_line(workers: Workers) -> None:
     with refusal(grpc.StatusCode.NOT_FOUND, "no job is called 'j'"):
         workers.resize("j", 4)

@@ -7,17 +7,22 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 
 import pytest
+from finsy import P4Schema, P4TableAction, P4TableEntry
+from finsy.proto import p4r
 
 from ina.controller.errors import HostNodesError, JobRequestError
 from ina.controller.job import Endpoint, Job, JobState, who_sends_to_switches
+from ina.controller.jobs import remapping
+from ina.controller.mapping import Step
 from ina.controller.memory import SlotRange
 from ina.controller.store.rows import get_jobs, put_job
 from ina.controller.store.schema import MIGRATIONS
 from ina.controller.switches.data_address import DataAddress
+from ina.controller.switches.host_entities import host_entities
 from ina.controller.switches.plan import plan_job
 from ina.controller.topology.host_nodes import check_nodes, with_host_nodes
 from ina.controller.topology.tree import HostNode, Node, Tree, single
-from ina.p4 import names
+from ina.p4 import compiled, names
 from ina.protocol.addresses import mac_of
 from ina.protocol.spec import Kind, path_of
 from tests.controller.test_registry import make_registry
@@ -149,6 +154,35 @@ def test_too_many_at_a_node_are_told_when_all_have_come() -> None:
         jobs.join("j", rank, below(node, rank))
     with pytest.raises(HostNodesError, match=r"'host 10\.0\.0\.7:4433' would add up 33 contrib"):
         jobs.join("j", 33, alone(33))
+
+
+def test_a_host_s_node_gets_what_another_mapping_needs_beside_the_one_it_has() -> None:
+    jobs = make_registry(slots=1 << 15, job_slots=2048)
+    jobs.create("j", 4, 0, 0.0, contributions=3)
+    for rank in range(4):
+        job = jobs.join("j", rank, MEMBERS[rank])
+    jobs.installed(job)
+    where = {job.switch: DataAddress(IPv4Address("10.9.0.1"), 17760, 1)}
+    schema = P4Schema(compiled(64).p4info)
+    first, had = 0, job.slots
+    # Beside, behind and before one another; then there is no room on the host for both.
+    for slots, expected in ((4096, 2048), (1024, 0), (7000, 1024), (4096, 0)):
+        change = remapping.begin(jobs, job, slots, None, "a test")
+        assert change.other.host_first == expected
+        assert change.in_place == (first < expected + slots and expected < first + had)
+        entities = host_entities(job, NODE, where, 64, beside=change.other)
+        rows = [P4TableEntry.decode(p4r.Entity.FromString(it), schema) for it in entities]
+        assert [row.table_id for row in rows] == ["jobs", *["members"] * 3]
+        action = rows[0].action
+        assert isinstance(action, P4TableAction)
+        params = dict(action.args)
+        assert (params["first_slot"], params["slots"]) == (expected, slots)
+        assert params["epoch"] == change.other.epoch
+        change.on(Step.INSTALLED)
+        change.decide("j", 1)
+        remapping.turn(job)
+        remapping.end(jobs, job)
+        first, had = expected, slots
 
 
 def test_the_store_keeps_where_they_are() -> None:

@@ -224,8 +224,8 @@ class Changes:
             self._record.save("remap_decide", job)
             told = f"from operation {word.first_operation} on"
             self._tell(pb2.JOB_REMAPS, job, reason=told)
-        if word.done and change.finish(job.name, rank):
-            self._record.save("remap_done", job)
+        if word.done:
+            change.finish(job.name, rank)
         self._go_on(job, change)
 
     def _answer(self, job: Job, rank: int, to_epoch: int) -> Told | None:

@@ -36,8 +36,8 @@ def begin(registry: Registry, job: Job, slots: int, tree: Tree | None, why: str)
     needed = slots * len(over.switches)
     registry.admission.check_quota(job.name, job.tenant, needed, job.world_size, others)
     memory = _take(registry, job, over, slots)
-    host_first = _host_first(job, slots)
-    in_place = _shares(job, memory, range(host_first, host_first + slots), over)
+    host_first = _host_first(job, over, slots)
+    in_place = _shares(job, memory, over, range(host_first, host_first + slots))
     try:
         if in_place and slots == job.slots and over == former.tree:
             raise NoRoomError(f"job {job.name!r}: no other {slots} slots are free to move it to")
@@ -116,18 +116,21 @@ def _take(registry: Registry, job: Job, tree: Tree, slots: int) -> dict[str, Slo
     return found
 
 
-def _host_first(job: Job, slots: int) -> int:
+def _host_first(job: Job, tree: Tree, slots: int) -> int:
     """First slot on nodes on hosts, of which the job has all: beside those it has, if they fit."""
     end = job.host_first + job.slots
-    return end if slots > job.host_first and end + slots <= names.SLOTS_TOTAL else 0
+    fits_behind = slots > job.host_first and end + slots <= names.SLOTS_TOTAL
+    return end if _is_on_hosts(tree) and fits_behind else 0
 
 
-def _shares(job: Job, memory: dict[str, SlotRange], on_hosts: range, tree: Tree) -> bool:
+def _is_on_hosts(tree: Tree) -> bool:
+    return any(node.host is not None for node in tree)
+
+
+def _shares(job: Job, memory: dict[str, SlotRange], tree: Tree, on_hosts: range) -> bool:
     """Whether some slot is both mappings'."""
     pairs = [(taken, job.memory[name]) for name, taken in memory.items() if name in job.memory]
     if any(a.first < b.end and b.first < a.end for a, b in pairs):
         return True
-    is_on_hosts = any(node.host is not None for node in tree)
-    return is_on_hosts and (
-        on_hosts.start < job.host_first + job.slots and job.host_first < on_hosts.stop
-    )
+    end = job.host_first + job.slots
+    return _is_on_hosts(tree) and on_hosts.start < end and job.host_first < on_hosts.stop

@@ -190,6 +190,9 @@ class WorkerService(rpc.ControllerServicer):
                 async for event in events:
                     if event.name and event.epoch != job.epoch:
                         continue
+                    is_for = event.ranks if event.kind == pb2.JOB_REMAPS else ()
+                    if is_for and request.rank not in is_for:
+                        continue  # rank 0 alone is asked, of a thousand
                     if event.switch and not _is_at(job, event.switch):
                         continue  # of a switch that others are on
                     yield event

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -28,7 +27,6 @@ class SavedChange:
     """Of the mapping beside the one that the job has."""
     tree: Tree
     memory: Mapping[str, SlotRange]
-    done: frozenset[int]
 
 
 def saved_change(job: Job) -> SavedChange | None:
@@ -37,7 +35,7 @@ def saved_change(job: Job) -> SavedChange | None:
     if change is None:
         return None
     other = change.other
-    return SavedChange(other.epoch, other.tree, dict(other.memory), frozenset(change.done))
+    return SavedChange(other.epoch, other.tree, dict(other.memory))
 
 
 def put_change(db: Transaction, job: Job, former: SavedChange | None, *, is_known: bool) -> None:
@@ -66,21 +64,12 @@ def put_change(db: Transaction, job: Job, former: SavedChange | None, *, is_know
             change.since_unix_s,
         ),
     )
-    had = (former.epoch, former.memory) if former is not None else None
-    if had != (other.epoch, other.memory):
+    if former != saved_change(job):
         put_tree(db, job.number, other.tree, other.memory, OTHER_NODES)
-    news = change.done - (former.done if former is not None else set())
-    db.executemany(
-        "INSERT INTO changed_ranks (job, rank) VALUES (?, ?) ON CONFLICT DO NOTHING",
-        [(job.number, rank) for rank in sorted(news)],
-    )
 
 
 def get_changes(db: Transaction, now_s: float, world_sizes: Mapping[int, int]) -> dict[int, Change]:
     """Every job's, by its number; ``now_s`` becomes when they began."""
-    done = defaultdict(set)
-    for job, rank in db.execute("SELECT job, rank FROM changed_ranks"):
-        done[job].add(rank)
     trees = get_trees(db, OTHER_NODES)
     found = {}
     for (
@@ -102,7 +91,6 @@ def get_changes(db: Transaction, now_s: float, world_sizes: Mapping[int, int]) -
             in_place=bool(in_place),
             stage=Stage(stage),
             first_operation=first_operation,
-            done=done[job],
             since_s=now_s,
             since_unix_s=since_unix_s,
         )

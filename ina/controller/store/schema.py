@@ -141,12 +141,6 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             host_mac INTEGER,
             PRIMARY KEY (job, place)
         ) WITHOUT ROWID""",
-        # Ranks that have all results of the operations before first_operation.
-        """CREATE TABLE changed_ranks (
-            job INTEGER NOT NULL REFERENCES changes (job) ON DELETE CASCADE,
-            rank INTEGER NOT NULL,
-            PRIMARY KEY (job, rank)
-        ) WITHOUT ROWID""",
     ),
 )
 
