@@ -75,6 +75,32 @@ TRANSITIONS: dict[tuple[Stage, Step], Stage] = {
 """Every (stage, step) that can happen; any other is a bug in the controller."""
 
 
+@dataclass(frozen=True)
+class Word:
+    """What a rank says of the mapping that its job changes to."""
+
+    to_epoch: int = 0
+    """Which mapping it means; 0: it just asks."""
+    first_operation: int = 0
+    """Of rank 0: S, operations from this number on are sent by it; 0: it says nothing of that."""
+    declined: bool = False
+    """It does not want it, or cannot."""
+    done: bool = False
+    """It has all results of operations before S."""
+    reason: str = ""
+    """Why it declines, for people."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On which a rank goes over to the new mapping."""
+
+    first_operation: int
+    """S; 0: not known yet."""
+    waits: bool
+    """Its slots are also the former one's: nothing is to be sent by it yet."""
+
+
 @dataclass(eq=False)
 class Change:
     """From one mapping to another."""
@@ -129,6 +155,33 @@ class Change:
     def not_done(self, here: Iterable[int]) -> list[int]:
         """Of the ranks that are there, those that have not said that they are done."""
         return sorted(set(here) - self.done)
+
+    def ask(self, rank: int, here: Iterable[int]) -> bool:
+        """A rank of those that are there asks; returns whether rank 0 can be told only now."""
+        if self.stage is not Stage.ASKED or rank in self.asked:
+            return False
+        self.asked.add(rank)
+        return rank != 0 and 0 in self.asked and not self.not_asked(here)
+
+    def terms(self, rank: int, here: Iterable[int]) -> Terms | None:
+        """What the rank is to know of the new mapping now; None: not even that there is one."""
+        if self.stage is Stage.ASKED:
+            # Rank 0's word binds all, so all must be there to hear it.
+            return None if rank == 0 and self.not_asked(here) else Terms(0, self.in_place)
+        if self.stage in (Stage.DECIDED, Stage.CLEARING):
+            return Terms(self.first_operation, self.in_place)
+        if self.stage is Stage.OPENED:
+            self.seen.add(rank)
+            return Terms(self.first_operation, waits=False)
+        return None
+
+    def next_step(self, here: Iterable[int]) -> Step | None:
+        """What no rank of those that are there is waited for any more; None: one is."""
+        if self.stage is Stage.DECIDED and not self.not_done(here):
+            return Step.DONE
+        if self.stage is Stage.OPENED and not set(here) - self.seen:
+            return Step.SEEN
+        return None
 
     def decide(self, job: str, first_operation: int) -> bool:
         """Rank 0 has said S; returns whether that is news.

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Iterable
 
 from ina.controller.job import Job
-from ina.controller.jobs.changes import Told, Word
+from ina.controller.jobs.changes import Told
+from ina.controller.mapping import Word
 from ina.controller.topology.tree import Node, Tree
 from ina.rpc import controller_pb2 as pb2
 from tests.controller.racks import Racks
@@ -46,7 +47,7 @@ def decide(racks: Racks, job: Job, first_operation: int = S) -> Told:
     epoch = ask_all(racks, job).mapping.epoch
     told = ask(racks, job, 0, Word(epoch, first_operation))
     assert told is not None
-    assert told.first_operation == first_operation
+    assert told.terms.first_operation == first_operation
     return told
 
 
@@ -61,7 +62,7 @@ async def change_wholly(racks: Racks, job: Job, first_operation: int = S) -> Non
     told = decide(racks, job, first_operation)
     finish(racks, job, told.mapping.epoch)
     while job.change is not None:
-        if told.waits:
+        if told.terms.waits:
             for rank in job.members:
                 ask(racks, job, rank, Word(told.mapping.epoch))
         await asyncio.sleep(0)

@@ -8,8 +8,7 @@ import pytest
 
 from ina.controller import retry
 from ina.controller.job import Job, JobState
-from ina.controller.jobs.changes import Word
-from ina.controller.mapping import Stage
+from ina.controller.mapping import Stage, Word
 from ina.controller.memory import SlotRange
 from ina.rpc import controller_pb2 as pb2
 from tests.controller.changing import (

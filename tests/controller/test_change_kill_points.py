@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from ina.controller import faults, retry
-from ina.controller.jobs.changes import Told, Word
+from ina.controller.jobs.changes import Told
+from ina.controller.mapping import Word
 from ina.controller.topology.tree import Tree
 from tests.controller.changing import LEAF1, OVER_SPINE, S, epochs_on
 from tests.controller.racks import JOB_SLOTS, NAMES, SLOTS, Racks
@@ -67,7 +68,7 @@ class Rank:
             return
         epoch = 0 if self.knows is None else self.knows.mapping.epoch
         first, declined = 0, False
-        if self.knows is not None and self.rank == 0 and not self.knows.first_operation:
+        if self.knows is not None and self.rank == 0 and not self.knows.terms.first_operation:
             first, declined = (0, True) if self.declines else (S + len(self.used), False)
         done = self.is_done and self.knows is not None
         word = Word(epoch, first, declined=declined, done=done)
@@ -76,11 +77,11 @@ class Rank:
             self.knows, self.is_done = None, False
             return
         self.knows = told
-        if told.first_operation:
+        if told.terms.first_operation:
             self.is_done = True  # it has all results of operations before, at once
-            if not told.waits and self.uses != told.mapping.epoch:
+            if not told.terms.waits and self.uses != told.mapping.epoch:
                 self.uses = told.mapping.epoch
-                self.used.append((told.mapping.epoch, told.first_operation))
+                self.used.append((told.mapping.epoch, told.terms.first_operation))
         if racks.coordinator.changes.epoch_to(job) == 0 and self.uses == told.mapping.epoch:
             self.knows, self.is_done = None, False
 

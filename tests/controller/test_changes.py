@@ -15,8 +15,8 @@ from ina.controller.errors import (
     UnknownJobError,
 )
 from ina.controller.job import Job, JobState
-from ina.controller.jobs.changes import DECIDE_S, Word
-from ina.controller.mapping import Stage
+from ina.controller.jobs.changes import DECIDE_S
+from ina.controller.mapping import Stage, Word
 from ina.controller.switches.items import Entry
 from ina.p4 import names
 from ina.protocol.spec import Kind
@@ -98,7 +98,11 @@ def test_both_mappings_are_there_until_all_are_done(leaves: tuple[int, ...], slo
         # Whoever has missed that it is over is told what he needs, and nobody else anything.
         late = ask(racks, job, 1, Word(first + 1))
         assert late is not None
-        assert (late.mapping.epoch, late.first_operation, late.waits) == (first + 1, S, False)
+        assert (late.mapping.epoch, late.terms.first_operation, late.terms.waits) == (
+            first + 1,
+            S,
+            False,
+        )
         assert ask(racks, job, 1) is None
         await asyncio.gather(*racks.leave_all(job))
         await racks.until_idle()
@@ -157,7 +161,7 @@ def test_rank_0_hears_of_it_when_all_others_have_asked() -> None:
         for rank in (3, 1):
             told = ask(racks, job, rank)
             assert told is not None
-            assert (told.first_operation, told.waits) == (0, False)
+            assert (told.terms.first_operation, told.terms.waits) == (0, False)
             assert ask(racks, job, 0) is None
         before = len(told_of(racks))
         ask(racks, job, 2)
@@ -354,13 +358,13 @@ def test_without_room_for_both_all_wait_until_the_former_one_is_gone(slots: int)
         assert job.change is not None
         assert job.change.in_place
         told = decide(racks, job)
-        assert told.waits
+        assert told.terms.waits
         epoch = told.mapping.epoch
         finish(racks, job, epoch, [0])
         await racks.until_idle()
         again = ask(racks, job, 0, Word(epoch))
         assert again is not None
-        assert again.waits  # rank 1 still needs its slots
+        assert again.terms.waits  # rank 1 still needs its slots
         assert epochs_on(racks, "leaf1", job) == [job.epoch, epoch]
         racks.sessions["leaf1"].gate.clear()
         finish(racks, job, epoch, [1])
@@ -368,7 +372,7 @@ def test_without_room_for_both_all_wait_until_the_former_one_is_gone(slots: int)
             await asyncio.sleep(0)
         again = ask(racks, job, 1)
         assert again is not None
-        assert again.waits  # the former one may still let packets in
+        assert again.terms.waits  # the former one may still let packets in
         racks.sessions["leaf1"].gate.set()
         await racks.until_idle()
         assert epochs_on(racks, "leaf1", job) == [epoch]
@@ -376,7 +380,7 @@ def test_without_room_for_both_all_wait_until_the_former_one_is_gone(slots: int)
         assert racks.coordinator.changes.epoch_to(job) == epoch
         opened = ask(racks, job, 1, Word(epoch))
         assert opened is not None
-        assert not opened.waits
+        assert not opened.terms.waits
         assert job.change is not None  # rank 0 has not heard of it
         ask(racks, job, 0)
         assert job.mappings[1:] == ()

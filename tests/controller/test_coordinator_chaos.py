@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from ina.controller import faults, retry
 from ina.controller.errors import SwitchError
 from ina.controller.job import Endpoint, Job, JobState
-from ina.controller.jobs.changes import Word
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
+from ina.controller.mapping import Word
 from ina.controller.memory import StaticPool
 from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switches.items import Cell, Entry, Group, Item, ReadEntry

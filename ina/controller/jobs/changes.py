@@ -19,7 +19,7 @@ from ina.controller.job import Job, JobState
 from ina.controller.jobs import remapping, spread
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
-from ina.controller.mapping import Change, Stage, Step
+from ina.controller.mapping import Change, Stage, Step, Terms, Word
 from ina.controller.mapping import Mapping as JobMapping
 from ina.controller.retry import Persistence, fail
 from ina.controller.switches.switch import Switch
@@ -32,30 +32,11 @@ DECIDE_S = 15.0
 
 
 @dataclass(frozen=True)
-class Word:
-    """What a rank says of the mapping that its job changes to."""
-
-    to_epoch: int = 0
-    """Which mapping it means; 0: it just asks."""
-    first_operation: int = 0
-    """Of rank 0: S, operations from this number on are sent by it; 0: it says nothing of that."""
-    declined: bool = False
-    """It does not want it, or cannot."""
-    done: bool = False
-    """It has all results of operations before S."""
-    reason: str = ""
-    """Why it declines, for people."""
-
-
-@dataclass(frozen=True)
 class Told:
     """What a rank is to know."""
 
     mapping: JobMapping
-    first_operation: int
-    """S; 0: not known yet."""
-    waits: bool
-    """Its slots are also the former one's: nothing is to be sent by it yet."""
+    terms: Terms
 
 
 class Tell(Protocol):
@@ -127,7 +108,9 @@ class Changes:
         if word.first_operation and rank != 0:
             raise JobRequestError(f"job {job.name!r} rank {rank}: rank 0 alone says when to change")
         if change is not None and change.is_told:
-            self._ask(job, change, rank)
+            if change.ask(rank, job.members):
+                told = "rank 0 is asked from which operation on"
+                self._tell(pb2.JOB_REMAPS, job, ranks=[0], reason=told)
             if word.to_epoch == _new(job, change).epoch:
                 self._hear(job, change, rank, word)
         return self._answer(job, rank, word.to_epoch)
@@ -209,13 +192,6 @@ class Changes:
         finally:
             fail(begun, StandbyError("standby: the controller is stopping"))
 
-    def _ask(self, job: Job, change: Change, rank: int) -> None:
-        if change.stage is Stage.ASKED and rank not in change.asked:
-            change.asked.add(rank)
-            if rank != 0 and 0 in change.asked and not change.not_asked(job.members):
-                told = "is asked from which operation on"
-                self._tell(pb2.JOB_REMAPS, job, ranks=[0], reason=f"rank 0 {told}")
-
     def _hear(self, job: Job, change: Change, rank: int, word: Word) -> None:
         if word.declined and change.is_undecided:
             self.call_off(job, f"rank {rank} declines{word.reason and f': {word.reason}'}")
@@ -230,32 +206,26 @@ class Changes:
 
     def _answer(self, job: Job, rank: int, to_epoch: int) -> Told | None:
         change = job.change
-        if change is not None and change.stage is Stage.ASKED:
-            # Rank 0's word binds all, so all must be there to hear it.
-            waits_for = change.not_asked(job.members) if rank == 0 else []
-            return None if waits_for else Told(change.other, 0, change.in_place)
-        if change is not None and change.stage is Stage.DECIDED:
-            return Told(change.other, change.first_operation, change.in_place)
-        if change is not None and change.has_turned:
-            waits = change.in_place and change.stage is Stage.CLEARING
-            if not waits:
-                change.seen.add(rank)
-                self._go_on(job, change)
-            return Told(job.mapping, job.first_operation, waits)
+        terms = None if change is None else change.terms(rank, job.members)
+        if change is not None and terms is not None:
+            new = _new(job, change)
+            self._go_on(job, change)
+            return Told(new, terms)
         if to_epoch and to_epoch == job.mapping.epoch:
-            return Told(job.mapping, job.first_operation, waits=False)
+            return Told(job.mapping, Terms(job.first_operation, waits=False))
         return None
 
     def _go_on(self, job: Job, change: Change) -> None:
         """Takes the next step, if nobody is waited for."""
-        if change.stage is Stage.DECIDED and not change.not_done(job.members):
+        step = change.next_step(job.members)
+        if step is Step.DONE:
             remapping.turn(job)
             for switch in self._switches.values():
                 switch.swap(job)
             self._record.save("remap_turn", job)
             self._clear(job, change)
-        elif change.stage is Stage.OPENED and not job.members.keys() - change.seen:
-            change.on(Step.SEEN)
+        elif step is Step.SEEN:
+            change.on(step)
             self._over(job, is_new=True)
 
     def _clear(self, job: Job, change: Change) -> None:

@@ -67,7 +67,7 @@ class Tickets:
             window=by.window,
             congestion=self._congestion,
             trees=self.trees(job, rank, by),
-            first_operation=told.first_operation,
-            waits=told.waits,
+            first_operation=told.terms.first_operation,
+            waits=told.terms.waits,
             node_entities=self.node_entities(job, rank, by) if is_beside else [],
         )

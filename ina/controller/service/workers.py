@@ -26,8 +26,8 @@ from ina.controller.errors import (
 )
 from ina.controller.job import Endpoint, Job, JobState
 from ina.controller.jobs import tokens
-from ina.controller.jobs.changes import Word
 from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.mapping import Word
 from ina.controller.service.answers import Context, answer, refuse
 from ina.controller.service.printable import printable
 from ina.controller.service.show import program_of
