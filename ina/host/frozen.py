@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -12,7 +11,7 @@ from ina.errors import InaError
 from ina.extension.host import LaneResult, PendingTensor
 from ina.host.arrays import VALUE_TYPES, Array
 from ina.host.errors import RecoveryError
-from ina.host.recovery import Export, Lane, Pending, Transfer
+from ina.host.recovery import Export, Lane, MappedLanes, Pending, Transfer
 from ina.host.ticket import Ticket
 from ina.protocol.spec import ValueType
 
@@ -22,9 +21,10 @@ _DTYPES = {value_type: dtype for dtype, value_type in VALUE_TYPES.items()}
 class FrozenTransport(Protocol):
     """What this needs of a Transport that was frozen."""
 
-    def lane_result(self, lane: int) -> LaneResult: ...  # noqa: D102
+    def lane_result(self, epoch: int, lane: int) -> LaneResult: ...  # noqa: D102
+    def mappings(self) -> list[tuple[int, int]]: ...  # noqa: D102
     def pending(self) -> list[PendingTensor]: ...  # noqa: D102
-    def put_result(self, lane: int, seq: int, data: bytes) -> None: ...  # noqa: D102
+    def put_result(self, epoch: int, lane: int, seq: int, data: bytes) -> None: ...  # noqa: D102
     def end_operation(self, operation: int, done: bool) -> None: ...  # noqa: D102
 
 
@@ -45,7 +45,7 @@ class Frozen:
 
     def lane_data(self, transfer: Transfer) -> bytes:
         """Return the values of the result that this rank supplies, as they lie in the tensor."""
-        result = self._transport.lane_result(transfer.lane)
+        result = self._transport.lane_result(transfer.epoch, transfer.lane)
         if not result.accepted or result.seq != transfer.seq or not result.data:
             raise RecoveryError(f"this rank does not have the result of {transfer}")
         return result.data
@@ -53,7 +53,7 @@ class Frozen:
     def put(self, transfer: Transfer, data: bytes) -> None:
         """Write the values of the result that this rank lacks into the tensor."""
         try:
-            self._transport.put_result(transfer.lane, transfer.seq, data)
+            self._transport.put_result(transfer.epoch, transfer.lane, transfer.seq, data)
         except (ValueError, RuntimeError) as error:
             raise RecoveryError(f"{transfer}: {error}") from None
 
@@ -104,21 +104,17 @@ class Frozen:
         return np.ctypeslib.as_array(memory).view(dtype)
 
 
-def export_of(
-    ticket: Ticket, submitted: int, results: Sequence[LaneResult], pending: Sequence[PendingTensor]
-) -> Export:
-    """Return what a rank tells the others."""
-    lanes = tuple(
-        Lane(result.seq, result.operation, result.chunk, result.exponent_only)
-        if result.accepted
-        else None
-        for result in results
+def export_of(ticket: Ticket, submitted: int, transport: FrozenTransport) -> Export:
+    """Return what a rank tells the others. `ticket`: the one that it joined with."""
+    mappings = tuple(
+        MappedLanes(epoch, tuple(_lane(transport.lane_result(epoch, i)) for i in range(window)))
+        for epoch, window in transport.mappings()
     )
     operations = tuple(
         Pending(
             tensor.operation, tensor.elems, tensor.value_type, tensor.average, tuple(tensor.undone)
         )
-        for tensor in pending
+        for tensor in transport.pending()
     )
     return Export(
         job=ticket.job,
@@ -127,6 +123,12 @@ def export_of(
         world_size=ticket.world_size,
         chunk_elems=ticket.values_per_packet,
         submitted=submitted,
-        lanes=lanes,
+        mappings=mappings,
         pending=operations,
     )
+
+
+def _lane(result: LaneResult) -> Lane | None:
+    if not result.accepted:
+        return None
+    return Lane(result.seq, result.operation, result.chunk, result.exponent_only)

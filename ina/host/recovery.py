@@ -7,6 +7,10 @@ bits. Then all ranks have the same chunks done. The inputs of the others are who
 written only when it is accepted, also in place), and the ranks can sum them by other means: no
 chunk is lost, none counts twice.
 
+While a job changes from one mapping to another, ranks have lanes of both, and that holds in each. A
+rank that has not heard of the newer one has no result there, and so has nobody; one that has let go
+of the older one has all its results, as all have: it was told so.
+
 The steps, each rank for itself but with the same plan:
 
 1. ``frozen = session.freeze()``; gather ``frozen.export`` of all ranks; ``plan(exports)``.
@@ -21,7 +25,7 @@ The steps, each rank for itself but with the same plan:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +50,14 @@ class Lane:
 
 
 @dataclass(frozen=True)
+class MappedLanes:
+    """A rank's lanes in one mapping of the job."""
+
+    epoch: int  # the mapping's
+    lanes: tuple[Lane | None, ...]  # None: no result yet
+
+
+@dataclass(frozen=True)
 class Pending:
     """An operation that is not done on a rank."""
 
@@ -61,12 +73,12 @@ class Export:
     """What one rank tells the others. Picklable, a few KiB."""
 
     job: int
-    epoch: int
+    epoch: int  # the job's, not that of a mapping
     rank: int
     world_size: int
     chunk_elems: int
     submitted: int  # operations so far, done or not
-    lanes: tuple[Lane | None, ...]  # None: no result yet
+    mappings: tuple[MappedLanes, ...]  # one, or while it changes the older one and the newer
     pending: tuple[Pending, ...]  # in the order of submission
 
 
@@ -74,6 +86,7 @@ class Export:
 class Transfer:
     """A lane's newest result on its way from one rank to those that lack it."""
 
+    epoch: int  # of the mapping that the lane is of
     lane: int
     seq: int
     operation: int
@@ -108,11 +121,9 @@ def plan(exports: Sequence[Export]) -> Plan:
     Raises RecoveryError when they do not fit together: then no sum can be promised.
     """
     by_rank = _check(exports)
-    window = len(by_rank[0].lanes)
+    epochs = {mapping.epoch for export in by_rank for mapping in export.mappings}
     transfers = tuple(
-        transfer
-        for index in range(window)
-        if (transfer := _transfer(index, [export.lanes[index] for export in by_rank], window))
+        transfer for epoch in sorted(epochs) for transfer in _transfers(epoch, by_rank)
     )
     submitted = min(export.submitted for export in by_rank)
     operations = sorted({p.operation for export in by_rank for p in export.pending})
@@ -138,23 +149,55 @@ def _check(exports: Sequence[Export]) -> list[Export]:
     if not by_rank or [export.rank for export in by_rank] != list(range(by_rank[0].world_size)):
         ranks = [export.rank for export in by_rank]
         raise RecoveryError(f"each rank's export is needed once, got those of {ranks}")
-    places = {(e.job, e.epoch, e.world_size, e.chunk_elems, len(e.lanes)) for e in by_rank}
+    places = {(e.job, e.epoch, e.world_size, e.chunk_elems) for e in by_rank}
     if len(places) != 1:
         raise RecoveryError(f"the exports are of different jobs or incarnations: {sorted(places)}")
     return by_rank
 
 
-def _transfer(index: int, lanes: Sequence[Lane | None], window: int) -> Transfer | None:
+def _transfers(epoch: int, by_rank: Sequence[Export]) -> Iterator[Transfer]:
+    """What the lanes of one mapping need."""
+    known: dict[int, tuple[Lane | None, ...]] = {
+        export.rank: mapping.lanes
+        for export in by_rank
+        for mapping in export.mappings
+        if mapping.epoch == epoch
+    }
+    windows = {len(lanes) for lanes in known.values()}
+    if len(windows) != 1:
+        raise RecoveryError(f"the mapping of epoch {epoch} has {sorted(windows)} lanes")
+    (window,) = windows
+    for export in by_rank:
+        if export.rank not in known and not _has_let_go(export, epoch):
+            known[export.rank] = (None,) * window
+    for index in range(window):
+        lanes = {rank: lanes[index] for rank, lanes in sorted(known.items())}
+        if transfer := _transfer(epoch, index, lanes, window):
+            yield transfer
+
+
+def _has_let_go(export: Export, epoch: int) -> bool:
+    """Whether a rank without this mapping has only newer ones."""
+    return all(_is_newer(mapping.epoch, epoch) for mapping in export.mappings)
+
+
+def _is_newer(number: int, other: int) -> bool:
+    return 0 < (number - other) % _SEQ_MODULUS < _SEQ_MODULUS // 2  # serial number arithmetic
+
+
+def _transfer(
+    epoch: int, index: int, lanes: Mapping[int, Lane | None], window: int
+) -> Transfer | None:
     """What one lane's newest result needs; `lanes` by rank."""
-    accepted = [lane for lane in lanes if lane is not None]
+    accepted = [lane for lane in lanes.values() if lane is not None]
     if not accepted:
         return None
     newest = accepted[0]
     for other in accepted[1:]:
-        if (other.seq - newest.seq) % _SEQ_MODULUS < _SEQ_MODULUS // 2:  # serial number arithmetic
+        if _is_newer(other.seq, newest.seq):
             newest = other
     behind = []
-    for rank, lane in enumerate(lanes):
+    for rank, lane in lanes.items():
         if lane == newest:
             continue
         if lane is not None and (newest.seq - lane.seq) % _SEQ_MODULUS != window:
@@ -165,9 +208,9 @@ def _transfer(index: int, lanes: Sequence[Lane | None], window: int) -> Transfer
         behind.append(rank)
     if not behind or newest.exponent_only:
         return None
-    supplier = next(rank for rank, lane in enumerate(lanes) if lane == newest)
+    supplier = next(rank for rank, lane in lanes.items() if lane == newest)
     return Transfer(
-        index, newest.seq, newest.operation, newest.chunk, supplier, receivers=tuple(behind)
+        epoch, index, newest.seq, newest.operation, newest.chunk, supplier, receivers=tuple(behind)
     )
 
 

@@ -78,6 +78,7 @@ class Session:
         """
         self._closed = True  # for __del__, should the following fail
         self.ticket = ticket
+        self._joined_with = ticket  # the first; by its epoch the controller knows the job
         self._link = link
         self._pid = os.getpid()
         self._client: ControllerClient | None = None
@@ -372,10 +373,8 @@ class Session:
             if self._frozen is None:
                 self._latch.freeze()
                 transport = self._transport
-                stats = transport.stats()
-                results = [transport.lane_result(lane) for lane in range(stats.window)]
-                submitted = stats.worker.tensors_submitted
-                export = export_of(self.ticket, submitted, results, transport.pending())
+                submitted = transport.stats().worker.tensors_submitted
+                export = export_of(self._joined_with, submitted, transport)
                 self._frozen = Frozen(transport, export, self._errors)
             return self._frozen
 

@@ -157,6 +157,8 @@ class SwitchModel:
         """By epoch: those of them that share slots. They get what is put out of one of theirs."""
         self.now_us = 0
         """32 bits of any clock; whoever has one sets it."""
+        self.older: dict[tuple[int, int], Job] = {}
+        """By number and the header's epoch: other mappings of jobs that change to another."""
         self.drops: Counter[DropReason] = Counter()
         self.outcomes: Counter[tuple[int, Outcome]] = Counter()  # by job number
         self.evicted: Counter[int] = Counter()
@@ -170,8 +172,10 @@ class SwitchModel:
         becomes of it.
         """
 
-    def install(self, job: Job) -> None:
+    def install(self, job: Job, *, beside: bool = False) -> None:
         """Admits the job, in the place of an earlier epoch of it. No slot is touched.
+
+        ``beside``: the earlier one stays, as ``older``, until :meth:`remove_older`.
 
         Raises InvalidInputError: not 1 to 32 children, a rank that shares and is not one of them,
         or slots beyond the switch's.
@@ -185,11 +189,19 @@ class SwitchModel:
         own_slots = job.slots if job.claims is None else job.claims.claimable
         if job.first_slot + own_slots > self.slots_total:
             raise InvalidInputError(f"job {job.number} wants slots beyond {self.slots_total}")
-        if job.number in self.jobs:
+        former = self.jobs.get(job.number)
+        if former is not None and beside:
+            self.older[job.number, former.epoch % (1 << EPOCH_BITS)] = former
+        elif former is not None:
             self.remove(job.number)
         self.jobs[job.number] = job
         if job.claims is not None:
             self.owners[job.epoch] = job
+
+    def remove_older(self, number: int, epoch: int) -> None:
+        """Forgets a mapping that the job has changed from."""
+        gone = self.older.pop((number, epoch % (1 << EPOCH_BITS)))
+        self.owners.pop(gone.epoch, None)
 
     def remove(self, number: int) -> None:
         """Forgets the job; its slots keep what they hold."""
@@ -291,6 +303,8 @@ class SwitchModel:
             raise Dropped(DropReason.KIND)
         job = self.jobs.get(header.job)
         if job is None or header.epoch != job.epoch % (1 << EPOCH_BITS):
+            job = self.older.get((header.job, header.epoch))
+        if job is None:
             raise Dropped(DropReason.JOB)
         if not self._is_neighbour(job, sender, header):
             raise Dropped(DropReason.MEMBER)

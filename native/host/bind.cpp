@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -120,14 +121,23 @@ void bind_transport(nb::module_ &m) {
                  return told;
              })
         .def("freeze", &Transport::freeze, Unlocked())
-        .def("lane_result", &Transport::lane_result, nb::arg("lane"), Unlocked())
+        .def("begin_remap", &Transport::begin_remap, nb::arg("config"), nb::arg("max_in_flight"),
+             nb::arg("congestion"), Unlocked())
+        .def("reserve", &Transport::reserve, nb::arg("news_ns"), Unlocked())
+        .def("cut_over", &Transport::cut_over, nb::arg("first"), nb::arg("may_send"), Unlocked())
+        .def("wait_cut", &Transport::wait_cut, nb::arg("timeout_ns"), Unlocked())
+        .def("end_remap", &Transport::end_remap, Unlocked())
+        .def("cancel_remap", &Transport::cancel_remap, Unlocked())
+        .def("mappings", &Transport::mappings, Unlocked())
+        .def("lane_result", &Transport::lane_result, nb::arg("epoch"), nb::arg("lane"), Unlocked())
         .def("pending", &Transport::pending, Unlocked())
         .def(
             "put_result",
-            [](Transport &self, std::uint32_t lane, std::uint32_t seq, const nb::bytes &data) {
-                self.put_result(lane, seq, data.data(), data.size());
+            [](Transport &self, std::uint32_t epoch, std::uint32_t lane, std::uint32_t seq,
+               const nb::bytes &data) {
+                self.put_result(epoch, lane, seq, data.data(), data.size());
             },
-            nb::arg("lane"), nb::arg("seq"), nb::arg("data"))
+            nb::arg("epoch"), nb::arg("lane"), nb::arg("seq"), nb::arg("data"))
         .def("end_operation", &Transport::end_operation, nb::arg("operation"), nb::arg("done"),
              Unlocked())
         .def("wait_watched", &Transport::wait_watched, nb::arg("timeout_ns"), Unlocked())

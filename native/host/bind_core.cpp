@@ -239,6 +239,7 @@ void bind_core(nb::module_ &m) {
                 self.submit(placed, now_ns);
             },
             nb::arg("placed"), nb::arg("now_ns"))
+        .def("withdraw_from", &WorkerCore::withdraw_from, nb::arg("id"))
         .def("poll_transmit", &poll_transmit, nb::arg("now_ns"), nb::arg("capacity") = 64)
         .def(
             "on_result",

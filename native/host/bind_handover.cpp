@@ -50,6 +50,7 @@ nb::object described(const TensorRequest &request) {
 
 void bind_handover(nb::module_ &m) {
     nb::class_<LaneSnapshot>(m, "LaneSnapshot")
+        .def_ro("epoch", &LaneSnapshot::epoch)
         .def_prop_ro("seqs", &seqs)
         .def_prop_ro("waiting", &waiting)
         .def_ro("in_flight", &LaneSnapshot::in_flight)

@@ -225,13 +225,13 @@ def test_requests_that_do_not_fit_are_refused(pair: Pair) -> None:
         frozen.inputs(1, (5, 6))
     with pytest.raises(RecoveryError, match="not pending"):
         frozen.outputs(2, (0, 1))
-    transfer = Transfer(0, 0, 1, 0, 1, (0,))
+    transfer = Transfer(1, 0, 0, 1, 0, 1, (0,))
     with pytest.raises(RecoveryError, match="does not have the result"):
         frozen.lane_data(transfer)
     with pytest.raises(RecoveryError, match="256 bytes, got 3"):
         frozen.put(transfer, b"abc")
     with pytest.raises(RecoveryError, match="does not wait for values"):
-        frozen.put(Transfer(0, 99, 1, 0, 1, (0,)), bytes(256))
+        frozen.put(Transfer(1, 0, 99, 1, 0, 1, (0,)), bytes(256))
     assert not frozen.inputs(1, (0, 1)).flags.writeable
 
 

@@ -13,11 +13,12 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from ina._native.host import LaneResult
 from ina._native.sim import Worker
 from ina.errors import InaError
 from ina.host import RecoveryError, Ticket
 from ina.host.frozen import Frozen, export_of
-from ina.host.recovery import Export, Lane, Pending, Plan, Sum, Transfer, average, plan
+from ina.host.recovery import Export, Lane, MappedLanes, Pending, Plan, Sum, Transfer, average, plan
 from ina.testing import numerics
 from tests.host.cores import EPOCH, JOB
 from tests.host.star import FOREVER_NS, Star, late, scattered
@@ -31,10 +32,20 @@ class FrozenWorker:
     """A worker as the transport of a Frozen; notes which operations end."""
 
     def __init__(self, worker: Worker) -> None:
-        self.lane_result: Any = worker.lane_result
+        self._worker = worker
         self.pending: Any = worker.pending
-        self.put_result: Any = worker.put_result
         self.ended: list[int] = []
+
+    def mappings(self) -> list[tuple[int, int]]:
+        return [(EPOCH, self._worker.window)]
+
+    def lane_result(self, epoch: int, lane: int) -> LaneResult:
+        assert epoch == EPOCH
+        return self._worker.lane_result(lane)
+
+    def put_result(self, epoch: int, lane: int, seq: int, data: bytes) -> None:
+        assert epoch == EPOCH
+        self._worker.put_result(lane, seq, data)
 
     def end_operation(self, operation: int, done: bool) -> None:
         assert done
@@ -92,11 +103,10 @@ class Job:
         self.reuse_what_is_done()
         frozen = []
         for rank, worker in enumerate(self.star.workers):
-            results = [worker.lane_result(lane) for lane in range(worker.window)]
             ticket = Ticket("t", JOB, EPOCH, rank, self.world_size, 4, VALUES, "127.0.0.1", 1)
             submitted = worker.counters.tensors_submitted
-            export = export_of(ticket, submitted, results, worker.pending())
-            frozen.append(Frozen(FrozenWorker(worker), export, {}))
+            transport = FrozenWorker(worker)
+            frozen.append(Frozen(transport, export_of(ticket, submitted, transport), {}))
         return frozen
 
     def recover(self, frozen: list[Frozen]) -> Plan:
@@ -254,10 +264,10 @@ def test_without_kept_results_there_is_nothing_to_hand_on() -> None:
         job.star.step()
         job.reuse_what_is_done()
     (frozen,) = job.freeze()
-    lane = frozen.export.lanes[0]
+    lane = frozen.export.mappings[0].lanes[0]
     assert lane is not None
     with pytest.raises(RecoveryError, match="does not have the result"):
-        frozen.lane_data(Transfer(0, lane.seq, 1, 0, 0, ()))
+        frozen.lane_data(Transfer(EPOCH, 0, lane.seq, 1, 0, 0, ()))
 
 
 def test_a_rank_says_which_lanes_it_has_and_what_they_wait_for() -> None:
@@ -273,7 +283,7 @@ def test_a_rank_says_which_lanes_it_has_and_what_they_wait_for() -> None:
 
 
 def export(rank: int, lanes: Sequence[Lane | None], *pending: Pending, n: int = 2) -> Export:
-    return Export(1, 1, rank, n, 64, 2, tuple(lanes), pending)
+    return Export(1, 1, rank, n, 64, 2, (MappedLanes(1, tuple(lanes)),), pending)
 
 
 WHOLE = Pending(1, 300, 1, False, ((0, 5),))
@@ -290,7 +300,7 @@ def test_the_newest_result_goes_to_those_who_lack_it() -> None:
         ]
     )
     assert found == Plan(
-        transfers=(Transfer(0, 2, 1, 2, 1, (0, 2)), Transfer(1, 1, 1, 1, 0, (2,))),
+        transfers=(Transfer(1, 0, 2, 1, 2, 1, (0, 2)), Transfer(1, 1, 1, 1, 1, 0, (2,))),
         sums=(Sum(1, 300, 1, False, ((3, 5),)),),
         submitted=2,
     )
@@ -299,7 +309,7 @@ def test_the_newest_result_goes_to_those_who_lack_it() -> None:
 def test_an_operation_that_ended_elsewhere_needs_only_transfers() -> None:
     last = Lane(4, 1, 4, False)
     found = plan([export(0, [None], replace(WHOLE, undone=((4, 5),))), export(1, [last])])
-    assert found.transfers == (Transfer(0, 4, 1, 4, 1, (0,)),)
+    assert found.transfers == (Transfer(1, 0, 4, 1, 4, 1, (0,)),)
     assert found.sums == (Sum(1, 300, 1, False, ()),)
 
 
@@ -324,7 +334,7 @@ LANE = Lane(2, 1, 2, False)
         ([], r"got those of \[\]"),
         ([export(0, [None])], r"got those of \[0\]"),
         ([export(0, [None]), export(0, [None])], r"got those of \[0, 0\]"),
-        ([export(0, [None]), export(1, [None, None])], "different jobs"),
+        ([export(0, [None]), export(1, [None, None])], r"epoch 1 has \[1, 2\] lanes"),
         ([export(0, [None]), replace(export(1, [None]), epoch=2)], "different jobs"),
         ([export(0, [LANE]), export(1, [replace(LANE, seq=0)])], "lane 0: rank . has"),
         ([export(0, [LANE]), export(1, [replace(LANE, chunk=3)])], "lane 0: rank . has"),

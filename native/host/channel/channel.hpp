@@ -37,12 +37,18 @@ struct Arrival {
 struct LaneParts {
     std::uint32_t lanes;
     std::uint32_t threads;
+
+    bool operator!=(const LaneParts &other) const {
+        return lanes != other.lanes || threads != other.threads;
+    }
 };
 
 // A node that trees begin at, and their numbers: a packet that comes from there is of one of them.
 struct Way {
     NodeAddress node;
     std::vector<std::uint16_t> jobs;
+
+    bool operator==(const Way &other) const { return node == other.node && jobs == other.jobs; }
 };
 
 class Channel {
@@ -63,6 +69,17 @@ class Channel {
                                      std::to_string(ways.size()));
         }
         return {};
+    }
+    // Once packets are under way, in the thread that uses it, which is this one of the threads:
+    // leads also to ways that were added, where each way takes just the jobs that it has now; and
+    // gets the packets of its lanes by these parts, or else by those before. What comes meanwhile
+    // may be lost. Throws std::runtime_error, std::system_error: it leads where it led before.
+    virtual void redirect(const LaneParts & /*parts*/, std::size_t /*thread*/,
+                          const std::vector<Way> &ways) {
+        if (ways.size() > 1) {
+            throw std::runtime_error(std::string(kind()) + " leads to one switch, not to " +
+                                     std::to_string(ways.size()));
+        }
     }
     // Why what comes after divide() comes to any one of the channels. Empty: each packet comes to
     // that of its lane's thread, but for some that came together with others.

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
@@ -88,6 +89,7 @@ void UdpChannel::listen(Descriptor group) {
 std::unique_ptr<UdpChannel> UdpChannel::another(Descriptor socket, Descriptor group) const {
     std::unique_ptr<UdpChannel> channel(new UdpChannel(std::move(socket)));
     channel->peers_ = peers_;
+    channel->is_dealt_ = is_dealt_;
     channel->receive_buffer_bytes_ = receive_buffer_bytes_;
     channel->gso_ = gso_;
     channel->gro_ = gro_;
@@ -115,6 +117,7 @@ std::vector<std::unique_ptr<Channel>> UdpChannel::divide(const LaneParts &parts,
         if (has_group) take_all_lanes(group_.get());
     }
     const bool divided = one_queue_why_.empty();
+    is_dealt_ = divided && parts.threads > 1;
     if (divided && has_group) listen(std::move(group_));  // and to the new socket
     std::vector<std::unique_ptr<Channel>> others;
     for (std::uint32_t i = 1; i < parts.threads; ++i) {
@@ -124,6 +127,33 @@ std::vector<std::unique_ptr<Channel>> UdpChannel::divide(const LaneParts &parts,
             another(divided ? std::move(sockets[i]) : duplicate(socket_.get()), std::move(group)));
     }
     return others;
+}
+
+void UdpChannel::redirect(const LaneParts &parts, std::size_t thread,
+                          const std::vector<Way> &ways) {
+    if (!peers_.empty()) {
+        peers_ = admit_ways(socket_.get(), peers_, ways);
+    } else if (ways.size() > 1) {
+        if (!one_queue_why_.empty()) {
+            throw std::runtime_error("one socket for all threads leads to one switch, not to " +
+                                     std::to_string(ways.size()));
+        }
+        LaneSockets fresh = open_lane_sockets(socket_.get(), {parts.lanes, 1}, ways,
+                                              [this](int fd) { configure_like_this(fd); });
+        peers_ = std::move(fresh.peers);
+        socket_ = std::move(fresh.sockets[0]);
+        if (group_.get() >= 0) listen(std::move(group_));
+    }
+    if (!is_dealt_) return;
+    // Where the kernel refuses that, threads pass on what is others'.
+    try {
+        if (thread == 0) deal_lanes(socket_.get(), parts);
+        if (group_.get() >= 0) {
+            take_lanes(group_.get(), parts, static_cast<std::uint32_t>(thread));
+        }
+    } catch (const std::system_error &) {
+        return;
+    }
 }
 
 void UdpChannel::take_own_results() {

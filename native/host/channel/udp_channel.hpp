@@ -30,6 +30,8 @@ class UdpChannel final : public Channel {
     // one's, if there is one way.
     std::vector<std::unique_ptr<Channel>> divide(const LaneParts &parts,
                                                  const std::vector<Way> &ways) override;
+    void redirect(const LaneParts &parts, std::size_t thread,
+                  const std::vector<Way> &ways) override;
     const std::string &one_queue_why() const override { return one_queue_why_; }
     void close() override;
     int fd() const override { return both_.get() >= 0 ? both_.get() : socket_.get(); }
@@ -64,6 +66,7 @@ class UdpChannel final : public Channel {
     Descriptor group_;                // none: the switch sends each worker its own results
     Descriptor both_;                 // epoll over the two, if there are two
     std::vector<sockaddr_in> peers_;  // by way; none: the socket is connected to the only one
+    bool is_dealt_ = false;           // what comes is dealt among several threads' sockets
     bool has_told_ = false;           // a call failed by what the error queue has, too
     int asked_bytes_ = 0;
     int receive_buffer_bytes_ = 0;

@@ -19,21 +19,6 @@ namespace {
     throw std::system_error(errno, std::generic_category(), what);
 }
 
-// Trains that the kernel has put together come whole, by their first packet; what is too short for
-// the load is dropped.
-void take_lanes(int fd, const LaneParts &parts, std::uint32_t thread) {
-    const std::vector<sock_filter> code{
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-                 kUdpHeaderBytes + static_cast<std::uint32_t>(wire::kSeqOffset)),
-        BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, lane_shift(parts)),
-        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, parts.threads - 1),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, thread, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, kWholePacket),
-        BPF_STMT(BPF_RET | BPF_K, 0),
-    };
-    attach(fd, SO_ATTACH_FILTER, code, "SO_ATTACH_FILTER");
-}
-
 Descriptor listen_too(const sockaddr_in &group, const sockaddr_in &peer, const LaneParts &parts,
                       std::uint32_t thread, const std::function<void(int fd)> &configure) {
     Descriptor opened(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -56,6 +41,21 @@ void watch(int epoll_fd, int fd) {
 }
 
 }  // namespace
+
+// Trains that the kernel has put together come whole, by their first packet; what is too short for
+// the load is dropped.
+void take_lanes(int fd, const LaneParts &parts, std::uint32_t thread) {
+    const std::vector<sock_filter> code{
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+                 kUdpHeaderBytes + static_cast<std::uint32_t>(wire::kSeqOffset)),
+        BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, lane_shift(parts)),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, parts.threads - 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, thread, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, kWholePacket),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+    };
+    attach(fd, SO_ATTACH_FILTER, code, "SO_ATTACH_FILTER");
+}
 
 std::vector<Descriptor> divide_group(int listening, const LaneParts &parts,
                                      const std::function<void(int fd)> &configure) {

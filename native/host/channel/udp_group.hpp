@@ -9,6 +9,7 @@
 // a group of SO_REUSEPORT. So each thread's socket has a filter for its lanes.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -25,6 +26,9 @@ namespace ina::host {
 // Throws std::system_error, which says what the kernel refused; `listening` is then as before.
 std::vector<Descriptor> divide_group(int listening, const LaneParts &parts,
                                      const std::function<void(int fd)> &configure);
+
+// From now on the socket of this thread takes its lanes by these parts. Throws std::system_error.
+void take_lanes(int fd, const LaneParts &parts, std::uint32_t thread);
 
 // Undoes what that did to `listening`.
 void take_all_lanes(int listening);

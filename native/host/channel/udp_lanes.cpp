@@ -80,28 +80,21 @@ void admit_only(int fd, const std::vector<sockaddr_in> &peers, const std::vector
     attach(fd, SO_ATTACH_FILTER, code, "SO_ATTACH_FILTER");
 }
 
+sockaddr_in at(const NodeAddress &node) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(node.ipv4);
+    address.sin_port = htons(node.udp_port);
+    return address;
+}
+
 std::vector<sockaddr_in> peers_of(int connected, const std::vector<Way> &ways) {
     const sockaddr_in only = address_of(::getpeername, connected, "getpeername");
     std::vector<sockaddr_in> peers;
     for (const Way &way : ways) {
-        peers.push_back(only);
-        if (ways.size() == 1 || way.node.ipv4 == 0) continue;
-        peers.back().sin_addr.s_addr = htonl(way.node.ipv4);
-        peers.back().sin_port = htons(way.node.udp_port);
+        peers.push_back(ways.size() == 1 || way.node.ipv4 == 0 ? only : at(way.node));
     }
     return peers;
-}
-
-// This program sees a datagram from its payload on. It returns the number of a socket, in the order
-// of their bind(); what is too short for a load goes to number 0.
-void select_by_lane(int fd, const LaneParts &parts) {
-    const std::vector<sock_filter> code{
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(wire::kSeqOffset)),
-        BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, lane_shift(parts)),
-        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, parts.threads - 1),
-        BPF_STMT(BPF_RET | BPF_A, 0),
-    };
-    attach(fd, kAttachReuseportCbpf, code, "SO_ATTACH_REUSEPORT_CBPF");
 }
 
 // A new socket must send over the same way as the caller's: what it was told to use beside its
@@ -148,6 +141,27 @@ Descriptor open_one(int connected, const sockaddr_in &own, const std::vector<soc
 
 }  // namespace
 
+// This program sees a datagram from its payload on. It returns the number of a socket, in the order
+// of their bind(); what is too short for a load goes to number 0.
+void deal_lanes(int fd, const LaneParts &parts) {
+    const std::vector<sock_filter> code{
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(wire::kSeqOffset)),
+        BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, lane_shift(parts)),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, parts.threads - 1),
+        BPF_STMT(BPF_RET | BPF_A, 0),
+    };
+    attach(fd, kAttachReuseportCbpf, code, "SO_ATTACH_REUSEPORT_CBPF");
+}
+
+std::vector<sockaddr_in> admit_ways(int fd, const std::vector<sockaddr_in> &peers,
+                                    const std::vector<Way> &ways) {
+    std::vector<sockaddr_in> all = peers;
+    all.resize(std::min(peers.size(), ways.size()));
+    for (std::size_t i = all.size(); i < ways.size(); ++i) all.push_back(at(ways[i].node));
+    admit_only(fd, all, ways);
+    return all;
+}
+
 LaneSockets open_lane_sockets(int connected, const LaneParts &parts, const std::vector<Way> &ways,
                               const std::function<void(int fd)> &configure) {
     const sockaddr_in own = address_of(::getsockname, connected, "getsockname");
@@ -161,7 +175,7 @@ LaneSockets open_lane_sockets(int connected, const LaneParts &parts, const std::
         for (std::uint32_t i = 0; i < parts.threads; ++i) {
             opened.push_back(open_one(connected, own, peers, ways, configure));
         }
-        select_by_lane(opened[0].get(), parts);
+        deal_lanes(opened[0].get(), parts);
         Descriptor first(::fcntl(connected, F_DUPFD_CLOEXEC, 0));
         if (first.get() < 0) fail("dup of the UDP socket");
         admit_only(connected, peers, ways);

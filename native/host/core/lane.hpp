@@ -35,6 +35,7 @@ enum class LaneEvent : std::uint8_t {
     kSent,         // there was room in the window
     kSums,         // a result that brought the chunk's sums
     kAgreement,    // a result that brought its exponent alone: the guess, if any, was wrong
+    kWithdrawn,    // the tensor is not this core's any more
 };
 
 struct LaneStep {
@@ -54,10 +55,16 @@ inline constexpr LaneStep kLaneSteps[] = {
     {LaneState::kGuessReady, LaneEvent::kSent, LaneState::kGuessWaiting},
     {LaneState::kGuessWaiting, LaneEvent::kSums, LaneState::kIdle},
     {LaneState::kGuessWaiting, LaneEvent::kAgreement, LaneState::kValuesReady},
+    {LaneState::kValuesReady, LaneEvent::kWithdrawn, LaneState::kIdle},
+    {LaneState::kValuesWaiting, LaneEvent::kWithdrawn, LaneState::kIdle},
+    {LaneState::kExponentReady, LaneEvent::kWithdrawn, LaneState::kIdle},
+    {LaneState::kExponentWaiting, LaneEvent::kWithdrawn, LaneState::kIdle},
+    {LaneState::kGuessReady, LaneEvent::kWithdrawn, LaneState::kIdle},
+    {LaneState::kGuessWaiting, LaneEvent::kWithdrawn, LaneState::kIdle},
 };
 
 inline constexpr std::size_t kLaneStates = 7;
-inline constexpr std::size_t kLaneEvents = 6;
+inline constexpr std::size_t kLaneEvents = 7;
 using LaneTable = std::array<std::array<LaneState, kLaneEvents>, kLaneStates>;
 
 // The same as a matrix, for speed; where there is no step it has kLaneStates, which is no state.

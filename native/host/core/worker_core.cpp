@@ -1,6 +1,8 @@
 #include "host/core/worker_core.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -46,6 +48,26 @@ void WorkerCore::submit(const Submission &submission, std::int64_t now_ns) {
         if (lane.state == LaneState::kIdle) start_next_assignment(lane);
     }
     if (tensor == nullptr) complete(id);
+}
+
+void WorkerCore::withdraw_from(std::uint64_t id) {
+    if (agreed_ >= id) {
+        throw std::logic_error("tensor " + std::to_string(agreed_) + " has results already");
+    }
+    for (std::uint32_t i = 0; i < lane_count(); ++i) {
+        Lane &lane = lanes_[i];
+        const auto is_taken = [&](const Tensor *tensor) { return tensor->request.id >= id; };
+        while (!lane.queue.empty() && is_taken(lane.queue.back().tensor)) lane.queue.pop_back();
+        if (lane.tensor == nullptr || !is_taken(lane.tensor)) continue;
+        if (lane.is_waiting()) recovery_.withdrawn(i);
+        lane.on(LaneEvent::kWithdrawn);
+        lane.tensor = nullptr;
+    }
+    const auto is_idle = [&](std::uint32_t i) { return lanes_[i].state == LaneState::kIdle; };
+    ready_.erase(std::remove_if(ready_.begin(), ready_.end(), is_idle), ready_.end());
+    for (auto tensor = tensors_.begin(); tensor != tensors_.end();) {
+        tensor = tensor->first >= id ? tensors_.erase(tensor) : std::next(tensor);
+    }
 }
 
 void WorkerCore::complete(std::uint64_t id) {
@@ -262,6 +284,7 @@ bool WorkerCore::stalled(std::int64_t now_ns) {
 
 LaneSnapshot WorkerCore::lanes(std::int64_t now_ns) const {
     LaneSnapshot snapshot;
+    snapshot.epoch = config_.epoch;
     snapshot.seqs.reserve(lane_count());
     snapshot.waiting.resize((lane_count() + 7) / 8);
     for (std::uint32_t i = 0; i < lane_count(); ++i) {

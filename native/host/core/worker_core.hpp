@@ -65,6 +65,12 @@ class WorkerCore {
     // the same order; see mismatch().
     void submit(const Submission &submission, std::int64_t now_ns);
 
+    // Takes back the tensors with this id or a later one, sent or not: another core has them from
+    // now on, and this one gets no more. Of none of them a result has come, here or on another
+    // worker, and none will: some worker has sent nothing of them. Throws std::logic_error when one
+    // has come.
+    void withdraw_from(std::uint64_t id);
+
     // Fills `batch` with packets to send now; call again while it comes back full. The views hold
     // until the next call of on_result. A packet that the caller fails to send counts as lost.
     std::size_t poll_transmit(std::int64_t now_ns, PacketView *batch, std::size_t capacity);

@@ -87,6 +87,7 @@ struct Corruption {
 
 // Where the lanes are, for whoever asks which worker the others wait for.
 struct LaneSnapshot {
+    std::uint32_t epoch = 0;  // of the mapping that they are of
     // One for each lane, of its packet sent last; a lane that has sent nothing says its first
     // number - W.
     std::vector<std::uint32_t> seqs;

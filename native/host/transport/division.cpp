@@ -35,14 +35,13 @@ std::size_t way_of(const std::vector<Way> &ways, const Tree &tree) {
     return static_cast<std::size_t>(found - ways.begin());
 }
 
-std::vector<Way> ways_of(const std::vector<Tree> &trees) {
-    std::vector<Way> ways;
+void add_ways(const std::vector<Tree> &trees, std::vector<Way> *ways) {
     for (const Tree &tree : trees) {
-        const std::size_t way = way_of(ways, tree);
-        if (way == ways.size()) ways.push_back({tree.node, {}});
-        ways[way].jobs.push_back(tree.job);
+        const std::size_t way = way_of(*ways, tree);
+        if (way == ways->size()) ways->push_back({tree.node, {}});
+        std::vector<std::uint16_t> &jobs = (*ways)[way].jobs;
+        if (std::find(jobs.begin(), jobs.end(), tree.job) == jobs.end()) jobs.push_back(tree.job);
     }
-    return ways;
 }
 
 }  // namespace ina::host

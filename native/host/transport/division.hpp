@@ -42,8 +42,9 @@ class ShareFinder {
     std::vector<std::uint32_t> ends_;
 };
 
-// Where the trees' packets go, each node once, in the order of the trees.
-std::vector<Way> ways_of(const std::vector<Tree> &trees);
+// Adds where the trees' packets go, each node once, in the order of the trees; and their numbers to
+// ways that are there.
+void add_ways(const std::vector<Tree> &trees, std::vector<Way> *ways);
 // In `ways`, the tree's.
 std::size_t way_of(const std::vector<Way> &ways, const Tree &tree);
 

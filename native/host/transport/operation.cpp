@@ -1,5 +1,6 @@
 #include "host/transport/operation.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 namespace ina::host {
@@ -25,30 +26,38 @@ void Operation::end(OperationState state) {
     if (watched_) board_->watched_done.push_back(id_);
 }
 
-std::shared_ptr<Operation> Operations::add(std::uint64_t id, std::uint32_t shares) {
+std::shared_ptr<Operation> Operations::add(std::uint64_t id, std::uint64_t shares) {
     const auto state = shares == 0 ? OperationState::kDone : OperationState::kPending;
     auto operation = std::make_shared<Operation>(id, board_, state);
     const std::lock_guard lock(board_->mutex);
+    added_ = id;
     if (shares == 0) {
         ++done_;
+        board_->changed.notify_all();
     } else {
         pending_.emplace(id, Pending{operation, shares});
     }
     return operation;
 }
 
+void Operations::reassign(std::uint64_t id, std::uint64_t shares) {
+    const std::lock_guard lock(board_->mutex);
+    const auto found = pending_.find(id);
+    if (found != pending_.end()) found->second.shares = shares;
+}
+
 std::shared_ptr<Operation> Operations::ended(std::uint64_t id, OperationState state) const {
     return std::make_shared<Operation>(id, board_, state);
 }
 
-void Operations::share_done(std::size_t share, const std::vector<std::uint64_t> &ids) {
+void Operations::share_done(std::uint32_t bit, const std::vector<std::uint64_t> &ids) {
     if (ids.empty()) return;
     bool any_ended = false;
     const std::lock_guard lock(board_->mutex);
     for (const std::uint64_t id : ids) {
         const auto found = pending_.find(id);
         if (found == pending_.end()) continue;
-        found->second.shares &= ~(std::uint32_t{1} << share);
+        found->second.shares &= ~(std::uint64_t{1} << bit);
         if (found->second.shares != 0) continue;
         found->second.operation->end(OperationState::kDone);
         pending_.erase(found);
@@ -78,6 +87,19 @@ void Operations::end_all(OperationState state) {
 std::uint64_t Operations::done() const {
     const std::lock_guard lock(board_->mutex);
     return done_;
+}
+
+bool Operations::wait_before(std::uint64_t id, std::int64_t timeout_ns) {
+    const auto all_have_ended = [&] {
+        if (added_ + 1 < id) return false;
+        return std::none_of(pending_.begin(), pending_.end(),
+                            [&](const auto &pending) { return pending.first < id; });
+    };
+    std::unique_lock lock(board_->mutex);
+    bool ended = false;
+    board_->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
+                             [&] { return (ended = all_have_ended()) || board_->closed; });
+    return ended;
 }
 
 std::vector<std::uint64_t> Operations::wait_watched(std::int64_t timeout_ns) {

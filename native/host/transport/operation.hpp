@@ -50,16 +50,22 @@ class Operation {
 class Operations {
   public:
     // A new one, which ends as done when all shares with a bit in `shares` are done with it; now if
-    // there are none.
-    std::shared_ptr<Operation> add(std::uint64_t id, std::uint32_t shares);
+    // there are none. In the order of their ids.
+    std::shared_ptr<Operation> add(std::uint64_t id, std::uint64_t shares);
+    // From now on it is these shares that have parts of one that is pending.
+    void reassign(std::uint64_t id, std::uint64_t shares);
     // One that has ended already.
     std::shared_ptr<Operation> ended(std::uint64_t id, OperationState state) const;
-    // A share is done with these; it may name some that it has no bit in, or that have ended.
-    void share_done(std::size_t share, const std::vector<std::uint64_t> &ids);
+    // The share with this bit is done with these; it may name some that it has no part in, or that
+    // have ended.
+    void share_done(std::uint32_t bit, const std::vector<std::uint64_t> &ids);
     // False: it is not pending.
     bool end(std::uint64_t id, OperationState state);
     void end_all(OperationState state);
     std::uint64_t done() const;  // so many have ended as done, but for end()
+    // Blocks until all before this one have been added and have ended (true), or close() was called
+    // or the time is over (false).
+    bool wait_before(std::uint64_t id, std::int64_t timeout_ns);
 
     // Blocks until watched operations have ended, close() was called, or the time is over.
     std::vector<std::uint64_t> wait_watched(std::int64_t timeout_ns);
@@ -68,13 +74,14 @@ class Operations {
   private:
     struct Pending {
         std::shared_ptr<Operation> operation;
-        std::uint32_t shares;  // bits of those that are not done with it
+        std::uint64_t shares;  // bits of those that are not done with it
     };
 
     const std::shared_ptr<CompletionBoard> board_ = std::make_shared<CompletionBoard>();
     // Guarded by the board's mutex.
     std::unordered_map<std::uint64_t, Pending> pending_;
     std::uint64_t done_ = 0;
+    std::uint64_t added_ = 0;  // the last one's id
 };
 
 }  // namespace ina::host

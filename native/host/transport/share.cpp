@@ -9,6 +9,7 @@ LaneSnapshot merge_lanes(const std::vector<LaneSnapshot> &shares) {
     LaneSnapshot all;
     std::size_t lanes = 0;
     for (const LaneSnapshot &share : shares) {
+        all.epoch = share.epoch;
         lanes += share.seqs.size();
         all.heard_ns = std::max(all.heard_ns, share.heard_ns);
     }

@@ -34,11 +34,6 @@ struct Share {
     std::uint64_t results = 0;
     std::int64_t last_result_ns = 0;
     std::int64_t attended_ns = kNever;  // the owner looks at the core by then
-    // The owner's channel, as of its last round; in the first of its shares.
-    ChannelCounters channel;
-    bool gso = false;
-    bool gro = false;
-    std::uint64_t passed_on = 0;  // of what it received
 
     // Guarded by the transport's own mutex.
     std::vector<Submission> inbox;  // submitted, not in the core yet

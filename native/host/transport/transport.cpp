@@ -17,13 +17,9 @@ namespace {
 // many.
 constexpr std::size_t kInboxLimit = 64;
 
-using Channels = std::vector<std::unique_ptr<Channel>>;
+constexpr std::uint32_t kNotPlacedBit = 63;  // of an operation that no share has yet
 
-// Of all threads together, but for their channels' room.
-std::uint32_t in_flight_limit(const WorkerConfig &config, std::uint32_t wanted) {
-    const std::uint32_t slots = std::max(config.slots / 2, 1u);
-    return wanted == 0 ? slots : std::min(slots, wanted);
-}
+using Channels = std::vector<std::unique_ptr<Channel>>;
 
 // The largest power of two that is neither above `wanted` nor above the packets in flight.
 std::uint32_t thread_count(std::uint32_t wanted, std::uint32_t in_flight) {
@@ -41,69 +37,49 @@ Channels channels_of(std::unique_ptr<Channel> first, std::uint32_t lanes, std::u
     return channels;
 }
 
-// What a thread's shares may have in flight, of `limit` in all. A queue of the thread's own bounds
-// just these: their packets' results come there. With them may come the end of a train whose first
-// packet is of another share, less than 64 KiB. For that there is room: channels reckon with
-// packets that come one by one, and the packets of a train take half of that (measured on loopback
-// and veth).
-std::uint32_t part_of(std::uint32_t limit, const Channels &channels, std::size_t index,
-                      const WorkerConfig &config) {
-    const auto count = static_cast<std::uint32_t>(channels.size());
-    const std::uint32_t room = channels[index]->room_packets(config.values_per_packet);
-    const bool is_own = channels[index]->one_queue_why().empty();
-    const std::uint32_t all = is_own ? limit : std::min(limit, room);
-    const std::uint32_t part = all / count + (index < all % count ? 1 : 0);
-    return is_own ? std::min(part, room) : part;
-}
-
-// Frames of the lanes in a row from `first` on.
-PacketMemory frames_of(PacketMemory memory, std::uint32_t first, std::uint32_t lanes) {
-    if (memory.base == nullptr || memory.frames < first + lanes) return memory;
-    memory.base += memory.stride_bytes * first;
-    memory.frames = lanes;
-    return memory;
-}
-
 }  // namespace
 
 Transport::Transport(std::unique_ptr<Channel> channel, const WorkerConfig &config,
                      const TransportOptions &options)
-    : owner_pid_(::getpid()), window_(window_of(config)),
-      order_(window_, std::max(config.values_per_packet, 1u)), halts_(options.halts) {
-    const std::uint32_t limit = in_flight_limit(config, options.max_in_flight);
+    : owner_pid_(::getpid()), halts_(options.halts) {
+    const std::uint32_t window = window_of(config);
+    const std::uint32_t most = most_in_flight(config, options.max_in_flight);
     const std::uint32_t room = channel->room_packets(config.values_per_packet);
-    const std::uint32_t wanted = thread_count(options.threads, std::min(limit, room));
-    const std::vector<Tree> trees = trees_of(config);
-    const std::vector<Way> ways = ways_of(trees);
-    Channels channels = channels_of(std::move(channel), window_, wanted, ways);
-    const auto count = static_cast<std::uint32_t>(channels.size());
-    const std::vector<LaneShare> shares = divide_lanes(window_, count, trees);
-    finder_ = ShareFinder(window_, count, shares);
-    PacketMemory memory;
-    if (count == 1) memory = channels[0]->packet_memory();
-    for (const LaneShare &share : shares) {
-        WorkerConfig part = config;
-        part.first_lane = share.first_lane;
-        part.lanes = share.lanes;
-        const std::uint64_t of_thread = part_of(limit, channels, share.thread, config);
-        const auto most = static_cast<std::uint32_t>(
-            std::max<std::uint64_t>(of_thread * share.lanes / (window_ / count), 1));
-        shares_.push_back(std::make_unique<Share>(
-            share.thread, way_of(ways, trees[share.tree]), part, options.congestion, most,
-            frames_of(memory, share.first_lane, share.lanes)));
-    }
-    for (std::unique_ptr<Channel> &own : channels) {
+    const std::uint32_t wanted = thread_count(options.threads, std::min(most, room));
+    add_ways(trees_of(config), &layout_.ways);
+    for (std::unique_ptr<Channel> &own :
+         channels_of(std::move(channel), window, wanted, layout_.ways)) {
         workers_.push_back(std::make_unique<Worker>(std::move(own)));
+        workers_.back()->number = workers_.size() - 1;
     }
-    for (std::size_t i = shares.size(); i-- > 0;) {
-        Worker &owner = *workers_[shares[i].thread];
-        owner.first_share = i;
-        owner.end_share = std::max(owner.end_share, i + 1);
+    PacketMemory memory;
+    if (workers_.size() == 1) {
+        memory = first_frames(workers_[0]->channel->packet_memory(), window);
+    }
+    layout_.version = 1;
+    layout_.mappings.push_back(std::make_shared<Mapping>(config, most, options.congestion,
+                                                         channels(), layout_.ways, memory, 0));
+    layout_.parts = layout_.mappings[0]->parts();
+    version_ = layout_.version;
+    for (const auto &worker : workers_) {
+        worker->ways = layout_.ways;
+        worker->parts = layout_.parts;
     }
     start();
 }
 
 Transport::~Transport() { close(); }
+
+std::vector<Channel *> Transport::channels() const {
+    std::vector<Channel *> all;
+    for (const auto &worker : workers_) all.push_back(worker->channel.get());
+    return all;
+}
+
+Transport::Mappings Transport::mappings_now() const {
+    const std::lock_guard lock(mutex_);
+    return layout_.mappings;
+}
 
 std::shared_ptr<Operation> Transport::submit(TensorRequest request) {
     const std::lock_guard lock(mutex_);
@@ -114,62 +90,71 @@ std::shared_ptr<Operation> Transport::submit(TensorRequest request) {
         return operations_.ended(request.id, state);
     }
     ++submitted_;
+    submit_times_.add(now_ns());
     submissions_.agree_up_to(agreed_);
     submissions_.add(request);
-    const Submission placed = order_.next(request);
-    const std::uint32_t takers = shares_of(placed);
-    auto operation = operations_.add(request.id, takers);
-    for (std::size_t i = 0; i < shares_.size(); ++i) {
-        Share &share = *shares_[i];
-        share.inbox.push_back(placed);
-        const bool is_due = (takers >> i & 1u) != 0 || share.inbox.size() >= kInboxLimit;
-        Worker &owner = *workers_[share.owner];
-        if (is_due && std::exchange(owner.asleep, false)) owner.sleeper.wake();
-    }
+    // What is the newer mapping's, before it is known what was submitted before, waits for that.
+    const bool is_new = first_of_new_ != 0 && request.id >= first_of_new_;
+    auto operation =
+        operations_.add(request.id, request.elems > 0 ? std::uint64_t{1} << kNotPlacedBit : 0);
+    if (!is_new || is_cut_) place(*layout_.mappings[is_new ? 1 : 0], request);
     return operation;
 }
 
-// Those with lanes that the tensor runs on, as bits.
-std::uint32_t Transport::shares_of(const Submission &submission) const {
-    if (submission.request.elems == 0) return 0;
-    const Place &place = submission.place;
-    const std::uint32_t lanes = place.lanes(window_);
-    std::uint32_t found = 0;
-    for (std::size_t i = 0; i < shares_.size(); ++i) {
-        const WorkerCore &core = shares_[i]->core;
-        const std::uint32_t ahead = (core.first_lane() - place.first_lane) & (window_ - 1);
-        const std::uint32_t behind = (place.first_lane - core.first_lane()) & (window_ - 1);
-        if (ahead < lanes || behind < core.lane_count()) found |= std::uint32_t{1} << i;
+// With mutex_ held.
+void Transport::place(Mapping &mapping, const TensorRequest &request) {
+    const Submission placed = mapping.order.next(request);
+    const std::uint64_t takers = mapping.takers(placed);
+    operations_.reassign(request.id, takers);
+    for (std::size_t i = 0; i < mapping.shares.size(); ++i) {
+        Share &share = *mapping.shares[i];
+        share.inbox.push_back(placed);
+        const bool is_due = (takers & mapping.bit_of(i)) != 0 || share.inbox.size() >= kInboxLimit;
+        Worker &owner = *workers_[share.owner];
+        if (is_due && std::exchange(owner.asleep, false)) owner.sleeper.wake();
     }
-    return found;
 }
 
 TransportStats Transport::stats() const {
     TransportStats stats;
-    std::int64_t last_result_ns = -1;
-    stats.gso = stats.gro = true;
-    for (const auto &share : shares_) {
-        const std::lock_guard lock(share->mutex);
-        share->core.settle_resends(now_ns());
-        const WorkerCore &core = share->core;
-        const WorkerCounters counters = core.counters();
-        add_counters(&stats.worker, counters);
-        if (share->last_result_ns > last_result_ns) {
-            last_result_ns = share->last_result_ns;
-            stats.worker.last_seq = counters.last_seq;
+    Mappings mappings;
+    const Mapping *current = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        mappings = layout_.mappings;
+        if (retiring_) mappings.insert(mappings.begin(), retiring_);
+        current = &this->current();
+        stats.worker = retired_;
+        stats.worker.tensors_submitted = submitted_;
+        stats.gso = stats.gro = true;
+        for (const auto &worker : workers_) {
+            add_counters(&stats.channel, worker->told.channel);
+            stats.gso = stats.gso && worker->told.gso;
+            stats.gro = stats.gro && worker->told.gro;
+            stats.passed_on += worker->told.passed_on;
         }
-        stats.srtt_ns = std::max(stats.srtt_ns, core.recovery().rtt().srtt_ns());
-        stats.rto_ns = std::max(stats.rto_ns, core.recovery().rtt().timeout_ns());
-        stats.in_flight_limit += core.in_flight_limit();
-        stats.in_flight += core.in_flight();
-        if (share != shares_[workers_[share->owner]->first_share]) continue;
-        add_counters(&stats.channel, share->channel);
-        stats.gso = stats.gso && share->gso;
-        stats.gro = stats.gro && share->gro;
-        stats.passed_on += share->passed_on;
+    }
+    std::int64_t last_result_ns = -1;
+    for (const auto &mapping : mappings) {
+        for (const auto &share : mapping->shares) {
+            const std::lock_guard lock(share->mutex);
+            share->core.settle_resends(now_ns());
+            const WorkerCore &core = share->core;
+            const WorkerCounters counters = core.counters();
+            add_counters(&stats.worker, counters);
+            if (core.results() > 0 && share->last_result_ns > last_result_ns) {
+                last_result_ns = share->last_result_ns;
+                stats.worker.last_seq = counters.last_seq;
+            }
+            stats.in_flight += core.in_flight();
+            if (mapping.get() != current) continue;
+            stats.srtt_ns = std::max(stats.srtt_ns, core.recovery().rtt().srtt_ns());
+            stats.rto_ns = std::max(stats.rto_ns, core.recovery().rtt().timeout_ns());
+            stats.in_flight_limit += core.in_flight_limit();
+        }
     }
     stats.worker.tensors_done = operations_.done();
-    stats.window = window_;
+    stats.window = current->window;
     stats.refused_since_result = refused_;
     const Channel &channel = *workers_[0]->channel;
     stats.kind = channel.kind();
@@ -179,16 +164,16 @@ TransportStats Transport::stats() const {
     for (std::size_t i = 0; i < stats.queues; ++i) {
         stats.receive_buffer_bytes += workers_[i]->channel->receive_buffer_bytes();
     }
-    const std::lock_guard lock(mutex_);
-    stats.worker.tensors_submitted = submitted_;
     return stats;
 }
 
 std::optional<StallReport> Transport::failure() const {
     std::uint32_t in_flight = 0;
-    for (const auto &share : shares_) {
-        const std::lock_guard lock(share->mutex);
-        in_flight += share->core.in_flight();
+    for (const auto &mapping : mappings_now()) {
+        for (const auto &share : mapping->shares) {
+            const std::lock_guard lock(share->mutex);
+            in_flight += share->core.in_flight();
+        }
     }
     const std::lock_guard lock(mutex_);
     std::optional<StallReport> report = failure_;
@@ -221,12 +206,20 @@ std::vector<TensorRequest> Transport::submissions() const {
 }
 
 LaneSnapshot Transport::lanes() const {
-    std::vector<LaneSnapshot> parts;
-    for (const auto &share : shares_) {
-        const std::lock_guard lock(share->mutex);
-        parts.push_back(share->core.lanes(now_ns()));
+    LaneSnapshot snapshot;
+    for (const auto &mapping : mappings_now()) {
+        std::vector<LaneSnapshot> parts;
+        for (const auto &share : mapping->shares) {
+            const std::lock_guard lock(share->mutex);
+            parts.push_back(share->core.lanes(now_ns()));
+        }
+        LaneSnapshot its = parts.size() == 1 ? std::move(parts[0]) : merge_lanes(parts);
+        const bool is_first = snapshot.seqs.empty();
+        const bool goes_on_here = its.oldest.id != 0;
+        if (is_first || goes_on_here) snapshot = std::move(its);
+        if (goes_on_here) break;
     }
-    return parts.size() == 1 ? std::move(parts[0]) : merge_lanes(parts);
+    return snapshot;
 }
 
 void Transport::take_own_results() {
@@ -251,19 +244,23 @@ void Transport::fail() {
 }
 
 bool Transport::freeze() {
+    const std::lock_guard remapping(remap_mutex_);
     std::unique_lock lock(mutex_);
     if (failed_ || stopping_) return false;
     frozen_ = true;
     stopped_.notify_all();
     wake_all();
     stopped_.wait(lock, [&] { return running_ == 0; });
+    if (first_of_new_ != 0 && !is_cut_) place_from(first_of_new_, *layout_.mappings.back());
     lock.unlock();
-    // What came since the transport halted.
-    for (const auto &share : shares_) {
-        const std::lock_guard owned(share->mutex);
-        const std::lock_guard own(mutex_);
-        for (const Submission &placed : share->inbox) share->core.submit(placed, now_ns());
-        share->inbox.clear();
+    // What came since the transport halted, and what could not be sent yet.
+    for (const auto &mapping : mappings_now()) {
+        for (const auto &share : mapping->shares) {
+            const std::lock_guard owned(share->mutex);
+            const std::lock_guard own(mutex_);
+            for (const Submission &placed : share->inbox) share->core.submit(placed, now_ns());
+            share->inbox.clear();
+        }
     }
     lock.lock();
     return !failed_ && !stopping_;
@@ -275,36 +272,45 @@ void Transport::check_frozen() const {
         throw std::logic_error("the transport is not frozen");
 }
 
-// Of a lane that there is not: any; it says so.
-Share &Transport::share_of(std::uint32_t lane) const {
-    return *shares_[finder_.of(std::min(lane, window_ - 1))];
+std::vector<std::pair<std::uint32_t, std::uint32_t>> Transport::mappings() const {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> found;
+    for (const auto &mapping : mappings_now()) found.emplace_back(mapping->epoch, mapping->window);
+    return found;
 }
 
-LaneResult Transport::lane_result(std::uint32_t lane) const {
-    Share &share = share_of(lane);
-    const std::lock_guard lock(share.mutex);
-    const std::lock_guard own(mutex_);
+// While frozen, nothing of it goes.
+Mapping &Transport::mapping_of(std::uint32_t epoch) const {
+    const std::lock_guard lock(mutex_);
     check_frozen();
+    for (const auto &mapping : layout_.mappings) {
+        if (mapping->epoch == epoch) return *mapping;
+    }
+    throw std::invalid_argument("there is no mapping of epoch " + std::to_string(epoch));
+}
+
+LaneResult Transport::lane_result(std::uint32_t epoch, std::uint32_t lane) const {
+    Share &share = mapping_of(epoch).share_of(lane);
+    const std::lock_guard lock(share.mutex);
     return share.core.lane_result(lane);
 }
 
 std::vector<PendingTensor> Transport::pending() const {
     std::vector<std::vector<PendingTensor>> parts;
-    for (const auto &share : shares_) {
-        const std::lock_guard lock(share->mutex);
-        const std::lock_guard own(mutex_);
-        check_frozen();
-        parts.push_back(share->core.pending());
+    for (const auto &mapping : mappings_now()) {
+        for (const auto &share : mapping->shares) {
+            const std::lock_guard lock(share->mutex);
+            const std::lock_guard own(mutex_);
+            check_frozen();
+            parts.push_back(share->core.pending());
+        }
     }
     return parts.size() == 1 ? std::move(parts[0]) : merge_pending(parts);
 }
 
-void Transport::put_result(std::uint32_t lane, std::uint32_t seq, const void *data,
-                           std::size_t bytes) {
-    Share &share = share_of(lane);
+void Transport::put_result(std::uint32_t epoch, std::uint32_t lane, std::uint32_t seq,
+                           const void *data, std::size_t bytes) {
+    Share &share = mapping_of(epoch).share_of(lane);
     const std::lock_guard lock(share.mutex);
-    const std::lock_guard own(mutex_);
-    check_frozen();
     share.core.put_result(lane, seq, data, bytes);
 }
 
@@ -341,6 +347,7 @@ void Transport::close() {
         const std::lock_guard lock(mutex_);
         stopping_ = true;
         stopped_.notify_all();
+        adopted_.notify_all();
         if (!workers_[0]->thread.joinable()) return;
         wake_all();
     }

@@ -2,13 +2,16 @@
 // sleeps whenever there is nothing to send or read: several workers may share a processor.
 //
 // Each thread owns one share of the lanes, or several where they are dealt among several trees
-// (division.hpp). What comes from a switch comes to the thread that owns the share it is for, or to
-// any of them where the channel cannot tell, and now and then to another one: whoever receives it
-// hands it to its share.
+// (division.hpp); and as many more while the job changes to another mapping (mapping.hpp), which it
+// works by beside the older one. What comes from a switch comes to the thread that owns the share
+// it is for, or to any of them where the channel cannot tell, and now and then to another one:
+// whoever receives it hands it to its share.
 //
-// Locks are taken in this order, and never two of a kind: a share's, mutex_, the operations' own.
+// Locks are taken in this order, and never two of a kind: remap_mutex_, a share's, mutex_, the
+// operations' own.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -17,11 +20,12 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "host/channel/channel.hpp"
 #include "host/core/submission.hpp"
-#include "host/transport/division.hpp"
+#include "host/transport/mapping.hpp"
 #include "host/transport/operation.hpp"
 #include "host/transport/share.hpp"
 #include "host/transport/sleeper.hpp"
@@ -34,7 +38,7 @@ struct TransportStats {
     ChannelCounters channel;
     std::int64_t srtt_ns = 0;  // the largest of all shares, as is the next
     std::int64_t rto_ns = 0;
-    std::uint32_t window = 0;           // W, packets
+    std::uint32_t window = 0;           // W, packets; of the newest mapping in use
     std::uint32_t in_flight_limit = 0;  // now: W, what the channel holds, or what the path holds
     std::uint32_t in_flight = 0;
     int receive_buffer_bytes = 0;  // of all queues
@@ -75,7 +79,7 @@ class Transport {
     // throws std::logic_error after freeze().
     std::shared_ptr<Operation> submit(TensorRequest request);
     TransportStats stats() const;
-    // As of now.
+    // As of now. Of the older of two mappings, as long as an operation waits there.
     LaneSnapshot lanes() const;
     // From now on takes no results that are for several workers. No effect once closed.
     void take_own_results();
@@ -101,13 +105,43 @@ class Transport {
     // below then say what has been done and let the caller finish them. False when the transport
     // has failed or is closed. Needs WorkerConfig::keep_results.
     bool freeze();
-    // All of these throw std::logic_error unless frozen; see WorkerCore for the first three.
-    LaneResult lane_result(std::uint32_t lane) const;
+    // Epoch and W of each mapping that it works by, the older one first.
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> mappings() const;
+    // All of these throw std::logic_error unless frozen; see WorkerCore for the first three. Of a
+    // lane of the mapping with this epoch; std::invalid_argument: there is no such mapping.
+    LaneResult lane_result(std::uint32_t epoch, std::uint32_t lane) const;
     std::vector<PendingTensor> pending() const;
-    void put_result(std::uint32_t lane, std::uint32_t seq, const void *data, std::size_t bytes);
+    void put_result(std::uint32_t epoch, std::uint32_t lane, std::uint32_t seq, const void *data,
+                    std::size_t bytes);
     // Ends a pending operation as done or failed. Throws std::invalid_argument when it is not
     // pending.
     void end_operation(std::uint64_t id, bool done);
+
+    // A change to another mapping, step by step (transport_remap.cpp). Operations before the first
+    // one of the new mapping end by the older one, the others go by the new one, also those that
+    // were sent already. All of these throw std::logic_error out of turn, and once the transport
+    // has failed, was frozen or closed.
+
+    // Makes ready for it: `config` has another epoch, and maybe another W and other trees; the rest
+    // is as before. Throws std::invalid_argument, std::runtime_error: it leads to a node that this
+    // channel cannot lead to, or there is no memory for its packets; nothing has changed then.
+    void begin_remap(const WorkerConfig &config, std::uint32_t max_in_flight,
+                     const congestion::Choice &congestion);
+    // For the worker that decides: the first operation of the new mapping, of which, as of all
+    // later ones, nothing has been sent; nor will it be before cut_over() or cancel_remap(). Where
+    // operations are under way, so many are left to the older mapping as were submitted in the last
+    // `news_ns`: others are to hear of it before they come to it.
+    std::uint64_t reserve(std::int64_t news_ns);
+    // The operations from `first` on go by the new mapping; once `may_send`, for which it may be
+    // called again. Throws std::invalid_argument: one of them has results by the older mapping.
+    void cut_over(std::uint64_t first, bool may_send);
+    // Blocks until this worker has all results of operations before that one (true), or the
+    // transport closes or the time is over (false).
+    bool wait_cut(std::int64_t timeout_ns);
+    // All workers have these: lets go of the older mapping.
+    void end_remap();
+    // Before cut_over(): there will be no change after all.
+    void cancel_remap();
 
     // Blocks until watched operations have ended, the transport closes, or the time is over.
     std::vector<std::uint64_t> wait_watched(std::int64_t timeout_ns);
@@ -116,68 +150,118 @@ class Transport {
     void close();
 
   private:
+    using Mappings = std::vector<std::shared_ptr<Mapping>>;
+
+    // A share, as those see it who work on it.
+    struct Work {
+        Mapping *mapping;
+        Share *share;
+        std::uint32_t bit;  // its number among an operation's bits
+    };
+
     struct Worker {  // one thread, and what it alone uses
         explicit Worker(std::unique_ptr<Channel> own)
             : channel(std::move(own)),
               sleeper(channel->one_queue_why().empty() ? -1 : channel->fd()),
               batch(channel->burst_packets()) {}
 
-        // The shares it owns: first <= i < end.
-        std::size_t first_share = 0;
-        std::size_t end_share = 0;
-        bool owns(std::size_t share) const { return share >= first_share && share < end_share; }
+        bool owns(std::size_t i) const {
+            return std::binary_search(own.begin(), own.end(), static_cast<std::uint32_t>(i));
+        }
 
         const std::unique_ptr<Channel> channel;
         Sleeper sleeper;
+        std::size_t number = 0;
+        std::uint64_t version = 0;       // of the layout, as are the next three
+        Mappings mappings;               // kept alive
+        std::vector<Work> work;          // all shares, the older mapping's first
+        std::vector<std::uint32_t> own;  // in `work`, those it owns
+        std::vector<Way> ways;           // that its channel leads to
+        LaneParts parts{};               // by which it gets packets
+
         std::vector<PacketView> batch;
         std::vector<Arrival> arrivals;
-        std::vector<std::uint8_t> owners;   // the share that each arrival is for, if there are more
-        std::uint32_t touched = 0;          // shares with arrivals, as bits
-        std::uint64_t passed_on = 0;        // arrivals for other shares
+        std::vector<std::uint8_t> owners;   // in `work`, the share that each arrival is for
+        std::uint64_t touched = 0;          // shares with arrivals, as bits; in `work`
+        std::uint64_t passed_on = 0;        // arrivals for other threads' shares
         std::uint64_t refused = 0;          // of the channel's count, what refused_ has
         std::int64_t deadline_ns = kNever;  // of its shares, the earliest
         std::int64_t moderation_ns = 0;     // of its shares, the least, if something has come
         std::uint32_t in_flight = 0;        // of its shares
         std::thread thread;
-        bool asleep = false;  // to be woken; guarded by the transport's own mutex
+
+        // Guarded by the transport's own mutex.
+        struct Told {  // as of its last round
+            ChannelCounters channel;
+            bool gso = true;
+            bool gro = true;
+            std::uint64_t passed_on = 0;
+        } told;
+        std::uint64_t adopted = 0;  // the layout that it works by
+        bool asleep = false;        // to be woken
     };
 
-    std::uint32_t shares_of(const Submission &submission) const;
-    Share &share_of(std::uint32_t lane) const;
+    // What threads work on; changes whole.
+    struct Layout {
+        std::uint64_t version = 0;
+        Mappings mappings;  // one, or the older and the newer
+        std::vector<Way> ways;
+        LaneParts parts{};
+    };
+
+    std::vector<Channel *> channels() const;
+    Mappings mappings_now() const;
+    Mapping &mapping_of(std::uint32_t epoch) const;
+    void place(Mapping &mapping, const TensorRequest &request);
     void check_frozen() const;
     void wake_all() const;
     void close_descriptors();
 
+    // For a change of mapping. With remap_mutex_ held, but for the last.
+    void check_remap(bool has_second, bool is_cut) const;
+    void publish(const Layout &layout);
+    void await_adoption();
+    void place_from(std::uint64_t first, Mapping &mapping);
+    Mapping &current() const { return is_cut_ ? *layout_.mappings.back() : *layout_.mappings[0]; }
+
     // In the threads (transport_threads.cpp).
     void start();
     void run(Worker &worker);
+    void adopt(Worker &worker);
     void sort_arrivals(Worker &worker) const;
     void attend_others(Worker &worker, std::int64_t received_ns);
     bool attend_own(Worker &worker, std::int64_t received_ns);
-    bool attend_share(Worker &worker, std::size_t index, std::int64_t received_ns);
+    bool attend_share(Worker &worker, std::uint32_t index, std::int64_t received_ns);
     void accept(Worker &worker, std::size_t index, std::int64_t received_ns);
-    bool take_inbox(std::size_t index, bool is_owner);
-    void transmit(Worker &worker, Share &share);
+    bool tell(Worker &worker);
+    bool take_inbox(const Work &work, Worker *owner);
+    void transmit(Worker &worker, const Work &work);
     void note_failure(const WorkerCore &core);
     void sleep(Worker &worker);
     void leave(Worker &worker);
     // With mutex_ held.
     bool is_ending() const { return failed_ || halted_ || frozen_ || stopping_; }
+    bool note(Worker &worker);
 
     const int owner_pid_;
-    std::vector<std::unique_ptr<Share>> shares_;
     std::vector<std::unique_ptr<Worker>> workers_;
-    std::uint32_t window_;
-    ShareFinder finder_;
     Operations operations_;
-    std::atomic<std::int64_t> progress_ns_{0};  // when a result was accepted last
-    std::atomic<std::uint64_t> refused_{0};     // refusals since then
-    std::atomic<std::uint64_t> agreed_{0};      // the most that WorkerCore::agreed of any share is
+    std::atomic<std::uint64_t> refused_{0};  // refusals since a result was accepted last
+    std::atomic<std::uint64_t> agreed_{0};   // the most that WorkerCore::agreed of any share is
+    std::atomic<std::uint64_t> version_{0};  // layout_.version
 
+    std::mutex remap_mutex_;  // one step of a change at a time, and no freeze() meanwhile
     std::mutex close_mutex_;
     mutable std::mutex mutex_;                 // guards what follows, and the shares' inboxes
     mutable std::condition_variable stopped_;  // halted, failed or closing; or no thread runs
-    SubmissionOrder order_;
+    std::condition_variable adopted_;
+    Layout layout_;  // changed with remap_mutex_ held, too
+    std::shared_ptr<Mapping> retiring_;
+    WorkerCounters retired_;          // of mappings that are gone
+    std::uint64_t first_of_new_ = 0;  // the operation; 0: not known, or there is no second mapping
+    bool is_cut_ = false;             // its operations from there on are the newer mapping's
+    std::string redirect_error_;      // of a channel
+    RecentTimes submit_times_;
     std::optional<StallReport> failure_;
     std::optional<Mismatch> mismatch_;
     std::optional<Corruption> corruption_;

@@ -1,0 +1,106 @@
+#include "host/transport/mapping.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace ina::host {
+namespace {
+
+std::uint32_t threads_of(std::uint32_t window, std::size_t channels) {
+    return std::min(window, static_cast<std::uint32_t>(channels));
+}
+
+// What a thread's shares may have in flight, of `limit` in all. A queue of the thread's own bounds
+// just these: their packets' results come there. With them may come the end of a train whose first
+// packet is of another share, less than 64 KiB. For that there is room: channels reckon with
+// packets that come one by one, and the packets of a train take half of that (measured on loopback
+// and veth).
+std::uint32_t part_of(std::uint32_t limit, const Channel &channel, std::uint32_t index,
+                      std::uint32_t threads, const WorkerConfig &config) {
+    const std::uint32_t room = channel.room_packets(config.values_per_packet);
+    const bool is_own = channel.one_queue_why().empty();
+    const std::uint32_t all = is_own ? limit : std::min(limit, room);
+    const std::uint32_t part = all / threads + (index < all % threads ? 1 : 0);
+    return is_own ? std::min(part, room) : part;
+}
+
+PacketMemory frames_from(PacketMemory memory, std::uint32_t first, std::uint32_t frames) {
+    if (memory.base == nullptr) return memory;
+    memory.base += memory.stride_bytes * first;
+    memory.frames = frames;
+    return memory;
+}
+
+}  // namespace
+
+Mapping::Mapping(const WorkerConfig &config, std::uint32_t most,
+                 const congestion::Choice &congestion, const std::vector<Channel *> &channels,
+                 const std::vector<Way> &ways, const PacketMemory &memory, std::uint32_t first_bit)
+    : epoch(config.epoch), window(window_of(config)), threads(threads_of(window, channels.size())),
+      first_bit(first_bit), memory(memory), trees(trees_of(config)),
+      order(window, std::max(config.values_per_packet, 1u)) {
+    const std::vector<LaneShare> parts = divide_lanes(window, threads, trees);
+    finder = ShareFinder(window, threads, parts);
+    for (const LaneShare &part : parts) {
+        WorkerConfig own = config;
+        own.first_lane = part.first_lane;
+        own.lanes = part.lanes;
+        const std::uint64_t of_thread =
+            part_of(most, *channels[part.thread], part.thread, threads, config);
+        const auto own_most = static_cast<std::uint32_t>(
+            std::max<std::uint64_t>(of_thread * part.lanes / (window / threads), 1));
+        shares.push_back(std::make_unique<Share>(part.thread, way_of(ways, trees[part.tree]), own,
+                                                 congestion, own_most,
+                                                 frames_from(memory, part.first_lane, part.lanes)));
+    }
+}
+
+std::uint64_t Mapping::takers(const Submission &submission) const {
+    if (submission.request.elems == 0) return 0;
+    const Place &place = submission.place;
+    const std::uint32_t lanes = place.lanes(window);
+    std::uint64_t found = 0;
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+        const WorkerCore &core = shares[i]->core;
+        const std::uint32_t ahead = (core.first_lane() - place.first_lane) & (window - 1);
+        const std::uint32_t behind = (place.first_lane - core.first_lane()) & (window - 1);
+        const bool has_part = ahead < lanes || behind < core.lane_count();
+        if (has_part) found |= bit_of(i);
+    }
+    return found;
+}
+
+Share &Mapping::share_of(std::uint32_t lane) const {
+    return *shares[finder.of(std::min(lane, window - 1))];
+}
+
+std::uint32_t most_in_flight(const WorkerConfig &config, std::uint32_t wanted) {
+    const std::uint32_t slots = std::max(config.slots / 2, 1u);
+    return wanted == 0 ? slots : std::min(slots, wanted);
+}
+
+PacketMemory first_frames(const PacketMemory &all, std::uint32_t lanes) {
+    if (all.base != nullptr && all.frames < lanes) {
+        throw std::invalid_argument("memory for " + std::to_string(all.frames) +
+                                    " packets, and W is " + std::to_string(lanes));
+    }
+    return frames_from(all, 0, lanes);
+}
+
+PacketMemory frames_beside(const PacketMemory &all, const PacketMemory &taken,
+                           std::uint32_t lanes) {
+    if (all.base == nullptr) return all;
+    const auto first = static_cast<std::uint32_t>(static_cast<std::size_t>(taken.base - all.base) /
+                                                  all.stride_bytes);
+    // By turns at the beginning and at the end, so that what is free stays in one piece.
+    if (lanes <= first) return frames_from(all, 0, lanes);
+    if (lanes <= all.frames - first - taken.frames) {
+        return frames_from(all, all.frames - lanes, lanes);
+    }
+    throw std::runtime_error("the memory that it shares with the switch has room for " +
+                             std::to_string(all.frames) + " packets: no " + std::to_string(lanes) +
+                             " beside the " + std::to_string(taken.frames) + " now");
+}
+
+}  // namespace ina::host
