@@ -5,7 +5,7 @@ Whoever carries it (:mod:`ina.host.client` over gRPC, ``ina.sim`` in virtual tim
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import grpc
 
@@ -88,6 +88,31 @@ def leave_request(
     )
 
 
+@dataclass(frozen=True)
+class RemapWord:
+    """What a worker says of a change of its job's mapping."""
+
+    to_epoch: int = 0  # the mapping that it is about; 0: it just asks
+    first_operation: int = 0  # of rank 0: from this one on they use it; 0: not decided
+    done: bool = False  # this rank has all results of operations before that one
+    declined: str = ""  # why there is to be no change
+
+
+def remap_request(credentials: Credentials, word: RemapWord) -> pb2.RemapRequest:
+    """Return what asks for the job's other mapping, and says how far the worker is with it."""
+    return pb2.RemapRequest(
+        name=credentials.name,
+        rank=credentials.rank,
+        epoch=credentials.epoch,
+        member_key=credentials.key,
+        to_epoch=word.to_epoch,
+        first_operation=word.first_operation,
+        done=word.done,
+        declined=bool(word.declined),
+        reason=word.declined,
+    )
+
+
 def check_created(created: pb2.CreateJobReply, address: str) -> None:
     """Raise ControllerError unless this version's workers can be in such a job."""
     if created.wire_version != VERSION:
@@ -138,6 +163,31 @@ def ticket_of(
     )
 
 
+def remapped(ticket: Ticket, mapping: pb2.Mapping) -> Ticket:
+    """Return the ticket of the same place in the job, by another mapping.
+
+    Raises what is wrong with it: InvalidInputError.
+    """
+    trees = tuple(map(_tree_place, mapping.trees))
+    changed = replace(
+        ticket,
+        epoch=mapping.epoch,
+        slots=mapping.slots,
+        congestion=congestion_of(mapping) if mapping.HasField("congestion") else ticket.congestion,
+    )
+    if not trees:
+        return changed
+    first = trees[0]
+    return replace(
+        changed,
+        job=first.job,
+        switch_host=first.host,
+        switch_udp_port=first.udp_port,
+        expected_bitmap=first.expected_bitmap,
+        trees=trees,
+    )
+
+
 def _tree_place(tree: pb2.Tree) -> TreePlace:
     return TreePlace(
         job=tree.job,
@@ -172,7 +222,7 @@ def end_of(event: pb2.JobEvent, who: str) -> JobFailedError | None:
     return error(f"{who}: {event.reason}", tuple(event.ranks))
 
 
-def congestion_of(joined: pb2.JoinReply) -> Congestion:
+def congestion_of(joined: pb2.JoinReply | pb2.Mapping) -> Congestion:
     """What the ticket asks for; the usual one where it says nothing. Raises CongestionError."""
     if not joined.HasField("congestion"):
         return Congestion()

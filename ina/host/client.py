@@ -13,9 +13,11 @@ from ina.errors import InvalidInputError
 from ina.host.calls import (
     JOIN_GRACE_S,
     Credentials,
+    RemapWord,
     error_of,
     heartbeat_request,
     leave_request,
+    remap_request,
     watch_request,
 )
 from ina.host.errors import ControllerUnavailableError
@@ -135,6 +137,16 @@ class ControllerClient:
         request = heartbeat_request(credentials, progress, process_name())
         what = f"keep job {credentials.name!r} rank {credentials.rank} alive"
         return self._call(address, what, stub.Heartbeat, request, timeout_s)
+
+    def remap(
+        self, credentials: Credentials, word: RemapWord, timeout_s: float | None = None
+    ) -> pb2.Mapping | None:
+        """Say how far a change of the job's mapping is; returns the other one, if there is one."""
+        address, stub = self._stubs[self._current]
+        request = remap_request(credentials, word)
+        what = f"change the mapping of job {credentials.name!r} at rank {credentials.rank}"
+        reply = self._call(address, what, stub.Remap, request, timeout_s)
+        return reply.mapping if reply.HasField("mapping") else None
 
     def watch(self, credentials: Credentials) -> EventStream:
         """Open the stream of what happens to the worker's job."""

@@ -38,7 +38,8 @@ class FailureLatch:
         """`halts`: where results are corrupted the transport does so, and `on_failure` is asked."""
         self.node: NodePlace | None = None
         """What the worker sends to on its own host; None: it sends to the switch."""
-        self._ticket = ticket
+        self.ticket = ticket
+        """By which the session works now."""
         self._halts = halts
         self._transport = transport
         self._lock = threading.Lock()
@@ -84,7 +85,7 @@ class FailureLatch:
     def _on_halt(self) -> None:
         found = self._transport.corruption()
         assert found is not None, "nothing else halts a transport"
-        self.fail(CorruptedSumError(failure.describe_corruption(self._ticket, found)))
+        self.fail(CorruptedSumError(failure.describe_corruption(self.ticket, found)))
 
     def freeze(self) -> None:
         """Freeze the transport, unless the session has failed: then raise its error."""
@@ -115,17 +116,17 @@ class FailureLatch:
                     self._told.wait_for(lambda: self._error is not None, _ANSWER_S)
                 if self._error is None:
                     told = self._transport.submissions()
-                    text = failure.describe_mismatch(self._ticket, mismatch.operation, told)
+                    text = failure.describe_mismatch(self.ticket, mismatch.operation, told)
                     self._error = RanksDifferError(text)
             if self._error is None and not self._halts and (found := self._transport.corruption()):
-                self._error = CorruptedSumError(failure.describe_corruption(self._ticket, found))
+                self._error = CorruptedSumError(failure.describe_corruption(self.ticket, found))
             if self._error is None:
                 report = self._transport.failure()
                 if report is None:
                     return None
                 stats = self._transport.stats()
                 said = self._said()
-                text = failure.describe_stall(self._ticket, report, stats, self.node, said)
+                text = failure.describe_stall(self.ticket, report, stats, self.node, said)
                 self._error = OperationTimeoutError(text)
             return copy.copy(self._error)  # a traceback belongs to one thread
 
@@ -135,7 +136,7 @@ class FailureLatch:
         with self._lock:
             said = self._said()
             text = failure.describe_wait(
-                self._ticket, timeout_s, stats, oldest_seq, self.node, said
+                self.ticket, timeout_s, stats, oldest_seq, self.node, said
             )
         return OperationTimeoutError(text)
 
@@ -146,5 +147,5 @@ class FailureLatch:
         try:
             return hook(error)
         except Exception:
-            _log.exception("on_failure failed with job %r", self._ticket.job_name)
+            _log.exception("on_failure failed with job %r", self.ticket.job_name)
             return False

@@ -28,6 +28,8 @@ from ina.host.failure_latch import FailureLatch
 from ina.host.join import Grant
 from ina.host.node import HostNode
 from ina.host.progress import ProgressReporter
+from ina.host.remapper import Remapper
+from ina.host.remapping import Remapping
 from ina.host.shared_results import LOOK_S, SharedResults
 from ina.rpc import controller_pb2 as pb2
 
@@ -38,6 +40,7 @@ _REASON_GRACE_S = 1.0
 # While the controller is away. Soon, whatever the lease: it may come back with a shorter one.
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.1, 2.0
 _JOIN_S = 5.0
+_REMAPS = (pb2.JOB_REMAPS, pb2.JOB_REMAPPED, pb2.JOB_REMAP_OFF)
 # A heartbeat's answer, at most: by then another controller may be worth a try.
 _ANSWER_S = 5.0
 # Where nothing listens any more, the process is dead; this is for one that was about to say more.
@@ -53,6 +56,7 @@ class Membership:
         transport: Transport,
         client: ControllerClient,
         latch: FailureLatch,
+        remapping: Remapping,
         controller_with_rank: int | None = None,
         node: HostNode | None = None,
     ) -> None:
@@ -69,6 +73,7 @@ class Membership:
         # What the controller wants now: it may have been restarted with another lease.
         self._lease_s, self._heartbeat_s = grant.lease_s, grant.heartbeat_s
         self._reporter = ProgressReporter(transport)
+        self._remapper = Remapper(remapping, client, grant.credentials, self._end)
         self._shared = SharedResults(who(grant.ticket), grant.link, transport)
         self._heard = time.monotonic()  # from the controller
         self._away = False
@@ -107,6 +112,7 @@ class Membership:
             self._stop.set()
         self._hurry.set()
         self._look.set()
+        self._remapper.stop()
 
     def close(self) -> None:
         """End both threads. Idempotent."""
@@ -169,6 +175,7 @@ class Membership:
         self._heard = time.monotonic()
         if reply.lease_s > 0 and reply.heartbeat_s > 0:
             self._lease_s, self._heartbeat_s = reply.lease_s, reply.heartbeat_s
+        self._remapper.heard(reply.remaps_to)
         if self._away:
             self._away = False
             _log.warning("%s: controller %s is back", self._who(), self._client.address)
@@ -224,7 +231,7 @@ class Membership:
         # A controller that dies with the switch is the better explanation.
         if refused_s < self._lease_s or (self._away and self._host_rank is not None):
             return
-        ticket, node = self._grant.ticket, self._grant.node
+        ticket, node = self._latch.ticket, self._grant.node
         if node is not None:
             what = (
                 f"rank {node.rank} is gone, and this host's node with it: its process has closed"
@@ -252,6 +259,7 @@ class Membership:
                 self._stream_is_open = stream.begins()
                 if self._stream_is_open:  # that a stall is over may have been said meanwhile
                     self._latch.hint("stall", None)
+                    self._remapper.catch_up()
                 for event in stream:
                     pause_s = _FIRST_PAUSE_S
                     if self._on_event(event):
@@ -291,6 +299,8 @@ class Membership:
             self._hurry.set()
             for rank in event.ranks:
                 self._latch.hint(f"rank {rank}", f"rank {rank} has left the job")
+        elif event.kind in _REMAPS:
+            self._remapper.ask()
         elif event.kind == pb2.SWITCH_UNREACHABLE:
             _log.warning("%s: %s", self._who(), event.reason)
             self._latch.hint("switch", event.reason)

@@ -48,5 +48,11 @@ class HostNode(Protocol):
         Raises InaError.
         """
 
+    def add_mapping(self, entities: Sequence[bytes]) -> None:
+        """Insert those of the mapping that the job changes to, beside what is there."""
+
+    def end_change(self, *, is_new_used: bool) -> None:
+        """Take out those of the mapping that is not used any more, if any were added."""
+
     def counts(self) -> pb2.NodeCounts | None:
         """What it has counted of the job; None: another rank runs it, or nobody."""

@@ -105,6 +105,7 @@ class ProgressReporter:
             silent_s=lanes.silent_ns / 1e9,
             oldest_seq=lanes.oldest_seq,
             oldest_waited_s=lanes.oldest_waited_ns / 1e9,
+            mapping_epoch=lanes.epoch,
         )
         if lanes.oldest_operation is not None:
             progress.oldest.CopyFrom(operation_of(lanes.oldest_operation))

@@ -14,7 +14,7 @@ from typing import Literal, overload
 
 from ina.congestion import Congestion
 from ina.errors import InaError, InvalidInputError
-from ina.extension.host import Operation, OperationState, TransportOptions
+from ina.extension.host import Operation, TransportOptions
 from ina.host import arrays, failure, metrics
 from ina.host import threads as thread_counts
 from ina.host.arrays import Array
@@ -32,11 +32,14 @@ from ina.host.errors import (
 from ina.host.failure_latch import FailureLatch, OnFailure
 from ina.host.frozen import Frozen, export_of
 from ina.host.handle import Handle
+from ina.host.in_flight import InFlight
 from ina.host.join import Grant, JoinRequest, describe_grant, join, leave
 from ina.host.link import Link, TransportName, check_transport
+from ina.host.manner import Manner
 from ina.host.membership import Membership
 from ina.host.node import HostNode
 from ina.host.progress import ProgressReporter
+from ina.host.remapping import Remapping
 from ina.host.stats import SessionStats
 from ina.host.ticket import Ticket, check_world
 from ina.host.udp import UdpLink
@@ -49,7 +52,6 @@ _log = logging.getLogger(__name__)
 
 DEFAULT_OP_TIMEOUT_S = 30.0
 MAX_OP_TIMEOUT_S = 1e9  # 31 years; int64 nanoseconds on top of a clock end at nine times that
-_FIRST_SWEEP = 16  # operations whose memory may stay alive after their end
 
 
 class Session:
@@ -89,12 +91,12 @@ class Session:
         self._recoverable = recoverable
         self._frozen: Frozen | None = None
         self._errors: dict[int, InaError] = {}  # of operations that failed by themselves
-        self._inflight: dict[int, tuple[Operation, object]] = {}  # keeps the memory alive
-        self._sweep_at = _FIRST_SWEEP
+        self._inflight = InFlight()
         _check_op_timeout(op_timeout_s)
         thread_counts.check_threads("threads", threads)
-        config = ticket.worker_config(
-            stall_timeout_ns=int(op_timeout_s * 1e9), rto=link.rto, keep_results=recoverable
+        self._manner = Manner(
+            *(int(op_timeout_s * 1e9), link.rto, recoverable, congestion),
+            leads_to=(ticket.switch_host, ticket.switch_udp_port),
         )
         try:
             tried = thread_counts.wanted(threads, local_workers)
@@ -102,9 +104,9 @@ class Session:
                 max_in_flight=max_in_flight,
                 threads=tried,
                 halts=recoverable and on_failure is not None,
-                congestion=(congestion or ticket.congestion).choice(),
+                congestion=self._manner.choice(ticket),
             )
-            self._transport = link.transport(config, options)
+            self._transport = link.transport(self._manner.config(ticket), options)
         except RuntimeError as error:
             raise TransportError(f"job {ticket.job_name!r} rank {ticket.rank}: {error}") from None
         stats = self._transport.stats()
@@ -254,8 +256,12 @@ class Session:
         session._client, session._credentials = client, grant.credentials
         session._latch.node = grant.node
         if grant.heartbeat_s > 0:
+            remapping = Remapping(
+                *(grant.ticket, session._manner, session._transport, session._works_by, node)
+            )
             session._membership = Membership(
-                grant, session._transport, client, session._latch, controller_with_rank, node
+                *(grant, session._transport, client, session._latch, remapping),
+                *(controller_with_rank, node),
             )
             session._latch.asks(session._membership.speak)
         return session
@@ -328,17 +334,9 @@ class Session:
                 raise self._closed_error()
             if self._frozen is not None:
                 raise SessionFrozenError(f"{failure.who(self.ticket)}: the session is frozen")
-            if len(self._inflight) >= self._sweep_at:
-                self._sweep()
             operation = self._transport.submit(ptr_in, ptr_out, elems, value_type, average)
-            self._inflight[operation.id] = (operation, keep)
+            self._inflight.add(operation, keep)
         return operation
-
-    def _sweep(self) -> None:
-        """Let go of ended operations; again when as many have come, so a submit costs O(1)."""
-        for done in [i for i, (o, _) in self._inflight.items() if _has_ended(o)]:
-            del self._inflight[done]
-        self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._inflight))
 
     def stats(self) -> SessionStats:
         """Return the counts so far; those of an operation are in once it is done."""
@@ -442,6 +440,9 @@ class Session:
         ticket = self.ticket
         return f"<ina.host.Session job={ticket.job_name!r} rank={ticket.rank}/{ticket.world_size}>"
 
+    def _works_by(self, ticket: Ticket) -> None:
+        self.ticket = self._latch.ticket = ticket
+
     # For Handle.
 
     def _watch(self, operation: Operation, function: Callable[[], object]) -> None:
@@ -457,7 +458,7 @@ class Session:
 
     def _forget(self, operation_id: int) -> None:
         with self._lock:
-            self._inflight.pop(operation_id, None)
+            self._inflight.forget(operation_id)
 
     def _failure_error(self, operation_id: int) -> InaError:
         error = self._errors.get(operation_id) or self._latch.error()
@@ -493,7 +494,3 @@ def _check_op_timeout(op_timeout_s: float) -> None:
         raise InvalidTicketError(
             f"op_timeout_s is {op_timeout_s:g}, must be above 0 and at most {MAX_OP_TIMEOUT_S:g}"
         )
-
-
-def _has_ended(operation: Operation) -> bool:
-    return operation.state != OperationState.PENDING

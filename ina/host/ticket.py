@@ -141,9 +141,18 @@ class Ticket:
         return ProgramId(self.mode, self.target, self.values_per_packet)
 
     def worker_config(
-        self, *, stall_timeout_ns: int, rto: RtoLimits, keep_results: bool
+        self,
+        *,
+        stall_timeout_ns: int,
+        rto: RtoLimits,
+        keep_results: bool,
+        leads_to: tuple[str, int] | None = None,
     ) -> WorkerConfig:
-        """What the core knows of the job, and how it shall behave in it."""
+        """What the core knows of the job, and how it shall behave in it.
+
+        `leads_to`: the node that the worker's link leads to; by default the ticket's first.
+        """
+        usual = leads_to or (self.switch_host, self.switch_udp_port)
         return WorkerConfig(
             job=self.job,
             epoch=self.epoch,
@@ -159,5 +168,5 @@ class Ticket:
             keep_results=keep_results,
             verify=_NATIVE_MODES[self.verify],
             check_key=self.check_key or bytes(CHECK_KEY_BYTES),
-            trees=[tree.native() for tree in self.trees],
+            trees=[tree.native(usual) for tree in self.trees],
         )

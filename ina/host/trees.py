@@ -44,8 +44,11 @@ class TreePlace:
         """``0-31``."""
         return f"{self.first_lane}-{self.first_lane + self.lanes - 1}"
 
-    def native(self) -> Tree:
-        """As the core is told."""
+    def native(self, usual: tuple[str, int] | None = None) -> Tree:
+        """As the core is told. `usual`: the node that its link leads to without being told."""
+        node = NodeAddress()
+        if self.address != usual:
+            node = NodeAddress(ipv4=int(IPv4Address(self.host)), udp_port=self.udp_port)
         return Tree(
             job=self.job,
             worker=self.worker,
@@ -53,7 +56,7 @@ class TreePlace:
             expected_bitmap=self.expected_bitmap,
             first_lane=self.first_lane,
             lanes=self.lanes,
-            node=NodeAddress(ipv4=int(IPv4Address(self.host)), udp_port=self.udp_port),
+            node=node,
         )
 
 

@@ -172,10 +172,8 @@ class SwitchModel:
         becomes of it.
         """
 
-    def install(self, job: Job, *, beside: bool = False) -> None:
+    def install(self, job: Job) -> None:
         """Admits the job, in the place of an earlier epoch of it. No slot is touched.
-
-        ``beside``: the earlier one stays, as ``older``, until :meth:`remove_older`.
 
         Raises InvalidInputError: not 1 to 32 children, a rank that shares and is not one of them,
         or slots beyond the switch's.
@@ -189,14 +187,17 @@ class SwitchModel:
         own_slots = job.slots if job.claims is None else job.claims.claimable
         if job.first_slot + own_slots > self.slots_total:
             raise InvalidInputError(f"job {job.number} wants slots beyond {self.slots_total}")
-        former = self.jobs.get(job.number)
-        if former is not None and beside:
-            self.older[job.number, former.epoch % (1 << EPOCH_BITS)] = former
-        elif former is not None:
+        if job.number in self.jobs:
             self.remove(job.number)
         self.jobs[job.number] = job
         if job.claims is not None:
             self.owners[job.epoch] = job
+
+    def install_beside(self, job: Job) -> None:
+        """Admits another mapping of a job; the one it has is in ``older`` until remove_older()."""
+        older = self.jobs.pop(job.number)
+        self.install(job)
+        self.older[job.number, older.epoch % (1 << EPOCH_BITS)] = older
 
     def remove_older(self, number: int, epoch: int) -> None:
         """Forgets a mapping that the job has changed from."""

@@ -35,6 +35,7 @@ class HostNodeSwitch:
         program = compiled(values)
         self._schema = P4Schema(program.p4info, program.bmv2_json)
         self._job = 0
+        self._mappings: list[list[p4r.Entity]] = []  # one, or the older and the newer
         self._switch = SoftSwitch(
             [UdpPort(UPLINK_PORT, own_host, 0), ShmPort(SHM_PORT)], grpc_addr=None
         )
@@ -62,8 +63,28 @@ class HostNodeSwitch:
 
     def program(self, entities: Iterable[bytes], job: int) -> None:
         """Insert a job's entities (p4.v1.Entity); `job`: its number. Raises InaError."""
-        self._switch.insert(map(p4r.Entity.FromString, entities))
+        self._mappings = [_parsed(entities)]
+        self._switch.insert(self._mappings[0])
         self._job = job
+
+    def add_mapping(self, entities: Iterable[bytes]) -> None:
+        """Insert those of the job's next mapping, beside what is there. Raises InaError."""
+        self._mappings.append(_parsed(entities))
+        self._switch.insert(self._mappings[-1])
+
+    def end_change(self, *, is_new_used: bool) -> None:
+        """Delete those of the mapping that is not used any more, but for what both have."""
+        if len(self._mappings) < 2:
+            return
+        gone, kept = self._mappings if is_new_used else reversed(self._mappings)
+        self._switch.delete(one for one in reversed(gone) if self._is_of_mapping(one))
+        shared = [one for one in gone if not self._is_of_mapping(one)]
+        self._mappings = [[*shared, *kept]]
+
+    def _is_of_mapping(self, entity: p4r.Entity) -> bool:
+        """Whether its key has an epoch: other entries are the job's, whatever its mapping is."""
+        tables = (names.JOBS, names.MEMBERS)
+        return entity.table_entry.table_id in {self._schema.tables[name].id for name in tables}
 
     def counts(self) -> dict[str, int]:
         """Packets by counter of the job: "contributions", "results", "replays", "passed_down"."""
@@ -78,3 +99,7 @@ class HostNodeSwitch:
     def close(self) -> None:
         """End it; its ranks hear no more of it."""
         self._switch.stop()
+
+
+def _parsed(entities: Iterable[bytes]) -> list[p4r.Entity]:
+    return [p4r.Entity.FromString(entity) for entity in entities]

@@ -170,6 +170,10 @@ class SoftSwitch:
         """Insert them, in their order, without a client. Raises what is wrong with the first."""
         self._device.insert(entities)
 
+    def delete(self, entities: Iterable[p4r.Entity]) -> None:
+        """Delete them as insert() inserts them."""
+        self._device.delete(entities)
+
     def read(self, requests: Sequence[p4r.Entity]) -> list[p4r.Entity]:
         """Return what the requests select, all of one moment, without a client."""
         return self._device.read(requests)[0]

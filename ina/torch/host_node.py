@@ -97,6 +97,16 @@ class LocalNode:
             *(self._rank, ranks_text(self._ranks), host, port),
         )
 
+    def add_mapping(self, entities: Sequence[bytes]) -> None:
+        """See :meth:`ina.host.node.HostNode.add_mapping`."""
+        assert self._switch is not None
+        self._switch.add_mapping(entities)
+
+    def end_change(self, *, is_new_used: bool) -> None:
+        """See :meth:`ina.host.node.HostNode.end_change`."""
+        if self._switch is not None:
+            self._switch.end_change(is_new_used=is_new_used)
+
     def counts(self) -> pb2.NodeCounts | None:
         """See :meth:`ina.host.node.HostNode.counts`."""
         if self._switch is None:

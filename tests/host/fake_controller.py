@@ -35,7 +35,7 @@ class FakeController(Servicer):  # type: ignore[misc]
     brings this event instead; `forgets`: so many Joins find no job; `results_host`: where workers
     are told to listen. `missing`: ranks that have said that nothing comes there. `wire_version`: of
     the packets that the switch is said to take. `verify`, `check_key`: of the job's sums; `trees`:
-    that each worker is told.
+    that each worker is told. `slots`: of the job, where it has not all.
     """
 
     def __init__(
@@ -60,6 +60,11 @@ class FakeController(Servicer):  # type: ignore[misc]
         self.left: list[tuple[int, int]] = []
         self.last_words: dict[int, pb2.Progress] = {}
         self.progress: dict[int, list[pb2.Progress]] = {}
+        self.epoch = EPOCH  # of the mapping
+        self.mapping: pb2.Mapping | None = None  # that the job changes to
+        self.done: set[int] = set()  # ranks that have the results by the older one
+        self.said: list[pb2.RemapRequest] = []
+        self.slots = 0  # of the job; 0: all that the switch has
         self.watching: dict[int, queue.Queue[pb2.JobEvent | None]] = {}
         self.address = ""
         self._port = 0
@@ -99,6 +104,43 @@ class FakeController(Servicer):  # type: ignore[misc]
         for events in self.watching.values():
             events.put(event)
 
+    def remap(
+        self, slots: int, first_slot: int, *, waits: bool = False, tells: bool = True
+    ) -> None:
+        """Begin a change to so many slots. `waits`: behind a barrier; `tells`: by an event."""
+        epoch = self.epoch + 1
+        self.switch.install_beside(JOB, epoch, first_slot, slots)
+        self.mapping = pb2.Mapping(epoch=epoch, slots=slots, waits=waits)
+        self.done.clear()
+        if tells:
+            self.tell(pb2.JobEvent(kind=pb2.JOB_REMAPS))
+
+    def Remap(self, request: pb2.RemapRequest, context: Any) -> pb2.RemapReply:  # noqa: N802
+        self._check_member(request, context)
+        with self._changed:
+            mapping = self.mapping
+            self.said.append(request)
+            if mapping is not None and request.to_epoch == mapping.epoch:
+                self._hear(request, mapping)
+            self._changed.notify_all()
+            return pb2.RemapReply(mapping=self.mapping)
+
+    def _hear(self, request: pb2.RemapRequest, mapping: pb2.Mapping) -> None:
+        if request.declined:
+            self.switch.take_back(JOB, self.epoch)
+            self.mapping = None
+            self.tell(pb2.JobEvent(kind=pb2.JOB_REMAP_OFF))
+        elif request.first_operation and not mapping.first_operation:
+            assert request.rank == 0
+            mapping.first_operation = request.first_operation
+            self.tell(pb2.JobEvent(kind=pb2.JOB_REMAPS))
+        if request.done:
+            self.done.add(request.rank)
+        if len(self.done) == self.world_size:
+            self.switch.remove_older(JOB, self.epoch)
+            self.epoch, self.mapping = mapping.epoch, None
+            self.tell(pb2.JobEvent(kind=pb2.JOB_REMAPPED))
+
     def CreateJob(self, request: pb2.CreateJobRequest, context: Any) -> pb2.CreateJobReply:  # noqa: N802
         self._check_primary(context)
         self.created.append(request)
@@ -110,7 +152,7 @@ class FakeController(Servicer):  # type: ignore[misc]
             switch_host=self.switch_host,
             switch_udp_port=self.switch.address[1],
             values_per_packet=self.switch.values,
-            slots=request.slots or self.switch.slots,
+            slots=request.slots or self._slots,
             results_host=self.results_host,
             results_udp_port=RESULTS_UDP_PORT if self.results_host else 0,
             wire_version=self.wire_version,
@@ -137,7 +179,7 @@ class FakeController(Servicer):  # type: ignore[misc]
             job=JOB,
             epoch=EPOCH,
             world_size=self.world_size,
-            slots=self.switch.slots,
+            slots=self._slots,
             window=self.window,
             lease_s=self.lease_s,
             heartbeat_s=self.heartbeat_s,
@@ -156,7 +198,15 @@ class FakeController(Servicer):  # type: ignore[misc]
                 self.missing.add(request.rank)
                 self._install()
             self._changed.notify_all()
-        return pb2.HeartbeatReply(lease_s=self.lease_s, heartbeat_s=self.heartbeat_s)
+        return pb2.HeartbeatReply(
+            lease_s=self.lease_s,
+            heartbeat_s=self.heartbeat_s,
+            remaps_to=0 if self.mapping is None else self.mapping.epoch,
+        )
+
+    @property
+    def _slots(self) -> int:
+        return self.slots or self.switch.slots
 
     def _shares(self, rank: int) -> bool:
         wants = self.joined[rank].takes_shared_results and rank not in self.missing
@@ -165,7 +215,7 @@ class FakeController(Servicer):  # type: ignore[misc]
     def _install(self) -> None:
         ports = [worker.udp_port for _, worker in sorted(self.joined.items())]
         sharing = frozenset(rank for rank in self.joined if self._shares(rank))
-        self.switch.install_ports(JOB, EPOCH, ports, sharing)
+        self.switch.install_ports(JOB, EPOCH, ports, sharing, self._slots)
 
     def Watch(self, request: pb2.WatchRequest, context: Any) -> Any:  # noqa: N802
         if self.end is not None:

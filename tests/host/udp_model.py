@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from ipaddress import IPv4Address
 
 from ina.host import Session, Ticket
@@ -110,13 +111,32 @@ class UdpModel:
         epoch: int,
         udp_ports: Sequence[int],
         sharing: frozenset[int] | None = None,
+        slots: int = 0,
     ) -> None:
-        """`sharing`: ranks that get results at the group, if there is one; by default all."""
+        """`sharing`: ranks that get results at the group, if there is one; by default all.
+
+        `slots`: of the job; 0: all.
+        """
         workers = tuple(Attachment(0, 0, port) for port in udp_ports)
         shared = frozenset(range(len(workers))) if sharing is None else sharing
         group = Sharing(shared, int(IPv4Address(self.group))) if self.group and shared else None
         with self._lock:
-            self.model.install(Job(job, epoch, 0, self.slots, workers, group))
+            self.model.install(Job(job, epoch, 0, slots or self.slots, workers, group))
+
+    def install_beside(self, job: int, epoch: int, first_slot: int, slots: int) -> None:
+        """Another mapping of a job that there is."""
+        with self._lock:
+            now = self.model.jobs[job]
+            self.model.install_beside(replace(now, epoch=epoch, first_slot=first_slot, slots=slots))
+
+    def take_back(self, job: int, epoch: int) -> None:
+        """The newer of its two mappings goes, and the one of this epoch stays."""
+        with self._lock:
+            self.model.jobs[job] = self.model.older.pop((job, epoch % (1 << 16)))
+
+    def remove_older(self, job: int, epoch: int) -> None:
+        with self._lock:
+            self.model.remove_older(job, epoch)
 
     def ticket(self, job: int, epoch: int, rank: int, count: int) -> Ticket:
         return Ticket("test", job, epoch, rank, count, self.slots, self.values, *self.address)

@@ -211,10 +211,17 @@ class Device:
 
     def insert(self, entities: Iterable[p4r.Entity]) -> None:
         """Insert them without a client; the first that cannot be ends it with a StatusError."""
+        self._write_all(p4r.Update.INSERT, entities)
+
+    def delete(self, entities: Iterable[p4r.Entity]) -> None:
+        """Delete them, as insert() inserts them."""
+        self._write_all(p4r.Update.DELETE, entities)
+
+    def _write_all(self, what: p4r.Update.Type.ValueType, entities: Iterable[p4r.Entity]) -> None:
         with self._lock:
             forwarding = self._forwarding()
             for entity in entities:
-                forwarding.write(p4r.Update(type=p4r.Update.INSERT, entity=entity))
+                forwarding.write(p4r.Update(type=what, entity=entity))
 
     def read(
         self, requests: Sequence[p4r.Entity]

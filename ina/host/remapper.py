@@ -1,0 +1,132 @@
+"""Carries a worker's part in changes of its job's mapping to the controller and back, in a thread.
+
+The thread starts with the first change. Training does not wait for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from ina.errors import InaError
+from ina.host.calls import Credentials, RemapWord
+from ina.host.client import ControllerClient
+from ina.host.errors import (
+    ControllerError,
+    ControllerTimeoutError,
+    ControllerUnavailableError,
+    MembershipEndedError,
+    TransportError,
+)
+from ina.host.remapping import Remapping
+
+_log = logging.getLogger(__name__)
+
+_ANSWER_S = 5.0
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 0.1, 2.0
+_LOOK_S = 0.1  # whether it is to stop, or there is news, while it waits for results
+_LAST_WORD_S = 1.0
+_JOIN_S = 10.0
+
+
+class Remapper:
+    """One worker's. stop() it before it leaves the job."""
+
+    def __init__(
+        self,
+        remapping: Remapping,
+        client: ControllerClient,
+        credentials: Credentials,
+        fail: Callable[[InaError], None],
+    ) -> None:
+        """`fail`: is told why this worker cannot follow the others, if it cannot."""
+        self._remapping = remapping
+        self._client = client
+        self._credentials = credentials
+        self._fail = fail
+        self._news = threading.Event()  # there may be something to ask for
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def ask(self) -> None:
+        """Ask the controller how a change goes on."""
+        with self._lock:
+            if self._stopping.is_set():
+                return
+            self._news.set()
+            if self._thread is None:
+                name = f"ina-remap-{self._credentials.name}-{self._credentials.rank}"
+                self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+                self._thread.start()
+
+    def heard(self, remaps_to: int) -> None:
+        """What a heartbeat's answer said: the mapping that the job changes to, 0: none."""
+        if remaps_to != self._remapping.epoch or self._remapping.is_waiting:
+            self.ask()
+
+    def catch_up(self) -> None:
+        """Events may have been missed."""
+        if self._remapping.epoch:
+            self.ask()
+
+    def stop(self) -> None:
+        """Take part in no more changes; one that is not decided rank 0 calls off. Idempotent."""
+        with self._lock:
+            self._stopping.set()
+            self._news.set()
+            thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        thread.join(_JOIN_S)
+        if thread.is_alive() or not self._remapping.can_decline:
+            return
+        word = RemapWord(to_epoch=self._remapping.epoch, declined="rank 0 leaves the job")
+        with contextlib.suppress(ControllerError):
+            self._client.remap(self._credentials, word, _LAST_WORD_S)
+
+    def _run(self) -> None:
+        while True:
+            self._news.wait()
+            self._news.clear()
+            if self._stopping.is_set():
+                return
+            try:
+                self._go_on()
+            except (InaError, ValueError) as error:
+                self._fail(TransportError(str(error)))
+                return
+            except RuntimeError as error:  # the session has ended, or is frozen
+                _log.debug("job %r: %s", self._credentials.name, error)
+
+    def _go_on(self) -> None:
+        pause_s = _FIRST_PAUSE_S
+        while not self._stopping.is_set():
+            began_s = time.monotonic()
+            try:
+                mapping = self._client.remap(self._credentials, self._remapping.word(), _ANSWER_S)
+            except MembershipEndedError:
+                return  # a heartbeat's answer says the same
+            except (ControllerUnavailableError, ControllerTimeoutError) as error:
+                _log.debug("%s", error)
+                self._stopping.wait(pause_s)
+                pause_s = min(2 * pause_s, _MAX_PAUSE_S)
+                continue
+            except ControllerError as error:
+                _log.warning("%s", error)
+                return
+            pause_s = _FIRST_PAUSE_S
+            if self._remapping.on_answer(mapping, time.monotonic() - began_s):
+                continue
+            if not self._has_done_more():
+                return
+
+    def _has_done_more(self) -> bool:
+        """Wait for the results by the old mapping; False: there are none, or news comes first."""
+        while self._remapping.lacks_results and not self._news.is_set():
+            if self._remapping.wait_done(_LOOK_S):
+                return True
+        return False

@@ -1,0 +1,187 @@
+"""Sessions whose job changes to another mapping while they reduce; the controller is a fake."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent import futures
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from ina.host import Session, TransportError
+from ina.rpc import controller_pb2 as pb2
+from tests.host.fake_controller import EPOCH, FakeController
+from tests.host.remapped import Tensors
+from tests.host.udp_model import UdpModel, closing
+
+SLOTS = 256
+VALUES = 64
+
+
+@contextmanager
+def job(
+    workers: int, slots: int, *, loss: float = 0.0, heartbeat_s: float = 60.0, threads: int = 1
+) -> Iterator[tuple[FakeController, list[Session]]]:
+    """`heartbeat_s`: long, so that it is the events that tell."""
+    with (
+        UdpModel(SLOTS, VALUES, loss=loss, seed=slots) as switch,
+        FakeController(switch, lease_s=600.0, heartbeat_s=heartbeat_s) as fake,
+        futures.ThreadPoolExecutor(workers) as pool,
+    ):
+        fake.slots = slots
+        joining = [
+            pool.submit(Session.join, fake.address, "resized", rank, workers, threads=threads)
+            for rank in range(workers)
+        ]
+        with closing([future.result(60) for future in joining]) as sessions:
+            fake.until(lambda: len(fake.watching) == workers)
+            yield fake, sessions
+
+
+def is_over(fake: FakeController, sessions: list[Session]) -> bool:
+    """Whether all work by the controller's mapping, and no other."""
+    known = [(fake.epoch, fake.slots // 2)]
+    return fake.mapping is None and all(s._transport.mappings() == known for s in sessions)
+
+
+def until_over(fake: FakeController, sessions: list[Session], slots: int) -> None:
+    fake.until(lambda: fake.mapping is None)
+    fake.slots = slots
+    over = threading.Event()
+    for _ in range(3000):
+        if is_over(fake, sessions):
+            return
+        over.wait(0.01)
+    raise AssertionError([session._transport.mappings() for session in sessions])
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["beside", "in place"])
+@pytest.mark.parametrize("loss", [0.0, 0.05])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_resizes_in_a_row_while_it_reduces(threads: int, loss: float, waits: bool) -> None:
+    with job(3, 16, loss=loss, threads=threads) as (fake, sessions):
+        tensors = Tensors(sessions, VALUES, threads)
+        at_end = False
+        for slots in (64, 8, 8, 128):
+            tensors.submit_all(5)
+            at_end = not at_end
+            fake.remap(slots, SLOTS - slots if at_end else 0, waits=waits)
+            while fake.mapping is not None and not fake.mapping.first_operation:
+                tensors.submit_all(1)
+            while fake.mapping is not None:
+                tensors.submit_all(2)
+                tensors.check()
+            until_over(fake, sessions, slots)
+        tensors.submit_all(5)
+        tensors.check()
+        assert [session.ticket.slots for session in sessions] == [128] * 3
+        assert [session.ticket.epoch for session in sessions] == [EPOCH + 4] * 3
+        assert all(session.stats().window == 64 for session in sessions)
+
+
+def test_an_idle_job_moves_at_once() -> None:
+    with job(2, 16) as (fake, sessions):
+        fake.remap(64, 128)
+        until_over(fake, sessions, 64)
+        assert next(r.first_operation for r in fake.said if r.first_operation) == 1
+        tensors = Tensors(sessions, VALUES, 1)
+        tensors.submit_all(3)
+        tensors.check()
+
+
+def test_who_missed_the_event_hears_of_it_by_a_heartbeat() -> None:
+    with job(2, 16, heartbeat_s=0.05) as (fake, sessions):
+        fake.remap(64, 128, tells=False)
+        until_over(fake, sessions, 64)
+
+
+def test_a_busy_rank_0_leaves_some_to_the_old_mapping() -> None:
+    """As many as it submits while the others hear of it."""
+    with job(2, 16) as (fake, sessions):
+        held = [np.ones(VALUES * 3, np.int32) for _ in range(2)]
+        handle = sessions[0].all_reduce(held[0], async_op=True)  # under way: rank 1 has not begun
+        fake.remap(64, 128)
+        fake.until(lambda: fake.mapping is not None and fake.mapping.first_operation)
+        assert fake.mapping is not None
+        first = fake.mapping.first_operation
+        assert 2 <= first <= 3
+        sessions[1].all_reduce(held[1])
+        handle.wait(30)
+        for _ in range(first):
+            handles = [s.all_reduce(h, async_op=True) for s, h in zip(sessions, held, strict=True)]
+            [handle.wait(30) for handle in handles]
+        until_over(fake, sessions, 64)
+
+
+def test_rank_0_that_leaves_before_it_was_heard_calls_it_off() -> None:
+    with job(2, 16) as (fake, sessions):
+        plain, decided = fake._hear, threading.Event()
+
+        def hear(request: pb2.RemapRequest, mapping: pb2.Mapping) -> None:
+            if request.first_operation:  # lost, as when a controller is killed before it stores it
+                decided.set()
+            else:
+                plain(request, mapping)
+
+        fake._hear = hear  # type: ignore[method-assign]
+        fake.remap(64, 128)
+        assert decided.wait(30)
+        sessions[0].close()
+        (last,) = [request for request in fake.said if request.declined]
+        assert (last.rank, last.reason) == (0, "rank 0 leaves the job")
+        until_over(fake, sessions[1:], 16)
+
+
+def test_what_cannot_be_is_declined_with_the_reason() -> None:
+    with job(2, 16) as (fake, sessions):
+        fake.remap(64, 128)
+        assert fake.mapping is not None
+        until_over(fake, sessions, 64)
+        tree = pb2.Tree(
+            job=3, host="127.0.0.1", udp_port=9, worker=40, expected_bitmap=3, first_lane=0, lanes=8
+        )
+        fake.switch.install_beside(3, fake.epoch + 1, 0, 16)
+        fake.mapping = pb2.Mapping(epoch=fake.epoch + 1, slots=16, trees=[tree])
+        fake.tell(pb2.JobEvent(kind=pb2.JOB_REMAPS))
+        fake.until(lambda: any(request.declined for request in fake.said))
+        (said, *_) = [request for request in fake.said if request.declined]
+        assert "cannot follow: " in said.reason
+        assert "worker is 40, must be 0..31" in said.reason
+        fake.until(lambda: fake.mapping is None)
+        tensors = Tensors(sessions, VALUES, 1)
+        tensors.submit_all(3)
+        tensors.check()
+        assert sessions[0]._transport.mappings() == [(fake.epoch, 32)]
+
+
+def test_a_rank_that_cannot_follow_fails_with_the_reason() -> None:
+    with job(2, 16) as (fake, sessions):
+        membership = sessions[1]._membership
+        assert membership is not None
+        remapping = membership._remapper._remapping
+        transport = remapping._transport
+
+        class Refusing:
+            """A transport whose channel leads to one switch."""
+
+            def begin_remap(self, *_: object) -> None:
+                raise RuntimeError("shm leads to one switch, not to 2")
+
+            def __getattr__(self, name: str) -> object:
+                return getattr(transport, name)
+
+        remapping._transport = Refusing()  # type: ignore[assignment]
+        plain = fake._hear
+
+        def hear(request: pb2.RemapRequest, mapping: pb2.Mapping) -> None:
+            if not request.declined:  # it was late: rank 0 has decided
+                plain(request, mapping)
+
+        fake._hear = hear  # type: ignore[method-assign]
+        fake.remap(64, 128)
+        fake.until(lambda: fake.mapping is not None and fake.mapping.first_operation)
+        handle = sessions[1].all_reduce(np.ones(9, np.int32), async_op=True)
+        with pytest.raises(TransportError, match="rank 1 cannot follow: shm leads to one switch"):
+            handle.wait(30)
