@@ -1,6 +1,6 @@
 from enum import IntEnum
 
-MIN_CELLS: int
+MAX_CELLS: int
 """Of a ring, at least."""
 WELCOME_BYTES: int
 

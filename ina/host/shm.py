@@ -19,6 +19,7 @@ from ina.host.errors import NoSwitchHereError, TransportError
 
 _UCRED = struct.Struct("=iII")  # pid, uid, gid
 _TIMEVAL = struct.Struct("@ll")  # seconds, microseconds
+_LEAST_CELLS = 512
 _TIMEOUT_S = 15  # of a switch that is there; a machine may be very busy
 _REFUSALS: dict[int, str] = {
     shm.Status.BAD_HELLO: "it is of another version of ina",
@@ -57,8 +58,7 @@ class ShmLink:
         namespace); TransportError: the switch refuses, or does not answer in 15 s.
         """
         where = f"shared memory of the switch at {address}"
-        # Each packet and a copy of it: copies, sent because something was late, push nothing out.
-        cells = max(1 << (2 * packets - 1).bit_length(), shm.MIN_CELLS)
+        cells = cells_for(packets)
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         fds: list[int] = []
         try:
@@ -116,6 +116,17 @@ class ShmLink:
             if fd >= 0:
                 with contextlib.suppress(OSError):
                     os.close(fd)
+
+
+def cells_for(packets: int) -> int:
+    """Return how many cells, and frames, the memory has for a window of so many packets.
+
+    Each packet and a copy of it: copies, sent because something was late, push nothing out. While
+    the job changes to another mapping, both have their frames in it: there is room for one with
+    twice the window, and for any small one.
+    """
+    wanted = 1 << (3 * packets - 1).bit_length()
+    return min(max(wanted, _LEAST_CELLS), shm.MAX_CELLS)
 
 
 def _check_peer(sock: socket.socket, where: str) -> None:

@@ -46,7 +46,7 @@ void bind(nb::module_ &m) {
         .def_ro("switch_port", &Welcome::switch_port)
         .def_ro("address", &Welcome::address)
         .def_ro("udp_port", &Welcome::udp_port);
-    m.attr("MIN_CELLS") = kMinCells;
+    m.attr("MAX_CELLS") = kMaxCells;
     m.attr("WELCOME_BYTES") = sizeof(Welcome);
     m.def("hello", &hello, "cells"_a, "payload_bytes"_a);
     m.def("read_welcome", &read_welcome, "data"_a);

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ina.host import Handle, Session
@@ -89,10 +88,8 @@ class Mapped:
 
     def tell(self, session: Session) -> None:
         ticket = replace(session.ticket, epoch=self.epoch, slots=self.slots)
-        config = ticket.worker_config(
-            stall_timeout_ns=30 * 10**9, rto=session._link.rto, keep_results=session._recoverable
-        )
-        session._transport.begin_remap(config, 0, ticket.congestion.choice())
+        manner = session._manner
+        session._transport.begin_remap(manner.config(ticket), 0, manner.choice(ticket))
 
     def end(self) -> None:
         """Once all have the older one's results."""
@@ -109,7 +106,3 @@ class Mapped:
         for rank in order:
             self.sessions[rank]._transport.cut_over(first, True)
         return first
-
-
-def patterned(count: int) -> NDArray[Any]:
-    return np.arange(count, dtype=np.int32)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import random
+import time
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 
-from ina.host import Session
+from ina.host import OperationTimeoutError, Session
 from ina.host.ticket import Ticket
 from ina.host.udp import UdpLink
-from tests.host.remapped import JOB, Mapped, Tensors
+from tests.host.remapped import JOB, NEVER_NS, Mapped, Tensors
+from tests.host.test_freeze import recover
 from tests.host.udp_model import UdpModel, closing
 
 VALUES = 64
 
 
 def sessions_of(
-    switch: UdpModel, count: int, slots: int, threads: list[int], *, recoverable: bool = False
+    switch: UdpModel, count: int, slots: int, threads: list[int], **options: Any
 ) -> list[Session]:
     links = [UdpLink.open(*switch.address, "127.0.0.1") for _ in range(count)]
     switch.install_ports(JOB, 1, [link.address[1] for link in links])
@@ -25,7 +30,7 @@ def sessions_of(
             Ticket("test", JOB, 1, rank, count, slots, switch.values, *switch.address),
             link,
             threads=threads[rank % len(threads)],
-            recoverable=recoverable,
+            **options,
         )
         for rank, link in enumerate(links)
     ]
@@ -64,3 +69,129 @@ def test_it_grows_shrinks_and_moves_under_way(
             assert stats.window == mapped.slots // 2
             assert stats.operations_done == tensors.submitted(0)
             assert stats.corrupted_sums == 0
+
+
+def test_in_place_nothing_is_sent_before_all_have_the_old_results() -> None:
+    """The new slots are the old ones: a late packet of the new mapping would take them over."""
+    with (
+        UdpModel(slots=32, values=VALUES, loss=0.02, seed=1) as switch,
+        closing(sessions_of(switch, 2, 32, [1, 2])) as sessions,
+    ):
+        tensors, mapped = Tensors(sessions, VALUES, 5), Mapped(switch, sessions)
+        for slots in (8, 32, 32):
+            tensors.submit_all(4)
+            mapped.begin(slots, first_slot=0)
+            first = sessions[0]._transport.reserve(0)
+            for session in sessions:
+                session._transport.cut_over(first, False)
+            tensors.submit_all(4)
+            for session in sessions:
+                assert session._transport.wait_cut(NEVER_NS)
+                lanes = session._transport.lanes()
+                assert (lanes.in_flight, lanes.epoch) == (0, mapped.epoch - 1)
+            mapped.end()
+            tensors.check()
+
+
+def test_a_change_that_is_called_off_leaves_all_to_the_old_mapping() -> None:
+    with (
+        UdpModel(slots=64, values=VALUES) as switch,
+        closing(sessions_of(switch, 2, 16, [1, 2])) as sessions,
+    ):
+        tensors, mapped = Tensors(sessions, VALUES, 6), Mapped(switch, sessions)
+        tensors.submit_all(3)
+        mapped.begin(32)
+        first = sessions[0]._transport.reserve(0)
+        assert sessions[0]._transport.reserve(NEVER_NS) == first  # whenever it is asked
+        tensors.submit_all(3)
+        tensors.submit(1)
+        assert [s.stats().operations_done < 6 for s in sessions] == [True, True]
+        for session in sessions:
+            session._transport.cancel_remap()
+        tensors.submit(0)
+        tensors.check()
+        assert all(session._transport.mappings() == [(1, 8)] for session in sessions)
+        mapped.change(32, [1, 0])  # and another one may follow
+        tensors.submit_all(2)
+        tensors.check()
+        mapped.end()
+
+
+def test_ranks_frozen_in_the_middle_end_with_the_undisturbed_sums() -> None:
+    """Each may have heard of none of it, or be through with the old mapping."""
+    transfers = set()
+    for seed in range(24):
+        rng = random.Random(seed)
+        with (
+            UdpModel(slots=64, values=VALUES, loss=0.1, seed=seed) as switch,
+            closing(sessions_of(switch, 2, 16, [1, 2], recoverable=True)) as sessions,
+        ):
+            tensors, mapped = Tensors(sessions, VALUES, seed), Mapped(switch, sessions)
+            tensors.submit_all(3)
+            mapped.begin(rng.choice([8, 16, 32]))
+            late, through = seed % 3 == 1, seed % 3 == 2
+            first = sessions[0]._transport.reserve(0)
+            for session in sessions[:1] if late else sessions:
+                session._transport.cut_over(first, bool(seed % 4))
+            tensors.submit_all(4)
+            if through:
+                for session in sessions:
+                    assert session._transport.wait_cut(NEVER_NS)
+                sessions[rng.randrange(2)]._transport.end_remap()
+            time.sleep(rng.random() * 0.01)
+            plan = recover([session.freeze() for session in sessions])
+            transfers |= {transfer.epoch for transfer in plan.transfers}
+            tensors.check()
+    assert transfers == {1, 2}
+
+
+def test_a_new_mapping_that_nobody_sums_stalls_and_says_so() -> None:
+    with (
+        UdpModel(slots=64, values=VALUES) as switch,
+        closing(sessions_of(switch, 1, 16, [1], op_timeout_s=0.3)) as (session,),
+    ):
+        mapped = Mapped(switch, [session])
+        mapped.change(32, [0])
+        with switch._lock:
+            switch.model.jobs.clear()
+        with pytest.raises(OperationTimeoutError, match=r"no result for 0\.3 s"):
+            session.all_reduce(np.ones(9, np.int32))
+
+
+def test_steps_out_of_turn_are_refused() -> None:
+    with (
+        UdpModel(slots=64, values=VALUES) as switch,
+        closing(sessions_of(switch, 1, 16, [1])) as (session,),
+    ):
+        mapped, transport = Mapped(switch, [session]), session._transport
+        for step in (transport.cancel_remap, transport.end_remap, lambda: transport.reserve(0)):
+            with pytest.raises(RuntimeError, match="no change of mapping has begun"):
+                step()
+        mapped.begin(32)
+        with pytest.raises(RuntimeError, match="a change of mapping is under way"):
+            mapped.tell(session)
+        with pytest.raises(RuntimeError, match="do not go by the new mapping yet"):
+            transport.end_remap()
+        session.all_reduce(np.ones(9, np.int32))
+        with pytest.raises(ValueError, match="operation 1 has results by the old mapping"):
+            transport.cut_over(1, True)
+        assert transport.reserve(0) == 2
+        with pytest.raises(RuntimeError, match="mapping is 2, not 3"):
+            transport.cut_over(3, True)
+        transport.cut_over(2, True)
+        transport.cut_over(2, True)  # said twice
+        with pytest.raises(RuntimeError, match="go by the new mapping already"):
+            transport.cancel_remap()
+        mapped.end()
+        ticket = session.ticket
+        with pytest.raises(ValueError, match="has the epoch of the old one"):
+            transport.begin_remap(
+                replace(ticket, epoch=2).worker_config(
+                    stall_timeout_ns=10**9, rto=session._link.rto, keep_results=False
+                ),
+                0,
+                ticket.congestion.choice(),
+            )
+        session.close()
+        with pytest.raises(RuntimeError, match="the transport has ended"):
+            transport.reserve(0)

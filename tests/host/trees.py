@@ -74,8 +74,15 @@ class Forest:
     ) -> None:
         self.switches: dict[str, SwitchModel] = {}
         self.names: dict[Attachment, str] = {}
-        self._at, self._place, self._values, self._epoch = at, place, values, epoch
+        self._at, self._place, self._values = at, place, values
         self._used: dict[str, int] = defaultdict(int)
+        self.grow(trees, lanes, first_job=first_job, epoch=epoch)
+
+    def grow(
+        self, trees: Sequence[Node], lanes: Sequence[int], *, first_job: int, epoch: int
+    ) -> None:
+        """Trees for another mapping of the job; `places` are from now on those in them."""
+        self._epoch = epoch
         self.places: dict[int, list[TreePlace]] = defaultdict(list)
         first = 0
         for number, (tree, count) in enumerate(zip(trees, lanes, strict=True)):
@@ -117,7 +124,8 @@ class Forest:
                 self._grow(child, job, first_lane, lanes, down, above, root_children)
         switch = self.switches.setdefault(node.name, SwitchModel(1 << 16, self._values))
         self.names[at] = node.name
-        switch.install(
+        install = switch.install_beside if job in switch.jobs else switch.install
+        install(
             Job(job, self._epoch, self._used[node.name], 2 * lanes, tuple(children), parent=parent)
         )
         self._used[node.name] += 2 * lanes

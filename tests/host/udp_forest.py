@@ -31,15 +31,18 @@ class UdpForest:
         *,
         loss: float = 0.0,
         seed: int = 0,
+        later: Sequence[Node] = (),
     ) -> None:
+        """`later`: trees whose switches a job may move to."""
         self.trees, self.lanes, self.values = trees, lanes, values
         self._random, self._loss = random.Random(seed), loss
         self.sockets: dict[str, socket.socket] = {}
-        for tree in trees:
+        for tree in (*trees, *later):
             for name in _names(tree):
                 if name not in self.sockets:
                     self.sockets[name] = self._bound(len(self.sockets) + 1)
         self.forest: Forest | None = None
+        self.epoch = EPOCH
         self._stop, self._stopping = socket.socketpair()
         self._thread = threading.Thread(target=self._serve, name="udp-forest")
 
@@ -79,11 +82,19 @@ class UdpForest:
         host, port = self.sockets[name].getsockname()
         return host, port
 
+    def grow(
+        self, trees: Sequence[Node], lanes: Sequence[int], *, first_job: int, epoch: int
+    ) -> None:
+        """Trees for another mapping of the job; tickets are from now on for these."""
+        assert self.forest is not None
+        self.forest.grow(trees, lanes, first_job=first_job, epoch=epoch)
+        self.lanes, self.epoch = lanes, epoch
+
     def ticket(self, rank: int, workers: int) -> Ticket:
         assert self.forest is not None
         places = tuple(self.forest.places[rank])
         return Ticket(
-            "forest", places[0].job, EPOCH, rank, workers, 2 * sum(self.lanes), self.values,
+            "forest", places[0].job, self.epoch, rank, workers, 2 * sum(self.lanes), self.values,
             *places[0].address, trees=places, verify="accidents",
         )  # fmt: skip
 
