@@ -1,0 +1,134 @@
+"""Changes of mapping at the P4 program in the soft switch: its entries are written by hand."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from finsy import P4Schema, P4TableAction, P4TableEntry, P4TableMatch
+from finsy.proto import p4r
+
+from ina.controller.embedded import Embedded
+from ina.host import Session
+from ina.host.link import TransportName
+from ina.host.shm import cells_for
+from ina.p4 import compiled, names
+from tests.host.remapped import NEVER_NS, Tensors
+from tests.host.udp_model import closing
+
+VALUES = 64
+
+
+class Tables:
+    """The job's entries in the switch, as the controller has written them for its first mapping."""
+
+    def __init__(self, embedded: Embedded) -> None:
+        program = compiled(VALUES)
+        self._switch = embedded.switch
+        self._schema = P4Schema(program.p4info, program.bmv2_json)
+        self._mapping = [
+            entity for name in (names.JOBS, names.MEMBERS) for entity in self._read(name)
+        ]
+
+    def _read(self, table: str) -> Iterator[p4r.Entity]:
+        for entity in self._switch.read([P4TableEntry(table).encode(self._schema)]):
+            entry: Any = P4TableEntry.decode(entity, self._schema)
+            if entry.match["epoch"] != 0:  # not the mark
+                yield entity
+
+    def change(self, epoch: int, first_slot: int, slots: int) -> list[p4r.Entity]:
+        """Installs another mapping beside the one that there is; returns the entries of that."""
+        older, newer = self._mapping, []
+        for entity in older:
+            entry: Any = P4TableEntry.decode(entity, self._schema)
+            args = dict(entry.action.args)
+            if "first_slot" in args:
+                args |= {"epoch": epoch, "first_slot": first_slot, "slots": slots}
+            newer.append(
+                P4TableEntry(
+                    entry.table_id,
+                    match=P4TableMatch({**entry.match, "epoch": epoch & 0xFFFF}),
+                    action=P4TableAction(entry.action.name, **args),
+                ).encode(self._schema)
+            )
+        self._switch.insert(newer)
+        self._mapping = newer
+        return older
+
+    def remove(self, entities: Sequence[p4r.Entity]) -> None:
+        self._switch.delete(entities)
+
+
+@contextmanager
+def job(
+    workers: int, slots: int, loss: float, transport: TransportName
+) -> Iterator[tuple[Tables, list[Session]]]:
+    with Embedded(
+        values=VALUES, slots=slots, loss_rate=loss, loss_seed=slots, shm=True
+    ) as embedded:
+
+        def join(rank: int) -> Session:
+            address = embedded.controller_addr
+            return Session.join(address, "test", rank, workers, transport=transport)
+
+        with ThreadPoolExecutor(workers) as pool:
+            sessions = list(pool.map(join, range(workers)))
+        with closing(sessions):
+            yield Tables(embedded), sessions
+
+
+def begin(session: Session, epoch: int, slots: int) -> None:
+    (tree,) = session.ticket.trees
+    changed = replace(tree, lanes=slots // 2)
+    ticket = replace(session.ticket, epoch=epoch, slots=slots, trees=(changed,))
+    manner = session._manner
+    session._transport.begin_remap(manner.config(ticket), 0, manner.choice(ticket))
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.05])
+@pytest.mark.parametrize("transport", ["udp", "shm"])
+def test_resizes_in_a_row_at_the_p4_program(transport: TransportName, loss: float) -> None:
+    """It grows, shrinks and moves; each time ranks hear of it in another order."""
+    rng = random.Random(1)
+    with job(3, 32, loss, transport) as (tables, sessions):
+        tensors = Tensors(sessions, VALUES, 2)
+        epoch = sessions[0].ticket.epoch
+        for number, slots in enumerate((128, 16, 16, 256), start=1):
+            tensors.submit_all(rng.randint(0, 4))
+            first_slot = 4096 if number % 2 else 1024
+            older = tables.change(epoch + number, first_slot, slots)
+            for session in sessions:
+                begin(session, epoch + number, slots)
+            first = sessions[0]._transport.reserve(0)
+            for rank in rng.sample(range(3), 3):
+                tensors.submit_all(1)
+                sessions[rank]._transport.cut_over(first, True)
+            tensors.submit_all(3)
+            for session in sessions:
+                assert session._transport.wait_cut(NEVER_NS)
+            tables.remove(older)
+            for session in sessions:
+                session._transport.end_remap()
+            tensors.check()
+            assert {s.stats().window for s in sessions} == {slots // 2}
+        assert {session.stats().transport for session in sessions} == {transport}
+
+
+def test_shared_memory_has_room_for_so_many_packets() -> None:
+    """A mapping that finds no room beside the other one is refused, and nothing has changed."""
+    with job(1, 1024, 0.0, "shm") as (tables, (session,)):
+        tensors, epoch = Tensors([session], VALUES, 2), session.ticket.epoch
+        assert cells_for(512) == 2048
+        with pytest.raises(RuntimeError, match="room for 2048 packets: no 2048 beside the 512 now"):
+            begin(session, epoch + 1, 4096)
+        tables.change(epoch + 1, 4096, 2048)
+        begin(session, epoch + 1, 2048)
+        session._transport.cut_over(session._transport.reserve(0), True)
+        tensors.submit_all(3)
+        tensors.check()
+        session._transport.end_remap()
