@@ -95,7 +95,7 @@ class RemapWord:
     to_epoch: int = 0  # the mapping that it is about; 0: it just asks
     first_operation: int = 0  # of rank 0: from this one on they use it; 0: not decided
     done: bool = False  # this rank has all results of operations before that one
-    declined: str = ""  # why there is to be no change
+    declined: str = ""  # why this rank does not want it, or cannot
 
 
 def remap_request(credentials: Credentials, word: RemapWord) -> pb2.RemapRequest:

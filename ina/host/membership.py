@@ -300,7 +300,7 @@ class Membership:
             for rank in event.ranks:
                 self._latch.hint(f"rank {rank}", f"rank {rank} has left the job")
         elif event.kind in _REMAPS:
-            self._remapper.ask()
+            self._remapper.ask(is_over=event.kind == pb2.JOB_REMAPPED)
         elif event.kind == pb2.SWITCH_UNREACHABLE:
             _log.warning("%s: %s", self._who(), event.reason)
             self._latch.hint("switch", event.reason)

@@ -5,14 +5,13 @@ The thread starts with the first change. Training does not wait for it.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
 from collections.abc import Callable
 
 from ina.errors import InaError
-from ina.host.calls import Credentials, RemapWord
+from ina.host.calls import Credentials
 from ina.host.client import ControllerClient
 from ina.host.errors import (
     ControllerError,
@@ -28,7 +27,6 @@ _log = logging.getLogger(__name__)
 _ANSWER_S = 5.0
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.1, 2.0
 _LOOK_S = 0.1  # whether it is to stop, or there is news, while it waits for results
-_LAST_WORD_S = 1.0
 _JOIN_S = 10.0
 
 
@@ -48,15 +46,17 @@ class Remapper:
         self._credentials = credentials
         self._fail = fail
         self._news = threading.Event()  # there may be something to ask for
+        self._is_over = False  # as far as the controller has said
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def ask(self) -> None:
-        """Ask the controller how a change goes on."""
+    def ask(self, *, is_over: bool = False) -> None:
+        """Ask the controller how a change goes on. `is_over`: it has said that it is over."""
         with self._lock:
             if self._stopping.is_set():
                 return
+            self._is_over = is_over
             self._news.set()
             if self._thread is None:
                 name = f"ina-remap-{self._credentials.name}-{self._credentials.rank}"
@@ -65,8 +65,8 @@ class Remapper:
 
     def heard(self, remaps_to: int) -> None:
         """What a heartbeat's answer said: the mapping that the job changes to, 0: none."""
-        if remaps_to != self._remapping.epoch or self._remapping.is_waiting:
-            self.ask()
+        if remaps_to or self._remapping.epoch:
+            self.ask(is_over=not remaps_to)
 
     def catch_up(self) -> None:
         """Events may have been missed."""
@@ -74,19 +74,13 @@ class Remapper:
             self.ask()
 
     def stop(self) -> None:
-        """Take part in no more changes; one that is not decided rank 0 calls off. Idempotent."""
+        """Take part in no more changes. Idempotent."""
         with self._lock:
             self._stopping.set()
             self._news.set()
             thread, self._thread = self._thread, None
-        if thread is None:
-            return
-        thread.join(_JOIN_S)
-        if thread.is_alive() or not self._remapping.can_decline:
-            return
-        word = RemapWord(to_epoch=self._remapping.epoch, declined="rank 0 leaves the job")
-        with contextlib.suppress(ControllerError):
-            self._client.remap(self._credentials, word, _LAST_WORD_S)
+        if thread is not None:
+            thread.join(_JOIN_S)
 
     def _run(self) -> None:
         while True:
@@ -107,7 +101,8 @@ class Remapper:
         while not self._stopping.is_set():
             began_s = time.monotonic()
             try:
-                mapping = self._client.remap(self._credentials, self._remapping.word(), _ANSWER_S)
+                word = self._remapping.word(is_over=self._is_over)
+                mapping = self._client.remap(self._credentials, word, _ANSWER_S)
             except MembershipEndedError:
                 return  # a heartbeat's answer says the same
             except (ControllerUnavailableError, ControllerTimeoutError) as error:

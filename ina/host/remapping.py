@@ -72,19 +72,14 @@ class Remapping:
         """Of the mapping that the job changes to, as far as this worker knows; 0: none."""
         return self._epoch
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether it is the controller that is to say how this goes on."""
-        return self._epoch != 0 and not (self._is_cut and self._may_send)
+    def word(self, *, is_over: bool = False) -> RemapWord:
+        """What to say to the controller now; `is_over`: it may have no more to hear of this change.
 
-    @property
-    def can_decline(self) -> bool:
-        """Whether this is rank 0, and may not have been heard yet."""
-        return self._epoch != 0 and self._joined_with.rank == 0 and not self._is_cut
-
-    def word(self) -> RemapWord:
-        """What to say to the controller now. Raises RuntimeError: the session has ended."""
+        Raises RuntimeError: the session has ended.
+        """
         done = self._is_cut and self._transport.wait_cut(0)
+        if is_over and done:
+            return RemapWord()
         own_first = self._first if self._joined_with.rank == 0 else 0
         self._said_done, self._said_declined = done, bool(self._declined)
         return RemapWord(self._epoch, own_first, done, self._declined)

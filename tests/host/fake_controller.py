@@ -62,6 +62,7 @@ class FakeController(Servicer):  # type: ignore[misc]
         self.progress: dict[int, list[pb2.Progress]] = {}
         self.epoch = EPOCH  # of the mapping
         self.mapping: pb2.Mapping | None = None  # that the job changes to
+        self.last: pb2.Mapping | None = None  # that it has changed to
         self.done: set[int] = set()  # ranks that have the results by the older one
         self.said: list[pb2.RemapRequest] = []
         self.slots = 0  # of the job; 0: all that the switch has
@@ -123,7 +124,10 @@ class FakeController(Servicer):  # type: ignore[misc]
             if mapping is not None and request.to_epoch == mapping.epoch:
                 self._hear(request, mapping)
             self._changed.notify_all()
-            return pb2.RemapReply(mapping=self.mapping)
+            mapping = self.mapping
+            if mapping is None and request.to_epoch == self.epoch:
+                mapping = self.last  # it has changed to that
+            return pb2.RemapReply(mapping=mapping)
 
     def _hear(self, request: pb2.RemapRequest, mapping: pb2.Mapping) -> None:
         if request.declined:
@@ -138,7 +142,8 @@ class FakeController(Servicer):  # type: ignore[misc]
             self.done.add(request.rank)
         if len(self.done) == self.world_size:
             self.switch.remove_older(JOB, self.epoch)
-            self.epoch, self.mapping = mapping.epoch, None
+            mapping.waits = False
+            self.epoch, self.mapping, self.last = mapping.epoch, None, mapping
             self.tell(pb2.JobEvent(kind=pb2.JOB_REMAPPED))
 
     def CreateJob(self, request: pb2.CreateJobRequest, context: Any) -> pb2.CreateJobReply:  # noqa: N802

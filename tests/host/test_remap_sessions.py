@@ -50,7 +50,7 @@ def until_over(fake: FakeController, sessions: list[Session], slots: int) -> Non
     fake.until(lambda: fake.mapping is None)
     fake.slots = slots
     over = threading.Event()
-    for _ in range(3000):
+    for _ in range(1000):
         if is_over(fake, sessions):
             return
         over.wait(0.01)
@@ -113,25 +113,6 @@ def test_a_busy_rank_0_leaves_some_to_the_old_mapping() -> None:
             handles = [s.all_reduce(h, async_op=True) for s, h in zip(sessions, held, strict=True)]
             [handle.wait(30) for handle in handles]
         until_over(fake, sessions, 64)
-
-
-def test_rank_0_that_leaves_before_it_was_heard_calls_it_off() -> None:
-    with job(2, 16) as (fake, sessions):
-        plain, decided = fake._hear, threading.Event()
-
-        def hear(request: pb2.RemapRequest, mapping: pb2.Mapping) -> None:
-            if request.first_operation:  # lost, as when a controller is killed before it stores it
-                decided.set()
-            else:
-                plain(request, mapping)
-
-        fake._hear = hear  # type: ignore[method-assign]
-        fake.remap(64, 128)
-        assert decided.wait(30)
-        sessions[0].close()
-        (last,) = [request for request in fake.said if request.declined]
-        assert (last.rank, last.reason) == (0, "rank 0 leaves the job")
-        until_over(fake, sessions[1:], 16)
 
 
 def test_what_cannot_be_is_declined_with_the_reason() -> None:
