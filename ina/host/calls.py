@@ -169,21 +169,20 @@ def remapped(ticket: Ticket, mapping: pb2.Mapping) -> Ticket:
     Raises what is wrong with it: InvalidInputError.
     """
     trees = tuple(map(_tree_place, mapping.trees))
-    changed = replace(
+    job, (host, udp_port) = ticket.job, (ticket.switch_host, ticket.switch_udp_port)
+    expected_bitmap = ticket.expected_bitmap
+    if trees:
+        job, (host, udp_port) = trees[0].job, trees[0].address
+        expected_bitmap = trees[0].expected_bitmap
+    return replace(
         ticket,
+        job=job,
         epoch=mapping.epoch,
         slots=mapping.slots,
+        switch_host=host,
+        switch_udp_port=udp_port,
+        expected_bitmap=expected_bitmap,
         congestion=congestion_of(mapping) if mapping.HasField("congestion") else ticket.congestion,
-    )
-    if not trees:
-        return changed
-    first = trees[0]
-    return replace(
-        changed,
-        job=first.job,
-        switch_host=first.host,
-        switch_udp_port=first.udp_port,
-        expected_bitmap=first.expected_bitmap,
         trees=trees,
     )
 
