@@ -211,13 +211,21 @@ void bind_worker(nb::module_ &m) {
         .def_prop_ro("stall", &Worker::stall)
         .def_prop_ro("mismatch", &Worker::mismatch)
         .def_prop_ro("corruption", &Worker::corruption)
-        .def("lane_result", &Worker::lane_result, "lane"_a)
+        .def("begin_remap", &Worker::begin_remap, "config"_a, "max_in_flight"_a, "congestion"_a)
+        .def("reserve", &Worker::reserve, "news_ns"_a)
+        .def("cut_over", &Worker::cut_over, "first"_a, "may_send"_a)
+        .def("wait_cut", &Worker::wait_cut, "timeout_ns"_a)
+        .def("end_remap", &Worker::end_remap)
+        .def("cancel_remap", &Worker::cancel_remap)
+        .def("mappings", &Worker::mappings)
+        .def("lane_result", &Worker::lane_result, "epoch"_a, "lane"_a)
         .def(
             "put_result",
-            [](Worker &self, std::uint32_t lane, std::uint32_t seq, const nb::bytes &data) {
-                self.put_result(lane, seq, data.data(), data.size());
+            [](Worker &self, std::uint32_t epoch, std::uint32_t lane, std::uint32_t seq,
+               const nb::bytes &data) {
+                self.put_result(epoch, lane, seq, data.data(), data.size());
             },
-            "lane"_a, "seq"_a, "data"_a)
+            "epoch"_a, "lane"_a, "seq"_a, "data"_a)
         .def_prop_ro("moderation_ns", &Worker::moderation_ns)
         .def_prop_ro("srtt_ns", &Worker::srtt_ns)
         .def_prop_ro("window", &Worker::window)

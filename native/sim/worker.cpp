@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace ina::sim {
@@ -12,146 +13,200 @@ constexpr std::uint8_t kCongestionExperienced = 3;
 
 }  // namespace
 
-Worker::Worker(Engine *engine, FramePool *frames, Host *host, std::string name,
-               const WorkerSetup &setup, const host::WorkerConfig &config,
-               const congestion::Choice &window, Stream random, Tell tell)
-    : engine_(engine), frames_(frames), host_(host), name_(std::move(name)), setup_(setup),
-      tell_(std::move(tell)), waking_(setup.wake, random) {
-    const std::uint32_t packets =
-        setup.max_in_flight == 0 ? host::window_of(config) : setup.max_in_flight;
-    const std::uint32_t lanes = host::window_of(config);
-    const std::uint32_t parts = setup.shares;
-    if (parts == 0 || parts > lanes || (parts & (parts - 1)) != 0) {
-        throw std::invalid_argument("shares must be a power of two, at most W");
-    }
+Worker::Mapping::Mapping(const host::WorkerConfig &config, const WorkerSetup &setup,
+                         std::uint32_t max_in_flight, const congestion::Choice &choice)
+    : epoch(config.epoch), window(host::window_of(config)),
+      order(window, config.values_per_packet) {
+    const std::uint32_t packets = max_in_flight == 0 ? window : max_in_flight;
+    const std::uint32_t parts = std::min(setup.shares, window);
     const std::vector<host::Tree> trees = host::trees_of(config);
-    const std::vector<host::LaneShare> shares = host::divide_lanes(lanes, parts, trees);
-    finder_ = host::ShareFinder(lanes, parts, shares);
-    for (const host::LaneShare &share : shares) {
+    const std::vector<host::LaneShare> divided = host::divide_lanes(window, parts, trees);
+    finder = host::ShareFinder(window, parts, divided);
+    for (const host::LaneShare &share : divided) {
         host::WorkerConfig its = config;
         its.first_lane = share.first_lane;
         its.lanes = share.lanes;
         const host::NodeAddress &node = trees[share.tree].node;
         const sw::UdpAddress to =
             node.ipv4 == 0 ? setup.to : sw::UdpAddress{node.ipv4, node.udp_port};
-        const std::uint64_t most = std::uint64_t{packets} * share.lanes / lanes;
-        shares_.push_back(std::make_unique<Share>(
-            to, its, window, static_cast<std::uint32_t>(std::max<std::uint64_t>(most, 1))));
+        const std::uint64_t most = std::uint64_t{packets} * share.lanes / window;
+        shares.push_back(std::make_unique<Share>(
+            to, its, choice, static_cast<std::uint32_t>(std::max<std::uint64_t>(most, 1))));
     }
-    order_ =
-        std::make_unique<host::SubmissionOrder>(first().core.window(), config.values_per_packet);
+}
+
+Worker::Worker(Engine *engine, FramePool *frames, Host *host, std::string name,
+               const WorkerSetup &setup, const host::WorkerConfig &config,
+               const congestion::Choice &window, Stream random, Tell tell)
+    : engine_(engine), frames_(frames), host_(host), name_(std::move(name)), setup_(setup),
+      tell_(std::move(tell)), waking_(setup.wake, random), values_(config.values_per_packet) {
+    const std::uint32_t parts = setup.shares;
+    if (parts == 0 || parts > host::window_of(config) || (parts & (parts - 1)) != 0) {
+        throw std::invalid_argument("shares must be a power of two, at most W");
+    }
+    mappings_.push_back(std::make_unique<Mapping>(config, setup_, setup.max_in_flight, window));
     host_->listen(kUdp, setup_.own.port, this);
     if (setup_.results_group != 0) {
         host_->join_group(setup_.results_group, setup_.results_udp_port, this);
     }
 }
 
-const Worker::Share &Worker::first() const {
-    if (shares_.empty()) throw std::logic_error(name_ + " has crashed");
-    return *shares_.front();
+const Worker::Mapping &Worker::newest() const {
+    if (mappings_.empty()) throw std::logic_error(name_ + " has crashed");
+    return is_cut_ ? *mappings_.back() : *mappings_.front();
 }
 
 host::WorkerCounters Worker::counters() const {
-    host::WorkerCounters sum = first().core.counters();
-    for (std::size_t i = 1; i < shares_.size(); ++i) {
-        host::add_counters(&sum, shares_[i]->core.counters());
-    }
+    host::WorkerCounters sum = retired_;
+    std::uint32_t last_seq = newest().shares.front()->core.counters().last_seq;
+    for_each_share([&](const Share &share) {
+        const host::WorkerCounters counters = share.core.counters();
+        host::add_counters(&sum, counters);
+    });
+    sum.last_seq = last_seq;
+    sum.tensors_submitted = submitted_;
+    sum.tensors_done = sum.tensors_submitted - pending_.size();
     return sum;
 }
 
 host::LaneSnapshot Worker::lanes() const {
-    if (shares_.size() == 1) return first().core.lanes(engine_->now_ns());
-    std::vector<host::LaneSnapshot> shares;
-    for (const auto &share : shares_) shares.push_back(share->core.lanes(engine_->now_ns()));
-    return host::merge_lanes(shares);
+    newest();
+    host::LaneSnapshot snapshot;
+    for (const auto &mapping : mappings_) {
+        std::vector<host::LaneSnapshot> shares;
+        for (const auto &share : mapping->shares) {
+            shares.push_back(share->core.lanes(engine_->now_ns()));
+        }
+        host::LaneSnapshot its =
+            shares.size() == 1 ? std::move(shares[0]) : host::merge_lanes(shares);
+        const bool goes_on_here = its.oldest.id != 0;
+        if (snapshot.seqs.empty() || goes_on_here) snapshot = std::move(its);
+        if (goes_on_here) break;
+    }
+    return snapshot;
 }
 
 std::vector<host::PendingTensor> Worker::pending() const {
     std::vector<std::vector<host::PendingTensor>> shares;
-    for (const auto &share : shares_) shares.push_back(share->core.pending());
+    for_each_share([&](const Share &share) { shares.push_back(share.core.pending()); });
+    // What may not be sent yet, no core has.
+    std::vector<host::PendingTensor> waiting;
+    for (const auto &[id, request] : pending_) {
+        const bool is_new = first_of_new_ != 0 && id >= first_of_new_;
+        if (!is_new || request.elems == 0 || (is_cut_ && mappings_.back()->is_open)) continue;
+        const std::uint64_t chunks = (request.elems + values_ - 1) / values_;
+        waiting.push_back({request, {{0, chunks}}});
+    }
+    shares.push_back(std::move(waiting));
     return host::merge_pending(shares);
 }
 
 void Worker::settle_resends() {
-    for (const auto &share : shares_) share->core.settle_resends(engine_->now_ns());
+    for_each_share([&](Share &share) { share.core.settle_resends(engine_->now_ns()); });
 }
 
 std::uint64_t Worker::agreed() const {
-    std::uint64_t agreed = first().core.agreed();
-    for (const auto &share : shares_) agreed = std::max(agreed, share->core.agreed());
+    std::uint64_t agreed = 0;
+    for_each_share([&](const Share &share) { agreed = std::max(agreed, share.core.agreed()); });
     return agreed;
 }
 
 std::optional<host::StallReport> Worker::stall() const {
-    for (const auto &share : shares_) {
-        if (share->core.stall()) return share->core.stall();
-    }
-    return std::nullopt;
+    std::optional<host::StallReport> found;
+    for_each_share([&](const Share &share) {
+        if (!found) found = share.core.stall();
+    });
+    return found;
 }
 
 std::optional<host::Mismatch> Worker::mismatch() const {
-    for (const auto &share : shares_) {
-        if (share->core.mismatch()) return share->core.mismatch();
-    }
-    return std::nullopt;
+    std::optional<host::Mismatch> found;
+    for_each_share([&](const Share &share) {
+        if (!found) found = share.core.mismatch();
+    });
+    return found;
 }
 
 std::optional<host::Corruption> Worker::corruption() const {
-    for (const auto &share : shares_) {
-        if (share->core.corruption()) return share->core.corruption();
-    }
-    return std::nullopt;
+    std::optional<host::Corruption> found;
+    for_each_share([&](const Share &share) {
+        if (!found) found = share.core.corruption();
+    });
+    return found;
 }
 
 // Of a lane that there is not: any; it says so.
-host::WorkerCore &Worker::core_of(std::uint32_t lane) const {
-    return shares_[finder_.of(std::min(lane, first().core.window() - 1))]->core;
+host::WorkerCore &Worker::core_of(std::uint32_t epoch, std::uint32_t lane) const {
+    for (const auto &mapping : mappings_) {
+        if (mapping->epoch != epoch) continue;
+        return mapping->shares[mapping->finder.of(std::min(lane, mapping->window - 1))]->core;
+    }
+    throw std::invalid_argument("there is no mapping of epoch " + std::to_string(epoch));
 }
 
-host::LaneResult Worker::lane_result(std::uint32_t lane) const {
-    return core_of(lane).lane_result(lane);
+host::LaneResult Worker::lane_result(std::uint32_t epoch, std::uint32_t lane) const {
+    return core_of(epoch, lane).lane_result(lane);
 }
 
-void Worker::put_result(std::uint32_t lane, std::uint32_t seq, const void *data,
-                        std::size_t bytes) {
-    core_of(lane).put_result(lane, seq, data, bytes);
+void Worker::put_result(std::uint32_t epoch, std::uint32_t lane, std::uint32_t seq,
+                        const void *data, std::size_t bytes) {
+    core_of(epoch, lane).put_result(lane, seq, data, bytes);
 }
 
-std::int64_t Worker::moderation_ns() const { return first().pacing.moderation_ns(first().core); }
+std::int64_t Worker::moderation_ns() const {
+    const Share &first = *newest().shares.front();
+    return first.pacing.moderation_ns(first.core);
+}
 
 std::uint32_t Worker::in_flight() const {
     std::uint32_t sum = 0;
-    for (const auto &share : shares_) sum += share->core.in_flight();
+    for_each_share([&](const Share &share) { sum += share.core.in_flight(); });
     return sum;
 }
 
 std::uint32_t Worker::in_flight_limit() const {
     std::uint32_t sum = 0;
-    for (const auto &share : shares_) sum += share->core.in_flight_limit();
+    for (const auto &share : newest().shares) sum += share->core.in_flight_limit();
     return sum;
 }
 
 void Worker::submit(const host::TensorRequest &request) {
-    first();
-    const host::Submission placed = order_->next(request);
-    shares_left_[request.id] = static_cast<std::uint32_t>(shares_.size());
-    for (const auto &share : shares_) share->core.submit(placed, engine_->now_ns());
+    newest();
+    if (!pending_.emplace(request.id, request).second) {
+        throw std::invalid_argument("tensor id is in use: " + std::to_string(request.id));
+    }
+    next_id_ = request.id + 1;
+    ++submitted_;
+    submit_times_.add(engine_->now_ns());
+    const bool is_new = first_of_new_ != 0 && request.id >= first_of_new_;
+    if (!is_new || is_cut_) place(*mappings_[is_new ? 1 : 0], request);
     work_at(engine_->now_ns());
+}
+
+void Worker::place(Mapping &mapping, const host::TensorRequest &request) {
+    const host::Submission placed = mapping.order.next(request);
+    shares_left_[request.id] = {&mapping, mapping.shares.size()};
+    if (mapping.is_open) return give(mapping, placed);
+    mapping.held.push_back(placed);
+}
+
+void Worker::give(Mapping &mapping, const host::Submission &placed) {
+    for (const auto &share : mapping.shares) share->core.submit(placed, engine_->now_ns());
 }
 
 void Worker::pause(std::int64_t until_ns) {
     paused_until_ns_ = std::max(paused_until_ns_, until_ns);
-    if (shares_.empty()) return;
+    if (!is_alive()) return;
     ++work_number_;  // what has been put down is void
     work_at_ns_ = kNever;
     work_at(paused_until_ns_);
 }
 
 void Worker::crash() {
-    if (shares_.empty()) return;
+    if (!is_alive()) return;
     host_->listen(kUdp, setup_.own.port, nullptr);
     leave_group();
-    shares_.clear();
+    mappings_.clear();
     buffer_.clear();
     outbox_.clear();
     buffered_bytes_ = 0;
@@ -160,7 +215,7 @@ void Worker::crash() {
 void Worker::leave_group() { host_->leave_groups(this); }
 
 void Worker::receive(Frame frame) {
-    if (shares_.empty()) return;
+    if (!is_alive()) return;
     if (buffered_bytes_ + frame.bytes() > setup_.buffer_bytes) {
         ++buffer_full_packets_;
         return;
@@ -171,7 +226,7 @@ void Worker::receive(Frame frame) {
 }
 
 void Worker::on_event(std::uint64_t what) {
-    if (shares_.empty()) return;
+    if (!is_alive()) return;
     const std::uint64_t number = what / kWhats;
     switch (what % kWhats) {
         case kWork:
@@ -203,12 +258,17 @@ void Worker::work_at(std::int64_t at_ns) {
 // Which share a packet is for; what is no packet of this format goes to the first, to be counted.
 // Null: it is not from the share's switch, from which alone a socket takes its packets.
 Worker::Share *Worker::share_for(const sw::Datagram &datagram) {
+    const Mapping *mapping = mappings_.front().get();
     std::size_t share = 0;
-    if (shares_.size() > 1 && datagram.payload_bytes >= wire::kHeaderBytes) {
+    if (datagram.payload_bytes >= wire::kHeaderBytes) {
+        const std::uint16_t epoch = wire::load_be16(datagram.payload + wire::kEpochOffset);
+        const Mapping &newer = *mappings_.back();
+        if (epoch == static_cast<std::uint16_t>(newer.epoch)) mapping = &newer;
         const std::uint32_t seq = wire::load_be32(datagram.payload + wire::kSeqOffset);
-        share = finder_.of(seq & (first().core.window() - 1));
+        share = mapping->finder.of(seq & (mapping->window - 1));
     }
-    return datagram.source == shares_[share]->to ? shares_[share].get() : nullptr;
+    Share *const found = mapping->shares[share].get();
+    return datagram.source == found->to ? found : nullptr;
 }
 
 void Worker::work() {
@@ -231,8 +291,8 @@ void Worker::work() {
         share->core.on_result(datagram.payload, datagram.payload_bytes, now_ns, is_marked);
     }
     free_ns_ = now_ns + cost_ns;
-    if (shares_.size() > 1) note_progress();
-    for (const auto &share : shares_) transmit(*share);
+    if (mappings_.size() > 1 || newest().shares.size() > 1) note_progress();
+    for_each_share([&](Share &share) { transmit(share); });
     busy_ns_ += free_ns_ - now_ns;
     if (read > 0) read_ns_ = now_ns + moderation_ns();
     if (!buffer_.empty()) {  // who has read all that it has buffers for reads on without a pause
@@ -249,22 +309,25 @@ bool Worker::is_batch(std::size_t packets, std::size_t trains) const {
     return trains == kTrains && !buffer_.front().follows();
 }
 
-// A share that waits is not stalled while another one has results.
+// A share that waits is not stalled while another one has results: one of its mapping, or of the
+// older one, which the newer may have to wait for.
 void Worker::note_progress() {
     bool is_some = false;
-    for (const auto &share : shares_) {
-        const std::uint64_t results = share->core.results();
-        is_some |= results != std::exchange(share->results, results);
+    for (const auto &mapping : mappings_) {
+        for (const auto &share : mapping->shares) {
+            const std::uint64_t results = share->core.results();
+            is_some |= results != std::exchange(share->results, results);
+        }
+        if (!is_some) continue;
+        for (const auto &share : mapping->shares) share->core.note_progress(engine_->now_ns());
     }
-    if (!is_some) return;
-    for (const auto &share : shares_) share->core.note_progress(engine_->now_ns());
 }
 
 void Worker::set_timer() {
     std::int64_t deadline_ns = kNever;
-    for (const auto &share : shares_) {
-        deadline_ns = std::min(deadline_ns, share->core.next_deadline_ns(engine_->now_ns()));
-    }
+    for_each_share([&](const Share &share) {
+        deadline_ns = std::min(deadline_ns, share.core.next_deadline_ns(engine_->now_ns()));
+    });
     if (deadline_ns >= timer_at_ns_) return;
     timer_at_ns_ = deadline_ns;
     engine_->at(deadline_ns, this, ++timer_number_ * kWhats + kTimer);
@@ -318,12 +381,17 @@ void Worker::send(std::vector<Frame> *frames, std::uint32_t longest_train) {
 }
 
 void Worker::tell() {
-    for (const auto &share : shares_) {
-        for (const std::uint64_t tensor : share->core.take_completions()) {
-            const auto left = shares_left_.find(tensor);
-            if (--left->second > 0) continue;
-            shares_left_.erase(left);
-            tell_(this, {WorkerEvent::Kind::kDone, tensor});
+    for (const auto &mapping : mappings_) {
+        for (const auto &share : mapping->shares) {
+            for (const std::uint64_t tensor : share->core.take_completions()) {
+                const auto left = shares_left_.find(tensor);
+                // A share without a part in what was taken back is done with it, too.
+                if (left == shares_left_.end() || left->second.mapping != mapping.get()) continue;
+                if (--left->second.shares > 0) continue;
+                shares_left_.erase(left);
+                pending_.erase(tensor);
+                tell_(this, {WorkerEvent::Kind::kDone, tensor});
+            }
         }
     }
     if (told_failure_) return;

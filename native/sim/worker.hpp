@@ -3,14 +3,17 @@
 //
 // It works as a thread of the transport does: it reads what is there, gives it to the core whose
 // lane it is for, sends what they have to send, and waits for the next packet or the next deadline.
+// And it changes to another mapping of its job as the transport does (worker_remap.cpp).
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "congestion/algorithms.hpp"
@@ -18,6 +21,7 @@
 #include "host/transport/division.hpp"
 #include "host/transport/pacing.hpp"
 #include "host/transport/share.hpp"
+#include "host/transport/submissions.hpp"
 #include "sim/host.hpp"
 #include "sim/ring.hpp"
 #include "sim/waking.hpp"
@@ -62,11 +66,21 @@ class Worker final : public Element, public Endpoint {
     void crash();
     void leave_group();  // from now on it gets results of its own
 
+    // A change to another mapping: as of host::Transport, which these steps are named after.
+    void begin_remap(const host::WorkerConfig &config, std::uint32_t max_in_flight,
+                     const congestion::Choice &window);
+    std::uint64_t reserve(std::int64_t news_ns);
+    void cut_over(std::uint64_t first, bool may_send);
+    bool wait_cut(std::int64_t timeout_ns) const;  // does not wait
+    void end_remap();
+    void cancel_remap();
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> mappings() const;
+
     void receive(Frame frame) override;
     void on_event(std::uint64_t what) override;
 
     const std::string &name() const { return name_; }
-    bool is_alive() const { return !shares_.empty(); }
+    bool is_alive() const { return !mappings_.empty(); }
     // Of all shares together. These throw std::logic_error after crash().
     host::WorkerCounters counters() const;
     host::LaneSnapshot lanes() const;
@@ -78,13 +92,16 @@ class Worker final : public Element, public Endpoint {
     std::optional<host::Corruption> corruption() const;
     // For ranks that go on without the network: pause() first. Throw std::invalid_argument as the
     // core does.
-    host::LaneResult lane_result(std::uint32_t lane) const;
-    void put_result(std::uint32_t lane, std::uint32_t seq, const void *data, std::size_t bytes);
-    std::uint32_t window() const { return first().core.window(); }  // W
+    host::LaneResult lane_result(std::uint32_t epoch, std::uint32_t lane) const;
+    void put_result(std::uint32_t epoch, std::uint32_t lane, std::uint32_t seq, const void *data,
+                    std::size_t bytes);
+    std::uint32_t window() const { return newest().window; }  // W
     std::uint32_t in_flight() const;
     std::uint32_t in_flight_limit() const;
     std::int64_t moderation_ns() const;  // how long results gather now before they are read
-    std::int64_t srtt_ns() const { return first().core.recovery().rtt().srtt_ns(); }
+    std::int64_t srtt_ns() const {
+        return newest().shares.front()->core.recovery().rtt().srtt_ns();
+    }
     std::uint64_t buffer_full_packets() const { return buffer_full_packets_; }
     std::int64_t busy_ns() const { return busy_ns_; }
 
@@ -103,9 +120,36 @@ class Worker final : public Element, public Endpoint {
         std::uint64_t results = 0;
     };
 
-    const Share &first() const;
+    struct Mapping {  // as host::Mapping
+        Mapping(const host::WorkerConfig &config, const WorkerSetup &setup,
+                std::uint32_t max_in_flight, const congestion::Choice &choice);
+        std::uint32_t epoch;
+        std::uint32_t window;
+        host::SubmissionOrder order;
+        host::ShareFinder finder;
+        std::vector<std::unique_ptr<Share>> shares;
+        bool is_open = true;
+        std::vector<host::Submission> held;  // submitted, while it is not open
+    };
+    struct Left {
+        const Mapping *mapping;
+        std::size_t shares;  // that are not done with the tensor
+    };
+
+    const Mapping &newest() const;  // in use
+    template <typename Function>
+    void for_each_share(const Function &function) const {
+        for (const auto &mapping : mappings_) {
+            for (const auto &share : mapping->shares) function(*share);
+        }
+    }
+    void check_remap(bool has_second, bool is_cut) const;
+    void place(Mapping &mapping, const host::TensorRequest &request);
+    void place_from(std::uint64_t first, Mapping &mapping);
+    void give(Mapping &mapping, const host::Submission &placed);
+    void open(Mapping &mapping);
     Share *share_for(const sw::Datagram &datagram);
-    host::WorkerCore &core_of(std::uint32_t lane) const;
+    host::WorkerCore &core_of(std::uint32_t epoch, std::uint32_t lane) const;
     void work_at(std::int64_t at_ns);
     void work();
     bool is_batch(std::size_t packets, std::size_t trains) const;
@@ -126,10 +170,17 @@ class Worker final : public Element, public Endpoint {
     const WorkerSetup setup_;
     const Tell tell_;
     Waking waking_;
-    std::vector<std::unique_ptr<Share>> shares_;  // none: it has crashed
-    host::ShareFinder finder_;
-    std::unique_ptr<host::SubmissionOrder> order_;
-    std::unordered_map<std::uint64_t, std::uint32_t> shares_left_;  // by tensor, until it is done
+    const std::uint32_t values_;  // a packet
+    // None: it has crashed. Two: the older and the newer one.
+    std::vector<std::unique_ptr<Mapping>> mappings_;
+    std::uint64_t first_of_new_ = 0;  // tensor; 0: not known, or there is no second mapping
+    bool is_cut_ = false;             // tensors from there on are the newer mapping's
+    host::WorkerCounters retired_;    // of mappings that are gone
+    std::map<std::uint64_t, host::TensorRequest> pending_;  // by id
+    std::unordered_map<std::uint64_t, Left> shares_left_;   // of those that have been placed
+    std::uint64_t next_id_ = 1;
+    std::uint64_t submitted_ = 0;
+    host::RecentTimes submit_times_;
 
     Ring<Frame> buffer_;
     std::int64_t buffered_bytes_ = 0;

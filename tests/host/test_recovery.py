@@ -13,7 +13,6 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ina._native.host import LaneResult
 from ina._native.sim import Worker
 from ina.errors import InaError
 from ina.host import RecoveryError, Ticket
@@ -32,20 +31,11 @@ class FrozenWorker:
     """A worker as the transport of a Frozen; notes which operations end."""
 
     def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+        self.mappings: Any = worker.mappings
+        self.lane_result: Any = worker.lane_result
         self.pending: Any = worker.pending
+        self.put_result: Any = worker.put_result
         self.ended: list[int] = []
-
-    def mappings(self) -> list[tuple[int, int]]:
-        return [(EPOCH, self._worker.window)]
-
-    def lane_result(self, epoch: int, lane: int) -> LaneResult:
-        assert epoch == EPOCH
-        return self._worker.lane_result(lane)
-
-    def put_result(self, epoch: int, lane: int, seq: int, data: bytes) -> None:
-        assert epoch == EPOCH
-        self._worker.put_result(lane, seq, data)
 
     def end_operation(self, operation: int, done: bool) -> None:
         assert done
@@ -274,9 +264,9 @@ def test_a_rank_says_which_lanes_it_has_and_what_they_wait_for() -> None:
     worker = Star(2, slots=8, shares=[2, 1], keep_results=True).workers[0]
     for lane in (4, 2**32 - 1):
         with pytest.raises(ValueError, match=rf"lane must be 2\.\.3, got {lane}"):
-            worker.lane_result(lane)
+            worker.lane_result(EPOCH, lane)
     with pytest.raises(ValueError, match="lane 1, sequence number 1: the lane does not wait"):
-        worker.put_result(1, 1, bytes(256))
+        worker.put_result(EPOCH, 1, 1, bytes(256))
 
 
 # The rule by itself, and what it refuses.

@@ -9,7 +9,7 @@ import numpy as np
 
 from ina.controller.job import Endpoint, Job
 from ina.controller.memory import SlotRange
-from ina.controller.switches.plan import own_address, plan_job
+from ina.controller.switches.plan import JobPlan, own_address, plan_job
 from ina.controller.topology.tree import single
 from ina.extension import congestion
 from ina.extension import host as host_native
@@ -28,6 +28,32 @@ def admit(
     fabric: Fabric, hosts: Sequence[str], slots: int, *, number: int = 1, epoch: int = 7
 ) -> None:
     """A job with a rank on each of these hosts, which are at switch ``s1``, at its first slots."""
+    address = fabric.topology.addresses["s1"]
+    fabric.switches["s1"].insert([own_address(int(address))])
+    for items in _plan(fabric, hosts, SlotRange(0, slots, slots), number, epoch).stages:
+        fabric.switches["s1"].insert(items)
+
+
+class OtherMapping:
+    """Another mapping of such a job, beside the one of an earlier epoch."""
+
+    def __init__(
+        self, fabric: Fabric, hosts: Sequence[str], memory: SlotRange, *, number: int, epoch: int
+    ) -> None:
+        self._switch = fabric.switches["s1"]
+        plan = _plan(fabric, hosts, memory, number, epoch)
+        former = _plan(fabric, hosts, memory, number, epoch - 1)
+        self._items, self._former = plan.beside(former).items, former.beside(plan).items
+        self._switch.insert(self._items)
+
+    def remove_former(self) -> None:
+        """Those of the epoch before."""
+        self._switch.delete(self._former)
+
+
+def _plan(
+    fabric: Fabric, hosts: Sequence[str], memory: SlotRange, number: int, epoch: int
+) -> JobPlan:
     topology = fabric.topology
     members = {
         rank: Endpoint(topology.addresses[name], UDP_PORT, topology.port_towards("s1", name))
@@ -37,15 +63,13 @@ def admit(
         name="job",
         number=number,
         world_size=len(hosts),
-        memory={"s1": SlotRange(0, slots, slots)},
+        memory={"s1": memory},
         tree=single("s1", len(hosts)),
         created_s=0.0,
         members=members,
         epoch=epoch,
     )
-    fabric.switches["s1"].insert([own_address(int(topology.addresses["s1"]))])
-    for items in plan_job(job, "s1").stages:
-        fabric.switches["s1"].insert(items)
+    return plan_job(job, "s1")
 
 
 def setup_on(fabric: Fabric, host: str) -> native.WorkerSetup:

@@ -1,0 +1,163 @@
+"""Workers that change to another mapping under any schedule, in the virtual network: the core and
+the P4 program that ship. Frozen at any moment, too.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from ina._native.host import VerifyMode
+from ina.congestion import Congestion
+from ina.controller.memory import SlotRange
+from tests.host.cores import EPOCH, JOB, worker_config
+from tests.host.star import FOREVER_NS, Star, late, scattered
+from tests.host.test_recovery import VALUES, Job
+from tests.sim.hand_job import OtherMapping
+
+SIZES = st.sampled_from([2, 4, 8, 16, 32])
+
+
+class Change:
+    """One change, each of whose steps each rank takes some steps of the network later."""
+
+    def __init__(self, star: Star, number: int, slots: int, rng: random.Random) -> None:
+        self._star, self._rng, self._slots = star, rng, slots
+        self._epoch = EPOCH + number
+        hosts = star.fabric.topology.hosts
+        memory = SlotRange(4096 if number % 2 else 64, slots, slots)
+        self._entries = OtherMapping(star.fabric, hosts, memory, number=JOB, epoch=self._epoch)
+        self.first = 0
+        self._all_done = False
+        self._slowness = rng.choice([1, 3, 20, 60])
+        self.stages = [0] * len(star.workers)  # begun, cut, over
+
+    @property
+    def is_over(self) -> bool:
+        return set(self.stages) == {3}
+
+    def go_on(self) -> None:
+        for rank in range(len(self.stages)):
+            if self._rng.randrange(self._slowness) == 0:
+                self._take_step(rank)
+
+    def _take_step(self, rank: int) -> None:
+        worker, stage = self._star.workers[rank], self.stages[rank]
+        if stage == 0:
+            config = worker_config(
+                rank, len(self.stages), self._slots, VALUES, keep_results=True,
+                verify=VerifyMode.ACCIDENTS,
+            )  # fmt: skip
+            config.epoch = self._epoch
+            worker.begin_remap(config, 0, Congestion().choice())
+        elif stage == 1:
+            if rank == 0 and not self.first:
+                self.first = worker.reserve(self._rng.choice([0, 10**6]))
+            if not self.first:
+                return
+            worker.cut_over(self.first, True)
+        elif stage == 2:
+            self._all_done = self._all_done or all(
+                stage >= 2 and worker.wait_cut(0)
+                for stage, worker in zip(self.stages, self._star.workers, strict=True)
+            )
+            if not self._all_done:
+                return
+            if set(self.stages) == {2}:
+                self._entries.remove_former()
+            worker.end_remap()
+        else:
+            return
+        self.stages[rank] += 1
+
+
+def run(
+    seed: int, workers: int, sizes: Sequence[int], lengths: Sequence[int], loss: float, steps: int
+) -> tuple[Job, list[int]]:
+    """A job that changes to one size after the other; until `steps`, or 0: until all is done."""
+    rng = random.Random(seed)
+    shares = [min(rng.choice([1, 1, 2, 4]), sizes[0] // 2) for _ in range(workers)]
+    way, back = scattered(loss, loss / 2, most_ns=300_000), late(loss / 2, loss, loss / 2)
+    star = Star(
+        workers, slots=sizes[0], way=way, back=back, seed=seed, keep_results=True, shares=shares,
+        verify=VerifyMode.ACCIDENTS,
+    )  # fmt: skip
+    job = Job(star, lengths, seed)
+    paces = [rng.choice([0, 0, 2, 15, 60]) for _ in range(workers)]
+    begins = sorted(rng.randrange(1, 120) for _ in sizes[1:])
+    change: Change | None = None
+    number, step = 0, 0
+    while step < steps or not steps:
+        step += 1
+        assert step < 20_000, "it does not end"
+        for rank in range(workers):
+            due = step >= paces[rank] * job.submitted[rank]
+            if due and job.submitted[rank] < len(lengths):
+                job.submit(rank)
+        if change is None and number < len(begins) and step >= begins[number]:
+            number += 1
+            change = Change(star, number, sizes[number], rng)
+        if change is not None:
+            change.go_on()
+            change = None if change.is_over else change
+        star.step()
+        job.reuse_what_is_done()
+        if any(len(results) < len(lengths) for results in job.results):
+            continue
+        if number == len(begins) if change is None else change.first > len(lengths) + 1:
+            break  # what is left of it would take more tensors
+    assert star.failed == [None] * workers
+    stages = [3] * workers if change is None else change.stages
+    return job, stages
+
+
+LENGTHS = st.one_of(
+    st.lists(st.integers(0, 720), min_size=1, max_size=6),
+    st.lists(st.sampled_from([40, 40, 72]), min_size=9, max_size=30),  # some are guessed
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    workers=st.integers(1, 4),
+    sizes=st.lists(SIZES, min_size=2, max_size=4),
+    lengths=LENGTHS,
+    loss=st.floats(0, 0.2),
+)
+def test_sums_are_those_of_a_run_without(
+    seed: int, workers: int, sizes: list[int], lengths: list[int], loss: float
+) -> None:
+    """Ranks hear of each step at different times; several changes follow each other."""
+    job, stages = run(seed, workers, sizes, lengths, loss, 0)
+    job.check()
+    stats = [worker.counters for worker in job.star.workers]
+    assert all(one.corrupted == 0 for one in stats)
+    if set(stages) == {3}:
+        assert {worker.window for worker in job.star.workers} == {sizes[-1] // 2}
+    event(f"guessed: {any(one.guessed_chunks for one in stats)}")
+    event(f"over: {set(stages) == {3}}")
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    workers=st.integers(2, 4),
+    sizes=st.lists(SIZES, min_size=2, max_size=3),
+    lengths=LENGTHS,
+    loss=st.floats(0, 0.2),
+    steps=st.integers(1, 300),
+)
+def test_ranks_frozen_at_any_moment_of_a_change_end_with_these_sums(
+    seed: int, workers: int, sizes: list[int], lengths: list[int], loss: float, steps: int
+) -> None:
+    job, stages = run(seed, workers, sizes, lengths, loss, steps)
+    for worker in job.star.workers:
+        worker.pause(FOREVER_NS)
+    found = job.recover(job.freeze())
+    job.check()
+    event(f"stages: {min(stages)}..{max(stages)}")
+    event(f"mappings with transfers: {len({transfer.epoch for transfer in found.transfers})}")
