@@ -8,9 +8,11 @@ from typing import Any
 from ina.host.calls import (
     JOIN_GRACE_S,
     Credentials,
+    RemapWord,
     error_of,
     heartbeat_request,
     leave_request,
+    remap_request,
     watch_request,
 )
 from ina.host.errors import ControllerUnavailableError
@@ -70,6 +72,15 @@ class SimClient:
         request = heartbeat_request(credentials, progress, self._process_name)
         reply: pb2.HeartbeatReply = await self._call("Heartbeat", what, request, timeout_s)
         return reply
+
+    async def remap(
+        self, credentials: Credentials, word: RemapWord, timeout_s: float
+    ) -> pb2.Mapping | None:
+        """Say how far a change of the job's mapping is; the other one, if there is one."""
+        what = f"change the mapping of job {credentials.name!r} at rank {credentials.rank}"
+        request = remap_request(credentials, word)
+        reply: pb2.RemapReply = await self._call("Remap", what, request, timeout_s)
+        return reply.mapping if reply.HasField("mapping") else None
 
     async def leave(self, credentials: Credentials, progress: pb2.Progress | None) -> None:
         """Leave the job. Tries each address once."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import Any
 
 from ina.controller import faults
 from ina.controller.config import Config
 from ina.controller.errors import StoreError, SwitchError
 from ina.controller.job import Job
+from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.supervisor import Supervisor
 from ina.controller.store import Store
 from ina.controller.store.interface import Database, Transaction
@@ -134,10 +136,20 @@ class SimController:
 
         Raises what :meth:`Coordinator.evict` raises, and :class:`CrashedError`.
         """
+        await self._order(lambda coordinator: coordinator.evict(job, reason))
+
+    async def resize(self, job: str, slots: int) -> None:
+        """Likewise: begins to give a running job another number of slots.
+
+        Raises what :meth:`Changes.resize` raises, and :class:`CrashedError`.
+        """
+        await self._order(lambda coordinator: coordinator.changes.resize(job, slots, "asked for"))
+
+    async def _order(self, order: Callable[[Coordinator], Coroutine[Any, Any, object]]) -> None:
         process, supervisor = self._process, self.supervisor
         if process is None or process.is_dead or supervisor is None or supervisor.term is None:
             raise ScenarioError(f"controller {self.name}: it is not primary")
-        task = process.spawn(supervisor.term.coordinator.evict(job, reason))
+        task = process.spawn(order(supervisor.term.coordinator))
         await asyncio.wait([task])
         if process.is_dead:
             raise CrashedError(f"controller {process.name} was killed")

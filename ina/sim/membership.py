@@ -23,10 +23,12 @@ from ina.host.errors import (
 )
 from ina.host.failure import who
 from ina.host.progress import ProgressReporter, Submitted
+from ina.host.remapping import Remapping
 from ina.host.ticket import Ticket
 from ina.rpc import controller_pb2 as pb2
 from ina.sim.client import SimClient
 from ina.sim.process import Process
+from ina.sim.remapper import SimRemapper
 from ina.sim.rpc import CallError, Stream
 
 REASON_GRACE_S = 1.0
@@ -99,7 +101,7 @@ class SimMembership:
 
     def __init__(
         self, rank: Owner, worker: Worker, client: SimClient, ticket: Ticket,
-        joined: pb2.JoinReply,
+        joined: pb2.JoinReply, remapping: Remapping,
     ) -> None:  # fmt: skip
         self.credentials = Credentials(
             ticket.job_name, ticket.rank, joined.epoch, joined.member_key
@@ -109,6 +111,7 @@ class SimMembership:
         self._rank = rank
         self._who = who(ticket)
         self._client = client
+        self._remapper = SimRemapper(remapping, client, self.credentials)
         self._lease_s, self._heartbeat_s = joined.lease_s, joined.heartbeat_s
         self._reporter = ProgressReporter(_Source(rank, worker), lambda: 0.0)
         self._last: pb2.Progress | None = None
@@ -126,9 +129,10 @@ class SimMembership:
         return "; ".join(self._hints.values())
 
     def start(self, process: Process) -> None:
-        """Begins both tasks."""
+        """Begins its tasks."""
         process.spawn(self._beat())
         process.spawn(self._watch())
+        process.spawn(self._follow())
 
     def speak(self) -> None:
         """Sends a heartbeat at once."""
@@ -139,6 +143,7 @@ class SimMembership:
         self._stopping = True
         self._hurry.set()
         self._look.set()
+        self._remapper.stop()
         self.remember()
         return self._last
 
@@ -172,6 +177,7 @@ class SimMembership:
                 pass
             else:
                 self._away = False
+                self._remapper.heard(reply.remaps_to)
                 if reply.lease_s > 0 and reply.heartbeat_s > 0:
                     self._lease_s, self._heartbeat_s = reply.lease_s, reply.heartbeat_s
             soon_s = min(self._heartbeat_s, MAX_PAUSE_S)
@@ -188,6 +194,11 @@ class SimMembership:
             if self._others_leave and is_open and self._reporter.has_begun_more:
                 break
         self._hurry.clear()
+
+    async def _follow(self) -> None:
+        error = await self._remapper.run(self._rank.process)
+        if error is not None and not self._stopping:
+            self._rank.fail(error)
 
     async def _watch(self) -> None:
         pause_s = FIRST_PAUSE_S
@@ -235,6 +246,8 @@ class SimMembership:
             self._hurry.set()
             for rank in event.ranks:
                 self._hints[f"rank {rank}"] = f"rank {rank} has left the job"
+        elif event.kind in (pb2.JOB_REMAPS, pb2.JOB_REMAPPED, pb2.JOB_REMAP_OFF):
+            self._remapper.ask(is_over=event.kind == pb2.JOB_REMAPPED)
         elif event.kind == pb2.SWITCH_UNREACHABLE:
             self._hints["switch"] = event.reason
         elif event.kind == pb2.SWITCH_BACK:

@@ -26,6 +26,7 @@ from ina.host.errors import (
     SessionClosedError,
 )
 from ina.host.failure import describe_corruption, who
+from ina.host.remapping import Remapping
 from ina.host.ticket import Ticket
 from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
@@ -34,7 +35,7 @@ from ina.sim.errors import CrashedError
 from ina.sim.loop import VirtualLoop
 from ina.sim.membership import SimMembership
 from ina.sim.process import Process
-from ina.sim.seat import Seat, open_worker
+from ina.sim.seat import Seat, manner_of, open_worker
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 1.0
 _ANSWER_S = 3.0
@@ -67,7 +68,7 @@ class Rank:
         self.seat = seat
         self.process = process
         self.ticket: Ticket | None = None
-        """Once it has joined."""
+        """Once it has joined: by which it works."""
         self.worker: native.Worker | None = None
         """The native one, while it is in the job and has not failed."""
         self.error: InaError | None = None
@@ -208,9 +209,13 @@ class Rank:
         worker = open_worker(self._network, self.process.name, seat, ticket, created, joined)
         self.worker = worker
         self._loop.watch(worker, self._on_notice)
-        self._membership = SimMembership(self, worker, client, ticket, joined)
+        remapping = Remapping(ticket, manner_of(seat, ticket), worker, self._works_by)
+        self._membership = SimMembership(self, worker, client, ticket, joined, remapping)
         self._membership.start(self.process)
         return ticket
+
+    def _works_by(self, ticket: Ticket) -> None:
+        self.ticket = ticket
 
     def _left_s(self, deadline_s: float) -> float:
         return max(deadline_s - self._loop.time(), 0.001)

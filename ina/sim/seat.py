@@ -7,6 +7,7 @@ from ipaddress import IPv4Address
 
 from ina.extension import sim as native
 from ina.extension.host import RtoLimits
+from ina.host.manner import Manner
 from ina.host.ticket import Ticket
 from ina.rpc import controller_pb2 as pb2
 
@@ -69,7 +70,16 @@ def open_worker(
     if joined.shares_results:
         setup.results_group = int(IPv4Address(created.results_host))
         setup.results_udp_port = created.results_udp_port
-    config = ticket.worker_config(
-        stall_timeout_ns=round(seat.op_timeout_s * 1e9), rto=RtoLimits(), keep_results=False
+    manner = manner_of(seat, ticket)
+    return network.add_worker(seat.host, name, setup, manner.config(ticket), manner.choice(ticket))
+
+
+def manner_of(seat: Seat, ticket: Ticket) -> Manner:
+    """How its worker behaves; ``ticket``: the one that it joined with."""
+    return Manner(
+        stall_timeout_ns=round(seat.op_timeout_s * 1e9),
+        rto=RtoLimits(),
+        keep_results=False,
+        congestion=None,
+        leads_to=(ticket.switch_host, ticket.switch_udp_port),
     )
-    return network.add_worker(seat.host, name, setup, config, ticket.congestion.choice())

@@ -94,7 +94,7 @@ SCENARIOS: dict[str, Callable[[ControlPlane], Awaitable[None]]] = {
 
 OWN = names.OWN_ADDRESSES
 NOT_HERE = {*faults.OF_TREES, *faults.OF_CHANGES}
-"""Of several switches; of changes of slots, which ranks of a virtual network do not follow."""
+"""Of several switches; of changes of slots, which have tests of their own."""
 ONE_SWITCH = [point for point in faults.POINTS if point not in NOT_HERE]
 
 
