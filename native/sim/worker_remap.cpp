@@ -24,9 +24,7 @@ void Worker::begin_remap(const host::WorkerConfig &config, std::uint32_t max_in_
 std::uint64_t Worker::reserve(std::int64_t news_ns) {
     check_remap(true, false);
     if (first_of_new_ == 0) {
-        const bool is_busy = !pending_.empty();
-        const std::int64_t since_ns = engine_->now_ns() - news_ns;
-        first_of_new_ = next_id_ + (is_busy ? submit_times_.since(since_ns) : 0);
+        first_of_new_ = next_id_ + submit_times_.since(engine_->now_ns() - news_ns);
     }
     return first_of_new_;
 }

@@ -54,7 +54,7 @@ class Submissions {
 // When the last few were submitted.
 class RecentTimes {
   public:
-    static constexpr std::uint64_t kKept = 64;
+    static constexpr std::uint64_t kKept = 1024;
 
     void add(std::int64_t now_ns) { times_ns_[count_++ % kKept] = now_ns; }
     std::uint64_t since(std::int64_t then_ns) const {  // so many, of those kept

@@ -86,11 +86,7 @@ std::uint64_t Transport::reserve(std::int64_t news_ns) {
     const std::lock_guard remapping(remap_mutex_);
     const std::lock_guard lock(mutex_);
     check_remap(true, false);
-    if (first_of_new_ == 0) {
-        const bool is_busy = operations_.done() < submitted_;
-        const std::uint64_t ahead = is_busy ? submit_times_.since(now_ns() - news_ns) : 0;
-        first_of_new_ = next_id_ + ahead;
-    }
+    if (first_of_new_ == 0) first_of_new_ = next_id_ + submit_times_.since(now_ns() - news_ns);
     return first_of_new_;
 }
 
