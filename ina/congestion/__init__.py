@@ -16,7 +16,10 @@ from typing import Any
 from ina.errors import InvalidInputError
 from ina.extension import congestion as native
 
-__all__ = ["ALGORITHMS", "Algorithm", "Congestion", "CongestionError", "Option"]
+__all__ = ["ALGORITHMS", "Algorithm", "Choice", "Congestion", "CongestionError", "Option"]
+
+Choice = native.Choice
+"""An algorithm with its options, as a transport is told."""
 
 
 class CongestionError(InvalidInputError):

@@ -135,9 +135,7 @@ class FailureLatch:
         stats, oldest_seq = self._transport.stats(), self._transport.lanes().oldest_seq
         with self._lock:
             said = self._said()
-            text = failure.describe_wait(
-                self.ticket, timeout_s, stats, oldest_seq, self.node, said
-            )
+            text = failure.describe_wait(self.ticket, timeout_s, stats, oldest_seq, self.node, said)
         return OperationTimeoutError(text)
 
     def _said(self) -> str | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ina.congestion import Congestion
-from ina.extension.congestion import Choice
+from ina.congestion import Choice, Congestion
 from ina.extension.host import RtoLimits, WorkerConfig
 from ina.host.ticket import Ticket
 

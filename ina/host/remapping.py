@@ -12,8 +12,8 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
+from ina.congestion import Choice
 from ina.errors import InaError
-from ina.extension.congestion import Choice
 from ina.extension.host import WorkerConfig
 from ina.host.calls import RemapWord, remapped
 from ina.host.failure import who
