@@ -58,6 +58,11 @@ class Fabric:
             parent_port=above or 0,
         )
 
+    @property
+    def full_bitmap(self) -> int:
+        """Of a result: the root's."""
+        return self.tree.root.full_bitmap
+
     def child(self, place: int) -> int:
         """Its index among the children of the switch that sums its packets."""
         if place >= WORKER:

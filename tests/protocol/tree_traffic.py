@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -52,28 +52,32 @@ class Arrival(NamedTuple):
 
 @dataclass
 class Traffic:
-    """Of a job's first epoch, 0 here, and of the next, 1."""
+    """Of a job's first epoch, 0 here, and of the next, 1. The last fields: of one among others."""
 
     fabric: Fabric
     chunks: int
     slots: int
     first_seq: int
+    number: int = 1
+    first_epoch: int = FIRST_EPOCH
+    first_value: int = 0  # that is this job's; each value is of one job, epoch and chunk
+    values: int = 0  # of a packet; 0: those of this job
 
     @property
     def value_count(self) -> int:
-        return 2 * self.chunks
+        return self.values or 2 * self.chunks
 
     def part(self, epoch: int, worker: int, chunk: int) -> tuple[Header, tuple[int, ...]]:
         """A worker's contribution: its values, digest, check and exponent are no other's."""
-        place = epoch * self.chunks + chunk
+        place = self.first_value + epoch * self.chunks + chunk
         values = [0] * self.value_count
         values[place] = 1 << WORKER_SHIFT * worker
         one = 1 + place * len(self.fabric.ranks) + worker
         flags = Flag.RESEND | (Flag.ECN, Flag.OVERFLOW, Flag.NON_FINITE)[one % 3]
         header = Header(
             flags=flags | Flag.PARTIAL,  # neither RESEND nor PARTIAL may come out
-            job=1,
-            epoch=(FIRST_EPOCH + epoch) % (1 << EPOCH_BITS),
+            job=self.number,
+            epoch=(self.first_epoch + epoch) % (1 << EPOCH_BITS),
             worker=self.fabric.child(WORKER + worker),
             slot=chunk % self.slots,
             seq=serial.add(self.first_seq, chunk),
@@ -89,15 +93,20 @@ class Traffic:
 
     def whole(self, epoch: int, chunk: int) -> tuple[Header, tuple[int, ...]]:
         """What the result of a round says of it."""
-        parts = [self.part(epoch, worker, chunk) for worker in self.fabric.ranks]
+        said, values = self.sum_of(epoch, chunk, self.fabric.ranks)
+        return replace(said, kind=Kind.RESULT, contributors=self.fabric.full_bitmap), values
+
+    def sum_of(
+        self, epoch: int, chunk: int, ranks: Iterable[int]
+    ) -> tuple[Header, tuple[int, ...]]:
+        """What the sum of some workers' parts of a round says of them."""
+        parts = [self.part(epoch, worker, chunk) for worker in ranks]
         flags = NO_FLAGS
         for header, _ in parts:
             flags |= header.flags & STICKY_FLAGS
         said = replace(
             parts[0][0],
-            kind=Kind.RESULT,
             flags=flags,
-            contributors=self.fabric.tree.root.full_bitmap,
             next_exponent=max(header.next_exponent for header, _ in parts),
             digest=sum(header.digest for header, _ in parts) % DIGEST_MODULUS,
             check=sum(header.check for header, _ in parts) % CHECK_MODULUS,

@@ -1,0 +1,263 @@
+"""Promises of mode `shared` hold in every interleaving of small cases; seeded faults break them.
+
+A row of :data:`CASES` is some jobs, what may happen, and how many states that has: with another
+number the search goes where it did not before, or no longer where it did. The larger ones, of
+:data:`LONG_CASES`, are for ``make test-long``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from ina.protocol.switch_model import SwitchModel
+from tests.protocol import shared_faults, slot_faults, switch_faults, tree_faults
+from tests.protocol.model_check import Violation, search
+from tests.protocol.shared_check import SharedSystem
+from tests.protocol.shared_faults import Share
+from tests.protocol.shared_moves import Kinds
+from tests.protocol.shared_tenants import Tenant
+
+ONE = (None, 0)  # an aggregator, and a switch
+CHAIN = (None, 0, 1)  # a switch below the switch
+RACKS = (None, 0, 1, 1)  # two racks below a switch
+DEEP = (None, 0, 1, 2)  # four levels
+
+Jobs = tuple[Tenant, ...]
+Arguments = Mapping[str, Any]
+
+
+def of(*ranks_of: int, chunks: int = 2, **more: Any) -> Jobs:
+    """Jobs of so many workers at one switch, all lanes on its first slots."""
+    return tuple(Tenant(ONE, (1,) * ranks, chunks, **more) for ranks in ranks_of)
+
+
+def resized(ranks: int, chunks: int, **more: Any) -> Jobs:
+    """A job that gets its second mapping while it runs."""
+    return (Tenant(ONE, (1,) * ranks, chunks, change="resize", **more),)
+
+
+def aggregators(chunks: int, *, same: bool) -> Jobs:
+    """A job of 2 workers and 2 lanes with an aggregator each; on the switch they have one slot, or
+    two."""
+    first, second = (1, 0) if same else (0, 0)
+    return (
+        Tenant(ONE, (1, 1), chunks, window=2, first=first, lanes=(0,)),
+        Tenant(ONE, (1, 1), chunks, window=2, first=second, lanes=(1,), same_epoch=True),
+    )
+
+
+LOST: Arguments = {"resets": 1, "live": False}
+"""Of slots of a job's own, once. Then resends may not end it: it needs another epoch."""
+
+CASES: tuple[tuple[str, Jobs, Arguments, int], ...] = (
+    ("2 workers and 1", of(2, 1), {}, 1_321),
+    ("2 and 1, more chunks", (*of(2, chunks=3), *of(1)), {}, 2_507),
+    ("3 workers", of(3), {}, 909),
+    ("2 and 2", (*of(2), *of(2, chunks=1)), {}, 3_059),
+    ("2 and 1, reboots, strangers", of(2, 1), {"strangers": True, "reboots": True}, 1_351),
+    ("a lane without a slot", of(2, chunks=3, window=2, claimable=1), {"reboots": True}, 1_421),
+    ("two aggregators, lanes that meet", aggregators(2, same=True), {"reboots": True}, 1_180),
+    ("restart, reboots", of(2, chunks=1, change="restart"), {"reboots": True}, 3_900),
+    ("restart of 1 beside 1", (*of(1, change="restart"), *of(1, chunks=1)), {}, 2_460),
+    ("resize in place, reboots", resized(2, 2, moves_at=1), {"reboots": True}, 6_842),
+    ("resize of 1 beside 1", (*resized(1, 3, moves_at=2), *of(1)), {"reboots": True}, 3_133),
+    (
+        "from slots of its own to shared ones",
+        resized(2, 2, own=(1,), to_own=(), moves_at=1),
+        {},
+        1_675,
+    ),
+    ("and back", resized(2, 2, to_own=(1,), moves_at=1), {}, 3_195),
+    ("the aggregator's slots are lost: sums only", of(2), LOST, 1_874),
+    ("racks of 1 and 1, reboots", (Tenant(RACKS, (2, 3), 2),), {"reboots": True}, 4_027),
+    ("a worker and a rack of 1", (Tenant(CHAIN, (2, 1), 2),), {"reboots": True}, 893),
+    ("four levels", (Tenant(DEEP, (3, 2), 1),), {"reboots": True}, 5_202),
+    (
+        "a host's node of 2 and 1",
+        (Tenant(CHAIN, (2, 2, 1), 3, own=(2,)),),
+        {"reboots": True},
+        1_101,
+    ),
+    ("and another job", (Tenant(CHAIN, (2, 2, 1), 2, own=(2,)), *of(1)), {}, 3_307),
+    ("two hosts' nodes", (Tenant(RACKS, (2, 2, 3, 3), 2, own=(2, 3)),), {"reboots": True}, 1_375),
+    ("a host's node below a rack", (Tenant(DEEP, (3, 3, 2), 1, own=(3,)),), {}, 1_331),
+)
+
+LONG_CASES: tuple[tuple[str, Jobs, Arguments, int], ...] = ()
+
+
+@pytest.mark.parametrize(
+    ("jobs", "arguments", "states"),
+    [
+        *(pytest.param(*row, id=name) for name, *row in CASES),
+        *(pytest.param(*row, id=name, marks=pytest.mark.long) for name, *row in LONG_CASES),
+    ],
+)
+def test_promises_hold(jobs: Jobs, arguments: Arguments, states: int) -> None:
+    assert search(SharedSystem(jobs, **arguments)) == states
+
+
+@pytest.mark.parametrize(
+    ("jobs", "arguments"),
+    [
+        pytest.param(of(2, chunks=1), {"reboots": True}, id="2 workers"),
+        pytest.param(of(2, 1, chunks=1), {}, id="and another job", marks=pytest.mark.long),
+        pytest.param(of(2), {}, id="2 chunks", marks=pytest.mark.long),
+        pytest.param((Tenant(CHAIN, (2, 1), 1),), {}, id="a rack", marks=pytest.mark.long),
+        pytest.param((Tenant(CHAIN, (2, 2), 1, own=(2,)),), {}, id="a host's node"),
+    ],
+)
+def test_leaving_steps_out_adds_and_loses_no_state(jobs: Jobs, arguments: Arguments) -> None:
+    fewer, all_of_them = (
+        SharedSystem(jobs, **arguments, exact=exact).reachable() for exact in (False, True)
+    )
+    assert fewer == all_of_them
+
+
+@pytest.mark.parametrize(
+    ("share", "most"),
+    [
+        pytest.param(None, 1, id="right"),
+        # It costs no more than that, so no search finds it.
+        pytest.param(shared_faults.numbers_are_compared_plainly, 3, id="compared plainly"),
+    ],
+)
+def test_without_trouble_one_sum_of_each_chunk_goes_up(
+    share: Share | None, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if share is not None:
+        monkeypatch.setattr("ina.protocol.switch_model.share", share)
+    gone_up = SharedSystem(of(3, chunks=4), marks=False).undisturbed()
+    assert sorted(gone_up) == list(range(4))  # past where numbers wrap around
+    assert max(gone_up.values()) == most
+
+
+PAIR = (*of(2, chunks=3), *of(1))  # and another's worker beside it
+THREE = of(3)
+RESTART = of(2, chunks=1, change="restart")
+RACK = (Tenant(CHAIN, (2, 2, 1), 1),)
+NODES = (Tenant(RACKS, (2, 2, 3, 3), 1, own=(2, 3)),)  # of two hosts
+
+NO_PROGRESS = "no progress"
+WRONG_SUM = "holds"
+WRONG_HEADER = "says"
+PINNED = "pinned"
+STAMP = "stamp"
+
+
+def slots(**kinds: Any) -> Arguments:
+    """``root_slot``, ``own_slot``, ``shared_slot``: with a fault."""
+    return {"kinds": Kinds(**kinds)}
+
+
+def switches(kind: type[SwitchModel]) -> Arguments:
+    """With a fault, all of them."""
+    return {"kinds": Kinds(switch=kind)}
+
+
+NO_SUPERSETS = slots(root_slot=shared_faults.KnowsNoSupersets)
+UNMARKED: Arguments = {"marks": False}
+STRANGERS: Arguments = {"strangers": True}
+
+SEEDED: tuple[tuple[str, Jobs, Arguments, Share | None, str], ...] = (
+    # Those of the first search, of the abstract model. What it has besides, evictions and a second
+    # pass over the values, the reference model has not.
+    ("no tags", PAIR, slots(root_slot=slot_faults.OlderCounts), None, WRONG_SUM),
+    ("overlaps add", PAIR, slots(root_slot=shared_faults.AddsWhatOverlaps), None, WRONG_SUM),
+    ("one version", PAIR, {"versions": 1}, None, NO_PROGRESS),
+    ("no replay", PAIR, slots(root_slot=slot_faults.NeverReplays), None, NO_PROGRESS),
+    ("flushed, but open", THREE, NO_SUPERSETS, shared_faults.leaves_the_round_open, NO_PROGRESS),
+    ("a flush names its sender", PAIR, {}, shared_faults.names_its_sender_only, WRONG_SUM),
+    ("RESEND like any other", NODES, UNMARKED, shared_faults.resend_is_no_different, NO_PROGRESS),
+    ("taking over adds", PAIR, slots(shared_slot=shared_faults.TakingOverAdds), None, WRONG_SUM),
+    ("late ones join", PAIR, {}, shared_faults.late_ones_join, WRONG_SUM),
+    ("any epoch's slot", PAIR, UNMARKED, shared_faults.epochs_are_not_compared, WRONG_SUM),
+    ("it answers itself", THREE, switches(shared_faults.AnswersByItself), None, NO_PROGRESS),
+    ("neither flush nor supersets", THREE, NO_SUPERSETS, shared_faults.without_flush, NO_PROGRESS),
+    ("slots do not age", PAIR, {}, shared_faults.slots_do_not_age, PINNED),
+    # Who holds a slot, and until when.
+    ("resends keep a slot", PAIR, {}, shared_faults.resends_are_heard, STAMP),
+    ("the clock's wrap", PAIR, {}, shared_faults.clocks_do_not_wrap, PINNED),
+    ("results free nothing", PAIR, switches(shared_faults.ReleasesNothing), None, STAMP),
+    ("results free others' slots", PAIR, switches(shared_faults.ReleasesForOthers), None, STAMP),
+    ("closed, flushed again", PAIR, {}, shared_faults.flushes_closed_rounds, WRONG_SUM),
+    ("collisions untold", PAIR, switches(shared_faults.KeepsCollisions), None, WRONG_HEADER),
+    # Whose parts.
+    ("workers are believed", PAIR, switches(shared_faults.BelievesWorkers), None, WRONG_SUM),
+    ("switches are not", PAIR, switches(shared_faults.BelievesNoSwitch), None, WRONG_SUM),
+    ("bits by index", RACK, switches(shared_faults.BitsByIndex), None, "names"),
+    (
+        "overlaps add in a rack",
+        RACK,
+        slots(shared_slot=shared_faults.AddsWhatOverlaps),
+        None,
+        WRONG_SUM,
+    ),
+    (
+        "a node's copies",
+        NODES,
+        {**UNMARKED, **switches(shared_faults.LooksAtFlagsOnly)},
+        None,
+        NO_PROGRESS,
+    ),
+    ("a node drops repeats", NODES, slots(own_slot=slot_faults.NeverReplays), None, NO_PROGRESS),
+    ("a node's open sums", NODES, slots(own_slot=slot_faults.ReplaysOpenRound), None, WRONG_SUM),
+    # The aggregator, elsewhere.
+    ("open replays", PAIR, slots(root_slot=slot_faults.ReplaysOpenRound), None, WRONG_SUM),
+    ("older take over", PAIR, slots(root_slot=slot_faults.OlderTakesOver), None, NO_PROGRESS),
+    ("no wrap", PAIR, slots(root_slot=slot_faults.ComparesPlainly), None, NO_PROGRESS),
+    # Who is admitted, and the way back.
+    ("any sender", PAIR, {**STRANGERS, **switches(switch_faults.AdmitsAnySender)}, None, WRONG_SUM),
+    (
+        "anyone's result",
+        PAIR,
+        {**STRANGERS, **switches(tree_faults.BelievesAnyResult)},
+        None,
+        WRONG_SUM,
+    ),
+    ("any epoch", RESTART, switches(switch_faults.AdmitsAnyEpoch), None, "is admitted"),
+    ("old results", RESTART, switches(switch_faults.PassesOldResults), None, "is admitted"),
+    ("replays to all", PAIR, switches(switch_faults.ReplaysToAll), None, "reaches the workers"),
+    ("and below", PAIR, switches(shared_faults.PassesAllDown), None, "reaches|asked for"),
+)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "arguments", "share", "broken"),
+    [pytest.param(*row, id=name) for name, *row in SEEDED],
+)
+def test_seeded_faults_are_found(
+    jobs: Jobs,
+    arguments: Arguments,
+    share: Share | None,
+    broken: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if share is not None:
+        monkeypatch.setattr("ina.protocol.switch_model.share", share)
+    with pytest.raises(Violation, match=broken):
+        search(SharedSystem(jobs, **arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "share"),
+    [
+        pytest.param({}, shared_faults.without_flush, id="no flush: as Tofino 1"),
+        pytest.param({}, shared_faults.leaves_the_round_open, id="rounds stay open"),
+        pytest.param(NO_SUPERSETS, None, id="no supersets"),
+    ],
+)
+def test_one_of_closed_rounds_and_supersets_is_enough(
+    arguments: Arguments, share: Share | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if share is not None:
+        monkeypatch.setattr("ina.protocol.switch_model.share", share)
+    assert search(SharedSystem(THREE, **arguments)) > 0
+
+
+@pytest.mark.parametrize("jobs", [PAIR, THREE, RESTART, NODES])
+def test_without_faults_nothing_is_found(jobs: Jobs) -> None:
+    assert search(SharedSystem(jobs)) > 0
