@@ -157,9 +157,7 @@ class SharedSystem:
         switch does not admit it."""
         mapping = self.moves.mapping(number)
         if not now[mapping.job] >> mapping.number & 1:
-            if self.jobs[mapping.job].change == "restart":
-                other = self.tenants.of[mapping.job][1 - mapping.number]
-                self.moves.check_refused(number, other)
+            self.moves.move(number, slot, now)  # which sees to it that nothing happens
             return ()
         return (False, True) if self.moves.may_find_old(number, slot) else (False,)
 
@@ -168,7 +166,7 @@ class SharedSystem:
         for number in _numbers(packets):
             ways = self._ways(number, now, slot)
             for old in ways:
-                after, leaving = self.moves.move(number, slot, old)
+                after, leaving = self.moves.move(number, slot, now, old)
                 sent = 0
                 for it in leaving:
                     sent |= self.moves.masks[it]
@@ -220,7 +218,7 @@ class SharedSystem:
                 slot = state.slots[cell]
                 now = state.admitted[self.moves.places[cell].switch]
                 for old in self._ways(number, now, slot):
-                    after, leaving = self.moves.move(number, slot, old)
+                    after, leaving = self.moves.move(number, slot, now, old)
                     if after == slot and leaving:
                         sent = self._close(state, _mask(leaving))
                         yield Step(self.moves, number, old), sent
@@ -359,8 +357,10 @@ class SharedSystem:
             if it.at == 0:
                 self._gone_up[self.mappings[it.mapping].chunk(it.header.seq)] += 1
             cell = self.moves.cells[number]
-            if ways := self._ways(number, admitted[it.at], slots[cell]):
-                changed, leaving = self.moves.move(number, slots[cell], old and len(ways) == 2)
+            now = admitted[it.at]
+            if ways := self._ways(number, now, slots[cell]):
+                way = old and len(ways) == 2
+                changed, leaving = self.moves.move(number, slots[cell], now, way)
                 slots = put(slots, cell, changed)
                 queue += leaving
         return Run(workers, slots, unsent)

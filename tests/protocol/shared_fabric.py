@@ -18,7 +18,9 @@ from ina.protocol.shared_model import Claims
 from ina.protocol.switch_model import Job
 from tests.protocol.tree_fabric import WORKER, Fabric
 
-AGE_US = 1000
+AGE_US, LESS_US, LEAD_US = 1000, 100, 10
+"""How long the first job waits for a silent owner, how much less each further one, and how much
+longer its own slots seem silent."""
 
 
 @dataclass(frozen=True)
@@ -103,5 +105,10 @@ class SharedFabric(Fabric):
         )
         if not self.is_shared(switch):
             return plain
-        claims = Claims(arc.window - 1, arc.claimable, AGE_US)
-        return replace(plain, first_slot=arc.first, claims=claims)
+        return replace(plain, first_slot=arc.first, claims=self.claims(number, arc))
+
+    @staticmethod
+    def claims(number: int, arc: Arc) -> Claims:
+        """Jobs are of different importance: each next one waits less."""
+        age_us, lead_us = AGE_US - number * LESS_US, number * LEAD_US
+        return Claims(arc.window - 1, arc.claimable, age_us, lead_us)

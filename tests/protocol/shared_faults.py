@@ -14,6 +14,7 @@ from ina.protocol.shared_model import Claims, share
 from ina.protocol.slot_model import STICKY_FLAGS, Contribution, Outcome, Slot, Tag
 from ina.protocol.spec import Flag, Kind
 from ina.protocol.switch_model import Departure, Job, SwitchModel
+from ina.protocol.switch_model import _evicted as put_out
 
 Gone = tuple[Outcome, int]
 """What a share() returns: what becomes of a contribution, and whose parts leave with it."""
@@ -23,85 +24,143 @@ Share = Callable[..., Gone]
 FLUSHES = (Outcome.REPLAY, Outcome.FLUSHED, Outcome.JOINED_AND_FLUSHED)
 
 
-def leaves_the_round_open(slot: Slot, part: Contribution, all_bits: int, **how: Any) -> Gone:
+def leaves_the_round_open(
+    slot: Slot, part: Contribution, all_bits: int, claims: Claims, **how: Any
+) -> Gone:
     """After a flush the round goes on in the slot."""
     before = slot.bitmap
-    outcome, held = share(slot, part, all_bits, **how)
+    outcome, held = share(slot, part, all_bits, claims, **how)
     if how["is_resend"] and before and slot.bitmap == 0:
         slot.owner, slot.bitmap = part.tag, held
     return outcome, held
 
 
-def names_its_sender_only(slot: Slot, part: Contribution, all_bits: int, **how: Any) -> Gone:
+def names_its_sender_only(
+    slot: Slot, part: Contribution, all_bits: int, claims: Claims, **how: Any
+) -> Gone:
     """A flushed sum names whose resend it was."""
-    outcome, held = share(slot, part, all_bits, **how)
+    outcome, held = share(slot, part, all_bits, claims, **how)
     return outcome, part.bitmap if outcome in FLUSHES else held
 
 
-def resend_is_no_different(slot: Slot, part: Contribution, all_bits: int, **how: Any) -> Gone:
+def resend_is_no_different(
+    slot: Slot, part: Contribution, all_bits: int, claims: Claims, **how: Any
+) -> Gone:
     """A resend claims, joins and is dropped like what is sent first."""
-    return share(slot, part, all_bits, **{**how, "is_resend": False})
+    return share(slot, part, all_bits, claims, **{**how, "is_resend": False})
 
 
-def late_ones_join(slot: Slot, part: Contribution, all_bits: int, **how: Any) -> Gone:
+def late_ones_join(
+    slot: Slot, part: Contribution, all_bits: int, claims: Claims, **how: Any
+) -> Gone:
     """What is older than the round in the slot counts in it."""
     if slot.owner.epoch == part.tag.epoch and slot.owner.is_newer(part.tag) and slot.bitmap:
         part = replace(part, tag=slot.owner)
-    return share(slot, part, all_bits, **how)
+    return share(slot, part, all_bits, claims, **how)
 
 
-def epochs_are_not_compared(slot: Slot, part: Contribution, all_bits: int, **how: Any) -> Gone:
+def epochs_are_not_compared(
+    slot: Slot, part: Contribution, all_bits: int, claims: Claims, **how: Any
+) -> Gone:
     """Whoever comes is taken for the slot's owner."""
     if slot.bitmap:
         slot.owner = Tag(part.tag.epoch, slot.owner.seq)
-    return share(slot, part, all_bits, **how)
+    return share(slot, part, all_bits, claims, **how)
 
 
-def numbers_are_compared_plainly(slot: Slot, part: Contribution, all_bits: int, **how: Any) -> Gone:
+def numbers_are_compared_plainly(
+    slot: Slot, part: Contribution, all_bits: int, claims: Claims, **how: Any
+) -> Gone:
     """As if they never came round: what is newer, across that, goes on alone."""
     if slot.owner.epoch == part.tag.epoch and part.tag.seq < slot.owner.seq:
         return Outcome.LATE, part.bitmap
-    return share(slot, part, all_bits, **how)
+    return share(slot, part, all_bits, claims, **how)
 
 
-def without_flush(slot: Slot, part: Contribution, all_bits: int, **how: Any) -> Gone:
+def without_flush(
+    slot: Slot, part: Contribution, all_bits: int, claims: Claims, **how: Any
+) -> Gone:
     """A resend reads a full sum out, and leaves an open one alone. With the aggregator's rule of
     supersets that is right; without it, it is not."""
     if not how["is_resend"]:
-        return share(slot, part, all_bits, **how)
+        return share(slot, part, all_bits, claims, **how)
     if slot.owner == part.tag and slot.bitmap == all_bits:
         return Outcome.REPLAY, all_bits
     return Outcome.MISSED, part.bitmap
 
 
-def flushes_closed_rounds(slot: Slot, part: Contribution, all_bits: int, **how: Any) -> Gone:
+def flushes_closed_rounds(
+    slot: Slot, part: Contribution, all_bits: int, claims: Claims, **how: Any
+) -> Gone:
     """A resend of the number after the one that was closed takes what is left there along."""
     if how["is_resend"] and slot.owner == part.tag and slot.bitmap == 0:
         slot.bitmap = all_bits & ~part.bitmap
-    return share(slot, part, all_bits, **how)
+    return share(slot, part, all_bits, claims, **how)
 
 
-def slots_do_not_age(slot: Slot, part: Contribution, all_bits: int, **how: Any) -> Gone:
+def slots_do_not_age(
+    slot: Slot, part: Contribution, all_bits: int, claims: Claims, **how: Any
+) -> Gone:
     """An owner that is silent keeps its slot."""
-    return share(slot, part, all_bits, **{**how, "age_us": 1 << 32})
+    return share(slot, part, all_bits, replace(claims, age_us=1 << 32), **how)
 
 
-def resends_are_heard(slot: Slot, part: Contribution, all_bits: int, **how: Any) -> Gone:
+def resends_are_heard(
+    slot: Slot, part: Contribution, all_bits: int, claims: Claims, **how: Any
+) -> Gone:
     """A resend keeps its slot from others."""
-    outcome, held = share(slot, part, all_bits, **how)
+    outcome, held = share(slot, part, all_bits, claims, **how)
     if slot.owner.epoch == part.tag.epoch:
         slot.stamp_us = how["now_us"]
     return outcome, held
 
 
-def clocks_do_not_wrap(slot: Slot, part: Contribution, all_bits: int, **how: Any) -> Gone:
+def clocks_do_not_wrap(
+    slot: Slot, part: Contribution, all_bits: int, claims: Claims, **how: Any
+) -> Gone:
     """Stamps are compared as if the clock never came round."""
     silent_us = max(how["now_us"] - slot.stamp_us, 0)
     before, slot.stamp_us = slot.stamp_us, how["now_us"] - silent_us
-    outcome, held = share(slot, part, all_bits, **how)
+    outcome, held = share(slot, part, all_bits, claims, **how)
     if slot.stamp_us == how["now_us"] - silent_us:
         slot.stamp_us = before
     return outcome, held
+
+
+def puts_closed_rounds_out(
+    slot: Slot, part: Contribution, all_bits: int, claims: Claims, **how: Any
+) -> Gone:
+    """What a closed round has left in a slot leaves once more, in the name of all."""
+    if slot.owner.epoch != part.tag.epoch and slot.bitmap == 0 and slot.said:
+        slot.bitmap = how["owner_bits"] & -how["owner_bits"]
+    return share(slot, part, all_bits, claims, **how)
+
+
+def names_the_newcomer(owner: Job, header: Header, slot: Slot) -> Departure:
+    """What is put out of a slot names whoever puts it out."""
+    leaving = put_out(owner, header, slot)
+    bit = owner.bits_of(header.worker % len(owner.workers))
+    return replace(leaving, header=replace(leaving.header, contributors=bit))
+
+
+def puts_out_as_the_newcomer(owner: Job, header: Header, slot: Slot) -> Departure:
+    """What is put out goes under the number and epoch of whoever puts it out."""
+    leaving = put_out(owner, header, slot)
+    said = replace(leaving.header, job=header.job, epoch=header.epoch)
+    return replace(leaving, header=said)
+
+
+def says_what_the_newcomer_says(owner: Job, header: Header, slot: Slot) -> Departure:
+    """What is put out has exponent and type of whoever puts it out."""
+    leaving = put_out(owner, header, slot)
+    said = replace(leaving.header, exponent=header.exponent, value_type=header.value_type)
+    return replace(leaving, header=said)
+
+
+def asks_for_a_result(owner: Job, header: Header, slot: Slot) -> Departure:
+    """What is put out has the path of whoever puts it out: a replay would go to somebody."""
+    leaving = put_out(owner, header, slot)
+    return replace(leaving, header=replace(leaving.header, path=header.path))
 
 
 class TakingOverAdds(Slot):

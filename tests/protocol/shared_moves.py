@@ -12,23 +12,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 from ina.protocol.codec import encode
 from ina.protocol.shared_model import STAMP_MODULUS
 from ina.protocol.slot_model import STICKY_FLAGS, Slot, Tag
-from ina.protocol.spec import NO_FLAGS, Flag, Kind
+from ina.protocol.spec import NO_FLAGS, PATH_BITS, Flag, Kind
 from ina.protocol.switch_model import EPOCH_BITS, Departure, SwitchModel
 from tests.protocol.model_check import SlotState, Violation
-from tests.protocol.shared_fabric import AGE_US
 from tests.protocol.shared_tenants import Arrival, Mapping, Owned, Tenants
 from tests.protocol.tree_fabric import WORKER
 
 NOW_US = 3
-"""AGE before it is where the clock came round."""
+"""What anybody waits, before it, is where the clock came round."""
 
-_STAMPS_US = {old: (NOW_US - AGE_US + (not old)) % STAMP_MODULUS for old in (False, True)}
+NOBODY = 98
+"""Asks for what leaves because another job takes its slot."""
+_NO_PATH = (1 << PATH_BITS) - 1
+
+
+Admitted = tuple[int, ...]
+"""By job, a bit for each of its mappings: what a switch has been told."""
 
 
 class Place(NamedTuple):
@@ -67,7 +71,12 @@ class Moves:
         self._place_numbers: dict[Place, int] = {}
         self._states: list[SlotState] = []
         self._state_numbers: dict[SlotState, int] = {}
-        self._moved: dict[tuple[int, int, bool], tuple[int, tuple[int, ...]]] = {}
+        self._moved: dict[tuple[int, int, Admitted, bool], tuple[int, tuple[int, ...]]] = {}
+        self._switches: dict[tuple[int, Admitted], SwitchModel] = {}
+        self._by_header = {
+            (it.traffic.number, it.traffic.first_epoch % (1 << EPOCH_BITS)): it
+            for it in self.mappings
+        }
         self.power_on = self._state(Slot(values=(0,) * self._value_count))
         for mapping in self.mappings:
             for switch in mapping.fabric.switches:
@@ -78,18 +87,20 @@ class Moves:
     def _value_count(self) -> int:
         return self.tenants.mappings[0].traffic.value_count
 
-    @cached_property
-    def _switches(self) -> dict[tuple[int, int], SwitchModel]:
-        """Each as it is programmed for each mapping; states of slots are put into it."""
-        switches = {}
-        slots = 1 + max(max(it.arc.first + it.arc.window, it.arc.slots) for it in self.mappings)
-        for mapping in self.mappings:
-            for place in mapping.fabric.switches:
-                switch = self.kinds.switch(slots, self._value_count)
-                switch.install(mapping.entries(place))
-                switch.now_us = NOW_US
-                switches[place, mapping.index] = switch
-        return switches
+    def _switch(self, place: int, now: Admitted) -> SwitchModel:
+        """As it is programmed at a moment; states of slots are put into it."""
+        if (place, now) not in self._switches:
+            slots = max(max(it.arc.first + it.arc.window, it.arc.slots) for it in self.mappings)
+            switch = self.kinds.switch(slots, self._value_count)
+            switch.now_us = NOW_US
+            for mappings, admitted in zip(self.tenants.of, now, strict=True):
+                here = [it for it in mappings if admitted >> it.number & 1]
+                if place in mappings[0].fabric.switches:
+                    switch.install(here[0].entries(place))
+                    for it in here[1:]:
+                        switch.install_beside(it.entries(place))
+            self._switches[place, now] = switch
+        return self._switches[place, now]
 
     @property
     def mappings(self) -> tuple[Mapping, ...]:
@@ -162,19 +173,22 @@ class Moves:
         """Sums of the same parts, as other packets would have brought them about: whoever has
         one may have any of them. So more may happen than can, and there are fewer states."""
         header, fabric = packet.header, self.mappings[packet.mapping].fabric
-        if header.kind is not Kind.CONTRIBUTION or packet.asker not in fabric.ranks:
+        if header.kind is not Kind.CONTRIBUTION or packet.asker not in (*fabric.ranks, NOBODY):
             return
         if fabric.below(packet.at)[header.worker] >= WORKER:
             return
+        plain = header.flags & ~Flag.RESEND
         again = [(header.flags, header.copy)]
         if packet.at and not self._is_unit(packet):
-            plain = header.flags & ~Flag.RESEND
             again = [(plain, 0), (plain | Flag.RESEND, 1)]
         for rank in fabric.ranks_of(self.bits(packet)):
             path = fabric.tree.path(rank)
             for flags, copy in again:
                 said = replace(header, path=path, flags=flags, copy=copy)
                 yield replace(packet, header=said, asker=rank, asked_by=path)
+        if not self._is_unit(packet):
+            said = replace(header, path=_NO_PATH, flags=plain, copy=0)
+            yield replace(packet, header=said, asker=NOBODY, asked_by=_NO_PATH)
 
     def _is_unit(self, packet: Owned) -> bool:
         """Whether it comes from a switch whose slots are its job's own, or from a worker."""
@@ -204,9 +218,11 @@ class Moves:
             and self._states[state][0].epoch != self.mapping(number).traffic.first_epoch
         )
 
-    def move(self, number: int, state: int, old: bool = False) -> tuple[int, tuple[int, ...]]:
+    def move(
+        self, number: int, state: int, now: Admitted, old: bool = False
+    ) -> tuple[int, tuple[int, ...]]:
         """The state of the slot after a packet, and what leaves, by number."""
-        key = (number, state, old)
+        key = (number, state, now, old)
         if key not in self._moved:
             try:
                 self._moved[key] = self._move(*key)
@@ -214,37 +230,40 @@ class Moves:
                 raise Violation(f"{violation}, when {self.known[number]} arrives") from None
         return self._moved[key]
 
-    def check_refused(self, number: int, mapping: Mapping) -> None:
-        """A switch that has been told of another mapping of the job drops the packet."""
-        packet = self.known[number]
-        assert isinstance(packet, Owned)
-        switch = self._switches[packet.at, mapping.index]
-        switch.slots.clear()
-        if switch.receive(packet.sender, encode(packet.header, packet.values)) or switch.slots:
-            raise Violation(f"{packet} is admitted by mapping {mapping.index}")
-
-    def _move(self, number: int, before: int, old: bool) -> tuple[int, tuple[int, ...]]:
+    def _move(
+        self, number: int, before: int, now: Admitted, old: bool
+    ) -> tuple[int, tuple[int, ...]]:
         packet, place = self.known[number], self.places[self.cells[number]]
         assert isinstance(packet, Owned)
-        switch = self._switches[packet.at, packet.mapping]
+        mapping = self.mappings[packet.mapping]
+        switch = self._switch(packet.at, now)
         switch.slots.clear()
         index = {place.slot} - {-1}
+        stamp_us = (NOW_US - self._age_us(mapping) + (not old)) % STAMP_MODULUS
+        slot = self._slot_type(place)(*self._states[before])
+        slot.stamp_us = stamp_us
         if index:
-            switch.slots[place.slot] = self._slot_type(place)(*self._states[before])
-            switch.slots[place.slot].stamp_us = _STAMPS_US[old]
+            switch.slots[place.slot] = slot
         departures = switch.receive(packet.sender, encode(packet.header, packet.values))
-        if switch.slots.keys() != index:
+        if switch.slots.keys() - index:
             raise Violation(f"it touched the slots {set(switch.slots)}")
         after = before
+        is_admitted = bool(now[mapping.job] >> mapping.number & 1)
         if index:
-            slot = switch.slots[place.slot]
             after = self._state(slot)
-            if place.owner == -1 and self._marks:
-                self._check_stamp(packet, self._states[before], slot, old)
+            if place.owner == -1 and self._marks and is_admitted:
+                self._check_stamp(packet, self._states[before], slot, old, stamp_us)
         leaving = tuple(self._leave(packet, it, before, old) for it in departures)
+        if (leaving or after != before) and not is_admitted:
+            raise Violation("what the switch has not been told of is admitted")
         if packet.at == 0 and leaving:
             self._check_way_back(packet, leaving, is_new=after != before)
         return after, leaving
+
+    @staticmethod
+    def _age_us(mapping: Mapping) -> int:
+        """How long its workers' packets wait for a silent owner."""
+        return mapping.fabric.claims(mapping.traffic.number, mapping.arc).age_us
 
     def slot_state(self, number: int) -> SlotState:
         """What a slot in the state of this number holds."""
@@ -256,57 +275,68 @@ class Moves:
         return self.kinds.own_slot if place.switch else self.kinds.root_slot
 
     def _state(self, slot: Slot) -> int:
-        owner, *rest, _ = astuple(slot)
-        state = (Tag(*owner), *rest, 0)
+        owner, *rest = astuple(replace(slot, stamp_us=0))
+        state = (Tag(*owner), *rest)
         if state not in self._state_numbers:
             self._state_numbers[state] = len(self._states)
             self._states.append(state)
         return self._state_numbers[state]
 
-    def _check_stamp(self, packet: Owned, before: SlotState, slot: Slot, old: bool) -> None:
-        """Who is heard of keeps a slot for AGE, a resend and others keep nothing, and a result
+    def _check_stamp(
+        self, packet: Owned, before: SlotState, slot: Slot, old: bool, stamp_us: int
+    ) -> None:
+        """Who is heard of keeps a slot for a while, a resend and others keep nothing, and a result
         leaves it to anybody; what is old is whoever's comes."""
-        epoch = self.mappings[packet.mapping].traffic.first_epoch
-        is_own, stamp_us = before[0].epoch == epoch, _STAMPS_US[old]
-        if packet.asker not in self.mappings[packet.mapping].fabric.ranks:
+        mapping = self.mappings[packet.mapping]
+        epoch = mapping.traffic.first_epoch
+        is_own = before[0].epoch == epoch
+        if packet.asker not in (*mapping.fabric.ranks, NOBODY):
             pass  # a stranger's, which is dropped
         elif packet.header.kind is Kind.RESULT:
             if is_own:
-                stamp_us = _STAMPS_US[True]
+                stamp_us = NOW_US + STAMP_MODULUS // 2
         elif not packet.is_resend:
             if old and not is_own and slot.owner != Tag(epoch, packet.header.seq):
                 raise Violation("a slot is pinned: its owner is silent, and keeps it")
             if is_own or old:
-                stamp_us = NOW_US
+                lead_us = mapping.fabric.claims(mapping.traffic.number, mapping.arc).lead_us
+                stamp_us = (NOW_US - lead_us) % STAMP_MODULUS
         if slot.stamp_us != stamp_us:
             raise Violation(f"stamp {slot.stamp_us} and not {stamp_us}")
 
     def _leave(self, packet: Owned, departure: Departure, before: int, old: bool) -> int:
-        mapping, header = self.mappings[packet.mapping], departure.header
-        if header.epoch != mapping.traffic.first_epoch % (1 << EPOCH_BITS):
-            raise Violation(f"a switch of another epoch sends {header}")
-        taken = mapping.fabric.carry(packet.at, departure.to)
+        header, mapping = departure.header, self.mappings[packet.mapping]
+        whose = self._by_header.get((header.job, header.epoch))
+        if whose is not mapping:
+            owner = self._states[before][0].epoch
+            if whose is None or owner != whose.traffic.first_epoch:
+                raise Violation(f"what leaves is not of the slot's owner: {header}")
+            packet = replace(
+                packet, asker=NOBODY, asked_by=_NO_PATH, mapping=whose.index, header=header
+            )
+        taken = whose.fabric.carry(packet.at, departure.to)
         if taken is None:
             raise Violation(f"nobody is where {departure} goes")
         at, sender = taken
         if at >= WORKER:
             return self.number(self._result(at - WORKER, departure, packet))
         if header.kind is Kind.CONTRIBUTION:
-            self._check_sum(packet, departure, before, old)
+            has_collided = whose is mapping and self.may_find_old(self.number(packet), before)
+            self._check_sum(packet, departure, has_collided and not old)
         onward = replace(packet, at=at, sender=sender, header=header, values=departure.values)
         return self.number(onward)
 
-    def _check_sum(self, packet: Owned, departure: Departure, before: int, old: bool) -> None:
+    def _check_sum(self, packet: Owned, departure: Departure, has_collided: bool) -> None:
         """It holds the parts of those whom it names, each once, and says of them what is true."""
         mapping, at, got = self.mappings[packet.mapping], packet.at, departure.header
         fabric, bits = mapping.fabric, got.contributors
         marks = NO_FLAGS
         if fabric.is_shared(at):
             marks = packet.header.flags & Flag.RESEND
-            if self.may_find_old(self.number(packet), before) and not old:
-                marks |= Flag.COLLISION
         else:
             bits = fabric.bits(at)
+        if has_collided:
+            marks |= Flag.COLLISION
         if not bits or bits & ~fabric.bits(at):
             raise Violation(f"a sum names {bits:#b}")
         chunk = mapping.chunk(got.seq)
@@ -347,20 +377,22 @@ class Moves:
 
     def _check_way_back(self, packet: Owned, leaving: tuple[int, ...], is_new: bool) -> None:
         """A new sum comes to each worker once; what answers a repeat, to the one that asked."""
-        ranks = self.mappings[packet.mapping].fabric.ranks
-        reached = sorted(self._reached(leaving))
-        expected = list(ranks) if is_new else [packet.asker]
+        mapping = self.mappings[packet.mapping]
+        told = self.tenants.told_of(mapping)
+        reached = sorted(self._reached(leaving, told))
+        is_asked = packet.asker != NOBODY
+        expected = list(mapping.fabric.ranks) if is_new else [packet.asker] * is_asked
         if reached != expected:
             what = "a new sum" if is_new else f"what worker {packet.asker} asked for"
             raise Violation(f"{what} reaches the workers {reached}, not {expected}")
 
-    def _reached(self, leaving: tuple[int, ...]) -> Iterator[int]:
+    def _reached(self, leaving: tuple[int, ...], told: Admitted) -> Iterator[int]:
         for number in leaving:
             it = self.known[number]
             if isinstance(it, Arrival):
                 yield it.worker
             else:
-                yield from self._reached(self.move(number, self.power_on)[1])
+                yield from self._reached(self.move(number, self.power_on, told)[1], told)
 
 
 def _mask(numbers: Iterable[int]) -> int:

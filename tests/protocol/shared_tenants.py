@@ -40,6 +40,7 @@ class Tenant:
     claimable: int | None = None  # None: all lanes
     own: tuple[int, ...] = ()
     lanes: tuple[int, ...] = ()  # empty: all
+    silent: tuple[int, ...] = ()  # chunks whose packets have no values
     same_epoch: bool = False  # as the tenant before it
     change: Change = ""
     to: tuple[int, int] = (0, 1)  # of a resize: the second mapping's first slot and window
@@ -153,6 +154,7 @@ class Tenants:
                     first_seq=2**serial.SERIAL_BITS - 2 * arc.window,  # it wraps soon
                     number=1 + job,
                     first_epoch=FIRST_EPOCH + len(found) - tenant.same_epoch,
+                    silent=frozenset(tenant.silent),
                     first_value=values,
                     values=sum(it.chunks_by(k) for it in self.jobs for k in range(it.mappings)),
                 )
@@ -160,6 +162,11 @@ class Tenants:
                 lanes = tenant.lanes or tuple(range(arc.window))
                 found.append(Mapping(len(found), job, number, fabric, arc, traffic, lanes))
         return tuple(found)
+
+    def told_of(self, mapping: Mapping) -> tuple[int, ...]:
+        """By job, a bit for each of its mappings that a switch admits: this, and others' first."""
+        jobs = range(len(self.jobs))
+        return tuple(1 << mapping.number if job == mapping.job else 1 for job in jobs)
 
     @cached_property
     def of(self) -> tuple[tuple[Mapping, ...], ...]:

@@ -53,7 +53,8 @@ class Workers:
         it, mask = self.moves.known[number], 0
         assert isinstance(it, Owned)
         if self.moves.mapping(number).fabric.is_shared(it.at):
-            for onward in self.moves.move(number, self.moves.power_on)[1]:
+            told = self.tenants.told_of(self.moves.mapping(number))
+            for onward in self.moves.move(number, self.moves.power_on, told)[1]:
                 mask |= self.moves.masks[onward] | self._alone(onward)
         return mask
 

@@ -7,12 +7,12 @@ number the search goes where it did not before, or no longer where it did. The l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
-from ina.protocol.switch_model import SwitchModel
+from ina.protocol.switch_model import Departure, SwitchModel
 from tests.protocol import shared_faults, slot_faults, switch_faults, tree_faults
 from tests.protocol.model_check import Violation, search
 from tests.protocol.shared_check import SharedSystem
@@ -57,18 +57,20 @@ CASES: tuple[tuple[str, Jobs, Arguments, int], ...] = (
     ("2 and 1, more chunks", (*of(2, chunks=3), *of(1)), {}, 2_507),
     ("3 workers", of(3), {}, 909),
     ("2 and 2", (*of(2), *of(2, chunks=1)), {}, 3_059),
+    ("3 and 2, whose sums are put out", of(3, 2, chunks=1), {"reboots": True}, 14_252),
+    ("2 and 2, packets without values", (*of(2, silent=(1,)), *of(2, chunks=1)), {}, 3_059),
     ("2 and 1, reboots, strangers", of(2, 1), {"strangers": True, "reboots": True}, 1_351),
     ("a lane without a slot", of(2, chunks=3, window=2, claimable=1), {"reboots": True}, 1_421),
     ("two aggregators, lanes that meet", aggregators(2, same=True), {"reboots": True}, 1_180),
-    ("restart, reboots", of(2, chunks=1, change="restart"), {"reboots": True}, 3_900),
-    ("restart of 1 beside 1", (*of(1, change="restart"), *of(1, chunks=1)), {}, 2_460),
-    ("resize in place, reboots", resized(2, 2, moves_at=1), {"reboots": True}, 6_842),
-    ("resize of 1 beside 1", (*resized(1, 3, moves_at=2), *of(1)), {"reboots": True}, 3_133),
+    ("restart, reboots", of(2, chunks=1, change="restart"), {"reboots": True}, 4_148),
+    ("restart of 1 beside 1", (*of(1, change="restart"), *of(1, chunks=1)), {}, 3_108),
+    ("resize in place, reboots", resized(2, 2, moves_at=1), {"reboots": True}, 6_992),
+    ("resize of 1 beside 1", (*resized(1, 3, moves_at=2), *of(1)), {"reboots": True}, 3_359),
     (
         "from slots of its own to shared ones",
         resized(2, 2, own=(1,), to_own=(), moves_at=1),
         {},
-        1_675,
+        1_690,
     ),
     ("and back", resized(2, 2, to_own=(1,), moves_at=1), {}, 3_195),
     ("the aggregator's slots are lost: sums only", of(2), LOST, 1_874),
@@ -163,8 +165,8 @@ UNMARKED: Arguments = {"marks": False}
 STRANGERS: Arguments = {"strangers": True}
 
 SEEDED: tuple[tuple[str, Jobs, Arguments, Share | None, str], ...] = (
-    # Those of the first search, of the abstract model. What it has besides, evictions and a second
-    # pass over the values, the reference model has not.
+    # Those of the first search, of the abstract model. What is put out of a slot has a test of its
+    # own; a second pass over the values the reference model has not.
     ("no tags", PAIR, slots(root_slot=slot_faults.OlderCounts), None, WRONG_SUM),
     ("overlaps add", PAIR, slots(root_slot=shared_faults.AddsWhatOverlaps), None, WRONG_SUM),
     ("one version", PAIR, {"versions": 1}, None, NO_PROGRESS),
@@ -183,6 +185,7 @@ SEEDED: tuple[tuple[str, Jobs, Arguments, Share | None, str], ...] = (
     ("the clock's wrap", PAIR, {}, shared_faults.clocks_do_not_wrap, PINNED),
     ("results free nothing", PAIR, switches(shared_faults.ReleasesNothing), None, STAMP),
     ("results free others' slots", PAIR, switches(shared_faults.ReleasesForOthers), None, STAMP),
+    ("closed, put out again", PAIR, {}, shared_faults.puts_closed_rounds_out, WRONG_SUM),
     ("closed, flushed again", PAIR, {}, shared_faults.flushes_closed_rounds, WRONG_SUM),
     ("collisions untold", PAIR, switches(shared_faults.KeepsCollisions), None, WRONG_HEADER),
     # Whose parts.
@@ -240,6 +243,23 @@ def test_seeded_faults_are_found(
         monkeypatch.setattr("ina.protocol.switch_model.share", share)
     with pytest.raises(Violation, match=broken):
         search(SharedSystem(jobs, **arguments))
+
+
+@pytest.mark.parametrize(
+    ("put_out", "broken"),
+    [
+        pytest.param(shared_faults.names_the_newcomer, WRONG_SUM, id="names the newcomer"),
+        pytest.param(shared_faults.puts_out_as_the_newcomer, WRONG_SUM, id="under its number"),
+        pytest.param(shared_faults.says_what_the_newcomer_says, WRONG_HEADER, id="as it says"),
+        pytest.param(shared_faults.asks_for_a_result, WRONG_HEADER, id="by its path"),
+    ],
+)
+def test_seeded_faults_of_what_is_put_out_of_a_slot_are_found(
+    put_out: Callable[..., Departure], broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ina.protocol.switch_model._evicted", put_out)
+    with pytest.raises(Violation, match=broken):
+        search(SharedSystem(of(3, 2, chunks=1)))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ina.protocol import serial
 from ina.protocol.codec import Header
 from ina.protocol.slot_model import CHECK_MODULUS, DIGEST_MODULUS, STICKY_FLAGS
-from ina.protocol.spec import MAX_WORKERS, NO_FLAGS, Flag, Kind, path_of
+from ina.protocol.spec import MAX_WORKERS, NO_FLAGS, Flag, Kind, ValueType, path_of
 from ina.protocol.switch_model import EPOCH_BITS, Attachment
 from tests.protocol.tree_fabric import WORKER, Fabric
 
@@ -62,6 +62,7 @@ class Traffic:
     first_epoch: int = FIRST_EPOCH
     first_value: int = 0  # that is this job's; each value is of one job, epoch and chunk
     values: int = 0  # of a packet; 0: those of this job
+    silent: frozenset[int] = frozenset()  # chunks whose packets have no values
 
     @property
     def value_count(self) -> int:
@@ -70,8 +71,9 @@ class Traffic:
     def part(self, epoch: int, worker: int, chunk: int) -> tuple[Header, tuple[int, ...]]:
         """A worker's contribution: its values, digest, check and exponent are no other's."""
         place = self.first_value + epoch * self.chunks + chunk
-        values = [0] * self.value_count
-        values[place] = 1 << WORKER_SHIFT * worker
+        values = [0] * (0 if chunk in self.silent else self.value_count)
+        if values:
+            values[place] = 1 << WORKER_SHIFT * worker
         one = 1 + place * len(self.fabric.ranks) + worker
         flags = Flag.RESEND | (Flag.ECN, Flag.OVERFLOW, Flag.NON_FINITE)[one % 3]
         header = Header(
@@ -81,7 +83,9 @@ class Traffic:
             worker=self.fabric.child(WORKER + worker),
             slot=chunk % self.slots,
             seq=serial.add(self.first_seq, chunk),
-            value_count=self.value_count,
+            value_type=self.number % len(ValueType),
+            value_count=len(values),
+            exponent=self.number,
             next_exponent=1
             + place * len(self.fabric.ranks)
             + (worker + place) % len(self.fabric.ranks),
@@ -148,7 +152,7 @@ class Traffic:
             for epoch in range(epochs):
                 for chunk in range(self.chunks):
                     header, _ = self.part(epoch, 0, chunk)
-                    values = (-1,) * self.value_count
+                    values = (-1,) * header.value_count
                     asks = replace(header, worker=self.fabric.child(places[0]), digest=1, check=1)
                     told = replace(asks, kind=Kind.RESULT, worker=own)
                     for sender, forged in (
