@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 _ANSWER_S = 5.0
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.1, 2.0
 _LOOK_S = 0.1  # whether it is to stop, or there is news, while it waits for results
-_JOIN_S = 10.0
+_JOIN_S = 5.0
 
 
 class Remapper:
@@ -81,6 +81,8 @@ class Remapper:
             thread, self._thread = self._thread, None
         if thread is not None:
             thread.join(_JOIN_S)
+            if thread.is_alive():
+                _log.warning("thread %s does not end", thread.name)
 
     def _run(self) -> None:
         while True:

@@ -65,6 +65,8 @@ class FakeController(Servicer):  # type: ignore[misc]
         self.last: pb2.Mapping | None = None  # that it has changed to
         self.done: set[int] = set()  # ranks that have the results by the older one
         self.said: list[pb2.RemapRequest] = []
+        self.answers = threading.Event()  # Remap waits for it
+        self.answers.set()
         self.slots = 0  # of the job; 0: all that the switch has
         self.watching: dict[int, queue.Queue[pb2.JobEvent | None]] = {}
         self.address = ""
@@ -118,6 +120,7 @@ class FakeController(Servicer):  # type: ignore[misc]
 
     def Remap(self, request: pb2.RemapRequest, context: Any) -> pb2.RemapReply:  # noqa: N802
         self._check_member(request, context)
+        self.answers.wait(30)
         with self._changed:
             mapping = self.mapping
             self.said.append(request)

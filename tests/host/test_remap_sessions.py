@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
 from concurrent import futures
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from ina.host import Session, TransportError
+from ina.host import Session, TransportError, remapper
 from ina.rpc import controller_pb2 as pb2
 from tests.host.fake_controller import EPOCH, FakeController
 from tests.host.remapped import Tensors
@@ -166,3 +167,35 @@ def test_a_rank_that_cannot_follow_fails_with_the_reason() -> None:
         handle = sessions[1].all_reduce(np.ones(9, np.int32), async_op=True)
         with pytest.raises(TransportError, match="rank 1 cannot follow: shm leads to one switch"):
             handle.wait(30)
+
+
+def test_a_question_that_the_controller_does_not_answer_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(remapper, "_ANSWER_S", 0.1)
+    with job(2, 16) as (fake, sessions), caplog.at_level(logging.DEBUG, "ina.host"):
+        fake.answers.clear()
+        fake.remap(64, 128)
+        tensors = Tensors(sessions, VALUES, 1)
+        while "(after 0.1 s)" not in caplog.text:
+            tensors.submit_all(1)
+            tensors.check()
+        fake.answers.set()
+        until_over(fake, sessions, 64)
+
+
+def test_closing_does_not_wait_for_an_answer_that_does_not_come(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(remapper, "_JOIN_S", 0.05)
+    with job(2, 16) as (fake, sessions), caplog.at_level(logging.WARNING):
+        fake.answers.clear()
+        fake.remap(64, 128)
+        kept = sessions[0]._membership
+        assert kept is not None
+        waits = threading.Event()
+        while kept._remapper._thread is None:
+            waits.wait(0.01)
+        sessions[0].close()
+        assert "thread ina-remap-resized-0 does not end" in caplog.text
+        fake.answers.set()

@@ -128,9 +128,9 @@ class Transport {
     void begin_remap(const WorkerConfig &config, std::uint32_t max_in_flight,
                      const congestion::Choice &congestion);
     // For the worker that decides: the first operation of the new mapping, of which, as of all
-    // later ones, nothing has been sent; nor will it be before cut_over() or cancel_remap(). As many
-    // more are left to the older mapping as were submitted in the last `news_ns`: the others are to
-    // hear of it before they come to it. Of a job that has been idle for so long none are.
+    // later ones, nothing has been sent; nor will it be before cut_over() or cancel_remap(). As
+    // many more are left to the older mapping as were submitted in the last `news_ns`: the others
+    // are to hear of it before they come to it. Of a job that has been idle for so long none are.
     std::uint64_t reserve(std::int64_t news_ns);
     // The operations from `first` on go by the new mapping; once `may_send`, for which it may be
     // called again. Throws std::invalid_argument: one of them has results by the older mapping.

@@ -5,7 +5,6 @@
 // result of theirs there. They are taken out of the old mapping's cores, sent or not, before any
 // core of the new one has them: an operation's memory is the caller's again once it is done.
 #include <algorithm>
-#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -16,8 +15,6 @@
 namespace ina::host {
 namespace {
 
-// The threads look at it at once; one that does not run for so long has stopped for good.
-constexpr std::chrono::seconds kAdoption{30};
 // Bits of an operation, for the shares of each of two mappings.
 constexpr std::uint32_t kBitsOfMapping = 32;
 
@@ -216,7 +213,7 @@ void Transport::publish(const Layout &layout) {
 // Until each thread works by what was published last, or the threads end.
 void Transport::await_adoption() {
     std::unique_lock lock(mutex_);
-    adopted_.wait_for(lock, kAdoption, [&] {
+    adopted_.wait(lock, [&] {
         const auto has_adopted = [&](const auto &worker) {
             return worker->adopted == layout_.version;
         };
