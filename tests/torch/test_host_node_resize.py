@@ -31,7 +31,7 @@ def mappings_at(session: Session) -> set[int]:
     found = set()
     for table in (names.JOBS, names.MEMBERS):
         for entity in switch.read([P4TableEntry(table).encode(schema)]):
-            found.add(P4TableEntry.decode(entity, schema).match["epoch"])  # type: ignore[index,union-attr]
+            found.add(P4TableEntry.decode(entity, schema).match["epoch"])  # type: ignore[index]
     return found
 
 
@@ -70,7 +70,7 @@ async def test_hosts_of_several_ranks_follow_a_resize() -> None:
 
         answers = await asyncio.wait_for(Group(HOSTS).together(app, work), 2 * TIMEOUT_S)
     assert all(isinstance(answer, tuple) for answer in answers), answers
-    wrong, slots, epochs = zip(*answers, strict=True)  # type: ignore[call-overload]
+    wrong, slots, epochs = zip(*answers, strict=True)
     assert wrong == (0,) * len(HOSTS)
     assert slots == (SIZES[-1],) * len(HOSTS)
     assert [len(one) for one in epochs] == [1, 0, 0, 1, 0, 0]
