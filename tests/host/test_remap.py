@@ -13,18 +13,22 @@ import pytest
 from ina.host import OperationTimeoutError, Session
 from ina.host.ticket import Ticket
 from ina.host.udp import UdpLink
+from ina.protocol.spec import RESULTS_UDP_PORT
 from tests.host.remapped import JOB, NEVER_NS, Mapped, Tensors
 from tests.host.test_freeze import recover
 from tests.host.udp_model import UdpModel, closing
 
 VALUES = 64
+GROUP = "239.192.78.1"
 
 
 def sessions_of(
     switch: UdpModel, count: int, slots: int, threads: list[int], **options: Any
 ) -> list[Session]:
     links = [UdpLink.open(*switch.address, "127.0.0.1") for _ in range(count)]
-    switch.install_ports(JOB, 1, [link.address[1] for link in links])
+    switch.install_ports(JOB, 1, [link.address[1] for link in links], slots=slots)
+    for link in links if switch.group else ():
+        link.listen(switch.group, RESULTS_UDP_PORT)
     return [
         Session(
             Ticket("test", JOB, 1, rank, count, slots, switch.values, *switch.address),
@@ -195,3 +199,23 @@ def test_steps_out_of_turn_are_refused() -> None:
         session.close()
         with pytest.raises(RuntimeError, match="the transport has ended"):
             transport.reserve(0)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_results_for_all_workers_at_once_come_by_both_mappings(threads: int) -> None:
+    """The group's sockets take the lanes of the new window, too."""
+    with (
+        UdpModel(slots=256, values=VALUES, group=GROUP) as switch,
+        closing(sessions_of(switch, 2, 32, [threads])) as sessions,
+    ):
+        tensors, mapped = Tensors(sessions, VALUES, 9), Mapped(switch, sessions)
+        for slots in (128, 8):
+            before = [session.stats().shared_packets for session in sessions]
+            tensors.submit_all(4)
+            mapped.change(slots, [1, 0])
+            tensors.submit_all(4)
+            mapped.end()
+            tensors.submit_all(4)
+            tensors.check()
+            after = [session.stats().shared_packets for session in sessions]
+            assert all(b > a for a, b in zip(before, after, strict=True))
