@@ -58,7 +58,7 @@ class Step(Enum):
     DONE = "every rank has all results of the operations before"
     OPENED = "the former entries are gone, and the slots are the new mapping's alone"
     REMOVED = "no switch has any of the other mapping's entries"
-    SEEN = "every rank knows that the slots are the new mapping's alone"
+    SEEN = "every rank has heard that the slots are the new mapping's alone"
 
 
 TRANSITIONS: dict[tuple[Stage, Step], Stage] = {
@@ -121,8 +121,11 @@ class Change:
     since_unix_s: float = 0.0
     asked: set[int] = field(default_factory=set)
     """Ranks that have asked what the new mapping is. Not stored: they ask again."""
+    told: set[int] = field(default_factory=set)
+    """Ranks that were answered that its slots are the new mapping's alone. Not stored, as the next:
+    they ask again."""
     seen: set[int] = field(default_factory=set)
-    """Ranks that have been told that its slots are the new mapping's alone. Not stored."""
+    """Ranks of which it is known that they have heard it."""
 
     def on(self, step: Step) -> None:
         """Moves to the next stage."""
@@ -163,15 +166,29 @@ class Change:
         self.asked.add(rank)
         return rank != 0 and 0 in self.asked and not self.not_asked(here)
 
-    def terms(self, rank: int, here: Iterable[int]) -> Terms | None:
-        """What the rank is to know of the new mapping now; None: not even that there is one."""
+    def is_news_for(self, rank: int) -> bool:
+        """Whether the rank is to ask, as far as is known."""
+        if self.stage is Stage.OPENED:
+            return rank not in self.told
+        return self.is_told
+
+    def terms(self, rank: int, here: Iterable[int], *, knows: bool) -> Terms | None:
+        """What a rank that asks is to know of the new mapping; None: nothing, or not yet.
+
+        ``knows``: it asks about this one. Once all have gone over, who asks about none has ended
+        the change for itself; and no answer is known to arrive before that.
+        """
+        if self.has_turned and not knows:
+            if self.stage is Stage.OPENED:
+                self.seen.add(rank)
+            return None
         if self.stage is Stage.ASKED:
             # Rank 0's word binds all, so all must be there to hear it.
             return None if rank == 0 and self.not_asked(here) else Terms(0, self.in_place)
         if self.stage in (Stage.DECIDED, Stage.CLEARING):
             return Terms(self.first_operation, self.in_place)
         if self.stage is Stage.OPENED:
-            self.seen.add(rank)
+            self.told.add(rank)
             return Terms(self.first_operation, waits=False)
         return None
 

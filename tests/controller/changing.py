@@ -64,7 +64,9 @@ async def change_wholly(racks: Racks, job: Job, first_operation: int = S) -> Non
     while job.change is not None:
         if told.terms.waits:
             for rank in job.members:
-                ask(racks, job, rank, Word(told.mapping.epoch))
+                opened = ask(racks, job, rank, Word(told.mapping.epoch))
+                if opened is not None and not opened.terms.waits:
+                    ask(racks, job, rank)
         await asyncio.sleep(0)
     await racks.until_idle()
 

@@ -89,6 +89,7 @@ def test_ranks_that_leave_are_waited_for_no_more(stage: Stage) -> None:
             racks.assert_agrees()
         if stage is Stage.OPENED:
             assert job.change is not None
+            assert ask(racks, job, 1, Word(job.mapping.epoch)) is not None
             ask(racks, job, 1)
         assert (job.change, job.slots) == (
             None,
@@ -161,7 +162,8 @@ def test_a_controller_that_starts_goes_on_from_any_stage(stage: Stage) -> None:
         await closing
         await racks.start()
         job = racks.registry.get("j")
-        assert racks.coordinator.changes.epoch_to(job) == (job.epoch + 1 if job.change else 0)
+        to = racks.coordinator.changes.epoch_to(job, 1)
+        assert to == (job.epoch + 1 if job.change else 0)
         if stage is Stage.ASKED:
             await change_wholly(racks, job)
         elif stage is Stage.DECIDED:
@@ -169,7 +171,8 @@ def test_a_controller_that_starts_goes_on_from_any_stage(stage: Stage) -> None:
             finish(racks, job, job.epoch + 1)  # rank 1 says it again
         elif stage is Stage.OPENED:
             for rank in range(4):
-                ask(racks, job, rank, Word(job.epoch + 1))
+                assert ask(racks, job, rank, Word(job.epoch + 1)) is not None
+                assert ask(racks, job, rank) is None
         await racks.until_idle()
         assert (job.change, job.slots, job.first_operation) == (None, slots, S)
         assert racks.used() == dict.fromkeys(NAMES, slots)

@@ -63,17 +63,18 @@ class Rank:
     def talk(self, racks: Racks) -> None:
         """One call, as a heartbeat or an event has it make."""
         job = racks.registry.get("j")
-        to = racks.coordinator.changes.epoch_to(job)
+        to = racks.coordinator.changes.epoch_to(job, self.rank)
         if not to and self.knows is None:
             return
         epoch = 0 if self.knows is None else self.knows.mapping.epoch
+        if not to and self.is_done and self.uses == epoch:
+            epoch = 0  # it has heard all
         first, declined = 0, False
-        if self.knows is not None and self.rank == 0 and not self.knows.terms.first_operation:
+        if epoch and self.rank == 0 and self.knows and not self.knows.terms.first_operation:
             first, declined = (0, True) if self.declines else (S + len(self.used), False)
-        done = self.is_done and self.knows is not None
-        word = Word(epoch, first, declined=declined, done=done)
+        word = Word(epoch, first, declined=declined, done=self.is_done and epoch != 0)
         told = racks.coordinator.changes.hear(job, self.rank, word)
-        if told is None:  # called off, or not known here yet
+        if told is None:  # called off, over, or not known here yet
             self.knows, self.is_done = None, False
             return
         self.knows = told
@@ -82,8 +83,6 @@ class Rank:
             if not told.terms.waits and self.uses != told.mapping.epoch:
                 self.uses = told.mapping.epoch
                 self.used.append((told.mapping.epoch, told.terms.first_operation))
-        if racks.coordinator.changes.epoch_to(job) == 0 and self.uses == told.mapping.epoch:
-            self.knows, self.is_done = None, False
 
 
 async def until_over(racks: Racks, ranks: list[Rank], change: asyncio.Task[None] | None) -> None:

@@ -282,7 +282,7 @@ def test_it_is_called_off_before_rank_0_has_said_when(what, why: str) -> None:  
         first, was = job.epoch, dict(job.memory)
         await resized(racks, job, 32)
         await what(racks, job)
-        assert racks.coordinator.changes.epoch_to(job) == 0
+        assert racks.coordinator.changes.epoch_to(job, 0) == 0
         await racks.until_idle()
         assert (job.change, job.memory, job.mapping.epoch) == (None, was, first)
         assert racks.used() == dict.fromkeys(NAMES, JOB_SLOTS)
@@ -370,20 +370,25 @@ def test_without_room_for_both_all_wait_until_the_former_one_is_gone(slots: int)
         finish(racks, job, epoch, [1])
         for _ in range(9):
             await asyncio.sleep(0)
-        again = ask(racks, job, 1)
+        again = ask(racks, job, 1, Word(epoch))
         assert again is not None
         assert again.terms.waits  # the former one may still let packets in
         racks.sessions["leaf1"].gate.set()
         await racks.until_idle()
         assert epochs_on(racks, "leaf1", job) == [epoch]
         assert told_of(racks)[-1] == "JOB_REMAPS the former slots are free: ranks may begin"
-        assert racks.coordinator.changes.epoch_to(job) == epoch
+        assert racks.coordinator.changes.epoch_to(job, 1) == epoch
         opened = ask(racks, job, 1, Word(epoch))
         assert opened is not None
         assert not opened.terms.waits
-        assert job.change is not None  # rank 0 has not heard of it
-        ask(racks, job, 0)
-        assert job.mappings[1:] == ()
+        assert [racks.coordinator.changes.epoch_to(job, rank) for rank in (0, 1)] == [epoch, 0]
+        ask(racks, job, 0, Word(epoch))
+        assert ask(racks, job, 1) is None
+        again = ask(racks, job, 0, Word(epoch))  # the answer was lost
+        assert again is not None
+        assert len(job.mappings) == 2  # rank 0 may not have heard of it
+        assert ask(racks, job, 0) is None
+        assert len(job.mappings) == 1
         assert told_of(racks)[-1].startswith("JOB_REMAPPED ")
         others = SLOTS - 24 if slots < 24 else 0
         assert racks.used()["leaf1"] == slots + others

@@ -254,11 +254,11 @@ class World:
                         self.coordinator.changes.hear(job, rank, word)
 
         for job in jobs:
-            to = self.coordinator.changes.epoch_to(job)
-            words = [Word(), Word(to, 7), Word(to, done=True)]
+            to = max(self.coordinator.changes.epoch_to(job, rank) for rank in job.members)
+            words = [Word(), Word(to, 7), Word(to, done=True), Word()]
             if self.dice.random() < 0.1:
                 words.insert(1, Word(to, declined=True))
-            self.call(partial(talk, job, words[: self.dice.randrange(1, 5)]))
+            self.call(partial(talk, job, words[: self.dice.randrange(1, 6)]))
 
     async def evict(self, name: str) -> None:
         self.call(lambda: self.coordinator.evict(name, "chaos"))

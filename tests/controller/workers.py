@@ -169,6 +169,7 @@ class Workers:
         for rank in ranks if told.waits else ():
             while (told := self.remap(name, rank, epoch, to)) is not None and told.waits:
                 time.sleep(0.01)
+            self.remap(name, rank, epoch)
         return to
 
     def resize(self, name: str, slots: int) -> pb2.Job:

@@ -115,10 +115,10 @@ class Changes:
                 self._hear(job, change, rank, word)
         return self._answer(job, rank, word.to_epoch)
 
-    def epoch_to(self, job: Job) -> int:
-        """Of the mapping that workers are to ask for; 0: there is none."""
+    def epoch_to(self, job: Job, rank: int) -> int:
+        """Of the mapping that a rank is to ask for; 0: there is none, or it has heard all of it."""
         change = job.change
-        return _new(job, change).epoch if change is not None and change.is_told else 0
+        return _new(job, change).epoch if change is not None and change.is_news_for(rank) else 0
 
     def left(self, job: Job, rank: int) -> None:
         """A rank has left; others are still there."""
@@ -206,11 +206,12 @@ class Changes:
 
     def _answer(self, job: Job, rank: int, to_epoch: int) -> Told | None:
         change = job.change
-        terms = None if change is None else change.terms(rank, job.members)
-        if change is not None and terms is not None:
+        if change is not None:
             new = _new(job, change)
+            terms = change.terms(rank, job.members, knows=to_epoch == new.epoch)
             self._go_on(job, change)
-            return Told(new, terms)
+            if terms is not None:
+                return Told(new, terms)
         if to_epoch and to_epoch == job.mapping.epoch:
             return Told(job.mapping, Terms(job.first_operation, waits=False))
         return None

@@ -316,7 +316,7 @@ class WorkerService(rpc.ControllerServicer):
         return pb2.HeartbeatReply(
             lease_s=leases.lease_s,
             heartbeat_s=leases.heartbeat_s,
-            remaps_to=self._coordinator.changes.epoch_to(job),
+            remaps_to=self._coordinator.changes.epoch_to(job, request.rank),
         )
 
     async def _remap(self, request: pb2.RemapRequest) -> pb2.RemapReply:
