@@ -63,6 +63,7 @@ class Remapping:
         self._first = 0
         self._is_cut = False
         self._may_send = False
+        self._has_waited = False  # for the word that it may send
         self._declined = ""  # why this worker cannot follow
         self._said_declined = False
         self._said_done = False
@@ -78,7 +79,8 @@ class Remapping:
         Raises RuntimeError: the session has ended.
         """
         done = self._is_cut and self._transport.wait_cut(0)
-        if is_over and done:
+        # Who may not send yet asks on: the answer that lets it may have been lost.
+        if done and self._may_send and (is_over or self._has_waited):
             return RemapWord()
         own_first = self._first if self._joined_with.rank == 0 else 0
         self._said_done, self._said_declined = done, bool(self._declined)
@@ -108,8 +110,9 @@ class Remapping:
         if mapping.first_operation:
             if self._declined:
                 raise InaError(f"{self._who()}: {self._declined}")
-            self._cut(mapping.first_operation, may_send=not mapping.waits)
-            return False
+            # Where all have waited for the word that they may send, the controller waits to know
+            # that each has heard it.
+            return self._cut(mapping.first_operation, may_send=not mapping.waits)
         if self._declined:
             return not self._said_declined
         if self._joined_with.rank != 0 or self._first:
@@ -130,9 +133,11 @@ class Remapping:
             self._declined = f"rank {self._joined_with.rank} cannot follow: {error}"
             _log.warning("%s: its mapping stays as it is: %s", self._who(), self._declined)
 
-    def _cut(self, first: int, *, may_send: bool) -> None:
+    def _cut(self, first: int, *, may_send: bool) -> bool:
+        """Returns whether it has waited to send, and may now."""
         if self._is_cut and self._may_send:
-            return
+            return False
+        self._has_waited = self._is_cut
         if not self._is_cut:
             _log.info(
                 "%s: from all-reduce %d on it has %d slots, epoch %d",
@@ -141,6 +146,7 @@ class Remapping:
         self._transport.cut_over(first, may_send)
         self._is_cut, self._may_send, self._first = True, may_send, first
         self._on_change(self._ticket)
+        return self._has_waited and may_send
 
     def _end(self) -> None:
         """The change is over, or called off."""
@@ -151,7 +157,8 @@ class Remapping:
         if self._node is not None:
             self._node.end_change(is_new_used=self._is_cut)
         self._epoch = self._first = 0
-        self._is_cut = self._may_send = self._said_declined = self._said_done = False
+        self._is_cut = self._may_send = self._has_waited = False
+        self._said_declined = self._said_done = False
         self._declined = ""
 
     def _who(self) -> str:
