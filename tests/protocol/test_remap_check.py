@@ -25,6 +25,15 @@ def long(*values: object) -> Any:
 CASES = [
     ({"operations": 2, "places": BESIDE}, 3_555),
     ({"operations": 1, "places": (0, 0, 2)}, 4_058),
+    long({"operations": 2, "places": IN_PLACE}, 4_152),
+    long({"operations": 3, "places": BESIDE}, 8_646),
+    long({"operations": 3, "places": IN_PLACE}, 8_613),
+    long({"operations": 1, "places": (0, 2, 0)}, 5_994),
+    long({"operations": 2, "places": (0, 2, 4)}, 17_946),
+    long({"operations": 2, "places": (0, 2, 0)}, 22_042),
+    long({"operations": 2, "places": (0, 0, 2)}, 20_676),
+    long({"operations": 2, "places": (0, 0, 0)}, 27_992),
+    long({"operations": 1, "places": (0, 0, 0, 0)}, 15_120),
 ]
 
 
