@@ -33,6 +33,8 @@ FAULTS_END_MS = 20_000.0
 """Afterwards nothing new goes wrong."""
 LIMIT_S = 180.0
 """Of virtual time: leases and timeouts take it, with a margin."""
+_AS_THEY_ARE = 0.5
+"""Of the seeds, in which no job's slots change while it runs."""
 _OVER_RACKS = 0.5
 """Of the seeds; the others have one switch."""
 
@@ -73,6 +75,8 @@ def draw(seed: int) -> Scenario:
         traffic=_traffic(rng, hosts),
         fault=_faults(rng, jobs, hosts),
     )
+    resizes = _resizes(random.Random(f"{seed} resizes"), jobs)
+    scenario = replace(scenario, fault=[*scenario.fault, *resizes])
     rng = random.Random(f"{seed} racks")
     if rng.random() < _OVER_RACKS:
         scenario = over_racks(rng, scenario)
@@ -217,3 +221,14 @@ def _faults(rng: random.Random, jobs: list[JobSpec], hosts: int) -> list[FaultSp
             )
         )
     return faults
+
+
+def _resizes(rng: random.Random, jobs: list[JobSpec]) -> list[FaultSpec]:
+    """Of a job, to and fro: sizes for which there is room beside what it has, and others."""
+    if rng.random() < _AS_THEY_ARE:
+        return []
+    job, every_ms = rng.choice(jobs), _log(rng, 2.0, 200.0)
+    sizes = rng.sample((2, 4, 8, 16, 64, 256, 1024, 5000, 8000), 3)
+    return [
+        FaultSpec(what="resize", where=job.name, every_ms=every_ms, slots=slots) for slots in sizes
+    ]

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping
 
+from ina.errors import InaError
 from ina.sim.job_run import JobRun
 from ina.sim.plane import ControlPlane
 from ina.sim.scenario import FaultSpec, LinkSpec
@@ -79,6 +80,8 @@ class Mishaps:
             agent.power_off()
             await asyncio.sleep(for_s)
             agent.power_on()
+        elif fault.what == "resize":
+            await self._resize(fault)
         elif fault.what == "controller_kill":
             controller = plane.controllers[0]
             controller.away_s = for_s
@@ -90,6 +93,16 @@ class Mishaps:
             plane.cut(plane.controllers[0].name)
             await asyncio.sleep(for_s)
             plane.mend(plane.controllers[0].name)
+
+    async def _resize(self, fault: FaultSpec) -> None:
+        """If the job runs, and there is room; as an operator, who takes no for an answer."""
+        controller = self._plane.primary
+        if controller is None:
+            return
+        try:
+            await controller.resize(fault.where, fault.slots)
+        except InaError as error:
+            self._event(f"no resize: {error}")
 
     async def _change(self, names: list[str], link: LinkSpec, for_s: float) -> None:
         for name in names:

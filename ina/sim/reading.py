@@ -129,6 +129,10 @@ def _check_fault(fault: FaultSpec, scenario: Scenario, topology: Topology) -> No
     elif fault.what in ("pause", "crash"):
         known = [f"{name}/{rank}" for job in scenario.job for name in job.names()
                  for rank in range(job.workers)]  # fmt: skip
+    elif fault.what == "resize":
+        known = [name for job in scenario.job for name in job.names()]
+        if fault.slots < 2 or fault.slots % 2:
+            raise ScenarioError(f"slots = {fault.slots}: want an even number, 2 or more")
     elif fault.what == "power_cycle":
         known = [name for name, kind in topology.switches.items() if kind == "p4"]
     else:

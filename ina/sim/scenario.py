@@ -28,8 +28,9 @@ FAULTS = (
     "controller_cut",  # no message reaches or leaves the controller for for_ms
 )
 Fault = Literal[
-    "link_down", "link", "pause", "crash", "power_cycle", "controller_kill", "controller_cut"
-]
+    "link_down", "link", "pause", "crash", "power_cycle", "controller_kill", "controller_cut",
+    "resize",
+]  # fmt: skip
 
 
 class LinkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -234,7 +235,7 @@ class JobSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class FaultSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What goes wrong: at ``at_ms``, or again and again, ``every_ms`` apart on average."""
+    """What goes wrong, or is ordered: once ``at_ms``, or again and again, ``every_ms`` apart."""
 
     what: Fault
     where: str = ""
@@ -243,6 +244,7 @@ class FaultSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     for_ms: float = 1.0
     point: str = ""
     link: LinkSpec | None = None
+    slots: int = 0  # that a job is to have
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

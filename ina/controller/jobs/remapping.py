@@ -90,9 +90,9 @@ def _check_runs(job: Job) -> None:
     if job.state is not JobState.RUNNING:
         raise JobConflictError(f"job {job.name!r} does not run: it is {job.state.value}")
     if job.change is not None:
+        new = job.mapping if job.change.has_turned else job.change.other
         raise JobConflictError(
-            f"job {job.name!r} changes already: to {job.change.other.slots} slots"
-            f" ({job.change.stage.value})"
+            f"job {job.name!r} changes already: to {new.slots} slots ({job.change.stage.value})"
         )
 
 
