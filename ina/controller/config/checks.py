@@ -14,6 +14,7 @@ from ina.controller.config.tables import (
     MAX_PORT,
     TOFINOS,
     Config,
+    JobsConfig,
     SwitchConfig,
     TlsConfig,
 )
@@ -92,10 +93,21 @@ def problems(config: Config) -> list[tuple[str, str]]:
         Congestion.from_table(config.congestion)
     except CongestionError as error:
         found.append(("congestion", str(error)))
+    found += _jobs_problems(config.jobs)
     for name in config.tenants:
         if not name or not name.isprintable():
             found.append(("tenants", f"{name!r} is not a name"))
     return [*found, *_set_problems(config), *fabric_problems(config)]
+
+
+def _jobs_problems(jobs: JobsConfig) -> Iterator[tuple[str, str]]:
+    """What is wrong with how slots are shared out."""
+    if jobs.sizing != "fixed" and jobs.policy not in ("", "static"):
+        yield "jobs.sizing", f"policy {jobs.policy!r} says itself how many slots jobs get"
+    elif jobs.sizing == "asked" and jobs.policy == "static":
+        yield "jobs.sizing", "under policy 'static' all jobs get as many slots: fixed or equal"
+    if jobs.floor & (jobs.floor - 1):
+        yield "jobs.floor", f"{jobs.floor} is not a power of two"
 
 
 def _set_problems(config: Config) -> Iterator[tuple[str, str]]:

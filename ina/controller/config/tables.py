@@ -129,17 +129,32 @@ class JobsConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """What a job gets."""
 
     sizing: Literal["fixed", "equal", "asked"] = "fixed"
-    """Policy ``static``: ``slots`` each; an equal share for ``count`` jobs; what a job asks."""
+    """What a job gets for good: ``slots``; an equal share for ``count`` jobs; what it asks for."""
+    policy: Literal["", "static", "asked", "equal", "jct", "deadline", "priority"] = ""
+    """Who gets how many slots (docs/memory.md). ``equal`` and those after it change the sizes of
+    jobs that run. Empty: as ``sizing`` says, which is ``static`` or ``asked``."""
     slots: Annotated[int, Meta(ge=2, le=names.SLOTS_TOTAL, multiple_of=2)] = DEFAULT_JOB_SLOTS
     """Slots of a job that does not ask; half of them is its window in packets."""
     count: Annotated[int, Meta(ge=1, le=names.JOBS_TOTAL - 1)] = 16
     """How many jobs share the switch under ``equal``."""
+    floor: Annotated[int, Meta(ge=2, le=1 << 15)] = 16
+    """Slots, a power of two, that a job keeps under a policy that resizes, whatever others need."""
     preempt: bool = False
     """Whether a job that finds no room evicts jobs of lower priority."""
     lease_s: Annotated[float, Meta(ge=1, le=3600)] = DEFAULT_LEASE_S
     """A worker that is silent for so long is dead."""
     unjoined_s: Annotated[float, Meta(gt=0)] = 60.0
     """A job that was created and that nobody joins ends after this time."""
+
+    @property
+    def resizes(self) -> bool:
+        """Whether the policy changes the sizes of jobs that run."""
+        return self.policy in ("equal", "jct", "deadline", "priority")
+
+    @property
+    def gives_what_is_asked(self) -> bool:
+        """Policy ``asked``."""
+        return self.policy == "asked" or (not self.policy and self.sizing == "asked")
 
 
 class TenantConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

@@ -11,7 +11,7 @@ from ina.controller.memory.static_pool import StaticPool
 
 def allocator_for(config: JobsConfig, total: int) -> Allocator:
     """The allocator that the configuration names, for a switch of ``total`` slots."""
-    if config.sizing == "asked":
+    if config.gives_what_is_asked or config.resizes:
         return FirstFit(total, config.slots)
     if config.sizing == "equal":
         share = min(total // config.count, MAX_JOB_SLOTS)

@@ -1,0 +1,94 @@
+"""A job as memory policies see it: how fast its steps are with so many slots, how many are left.
+
+Pure numbers: who learned them, and how, is no concern of a policy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ina.controller.memory.ranges import MAX_JOB_SLOTS, MIN_JOB_SLOTS
+
+WORTH_IT = 1.02
+"""Twice the slots are of use where steps take so much less time, as a ratio."""
+
+
+@dataclass(frozen=True)
+class StepModel:
+    """What a training step's time is made of.
+
+    W packets in flight carry W payloads a round trip, beside what an aggregator carries, together
+    up to the line's rate. A step takes its computation, and what of its communication does not hide
+    behind it.
+    """
+
+    compute_s: float
+    """A step's time but for waiting for sums."""
+    overlap_s: float
+    """So much of its communication happens meanwhile, if it has as much."""
+    bytes: float
+    """A worker sends, a step."""
+    lane_bytes_per_s: float
+    """One packet in flight carries: payload ÷ round trip."""
+    line_bytes_per_s: float = math.inf
+    """A worker's link carries."""
+    beside_bytes_per_s: float = 0.0
+    """Carried without a slot, by an aggregator; 0: the job has none, as in mode ``pool``."""
+
+    def step_s(self, slots: int) -> float:
+        """With so many slots, both versions; infinite: it stands still."""
+        rate = self.beside_bytes_per_s + slots // 2 * self.lane_bytes_per_s
+        if rate <= 0:
+            return math.inf
+        sums_s = self.bytes / min(self.line_bytes_per_s, rate)
+        return self.compute_s + max(0.0, sums_s - self.overlap_s)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """One job that has slots, or wants some, on a switch."""
+
+    name: str
+    steps: StepModel
+    steps_left: float
+    """To its end, as it said or as is supposed."""
+    slots: int = 0
+    """That it has; 0: it has not begun."""
+    floor: int = MIN_JOB_SLOTS
+    """The fewest that it may have, a power of two, and no more than it asked for: what runs is
+    never stopped."""
+    asked: int = 0
+    """Slots that it asked for, of which it gets no more; 0: it did not."""
+    priority: int = 0
+    """Higher is more important."""
+    deadline_s: float | None = None
+    """Seconds from now until it is to have ended; None: it has said none."""
+    resized: float = 0.0
+    """How often its size has changed of late: see :mod:`ina.controller.memory.settled`."""
+    since_s: float = 0.0
+    """When it came, on any clock: who came first goes first where all else is equal."""
+
+    def left_s(self, slots: int) -> float:
+        """Time to its end if it has so many slots until then."""
+        return self.steps_left * self.steps.step_s(slots)
+
+    def value(self, slots: int) -> float:
+        """Rate ÷ remaining: the share of what it has to go that it does in a second."""
+        left_s = self.left_s(slots)
+        return 1.0 / left_s if left_s > 0 else math.inf
+
+    @property
+    def useful(self) -> int:
+        """More slots than these bring nothing, or are not wanted: a power of two."""
+        slots, most = self.floor, self.asked or MAX_JOB_SLOTS
+        while 2 * slots <= most and (
+            self.steps.step_s(slots) > WORTH_IT * self.steps.step_s(2 * slots)
+        ):
+            slots *= 2
+        return slots
+
+
+def usable(slots: int) -> int:
+    """What of so many slots a job can use: lanes are a power of two; 0 where there is not one."""
+    return 0 if slots < MIN_JOB_SLOTS else 1 << (slots.bit_length() - 1)
