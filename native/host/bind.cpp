@@ -45,8 +45,20 @@ void bind_transport(nb::module_ &m) {
         .def_ro("send_drops", &ChannelCounters::send_drops)
         .def_ro("shared_packets", &ChannelCounters::shared_packets);
 
+    nb::class_<RhythmCounters>(m, "RhythmCounters")
+        .def_ro("busy_ns", &RhythmCounters::busy_ns)
+        .def_ro("tail_ns", &RhythmCounters::tail_ns)
+        .def_ro("step_operations", &RhythmCounters::step_operations);
+
+    nb::class_<Rhythm>(m, "Rhythm")
+        .def(nb::init<>())
+        .def("submitted", &Rhythm::submitted, nb::arg("elems"), nb::arg("now_ns"))
+        .def("ended", &Rhythm::ended, nb::arg("operations"), nb::arg("now_ns"))
+        .def("counters", &Rhythm::counters, nb::arg("now_ns"));
+
     nb::class_<TransportStats>(m, "TransportStats")
         .def_ro("worker", &TransportStats::worker)
+        .def_ro("rhythm", &TransportStats::rhythm)
         .def_ro("channel", &TransportStats::channel)
         .def_ro("srtt_ns", &TransportStats::srtt_ns)
         .def_ro("rto_ns", &TransportStats::rto_ns)

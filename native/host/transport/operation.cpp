@@ -5,6 +5,12 @@
 
 namespace ina::host {
 
+namespace {
+
+std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
+}  // namespace
+
 bool Operation::wait(std::int64_t timeout_ns) const {
     std::unique_lock lock(board_->mutex);
     return board_->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
@@ -26,7 +32,8 @@ void Operation::end(OperationState state) {
     if (watched_) board_->watched_done.push_back(id_);
 }
 
-std::shared_ptr<Operation> Operations::add(std::uint64_t id, std::uint64_t shares) {
+std::shared_ptr<Operation> Operations::add(std::uint64_t id, std::uint64_t elems,
+                                           std::uint64_t shares) {
     const auto state = shares == 0 ? OperationState::kDone : OperationState::kPending;
     auto operation = std::make_shared<Operation>(id, board_, state);
     const std::lock_guard lock(board_->mutex);
@@ -35,6 +42,7 @@ std::shared_ptr<Operation> Operations::add(std::uint64_t id, std::uint64_t share
         ++done_;
         board_->changed.notify_all();
     } else {
+        rhythm_.submitted(elems, now_ns());
         pending_.emplace(id, Pending{operation, shares});
     }
     return operation;
@@ -52,7 +60,7 @@ std::shared_ptr<Operation> Operations::ended(std::uint64_t id, OperationState st
 
 void Operations::share_done(std::uint32_t bit, const std::vector<std::uint64_t> &ids) {
     if (ids.empty()) return;
-    bool any_ended = false;
+    std::size_t ended = 0;
     const std::lock_guard lock(board_->mutex);
     for (const std::uint64_t id : ids) {
         const auto found = pending_.find(id);
@@ -62,9 +70,11 @@ void Operations::share_done(std::uint32_t bit, const std::vector<std::uint64_t> 
         found->second.operation->end(OperationState::kDone);
         pending_.erase(found);
         ++done_;
-        any_ended = true;
+        ++ended;
     }
-    if (any_ended) board_->changed.notify_all();
+    if (ended == 0) return;
+    rhythm_.ended(ended, now_ns());
+    board_->changed.notify_all();
 }
 
 bool Operations::end(std::uint64_t id, OperationState state) {
@@ -73,6 +83,7 @@ bool Operations::end(std::uint64_t id, OperationState state) {
     if (found == pending_.end()) return false;
     found->second.operation->end(state);
     pending_.erase(found);
+    rhythm_.ended(1, now_ns());
     board_->changed.notify_all();
     return true;
 }
@@ -80,6 +91,7 @@ bool Operations::end(std::uint64_t id, OperationState state) {
 void Operations::end_all(OperationState state) {
     const std::lock_guard lock(board_->mutex);
     for (auto &[id, pending] : pending_) pending.operation->end(state);
+    rhythm_.ended(pending_.size(), now_ns());
     pending_.clear();
     board_->changed.notify_all();
 }
@@ -100,6 +112,11 @@ bool Operations::wait_before(std::uint64_t id, std::int64_t timeout_ns) {
     board_->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
                              [&] { return (ended = all_have_ended()) || board_->closed; });
     return ended;
+}
+
+RhythmCounters Operations::rhythm() const {
+    const std::lock_guard lock(board_->mutex);
+    return rhythm_.counters(now_ns());
 }
 
 std::vector<std::uint64_t> Operations::wait_watched(std::int64_t timeout_ns) {

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "host/transport/rhythm.hpp"
+
 namespace ina::host {
 
 enum class OperationState : std::uint8_t { kPending, kDone, kFailed, kClosed };
@@ -51,7 +53,8 @@ class Operations {
   public:
     // A new one, which ends as done when all shares with a bit in `shares` are done with it; now if
     // there are none. In the order of their ids.
-    std::shared_ptr<Operation> add(std::uint64_t id, std::uint64_t shares);
+    // `elems`: how large it is.
+    std::shared_ptr<Operation> add(std::uint64_t id, std::uint64_t elems, std::uint64_t shares);
     // From now on it is these shares that have parts of one that is pending.
     void reassign(std::uint64_t id, std::uint64_t shares);
     // One that has ended already.
@@ -63,6 +66,7 @@ class Operations {
     bool end(std::uint64_t id, OperationState state);
     void end_all(OperationState state);
     std::uint64_t done() const;  // so many have ended as done, but for end()
+    RhythmCounters rhythm() const;
     // Blocks until all before this one have been added and have ended (true), or close() was called
     // or the time is over (false).
     bool wait_before(std::uint64_t id, std::int64_t timeout_ns);
@@ -81,6 +85,7 @@ class Operations {
     // Guarded by the board's mutex.
     std::unordered_map<std::uint64_t, Pending> pending_;
     std::uint64_t done_ = 0;
+    Rhythm rhythm_;
     std::uint64_t added_ = 0;  // the last one's id
 };
 

@@ -36,6 +36,7 @@ namespace ina::host {
 struct TransportStats {
     WorkerCounters worker;
     ChannelCounters channel;
+    RhythmCounters rhythm;
     std::int64_t srtt_ns = 0;  // the largest of all shares, as is the next
     std::int64_t rto_ns = 0;
     std::uint32_t window = 0;           // W, packets; of the newest mapping in use
