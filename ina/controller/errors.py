@@ -41,6 +41,10 @@ class NoRoomError(UnavailableError):
     """The switch has no slots, or no job numbers, left for this job."""
 
 
+class QueuedError(UnavailableError):
+    """The job waits for slots: ask again, its place in the queue is kept for a while."""
+
+
 class JoinTimeoutError(DeadlineError):
     """The other workers did not join in time; the message names their ranks."""
 

@@ -29,6 +29,7 @@ from ina.host.metrics import serve_metrics
 from ina.host.session import Session
 from ina.host.stats import SessionStats
 from ina.host.ticket import Ticket
+from ina.host.wishes import Wishes
 
 __all__ = [
     "ControllerError",
@@ -54,6 +55,7 @@ __all__ = [
     "TransportError",
     "UnsupportedDtypeError",
     "UnsupportedOpError",
+    "Wishes",
     "WorkerLostError",
     "WorldSizeError",
     "serve_metrics",

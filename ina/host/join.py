@@ -24,10 +24,12 @@ from ina.host.node import HostNode, NodePlace
 from ina.host.own_addresses import own_addresses
 from ina.host.shm import ShmLink
 from ina.host.ticket import Ticket
+from ina.host.wishes import NO_WISHES, Wishes
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VERSION
 from ina.protocol.verify import Verify
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.patience import Patience
+from ina.rpc.queued import QUEUED
 from ina.rpc.tls_probe import tls_trouble
 
 _log = logging.getLogger(__name__)
@@ -52,6 +54,7 @@ class JoinRequest:
     transport: TransportName = "auto"
     verify: Verify | None = None  # None: as the other workers ask
     node: HostNode | None = None  # this rank's part in its host's node; None: there is none
+    wishes: Wishes = NO_WISHES
 
 
 @dataclass(frozen=True)
@@ -65,10 +68,13 @@ class Grant:
     lease_s: float  # silent for so long, a worker is dead
     heartbeat_s: float  # 0: the controller wants none
     node: NodePlace | None = None  # what it sends to on its own host; None: it sends to the switch
+    wishes: Wishes = NO_WISHES  # what the job says of itself
 
 
 def join(client: ControllerClient, request: JoinRequest) -> Grant:
-    """Join; while no controller answers, or only a standby, try again until `request.timeout_s`.
+    """Join; while no controller answers, or only a standby, try again for `request.timeout_s`.
+
+    As long as `request.wishes.queue_s` the job may wait for slots, before that.
 
     Raises ControllerError, ControllerTimeoutError, TransportError, InvalidTicketError.
     """
@@ -78,7 +84,8 @@ def join(client: ControllerClient, request: JoinRequest) -> Grant:
 
 
 def _insist(client: ControllerClient, request: JoinRequest, patience: Patience, whom: str) -> Grant:
-    deadline = time.monotonic() + request.timeout_s
+    silent_since = time.monotonic()
+    deadline = silent_since + request.timeout_s + request.wishes.queue_s
     pause_s = _FIRST_PAUSE_S
     while True:
         patience.whom = f"{whom} {client.address}"
@@ -86,11 +93,18 @@ def _insist(client: ControllerClient, request: JoinRequest, patience: Patience, 
             return _try_once(client, request, deadline, patience)
         except (ControllerUnavailableError, MembershipEndedError) as caught:
             # NOT_FOUND: the job was created, and ended (its controller restarted) before Join.
+            if QUEUED in str(caught):
+                patience.heard()
+                silent_since = time.monotonic()
+                if silent_since >= deadline:  # the controller refuses a moment before
+                    raise ControllerTimeoutError(str(caught)) from None
+                _log.info("%s", caught)
+                continue
             trouble = tls_trouble(client.address)
             if trouble is not None and not client.has_others:  # no certificate mends itself
                 raise ControllerError(f"controller {client.address}: {trouble}") from None
             error = f"controller {client.address}: {trouble}" if trouble else str(caught)
-            if time.monotonic() + pause_s >= deadline:
+            if time.monotonic() + pause_s >= min(deadline, silent_since + request.timeout_s):
                 message = f"{error}, tried for {request.timeout_s:g} s"
                 raise ControllerTimeoutError(message) from None
             if pause_s == _FIRST_PAUSE_S:
@@ -116,10 +130,14 @@ def _try_once(
             verify=request.verify or "",
             addresses=own_addresses(client.address, request.host),
             contributions=0 if request.node is None else request.node.contributions,
+            deadline_unix_s=request.wishes.deadline_unix_s,
+            steps=request.wishes.steps,
+            queue_s=request.wishes.queue_s,
         ),
-        _left_s(deadline),
+        min(_left_s(deadline), request.timeout_s),
     )
     patience.heard()  # from here on it is the other ranks that are waited for
+    deadline = min(deadline, time.monotonic() + request.timeout_s)  # the queue is over
     check_created(created, client.address)
     link, place = _open(request, created, deadline)
     joined: pb2.JoinReply | None = None
@@ -263,6 +281,7 @@ def _grant(
         joined.lease_s,
         joined.heartbeat_s,
         place,
+        request.wishes,
     )
 
 

@@ -72,7 +72,7 @@ class Membership:
         self._host_rank = None if controller_with_rank == rank else controller_with_rank
         # What the controller wants now: it may have been restarted with another lease.
         self._lease_s, self._heartbeat_s = grant.lease_s, grant.heartbeat_s
-        self._reporter = ProgressReporter(transport)
+        self._reporter = ProgressReporter(transport, wishes=grant.wishes)
         self._remapper = Remapper(remapping, client, grant.credentials, self._end)
         self._shared = SharedResults(who(grant.ticket), grant.link, transport)
         self._heard = time.monotonic()  # from the controller

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from ina.extension.host import LaneSnapshot, Mismatch, WorkerCounters
+from ina.extension.host import LaneSnapshot, Mismatch, RhythmCounters, WorkerCounters
+from ina.host.wishes import Wishes
 from ina.rpc import controller_pb2 as pb2
 
 # Packets in flight are sent again every 200 ms at least.
@@ -36,6 +37,16 @@ class Stats(Protocol):
     @property
     def channel(self) -> Refusals:
         """Of the way to the switch."""
+        ...
+
+    @property
+    def rhythm(self) -> RhythmCounters | None:
+        """Of its communication; None: nobody counts it."""
+        ...
+
+    @property
+    def srtt_ns(self) -> int:
+        """Smoothed round trip; 0: not known."""
         ...
 
     @property
@@ -73,8 +84,15 @@ def operation_of(told: Submitted) -> pb2.Operation:
 class ProgressReporter:
     """Makes one report after the other of one transport."""
 
-    def __init__(self, transport: Source, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        transport: Source,
+        clock: Callable[[], float] = time.monotonic,
+        wishes: Wishes | None = None,
+    ) -> None:
+        """`wishes`: said again with each report, for a controller that was started again."""
         self._transport = transport
+        self._wishes = wishes or Wishes()
         self._clock = clock
         self._results = -1  # at the last report
         self._refused = 0
@@ -106,7 +124,15 @@ class ProgressReporter:
             oldest_seq=lanes.oldest_seq,
             oldest_waited_s=lanes.oldest_waited_ns / 1e9,
             mapping_epoch=lanes.epoch,
+            bytes_done=worker.bytes_done,
+            round_trip_s=stats.srtt_ns / 1e9,
+            deadline_unix_s=self._wishes.deadline_unix_s,
+            steps=self._wishes.steps,
         )
+        if stats.rhythm is not None:
+            progress.busy_s = stats.rhythm.busy_ns / 1e9
+            progress.tail_s = stats.rhythm.tail_ns / 1e9
+            progress.step_operations = stats.rhythm.step_operations
         if lanes.oldest_operation is not None:
             progress.oldest.CopyFrom(operation_of(lanes.oldest_operation))
         progress.submitted.extend(map(operation_of, self._transport.submissions()))

@@ -41,9 +41,10 @@ from ina.host.node import HostNode
 from ina.host.progress import ProgressReporter
 from ina.host.remapping import Remapping
 from ina.host.stats import SessionStats
-from ina.host.ticket import Ticket, check_world
+from ina.host.ticket import Ticket, check_world, tell_unused
 from ina.host.udp import UdpLink
 from ina.host.watcher import Watcher
+from ina.host.wishes import NO_WISHES, Wishes
 from ina.protocol.spec import ValueType
 from ina.protocol.verify import Verify
 from ina.rpc import controller_pb2 as pb2
@@ -112,12 +113,7 @@ class Session:
         stats = self._transport.stats()
         thread_counts.tell_less(failure.who(ticket), threads, tried, stats, link.name)
         self._latch = FailureLatch(ticket, self._transport, on_failure, options.halts)
-        used = 1 << (ticket.slots.bit_length() - 1)
-        if used < ticket.slots and ticket.rank == 0:
-            _log.warning(
-                "job %r uses %d of its %d slots: a power of two, so that sequence numbers can wrap",
-                *(ticket.job_name, used, ticket.slots),
-            )
+        tell_unused(ticket)
         self._closed = False
         _open_sessions.add(self)
         metrics.SESSIONS.add(self)
@@ -185,6 +181,7 @@ class Session:
         threads: int = 0,
         local_workers: int = 1,
         node: HostNode | None = None,
+        wishes: Wishes = NO_WISHES,
     ) -> Session:
         """Join a job through the controller at "host:port" and wait until all workers are there.
 
@@ -208,7 +205,8 @@ class Session:
         this worker's packets, 1, 2, 4 or 8, fewer where fewer packets may be in flight, and one
         over shared memory; 0: one for each four cores, 1 to 4, where `local_workers` workers of
         this host share the cores. Workers of one job may differ in it. `node`: this rank's part in
-        its host's node, which it sends to unless a switch is on this host.
+        its host's node, which it sends to unless a switch is on this host. `wishes`: of the job,
+        for memory policies, and how long it waits for slots, beside `timeout_s`.
 
         Raises WorldSizeError, InvalidInputError, ControllerError, ControllerTimeoutError,
         TransportError, MetricsAddressError, MetricsListenError.
@@ -231,6 +229,7 @@ class Session:
             transport=transport,
             verify=verify,
             node=node,
+            wishes=wishes,
         )
         client = ControllerClient(controller)
         grant: Grant | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 
 from ina.congestion import Congestion
@@ -11,6 +12,8 @@ from ina.host.trees import TreePlace, check_trees
 from ina.p4.catalogue import POOL, V1MODEL, ProgramId
 from ina.protocol.spec import MAX_WORKERS, MAX_WORLD_SIZE
 from ina.protocol.verify import CHECK_KEY_BYTES, Verify, checked_verify
+
+_log = logging.getLogger(__name__)
 
 _NATIVE_MODES = {
     "off": VerifyMode.OFF,
@@ -169,4 +172,14 @@ class Ticket:
             verify=_NATIVE_MODES[self.verify],
             check_key=self.check_key or bytes(CHECK_KEY_BYTES),
             trees=[tree.native(usual) for tree in self.trees],
+        )
+
+
+def tell_unused(ticket: Ticket) -> None:
+    """Warn where a job has more slots than it can use."""
+    used = 1 << (ticket.slots.bit_length() - 1)
+    if used < ticket.slots and ticket.rank == 0:
+        _log.warning(
+            "job %r uses %d of its %d slots: a power of two, so that sequence numbers can wrap",
+            *(ticket.job_name, used, ticket.slots),
         )

@@ -25,6 +25,12 @@ from ina.rpc.shown_pb2 import ListTenantsReply as ListTenantsReply
 from ina.rpc.shown_pb2 import ShowControllerRequest as ShowControllerRequest
 from ina.rpc.shown_pb2 import ShowControllerReply as ShowControllerReply
 from ina.rpc.shown_pb2 import SwitchStatus as SwitchStatus
+from ina.rpc.shown_pb2 import ListDecisionsRequest as ListDecisionsRequest
+from ina.rpc.shown_pb2 import Decision as Decision
+from ina.rpc.shown_pb2 import ListDecisionsReply as ListDecisionsReply
+from ina.rpc.shown_pb2 import PlanJobRequest as PlanJobRequest
+from ina.rpc.shown_pb2 import StepTimes as StepTimes
+from ina.rpc.shown_pb2 import PlanJobReply as PlanJobReply
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -66,7 +72,7 @@ JOB_REMAPPED: EventKind
 JOB_REMAP_OFF: EventKind
 
 class CreateJobRequest(_message.Message):
-    __slots__ = ("name", "world_size", "slots", "tenant", "priority", "token", "wire_version", "verify", "addresses", "contributions")
+    __slots__ = ("name", "world_size", "slots", "tenant", "priority", "token", "wire_version", "verify", "addresses", "contributions", "deadline_unix_s", "steps", "queue_s")
     NAME_FIELD_NUMBER: _ClassVar[int]
     WORLD_SIZE_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
@@ -77,6 +83,9 @@ class CreateJobRequest(_message.Message):
     VERIFY_FIELD_NUMBER: _ClassVar[int]
     ADDRESSES_FIELD_NUMBER: _ClassVar[int]
     CONTRIBUTIONS_FIELD_NUMBER: _ClassVar[int]
+    DEADLINE_UNIX_S_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_S_FIELD_NUMBER: _ClassVar[int]
     name: str
     world_size: int
     slots: int
@@ -87,7 +96,10 @@ class CreateJobRequest(_message.Message):
     verify: str
     addresses: _containers.RepeatedScalarFieldContainer[str]
     contributions: int
-    def __init__(self, name: _Optional[str] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., token: _Optional[str] = ..., wire_version: _Optional[int] = ..., verify: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ..., contributions: _Optional[int] = ...) -> None: ...
+    deadline_unix_s: float
+    steps: int
+    queue_s: float
+    def __init__(self, name: _Optional[str] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., token: _Optional[str] = ..., wire_version: _Optional[int] = ..., verify: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ..., contributions: _Optional[int] = ..., deadline_unix_s: _Optional[float] = ..., steps: _Optional[int] = ..., queue_s: _Optional[float] = ...) -> None: ...
 
 class CreateJobReply(_message.Message):
     __slots__ = ("job", "switch_host", "switch_udp_port", "values_per_packet", "slots", "switch_shm", "results_host", "results_udp_port", "wire_version", "switch", "program", "takes_host_nodes")
@@ -231,7 +243,7 @@ class Congestion(_message.Message):
     def __init__(self, algorithm: _Optional[str] = ..., options: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class Progress(_message.Message):
-    __slots__ = ("operations_submitted", "operations_done", "chunks_done", "retransmissions", "in_flight", "silent_s", "oldest_seq", "oldest_waited_s", "lane_seqs", "lanes_waiting", "switch_refuses", "oldest", "shared_results_missing", "losses", "spurious_resends", "probes", "packets_sent", "corrupted_sums", "submitted", "differs_at", "node", "mapping_epoch")
+    __slots__ = ("operations_submitted", "operations_done", "chunks_done", "retransmissions", "in_flight", "silent_s", "oldest_seq", "oldest_waited_s", "lane_seqs", "lanes_waiting", "switch_refuses", "oldest", "shared_results_missing", "losses", "spurious_resends", "probes", "packets_sent", "corrupted_sums", "submitted", "differs_at", "node", "bytes_done", "busy_s", "tail_s", "round_trip_s", "step_operations", "deadline_unix_s", "steps", "mapping_epoch")
     OPERATIONS_SUBMITTED_FIELD_NUMBER: _ClassVar[int]
     OPERATIONS_DONE_FIELD_NUMBER: _ClassVar[int]
     CHUNKS_DONE_FIELD_NUMBER: _ClassVar[int]
@@ -253,6 +265,13 @@ class Progress(_message.Message):
     SUBMITTED_FIELD_NUMBER: _ClassVar[int]
     DIFFERS_AT_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
+    BYTES_DONE_FIELD_NUMBER: _ClassVar[int]
+    BUSY_S_FIELD_NUMBER: _ClassVar[int]
+    TAIL_S_FIELD_NUMBER: _ClassVar[int]
+    ROUND_TRIP_S_FIELD_NUMBER: _ClassVar[int]
+    STEP_OPERATIONS_FIELD_NUMBER: _ClassVar[int]
+    DEADLINE_UNIX_S_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
     MAPPING_EPOCH_FIELD_NUMBER: _ClassVar[int]
     operations_submitted: int
     operations_done: int
@@ -275,8 +294,15 @@ class Progress(_message.Message):
     submitted: _containers.RepeatedCompositeFieldContainer[Operation]
     differs_at: int
     node: NodeCounts
+    bytes_done: int
+    busy_s: float
+    tail_s: float
+    round_trip_s: float
+    step_operations: int
+    deadline_unix_s: float
+    steps: int
     mapping_epoch: int
-    def __init__(self, operations_submitted: _Optional[int] = ..., operations_done: _Optional[int] = ..., chunks_done: _Optional[int] = ..., retransmissions: _Optional[int] = ..., in_flight: _Optional[int] = ..., silent_s: _Optional[float] = ..., oldest_seq: _Optional[int] = ..., oldest_waited_s: _Optional[float] = ..., lane_seqs: _Optional[_Iterable[int]] = ..., lanes_waiting: _Optional[bytes] = ..., switch_refuses: _Optional[bool] = ..., oldest: _Optional[_Union[Operation, _Mapping]] = ..., shared_results_missing: _Optional[bool] = ..., losses: _Optional[int] = ..., spurious_resends: _Optional[int] = ..., probes: _Optional[int] = ..., packets_sent: _Optional[int] = ..., corrupted_sums: _Optional[int] = ..., submitted: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ..., differs_at: _Optional[int] = ..., node: _Optional[_Union[NodeCounts, _Mapping]] = ..., mapping_epoch: _Optional[int] = ...) -> None: ...
+    def __init__(self, operations_submitted: _Optional[int] = ..., operations_done: _Optional[int] = ..., chunks_done: _Optional[int] = ..., retransmissions: _Optional[int] = ..., in_flight: _Optional[int] = ..., silent_s: _Optional[float] = ..., oldest_seq: _Optional[int] = ..., oldest_waited_s: _Optional[float] = ..., lane_seqs: _Optional[_Iterable[int]] = ..., lanes_waiting: _Optional[bytes] = ..., switch_refuses: _Optional[bool] = ..., oldest: _Optional[_Union[Operation, _Mapping]] = ..., shared_results_missing: _Optional[bool] = ..., losses: _Optional[int] = ..., spurious_resends: _Optional[int] = ..., probes: _Optional[int] = ..., packets_sent: _Optional[int] = ..., corrupted_sums: _Optional[int] = ..., submitted: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ..., differs_at: _Optional[int] = ..., node: _Optional[_Union[NodeCounts, _Mapping]] = ..., bytes_done: _Optional[int] = ..., busy_s: _Optional[float] = ..., tail_s: _Optional[float] = ..., round_trip_s: _Optional[float] = ..., step_operations: _Optional[int] = ..., deadline_unix_s: _Optional[float] = ..., steps: _Optional[int] = ..., mapping_epoch: _Optional[int] = ...) -> None: ...
 
 class NodeCounts(_message.Message):
     __slots__ = ("contributions", "results", "replays", "passed_down")

@@ -390,6 +390,16 @@ class OperatorStub:
                 request_serializer=ina_dot_rpc_dot_shown__pb2.ShowControllerRequest.SerializeToString,
                 response_deserializer=ina_dot_rpc_dot_shown__pb2.ShowControllerReply.FromString,
                 _registered_method=True)
+        self.ListDecisions = channel.unary_unary(
+                '/ina.v1.Operator/ListDecisions',
+                request_serializer=ina_dot_rpc_dot_shown__pb2.ListDecisionsRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_shown__pb2.ListDecisionsReply.FromString,
+                _registered_method=True)
+        self.PlanJob = channel.unary_unary(
+                '/ina.v1.Operator/PlanJob',
+                request_serializer=ina_dot_rpc_dot_shown__pb2.PlanJobRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_shown__pb2.PlanJobReply.FromString,
+                _registered_method=True)
         self.ResizeJob = channel.unary_unary(
                 '/ina.v1.Operator/ResizeJob',
                 request_serializer=ina_dot_rpc_dot_controller__pb2.ResizeJobRequest.SerializeToString,
@@ -463,6 +473,20 @@ class OperatorServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListDecisions(self, request, context):
+        """The last decisions about slots, oldest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PlanJob(self, request, context):
+        """What a job would get now. Nothing is reserved, nobody is resized.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ResizeJob(self, request, context):
         """Gives a running job another number of slots, without stopping it: answers when the change has
         begun; what becomes of it is among the job's events.
@@ -518,6 +542,16 @@ def add_OperatorServicer_to_server(servicer, server):
                     servicer.ShowController,
                     request_deserializer=ina_dot_rpc_dot_shown__pb2.ShowControllerRequest.FromString,
                     response_serializer=ina_dot_rpc_dot_shown__pb2.ShowControllerReply.SerializeToString,
+            ),
+            'ListDecisions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDecisions,
+                    request_deserializer=ina_dot_rpc_dot_shown__pb2.ListDecisionsRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_shown__pb2.ListDecisionsReply.SerializeToString,
+            ),
+            'PlanJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.PlanJob,
+                    request_deserializer=ina_dot_rpc_dot_shown__pb2.PlanJobRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_shown__pb2.PlanJobReply.SerializeToString,
             ),
             'ResizeJob': grpc.unary_unary_rpc_method_handler(
                     servicer.ResizeJob,
@@ -770,6 +804,60 @@ class Operator:
             '/ina.v1.Operator/ShowController',
             ina_dot_rpc_dot_shown__pb2.ShowControllerRequest.SerializeToString,
             ina_dot_rpc_dot_shown__pb2.ShowControllerReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDecisions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ina.v1.Operator/ListDecisions',
+            ina_dot_rpc_dot_shown__pb2.ListDecisionsRequest.SerializeToString,
+            ina_dot_rpc_dot_shown__pb2.ListDecisionsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PlanJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ina.v1.Operator/PlanJob',
+            ina_dot_rpc_dot_shown__pb2.PlanJobRequest.SerializeToString,
+            ina_dot_rpc_dot_shown__pb2.PlanJobReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -269,3 +269,91 @@ class SwitchStatus(_message.Message):
     slots_total: int
     slots_used: int
     def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., data_addr: _Optional[str] = ..., state: _Optional[str] = ..., election_id: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ...) -> None: ...
+
+class ListDecisionsRequest(_message.Message):
+    __slots__ = ("job",)
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    def __init__(self, job: _Optional[str] = ...) -> None: ...
+
+class Decision(_message.Message):
+    __slots__ = ("unix_s", "job", "what", "slots_before", "slots", "reason")
+    UNIX_S_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    unix_s: float
+    job: str
+    what: str
+    slots_before: int
+    slots: int
+    reason: str
+    def __init__(self, unix_s: _Optional[float] = ..., job: _Optional[str] = ..., what: _Optional[str] = ..., slots_before: _Optional[int] = ..., slots: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class ListDecisionsReply(_message.Message):
+    __slots__ = ("policy", "decisions", "forgotten")
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    DECISIONS_FIELD_NUMBER: _ClassVar[int]
+    FORGOTTEN_FIELD_NUMBER: _ClassVar[int]
+    policy: str
+    decisions: _containers.RepeatedCompositeFieldContainer[Decision]
+    forgotten: int
+    def __init__(self, policy: _Optional[str] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., forgotten: _Optional[int] = ...) -> None: ...
+
+class PlanJobRequest(_message.Message):
+    __slots__ = ("name", "world_size", "slots", "tenant", "priority", "deadline_unix_s", "steps", "like", "step")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    WORLD_SIZE_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    DEADLINE_UNIX_S_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    LIKE_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    world_size: int
+    slots: int
+    tenant: str
+    priority: int
+    deadline_unix_s: float
+    steps: int
+    like: str
+    step: StepTimes
+    def __init__(self, name: _Optional[str] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., deadline_unix_s: _Optional[float] = ..., steps: _Optional[int] = ..., like: _Optional[str] = ..., step: _Optional[_Union[StepTimes, _Mapping]] = ...) -> None: ...
+
+class StepTimes(_message.Message):
+    __slots__ = ("compute_s", "overlap_s", "bytes", "round_trip_s", "line_bytes_per_s")
+    COMPUTE_S_FIELD_NUMBER: _ClassVar[int]
+    OVERLAP_S_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    ROUND_TRIP_S_FIELD_NUMBER: _ClassVar[int]
+    LINE_BYTES_PER_S_FIELD_NUMBER: _ClassVar[int]
+    compute_s: float
+    overlap_s: float
+    bytes: float
+    round_trip_s: float
+    line_bytes_per_s: float
+    def __init__(self, compute_s: _Optional[float] = ..., overlap_s: _Optional[float] = ..., bytes: _Optional[float] = ..., round_trip_s: _Optional[float] = ..., line_bytes_per_s: _Optional[float] = ...) -> None: ...
+
+class PlanJobReply(_message.Message):
+    __slots__ = ("policy", "slots", "refusal", "useful_slots", "step_s", "step_alone_s", "step_without_s", "others")
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    REFUSAL_FIELD_NUMBER: _ClassVar[int]
+    USEFUL_SLOTS_FIELD_NUMBER: _ClassVar[int]
+    STEP_S_FIELD_NUMBER: _ClassVar[int]
+    STEP_ALONE_S_FIELD_NUMBER: _ClassVar[int]
+    STEP_WITHOUT_S_FIELD_NUMBER: _ClassVar[int]
+    OTHERS_FIELD_NUMBER: _ClassVar[int]
+    policy: str
+    slots: int
+    refusal: str
+    useful_slots: int
+    step_s: float
+    step_alone_s: float
+    step_without_s: float
+    others: _containers.RepeatedCompositeFieldContainer[Decision]
+    def __init__(self, policy: _Optional[str] = ..., slots: _Optional[int] = ..., refusal: _Optional[str] = ..., useful_slots: _Optional[int] = ..., step_s: _Optional[float] = ..., step_alone_s: _Optional[float] = ..., step_without_s: _Optional[float] = ..., others: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ...) -> None: ...

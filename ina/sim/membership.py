@@ -47,6 +47,8 @@ class _Stats:
     worker: WorkerCounters
     channel: _Channel = _Channel()
     refused_since_result: int = 0
+    rhythm: None = None
+    srtt_ns: int = 0
 
 
 class Owner(Protocol):

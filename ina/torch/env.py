@@ -9,6 +9,11 @@ INA_JOB                name of the job at the controller; sub-groups append ``/<
 INA_JOB_TOKEN          secret that every worker of the job must show; the first one's counts.
 INA_TENANT             whose quota the job counts on; unset: the controller's default tenant.
 INA_PRIORITY           importance of the job, an integer; higher wins. Default 0.
+INA_DEADLINE           when the job is to have ended, for controllers whose memory policy goes by
+                       that: seconds from now, or a time, as ``2026-11-25T18:00:00+01:00``.
+INA_STEPS              steps of training that the job will take. Rank 0's count, as of the former.
+INA_QUEUE_S            how long the job waits for slots where the switch has none left, at most a
+                       week. Default 0: it is refused.
 INA_ON_SWITCH_LOSS     what happens when the switch is lost: ``error`` (default), every rank's
                        all_reduce raises; ``fallback``, the job goes on over Gloo.
 INA_TLS_CA             PEM files of TLS to the controller, and with INA_TLS_CERT and INA_TLS_KEY
@@ -61,6 +66,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,6 +75,7 @@ from typing import cast, get_args
 from ina.errors import InvalidInputError
 from ina.host.link import TransportName
 from ina.host.threads import check_threads
+from ina.host.wishes import NO_WISHES, Wishes, deadline_of
 from ina.p4.builds import interface_mtu_bytes, largest_build, listed
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUES_PER_PACKET_BUILDS
 from ina.protocol.verify import Verify, checked_verify
@@ -80,6 +87,7 @@ _ETHERNET_MTU_BYTES = 1500
 _EMBEDDED_ONLY = ("INA_VALUES", "INA_MULTICAST", "INA_LEASE_S", "INA_LOSS_RATE", "INA_LOSS_SEED")
 _ALWAYS = (
     *("INA_CONTROLLER", "INA_JOB", "INA_JOB_TOKEN", "INA_TENANT", "INA_PRIORITY"),
+    *("INA_DEADLINE", "INA_STEPS", "INA_QUEUE_S"),
     *("INA_TLS_CA", "INA_TLS_CERT", "INA_TLS_KEY"),
     *(
         "INA_ON_SWITCH_LOSS",
@@ -111,6 +119,7 @@ class Settings:
     token: str = ""
     tenant: str = ""
     priority: int = 0
+    wishes: Wishes = NO_WISHES
     on_switch_loss: str = "error"
     host: str | None = None
     transport: TransportName = "auto"
@@ -174,6 +183,7 @@ class Settings:
             token=environ.get("INA_JOB_TOKEN", ""),
             tenant=environ.get("INA_TENANT", ""),
             priority=_integer(environ, "INA_PRIORITY", 0),
+            wishes=_wishes(environ),
             on_switch_loss=on_switch_loss,
             host=environ.get("INA_HOST") or None,
             transport=cast(TransportName, transport),
@@ -240,6 +250,20 @@ def _lease_s(environ: Mapping[str, str]) -> float | None:
     return lease_s
 
 
+def _wishes(environ: Mapping[str, str]) -> Wishes:
+    deadline, now_unix_s = environ.get("INA_DEADLINE", ""), time.time()
+    steps, queue_s = _integer(environ, "INA_STEPS", 0), _number(environ, "INA_QUEUE_S", 0.0)
+    name = "INA_DEADLINE"
+    try:
+        deadline_unix_s = deadline_of(deadline, now_unix_s)
+        name = "INA_STEPS"
+        Wishes(steps=steps)
+        name = "INA_QUEUE_S"
+        return Wishes(deadline_unix_s, steps, queue_s)
+    except InvalidInputError as error:
+        raise SettingError(f"{name}={environ[name]}: {error}") from None
+
+
 def _check_addresses(addresses: str) -> None:
     for address in addresses.split(","):
         host, _, port = address.rpartition(":")
@@ -302,6 +326,8 @@ class Options:
     priority: int | None = None
     job: str | None = None
     """The job's name at the controller."""
+    wishes: Wishes | None = None
+    """Deadline, steps and how long it waits for slots, in place of all three variables."""
     lease_s: float | None = None
     """Of the embedded controller: seconds after which a silent worker is dead, 1 to 3600."""
 

@@ -102,6 +102,7 @@ class Worker:
                 recoverable=self._fallback is not None,
                 on_failure=self._fallback.on_failure if self._fallback is not None else None,
                 node=self._node,
+                wishes=settings.wishes,
             )
         except BaseException:
             if self._fallback is not None:

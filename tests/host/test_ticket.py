@@ -16,6 +16,7 @@ from ina.host.arrays import VALUE_TYPES
 from ina.host.errors import InvalidTicketError
 from ina.host.join import JoinRequest, _grant
 from ina.host.ticket import Ticket
+from ina.host.wishes import NO_WISHES
 from ina.p4.catalogue import ProgramId
 from ina.protocol.codec import decode, encode
 from ina.protocol.spec import Kind
@@ -60,7 +61,7 @@ def test_the_controller_s_answer_decides(said: pb2.JoinReply, meant: tuple[int, 
     created = pb2.CreateJobReply(
         job=1, switch_host="127.0.0.1", switch_udp_port=17760, values_per_packet=64, slots=64
     )
-    request = SimpleNamespace(job="j", rank=1)
+    request = SimpleNamespace(job="j", rank=1, wishes=NO_WISHES)
     grant = _grant(cast(JoinRequest, request), created, said, cast(Any, None), None)
     assert numbers(grant.ticket) == meant
 

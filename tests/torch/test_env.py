@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ina.host import Wishes
 from ina.p4.builds import interface_mtu_bytes
 from ina.torch import Options, env
 from ina.torch.env import Settings
@@ -26,6 +27,9 @@ def test_all_set(tmp_path: Path) -> None:
         "INA_JOB_TOKEN": "secret",
         "INA_TENANT": "vision",
         "INA_PRIORITY": "-3",
+        "INA_DEADLINE": "2026-11-25T18:00:00+01:00",
+        "INA_STEPS": "900",
+        "INA_QUEUE_S": "60",
         "INA_ON_SWITCH_LOSS": "fallback",
         "INA_HOST": "10.0.0.1",
         "INA_TRANSPORT": "udp",
@@ -44,6 +48,7 @@ def test_all_set(tmp_path: Path) -> None:
         token="secret",
         tenant="vision",
         priority=-3,
+        wishes=Wishes(1795626000.0, 900, 60.0),
         on_switch_loss="fallback",
         host="10.0.0.1",
         transport="udp",

@@ -93,24 +93,11 @@ std::shared_ptr<Operation> Transport::submit(TensorRequest request) {
     submit_times_.add(now_ns());
     submissions_.agree_up_to(agreed_);
     submissions_.add(request);
-<<<<<<< HEAD
     // What is the newer mapping's, before it is known what was submitted before, waits for that.
     const bool is_new = first_of_new_ != 0 && request.id >= first_of_new_;
-    auto operation =
-        operations_.add(request.id, request.elems > 0 ? std::uint64_t{1} << kNotPlacedBit : 0);
+    auto operation = operations_.add(request.id, request.elems,
+                                     request.elems > 0 ? std::uint64_t{1} << kNotPlacedBit : 0);
     if (!is_new || is_cut_) place(*layout_.mappings[is_new ? 1 : 0], request);
-=======
-    const Submission placed = order_.next(request);
-    const std::uint32_t takers = shares_of(placed);
-    auto operation = operations_.add(request.id, request.elems, takers);
-    for (std::size_t i = 0; i < shares_.size(); ++i) {
-        Share &share = *shares_[i];
-        share.inbox.push_back(placed);
-        const bool is_due = (takers >> i & 1u) != 0 || share.inbox.size() >= kInboxLimit;
-        Worker &owner = *workers_[share.owner];
-        if (is_due && std::exchange(owner.asleep, false)) owner.sleeper.wake();
-    }
->>>>>>> e4b89a7 (Count how a job's communication alternates with its computation)
     return operation;
 }
 
@@ -167,12 +154,8 @@ TransportStats Transport::stats() const {
         }
     }
     stats.worker.tensors_done = operations_.done();
-<<<<<<< HEAD
-    stats.window = current->window;
-=======
     stats.rhythm = operations_.rhythm();
-    stats.window = window_;
->>>>>>> e4b89a7 (Count how a job's communication alternates with its computation)
+    stats.window = current->window;
     stats.refused_since_result = refused_;
     const Channel &channel = *workers_[0]->channel;
     stats.kind = channel.kind();

@@ -1,0 +1,159 @@
+"""What jobs need of a switch's memory, learned from their own steps or said by them. Pure.
+
+A worker reports totals with its heartbeats: bytes summed, time with sums pending, how much of that
+after it had nothing more to send, round trips, how many operations a step has. The difference of
+two reports is what happened in between; that of a job's slowest worker, which waits least, counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ina.controller.memory.demand import StepModel
+from ina.rpc import controller_pb2 as pb2
+
+SMOOTHING = 0.3
+"""Weight of what was seen last."""
+LEAST_WINDOW_S = 1.0
+"""Two reports that are less apart say too little."""
+SLOTS_ARE_SHORT = 0.8
+"""Where packets in flight are below this share of what slots allow, it is the link that is short:
+W payloads a round trip is then more than a worker sends."""
+UNKNOWN_STEP_S = 1.0
+UNKNOWN_LEFT_S = 60.0
+"""A job that has not said how many steps it takes goes on for as long as it has run, and at least
+so long."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a job says itself."""
+
+    deadline_unix_s: float = 0.0
+    """0: it has none."""
+    steps: int = 0
+    """0: not known."""
+
+
+@dataclass(frozen=True)
+class _Window:
+    """What a worker did between two reports, a step."""
+
+    step_s: float
+    tail_s: float
+    busy_s: float
+    bytes: float
+
+
+class Needs:
+    """Of one job."""
+
+    def __init__(self, said: Said, payload_bytes: int) -> None:
+        """``payload_bytes``: of values in one packet."""
+        self.said = said
+        self.resized = 0.0
+        """How often its size has changed of late, as of :attr:`resized_s`."""
+        self.resized_s = 0.0
+        self._payload_bytes = payload_bytes
+        self._reports: dict[int, tuple[pb2.Progress, float]] = {}
+        self._windows: dict[int, _Window] = {}
+        self._steps_done = 0.0
+        self._round_trip_s = 0.0
+        self._overlap_s = 0.0
+        self._line_bytes_per_s = 0.0
+        self._learned: _Window | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether steps of it have been seen."""
+        return self._learned is not None
+
+    @property
+    def steps_done(self) -> float:
+        """So far, as far as is known."""
+        return self._steps_done
+
+    def hear(self, rank: int, progress: pb2.Progress, slots: int, now_s: float) -> None:
+        """A worker reports. ``slots``: that the job has had since its former report."""
+        if rank == 0 and (progress.deadline_unix_s or progress.steps):
+            # A controller that was started again learns it from here.
+            self.said = Said(progress.deadline_unix_s, progress.steps)
+        if progress.round_trip_s > 0.0:
+            least_s = self._round_trip_s or progress.round_trip_s
+            # The least is what the path takes; what is above it is waiting, for queues and others.
+            self._round_trip_s = min(least_s, progress.round_trip_s)
+        if progress.step_operations:
+            done = progress.operations_done / progress.step_operations
+            self._steps_done = max(self._steps_done, done)
+        former = self._reports.get(rank)
+        if former is not None and progress.operations_done < former[0].operations_done:
+            former = None  # it counts from the start
+        if former is None:
+            self._reports[rank] = (progress, now_s)
+            return
+        before, at_s = former
+        operations = progress.operations_done - before.operations_done
+        steps = operations / (progress.step_operations or 1)
+        if now_s - at_s < LEAST_WINDOW_S or steps < 1:
+            return
+        self._reports[rank] = (progress, now_s)
+        tail_s, busy_s = progress.tail_s - before.tail_s, progress.busy_s - before.busy_s
+        byte_count = progress.bytes_done - before.bytes_done
+        if busy_s <= 0 or byte_count <= 0:
+            return
+        each = ((now_s - at_s) / steps, tail_s / steps, busy_s / steps, byte_count / steps)
+        self._windows[rank] = _Window(*each)
+        self._learn(slots)
+
+    def _learn(self, slots: int) -> None:
+        slowest = min(self._windows.values(), key=lambda seen: seen.tail_s / seen.step_s)
+        self._learned = _smoothed(self._learned, slowest)
+        # What was hidden once can be: with more slots the tail is shorter, and less is.
+        self._overlap_s = max(self._overlap_s * 0.99, slowest.busy_s - slowest.tail_s)
+        rate = slowest.bytes / slowest.busy_s
+        if self._round_trip_s <= 0:
+            return
+        most = slots // 2 * self._payload_bytes / self._round_trip_s
+        if rate < SLOTS_ARE_SHORT * most:
+            self._line_bytes_per_s = max(self._line_bytes_per_s * 0.9, rate)
+        elif rate > self._line_bytes_per_s:
+            self._line_bytes_per_s = 0.0  # it bears more than was thought, how much is not known
+
+    def steps(self, default_slots: int) -> StepModel:
+        """Of its steps; of a job that nobody knows yet, that ``default_slots`` are of use to it."""
+        seen = self._learned
+        if seen is None or self._round_trip_s <= 0:
+            lanes = max(1, default_slots // 2)
+            return StepModel(UNKNOWN_STEP_S, UNKNOWN_STEP_S, lanes * UNKNOWN_STEP_S, 1.0)
+        compute_s = max(0.0, seen.step_s - seen.tail_s)
+        model = StepModel(
+            compute_s,
+            min(self._overlap_s, compute_s),
+            seen.bytes,
+            self._payload_bytes / self._round_trip_s,
+        )
+        if self._line_bytes_per_s:
+            return replace(model, line_bytes_per_s=self._line_bytes_per_s)
+        return model
+
+    def steps_left(self, steps: StepModel, useful: int, age_s: float) -> float:
+        """To its end. ``steps``, ``useful``: as of now; ``age_s``: since it began."""
+        if self.said.steps and (self._steps_done or not self.is_known):
+            return max(1.0, self.said.steps - self._steps_done)
+        step_s = steps.step_s(useful)
+        return max(age_s, UNKNOWN_LEFT_S) / step_s if step_s > 0 else 1.0
+
+
+def _smoothed(before: _Window | None, seen: _Window) -> _Window:
+    if before is None:
+        return seen
+
+    def mixed(old: float, new: float) -> float:
+        return old + SMOOTHING * (new - old)
+
+    return _Window(
+        mixed(before.step_s, seen.step_s),
+        mixed(before.tail_s, seen.tail_s),
+        mixed(before.busy_s, seen.busy_s),
+        mixed(before.bytes, seen.bytes),
+    )
