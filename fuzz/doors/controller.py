@@ -22,6 +22,7 @@ from ina.controller.config import make_config
 from ina.controller.jobs import tokens
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.memory import Memory
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
 from ina.controller.service.operators import OperatorService
@@ -110,8 +111,13 @@ class Bench:
         self.detector = FailureDetector(self.coordinator, LEASE_S, clock=clock)
         data = {switch_config.name: DataPath(config, switch_config, int)}
         congestion = Congestion.from_table(config.congestion)
-        self.controller = WorkerService(self.coordinator, self.detector, data, congestion)
-        self.operator = OperatorService(self.coordinator, self.detector, fabric_of(config))
+        self.memory = Memory(config.jobs, self.coordinator, clock=clock)
+        self.controller = WorkerService(
+            *(self.coordinator, self.detector, data, congestion), self.memory
+        )
+        self.operator = OperatorService(
+            *(self.coordinator, self.detector, self.memory), fabric_of(config)
+        )
         self.switchboard = Switchboard(pb2.ShowControllerReply, lambda: "")
         self.switchboard.serve(self)
         self._calls: set[asyncio.Task[None]] = set()

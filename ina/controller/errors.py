@@ -41,6 +41,10 @@ class NoRoomError(UnavailableError):
     """The switch has no slots, or no job numbers, left for this job."""
 
 
+class QuotaError(NoRoomError):
+    """A tenant's quota is in use; there may be room for others."""
+
+
 class QueuedError(UnavailableError):
     """The job waits for slots: ask again, its place in the queue is kept for a while."""
 

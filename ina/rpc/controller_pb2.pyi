@@ -243,7 +243,7 @@ class Congestion(_message.Message):
     def __init__(self, algorithm: _Optional[str] = ..., options: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class Progress(_message.Message):
-    __slots__ = ("operations_submitted", "operations_done", "chunks_done", "retransmissions", "in_flight", "silent_s", "oldest_seq", "oldest_waited_s", "lane_seqs", "lanes_waiting", "switch_refuses", "oldest", "shared_results_missing", "losses", "spurious_resends", "probes", "packets_sent", "corrupted_sums", "submitted", "differs_at", "node", "bytes_done", "busy_s", "tail_s", "round_trip_s", "step_operations", "deadline_unix_s", "steps", "mapping_epoch")
+    __slots__ = ("operations_submitted", "operations_done", "chunks_done", "retransmissions", "in_flight", "silent_s", "oldest_seq", "oldest_waited_s", "lane_seqs", "lanes_waiting", "switch_refuses", "oldest", "shared_results_missing", "losses", "spurious_resends", "probes", "packets_sent", "corrupted_sums", "submitted", "differs_at", "node", "busy_s", "tail_s", "round_trip_s", "step_operations", "deadline_unix_s", "steps", "mapping_epoch")
     OPERATIONS_SUBMITTED_FIELD_NUMBER: _ClassVar[int]
     OPERATIONS_DONE_FIELD_NUMBER: _ClassVar[int]
     CHUNKS_DONE_FIELD_NUMBER: _ClassVar[int]
@@ -265,7 +265,6 @@ class Progress(_message.Message):
     SUBMITTED_FIELD_NUMBER: _ClassVar[int]
     DIFFERS_AT_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
-    BYTES_DONE_FIELD_NUMBER: _ClassVar[int]
     BUSY_S_FIELD_NUMBER: _ClassVar[int]
     TAIL_S_FIELD_NUMBER: _ClassVar[int]
     ROUND_TRIP_S_FIELD_NUMBER: _ClassVar[int]
@@ -294,7 +293,6 @@ class Progress(_message.Message):
     submitted: _containers.RepeatedCompositeFieldContainer[Operation]
     differs_at: int
     node: NodeCounts
-    bytes_done: int
     busy_s: float
     tail_s: float
     round_trip_s: float
@@ -302,7 +300,7 @@ class Progress(_message.Message):
     deadline_unix_s: float
     steps: int
     mapping_epoch: int
-    def __init__(self, operations_submitted: _Optional[int] = ..., operations_done: _Optional[int] = ..., chunks_done: _Optional[int] = ..., retransmissions: _Optional[int] = ..., in_flight: _Optional[int] = ..., silent_s: _Optional[float] = ..., oldest_seq: _Optional[int] = ..., oldest_waited_s: _Optional[float] = ..., lane_seqs: _Optional[_Iterable[int]] = ..., lanes_waiting: _Optional[bytes] = ..., switch_refuses: _Optional[bool] = ..., oldest: _Optional[_Union[Operation, _Mapping]] = ..., shared_results_missing: _Optional[bool] = ..., losses: _Optional[int] = ..., spurious_resends: _Optional[int] = ..., probes: _Optional[int] = ..., packets_sent: _Optional[int] = ..., corrupted_sums: _Optional[int] = ..., submitted: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ..., differs_at: _Optional[int] = ..., node: _Optional[_Union[NodeCounts, _Mapping]] = ..., bytes_done: _Optional[int] = ..., busy_s: _Optional[float] = ..., tail_s: _Optional[float] = ..., round_trip_s: _Optional[float] = ..., step_operations: _Optional[int] = ..., deadline_unix_s: _Optional[float] = ..., steps: _Optional[int] = ..., mapping_epoch: _Optional[int] = ...) -> None: ...
+    def __init__(self, operations_submitted: _Optional[int] = ..., operations_done: _Optional[int] = ..., chunks_done: _Optional[int] = ..., retransmissions: _Optional[int] = ..., in_flight: _Optional[int] = ..., silent_s: _Optional[float] = ..., oldest_seq: _Optional[int] = ..., oldest_waited_s: _Optional[float] = ..., lane_seqs: _Optional[_Iterable[int]] = ..., lanes_waiting: _Optional[bytes] = ..., switch_refuses: _Optional[bool] = ..., oldest: _Optional[_Union[Operation, _Mapping]] = ..., shared_results_missing: _Optional[bool] = ..., losses: _Optional[int] = ..., spurious_resends: _Optional[int] = ..., probes: _Optional[int] = ..., packets_sent: _Optional[int] = ..., corrupted_sums: _Optional[int] = ..., submitted: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ..., differs_at: _Optional[int] = ..., node: _Optional[_Union[NodeCounts, _Mapping]] = ..., busy_s: _Optional[float] = ..., tail_s: _Optional[float] = ..., round_trip_s: _Optional[float] = ..., step_operations: _Optional[int] = ..., deadline_unix_s: _Optional[float] = ..., steps: _Optional[int] = ..., mapping_epoch: _Optional[int] = ...) -> None: ...
 
 class NodeCounts(_message.Message):
     __slots__ = ("contributions", "results", "replays", "passed_down")

@@ -38,7 +38,7 @@ class Trained:
         return pb2.Progress(
             operations_done=int(self.steps * self.step_operations),
             operations_submitted=int(self.steps * self.step_operations),
-            bytes_done=int(self.steps * self.truth.bytes),
+            chunks_done=int(self.steps * self.truth.bytes / PAYLOAD_BYTES),
             busy_s=self.busy_s,
             tail_s=self.tail_s,
             round_trip_s=RTT_S,

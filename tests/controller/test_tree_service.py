@@ -12,9 +12,10 @@ import grpc
 import pytest
 
 from ina.congestion import Congestion
-from ina.controller.config import make_config
+from ina.controller.config import JobsConfig, make_config
 from ina.controller.job import Job
 from ina.controller.jobs import tokens
+from ina.controller.jobs.memory import Memory
 from ina.controller.service.workers import DataPath, WorkerService
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.protocol.spec import VERSION, path_of
@@ -65,7 +66,9 @@ def service_of(racks: Racks) -> WorkerService:
         for switch in CONFIG.switches
     }
     detector = FailureDetector(racks.coordinator, 10.0)
-    return WorkerService(racks.coordinator, detector, data, Congestion())
+    return WorkerService(
+        *(racks.coordinator, detector, data, Congestion()), Memory(JobsConfig(), racks.coordinator)
+    )
 
 
 async def join(

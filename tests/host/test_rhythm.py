@@ -54,7 +54,6 @@ def test_a_session_reports_it_with_what_the_job_said() -> None:
             for elems in (1000, 1000, 10):
                 session.all_reduce(np.ones(elems, np.float32))
         told = ProgressReporter(session._transport, wishes=wishes).report()
-    assert told.bytes_done == 6 * 2010 * 4
     assert told.step_operations == 3
     assert 0 < told.tail_s <= told.busy_s
     assert told.round_trip_s > 0

@@ -18,6 +18,7 @@ from ina.cli.common.rpc_client import (
 )
 from ina.cli.job.dump import collect
 from ina.cli.job.dump import write as write_dump
+from ina.cli.job.memory import bytes_of, deadline_unix_s, history_view, plan_view
 from ina.cli.job.resize import resize as resize_job
 from ina.cli.job.resize import resize_line
 from ina.cli.job.view import job_view, jobs_table, slot_range
@@ -120,6 +121,83 @@ def resize(
     """
     done = resize_job(controller, name, slots, wait_s)
     emit(done.document(), json, resize_line(done))
+
+
+@app.command()
+def history(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="A job; without it, all of them.", autocompletion=job_names
+        ),
+    ] = "",
+    controller: ControllerOption = DEFAULT_LISTEN,
+    json: JsonOption = False,
+) -> None:
+    """Tell why jobs have as many slots as they have: the memory policy's last decisions."""
+    request = pb2.ListDecisionsRequest(job=name)
+    reply = ask(controller, lambda operator: operator.ListDecisions, request)
+    emit(plain(reply), json, history_view(reply))
+
+
+@app.command()
+def plan(
+    workers: Annotated[int, typer.Option(metavar="N", min=1, help="How many it has.")],
+    like: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Its steps are this running job's.", autocompletion=job_names
+        ),
+    ] = "",
+    step_bytes: Annotated[
+        str, typer.Option("--bytes", metavar="N", help="Bytes a worker sends in a step, as 100M.")
+    ] = "",
+    compute_s: Annotated[
+        float, typer.Option("--compute", metavar="SECONDS", min=0, help="A step's computation.")
+    ] = 0.0,
+    overlap_s: Annotated[
+        float,
+        typer.Option(
+            "--overlap",
+            metavar="SECONDS",
+            help="Of it, while sums are under way; default: all of it.",
+        ),
+    ] = -1.0,
+    round_trip_s: Annotated[
+        float,
+        typer.Option("--round-trip", metavar="SECONDS", min=0, help="Of a packet to the switch."),
+    ] = 50e-6,
+    link_gbit: Annotated[
+        float, typer.Option("--link", metavar="GBIT/S", min=0, help="Of a worker; 0: not known.")
+    ] = 0.0,
+    slots: Annotated[int, typer.Option(metavar="N", min=0, help="That it asks for.")] = 0,
+    tenant: Annotated[str, typer.Option(envvar="INA_TENANT", help="Whose it is.")] = "",
+    priority: Annotated[int, typer.Option(help="Higher is more important.")] = 0,
+    deadline: Annotated[
+        str, typer.Option(help="Seconds from now, or a time, as INA_DEADLINE.")
+    ] = "",
+    steps: Annotated[int, typer.Option(min=0, help="That it takes; 0: not known.")] = 0,
+    controller: ControllerOption = DEFAULT_LISTEN,
+    json: JsonOption = False,
+) -> None:
+    """Say what a job would get now, and what its steps would take. Nothing is reserved."""
+    request = pb2.PlanJobRequest(
+        world_size=workers,
+        like=like,
+        slots=slots,
+        tenant=tenant,
+        priority=priority,
+        deadline_unix_s=deadline_unix_s(deadline),
+        steps=steps,
+    )
+    if step_bytes:
+        request.step.compute_s = compute_s
+        request.step.overlap_s = compute_s if overlap_s < 0 else overlap_s
+        request.step.bytes = bytes_of("--bytes", step_bytes)
+        request.step.round_trip_s = round_trip_s
+        request.step.line_bytes_per_s = link_gbit * 1e9 / 8
+    reply = ask(controller, lambda operator: operator.PlanJob, request)
+    emit(plain(reply), json, plan_view(reply))
 
 
 @app.command()

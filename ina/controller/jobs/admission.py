@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ina.controller.config import TenantConfig
-from ina.controller.errors import NoRoomError, TenantError
+from ina.controller.errors import QuotaError, TenantError
 from ina.controller.job import Job
 
 DEFAULT_TENANT = "default"
@@ -66,7 +66,7 @@ class Admission:
     def check_quota(
         self, job: str, tenant: str, slots: int, workers: int, jobs: Iterable[Job]
     ) -> None:
-        """Raises :class:`NoRoomError` if one more job would be more than the tenant may have."""
+        """Raises :class:`QuotaError` if one more job would be more than the tenant may have."""
         limits = self._tenants.get(tenant)
         if limits is None:
             return
@@ -77,7 +77,7 @@ class Admission:
             ("workers", limits.workers, has.workers, workers),
         ):
             if limit and used + wanted > limit:
-                raise NoRoomError(
+                raise QuotaError(
                     f"job {job!r}: quota of tenant {tenant!r}: {used} of {limit} {what} in use, and"
                     f" this needs {wanted} more"
                 )

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from ina.controller.errors import (
     HostNodesError,
@@ -79,6 +79,8 @@ class Coordinator:
         self._removals = Removals(*shared, self._forget)
         self.changes = Changes(*shared, self._tell, clock=clock)
         """Of running jobs' mappings: their slots, and their trees."""
+        self.waits_for_room: Callable[[Job, NoRoomError], Awaitable[bool]] = _waits_for_nothing
+        """Of a fabric's job: True, once slots may be free; False: it is refused."""
 
     async def create(
         self,
@@ -385,9 +387,9 @@ class Coordinator:
             while job.state is JobState.JOINING and not job.missing():
                 try:
                     self.registry.place(job)
-                except NoRoomError:
+                except NoRoomError as error:
                     victims = self.registry.victims_of(job)
-                    if not victims:
+                    if not victims and not await self.waits_for_room(job, error):
                         raise
                     for victim in victims:
                         await self.push_out(victim, job.name)
@@ -475,3 +477,7 @@ class Coordinator:
         fatal: bool = False,
     ) -> None:
         self.events.publish(job_event(kind, job, ranks=ranks, reason=reason, fatal=fatal))
+
+
+async def _waits_for_nothing(_job: Job, _error: NoRoomError) -> bool:
+    return False

@@ -1,13 +1,13 @@
 """What jobs need of a switch's memory, learned from their own steps or said by them. Pure.
 
-A worker reports totals with its heartbeats: bytes summed, time with sums pending, how much of that
-after it had nothing more to send, round trips, how many operations a step has. The difference of
-two reports is what happened in between; that of a job's slowest worker, which waits least, counts.
+A worker reports totals with its heartbeats: packets summed, time with sums pending, how much of
+that after it had nothing more to send, round trips, how many operations a step has. The difference
+of two reports is what happened in between; that of the slowest worker, which waits least, counts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ina.controller.memory.demand import StepModel
 from ina.rpc import controller_pb2 as pb2
@@ -98,10 +98,10 @@ class Needs:
             return
         self._reports[rank] = (progress, now_s)
         tail_s, busy_s = progress.tail_s - before.tail_s, progress.busy_s - before.busy_s
-        byte_count = progress.bytes_done - before.bytes_done
-        if busy_s <= 0 or byte_count <= 0:
+        sent_bytes = self._payload_bytes * (progress.chunks_done - before.chunks_done)
+        if busy_s <= 0 or sent_bytes <= 0:
             return
-        each = ((now_s - at_s) / steps, tail_s / steps, busy_s / steps, byte_count / steps)
+        each = ((now_s - at_s) / steps, tail_s / steps, busy_s / steps, sent_bytes / steps)
         self._windows[rank] = _Window(*each)
         self._learn(slots)
 
@@ -126,15 +126,10 @@ class Needs:
             lanes = max(1, default_slots // 2)
             return StepModel(UNKNOWN_STEP_S, UNKNOWN_STEP_S, lanes * UNKNOWN_STEP_S, 1.0)
         compute_s = max(0.0, seen.step_s - seen.tail_s)
-        model = StepModel(
-            compute_s,
-            min(self._overlap_s, compute_s),
-            seen.bytes,
-            self._payload_bytes / self._round_trip_s,
-        )
-        if self._line_bytes_per_s:
-            return replace(model, line_bytes_per_s=self._line_bytes_per_s)
-        return model
+        overlap_s = min(self._overlap_s, compute_s)
+        lane_bytes_per_s = self._payload_bytes / self._round_trip_s
+        model = StepModel(compute_s, overlap_s, seen.bytes, lane_bytes_per_s)
+        return model.with_line(self._line_bytes_per_s)
 
     def steps_left(self, steps: StepModel, useful: int, age_s: float) -> float:
         """To its end. ``steps``, ``useful``: as of now; ``age_s``: since it began."""

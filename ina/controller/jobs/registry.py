@@ -56,6 +56,8 @@ class Registry:
         self.epochs = epochs
         self.placement = placement
         self.admission = admission or Admission({})
+        self.sized: Callable[[Job, Sequence[str]], int] | None = None
+        """Of a fabric: how many slots a job takes at each of these; None: those it asked for."""
         self._numbers = deque(job_numbers)
         self._jobs: dict[str, Job] = {}
         self._unjoined_s = unjoined_s
@@ -128,7 +130,7 @@ class Registry:
         )
         if self.placement is None:
             switch = first_with_room(name, slots, self.switches)
-            self._give(job, single(switch, contributions))
+            self._give(job, single(switch, contributions), slots)
         self._numbers.remove(number)
         self._jobs[name] = job
         return job
@@ -144,8 +146,11 @@ class Registry:
             NoRoomError: a switch has no room, and which; or the tenant's quota is in use.
         """
         tree = self._tree_of(job)
-        check_room(job.name, job.slots_asked, tree, self.switches)
-        self._give(job, tree)
+        slots = job.slots_asked
+        if self.sized is not None:
+            slots = self.sized(job, [node.switch for node in tree.switches])
+        check_room(job.name, slots, tree, self.switches)
+        self._give(job, tree, slots)
         self._complete(job)
 
     def victims(
@@ -370,14 +375,13 @@ class Registry:
         if number != job.number:
             self._numbers.append(number)
 
-    def _give(self, job: Job, tree: Tree) -> None:
+    def _give(self, job: Job, tree: Tree, slots: int) -> None:
         """The tree, and slots on each of its switches; of several, all have room.
 
         Raises :class:`NoRoomError`: one that is alone has none.
         """
-        asked = job.slots_asked
         names = (node.switch for node in tree.switches)
-        taken = {name: self.switches[name].memory.take(job.name, asked) for name in names}
+        taken = {name: self.switches[name].memory.take(job.name, slots) for name in names}
         job.tree, job.memory = tree, taken
         job.window = min(self.switches[name].window(its) for name, its in taken.items())
 

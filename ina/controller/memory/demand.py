@@ -6,7 +6,7 @@ Pure numbers: who learned them, and how, is no concern of a policy.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ina.controller.memory.ranges import MAX_JOB_SLOTS, MIN_JOB_SLOTS
 
@@ -35,6 +35,10 @@ class StepModel:
     """A worker's link carries."""
     beside_bytes_per_s: float = 0.0
     """Carried without a slot, by an aggregator; 0: the job has none, as in mode ``pool``."""
+
+    def with_line(self, bytes_per_s: float) -> StepModel:
+        """The same over links of this rate; 0: it is not known."""
+        return replace(self, line_bytes_per_s=bytes_per_s) if bytes_per_s else self
 
     def step_s(self, slots: int) -> float:
         """With so many slots, both versions; infinite: it stands still."""

@@ -11,8 +11,10 @@ from collections.abc import AsyncIterator
 
 from ina.controller.errors import UnknownJobError, UnknownSwitchError
 from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.jobs.memory import Memory
 from ina.controller.service.answers import Context, answer, refuse
 from ina.controller.service.fabric import show_fabric
+from ina.controller.service.memory import list_decisions, plan_job
 from ina.controller.service.printable import printable
 from ina.controller.service.show import (
     show_item,
@@ -41,8 +43,10 @@ class OperatorService(rpc.OperatorServicer):
         self,
         coordinator: Coordinator,
         detector: FailureDetector,
+        memory: Memory,
         fabric: Fabric,
     ) -> None:
+        self._memory = memory
         self._coordinator = coordinator
         self._detector = detector
         self._fabric = fabric
@@ -67,6 +71,21 @@ class OperatorService(rpc.OperatorServicer):
     ) -> pb2.ShowJobReply:
         """One job, its members and its history; of a job that has ended, its history alone."""
         return await answer(context, self._show_job(request.name))
+
+    async def ListDecisions(  # noqa: N802
+        self, request: pb2.ListDecisionsRequest, context: Context
+    ) -> pb2.ListDecisionsReply:
+        """Why jobs have as many slots as they have."""
+        return list_decisions(self._memory, request.job)
+
+    async def PlanJob(  # noqa: N802
+        self, request: pb2.PlanJobRequest, context: Context
+    ) -> pb2.PlanJobReply:
+        """What a job would get now."""
+        return await answer(context, self._plan(request))
+
+    async def _plan(self, request: pb2.PlanJobRequest) -> pb2.PlanJobReply:
+        return plan_job(self._coordinator, self._memory, request)
 
     async def WatchJobs(  # noqa: N802
         self, request: pb2.WatchJobsRequest, context: Context

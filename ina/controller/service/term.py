@@ -12,6 +12,7 @@ from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.events import EventBus
+from ina.controller.jobs.memory import Memory
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import allocator_for
 from ina.controller.service.operators import OperatorService
@@ -85,10 +86,11 @@ class Term:
             name: DataPath(config, link.config, link.port_number) for name, link in links.items()
         }
         congestion = Congestion.from_table(config.congestion)
+        self.memory = Memory(config.jobs, self.coordinator, clock=clock)
         self.controller = WorkerService(
-            self.coordinator, self.detector, data, congestion, clock=clock
+            *(self.coordinator, self.detector, data, congestion, self.memory), clock=clock
         )
-        self.operator = OperatorService(self.coordinator, self.detector, fabric)
+        self.operator = OperatorService(self.coordinator, self.detector, self.memory, fabric)
         self._undo = contextlib.AsyncExitStack()
 
     def restore(self) -> None:
@@ -106,6 +108,8 @@ class Term:
         """From now on workers' leases count."""
         self.detector.start()
         self._undo.push_async_callback(self.detector.close)
+        self.memory.rebalancer.start()
+        self._undo.push_async_callback(self.memory.rebalancer.close)
 
     async def end(self, why: str) -> None:
         """Ends all calls under way; the switch keeps its entries. ``why`` is told to callers."""

@@ -5,7 +5,6 @@ Checks requests, and leaves the rest to the coordinator and the failure detector
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import math
 import time
@@ -17,23 +16,22 @@ from ina.congestion import Congestion
 from ina.controller.config import Config, SwitchConfig, network_of
 from ina.controller.config.tofino import PortRef
 from ina.controller.errors import (
-    FormerJobError,
-    JobConflictError,
     JobRequestError,
     MemberKeyError,
-    NoRoomError,
     UnknownJobError,
 )
-from ina.controller.job import Endpoint, Job, JobState
+from ina.controller.job import Endpoint, Job
 from ina.controller.jobs import tokens
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.mapping import Word
+from ina.controller.jobs.memory import Memory
 from ina.controller.service.answers import Context, answer, refuse
+from ina.controller.service.arrivals import Arrivals
 from ina.controller.service.printable import printable
 from ina.controller.service.show import program_of
 from ina.controller.service.tickets import Tickets
 from ina.controller.topology.tree import HostNode
-from ina.controller.watch.failure_detector import CHECK_S, FailureDetector, is_up
+from ina.controller.watch.failure_detector import FailureDetector, is_up
 from ina.controller.watch.leases import Member
 from ina.controller.watch.stalls import check_progress
 from ina.errors import InvalidInputError
@@ -88,6 +86,7 @@ class WorkerService(rpc.ControllerServicer):
         detector: FailureDetector,
         data: Mapping[str, DataPath],
         congestion: Congestion,
+        memory: Memory,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -95,7 +94,8 @@ class WorkerService(rpc.ControllerServicer):
         self._coordinator = coordinator
         self._detector = detector
         self._data = data
-        self._clock = clock
+        self._memory = memory
+        self._arrivals = Arrivals(coordinator, detector, memory, clock)
         self._congestion = pb2.Congestion(
             algorithm=congestion.algorithm, options=congestion.options
         )
@@ -231,57 +231,8 @@ class WorkerService(rpc.ControllerServicer):
         except InvalidInputError as error:
             raise JobRequestError(f"job {request.name!r}: {error}") from None
         first = self._switch_of(f"job {request.name!r}", request.addresses)
-        size = (request.name, request.world_size, request.slots)
-        deadline_s = self._clock() + wait_s
-        while True:
-            left_s = deadline_s - self._clock()
-            try:
-                job = await self._coordinator.create(
-                    *size,
-                    max(0.0, left_s),
-                    tenant=request.tenant,
-                    priority=request.priority,
-                    token=request.token,
-                    verify=verify,
-                    contributions=request.contributions,
-                )
-                return job.switch or first, job
-            except JobConflictError as error:
-                # Restarted workers come before anybody knows that their former selves are dead.
-                former = self._ending(request.name)
-                if former is None:
-                    raise
-                left_s = deadline_s - self._clock()
-                if left_s <= 0:
-                    if former.state is JobState.LEAVING and not former.members:
-                        # A switch that is away keeps the name: whoever asks may wait for it.
-                        raise FormerJobError(
-                            f"{error}, its entries are still on {_where(former)}"
-                        ) from None
-                    if may_ask:
-                        raise FormerJobError(str(error)) from None
-                    raise
-                await asyncio.sleep(min(CHECK_S, left_s))
-                continue
-            except NoRoomError:
-                victims = self._coordinator.registry.victims(
-                    *size,
-                    tenant=request.tenant,
-                    priority=request.priority,
-                    contributions=request.contributions,
-                )
-                if not victims:
-                    raise
-            for victim in victims:
-                await self._coordinator.push_out(victim, request.name)
-
-    def _ending(self, name: str) -> Job | None:
-        """The job of this name, if it leaves or its workers may be dead."""
-        for job in self._coordinator.registry:
-            if job.name == name:
-                is_ending = job.state is JobState.LEAVING or self._detector.is_dying(job)
-                return job if is_ending else None
-        return None
+        job = await self._arrivals.create(request, verify, wait_s, may_ask)
+        return job.switch or first, job
 
     async def _join(self, request: pb2.JoinRequest) -> Job:
         where = f"job {request.name!r} rank {request.rank}"
@@ -310,6 +261,8 @@ class WorkerService(rpc.ControllerServicer):
             _check_progress(job, progress, _who(request))
         self._know_process(job, request)
         self._detector.heard(Member(job.epoch, request.rank), progress)
+        if progress is not None:
+            self._memory.sizing.hear(job, request.rank, progress)
         if progress is not None and progress.shared_results_missing:
             self._coordinator.give_own_results(job, request.rank)
         leases = self._detector.leases
@@ -472,9 +425,3 @@ def _address(where: str, text: str) -> IPv4Address:
 def _is_at(job: Job, switch: str) -> bool:
     """Whether the job is summed there, or may be."""
     return job.tree is None or any(switch in mapping.tree for mapping in job.mappings)
-
-
-def _where(job: Job) -> str:
-    """Switches that have something of a job, for people."""
-    names = ", ".join(map(repr, job.switches))
-    return f"switch{'es' if len(job.switches) > 1 else ''} {names}"

@@ -1,0 +1,138 @@
+"""Slots as a resource that jobs share: who has how many and why, who waits, who is resized.
+
+Puts together what is apart: the policy's word (:mod:`~ina.controller.jobs.sizing`), the queue, the
+resizes, and what is told of all that.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Sequence
+
+from ina.controller.config import JobsConfig
+from ina.controller.errors import NoRoomError, QuotaError
+from ina.controller.job import Job
+from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.jobs.decisions import Decisions
+from ina.controller.jobs.rebalancer import Rebalancer
+from ina.controller.jobs.sizing import Request, Sizing
+from ina.controller.jobs.slot_queue import SlotQueue, Waiting
+from ina.controller.memory.named import policy_for
+from ina.controller.retry import wait_for
+
+MAKE_ROOM_S = 20.0
+"""A job to which its policy gives slots waits so long for others to be resized, at least: longer
+than a change may take until it is decided, and less than workers wait for their controller."""
+
+
+class Memory:
+    """Of all switches of a controller, in one term of it."""
+
+    def __init__(
+        self,
+        config: JobsConfig,
+        coordinator: Coordinator,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        registry = coordinator.registry
+        share = next(iter(registry.switches.values())).memory.cost("", 0)
+        self.policy = policy_for(config, share)
+        self.sizing = Sizing(
+            registry,
+            self.policy,
+            floor=config.floor,
+            default=config.slots,
+            clock=clock,
+            unix_clock=registry.unix_s,
+        )
+        self.decisions = Decisions(registry.unix_s)
+        self.queue = SlotQueue(self.policy.order, clock)
+        self.rebalancer = Rebalancer(
+            *(registry, self.sizing, self.decisions, coordinator.events),
+            coordinator.changes.resize,
+            self.queue,
+        )
+        self._clock = clock
+        self._waits_s: weakref.WeakKeyDictionary[Job, float] = weakref.WeakKeyDictionary()
+        if registry.placement is not None:
+            registry.sized = self._sized
+            coordinator.waits_for_room = self._waits
+
+    def check_turn(self, request: Request) -> None:
+        """Raises :class:`NoRoomError`: others wait for slots that are served before this one."""
+        ahead = self.queue.ahead(self.sizing.demand_of(request)) if len(self.queue) else []
+        if ahead:
+            jobs = "job waits" if len(ahead) == 1 else "jobs wait"
+            raise NoRoomError(
+                f"job {request.name!r}: {len(ahead)} {jobs} for slots before it, the first is"
+                f" {ahead[0]!r}"
+            )
+
+    def admitted(self, job: Job, request: Request, queue_s: float) -> None:
+        """A new job has its slots, or of a fabric is to get them when all its workers are here."""
+        self.sizing.admit(job, request)
+        self._waits_s[job] = queue_s
+        self.queue.leave(job.name)
+        if job.slots:
+            self.granted(job)
+
+    async def wait(self, place: Waiting, for_s: float) -> None:
+        """Until slots may be free."""
+        place.callers += 1
+        place.woken.clear()
+        try:
+            await wait_for(place.woken, for_s)
+        finally:
+            place.callers -= 1
+
+    def granted(self, job: Job) -> None:
+        """A job has slots for the first time."""
+        self.decisions.add(job.name, "grant", self._why(), slots=job.slots)
+
+    def enter(self, request: Request, queue_s: float, error: NoRoomError) -> Waiting:
+        """A job waits, for ``queue_s`` at most; ``error``: for what.
+
+        A job to which its policy gives slots waits for others to be resized, whatever it says.
+        """
+        stands_aside = isinstance(error, QuotaError)
+        if not stands_aside and self.sizing.would_have(request):
+            queue_s = max(queue_s, MAKE_ROOM_S)
+        waits_already = any(it.name == request.name for it in self.queue.demands())
+        place = self.queue.enter(self.sizing.demand_of(request), queue_s)
+        place.stands_aside = stands_aside
+        if not waits_already and queue_s > 0:
+            self.decisions.add(request.name, "wait", f"for {queue_s:g} s at most: {error}")
+            self.rebalancer.kick()
+        return place
+
+    def refusal(self, request: Request, place: Waiting, error: NoRoomError) -> NoRoomError:
+        """A job has waited for long enough."""
+        waited_s = self._clock() - place.since_s
+        ahead = len(self.queue.ahead(place.demand))
+        self.queue.leave(request.name)
+        after = f" ({waited_s:.0f} s in the queue, {ahead} jobs before it)" if waited_s > 0 else ""
+        self.decisions.add(request.name, "refuse", f"{error}{after}")
+        return NoRoomError(f"{error}{after}")
+
+    def _sized(self, job: Job, switches: Sequence[str]) -> int:
+        """Slots that a job of a fabric is to take at each of these."""
+        return self.sizing.grant(self._request(job), switches)
+
+    async def _waits(self, job: Job, error: NoRoomError) -> bool:
+        """Of a fabric, where all workers are here: whether slots may be free now, after a while."""
+        request = self._request(job)
+        place = self.enter(request, self._waits_s.get(job, 0.0), error)
+        now_s = self._clock()
+        if now_s >= place.ends_s:
+            self.refusal(request, place, error)
+            return False
+        await self.wait(place, place.ends_s - now_s)
+        return True
+
+    def _request(self, job: Job) -> Request:
+        return Request(job.name, self.sizing.needs(job).said, job.slots_asked, job.priority)
+
+    def _why(self) -> str:
+        return f"policy {self.policy.name}"

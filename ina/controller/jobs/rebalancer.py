@@ -1,0 +1,154 @@
+"""Resizes jobs when others come and go, so that they have what the memory policy gives them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+
+from ina.controller.errors import (
+    JobConflictError,
+    JobRequestError,
+    NoRoomError,
+    StandbyError,
+    StoreError,
+    SwitchError,
+    UnknownJobError,
+)
+from ina.controller.job import Job
+from ina.controller.jobs.decisions import Decisions
+from ina.controller.jobs.events import EventBus
+from ina.controller.jobs.registry import Registry
+from ina.controller.jobs.sizing import Sizing
+from ina.controller.jobs.slot_queue import SlotQueue
+from ina.rpc import controller_pb2 as pb2
+
+_log = logging.getLogger(__name__)
+
+PERIOD_S = 10.0
+"""Also when nobody comes or goes: what is known of jobs changes, and deadlines come closer."""
+GATHER_S = 0.1
+"""Ranks of a job leave together, jobs come together: one decision for all."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 30.0, 600.0
+"""A job that could not be resized, or would not, is left alone for so long; twice, and so on."""
+
+Resize = Callable[[str, int, str], Awaitable[object]]
+"""Begins to give a running job, by name, so many slots; with a line of why."""
+
+_KICKS = frozenset(
+    (pb2.JOB_RUNNING, pb2.JOB_ENDED, pb2.JOB_REMAPPED, pb2.JOB_REMAP_OFF, pb2.SWITCH_BACK)
+)
+
+
+class Rebalancer:
+    """In the coordinator's event loop, as long as its task runs."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        sizing: Sizing,
+        decisions: Decisions,
+        events: EventBus,
+        resize: Resize,
+        queue: SlotQueue,
+    ) -> None:
+        """``queue``: of jobs that wait, which hears whenever slots may have become free."""
+        self._registry = registry
+        self._sizing = sizing
+        self._decisions = decisions
+        self._events = events
+        self._resize = resize
+        self._queue = queue
+        self._kicked = asyncio.Event()
+        self._pauses_s: dict[str, float] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """From now on jobs are resized, and who waits for slots hears of them."""
+        self._tasks = [asyncio.create_task(self._listen())]
+        if self._sizing.policy.resizes:
+            self._tasks.append(asyncio.create_task(self._run()))
+
+    async def close(self) -> None:
+        """No more resizes; those under way go on."""
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    def kick(self) -> None:
+        """Something has changed: look again soon."""
+        self._kicked.set()
+
+    async def rebalance(self) -> None:
+        """Asks the policy and begins what it wants: who shrinks before who grows."""
+        targets = self._sizing.targets(self._queue.demands())
+        shrink = [job for job, slots in targets.items() if slots < job.slots]
+        grow = [job for job, slots in targets.items() if slots > job.slots]
+        for job in [*shrink, *grow]:
+            await self._begin(job, targets[job])
+
+    async def _begin(self, job: Job, slots: int) -> None:
+        """Towards ``slots``; where these are not free side by side yet, half as far, and so on."""
+        before = job.slots
+        policy = f"policy {self._sizing.policy.name}"
+        while slots != before:
+            try:
+                await self._resize(job.name, slots, policy)
+            except NoRoomError:
+                if slots // 2 <= before:
+                    return  # when others have shrunk, it is looked at again
+                slots //= 2
+                continue
+            except (JobConflictError, UnknownJobError, StandbyError):
+                return  # it ends, or changes already
+            except (JobRequestError, SwitchError) as error:
+                self._failed(job, before, slots, str(error))
+                return
+            what = "grow" if slots > before else "shrink"
+            self._decisions.add(job.name, what, policy, before=before, slots=slots)
+            return
+
+    def _failed(self, job: Job, before: int, slots: int, why: str) -> None:
+        pause_s = self._pauses_s.get(job.name, FIRST_PAUSE_S)
+        self._pauses_s[job.name] = min(2 * pause_s, LONGEST_PAUSE_S)
+        self._sizing.leave_alone(job, pause_s)
+        reason = f"{why}; left alone for {pause_s:g} s"
+        self._decisions.add(job.name, "fail", reason, before=before, slots=slots)
+
+    async def _listen(self) -> None:
+        with self._events.subscribe() as events:
+            async for event in events:
+                if event.kind in _KICKS:
+                    self._hear(event)
+                    self._queue.wake()
+                    self.kick()
+
+    def _hear(self, event: pb2.JobEvent) -> None:
+        if event.kind == pb2.JOB_ENDED:
+            self._pauses_s.pop(event.name, None)
+            return
+        try:
+            job = self._registry.get(event.name)
+        except UnknownJobError:
+            return
+        if event.kind == pb2.JOB_REMAPPED:
+            self._pauses_s.pop(event.name, None)
+            self._sizing.resized(job)
+        elif event.kind == pb2.JOB_REMAP_OFF:
+            self._failed(job, job.slots, 0, event.reason)
+
+    async def _run(self) -> None:
+        while True:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._kicked.wait(), PERIOD_S)
+            await asyncio.sleep(GATHER_S)
+            self._kicked.clear()
+            try:
+                await self.rebalance()
+            except StoreError:  # the supervisor says it; this term is about to end
+                pass
+            except Exception:  # a bug; that jobs are never resized again would be worse
+                _log.exception("the memory policy failed")

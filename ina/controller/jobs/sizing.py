@@ -1,0 +1,271 @@
+"""How many slots each job should have: a memory policy, asked about the jobs that there are.
+
+What policies need to know of jobs is learned and kept here. No I/O; time is passed in.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ina.controller.errors import JobRequestError, NoRoomError
+from ina.controller.job import Job, JobState
+from ina.controller.jobs.needs import Needs, Said
+from ina.controller.jobs.placement import first_with_room
+from ina.controller.jobs.registry import Registry
+from ina.controller.memory.demand import Demand, StepModel, usable
+from ina.controller.memory.policy import Policy
+from ina.controller.memory.settled import counted, settled
+from ina.controller.switches.capacity import Capacity
+from ina.protocol.spec import VALUE_BYTES
+from ina.rpc import controller_pb2 as pb2
+
+
+@dataclass(frozen=True)
+class Request:
+    """A job that wants slots."""
+
+    name: str
+    said: Said
+    asked: int = 0
+    """Slots; 0: it did not say."""
+    priority: int = 0
+    steps: StepModel | None = None
+    """None: nobody knows its steps yet."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a job would get, and what that does to others."""
+
+    slots: int
+    """0: none."""
+    demand: Demand
+    others: Mapping[str, tuple[int, int]]
+    """By name: slots before and after, of those whose size would change."""
+
+
+class Sizing:
+    """Of all jobs of a registry."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        policy: Policy,
+        *,
+        floor: int,
+        default: int,
+        clock: Callable[[], float],
+        unix_clock: Callable[[], float],
+    ) -> None:
+        """``floor``: slots that a running job keeps; ``default``: of a job that nobody knows."""
+        self.policy = policy
+        self._registry = registry
+        self._floor = floor
+        self._default = default
+        self._clock = clock
+        self._unix_clock = unix_clock
+        self._needs: weakref.WeakKeyDictionary[Job, Needs] = weakref.WeakKeyDictionary()
+        self._asked: weakref.WeakKeyDictionary[Job, int] = weakref.WeakKeyDictionary()
+        self._left_alone: weakref.WeakKeyDictionary[Job, float] = weakref.WeakKeyDictionary()
+
+    def admit(self, job: Job, request: Request) -> None:
+        """A job has slots; what it said counts from now on."""
+        self._needs.setdefault(job, self._new_needs(request.said))
+        self._asked.setdefault(job, request.asked)
+
+    def hear(self, job: Job, rank: int, progress: pb2.Progress) -> None:
+        """A worker says how it gets on."""
+        self.needs(job).hear(rank, progress, job.slots, self._clock())
+
+    def needs(self, job: Job) -> Needs:
+        """What is known of a job."""
+        found = self._needs.get(job)
+        if found is None:  # the controller was started again
+            found = self._needs[job] = self._new_needs(Said())
+        return found
+
+    def resized(self, job: Job) -> None:
+        """Its size has changed."""
+        needs, now_s = self.needs(job), self._clock()
+        needs.resized = counted(needs.resized, now_s - needs.resized_s) + 1.0
+        needs.resized_s = now_s
+
+    def leave_alone(self, job: Job, for_s: float) -> None:
+        """A job could not be resized: it is not tried again for so long."""
+        self._left_alone[job] = self._clock() + for_s
+
+    def grant(self, request: Request, switches: Iterable[str] = ()) -> int:
+        """Slots that a new job is to take at each switch: what it is to have, or what fits now.
+
+        ``switches``: where all of them are; none: any one that can be reached. Raises
+        :class:`NoRoomError`: not even its floor fits anywhere now, with the numbers.
+        """
+        if not self.policy.resizes:
+            return request.asked
+        found = {name: self._fitting(request, name) for name in self._candidates(switches)}
+        slots = min(found.values()) if switches else max(found.values())
+        if not slots:
+            floor = self.demand_of(request).floor
+            whys = (
+                f"{self._registry.switches[name].memory.why_full(request.name, floor)}"
+                for name, fits in found.items()
+                if not fits
+            )
+            raise NoRoomError(
+                f"job {request.name!r}: no slots left: {'; '.join(whys)}, and policy"
+                f" {self.policy.name!r} leaves each of {len(self._registry)} jobs some"
+            )
+        return slots
+
+    def least(self, request: Request) -> int:
+        """Slots without which it cannot begin; 0: what is usual."""
+        return self.demand_of(request).floor if self.policy.resizes else request.asked
+
+    def would_have(self, request: Request) -> int:
+        """Slots that the policy gives it, were all others resized already; 0: none."""
+        if not self.policy.resizes:
+            return 0
+        return max(self._share(request, name) for name in self._candidates(()))
+
+    def targets(self, waiting: Sequence[Demand] = ()) -> dict[Job, int]:
+        """The slots of those running jobs that are to have another number of them.
+
+        ``waiting``: jobs that have none yet, for which there is to be room.
+        """
+        if not self.policy.resizes:
+            return {}
+        found: dict[Job, int] = {}
+        for name in self._registry.switches:
+            jobs = self._resizable(name)
+            sizes = self._settled(name, [*map(self._demand, jobs), *waiting])
+            for job in jobs:
+                found[job] = min(found.get(job, sizes[job.name]), sizes[job.name])
+        return {job: slots for job, slots in found.items() if slots != job.slots}
+
+    def plan(self, request: Request) -> Planned:
+        """What a new job would get once others are resized, at the switch where that is most."""
+        demand = self.demand_of(request)
+        plans = [self._plan_at(demand, name) for name in self._candidates(())]
+        return max(plans, key=lambda plan: plan.slots)
+
+    def refusal(self, request: Request, slots: int, tenant: str, workers: int) -> str:
+        """Why a job that would have ``slots`` gets none, with numbers; empty: it gets them."""
+        try:
+            cost = slots or self.demand_of(request).floor
+            self._registry.admission.check_quota(
+                *(request.name, tenant, cost, workers), self._registry
+            )
+            if not self.policy.resizes:
+                first_with_room(request.name, request.asked, self._registry.switches)
+        except (NoRoomError, JobRequestError) as error:
+            return str(error)
+        if slots:
+            return ""
+        return (
+            f"job {request.name!r}: policy {self.policy.name!r} gives it none: jobs that run keep"
+            f" their floors, and {self._free()} slots are free"
+        )
+
+    def demand_of(self, request: Request) -> Demand:
+        """Of a job that has no slots yet."""
+        needs = self._new_needs(request.said)
+        steps = request.steps or needs.steps(request.asked or self._default)
+        return self._made(
+            Demand(
+                request.name,
+                steps,
+                1.0,
+                asked=request.asked,
+                priority=request.priority,
+                since_s=self._clock(),
+            ),
+            needs,
+            0.0,
+        )
+
+    def _plan_at(self, demand: Demand, switch: str) -> Planned:
+        jobs = {job.name: job for job in self._resizable(switch)}
+        demands = [*map(self._demand, jobs.values()), demand]
+        sizes = self._settled(switch, demands)
+        others = {
+            name: (job.slots, sizes[name]) for name, job in jobs.items() if sizes[name] != job.slots
+        }
+        return Planned(sizes[demand.name], demand, others)
+
+    def _settled(self, switch: str, demands: list[Demand]) -> dict[str, int]:
+        total = self._total(self._registry.switches[switch], demands)
+        return settled(demands, self.policy.sizes(demands, total), total)
+
+    def _share(self, request: Request, switch: str) -> int:
+        demands = [*map(self._demand, self._resizable(switch)), self.demand_of(request)]
+        total = self._total(self._registry.switches[switch], demands)
+        return self.policy.sizes(demands, total)[request.name]
+
+    def _fitting(self, request: Request, switch: str) -> int:
+        """The most, up to its share, that is free side by side; 0: not even its floor."""
+        slots, memory = self._share(request, switch), self._registry.switches[switch].memory
+        floor = self.demand_of(request).floor
+        while slots >= floor and not memory.fits(request.name, slots, []):
+            slots //= 2
+        return slots if slots >= floor else 0
+
+    def _total(self, capacity: Capacity, demands: Iterable[Demand]) -> int:
+        """Slots that are free or of these jobs: others have the rest, or nobody may."""
+        memory = capacity.memory
+        return memory.total - memory.used() + sum(demand.slots for demand in demands)
+
+    def _resizable(self, switch: str) -> list[Job]:
+        now_s = self._clock()
+        return [
+            job
+            for job in self._registry
+            if job.state is JobState.RUNNING
+            and job.change is None
+            and switch in job.memory
+            and self._left_alone.get(job, now_s) <= now_s
+        ]
+
+    def _demand(self, job: Job) -> Demand:
+        needs, now_s = self.needs(job), self._clock()
+        return self._made(
+            Demand(
+                job.name,
+                needs.steps(self._asked.get(job, 0) or self._default),
+                1.0,
+                slots=job.slots,
+                asked=self._asked.get(job, 0),
+                priority=job.priority,
+                resized=counted(needs.resized, now_s - needs.resized_s),
+                since_s=job.created_s,
+            ),
+            needs,
+            now_s - job.created_s,
+        )
+
+    def _made(self, demand: Demand, needs: Needs, age_s: float) -> Demand:
+        """With what is left of it, and until when."""
+        floor = min(self._floor, usable(demand.asked) or self._floor)
+        demand = replace(demand, floor=floor)
+        deadline_s = needs.said.deadline_unix_s and needs.said.deadline_unix_s - self._unix_clock()
+        return replace(
+            demand,
+            steps_left=needs.steps_left(demand.steps, demand.useful, age_s),
+            deadline_s=deadline_s or None,
+        )
+
+    def _new_needs(self, said: Said) -> Needs:
+        values = next(iter(self._registry.switches.values())).values
+        return Needs(said, values * VALUE_BYTES)
+
+    def _free(self) -> int:
+        return self._registry.slots_total() - self._registry.slots_used()
+
+    def _candidates(self, switches: Iterable[str]) -> list[str]:
+        chosen = list(switches)
+        if chosen:
+            return chosen
+        all_of_them = self._registry.switches
+        reached = [name for name, capacity in all_of_them.items() if capacity.is_reached()]
+        return reached or list(all_of_them)
