@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from ina.controller.config import JobsConfig
 from ina.controller.errors import JobRequestError, NoRoomError
 from ina.controller.memory import FirstFit, SlotRange, StaticPool, allocator_for
+from ina.controller.memory.buddies import Buddies
 from ina.controller.switches.capacity import Capacity
 
 
@@ -24,7 +25,9 @@ class Pools(RuleBasedStateMachine):
     def start(self, total: int, half: int, asked: bool, data: st.DataObject) -> None:
         size = min(2 * half, total - total % 2)
         self.limit = total - total % 2 if asked else size
-        self.pool = FirstFit(total, size) if asked else StaticPool(total, size)
+        kinds = (FirstFit, Buddies)
+        kind = data.draw(st.sampled_from(kinds)) if asked else StaticPool
+        self.pool = kind(total, size)
         self.total = total
         self.default = size
         self.taken: list[SlotRange] = []

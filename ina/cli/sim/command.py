@@ -10,6 +10,7 @@ import typer
 
 from ina.bench.plot import check_plot_path
 from ina.cli.common.output import console, emit
+from ina.cli.sim.compare import app as compare_app
 from ina.cli.sim.plot import plot as draw_plot
 from ina.cli.sim.progress import fuzz_progress, run_progress
 from ina.cli.sim.view import finding_view, fuzz_view, ladder_view, report_view
@@ -25,6 +26,7 @@ from ina.sim.scenario import Scenario
 app = typer.Typer(help="Simulate networks in virtual time, with the code that ships.",
                   no_args_is_help=True)  # fmt: skip
 
+app.add_typer(compare_app, name="compare")
 _LADDER_FRAMES = 200_000
 """Kept for the ladder: the newest."""
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

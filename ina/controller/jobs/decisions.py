@@ -26,7 +26,7 @@ class Decision:
     unix_s: float
     job: str
     what: str
-    """``grant``, ``wait``, ``refuse``, ``grow``, ``shrink`` or ``fail``: it was to be resized."""
+    """``grant``, ``wait``, ``refuse``, ``grow``, ``shrink``, ``move`` or ``fail``: it was to be."""
     slots_before: int
     slots: int
     """At each of its switches; of a failure, those that it was to have."""

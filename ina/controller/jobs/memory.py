@@ -20,6 +20,7 @@ from ina.controller.jobs.sizing import Request, Sizing
 from ina.controller.jobs.slot_queue import SlotQueue, Waiting
 from ina.controller.memory.named import policy_for
 from ina.controller.retry import wait_for
+from ina.rpc import controller_pb2 as pb2
 
 MAKE_ROOM_S = 20.0
 """A job to which its policy gives slots waits so long for others to be resized, at least: longer
@@ -52,6 +53,7 @@ class Memory:
         self.rebalancer = Rebalancer(
             *(registry, self.sizing, self.decisions, coordinator.events),
             coordinator.changes.resize,
+            lambda job, why: coordinator.changes.change(job, why=why),
             self.queue,
         )
         self._clock = clock
@@ -86,6 +88,14 @@ class Memory:
             await wait_for(place.woken, for_s)
         finally:
             place.callers -= 1
+
+    def hear(self, job: Job, rank: int, progress: pb2.Progress) -> None:
+        """A worker says how it gets on."""
+        needs = self.sizing.needs(job)
+        was_known = needs.is_known
+        self.sizing.hear(job, rank, progress)
+        if needs.is_known and not was_known:
+            self.rebalancer.kick()
 
     def granted(self, job: Job) -> None:
         """A job has slots for the first time."""

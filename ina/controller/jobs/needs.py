@@ -48,13 +48,17 @@ class _Window:
 class Needs:
     """Of one job."""
 
-    def __init__(self, said: Said, payload_bytes: int) -> None:
-        """``payload_bytes``: of values in one packet."""
+    def __init__(self, said: Said, payload_bytes: int, servers: int = 0) -> None:
+        """``payload_bytes``: of values in one packet. ``servers``: workers among whose links an
+        aggregator's part of the sums is dealt; 0: it has no aggregator."""
         self.said = said
         self.resized = 0.0
         """How often its size has changed of late, as of :attr:`resized_s`."""
         self.resized_s = 0.0
         self._payload_bytes = payload_bytes
+        self._slots_part = (servers - 1) / servers if servers else 1.0
+        self._has_aggregator = servers > 0
+        self._beside_bytes_per_s = 0.0
         self._reports: dict[int, tuple[pb2.Progress, float]] = {}
         self._windows: dict[int, _Window] = {}
         self._steps_done = 0.0
@@ -113,7 +117,9 @@ class Needs:
         rate = slowest.bytes / slowest.busy_s
         if self._round_trip_s <= 0:
             return
-        most = slots // 2 * self._payload_bytes / self._round_trip_s
+        most = slots // 2 * self._lane_bytes_per_s
+        if self._has_aggregator:
+            self._beside_bytes_per_s = max(0.0, rate - most)
         if rate < SLOTS_ARE_SHORT * most:
             self._line_bytes_per_s = max(self._line_bytes_per_s * 0.9, rate)
         elif rate > self._line_bytes_per_s:
@@ -126,10 +132,17 @@ class Needs:
             lanes = max(1, default_slots // 2)
             return StepModel(UNKNOWN_STEP_S, UNKNOWN_STEP_S, lanes * UNKNOWN_STEP_S, 1.0)
         compute_s = max(0.0, seen.step_s - seen.tail_s)
-        overlap_s = min(self._overlap_s, compute_s)
-        lane_bytes_per_s = self._payload_bytes / self._round_trip_s
-        model = StepModel(compute_s, overlap_s, seen.bytes, lane_bytes_per_s)
-        return model.with_line(self._line_bytes_per_s)
+        return StepModel(
+            compute_s,
+            min(self._overlap_s, compute_s),
+            seen.bytes,
+            self._lane_bytes_per_s,
+            beside_bytes_per_s=self._beside_bytes_per_s,
+        ).with_line(self._line_bytes_per_s)
+
+    @property
+    def _lane_bytes_per_s(self) -> float:
+        return self._slots_part * self._payload_bytes / self._round_trip_s
 
     def steps_left(self, steps: StepModel, useful: int, age_s: float) -> float:
         """To its end. ``steps``, ``useful``: as of now; ``age_s``: since it began."""

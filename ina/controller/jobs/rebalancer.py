@@ -22,6 +22,7 @@ from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.sizing import Sizing
 from ina.controller.jobs.slot_queue import SlotQueue
+from ina.errors import InaError
 from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
@@ -35,6 +36,8 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 30.0, 600.0
 
 Resize = Callable[[str, int, str], Awaitable[object]]
 """Begins to give a running job, by name, so many slots; with a line of why."""
+Move = Callable[[Job, str], Awaitable[object]]
+"""Begins to give a running job as many slots elsewhere."""
 
 _KICKS = frozenset(
     (pb2.JOB_RUNNING, pb2.JOB_ENDED, pb2.JOB_REMAPPED, pb2.JOB_REMAP_OFF, pb2.SWITCH_BACK)
@@ -51,6 +54,7 @@ class Rebalancer:
         decisions: Decisions,
         events: EventBus,
         resize: Resize,
+        move: Move,
         queue: SlotQueue,
     ) -> None:
         """``queue``: of jobs that wait, which hears whenever slots may have become free."""
@@ -59,6 +63,7 @@ class Rebalancer:
         self._decisions = decisions
         self._events = events
         self._resize = resize
+        self._move = move
         self._queue = queue
         self._kicked = asyncio.Event()
         self._pauses_s: dict[str, float] = {}
@@ -84,9 +89,12 @@ class Rebalancer:
 
     async def rebalance(self) -> None:
         """Asks the policy and begins what it wants: who shrinks before who grows."""
+        self._sizing.release()
         targets = self._sizing.targets(self._queue.demands())
         shrink = [job for job, slots in targets.items() if slots < job.slots]
         grow = [job for job, slots in targets.items() if slots > job.slots]
+        # Who is to have most takes a large gap before others take parts of it.
+        grow.sort(key=lambda job: -targets[job])
         for job in [*shrink, *grow]:
             await self._begin(job, targets[job])
 
@@ -98,6 +106,8 @@ class Rebalancer:
             try:
                 await self._resize(job.name, slots, policy)
             except NoRoomError:
+                if await self._clear(job, slots):
+                    return  # and grows when these have moved
                 if slots // 2 <= before:
                     return  # when others have shrunk, it is looked at again
                 slots //= 2
@@ -110,6 +120,19 @@ class Rebalancer:
             what = "grow" if slots > before else "shrink"
             self._decisions.add(job.name, what, policy, before=before, slots=slots)
             return
+
+    async def _clear(self, job: Job, slots: int) -> bool:
+        """Moves jobs out of the way of one that is to have so many slots; whether any moves."""
+        found = self._sizing.clearing(job, slots)
+        begun = False
+        for name in () if found is None else found.moves:
+            other = self._registry.get(name)
+            why = f"makes room for {job.name!r} to have {slots} slots"
+            with contextlib.suppress(InaError):
+                await self._move(other, why)
+                self._decisions.add(name, "move", why, before=other.slots, slots=other.slots)
+                begun = True
+        return begun
 
     def _failed(self, job: Job, before: int, slots: int, why: str) -> None:
         pause_s = self._pauses_s.get(job.name, FIRST_PAUSE_S)

@@ -14,6 +14,7 @@ from ina.controller.job import Job, JobState
 from ina.controller.jobs.needs import Needs, Said
 from ina.controller.jobs.placement import first_with_room
 from ina.controller.jobs.registry import Registry
+from ina.controller.memory.clearing import Clearing, clearing
 from ina.controller.memory.demand import Demand, StepModel, usable
 from ina.controller.memory.policy import Policy
 from ina.controller.memory.settled import counted, settled
@@ -61,6 +62,8 @@ class Sizing:
     ) -> None:
         """``floor``: slots that a running job keeps; ``default``: of a job that nobody knows."""
         self.policy = policy
+        self.has_aggregator: Callable[[Job], bool] = lambda _job: False
+        """Whether what a job sends and finds no slot is summed elsewhere; not in mode ``pool``."""
         self._registry = registry
         self._floor = floor
         self._default = default
@@ -72,7 +75,7 @@ class Sizing:
 
     def admit(self, job: Job, request: Request) -> None:
         """A job has slots; what it said counts from now on."""
-        self._needs.setdefault(job, self._new_needs(request.said))
+        self._needs.setdefault(job, self._new_needs(request.said, job))
         self._asked.setdefault(job, request.asked)
 
     def hear(self, job: Job, rank: int, progress: pb2.Progress) -> None:
@@ -83,7 +86,7 @@ class Sizing:
         """What is known of a job."""
         found = self._needs.get(job)
         if found is None:  # the controller was started again
-            found = self._needs[job] = self._new_needs(Said())
+            found = self._needs[job] = self._new_needs(Said(), job)
         return found
 
     def resized(self, job: Job) -> None:
@@ -143,6 +146,27 @@ class Sizing:
             for job in jobs:
                 found[job] = min(found.get(job, sizes[job.name]), sizes[job.name])
         return {job: slots for job, slots in found.items() if slots != job.slots}
+
+    def release(self) -> None:
+        """What :meth:`clearing` has held is anybody's again, where no change is under way."""
+        if all(job.change is None for job in self._registry):
+            for capacity in self._registry.switches.values():
+                capacity.memory.hold(range(0), "")
+
+    def clearing(self, job: Job, slots: int) -> Clearing | None:
+        """Which jobs to move so that one may grow to ``slots``; None: that is not worth it, or it
+        has several switches, or another change is under way at its switch."""
+        (switch, *others) = job.memory
+        jobs = [other for other in self._registry if switch in other.switches]
+        if others or any(other.change is not None for other in jobs):
+            return None
+        movable = {it.name: it.memory[switch] for it in self._resizable(switch) if it is not job}
+        fixed = [it.memory[switch] for it in jobs if it.name not in movable and it is not job]
+        memory = self._registry.switches[switch].memory
+        found = clearing(slots, memory.total, movable, fixed, job.memory[switch])
+        if found is not None:
+            memory.hold(found.block, job.name)
+        return found
 
     def plan(self, request: Request) -> Planned:
         """What a new job would get once others are resized, at the switch where that is most."""
@@ -255,9 +279,10 @@ class Sizing:
             deadline_s=deadline_s or None,
         )
 
-    def _new_needs(self, said: Said) -> Needs:
+    def _new_needs(self, said: Said, job: Job | None = None) -> Needs:
         values = next(iter(self._registry.switches.values())).values
-        return Needs(said, values * VALUE_BYTES)
+        servers = job.world_size if job is not None and self.has_aggregator(job) else 0
+        return Needs(said, values * VALUE_BYTES, servers)
 
     def _free(self) -> int:
         return self._registry.slots_total() - self._registry.slots_used()

@@ -41,6 +41,13 @@ class Allocator(Protocol):
         """
         ...
 
+    def hold(self, block: range, job: str) -> None:
+        """Only ``job`` may :meth:`take_range` of these slots, until another block is held.
+
+        An empty block: none is.
+        """
+        ...
+
     def claim(self, taken: SlotRange, *, over: SlotRange | None = None) -> None:
         """Takes exactly this range: a job had it before the controller started.
 

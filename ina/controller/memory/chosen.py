@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ina.controller.config import JobsConfig
 from ina.controller.memory.allocator import Allocator
+from ina.controller.memory.buddies import Buddies
 from ina.controller.memory.first_fit import FirstFit
 from ina.controller.memory.ranges import MAX_JOB_SLOTS
 from ina.controller.memory.static_pool import StaticPool
@@ -11,7 +12,9 @@ from ina.controller.memory.static_pool import StaticPool
 
 def allocator_for(config: JobsConfig, total: int) -> Allocator:
     """The allocator that the configuration names, for a switch of ``total`` slots."""
-    if config.gives_what_is_asked or config.resizes:
+    if config.resizes:
+        return Buddies(total, config.slots)
+    if config.gives_what_is_asked:
         return FirstFit(total, config.slots)
     if config.sizing == "equal":
         share = min(total // config.count, MAX_JOB_SLOTS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ina.controller.errors import JobRequestError, NoRoomError
 from ina.controller.memory.ranges import MAX_JOB_SLOTS, SlotRange, gaps, is_free
@@ -15,6 +15,7 @@ class Pool:
         self.total = total
         self._taken: list[SlotRange] = []
         self._blocked: list[SlotRange] = []
+        self._held: tuple[SlotRange, str] | None = None
 
     def cost(self, job: str, wanted: int) -> int:
         """See :meth:`Allocator.cost`."""
@@ -31,22 +32,22 @@ class Pool:
         return taken
 
     def take_range(self, job: str, slots: int, *, over: SlotRange | None = None) -> SlotRange:
-        """See :meth:`Allocator.take_range`. From the smallest gap that is large enough."""
+        """See :meth:`Allocator.take_range`."""
         check_even(job, slots)
         if not 0 < slots <= min(self.total, MAX_JOB_SLOTS):
             raise JobRequestError(
                 f"job {job!r}: {slots} slots: a job has 2 to {min(self.total, MAX_JOB_SLOTS)} of"
                 f" this switch's {self.total}"
             )
-        free = gaps(self.total, [*self._others(over), *self._blocked])
-        fitting = [gap for gap in free if len(gap) >= slots]
-        if not fitting:
+        free = gaps(self.total, [*self._others(over), *self._blocked, *self._held_for_others(job)])
+        first = self._place(free, slots)
+        if first is None:
             raise NoRoomError(
                 f"job {job!r}: no {slots} free slots are side by side: at most"
                 f" {max(map(len, free), default=0)} are ({self.used()} of {self.total} are in use"
                 f"{self._foreign()})"
             )
-        taken = SlotRange(min(fitting, key=len).start, slots, slots)
+        taken = SlotRange(first, slots, slots)
         self._taken.append(taken)
         return taken
 
@@ -77,10 +78,14 @@ class Pool:
 
     def used(self) -> int:
         """See :meth:`Allocator.used`. Blocked slots count."""
-        slots: set[int] = set()
-        for taken in [*self._taken, *self._blocked]:
-            slots.update(range(taken.first, min(taken.end, self.total)))
-        return len(slots)
+        return self.total - sum(map(len, gaps(self.total, [*self._taken, *self._blocked])))
+
+    def hold(self, block: range, job: str) -> None:
+        """See :meth:`Allocator.hold`."""
+        self._held = (SlotRange(block.start, len(block), len(block)), job) if block else None
+
+    def _held_for_others(self, job: str) -> list[SlotRange]:
+        return [self._held[0]] if self._held is not None and self._held[1] != job else []
 
     def _others(self, own: SlotRange | None) -> list[SlotRange]:
         return [taken for taken in self._taken if taken != own]
@@ -90,6 +95,11 @@ class Pool:
             if first + reserved <= self.total and is_free(first, reserved, busy):
                 return first
         return None
+
+    def _place(self, free: Sequence[range], slots: int) -> int | None:
+        """Where a range of any size is to begin in these gaps: in the smallest that has it."""
+        fitting = [gap for gap in free if len(gap) >= slots]
+        return min(fitting, key=len).start if fitting else None
 
     def _starts(self, reserved: int, busy: list[SlotRange]) -> Iterable[int]:
         """Where a range may begin, best first."""

@@ -262,7 +262,7 @@ class WorkerService(rpc.ControllerServicer):
         self._know_process(job, request)
         self._detector.heard(Member(job.epoch, request.rank), progress)
         if progress is not None:
-            self._memory.sizing.hear(job, request.rank, progress)
+            self._memory.hear(job, request.rank, progress)
         if progress is not None and progress.shared_results_missing:
             self._coordinator.give_own_results(job, request.rank)
         leases = self._detector.leases
