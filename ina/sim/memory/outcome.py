@@ -56,7 +56,7 @@ def of_seeds(outcomes: Sequence[Outcome]) -> Outcome:
     """The mean of several seeds; of what is the most, the most."""
 
     def mean(what: str) -> float:
-        return statistics.mean(getattr(it, what) for it in outcomes)
+        return float(statistics.mean(getattr(it, what) for it in outcomes))
 
     return Outcome(
         outcomes[0].policy,

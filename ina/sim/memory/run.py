@@ -190,7 +190,7 @@ class _Traced:
 
     async def _take_part(self) -> None:
         """Waits for slots, joins, reports and changes, until it is cancelled; then it leaves."""
-        coordinator, training = self._bench.coordinator, self._training
+        coordinator = self._bench.coordinator
         job = await self._create()
         ranks = range(self._job.workers)
         with coordinator.events.subscribe(job.name) as events:
