@@ -23,8 +23,8 @@ from ina.controller.errors import (
 from ina.controller.job import Endpoint, Job
 from ina.controller.jobs import tokens
 from ina.controller.jobs.coordinator import Coordinator
-from ina.controller.mapping import Word
 from ina.controller.jobs.memory import Memory
+from ina.controller.mapping import Word
 from ina.controller.service.answers import Context, answer, refuse
 from ina.controller.service.arrivals import Arrivals
 from ina.controller.service.printable import printable

@@ -17,12 +17,12 @@ from typing import cast
 from ina.controller.config import JobsConfig, SwitchConfig
 from ina.controller.errors import QueuedError
 from ina.controller.job import Endpoint, Job
-from ina.controller.jobs.changes import Word
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.memory import Memory
 from ina.controller.jobs.registry import Registry
+from ina.controller.mapping import Word
 from ina.controller.memory import allocator_for
 from ina.controller.memory.demand import Demand
 from ina.controller.service.arrivals import Arrivals
@@ -237,7 +237,7 @@ class _Traced:
         for rank in (*ranks, 0):
             told = changes.hear(job, rank, Word())
         epoch = changes.epoch_to(job)
-        if not epoch or told is None or told.first_operation:
+        if not epoch or told is None or told.terms.first_operation:
             return  # it has been decided, or called off
         first = self._training.report(self._loop.time()).operations_done + 1
         changes.hear(job, 0, Word(epoch, first_operation=first))
