@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 
 from ina.controller.errors import (
     HostNodesError,
@@ -36,6 +36,7 @@ from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.removal import Removals
 from ina.controller.jobs.results_groups import regroup, share_if_room, take_out
+from ina.controller.jobs.room import Room
 from ina.controller.retry import Persistence, fail
 from ina.controller.store import Claim, StoredJob
 from ina.controller.switches.items import Item
@@ -79,8 +80,8 @@ class Coordinator:
         self._removals = Removals(*shared, self._forget)
         self.changes = Changes(*shared, self._tell, clock=clock)
         """Of running jobs' mappings: their slots, and their trees."""
-        self.waits_for_room: Callable[[Job, NoRoomError], Awaitable[bool]] = _waits_for_nothing
-        """Of a fabric's job: True, once slots may be free; False: it is refused."""
+        self.room = Room()
+        """Of a fabric, for jobs whose workers are all here."""
 
     async def create(
         self,
@@ -389,11 +390,12 @@ class Coordinator:
                     self.registry.place(job)
                 except NoRoomError as error:
                     victims = self.registry.victims_of(job)
-                    if not victims and not await self.waits_for_room(job, error):
+                    if not victims and not await self.room.waits(job, error):
                         raise
                     for victim in victims:
                         await self.push_out(victim, job.name)
                 else:
+                    self.room.given(job)
                     self._save_start(job)
                     self._background.spawn(self._install(job, started))
         except (JobRequestError, NoRoomError, SwitchError) as error:
@@ -477,7 +479,3 @@ class Coordinator:
         fatal: bool = False,
     ) -> None:
         self.events.publish(job_event(kind, job, ranks=ranks, reason=reason, fatal=fatal))
-
-
-async def _waits_for_nothing(_job: Job, _error: NoRoomError) -> bool:
-    return False

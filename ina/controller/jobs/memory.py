@@ -16,6 +16,7 @@ from ina.controller.job import Job
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.decisions import Decisions
 from ina.controller.jobs.rebalancer import Rebalancer
+from ina.controller.jobs.room import Room
 from ina.controller.jobs.sizing import Request, Sizing
 from ina.controller.jobs.slot_queue import SlotQueue, Waiting
 from ina.controller.memory.named import policy_for
@@ -57,10 +58,12 @@ class Memory:
             self.queue,
         )
         self._clock = clock
+        self._wanted: weakref.WeakKeyDictionary[Job, Sequence[str]] = weakref.WeakKeyDictionary()
+        """By job of a fabric: the switches that are to sum it."""
         self._waits_s: weakref.WeakKeyDictionary[Job, float] = weakref.WeakKeyDictionary()
         if registry.placement is not None:
             registry.sized = self._sized
-            coordinator.waits_for_room = self._waits
+            coordinator.room = _Queued(self)
 
     def check_turn(self, request: Request) -> None:
         """Raises :class:`NoRoomError`: others wait for slots that are served before this one."""
@@ -76,7 +79,6 @@ class Memory:
         """A new job has its slots, or of a fabric is to get them when all its workers are here."""
         self.sizing.admit(job, request)
         self._waits_s[job] = queue_s
-        self.queue.leave(job.name)
         if job.slots:
             self.granted(job)
 
@@ -99,15 +101,19 @@ class Memory:
 
     def granted(self, job: Job) -> None:
         """A job has slots for the first time."""
+        self.queue.leave(job.name)
         self.decisions.add(job.name, "grant", self._why(), slots=job.slots)
 
-    def enter(self, request: Request, queue_s: float, error: NoRoomError) -> Waiting:
-        """A job waits, for ``queue_s`` at most; ``error``: for what.
+    def enter(
+        self, request: Request, queue_s: float, error: NoRoomError, switches: Sequence[str] = ()
+    ) -> Waiting:
+        """A job waits, for ``queue_s`` at most; ``error``: for what. ``switches``: where, if that
+        is known.
 
         A job to which its policy gives slots waits for others to be resized, whatever it says.
         """
         stands_aside = isinstance(error, QuotaError)
-        if not stands_aside and self.sizing.would_have(request):
+        if not stands_aside and self.sizing.would_have(request, switches):
             queue_s = max(queue_s, MAKE_ROOM_S)
         waits_already = any(it.name == request.name for it in self.queue.demands())
         place = self.queue.enter(self.sizing.demand_of(request), queue_s)
@@ -128,12 +134,16 @@ class Memory:
 
     def _sized(self, job: Job, switches: Sequence[str]) -> int:
         """Slots that a job of a fabric is to take at each of these."""
-        return self.sizing.grant(self._request(job), switches)
+        request = self._request(job)
+        self._wanted[job] = switches
+        self.check_turn(request)
+        return self.sizing.grant(request, switches)
 
-    async def _waits(self, job: Job, error: NoRoomError) -> bool:
+    async def waits(self, job: Job, error: NoRoomError) -> bool:
         """Of a fabric, where all workers are here: whether slots may be free now, after a while."""
         request = self._request(job)
-        place = self.enter(request, self._waits_s.get(job, 0.0), error)
+        queue_s, switches = self._waits_s.get(job, 0.0), self._wanted.get(job, ())
+        place = self.enter(request, queue_s, error, switches)
         now_s = self._clock()
         if now_s >= place.ends_s:
             self.refusal(request, place, error)
@@ -146,3 +156,16 @@ class Memory:
 
     def _why(self) -> str:
         return f"policy {self.policy.name}"
+
+
+class _Queued(Room):
+    """Who finds none waits in the queue."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    async def waits(self, job: Job, error: NoRoomError) -> bool:
+        return await self._memory.waits(job, error)
+
+    def given(self, job: Job) -> None:
+        self._memory.granted(job)

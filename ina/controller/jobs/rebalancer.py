@@ -27,7 +27,7 @@ from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
 
-PERIOD_S = 10.0
+PERIOD_S = 3.0
 """Also when nobody comes or goes: what is known of jobs changes, and deadlines come closer."""
 GATHER_S = 0.1
 """Ranks of a job leave together, jobs come together: one decision for all."""

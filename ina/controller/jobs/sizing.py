@@ -107,8 +107,9 @@ class Sizing:
         """
         if not self.policy.resizes:
             return request.asked
-        found = {name: self._fitting(request, name) for name in self._candidates(switches)}
-        slots = min(found.values()) if switches else max(found.values())
+        all_of_them = tuple(switches)
+        found = {name: self._fitting(request, name) for name in self._candidates(all_of_them)}
+        slots = min(found.values()) if all_of_them else max(found.values())
         if not slots:
             floor = self.demand_of(request).floor
             whys = (
@@ -117,8 +118,8 @@ class Sizing:
                 if not fits
             )
             raise NoRoomError(
-                f"job {request.name!r}: no slots left: {'; '.join(whys)}, and policy"
-                f" {self.policy.name!r} leaves each of {len(self._registry)} jobs some"
+                f"job {request.name!r}: no slots left: {'; '.join(whys)}; policy"
+                f" {self.policy.name!r} leaves jobs that run their floors"
             )
         return slots
 
@@ -126,11 +127,16 @@ class Sizing:
         """Slots without which it cannot begin; 0: what is usual."""
         return self.demand_of(request).floor if self.policy.resizes else request.asked
 
-    def would_have(self, request: Request) -> int:
-        """Slots that the policy gives it, were all others resized already; 0: none."""
+    def would_have(self, request: Request, switches: Iterable[str] = ()) -> int:
+        """Slots that the policy gives it, were all others resized already; 0: none.
+
+        ``switches``: as of :meth:`grant`.
+        """
         if not self.policy.resizes:
             return 0
-        return max(self._share(request, name) for name in self._candidates(()))
+        all_of_them = tuple(switches)
+        shares = [self._share(request, name) for name in self._candidates(all_of_them)]
+        return min(shares) if all_of_them else max(shares)
 
     def targets(self, waiting: Sequence[Demand] = ()) -> dict[Job, int]:
         """The slots of those running jobs that are to have another number of them.

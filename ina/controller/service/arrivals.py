@@ -103,10 +103,9 @@ class Arrivals:
         registry, memory = self._coordinator.registry, self._memory
         slots = asked.slots
         is_new = all(job.name != asked.name for job in registry)
-        if is_new:
+        if is_new and registry.placement is None:  # else its turn comes when all workers are here
             memory.check_turn(request)
-            if registry.placement is None:
-                slots = memory.sizing.grant(request)
+            slots = memory.sizing.grant(request)
         job = await self._coordinator.create(
             *(asked.name, asked.world_size, slots, wait_s),
             tenant=asked.tenant,

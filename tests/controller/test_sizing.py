@@ -1,0 +1,296 @@
+"""Who gets how many slots, who waits and who is resized, with a coordinator."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ina.controller import retry
+from ina.controller.config import JobsConfig, TenantConfig
+from ina.controller.errors import NoRoomError, QuotaError
+from ina.controller.job import Job
+from ina.controller.jobs import rebalancer
+from ina.controller.jobs.admission import Admission
+from ina.controller.jobs.memory import Memory
+from ina.controller.jobs.needs import Said
+from ina.controller.jobs.sizing import Request
+from ina.controller.jobs.slot_queue import KEPT_S, SlotQueue
+from ina.controller.mapping import Word
+from ina.controller.memory.buddies import Buddies
+from ina.controller.memory.demand import Demand, StepModel
+from ina.rpc import controller_pb2 as pb2
+from tests.controller.changing import ask, decide, finish
+from tests.controller.racks import SLOTS, Racks
+from tests.controller.test_tree_jobs import drive
+
+RTT_S = 1e-3
+PAYLOAD_BYTES = 64 * 4
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(retry, "MAX_PAUSE_S", 0.001)
+    monkeypatch.setattr(rebalancer, "GATHER_S", 0.0)
+    monkeypatch.setattr(rebalancer, "PERIOD_S", 0.01)
+
+
+class Bench:
+    """One leaf of 64 slots, whose jobs have two ranks there, and a clock that is set."""
+
+    def __init__(self, policy: str, **config: Any) -> None:
+        self.racks = Racks()
+        self.policy = policy
+        self.config = config
+        self.now_s = 0.0
+        self.operation = 1
+
+    async def start(self) -> None:
+        await self.racks.start()
+        self.racks.registry.admission.preempt = False
+        for capacity in self.racks.registry.switches.values():
+            capacity.memory = Buddies(SLOTS, 16)
+        config = JobsConfig(**{"policy": self.policy, "slots": 16, "floor": 4, **self.config})
+        self.memory = Memory(config, self.racks.coordinator, clock=lambda: self.now_s)
+
+    async def join(self, name: str, queue_s: float = 0.0, **more: int) -> list[asyncio.Task[Job]]:
+        """A job on leaf1; the calls of its workers."""
+        coordinator = self.racks.coordinator
+        request = Request(name, Said(), **more)
+        job = await coordinator.create(name, 2, more.get("asked", 0), 0.0)
+        job.priority = more.get("priority", 0)
+        self.memory.admitted(job, request, queue_s)
+        return await self.racks.join_all(name, (1, 1))
+
+    async def run(self, name: str, queue_s: float = 0.0, **more: int) -> Job:
+        """A job on leaf1, until it runs; others are resized meanwhile."""
+        calls = await self.join(name, queue_s, **more)
+        while not calls[0].done():
+            await self.settle()
+        return await calls[0]
+
+    async def settle(self) -> None:
+        """Rebalances until nothing changes any more."""
+        for _ in range(10):
+            for _ in range(5):  # who waits looks
+                await asyncio.sleep(0)
+            await self.memory.rebalancer.rebalance()
+            changing = [job for job in self.racks.registry if job.change is not None]
+            if not changing:
+                return
+            for job in changing:
+                await self._change(job)
+        raise AssertionError("it never settles")
+
+    async def _change(self, job: Job) -> None:
+        """What its ranks do of a change that has begun, until it is over."""
+        self.operation += 1
+        told = decide(self.racks, job, self.operation)
+        finish(self.racks, job, told.mapping.epoch)
+        while job.change is not None:
+            for rank in job.members if told.terms.waits else ():
+                ask(self.racks, job, rank, Word(told.mapping.epoch))
+            await asyncio.sleep(0)
+        self.memory.sizing.resized(job)
+        self.memory.queue.wake()
+
+    def learn(self, job: Job, lanes: float, steps: int = 1000) -> None:
+        """Its communication hides with so many packets in flight; it steps once a second."""
+        needs = self.memory.sizing.needs(job)
+        model = StepModel(1.0, 1.0, lanes * PAYLOAD_BYTES / RTT_S, PAYLOAD_BYTES / RTT_S)
+        for at_s in (0.0, 100.0):
+            step_s, rate = model.step_s(job.slots), job.slots // 2 * model.lane_bytes_per_s
+            done = at_s / step_s
+            progress = pb2.Progress(
+                operations_done=int(done),
+                chunks_done=int(done * model.bytes / PAYLOAD_BYTES),
+                busy_s=done * model.bytes / rate,
+                tail_s=done * (step_s - 1.0),
+                round_trip_s=RTT_S,
+                step_operations=1,
+                steps=steps,
+            )
+            needs.hear(0, progress, job.slots, self.now_s + at_s)
+
+    def told(self, what: str) -> list[tuple[str, int, int]]:
+        found = self.memory.decisions.of("")
+        return [(it.job, it.slots_before, it.slots) for it in found if it.what == what]
+
+
+def test_a_short_job_gets_slots_of_a_long_one_and_gives_them_back() -> None:
+    async def scenario() -> None:
+        bench = Bench("jct")
+        await bench.start()
+        long = await bench.run("long")
+        assert long.slots == 16  # what is usual, as nobody knows it yet
+        bench.learn(long, 32, steps=100_000)
+        await bench.settle()
+        assert long.slots == 64
+        short = await bench.run("short")
+        assert (long.slots, short.slots) == (32, 16)  # room was made for it
+        bench.learn(short, 16, steps=200)
+        await bench.settle()
+        assert (long.slots, short.slots) == (32, 32)
+        await bench.racks.coordinator.evict("short", "a test")
+        await bench.settle()
+        assert long.slots == 64
+        assert bench.told("grow") == [("long", 16, 64), ("short", 16, 32), ("long", 32, 64)]
+        assert bench.told("shrink") == [("long", 64, 32)]
+        assert bench.told("grant") == [("long", 0, 16), ("short", 0, 16)]
+
+    drive(scenario())
+
+
+def test_an_important_job_leaves_others_their_floors() -> None:
+    async def scenario() -> None:
+        bench = Bench("priority")
+        await bench.start()
+        low = await bench.run("low")
+        bench.learn(low, 32)
+        await bench.settle()
+        high = await bench.run("high", priority=5)
+        bench.learn(high, 24)
+        await bench.settle()
+        assert (low.slots, high.slots) == (32, 32)  # 64 would be of use to it, 60 are there
+        bench.learn(low, 1)  # its communication has become small: the floor will do
+        assert bench.memory.sizing.targets() == {}  # and nobody needs the rest
+
+    drive(scenario())
+
+
+def test_who_finds_nothing_waits_and_is_served_in_the_order_of_the_policy() -> None:
+    async def scenario() -> None:
+        bench = Bench("equal", floor=32, slots=32)
+        await bench.start()
+        await bench.run("a")
+        await bench.run("b")
+        first = await bench.join("first", queue_s=100.0)
+        bench.now_s = 1.0
+        second = await bench.join("second", queue_s=100.0)
+        await bench.settle()
+        assert [it.name for it in bench.memory.queue.demands()] == ["first", "second"]
+        for victim, calls in (("a", first), ("b", second)):
+            assert not calls[0].done()
+            await bench.racks.coordinator.evict(victim, "a test")
+            bench.memory.queue.wake()
+            assert (await calls[0]).slots == 32
+        assert [name for name, _, _ in bench.told("wait")] == ["first", "second"]
+        assert not bench.memory.queue.demands()
+
+    drive(scenario())
+
+
+def test_who_has_waited_for_long_enough_is_refused_with_numbers() -> None:
+    async def scenario() -> None:
+        bench = Bench("equal", floor=32, slots=32)
+        await bench.start()
+        await bench.run("a")
+        await bench.run("b")
+        calls = await bench.join("late", queue_s=5.0)
+        await bench.settle()
+        bench.now_s = 6.0
+        bench.memory.queue.wake()
+        with pytest.raises(NoRoomError, match=r"'late': no slots left.*\(64 of 64 are in use\)"):
+            await calls[0]
+        (refused,) = [it for it in bench.memory.decisions.of("late") if it.what == "refuse"]
+        assert "(6 s in the queue, 0 jobs before it)" in refused.reason
+        await asyncio.gather(*calls, return_exceptions=True)
+
+    drive(scenario())
+
+
+def test_who_does_not_wait_does_not_overtake_who_does() -> None:
+    async def scenario() -> None:
+        bench = Bench("equal", floor=32, slots=32)
+        await bench.start()
+        await bench.run("a")
+        await bench.run("b")
+        calls = await bench.join("waits", queue_s=100.0)
+        await bench.settle()
+        bench.now_s = 1.0
+        with pytest.raises(NoRoomError, match="1 job waits for slots before it, the first is 'wai"):
+            bench.memory.check_turn(Request("new", Said()))
+        await bench.racks.coordinator.evict("waits", "a test")
+        await asyncio.gather(*calls, return_exceptions=True)
+
+    drive(scenario())
+
+
+def test_a_job_that_will_not_be_resized_is_left_alone_for_a_while() -> None:
+    async def scenario() -> None:
+        bench = Bench("equal")
+        await bench.start()
+        job = await bench.run("j")
+        bench.learn(job, 32)
+        await bench.memory.rebalancer.rebalance()
+        assert job.change is not None
+        bench.memory.rebalancer.start()
+        await asyncio.sleep(0)
+        word = Word(job.change.other.epoch, declined=True, reason="it is old")
+        ask(bench.racks, job, 1)
+        ask(bench.racks, job, 0, word)
+        while not bench.told("fail"):
+            await asyncio.sleep(0)
+        await bench.memory.rebalancer.close()
+        while job.change is not None:
+            await asyncio.sleep(0)
+        assert bench.memory.sizing.targets() == {}
+        (failed,) = [it for it in bench.memory.decisions.of("j") if it.what == "fail"]
+        assert "rank 0 declines: it is old; left alone for 30 s" in failed.reason
+        bench.now_s = 31.0
+        assert bench.memory.sizing.targets() == {job: 64}
+
+    drive(scenario())
+
+
+def test_small_ranges_move_out_of_the_way_of_a_large_one() -> None:
+    async def scenario() -> None:
+        bench = Bench("jct", slots=4, floor=4)
+        await bench.start()
+        jobs = [await bench.run(name) for name in ("a", "b", "c", "d", "e")]
+        for name in ("a", "b", "d"):
+            await bench.racks.coordinator.evict(name, "a test")
+        large, small = jobs[2], jobs[4]
+        bench.learn(small, 1)
+        bench.learn(large, 16)
+        assert [it.memory["leaf1"].first for it in (large, small)] == [8, 16]
+        await bench.settle()
+        assert (large.slots, small.slots) == (32, 4)
+        bench.learn(large, 32, steps=2000)
+        # All but the floor of the small one: 32 side by side are there, and 60 are not.
+        await bench.settle()
+        assert large.slots == 32
+
+    drive(scenario())
+
+
+def test_places_in_the_queue() -> None:
+    now_s = 0.0
+    queue = SlotQueue(lambda waiting: sorted(waiting, key=lambda it: -it.priority), lambda: now_s)
+
+    def demand(name: str, priority: int) -> Demand:
+        return Demand(name, StepModel(1.0, 1.0, 1.0, 1.0), 1.0, priority=priority)
+
+    low, high, mine = demand("low", 0), demand("high", 2), demand("mine", 1)
+    place = queue.enter(low, 60.0)
+    queue.enter(high, 60.0).stands_aside = True
+    assert queue.ahead(mine) == []  # what high waits for is not slots
+    queue.enter(high, 60.0).stands_aside = False
+    assert queue.ahead(mine) == ["high"]
+    assert queue.ahead(low) == ["high"]
+    now_s = KEPT_S - 1.0
+    assert queue.enter(low, 99.0) is place  # asked again: it keeps its place, and its time
+    assert place.ends_s == 60.0
+    now_s = KEPT_S + 1.0
+    assert queue.ahead(demand("last", -1)) == ["low"]  # nobody has asked for high
+    queue.leave("low")
+    assert place.woken.is_set() is False
+    assert len(queue) == 0
+
+
+def test_quotas_do_not_hold_up_others() -> None:
+    admission = Admission({"t": TenantConfig(slots=8)})
+    with pytest.raises(QuotaError, match="quota of tenant 't'"):
+        admission.check_quota("j", "t", 16, 1, [])
