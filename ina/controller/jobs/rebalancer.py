@@ -22,6 +22,7 @@ from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.sizing import Sizing
 from ina.controller.jobs.slot_queue import SlotQueue
+from ina.controller.retry import wait_for
 from ina.errors import InaError
 from ina.rpc import controller_pb2 as pb2
 
@@ -68,6 +69,7 @@ class Rebalancer:
         self._kicked = asyncio.Event()
         self._pauses_s: dict[str, float] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._closing = False
 
     def start(self) -> None:
         """From now on jobs are resized, and who waits for slots hears of them."""
@@ -77,6 +79,8 @@ class Rebalancer:
 
     async def close(self) -> None:
         """No more resizes; those under way go on."""
+        self._closing = True
+        self.kick()
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
@@ -164,9 +168,8 @@ class Rebalancer:
             self._failed(job, job.slots, 0, event.reason)
 
     async def _run(self) -> None:
-        while True:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._kicked.wait(), PERIOD_S)
+        while not self._closing:  # a wait that ends as it is cancelled goes on
+            await wait_for(self._kicked, PERIOD_S)
             await asyncio.sleep(GATHER_S)
             self._kicked.clear()
             try:

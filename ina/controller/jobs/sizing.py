@@ -103,8 +103,10 @@ class Sizing:
         """Slots that a new job is to take at each switch: what it is to have, or what fits now.
 
         ``switches``: where all of them are; none: any one that can be reached. Raises
-        :class:`NoRoomError`: not even its floor fits anywhere now, with the numbers.
+        :class:`NoRoomError`: not even its floor fits anywhere now, with the numbers;
+        :class:`JobRequestError`: it asks for what no job can have.
         """
+        self._check(request)
         if not self.policy.resizes:
             return request.asked
         all_of_them = tuple(switches)
@@ -175,7 +177,11 @@ class Sizing:
         return found
 
     def plan(self, request: Request) -> Planned:
-        """What a new job would get once others are resized, at the switch where that is most."""
+        """What a new job would get once others are resized, at the switch where that is most.
+
+        Raises :class:`JobRequestError`: it asks for what no job can have.
+        """
+        self._check(request)
         demand = self.demand_of(request)
         plans = [self._plan_at(demand, name) for name in self._candidates(())]
         return max(plans, key=lambda plan: plan.slots)
@@ -289,6 +295,10 @@ class Sizing:
         values = next(iter(self._registry.switches.values())).values
         servers = job.world_size if job is not None and self.has_aggregator(job) else 0
         return Needs(said, values * VALUE_BYTES, servers)
+
+    def _check(self, request: Request) -> None:
+        """Raises :class:`JobRequestError`: no switch ever grants so many slots."""
+        next(iter(self._registry.switches.values())).memory.cost(request.name, request.asked)
 
     def _free(self) -> int:
         return self._registry.slots_total() - self._registry.slots_used()
