@@ -53,7 +53,7 @@ def test_who_waits_gets_its_slots_when_another_leaves(address: str, capsys: Capt
         thread.start()
         waits = wait_until_told(capsys, address, "third", "wait")
         assert "no 4096 free ones are side by side (8192 of 8192 are in use)" in waits["reason"]
-        with pytest.raises(ControllerError, match="1 job waits for slots before it, .*'third'"):
+        with pytest.raises(ControllerError, match=r"1 job waits for slots before it, .*'third'"):
             Session.join(address, "fourth", 0, 1, timeout_s=5.0)
         plan = asked(capsys, address, "plan", "--workers", "2")
         assert (plan["policy"], plan.get("slots", 0)) == ("equal", 0)
