@@ -127,9 +127,6 @@ class ProgressReporter:
             round_trip_s=stats.srtt_ns / 1e9,
             deadline_unix_s=self._wishes.deadline_unix_s,
             steps=self._wishes.steps,
-            round_trip_s=stats.srtt_ns / 1e9,
-            deadline_unix_s=self._wishes.deadline_unix_s,
-            steps=self._wishes.steps,
         )
         if stats.rhythm is not None:
             progress.busy_s = stats.rhythm.busy_ns / 1e9

@@ -58,7 +58,7 @@ class Bench:
     async def join(self, name: str, queue_s: float = 0.0, **more: int) -> list[asyncio.Task[Job]]:
         """A job on leaf1; the calls of its workers."""
         coordinator = self.racks.coordinator
-        request = Request(name, Said(), **more)
+        request = Request(name, Said(), more.get("asked", 0), more.get("priority", 0))
         job = await coordinator.create(name, 2, more.get("asked", 0), 0.0)
         job.priority = more.get("priority", 0)
         self.memory.admitted(job, request, queue_s)
