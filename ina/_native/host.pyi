@@ -108,12 +108,7 @@ class LossRecovery:
     def __init__(self, lanes: int, rto: RtoLimits, congestion: Choice = ...) -> None: ...
     def sent(self, lane: int, order: int, kind: int, now_ns: int) -> None: ...
     def answered(
-        self,
-        lane: int,
-        now_ns: int,
-        copy: int = 0,
-        others_loss: bool = False,
-        marked: bool = False,
+        self, lane: int, now_ns: int, copy: int = 0, others_loss: bool = False, marked: bool = False
     ) -> None: ...
     def duplicate(self, lane: int, copy: int, now_ns: int) -> None: ...
     def withdrawn(self, lane: int) -> None: ...
@@ -307,13 +302,7 @@ class Submission: ...
 class SubmissionOrder:
     def __init__(self, window: int, values_per_packet: int) -> None: ...
     def next(
-        self,
-        id: int,
-        address_in: int,
-        address_out: int,
-        elems: int,
-        value_type: int,
-        average: bool,
+        self, id: int, address_in: int, address_out: int, elems: int, value_type: int, average: bool
     ) -> Submission: ...
 
 class WorkerCore:

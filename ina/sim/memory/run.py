@@ -236,7 +236,7 @@ class _Traced:
         told = None
         for rank in (*ranks, 0):
             told = changes.hear(job, rank, Word())
-        epoch = changes.epoch_to(job)
+        epoch = changes.epoch_to(job, 0)
         if not epoch or told is None or told.terms.first_operation:
             return  # it has been decided, or called off
         first = self._training.report(self._loop.time()).operations_done + 1
