@@ -88,7 +88,77 @@ CASES: tuple[tuple[str, Jobs, Arguments, int], ...] = (
     ("a host's node below a rack", (Tenant(DEEP, (3, 3, 2), 1, own=(3,)),), {}, 1_331),
 )
 
-LONG_CASES: tuple[tuple[str, Jobs, Arguments, int], ...] = ()
+LONG_CASES: tuple[tuple[str, Jobs, Arguments, int], ...] = (
+    ("2 and 1, 3 chunks each", of(2, 1, chunks=3), {"reboots": True}, 3_816),
+    ("3 and 2, a chunk each", of(3, 2, chunks=1), {"reboots": True}, 14_252),
+    ("2, 1 and 1", (*of(2), *of(1, 1, chunks=1)), {"reboots": True}, 2_583),
+    ("3 and 1", of(3, 1), {"reboots": True}, 20_461),
+    ("2 and 2, as many chunks", of(2, 2), {"reboots": True}, 8_085),
+    (
+        "from slots of its own, 3 chunks",
+        resized(2, 3, own=(1,), to_own=(), moves_at=1),
+        {"reboots": True},
+        5_923,
+    ),
+    ("and back, 3 chunks", resized(2, 3, to_own=(1,), moves_at=2), {"reboots": True}, 10_216),
+    (
+        "two aggregators, 4 chunks, lanes that meet",
+        aggregators(4, same=True),
+        {"reboots": True},
+        8_085,
+    ),
+    (
+        "restart of 2 beside 1",
+        (*of(2, chunks=1, change="restart"), *of(1, chunks=1)),
+        {"reboots": True},
+        15_372,
+    ),
+    ("resize in place, 3 chunks", resized(2, 3, moves_at=2), {"reboots": True}, 16_861),
+    (
+        "resize of 2 beside 1",
+        (*resized(2, 2, moves_at=1), *of(1, chunks=1)),
+        {"reboots": True},
+        24_804,
+    ),
+    ("the aggregator's slots are lost, 3 chunks: sums only", of(2, chunks=3), LOST, 8_242),
+    (
+        "a host's node below a rack, registers lost",
+        (Tenant(DEEP, (3, 3, 2), 1, own=(3,)),),
+        {"reboots": True},
+        24_514,
+    ),
+    (
+        "racks of 1 and 1 beside a job above",
+        (Tenant(RACKS, (2, 3), 2), *of(1, chunks=1)),
+        {"reboots": True},
+        14_319,
+    ),
+    ("2 jobs in 2 racks each", (Tenant(RACKS, (2, 3), 1), Tenant(RACKS, (2, 3), 1)), {}, 28_225),
+    ("restart, 2 chunks", of(2, change="restart"), {"reboots": True}, 29_171),
+    ("restart of 3", of(3, chunks=1, change="restart"), {"reboots": True}, 362_262),
+    (
+        "lanes of 2 jobs that meet",
+        (*of(2, chunks=3, window=2), *of(1, chunks=1, first=1)),
+        {"reboots": True},
+        51_156,
+    ),
+    ("a worker and a rack of 2", (Tenant(CHAIN, (2, 2, 1), 1),), {"reboots": True}, 60_124),
+    ("racks of 2 and 1", (Tenant(RACKS, (2, 2, 3), 1),), {"reboots": True}, 180_372),
+    ("racks of 2 and 2", (Tenant(RACKS, (2, 2, 3, 3), 1),), {}, 51_597),
+    (
+        "restart, a host's node",
+        (Tenant(CHAIN, (2, 2, 1), 1, own=(2,), change="restart"),),
+        {"reboots": True},
+        70_141,
+    ),
+    (
+        "3 and a lane without a slot, beside 1",
+        (*of(3, window=2, claimable=1), *of(1, chunks=1)),
+        {},
+        49_365,
+    ),
+    ("resize of 3 at once, registers lost", resized(3, 1), {"reboots": True}, 50_897),
+)
 
 
 @pytest.mark.parametrize(
