@@ -346,8 +346,3 @@ def test_one_of_closed_rounds_and_supersets_is_enough(
     if share is not None:
         monkeypatch.setattr("ina.protocol.switch_model.share", share)
     assert search(SharedSystem(THREE, **arguments)) > 0
-
-
-@pytest.mark.parametrize("jobs", [PAIR, THREE, RESTART, NODES])
-def test_without_faults_nothing_is_found(jobs: Jobs) -> None:
-    assert search(SharedSystem(jobs)) > 0
