@@ -44,6 +44,11 @@ class _Window:
     busy_s: float
     bytes: float
 
+    @property
+    def waits(self) -> float:
+        """Share of its time that it waits: who waits least is waited for."""
+        return self.tail_s / self.step_s
+
 
 class Needs:
     """Of one job."""
@@ -61,6 +66,7 @@ class Needs:
         self._beside_bytes_per_s = 0.0
         self._reports: dict[int, tuple[pb2.Progress, float]] = {}
         self._windows: dict[int, _Window] = {}
+        self._slowest = -1
         self._steps_done = 0.0
         self._round_trip_s = 0.0
         self._overlap_s = 0.0
@@ -106,11 +112,17 @@ class Needs:
         if busy_s <= 0 or sent_bytes <= 0:
             return
         each = ((now_s - at_s) / steps, tail_s / steps, busy_s / steps, sent_bytes / steps)
-        self._windows[rank] = _Window(*each)
-        self._learn(slots)
+        window = self._windows[rank] = _Window(*each)
+        if rank == self._slowest:
+            self._slowest = min(self._windows, key=lambda it: self._windows[it].waits)
+            self._learn(self._windows[self._slowest], slots)
+        elif self._slowest not in self._windows or (
+            window.waits < self._windows[self._slowest].waits
+        ):
+            self._slowest = rank
+            self._learn(window, slots)
 
-    def _learn(self, slots: int) -> None:
-        slowest = min(self._windows.values(), key=lambda seen: seen.tail_s / seen.step_s)
+    def _learn(self, slowest: _Window, slots: int) -> None:
         self._learned = _smoothed(self._learned, slowest)
         # What was hidden once can be: with more slots the tail is shorter, and less is.
         self._overlap_s = max(self._overlap_s * 0.99, slowest.busy_s - slowest.tail_s)

@@ -226,9 +226,8 @@ class _Traced:
     async def _report(self, job: Job) -> None:
         while True:
             await asyncio.sleep(HEARTBEAT_S)
-            progress = self._training.report(self._loop.time())
-            for rank in range(self._job.workers):
-                self._bench.memory.hear(job, rank, progress)
+            # One for all: its workers are alike.
+            self._bench.memory.hear(job, 0, self._training.report(self._loop.time()))
 
     async def _change(self, job: Job) -> None:
         """All ask; rank 0 says from the next step on; a step later all are done with the former."""
