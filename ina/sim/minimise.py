@@ -58,6 +58,8 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
         rest = [fault for fault in faults if fault.where.partition("/")[0] != jobs[i].name]
         if len(jobs) > 1:
             yield replace(scenario, job=jobs[:i] + jobs[i + 1 :], fault=rest)
+    if len(faults) > 1:
+        yield replace(scenario, fault=[])
     for i in range(len(faults)):
         yield replace(scenario, fault=faults[:i] + faults[i + 1 :])
     for i, job in enumerate(jobs):
