@@ -249,7 +249,7 @@ class Membership:
         )
 
     def _watch(self) -> None:
-        pause_s = _FIRST_PAUSE_S
+        pause_s, is_again = _FIRST_PAUSE_S, False
         while not self._stop.is_set():
             with self._lock:
                 if self._stop.is_set():
@@ -259,7 +259,8 @@ class Membership:
                 self._stream_is_open = stream.begins()
                 if self._stream_is_open:  # that a stall is over may have been said meanwhile
                     self._latch.hint("stall", None)
-                    self._remapper.catch_up()
+                    if is_again:  # and that the mapping changes, which a heartbeat's answer says
+                        self._hurry.set()
                 for event in stream:
                     pause_s = _FIRST_PAUSE_S
                     if self._on_event(event):
@@ -273,6 +274,7 @@ class Membership:
                 self._stream_is_open = False
             # Without its stream the controller takes this worker for dead if no heartbeat comes.
             self._hurry.set()
+            is_again = True
             self._look.wait(pause_s)
             self._look.clear()
             pause_s = min(2 * pause_s, max(self._heartbeat_s, _FIRST_PAUSE_S), _MAX_PAUSE_S)

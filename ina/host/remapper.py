@@ -68,11 +68,6 @@ class Remapper:
         if remaps_to or self._remapping.epoch:
             self.ask(is_over=not remaps_to)
 
-    def catch_up(self) -> None:
-        """Events may have been missed."""
-        if self._remapping.epoch:
-            self.ask()
-
     def stop(self) -> None:
         """Take part in no more changes. Idempotent."""
         with self._lock:

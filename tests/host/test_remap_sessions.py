@@ -98,6 +98,20 @@ def test_who_missed_the_event_hears_of_it_by_a_heartbeat() -> None:
         until_over(fake, sessions, 64)
 
 
+def test_who_opens_its_stream_again_hears_at_once_what_it_has_missed() -> None:
+    """Heartbeats are rare, but there is one as it breaks, and one as it is open again."""
+    with job(2, 16) as (fake, sessions):
+        fake.until(lambda: len(fake.progress) == 2)
+        before = {rank: len(said) for rank, said in fake.progress.items()}
+        broken, fake.watching = fake.watching, {}
+        for events in broken.values():
+            events.put(None)
+        fake.until(lambda: len(fake.watching) == 2)
+        fake.until(lambda: all(len(fake.progress[r]) >= before[r] + 2 for r in (0, 1)))
+        fake.remap(64, 128)
+        until_over(fake, sessions, 64)
+
+
 def test_a_busy_rank_0_leaves_some_to_the_old_mapping() -> None:
     """As many as it submits while the others hear of it."""
     with job(2, 16) as (fake, sessions):
