@@ -25,9 +25,10 @@ from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.memory import Memory
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
+from ina.controller.service.endpoints import DataPath
 from ina.controller.service.operators import OperatorService
 from ina.controller.service.switchboard import Switchboard
-from ina.controller.service.workers import DataPath, WorkerService
+from ina.controller.service.workers import WorkerService
 from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switches.capacity import Capacity
 from ina.controller.switches.switch import Switch

@@ -1,4 +1,7 @@
-"""A soft switch and a controller inside this process, for a job that has none."""
+"""A soft switch and a controller inside this process, for a job that has none.
+
+With mode ``shared`` an aggregator, too.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from ina.controller.app import ControllerApp
 from ina.controller.config import DEFAULT_JOB_SLOTS, EMBEDDED_LEASE_S, make_config
 from ina.controller.errors import SwitchError
 from ina.controller.switches.southbound.p4runtime import CONNECT_TIMEOUT_S, PIPELINE_TIMEOUT_S
+from ina.p4.catalogue import POOL, SHARED
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.tls import from_environment, server_credentials
@@ -49,6 +53,7 @@ class Embedded:
         loss_seed: int = 0,
         config: Mapping[str, Mapping[str, Any]] | None = None,
         shm: bool = False,
+        mode: str = POOL,
     ) -> None:
         """What to run.
 
@@ -60,6 +65,8 @@ class Embedded:
                 direction; drawn from a generator seeded with ``loss_seed``.
             config: more of the controller's configuration, as in its file: keys by table.
             shm: whether workers on this host, of this user, may use shared memory instead of UDP.
+            mode: of the switch's program, and of jobs that do not ask; with ``shared`` there is an
+                aggregator, too.
         """
         self._config = config or {}
         self._slots = slots or _slots_for(values)
@@ -75,6 +82,11 @@ class Embedded:
             loss_rate=loss_rate,
             loss_seed=loss_seed,
         )
+        self._mode = mode
+        self.aggregator: SoftSwitch | None = None
+        """With mode ``shared``."""
+        if mode == SHARED:
+            self.aggregator = SoftSwitch([UdpPort(DATA_PORT, host)], grpc_addr="127.0.0.1:0")
         self._app: ControllerApp | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -110,6 +122,8 @@ class Embedded:
             )
         try:
             self.switch.start()
+            if self.aggregator is not None:
+                self.aggregator.start()
             self._start_controller()
         except BaseException:
             self.close()
@@ -132,6 +146,8 @@ class Embedded:
             self._thread.join(_STOP_TIMEOUT_S)
             self._thread = None
         self.switch.stop()
+        if self.aggregator is not None:
+            self.aggregator.stop()
 
     def _start_controller(self) -> None:
         host, udp_port = self.switch.udp_address(DATA_PORT)
@@ -142,17 +158,19 @@ class Embedded:
             "tls": {"cert": files.cert, "key": files.key, "ca": files.ca},
             "switch": {
                 "grpc_addr": self.switch.grpc_addr,
+                "mode": self._mode,
                 "values": self._values,
                 "data_host": host,
                 "data_udp_port": udp_port,
                 "data_port": DATA_PORT,
                 "data_shm": self.switch.shm_address(SHM_PORT) if self._shm else "",
             },
-            "jobs": {"slots": self._slots, "lease_s": EMBEDDED_LEASE_S},
+            "jobs": {"mode": self._mode, "slots": self._slots, "lease_s": EMBEDDED_LEASE_S},
         }
         for table, keys in self._config.items():
             settings.setdefault(table, {}).update(keys)
-        config = make_config({"listen": f"{self._host}:0", **settings}, "embedded controller")
+        document = {"listen": f"{self._host}:0", "aggregator": self._aggregators(), **settings}
+        config = make_config(document, "embedded controller")
         self._app = ControllerApp(config)
         # A daemon, so that a program that forgets to close still ends.
         self._thread = threading.Thread(
@@ -163,6 +181,20 @@ class Embedded:
             raise SwitchError(f"the embedded controller did not start in {_START_TIMEOUT_S:g} s")
         if self._error is not None:
             raise self._error
+
+    def _aggregators(self) -> list[dict[str, Any]]:
+        if self.aggregator is None:
+            return []
+        host, udp_port = self.aggregator.udp_address(DATA_PORT)
+        return [
+            {
+                "name": "aggregator",
+                "grpc_addr": self.aggregator.grpc_addr,
+                "data_host": host,
+                "data_udp_port": udp_port,
+                "data_port": DATA_PORT,
+            }
+        ]
 
     def _run(self, app: ControllerApp) -> None:
         try:

@@ -10,6 +10,7 @@ from ipaddress import IPv4Address
 from ina.controller.mapping import Change, Mapping
 from ina.controller.memory import SlotRange
 from ina.controller.topology.tree import HostNode, Tree
+from ina.p4.catalogue import POOL
 from ina.protocol.addresses import mac_of, place_of
 from ina.protocol.verify import Verify
 
@@ -68,6 +69,8 @@ class Endpoint:
     """Where it sends, by name, as it was told; not stored: the job's tree says it."""
     node: HostNode | None = field(default=None, compare=False)
     """What adds up on its host; None: it sends to the switch. Not stored: the tree says it."""
+    aggregator: HostNode | None = field(default=None, compare=False)
+    """What its process runs to make the job's results; None: nothing. Not stored, as ``node``."""
 
     @property
     def mac_address(self) -> int:
@@ -130,6 +133,8 @@ class Job:
     departures: dict[int, Departure] = field(default_factory=dict)
     """By rank: who has left a job that runs, and said how far it had come."""
     state: JobState = JobState.JOINING
+    mode: str = POOL
+    """Whether it has slots of its own, or shares those of switches below an aggregator."""
     tenant: str = "default"
     priority: int = 0
     """Higher is more important; capped by the tenant's configuration."""
@@ -159,8 +164,15 @@ class Job:
 
     @property
     def switch(self) -> str:
-        """The name of the switch that makes its results; empty: not known yet."""
-        return "" if self.tree is None else self.tree.root.switch
+        """The name of the switch that makes its results, or below that: of all the switch that
+        comes first; empty: not known yet.
+        """
+        return "" if self.tree is None else self.tree.switches[0].switch
+
+    @property
+    def island(self) -> str:
+        """Where switches are islands: the switch that its workers send to; else of no use."""
+        return "" if self.tree is None else self.tree.switches[-1].switch
 
     @property
     def slots(self) -> int:
@@ -174,8 +186,8 @@ class Job:
 
     @property
     def full_bitmap(self) -> int:
-        """The root's children whose contributions make a sum whole, a bit each."""
-        return 0 if self.tree is None else self.tree.root.full_bitmap
+        """The contributors that a whole result names."""
+        return 0 if self.tree is None else self.tree.full_bitmap
 
     @property
     def mapping(self) -> Mapping:
@@ -228,11 +240,16 @@ class Job:
     def size_text(self) -> str:
         """``4 workers, slots 0..511, window 256``, for people; of a tree where its slots are."""
         workers = f"{self.world_size} worker{'s' if self.world_size > 1 else ''}"
-        slots = {name: f"{it.first}..{it.first + it.slots - 1}" for name, it in self.memory.items()}
+        slots = {name: self._slots_text(name, it) for name, it in self.memory.items()}
         if len(slots) == 1:
             return f"{workers}, slots {next(iter(slots.values()))}, window {self.window}"
         where = ", ".join(f"{range_text} of {name}" for name, range_text in slots.items())
         return f"{workers} below {self.switch}, slots {where}, window {self.window}"
+
+    def _slots_text(self, name: str, taken: SlotRange) -> str:
+        if self.tree is None or not self.tree[name].is_shared:
+            return f"{taken.first}..{taken.first + taken.slots - 1}"
+        return f"{taken.first}..{taken.end - 1} shared" if taken.reserved else "none"
 
     def rack_of(self, rank: int) -> str:
         """The switch that a worker's part comes to first, where several sum the job; else empty."""
@@ -243,7 +260,7 @@ class Job:
     def dependent(self, rank: int) -> tuple[int, ...]:
         """The other ranks whose parts go through a node that this rank's process runs."""
         for node in () if self.tree is None else self.tree:
-            if node.host is not None and node.host.rank == rank:
+            if node.host is not None and node.host.rank == rank and node.ranks:
                 return tuple(other for other in node.ranks if other != rank)
         return ()
 
@@ -251,6 +268,10 @@ class Job:
         """One of its switches, for people: by name where several sum it."""
         several = self.tree is not None and not (self.tree.has_one_switch and name in self.tree)
         return f"switch {name!r}" if several else "the switch"
+
+    def shares_slots_of(self, switch: str) -> bool:
+        """Whether it has slots there with other jobs, and is exact whatever becomes of them."""
+        return all(switch in it.tree and it.tree[switch].is_shared for it in self.mappings)
 
     def missing(self) -> list[int]:
         """Ranks that have not joined, or have left."""

@@ -18,6 +18,7 @@ POOL = names.PROGRAM
 """The mode in which a job has slots of its own and all of its workers are in each sum."""
 SHARED = names.SHARED
 """The mode in which jobs claim slots that they share, and an aggregator has the rest."""
+MODES = names.MODES
 V1MODEL = "v1model"
 """The target of what p4c makes for the soft switch and for BMv2."""
 

@@ -111,3 +111,8 @@ JOB_COUNTERS: Final = (
 
 # Indirect counter, packets and bytes, by ina.protocol.spec.DropReason.
 DROPS: Final = "PoolIngress.distribute.drops"
+
+
+def job_counters(mode: str) -> tuple[str, ...]:
+    """The indirect counters by job of a mode's program."""
+    return (*JOB_COUNTERS, *(SHARED_JOB_COUNTERS if mode == SHARED else ()))

@@ -11,6 +11,7 @@ from ina.rpc.shown_pb2 import ShowSwitchRequest as ShowSwitchRequest
 from ina.rpc.shown_pb2 import TableEntry as TableEntry
 from ina.rpc.shown_pb2 import Counter as Counter
 from ina.rpc.shown_pb2 import ShowSwitchReply as ShowSwitchReply
+from ina.rpc.shown_pb2 import SlotHold as SlotHold
 from ina.rpc.shown_pb2 import RemoveForeignRequest as RemoveForeignRequest
 from ina.rpc.shown_pb2 import RemoveForeignReply as RemoveForeignReply
 from ina.rpc.shown_pb2 import ShowFabricRequest as ShowFabricRequest
@@ -72,7 +73,7 @@ JOB_REMAPPED: EventKind
 JOB_REMAP_OFF: EventKind
 
 class CreateJobRequest(_message.Message):
-    __slots__ = ("name", "world_size", "slots", "tenant", "priority", "token", "wire_version", "verify", "addresses", "contributions", "deadline_unix_s", "steps", "queue_s")
+    __slots__ = ("name", "world_size", "slots", "tenant", "priority", "token", "wire_version", "verify", "addresses", "contributions", "deadline_unix_s", "steps", "queue_s", "mode")
     NAME_FIELD_NUMBER: _ClassVar[int]
     WORLD_SIZE_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
@@ -86,6 +87,7 @@ class CreateJobRequest(_message.Message):
     DEADLINE_UNIX_S_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
     QUEUE_S_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
     name: str
     world_size: int
     slots: int
@@ -99,10 +101,11 @@ class CreateJobRequest(_message.Message):
     deadline_unix_s: float
     steps: int
     queue_s: float
-    def __init__(self, name: _Optional[str] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., token: _Optional[str] = ..., wire_version: _Optional[int] = ..., verify: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ..., contributions: _Optional[int] = ..., deadline_unix_s: _Optional[float] = ..., steps: _Optional[int] = ..., queue_s: _Optional[float] = ...) -> None: ...
+    mode: str
+    def __init__(self, name: _Optional[str] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., token: _Optional[str] = ..., wire_version: _Optional[int] = ..., verify: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ..., contributions: _Optional[int] = ..., deadline_unix_s: _Optional[float] = ..., steps: _Optional[int] = ..., queue_s: _Optional[float] = ..., mode: _Optional[str] = ...) -> None: ...
 
 class CreateJobReply(_message.Message):
-    __slots__ = ("job", "switch_host", "switch_udp_port", "values_per_packet", "slots", "switch_shm", "results_host", "results_udp_port", "wire_version", "switch", "program", "takes_host_nodes")
+    __slots__ = ("job", "switch_host", "switch_udp_port", "values_per_packet", "slots", "switch_shm", "results_host", "results_udp_port", "wire_version", "switch", "program", "takes_host_nodes", "mode", "wants_aggregator")
     JOB_FIELD_NUMBER: _ClassVar[int]
     SWITCH_HOST_FIELD_NUMBER: _ClassVar[int]
     SWITCH_UDP_PORT_FIELD_NUMBER: _ClassVar[int]
@@ -115,6 +118,8 @@ class CreateJobReply(_message.Message):
     SWITCH_FIELD_NUMBER: _ClassVar[int]
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
     TAKES_HOST_NODES_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    WANTS_AGGREGATOR_FIELD_NUMBER: _ClassVar[int]
     job: int
     switch_host: str
     switch_udp_port: int
@@ -127,10 +132,12 @@ class CreateJobReply(_message.Message):
     switch: str
     program: _shown_pb2.Program
     takes_host_nodes: bool
-    def __init__(self, job: _Optional[int] = ..., switch_host: _Optional[str] = ..., switch_udp_port: _Optional[int] = ..., values_per_packet: _Optional[int] = ..., slots: _Optional[int] = ..., switch_shm: _Optional[str] = ..., results_host: _Optional[str] = ..., results_udp_port: _Optional[int] = ..., wire_version: _Optional[int] = ..., switch: _Optional[str] = ..., program: _Optional[_Union[_shown_pb2.Program, _Mapping]] = ..., takes_host_nodes: _Optional[bool] = ...) -> None: ...
+    mode: str
+    wants_aggregator: bool
+    def __init__(self, job: _Optional[int] = ..., switch_host: _Optional[str] = ..., switch_udp_port: _Optional[int] = ..., values_per_packet: _Optional[int] = ..., slots: _Optional[int] = ..., switch_shm: _Optional[str] = ..., results_host: _Optional[str] = ..., results_udp_port: _Optional[int] = ..., wire_version: _Optional[int] = ..., switch: _Optional[str] = ..., program: _Optional[_Union[_shown_pb2.Program, _Mapping]] = ..., takes_host_nodes: _Optional[bool] = ..., mode: _Optional[str] = ..., wants_aggregator: _Optional[bool] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
-    __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port", "token", "takes_shared_results", "process", "switch", "node")
+    __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port", "token", "takes_shared_results", "process", "switch", "node", "aggregator")
     NAME_FIELD_NUMBER: _ClassVar[int]
     RANK_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
@@ -142,6 +149,7 @@ class JoinRequest(_message.Message):
     PROCESS_FIELD_NUMBER: _ClassVar[int]
     SWITCH_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
+    AGGREGATOR_FIELD_NUMBER: _ClassVar[int]
     name: str
     rank: int
     host: str
@@ -153,7 +161,8 @@ class JoinRequest(_message.Message):
     process: str
     switch: str
     node: HostNode
-    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., timeout_s: _Optional[float] = ..., switch_port: _Optional[int] = ..., token: _Optional[str] = ..., takes_shared_results: _Optional[bool] = ..., process: _Optional[str] = ..., switch: _Optional[str] = ..., node: _Optional[_Union[HostNode, _Mapping]] = ...) -> None: ...
+    aggregator: HostNode
+    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., timeout_s: _Optional[float] = ..., switch_port: _Optional[int] = ..., token: _Optional[str] = ..., takes_shared_results: _Optional[bool] = ..., process: _Optional[str] = ..., switch: _Optional[str] = ..., node: _Optional[_Union[HostNode, _Mapping]] = ..., aggregator: _Optional[_Union[HostNode, _Mapping]] = ...) -> None: ...
 
 class HostNode(_message.Message):
     __slots__ = ("rank", "host", "udp_port", "switch_port")
@@ -168,7 +177,7 @@ class HostNode(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., switch_port: _Optional[int] = ...) -> None: ...
 
 class JoinReply(_message.Message):
-    __slots__ = ("job", "epoch", "world_size", "slots", "window", "lease_s", "heartbeat_s", "member_key", "shares_results", "expected_bitmap", "summands", "divisor", "congestion", "verify", "check_key", "trees", "node_entities")
+    __slots__ = ("job", "epoch", "world_size", "slots", "window", "lease_s", "heartbeat_s", "member_key", "shares_results", "expected_bitmap", "summands", "divisor", "congestion", "verify", "check_key", "trees", "node_entities", "aggregator_entities")
     JOB_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     WORLD_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -186,6 +195,7 @@ class JoinReply(_message.Message):
     CHECK_KEY_FIELD_NUMBER: _ClassVar[int]
     TREES_FIELD_NUMBER: _ClassVar[int]
     NODE_ENTITIES_FIELD_NUMBER: _ClassVar[int]
+    AGGREGATOR_ENTITIES_FIELD_NUMBER: _ClassVar[int]
     job: int
     epoch: int
     world_size: int
@@ -203,7 +213,8 @@ class JoinReply(_message.Message):
     check_key: bytes
     trees: _containers.RepeatedCompositeFieldContainer[Tree]
     node_entities: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., lease_s: _Optional[float] = ..., heartbeat_s: _Optional[float] = ..., member_key: _Optional[bytes] = ..., shares_results: _Optional[bool] = ..., expected_bitmap: _Optional[int] = ..., summands: _Optional[int] = ..., divisor: _Optional[int] = ..., congestion: _Optional[_Union[Congestion, _Mapping]] = ..., verify: _Optional[str] = ..., check_key: _Optional[bytes] = ..., trees: _Optional[_Iterable[_Union[Tree, _Mapping]]] = ..., node_entities: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    aggregator_entities: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., lease_s: _Optional[float] = ..., heartbeat_s: _Optional[float] = ..., member_key: _Optional[bytes] = ..., shares_results: _Optional[bool] = ..., expected_bitmap: _Optional[int] = ..., summands: _Optional[int] = ..., divisor: _Optional[int] = ..., congestion: _Optional[_Union[Congestion, _Mapping]] = ..., verify: _Optional[str] = ..., check_key: _Optional[bytes] = ..., trees: _Optional[_Iterable[_Union[Tree, _Mapping]]] = ..., node_entities: _Optional[_Iterable[bytes]] = ..., aggregator_entities: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class Tree(_message.Message):
     __slots__ = ("job", "host", "udp_port", "worker", "path", "expected_bitmap", "first_lane", "lanes", "node")
@@ -243,7 +254,7 @@ class Congestion(_message.Message):
     def __init__(self, algorithm: _Optional[str] = ..., options: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class Progress(_message.Message):
-    __slots__ = ("operations_submitted", "operations_done", "chunks_done", "retransmissions", "in_flight", "silent_s", "oldest_seq", "oldest_waited_s", "lane_seqs", "lanes_waiting", "switch_refuses", "oldest", "shared_results_missing", "losses", "spurious_resends", "probes", "packets_sent", "corrupted_sums", "submitted", "differs_at", "node", "busy_s", "tail_s", "round_trip_s", "step_operations", "deadline_unix_s", "steps", "mapping_epoch")
+    __slots__ = ("operations_submitted", "operations_done", "chunks_done", "retransmissions", "in_flight", "silent_s", "oldest_seq", "oldest_waited_s", "lane_seqs", "lanes_waiting", "switch_refuses", "oldest", "shared_results_missing", "losses", "spurious_resends", "probes", "packets_sent", "corrupted_sums", "submitted", "differs_at", "node", "aggregator", "busy_s", "tail_s", "round_trip_s", "step_operations", "deadline_unix_s", "steps", "mapping_epoch")
     OPERATIONS_SUBMITTED_FIELD_NUMBER: _ClassVar[int]
     OPERATIONS_DONE_FIELD_NUMBER: _ClassVar[int]
     CHUNKS_DONE_FIELD_NUMBER: _ClassVar[int]
@@ -265,6 +276,7 @@ class Progress(_message.Message):
     SUBMITTED_FIELD_NUMBER: _ClassVar[int]
     DIFFERS_AT_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
+    AGGREGATOR_FIELD_NUMBER: _ClassVar[int]
     BUSY_S_FIELD_NUMBER: _ClassVar[int]
     TAIL_S_FIELD_NUMBER: _ClassVar[int]
     ROUND_TRIP_S_FIELD_NUMBER: _ClassVar[int]
@@ -293,6 +305,7 @@ class Progress(_message.Message):
     submitted: _containers.RepeatedCompositeFieldContainer[Operation]
     differs_at: int
     node: NodeCounts
+    aggregator: NodeCounts
     busy_s: float
     tail_s: float
     round_trip_s: float
@@ -300,19 +313,35 @@ class Progress(_message.Message):
     deadline_unix_s: float
     steps: int
     mapping_epoch: int
-    def __init__(self, operations_submitted: _Optional[int] = ..., operations_done: _Optional[int] = ..., chunks_done: _Optional[int] = ..., retransmissions: _Optional[int] = ..., in_flight: _Optional[int] = ..., silent_s: _Optional[float] = ..., oldest_seq: _Optional[int] = ..., oldest_waited_s: _Optional[float] = ..., lane_seqs: _Optional[_Iterable[int]] = ..., lanes_waiting: _Optional[bytes] = ..., switch_refuses: _Optional[bool] = ..., oldest: _Optional[_Union[Operation, _Mapping]] = ..., shared_results_missing: _Optional[bool] = ..., losses: _Optional[int] = ..., spurious_resends: _Optional[int] = ..., probes: _Optional[int] = ..., packets_sent: _Optional[int] = ..., corrupted_sums: _Optional[int] = ..., submitted: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ..., differs_at: _Optional[int] = ..., node: _Optional[_Union[NodeCounts, _Mapping]] = ..., busy_s: _Optional[float] = ..., tail_s: _Optional[float] = ..., round_trip_s: _Optional[float] = ..., step_operations: _Optional[int] = ..., deadline_unix_s: _Optional[float] = ..., steps: _Optional[int] = ..., mapping_epoch: _Optional[int] = ...) -> None: ...
+    def __init__(self, operations_submitted: _Optional[int] = ..., operations_done: _Optional[int] = ..., chunks_done: _Optional[int] = ..., retransmissions: _Optional[int] = ..., in_flight: _Optional[int] = ..., silent_s: _Optional[float] = ..., oldest_seq: _Optional[int] = ..., oldest_waited_s: _Optional[float] = ..., lane_seqs: _Optional[_Iterable[int]] = ..., lanes_waiting: _Optional[bytes] = ..., switch_refuses: _Optional[bool] = ..., oldest: _Optional[_Union[Operation, _Mapping]] = ..., shared_results_missing: _Optional[bool] = ..., losses: _Optional[int] = ..., spurious_resends: _Optional[int] = ..., probes: _Optional[int] = ..., packets_sent: _Optional[int] = ..., corrupted_sums: _Optional[int] = ..., submitted: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ..., differs_at: _Optional[int] = ..., node: _Optional[_Union[NodeCounts, _Mapping]] = ..., aggregator: _Optional[_Union[NodeCounts, _Mapping]] = ..., busy_s: _Optional[float] = ..., tail_s: _Optional[float] = ..., round_trip_s: _Optional[float] = ..., step_operations: _Optional[int] = ..., deadline_unix_s: _Optional[float] = ..., steps: _Optional[int] = ..., mapping_epoch: _Optional[int] = ...) -> None: ...
 
 class NodeCounts(_message.Message):
-    __slots__ = ("contributions", "results", "replays", "passed_down")
+    __slots__ = ("contributions", "results", "replays", "passed_down", "duplicates", "stale", "flushes", "collisions", "bypassed", "late", "missed", "evictions")
     CONTRIBUTIONS_FIELD_NUMBER: _ClassVar[int]
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     REPLAYS_FIELD_NUMBER: _ClassVar[int]
     PASSED_DOWN_FIELD_NUMBER: _ClassVar[int]
+    DUPLICATES_FIELD_NUMBER: _ClassVar[int]
+    STALE_FIELD_NUMBER: _ClassVar[int]
+    FLUSHES_FIELD_NUMBER: _ClassVar[int]
+    COLLISIONS_FIELD_NUMBER: _ClassVar[int]
+    BYPASSED_FIELD_NUMBER: _ClassVar[int]
+    LATE_FIELD_NUMBER: _ClassVar[int]
+    MISSED_FIELD_NUMBER: _ClassVar[int]
+    EVICTIONS_FIELD_NUMBER: _ClassVar[int]
     contributions: int
     results: int
     replays: int
     passed_down: int
-    def __init__(self, contributions: _Optional[int] = ..., results: _Optional[int] = ..., replays: _Optional[int] = ..., passed_down: _Optional[int] = ...) -> None: ...
+    duplicates: int
+    stale: int
+    flushes: int
+    collisions: int
+    bypassed: int
+    late: int
+    missed: int
+    evictions: int
+    def __init__(self, contributions: _Optional[int] = ..., results: _Optional[int] = ..., replays: _Optional[int] = ..., passed_down: _Optional[int] = ..., duplicates: _Optional[int] = ..., stale: _Optional[int] = ..., flushes: _Optional[int] = ..., collisions: _Optional[int] = ..., bypassed: _Optional[int] = ..., late: _Optional[int] = ..., missed: _Optional[int] = ..., evictions: _Optional[int] = ...) -> None: ...
 
 class Operation(_message.Message):
     __slots__ = ("number", "elems", "value_type", "average")
@@ -343,14 +372,16 @@ class HeartbeatRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., epoch: _Optional[int] = ..., member_key: _Optional[bytes] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., process: _Optional[str] = ...) -> None: ...
 
 class HeartbeatReply(_message.Message):
-    __slots__ = ("lease_s", "heartbeat_s", "remaps_to")
+    __slots__ = ("lease_s", "heartbeat_s", "remaps_to", "ranks_here")
     LEASE_S_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_S_FIELD_NUMBER: _ClassVar[int]
     REMAPS_TO_FIELD_NUMBER: _ClassVar[int]
+    RANKS_HERE_FIELD_NUMBER: _ClassVar[int]
     lease_s: float
     heartbeat_s: float
     remaps_to: int
-    def __init__(self, lease_s: _Optional[float] = ..., heartbeat_s: _Optional[float] = ..., remaps_to: _Optional[int] = ...) -> None: ...
+    ranks_here: int
+    def __init__(self, lease_s: _Optional[float] = ..., heartbeat_s: _Optional[float] = ..., remaps_to: _Optional[int] = ..., ranks_here: _Optional[int] = ...) -> None: ...
 
 class RemapRequest(_message.Message):
     __slots__ = ("name", "rank", "epoch", "member_key", "to_epoch", "first_operation", "declined", "done", "reason")
@@ -457,7 +488,7 @@ class ListJobsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("name", "job", "epoch", "world_size", "joined", "first_slot", "slots", "state", "tenant", "priority", "created_unix_s", "window", "stall", "traffic", "switch", "switches", "remapping", "mapping_epoch")
+    __slots__ = ("name", "job", "epoch", "world_size", "joined", "first_slot", "slots", "state", "tenant", "priority", "created_unix_s", "window", "stall", "traffic", "switch", "switches", "remapping", "mapping_epoch", "mode")
     NAME_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -476,6 +507,7 @@ class Job(_message.Message):
     SWITCHES_FIELD_NUMBER: _ClassVar[int]
     REMAPPING_FIELD_NUMBER: _ClassVar[int]
     MAPPING_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
     name: str
     job: int
     epoch: int
@@ -494,7 +526,8 @@ class Job(_message.Message):
     switches: _containers.RepeatedScalarFieldContainer[str]
     remapping: Remapping
     mapping_epoch: int
-    def __init__(self, name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., joined: _Optional[_Iterable[int]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., state: _Optional[str] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., created_unix_s: _Optional[float] = ..., window: _Optional[int] = ..., stall: _Optional[_Union[Stall, _Mapping]] = ..., traffic: _Optional[_Union[Traffic, _Mapping]] = ..., switch: _Optional[str] = ..., switches: _Optional[_Iterable[str]] = ..., remapping: _Optional[_Union[Remapping, _Mapping]] = ..., mapping_epoch: _Optional[int] = ...) -> None: ...
+    mode: str
+    def __init__(self, name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., joined: _Optional[_Iterable[int]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., state: _Optional[str] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., created_unix_s: _Optional[float] = ..., window: _Optional[int] = ..., stall: _Optional[_Union[Stall, _Mapping]] = ..., traffic: _Optional[_Union[Traffic, _Mapping]] = ..., switch: _Optional[str] = ..., switches: _Optional[_Iterable[str]] = ..., remapping: _Optional[_Union[Remapping, _Mapping]] = ..., mapping_epoch: _Optional[int] = ..., mode: _Optional[str] = ...) -> None: ...
 
 class Remapping(_message.Message):
     __slots__ = ("epoch", "slots", "window", "first_slot", "first_operation", "waits_for", "in_place", "since_unix_s", "why", "stage")

@@ -25,7 +25,7 @@ class Program(_message.Message):
     def __init__(self, mode: _Optional[str] = ..., target: _Optional[str] = ..., values: _Optional[int] = ..., slots: _Optional[int] = ..., jobs: _Optional[int] = ..., members: _Optional[int] = ..., workers: _Optional[int] = ...) -> None: ...
 
 class TreeNode(_message.Message):
-    __slots__ = ("switch", "parent", "level", "ranks", "children", "first_slot", "slots", "unread", "contributions", "results", "replays", "passed_down")
+    __slots__ = ("switch", "parent", "level", "ranks", "children", "first_slot", "slots", "unread", "contributions", "results", "replays", "passed_down", "duplicates", "stale", "shared", "flushes", "collisions", "bypassed", "late", "missed", "evictions")
     SWITCH_FIELD_NUMBER: _ClassVar[int]
     PARENT_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
@@ -38,6 +38,15 @@ class TreeNode(_message.Message):
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     REPLAYS_FIELD_NUMBER: _ClassVar[int]
     PASSED_DOWN_FIELD_NUMBER: _ClassVar[int]
+    DUPLICATES_FIELD_NUMBER: _ClassVar[int]
+    STALE_FIELD_NUMBER: _ClassVar[int]
+    SHARED_FIELD_NUMBER: _ClassVar[int]
+    FLUSHES_FIELD_NUMBER: _ClassVar[int]
+    COLLISIONS_FIELD_NUMBER: _ClassVar[int]
+    BYPASSED_FIELD_NUMBER: _ClassVar[int]
+    LATE_FIELD_NUMBER: _ClassVar[int]
+    MISSED_FIELD_NUMBER: _ClassVar[int]
+    EVICTIONS_FIELD_NUMBER: _ClassVar[int]
     switch: str
     parent: str
     level: int
@@ -50,7 +59,16 @@ class TreeNode(_message.Message):
     results: int
     replays: int
     passed_down: int
-    def __init__(self, switch: _Optional[str] = ..., parent: _Optional[str] = ..., level: _Optional[int] = ..., ranks: _Optional[_Iterable[int]] = ..., children: _Optional[_Iterable[str]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., unread: _Optional[str] = ..., contributions: _Optional[int] = ..., results: _Optional[int] = ..., replays: _Optional[int] = ..., passed_down: _Optional[int] = ...) -> None: ...
+    duplicates: int
+    stale: int
+    shared: bool
+    flushes: int
+    collisions: int
+    bypassed: int
+    late: int
+    missed: int
+    evictions: int
+    def __init__(self, switch: _Optional[str] = ..., parent: _Optional[str] = ..., level: _Optional[int] = ..., ranks: _Optional[_Iterable[int]] = ..., children: _Optional[_Iterable[str]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., unread: _Optional[str] = ..., contributions: _Optional[int] = ..., results: _Optional[int] = ..., replays: _Optional[int] = ..., passed_down: _Optional[int] = ..., duplicates: _Optional[int] = ..., stale: _Optional[int] = ..., shared: _Optional[bool] = ..., flushes: _Optional[int] = ..., collisions: _Optional[int] = ..., bypassed: _Optional[int] = ..., late: _Optional[int] = ..., missed: _Optional[int] = ..., evictions: _Optional[int] = ...) -> None: ...
 
 class ShowSwitchRequest(_message.Message):
     __slots__ = ("switch",)
@@ -91,7 +109,7 @@ class Counter(_message.Message):
     def __init__(self, name: _Optional[str] = ..., index: _Optional[int] = ..., label: _Optional[str] = ..., packets: _Optional[int] = ..., bytes: _Optional[int] = ..., job: _Optional[str] = ..., switch: _Optional[str] = ...) -> None: ...
 
 class ShowSwitchReply(_message.Message):
-    __slots__ = ("program", "device_id", "slots_total", "slots_used", "entries", "counters", "switch", "runs")
+    __slots__ = ("program", "device_id", "slots_total", "slots_used", "entries", "counters", "switch", "runs", "slots_shared", "holds")
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
     DEVICE_ID_FIELD_NUMBER: _ClassVar[int]
     SLOTS_TOTAL_FIELD_NUMBER: _ClassVar[int]
@@ -100,6 +118,8 @@ class ShowSwitchReply(_message.Message):
     COUNTERS_FIELD_NUMBER: _ClassVar[int]
     SWITCH_FIELD_NUMBER: _ClassVar[int]
     RUNS_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_SHARED_FIELD_NUMBER: _ClassVar[int]
+    HOLDS_FIELD_NUMBER: _ClassVar[int]
     program: str
     device_id: int
     slots_total: int
@@ -108,7 +128,21 @@ class ShowSwitchReply(_message.Message):
     counters: _containers.RepeatedCompositeFieldContainer[Counter]
     switch: str
     runs: Program
-    def __init__(self, program: _Optional[str] = ..., device_id: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[TableEntry, _Mapping]]] = ..., counters: _Optional[_Iterable[_Union[Counter, _Mapping]]] = ..., switch: _Optional[str] = ..., runs: _Optional[_Union[Program, _Mapping]] = ...) -> None: ...
+    slots_shared: int
+    holds: _containers.RepeatedCompositeFieldContainer[SlotHold]
+    def __init__(self, program: _Optional[str] = ..., device_id: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[TableEntry, _Mapping]]] = ..., counters: _Optional[_Iterable[_Union[Counter, _Mapping]]] = ..., switch: _Optional[str] = ..., runs: _Optional[_Union[Program, _Mapping]] = ..., slots_shared: _Optional[int] = ..., holds: _Optional[_Iterable[_Union[SlotHold, _Mapping]]] = ...) -> None: ...
+
+class SlotHold(_message.Message):
+    __slots__ = ("job", "first_slot", "slots", "shared")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    FIRST_SLOT_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    SHARED_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    first_slot: int
+    slots: int
+    shared: bool
+    def __init__(self, job: _Optional[str] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., shared: _Optional[bool] = ...) -> None: ...
 
 class RemoveForeignRequest(_message.Message):
     __slots__ = ("switch",)

@@ -19,7 +19,7 @@ from ina.controller.store import IN_MEMORY, Store, open_store
 from ina.controller.switches.capacity import Capacity
 from ina.controller.switches.data_address import data_address
 from ina.controller.switches.items import Entry, Item
-from ina.controller.switches.reconcile import SwitchState, compare
+from ina.controller.switches.reconcile import SwitchState, compare, job_number
 from ina.controller.switches.southbound.interface import SwitchSession
 from ina.controller.switches.switch import Switch
 from ina.controller.switches.writer import SwitchWriter
@@ -71,7 +71,7 @@ class SlowSession(FakeSession):
 def _is_its_own(item: Item) -> bool:
     if not isinstance(item, Entry):
         return False
-    return item.table == names.OWN_ADDRESSES or dict(item.match)["job"] == 0
+    return item.table == names.OWN_ADDRESSES or job_number(item) == 0
 
 
 def host(leaf: int, number: int) -> IPv4Address:
@@ -95,7 +95,9 @@ def fabric(racks: int = 2, hosts: int = 40) -> Fabric:
 class Racks:
     """What there is of a controller; :meth:`start` begins a new one over the same store."""
 
-    def __init__(self) -> None:
+    def __init__(self, mode: str = names.PROGRAM) -> None:
+        """``mode``: of the program of all switches."""
+        self.mode = mode
         self.sessions: Mapping[str, SlowSession] = {name: SlowSession() for name in NAMES}
         self.store: Store = open_store(IN_MEMORY)
         self.configs = {
@@ -120,7 +122,7 @@ class Racks:
         switches = [
             Switch(
                 self.configs[name],
-                SwitchWriter(cast(SwitchSession, self.sessions[name])),
+                SwitchWriter(cast(SwitchSession, self.sessions[name]), self.mode),
                 self.registry.switches[name],
                 addresses=addresses,
                 is_known=False,

@@ -16,7 +16,8 @@ from ina.controller.config import JobsConfig, make_config
 from ina.controller.job import Job
 from ina.controller.jobs import tokens
 from ina.controller.jobs.memory import Memory
-from ina.controller.service.workers import DataPath, WorkerService
+from ina.controller.service.endpoints import DataPath
+from ina.controller.service.workers import WorkerService
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.protocol.spec import VERSION, path_of
 from ina.rpc import controller_pb2 as pb2

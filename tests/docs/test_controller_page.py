@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ina.controller.config import Config, HostConfig, LinkConfig, TenantConfig, load_config
+from ina.controller.config.aggregators import AggregatorConfig
 from ina.controller.config.tofino import MirrorConfig, PipesConfig, PortConfig
 from tests.docs.page import blocks
 from tests.docs.runner import ROOT
@@ -17,6 +18,8 @@ TOFINO_PAGE = ROOT / "docs" / "tofino.md"
 (TOFINO_FILE,) = (b.text for b in blocks(TOFINO_PAGE) if b.notes.get("file") == "tofino.toml")
 FABRIC_PAGE = ROOT / "docs" / "fabric.md"
 (FABRIC_FILE,) = (b.text for b in blocks(FABRIC_PAGE) if b.notes.get("file") == "racks.toml")
+SHARED_PAGE = ROOT / "docs" / "shared_slots.md"
+(SHARED_FILE,) = (b.text for b in blocks(SHARED_PAGE) if b.notes.get("file") == "shared.toml")
 KEY = re.compile(r"^(\w+) = ", re.MULTILINE)
 
 
@@ -35,7 +38,7 @@ def test_every_key_is_shown() -> None:
     keys["tenants.default"] = set(TenantConfig.__struct_fields__)
     keys["host"] = set(HostConfig.__struct_fields__)
     del keys["tenants"], keys["switch_tls"]  # the latter is said to be like tls
-    del keys["link"]  # they are of several switches, on a page of their own
+    del keys["link"], keys["aggregator"]  # they are on pages of their own
     assert keys["switch"] is not None
     keys["switch"] -= {"pipes", "port", "mirror"}  # tables; the last two are a Tofino's
     keys["switch.pipes"] = set(PipesConfig.__struct_fields__)
@@ -53,6 +56,15 @@ def test_every_key_of_a_link_and_a_host_is_on_the_fabrics_page(tmp_path: Path) -
     file = tmp_path / "racks.toml"
     file.write_text(FABRIC_FILE)
     assert load_config(file).places_nearest
+
+
+def test_every_key_of_an_aggregator_is_on_the_page_about_it(tmp_path: Path) -> None:
+    assert tables(SHARED_FILE)["aggregator"] == set(AggregatorConfig.__struct_fields__)
+    file = tmp_path / "shared.toml"
+    file.write_text(SHARED_FILE)
+    (listed,) = load_config(file).aggregators
+    needed = {key: getattr(listed, key) for key in ("name", "grpc_addr", "data_host")}
+    assert listed == AggregatorConfig(**needed, port=4)  # every other value is the default
 
 
 def test_every_value_is_the_default(tmp_path: Path) -> None:

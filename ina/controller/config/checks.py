@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
 from ina.congestion import Congestion, CongestionError
-from ina.controller.config.fabric_checks import MAC, fabric_problems, is_ipv4
+from ina.controller.config.aggregator_checks import aggregator_problems, shared_problems
+from ina.controller.config.fabric_checks import MAC, fabric_problems, is_ipv4, name_problem
 from ina.controller.config.store_url import problem_of
 from ina.controller.config.tables import (
     DEFAULT_LISTEN,
@@ -32,8 +32,6 @@ from ina.p4.catalogue import target_of, values_of
 USUAL_NETWORK = "239.192.0.0/24"
 """Of the addresses that an organisation may use as it likes (RFC 2365, section 6.2)."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
-"""Of a switch: it is typed, and a label of metrics."""
 _MULTICAST = IPv4Network("224.0.0.0/4")
 _LINK_LOCAL = IPv4Network("224.0.0.0/24")
 """Of routing protocols and the like; hosts and switches treat these addresses in ways of their own.
@@ -97,7 +95,8 @@ def problems(config: Config) -> list[tuple[str, str]]:
     for name in config.tenants:
         if not name or not name.isprintable():
             found.append(("tenants", f"{name!r} is not a name"))
-    return [*found, *_set_problems(config), *fabric_problems(config)]
+    found += [*_set_problems(config), *fabric_problems(config)]
+    return [*found, *aggregator_problems(config)]
 
 
 def _jobs_problems(jobs: JobsConfig) -> Iterator[tuple[str, str]]:
@@ -129,12 +128,14 @@ def _set_problems(config: Config) -> Iterator[tuple[str, str]]:
 def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, str]]:
     key = config.key_of(switch)
     found = []
-    if not _NAME.fullmatch(switch.name):
-        found.append((f"{key}.name", f"{switch.name!r}: want up to 63 letters, digits, - _ and ."))
+    if problem := name_problem(switch.name):
+        found.append((f"{key}.name", problem))
     if not _is_host_port(switch.grpc_addr):
         found.append((f"{key}.grpc_addr", f"{switch.grpc_addr!r} is not host:port"))
     builds = builds_of(switch)
-    if switch.values not in (0, *builds):
+    if not builds:
+        found.append((f"{key}.mode", f"no program of mode {switch.mode!r} is for {switch.target}"))
+    elif switch.values not in (0, *builds):
         found.append((f"{key}.values", f"{switch.values} is not {listed('or', builds)}"))
     if not is_ipv4(switch.data_host):
         found.append((f"{key}.data_host", f"{switch.data_host!r} is not an IPv4 address"))
@@ -154,6 +155,7 @@ def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, st
         network_of(switch.multicast)
     except ValueError as error:
         found.append((f"{key}.multicast", str(error)))
+    found += [(f"{key}.{name}", problem) for name, problem in shared_problems(switch)]
     of_target = _tofino_problems if switch.is_tofino else _other_switch_problems
     for where, problem in of_target(config, switch):
         inner = where.removeprefix("switch.")

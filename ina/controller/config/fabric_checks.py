@@ -11,6 +11,8 @@ from ina.controller.config.tofino import PortRef, Problem
 from ina.p4.catalogue import capabilities
 from ina.p4.errors import UnknownBuildError
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+"""Of a switch: it is typed, and a label of metrics."""
 MAC = re.compile(r"([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}")
 
 
@@ -105,6 +107,13 @@ def _host_problems(config: Config) -> Iterator[Problem]:
                     )
                     break
         seen.setdefault((host.address, host.switch), index)
+
+
+def name_problem(name: str) -> str:
+    """What is wrong with what a switch is called; empty: nothing."""
+    if _NAME.fullmatch(name):
+        return ""
+    return f"{name!r}: want up to 63 letters, digits, - _ and ."
 
 
 def is_ipv4(text: str) -> bool:

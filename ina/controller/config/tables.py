@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from ina.congestion import Congestion
+from ina.controller.config.aggregators import AggregatorConfig
 from ina.controller.config.fabric import HostConfig, LinkConfig, SwitchPort, endpoints
 from ina.controller.config.store_url import IN_MEMORY, SQLITE
 from ina.controller.config.tofino import (
@@ -18,7 +19,7 @@ from ina.controller.config.tofino import (
     PortRef,
 )
 from ina.p4 import names
-from ina.p4.catalogue import ProgramId, target_of
+from ina.p4.catalogue import SHARED, ProgramId, target_of
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, UDP_PORT
 
 DEFAULT_LISTEN = "127.0.0.1:17700"
@@ -35,7 +36,11 @@ EMBEDDED_LEASE_S = 15.0
 
 TARGET_WINDOWS = {"soft": 0, "bmv2": 16, "tofino": 0, "tofino2": 0}
 """By target, as ``SwitchConfig.window_limit``. BMv2's egress queues hold 64 packets a port."""
+TARGET_SLOT_AGES_US = {"soft": 20_000, "bmv2": 200_000, "tofino": 1000, "tofino2": 1000}
+"""By target, as ``SwitchConfig.age_us``: some round trips to an aggregator."""
 TOFINOS = ("tofino", "tofino2")
+MAX_SLOT_AGE_US = (1 << 30) - 1
+"""Ages are told apart by half of a clock of 32 bits."""
 MAX_PORT = 510
 """Of the switches that are not Tofinos; 511 is v1model's drop port."""
 
@@ -47,8 +52,18 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     name: str = DEFAULT_NAME
     """What people, the store and the controller's answers call it."""
-    mode: Literal["pool"] = "pool"
-    """What its program does; with ``target`` and ``values`` it says which program."""
+    mode: Literal["pool", "shared"] = "pool"
+    """What its program does; with ``target`` and ``values`` it says which program. ``shared``: jobs
+    of mode ``shared`` claim slots of a part of its memory; the rest is for those of mode ``pool``.
+    """
+    shared_slots: Annotated[int, Meta(ge=0, lt=names.SLOTS_TOTAL)] = 0
+    """With mode ``shared``: how many slots, the last ones, jobs of that mode share; 0: half."""
+    slot_age_us: Annotated[int, Meta(ge=0, le=MAX_SLOT_AGE_US)] = 0
+    """With mode ``shared``: after how many microseconds without a word of its job a slot may be
+    another job's; 0: as suits ``target``."""
+    aggregator: bool = False
+    """With mode ``shared``: whether it can make the results of such jobs, with slots of their own
+    in the other part of its memory, where it is the root of their trees."""
     target: Literal["soft", "bmv2", "tofino", "tofino2"] = "soft"
     """What kind of switch it is: it decides the default of ``values``, how many packets in flight
     its queues bear, and what its ports can be."""
@@ -120,13 +135,35 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         return self.target in TOFINOS
 
     @property
+    def slots_shared(self) -> int:
+        """How many of its slots, the last ones, jobs share."""
+        if self.mode != SHARED:
+            return 0
+        return self.shared_slots or names.SLOTS_TOTAL // 2
+
+    @property
+    def age_us(self) -> int:
+        """After which a shared slot may be another job's."""
+        return self.slot_age_us or TARGET_SLOT_AGES_US[self.target]
+
+    @property
     def window_limit(self) -> int:
         """Packets in flight that a worker may have at most; 0: half of its job's slots."""
         return self.max_window or TARGET_WINDOWS[self.target]
 
 
+_OF_AGGREGATORS = (
+    *("name", "grpc_addr", "device_id", "election_id", "loss_s"),
+    *("data_host", "data_udp_port", "data_mac", "data_hosts", "data_port"),
+)
+"""Keys of an aggregator that are a switch's, too."""
+
+
 class JobsConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """What a job gets."""
+
+    mode: Literal["pool", "shared"] = "pool"
+    """Of a job that does not ask: slots of its own, or claimed from those that jobs share."""
 
     sizing: Literal["fixed", "equal", "asked"] = "fixed"
     """What a job gets for good: ``slots``; an equal share for ``count`` jobs; what it asks for."""
@@ -216,6 +253,9 @@ class Config(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """``[[link]]``: which switches are joined. A ``topology.json`` has become these and hosts."""
     hosts: tuple[HostConfig, ...] = msgspec.field(name="host", default=())
     """``[[host]]``: which hosts are behind which ports."""
+    aggregators: tuple[AggregatorConfig, ...] = msgspec.field(name="aggregator", default=())
+    """``[[aggregator]]``: where jobs of mode ``shared`` have their sums completed. None of those
+    that can be used: in a process of the job."""
     placement: Literal["", "nearest", "first"] = ""
     """Where a job is summed: ``nearest``, over the switches that its workers are behind; ``first``,
     on the first switch that has room. Empty: ``nearest`` where there are links."""
@@ -241,6 +281,16 @@ class Config(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     def switch(self) -> SwitchConfig:
         """The one that there is, or the first."""
         return self.switches[0]
+
+    @property
+    def programmed(self) -> tuple[SwitchConfig, ...]:
+        """All that the controller programs: switches, and aggregators as the switches they are."""
+        return (*self.switches, *map(self._as_switch, self.aggregators))
+
+    def _as_switch(self, it: AggregatorConfig) -> SwitchConfig:
+        behind = next((at for at in self.switches if at.name == it.switch), self.switch)
+        alike = {name: getattr(it, name) for name in _OF_AGGREGATORS}
+        return SwitchConfig(mode="shared", values=behind.values, aggregator=True, **alike)
 
     def key_of(self, switch: SwitchConfig) -> str:
         """The table's place in the file: ``switch``, or ``switch[1]`` where there are several."""

@@ -30,8 +30,13 @@ def usage(jobs: Iterable[Job]) -> Usage:
 
 
 def _reserved(job: Job) -> int:
-    """While its mapping changes, slots of both."""
-    return sum(taken.reserved for had in job.mappings for taken in had.memory.values())
+    """While its mapping changes, slots of both. Of mode ``shared``: those that it may claim."""
+    return sum(
+        taken.reserved
+        for had in job.mappings
+        for name, taken in had.memory.items()
+        if had.tree[name].is_shared or not had.tree.is_shared
+    )
 
 
 class Admission:
@@ -81,6 +86,13 @@ class Admission:
                     f"job {job!r}: quota of tenant {tenant!r}: {used} of {limit} {what} in use, and"
                     f" this needs {wanted} more"
                 )
+
+    def slots_left(self, tenant: str, jobs: Iterable[Job]) -> int | None:
+        """How many more the tenant may have; None: any number."""
+        limits = self._tenants.get(tenant)
+        if limits is None or not limits.slots:
+            return None
+        return max(0, limits.slots - usage(it for it in jobs if it.tenant == tenant).slots)
 
     def tenants(self, jobs: Iterable[Job]) -> list[tuple[str, Usage, TenantConfig | None]]:
         """By name: each tenant that is configured or has a job, what it has, and its limits."""

@@ -33,7 +33,7 @@ def adoptable(
     """``switches``: the configuration's, by name. Changes the jobs."""
     items = list(stored)
     trees = [item.job.tree for item in items if item.job.tree is not None]
-    all_one = len({tree.root.switch for tree in trees}) == 1 and all(
+    all_one = len({tree.switches[0].switch for tree in trees}) == 1 and all(
         tree.has_one_switch for tree in trees
     )
     first = next(iter(switches))
@@ -47,17 +47,29 @@ def adoptable(
 
 
 def _rename(job: Job, tree: Tree, switch: str) -> None:
-    former = tree.root.switch
-    job.tree = _renamed(tree, switch)
+    former = tree.switches[0].switch
+    job.tree = _renamed(tree, former, switch)
     _rename_memory(job.memory, former, switch)
     if job.change is not None:  # to other slots of the same switch
-        job.change.other.tree = _renamed(job.change.other.tree, switch)
+        job.change.other.tree = _renamed(job.change.other.tree, former, switch)
         _rename_memory(job.change.other.memory, former, switch)
 
 
-def _renamed(tree: Tree, switch: str) -> Tree:
-    below = (replace(node, parent=switch) for node in tree.nodes[1:])
-    return Tree((replace(tree.root, switch=switch), *below))
+def _renamed(tree: Tree, former: str, switch: str) -> Tree:
+    def now(name: str) -> str:
+        return switch if name == former else name
+
+    return Tree(
+        tuple(
+            replace(
+                node,
+                switch=now(node.switch),
+                nodes=tuple(map(now, node.nodes)),
+                parent=None if node.parent is None else now(node.parent),
+            )
+            for node in tree
+        )
+    )
 
 
 def _rename_memory(memory: dict[str, SlotRange], former: str, switch: str) -> None:

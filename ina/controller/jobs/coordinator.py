@@ -95,6 +95,7 @@ class Coordinator:
         token: str = "",
         verify: Verify | None = None,
         contributions: int = 0,
+        mode: str = "",
     ) -> Job:
         """See :meth:`Registry.create`. Waits ``wait_s`` for a leaving job of this name to end."""
         deadline_s = self._clock() + wait_s
@@ -109,6 +110,7 @@ class Coordinator:
                     token=token,
                     verify=verify,
                     contributions=contributions,
+                    mode=mode,
                 )
             except JobConflictError:
                 former = self.registry.get(name)
@@ -291,6 +293,8 @@ class Coordinator:
             let_in = epochs_of(item for job in running for item in switch.wanted(job))
             if fresh or not kept_its_registers(state.mark, epochs.last, let_in):
                 for job in running:
+                    if job.shares_slots_of(switch.name):
+                        continue  # sums lack there nothing that resends do not bring
                     why = f"{job.switch_text(switch.name)} has lost its registers"
                     if self.changes.survives(job, switch.name):
                         self.changes.call_off(job, why)

@@ -15,6 +15,7 @@ from ina.controller.errors import JobRequestError, NoRoomError
 from ina.controller.job import Endpoint
 from ina.controller.switches.capacity import Capacity
 from ina.controller.topology.tree import Tree
+from ina.p4.catalogue import POOL
 
 
 class Placement(Protocol):
@@ -27,6 +28,13 @@ class Placement(Protocol):
         """
         ...
 
+    def port_to(self, switch: str, address: IPv4Address) -> int:
+        """The port of a switch, by name, behind which a host is.
+
+        Raises :class:`JobRequestError`: it is nowhere, or no path leads there.
+        """
+        ...
+
     def tree(self, job: str, endpoints: Mapping[int, Endpoint]) -> Tree:
         """The tree of a job whose workers, by rank, are all of these.
 
@@ -36,18 +44,20 @@ class Placement(Protocol):
         ...
 
 
-def first_with_room(job: str, slots: int, switches: Mapping[str, Capacity]) -> str:
+def first_with_room(
+    job: str, slots: int, switches: Mapping[str, Capacity], mode: str = POOL
+) -> str:
     """The first in the order of the configuration, wherever the job's workers are.
 
     ``slots``: that it asks for; 0: the default. While none can be reached, the first of all: its
-    workers hear why when they join.
+    workers hear why when they join. Where slots are shared there is always room.
 
     Raises :class:`NoRoomError`, with the numbers; :class:`JobRequestError`: none ever grants so
     many.
     """
     reached = [name for name, capacity in switches.items() if capacity.is_reached()]
     candidates = reached or list(switches)
-    if len(candidates) == 1:
+    if len(candidates) == 1 or mode != POOL:
         return candidates[0]  # whether it has room, is found when its slots are taken
     for name in candidates:
         if switches[name].memory.fits(job, slots, []):
@@ -75,7 +85,7 @@ def check_room(job: str, slots: int, tree: Tree, switches: Mapping[str, Capacity
     full = [
         f"switch {node.switch}: {memory.why_full(job, slots)}"
         for node in tree.switches
-        if not (memory := switches[node.switch].memory).fits(job, slots, [])
+        if not node.is_shared and not (memory := switches[node.switch].memory).fits(job, slots, [])
     ]
     if full:
         several = f" on {len(full)} of {len(tree.switches)} switches that would sum it"

@@ -25,10 +25,12 @@ from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.pipes import check_pipes, check_same_pipe
 from ina.controller.jobs.placement import Placement, check_room, check_tree, first_with_room
+from ina.controller.jobs.sharing import Sharing
 from ina.controller.memory import SlotRange
 from ina.controller.switches.capacity import Capacity
 from ina.controller.topology.host_nodes import check_nodes, with_host_nodes
 from ina.controller.topology.tree import Node, Tree, single
+from ina.p4.catalogue import POOL
 from ina.protocol.spec import MAX_WORKERS, MAX_WORLD_SIZE
 from ina.protocol.verify import Verify, usual_verify
 
@@ -47,14 +49,18 @@ class Registry:
         unjoined_s: float = 60.0,
         admission: Admission | None = None,
         placement: Placement | None = None,
+        sharing: Sharing | None = None,
         unix_clock: Callable[[], float] = time.time,
         token_bytes: tokens.RandomBytes = secrets.token_bytes,
     ) -> None:
-        """``placement``: of a fabric; None: each switch is an island."""
+        """``placement``: of a fabric; None: each switch is an island. ``sharing``: without, jobs
+        bring their aggregators.
+        """
         self.switches = dict(switches)
         """What jobs can have on each, by its name, in the order of the configuration."""
         self.epochs = epochs
         self.placement = placement
+        self.sharing = sharing or Sharing(self.switches)
         self.admission = admission or Admission({})
         self.sized: Callable[[Job, Sequence[str]], int] | None = None
         """Of a fabric: how many slots a job takes at each of these; None: those it asked for."""
@@ -89,17 +95,19 @@ class Registry:
         token: str = "",
         verify: Verify | None = None,
         contributions: int = 0,
+        mode: str = "",
     ) -> Job:
         """Returns the joining job ``name``, which is made if there is none.
 
         In a fabric it has neither a tree nor slots before :meth:`place`. ``contributions``: those
         to a sum that reach switches, where hosts add up what their workers send; 0: ``world_size``.
+        ``mode``: empty: as another of its workers has asked, or as is usual.
 
         Raises:
             JobRequestError: the request itself is wrong.
             TenantError: there is no such tenant.
-            JobConflictError: a job of this name has another size, tenant or way to verify sums, or
-                runs already.
+            JobConflictError: a job of this name has another size, tenant, mode or way to verify
+                sums, or runs already.
             JobTokenError: the job was created with another token.
             NoRoomError: all slots, all job numbers or the tenant's quota are in use.
         """
@@ -109,9 +117,10 @@ class Registry:
         owner = self.admission.tenant(name, tenant)
         job = self._jobs.get(name)
         if job is not None:
-            _check_same(job, world_size, owner, token, verify)
+            _check_same(job, world_size, owner, token, verify, mode)
             return job
-        self._check_quota(name, owner, world_size, slots)
+        mode = self.sharing.mode(name, mode)
+        self._check_quota(name, owner, world_size, slots, mode)
         number = self._free_number()
         if number is None:
             raise NoRoomError(f"job {name!r}: all {len(self._jobs)} job numbers are in use")
@@ -120,6 +129,7 @@ class Registry:
             number,
             world_size,
             now_s,
+            mode=mode,
             slots_asked=slots,
             tenant=owner,
             priority=self.admission.priority(owner, priority),
@@ -129,8 +139,8 @@ class Registry:
             verify=verify,
         )
         if self.placement is None:
-            switch = first_with_room(name, slots, self.switches)
-            self._give(job, single(switch, contributions), slots)
+            switch = first_with_room(name, slots, self.sharing.islands(name, mode), mode)
+            self._give(job, self.sharing.tree(job, single(switch, contributions)), slots)
         self._numbers.remove(number)
         self._jobs[name] = job
         return job
@@ -147,7 +157,7 @@ class Registry:
         """
         tree = self._tree_of(job)
         slots = job.slots_asked
-        if self.sized is not None:
+        if self.sized is not None and job.mode == POOL:
             slots = self.sized(job, [node.switch for node in tree.switches])
         check_room(job.name, slots, tree, self.switches)
         self._give(job, tree, slots)
@@ -162,6 +172,7 @@ class Registry:
         tenant: str = "",
         priority: int = 0,
         contributions: int = 0,
+        mode: str = "",
     ) -> list[Job]:
         """Whom to end so that :meth:`create`, which found no room, finds it; [] if nobody.
 
@@ -170,12 +181,15 @@ class Registry:
         Raises what :meth:`create` raises when the reason is another than room on the switch.
         """
         owner = self.admission.tenant(name, tenant)
-        self._check_quota(name, owner, world_size, slots)
+        mode = self.sharing.mode(name, mode)
+        self._check_quota(name, owner, world_size, slots, mode)
         capped = self.admission.priority(owner, priority)
         numbers_left = self._free_number() is not None
         if self.placement is not None:  # room on switches is looked for when all have joined
             return self.admission.victims(capped, self._jobs.values(), bool)
-        for switch in self.switches:
+        if mode != POOL:
+            return []  # it shares slots; an aggregator that is full is no reason to end a job
+        for switch in self.sharing.islands(name, mode):
             tree = single(switch, contributions or world_size)
             found = self._victims(name, slots, capped, tree, numbers_left=numbers_left)
             if found:
@@ -196,20 +210,26 @@ class Registry:
         assert not job.missing()
         check_nodes(job.name, job.members)
         tree = self.placement.tree(job.name, who_sends_to_switches(job.members))
+        tree = self.sharing.tree(job, tree, self.placement.port_to)
         tree = self._with_host_nodes(job, tree)
         check_tree(job.name, tree, self.switches)
         nodes = tree.switches
         for node in nodes:
             check_pipes(job, tree, node, self.switches[node.switch].pipe_of)
-        costs = (self.switches[it.switch].memory.cost(job.name, job.slots_asked) for it in nodes)
-        others = [other for other in self._jobs.values() if other is not job]
-        self.admission.check_quota(job.name, job.tenant, sum(costs), job.world_size, others)
+        names = [] if tree.is_shared else [node.switch for node in nodes]
+        costs = (self.switches[it].memory.cost(job.name, job.slots_asked) for it in names)
+        self.admission.check_quota(
+            *(job.name, job.tenant, sum(costs), job.world_size), self._others(job)
+        )
         return tree
+
+    def _others(self, job: Job) -> list[Job]:
+        return [other for other in self._jobs.values() if other is not job]
 
     def _victims(
         self, name: str, slots: int, priority: int, tree: Tree, *, numbers_left: bool
     ) -> list[Job]:
-        nodes = [node.switch for node in tree.switches]
+        nodes = [node.switch for node in tree.switches if not node.is_shared]
 
         def fits(gone: Sequence[Job]) -> bool:
             return (numbers_left or bool(gone)) and all(
@@ -231,17 +251,18 @@ class Registry:
         """
         if job.name in self._jobs or not set(job.numbers) <= set(self._numbers):
             raise JobConflictError(f"job {job.name!r}: name or number {job.number} is in use")
-        claimed: list[tuple[str, SlotRange]] = []
+        claimed: list[tuple[Capacity, SlotRange, Node]] = []
         try:
             both = job.mappings
             for mapping, other in zip(both, reversed(both), strict=True):
                 for switch, memory in mapping.memory.items():
                     over = other.memory.get(switch) if other is not mapping else None
-                    self.switches[switch].memory.claim(memory, over=over)
-                    claimed.append((switch, memory))
+                    capacity, node = self.switches[switch], mapping.tree[switch]
+                    capacity.claim(memory, node, over=over)
+                    claimed.append((capacity, memory, node))
         except NoRoomError:
-            for switch, memory in claimed:
-                self.switches[switch].memory.give_back(memory)
+            for capacity, memory, node in claimed:
+                capacity.give_back(memory, node)
             raise
         for number in job.numbers:
             self._numbers.remove(number)
@@ -273,7 +294,7 @@ class Registry:
                     f"job {name!r}: rank {rank} has the address of rank {other}, {member}"
                 )
         if job.tree is not None:
-            check_same_pipe(job, rank, endpoint, self.switches[job.switch].pipe_of)
+            check_same_pipe(job, rank, endpoint, self.switches[job.island].pipe_of)
         job.members[rank] = endpoint
         if job.tree is not None and not job.missing():
             self._add_host_nodes(job)
@@ -284,8 +305,8 @@ class Registry:
         """Of a job at one switch: raises :class:`HostNodesError`."""
         try:
             check_nodes(job.name, job.members)
-            root = Node(job.switch, tuple(sorted(who_sends_to_switches(job.members))))
-            job.tree = self._with_host_nodes(job, Tree((root,)))
+            root = Node(job.island, tuple(sorted(who_sends_to_switches(job.members))))
+            job.tree = self._with_host_nodes(job, self.sharing.tree(job, Tree((root,))))
         except JobRequestError as error:
             raise HostNodesError(str(error)) from None
 
@@ -337,7 +358,8 @@ class Registry:
         """One of a job's switches has none of its entries any more: frees its slots there."""
         for mapping in job.mappings:
             if switch in mapping.memory:
-                self.switches[switch].memory.give_back(mapping.memory.pop(switch))
+                taken = mapping.memory.pop(switch)
+                self.switches[switch].give_back(taken, mapping.tree[switch])
 
     def removed(self, job: Job) -> None:
         """No switch has any of the job's entries: frees its slots and number."""
@@ -380,8 +402,8 @@ class Registry:
 
         Raises :class:`NoRoomError`: one that is alone has none.
         """
-        names = (node.switch for node in tree.switches)
-        taken = {name: self.switches[name].memory.take(job.name, slots) for name in names}
+        left = self.admission.slots_left(job.tenant, self._others(job))
+        taken = self.sharing.take(job, tree, slots, left)
         job.tree, job.memory = tree, taken
         job.window = min(self.switches[name].window(its) for name, its in taken.items())
 
@@ -401,19 +423,19 @@ class Registry:
         return job.slots_asked or self.switches[switch].memory.cost(job.name, 0)
 
     def slots_used(self) -> int:
-        """Slots of all switches that no other job can have now."""
-        return sum(capacity.memory.used() for capacity in self.switches.values())
+        """Slots of all switches that some job has, or may claim."""
+        return sum(capacity.used() for capacity in self.switches.values())
 
     def slots_total(self) -> int:
         """Slots of all switches."""
-        return sum(capacity.memory.total for capacity in self.switches.values())
+        return sum(capacity.total for capacity in self.switches.values())
 
-    def _check_quota(self, name: str, tenant: str, world_size: int, slots: int) -> None:
-        # One policy shares out all switches, so a job costs the same on each.
+    def _check_quota(self, name: str, tenant: str, world_size: int, slots: int, mode: str) -> None:
+        # One policy shares out all switches, so a job costs the same on each. What it may claim of
+        # slots that are shared, is as much as the quota leaves.
         memory = next(iter(self.switches.values())).memory
-        self.admission.check_quota(
-            name, tenant, memory.cost(name, slots), world_size, self._jobs.values()
-        )
+        cost = memory.cost(name, slots) if mode == POOL else 0
+        self.admission.check_quota(name, tenant, cost, world_size, self._jobs.values())
 
     def _check_request(self, name: str, world_size: int, contributions: int) -> None:
         if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
@@ -443,7 +465,9 @@ class Registry:
         return next((n for n in self._numbers if n not in foreign), None)
 
 
-def _check_same(job: Job, world_size: int, tenant: str, token: str, verify: Verify | None) -> None:
+def _check_same(
+    job: Job, world_size: int, tenant: str, token: str, verify: Verify | None, mode: str
+) -> None:
     """That another rank's CreateJob is of this job, and comes in time."""
     if job.state is not JobState.JOINING:
         raise JobConflictError(f"the name {job.name!r} is in use: {_who(job)}")
@@ -454,6 +478,8 @@ def _check_same(job: Job, world_size: int, tenant: str, token: str, verify: Veri
         )
     if job.tenant != tenant:
         raise JobConflictError(f"job {job.name!r} is of tenant {job.tenant!r}, not {tenant!r}")
+    if mode and job.mode != mode:
+        raise JobConflictError(f"job {job.name!r} has mode {job.mode!r}, not {mode!r}")
     if verify is not None and job.verify != verify:
         how = "by default" if job.verify is None else f"by {job.verify!r}"
         raise JobConflictError(

@@ -89,6 +89,10 @@ def end(registry: Registry, job: Job) -> None:
 def _check_runs(job: Job) -> None:
     if job.state is not JobState.RUNNING:
         raise JobConflictError(f"job {job.name!r} does not run: it is {job.state.value}")
+    if job.tree is not None and job.tree.is_shared:
+        raise JobConflictError(
+            f"job {job.name!r} shares its slots: it has none of its own to change"
+        )
     if job.change is not None:
         new = job.mapping if job.change.has_turned else job.change.other
         raise JobConflictError(

@@ -19,6 +19,7 @@ from ina.controller.memory.demand import Demand, StepModel, usable
 from ina.controller.memory.policy import Policy
 from ina.controller.memory.settled import counted, settled
 from ina.controller.switches.capacity import Capacity
+from ina.p4.catalogue import POOL
 from ina.protocol.spec import VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
 
@@ -165,7 +166,8 @@ class Sizing:
         """Which jobs to move so that one may grow to ``slots``; None: that is not worth it, or it
         has several switches, or another change is under way at its switch."""
         (switch, *others) = job.memory
-        jobs = [other for other in self._registry if switch in other.switches]
+        there = (other for other in self._registry if switch in other.switches)
+        jobs = [other for other in there if not _shares(other)]
         if others or any(other.change is not None for other in jobs):
             return None
         movable = {it.name: it.memory[switch] for it in self._resizable(switch) if it is not job}
@@ -194,7 +196,8 @@ class Sizing:
                 *(request.name, tenant, cost, workers), self._registry
             )
             if not self.policy.resizes:
-                first_with_room(request.name, request.asked, self._registry.switches)
+                islands = self._registry.sharing.islands(request.name, POOL)
+                first_with_room(request.name, request.asked, islands)
         except (NoRoomError, JobRequestError) as error:
             return str(error)
         if slots:
@@ -260,6 +263,7 @@ class Sizing:
             if job.state is JobState.RUNNING
             and job.change is None
             and switch in job.memory
+            and not _shares(job)
             and self._left_alone.get(job, now_s) <= now_s
         ]
 
@@ -307,6 +311,11 @@ class Sizing:
         chosen = list(switches)
         if chosen:
             return chosen
-        all_of_them = self._registry.switches
+        all_of_them = self._registry.sharing.islands("", POOL)
         reached = [name for name, capacity in all_of_them.items() if capacity.is_reached()]
         return reached or list(all_of_them)
+
+
+def _shares(job: Job) -> bool:
+    """Whether it has no slots that a policy could give it more or fewer of."""
+    return job.tree is not None and job.tree.is_shared

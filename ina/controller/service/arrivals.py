@@ -19,6 +19,7 @@ from ina.controller.jobs.memory import Memory
 from ina.controller.jobs.needs import Said
 from ina.controller.jobs.sizing import Request
 from ina.controller.watch.failure_detector import CHECK_S, FailureDetector
+from ina.p4.catalogue import POOL
 from ina.protocol.verify import Verify
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.queued import QUEUED
@@ -80,7 +81,10 @@ class Arrivals:
                     tenant=asked.tenant,
                     priority=asked.priority,
                     contributions=asked.contributions,
+                    mode=asked.mode,
                 )
+                if not victims and self._shares(asked):
+                    raise  # of an aggregator: no policy shares out its slots
                 if not victims:
                     await self._queue(request, asked.queue_s, error, deadline_s)
                 for victim in victims:
@@ -103,7 +107,8 @@ class Arrivals:
         registry, memory = self._coordinator.registry, self._memory
         slots = asked.slots
         is_new = all(job.name != asked.name for job in registry)
-        if is_new and registry.placement is None:  # else its turn comes when all workers are here
+        is_sized = is_new and not self._shares(asked)
+        if is_sized and registry.placement is None:  # else its turn comes when all workers are here
             memory.check_turn(request)
             slots = memory.sizing.grant(request)
         job = await self._coordinator.create(
@@ -113,10 +118,15 @@ class Arrivals:
             token=asked.token,
             verify=verify,
             contributions=asked.contributions,
+            mode=asked.mode,
         )
-        if is_new:
+        if is_sized:
             memory.admitted(job, request, asked.queue_s)
         return job
+
+    def _shares(self, asked: pb2.CreateJobRequest) -> bool:
+        """Whether it claims slots that jobs share, so that no policy gives it any."""
+        return self._coordinator.registry.sharing.mode(asked.name, asked.mode) != POOL
 
     async def _queue(
         self, request: Request, queue_s: float, error: NoRoomError, deadline_s: float

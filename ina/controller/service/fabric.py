@@ -48,12 +48,11 @@ async def show_fabric(
 
 
 def _switch(switch: Switch, unreachable: str) -> pb2.FabricSwitch:
-    memory = switch.capacity.memory
     return pb2.FabricSwitch(
         name=switch.name,
         target=switch.config.target,
         data_addr=switch.config.data_addr,
-        slots_total=memory.total,
-        slots_used=memory.used(),
+        slots_total=switch.capacity.total,
+        slots_used=switch.capacity.used(),
         unreachable=unreachable,
     )

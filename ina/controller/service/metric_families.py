@@ -19,6 +19,12 @@ JOB_COUNTERS = {
     "job_passed_down": "Results of its parent that the switch admitted to hand them on",
     "job_ecn_marks": "Results that the switch marked for a long queue",
     "job_unaddressed": "Results for a worker without a receiver entry",
+    "job_flushes": "Sums that a packet sent again took up before they were complete",
+    "job_evictions": "Incomplete sums that went up as another job took the slot over",
+    "job_collisions": "Contributions that went up alone, for their slot was another job's",
+    "job_bypassed": "Contributions that went up alone, for their lane may claim no slot",
+    "job_late": "Contributions that went up alone, for their round was over",
+    "job_missed": "Contributions that were sent again, found no sum, and went up alone",
 }
 DROPS = names.DROPS.rpartition(".")[2]
 

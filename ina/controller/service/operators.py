@@ -152,9 +152,10 @@ class OperatorService(rpc.OperatorServicer):
         return await self._coordinator.remove_foreign(self._find(switch))
 
     def _find(self, name: str) -> Switch:
-        """By its name; the empty one is that of a switch that is alone."""
+        """By its name; the empty one is that of a switch that is alone, but for aggregators."""
         switches = self._coordinator.switches
-        found = next(iter(switches.values())) if not name and len(switches) == 1 else None
+        first, *others = (it for it in switches.values() if it.capacity.is_switch)
+        found = None if name or others else first
         found = switches.get(name, found)
         if found is None:
             known = ", ".join(switches)

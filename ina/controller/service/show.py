@@ -13,7 +13,7 @@ from ina.controller.mapping import Stage
 from ina.controller.switches.items import Group, Item, MatchValue, PortState, ReadEntry
 from ina.controller.switches.plan import FIRST_GROUP
 from ina.controller.switches.switch import Switch
-from ina.controller.switches.writer import GROUPS, JOB_TABLES, is_mark
+from ina.controller.switches.writer import GROUPS, JOB_TABLES, SHARED_JOB_TABLES, is_mark
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.watch.leases import Member
 from ina.p4 import names
@@ -46,6 +46,7 @@ def show_job(job: Job, detector: FailureDetector) -> pb2.Job:
         priority=job.priority,
         created_unix_s=job.created_unix_s,
         window=job.window,
+        mode=job.mode,
         switch=job.switch,
         switches=job.switches,
         mapping_epoch=job.mapping_epoch or job.epoch,
@@ -139,7 +140,7 @@ async def job_counters(switch: Switch, jobs: dict[int, Job]) -> list[pb2.Counter
 
 async def show_switch(coordinator: Coordinator, switch: Switch) -> pb2.ShowSwitchReply:
     """Reads everything back. Raises :class:`SwitchError`."""
-    writer, memory = switch.writer, switch.capacity.memory
+    writer = switch.writer
     jobs = jobs_on(coordinator, switch)
     entries, groups = await writer.read_entries(), await writer.read_groups()
     # What began or ended while the switch was read is not foreign.
@@ -150,11 +151,20 @@ async def show_switch(coordinator: Coordinator, switch: Switch) -> pb2.ShowSwitc
         program=str(switch.config.runs),
         runs=program_of(switch.config),
         device_id=switch.config.device_id,
-        slots_total=memory.total,
-        slots_used=memory.used(),
+        slots_total=switch.capacity.total,
+        slots_used=switch.capacity.used(),
+        slots_shared=0 if switch.capacity.shared is None else switch.capacity.shared.total,
+        holds=[_hold(job, switch.name) for job in jobs.values() if switch.name in job.memory],
         entries=_entries(entries, jobs) + _groups(groups, jobs) + _ports(await writer.read_ports()),
         counters=counters + await drop_counters(switch),
     )
+
+
+def _hold(job: Job, switch: str) -> pb2.SlotHold:
+    taken = job.memory[switch]
+    is_shared = job.tree is not None and job.tree[switch].is_shared
+    slots = taken.reserved if is_shared else taken.slots
+    return pb2.SlotHold(job=job.name, first_slot=taken.first, slots=slots, shared=is_shared)
 
 
 def program_of(switch: SwitchConfig) -> pb2.Program:
@@ -199,9 +209,10 @@ def _entries(entries: list[ReadEntry], jobs: dict[int, Job]) -> list[pb2.TableEn
     for entry in entries:
         if is_mark(entry):
             continue
-        ours = entry.table in JOB_TABLES
+        ours = entry.table in (*JOB_TABLES, *SHARED_JOB_TABLES)
         call = f"{_alias(entry.action)}({_fields(entry.params, ', ')})" if entry.action else ""
-        owner = jobs.get(int(entry.match["job"])) if ours else None
+        said = entry.params if entry.table in SHARED_JOB_TABLES else entry.match
+        owner = jobs.get(int(said["job"])) if ours else None
         shared = entry.table == names.RECEIVERS and entry.match["worker"] == ALL_WORKERS
         shown.append(
             pb2.TableEntry(

@@ -61,12 +61,12 @@ def show_tree(
     job: Job,
     counters: Iterable[pb2.Counter],
     unread: Mapping[str, str],
-    on_hosts: Mapping[int, pb2.NodeCounts],
+    on_hosts: Mapping[str, pb2.NodeCounts],
 ) -> list[pb2.TreeNode]:
     """The root first, parents before their children; nothing of a job that is not placed yet.
 
-    ``counters``, ``unread``: what :func:`read_counters` has found. ``on_hosts``: by rank that runs
-    one, what nodes on hosts have counted.
+    ``counters``, ``unread``: what :func:`read_counters` has found. ``on_hosts``: what nodes on
+    hosts have counted, by their names.
     """
     if job.tree is None:
         return []
@@ -80,7 +80,7 @@ def show_tree(
             of_switch = {name: packets[node.switch, f"job_{name}"] for name in _COUNTED}
             counted, silent = pb2.NodeCounts(**of_switch), unread.get(node.switch, "")
         else:
-            said = on_hosts.get(node.host.rank)
+            said = on_hosts.get(node.switch)
             counted = said or pb2.NodeCounts()
             silent = "" if said else f"rank {node.host.rank}, which runs it, has not said"
         taken = memory_at(job, node)
@@ -92,22 +92,23 @@ def show_tree(
                 ranks=node.ranks,
                 children=node.nodes,
                 first_slot=0 if taken is None else taken.first,
-                slots=0 if taken is None else taken.slots,
+                slots=0 if taken is None else taken.reserved if node.is_shared else taken.slots,
+                shared=node.is_shared,
                 unread=silent,
-                contributions=counted.contributions,
-                results=counted.results,
-                replays=counted.replays,
-                passed_down=counted.passed_down,
+                **{name: getattr(counted, name) for name in _COUNTED},
             )
         )
     return shown
 
 
-def counts_on_hosts(job: Job, detector: FailureDetector) -> dict[int, pb2.NodeCounts]:
-    """What ranks said last that the nodes have counted which they run."""
-    reports = {rank: detector.report(Member(job.epoch, rank)) for rank in job.members}
-    return {
-        rank: report.progress.node
-        for rank, report in reports.items()
-        if report is not None and report.progress.HasField("node")
-    }
+def counts_on_hosts(job: Job, detector: FailureDetector) -> dict[str, pb2.NodeCounts]:
+    """What ranks said last that the nodes have counted which they run, by the nodes' names."""
+    found = {}
+    for node in () if job.tree is None else job.tree:
+        if node.host is None or node.host.rank not in job.members:
+            continue
+        report = detector.report(Member(job.epoch, node.host.rank))
+        field = "node" if node.parent is not None else "aggregator"
+        if report is not None and report.progress.HasField(field):
+            found[node.switch] = getattr(report.progress, field)
+    return found

@@ -53,9 +53,9 @@ class Supervisor:
         """Called with each term before it begins."""
         self.links = {
             switch.name: SwitchLink(switch, connect, self._around.monotonic_s)
-            for switch in config.switches
+            for switch in config.programmed
         }
-        """By the switch's name."""
+        """By the switch's name, or the aggregator's."""
         self._config = config
         self._store = store
         self._started_unix_s = self._around.unix_s()
@@ -139,8 +139,8 @@ class Supervisor:
             election_id=0 if link.session is None else link.session.election_id,
         )
         if self.term is not None:
-            memory = self.term.registry.switches[link.name].memory
-            shown.slots_total, shown.slots_used = memory.total, memory.used()
+            capacity = self.term.registry.switches[link.name]
+            shown.slots_total, shown.slots_used = capacity.total, capacity.used()
         return shown
 
     def _was_overtaken(self) -> bool:

@@ -14,9 +14,11 @@ from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.memory import Memory
 from ina.controller.jobs.registry import Registry
-from ina.controller.memory import allocator_for
+from ina.controller.jobs.sharing import Sharing
+from ina.controller.memory import SharedSlots, allocator_for
+from ina.controller.service.endpoints import DataPath
 from ina.controller.service.operators import OperatorService
-from ina.controller.service.workers import DataPath, WorkerService
+from ina.controller.service.workers import WorkerService
 from ina.controller.store import Claim
 from ina.controller.surroundings import Surroundings
 from ina.controller.switches.capacity import Capacity, one_pipe
@@ -24,6 +26,7 @@ from ina.controller.switches.data_address import data_address
 from ina.controller.switches.link import SwitchLink
 from ina.controller.switches.plan import MARK_JOB
 from ina.controller.switches.switch import Switch
+from ina.controller.topology.aggregators import aggregators_of
 from ina.controller.topology.fabric import Fabric, fabric_of
 from ina.controller.topology.nearest import Nearest
 from ina.controller.watch.failure_detector import FailureDetector
@@ -42,7 +45,7 @@ class Term:
     ) -> None:
         """Takes over the jobs in the store. Raises :class:`StoreError`.
 
-        ``links``: to the configuration's switches, by name.
+        ``links``: to the configuration's switches and aggregators, by name.
         """
         store = claim.store
         self.claim = claim
@@ -61,14 +64,17 @@ class Term:
             for name, link in links.items()
         }
         fabric = fabric_of(config)
+        capacities = {name: switch.capacity for name, switch in self.switches.items()}
+        aggregators = aggregators_of(config, fabric, lambda it, port: links[it].port_number(port))
         self.registry = Registry(
-            {name: switch.capacity for name, switch in self.switches.items()},
+            capacities,
             EpochCounter(store.last_epoch() or 0, unix_clock),
             # A job has one number, wherever it is.
             range(MARK_JOB + 1, min(capabilities(it.config.runs).jobs for it in links.values())),
             unjoined_s=config.jobs.unjoined_s,
             admission=admission_of(config),
             placement=_placement(config, fabric, links),
+            sharing=Sharing(capacities, aggregators, config.jobs.mode),
             unix_clock=unix_clock,
             token_bytes=surroundings.token_bytes,
         )
@@ -132,11 +138,16 @@ def _placement(config: Config, fabric: Fabric, links: Mapping[str, SwitchLink]) 
 def capacity_of(config: Config, link: SwitchLink) -> Capacity:
     """What jobs can have on a switch that nobody has anything of."""
     can = capabilities(link.config.runs)
+    is_switch = all(it.name != link.name for it in config.aggregators)
+    shared = link.config.slots_shared if is_switch else 0
     return Capacity(
-        allocator_for(config.jobs, can.slots),
+        allocator_for(config.jobs, can.slots - shared),
         link.config.window_limit,
         pipe_of if can.has_pipes else one_pipe,
         can.members,
         link.config.values,
         lambda: link.agrees and link.unreachable is None,
+        SharedSlots(can.slots - shared, shared) if shared else None,
+        link.config.aggregator,
+        is_switch,
     )

@@ -10,6 +10,7 @@ from ina.controller.jobs.changes import Told
 from ina.controller.mapping import Mapping as JobMapping
 from ina.controller.switches.data_address import data_address
 from ina.controller.switches.host_entities import host_entities
+from ina.p4.catalogue import SHARED
 from ina.rpc import controller_pb2 as pb2
 
 
@@ -56,6 +57,15 @@ class Tickets:
             return []
         values = self._switches[job.switch].values
         return host_entities(job, host, self._addresses, values, beside=beside)
+
+    def aggregator_entities(self, job: Job, rank: int) -> list[bytes]:
+        """For rank 0, where its process makes the job's results."""
+        assert job.tree is not None
+        runs = job.tree.root.host
+        if runs is None or runs.rank != rank:
+            return []
+        values = self._switches[job.switch].values
+        return host_entities(job, runs, self._addresses, values, mode=SHARED)
 
     def mapping(self, job: Job, rank: int, told: Told) -> pb2.Mapping:
         """The one that its job changes to, or has changed to."""

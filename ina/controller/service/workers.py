@@ -10,32 +10,34 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
-from ipaddress import AddressValueError, IPv4Address
 
 from ina.congestion import Congestion
-from ina.controller.config import Config, SwitchConfig, network_of
-from ina.controller.config.tofino import PortRef
 from ina.controller.errors import (
     JobRequestError,
     MemberKeyError,
     UnknownJobError,
 )
-from ina.controller.job import Endpoint, Job
+from ina.controller.job import Job
 from ina.controller.jobs import tokens
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.memory import Memory
 from ina.controller.mapping import Word
 from ina.controller.service.answers import Context, answer, refuse
 from ina.controller.service.arrivals import Arrivals
+from ina.controller.service.endpoints import (
+    MAX_PROCESS_CHARS,
+    DataPath,
+    address_of,
+    endpoint_of,
+)
 from ina.controller.service.printable import printable
 from ina.controller.service.show import program_of
 from ina.controller.service.tickets import Tickets
-from ina.controller.topology.tree import HostNode
 from ina.controller.watch.failure_detector import FailureDetector, is_up
 from ina.controller.watch.leases import Member
 from ina.controller.watch.stalls import check_progress
 from ina.errors import InvalidInputError
-from ina.protocol.addresses import is_shm_address, mac_of
+from ina.p4.catalogue import SHARED
 from ina.protocol.spec import RESULTS_UDP_PORT, VERSION
 from ina.protocol.verify import checked_verify
 from ina.rpc import controller_pb2 as pb2
@@ -45,33 +47,9 @@ MAX_JOIN_TIMEOUT_S = 3600.0
 FORMER_JOB_WAIT_S = 10.0
 """How long CreateJob waits for a former job of the same name to end, or for a lease if longer."""
 MAX_TOKEN_CHARS = 1000
-MAX_PROCESS_CHARS = 300
-"""A host name has at most 255."""
 MAX_REASON_CHARS = 300
 MAX_OPERATION = (1 << 63) - 1
 """A store's integers have 64 bits with a sign."""
-
-
-class DataPath:
-    """How workers reach a switch."""
-
-    def __init__(
-        self, config: Config, switch: SwitchConfig, number: Callable[[PortRef], int]
-    ) -> None:
-        """``number``: of a port; raises :class:`SwitchError` where the switch knows no such."""
-        self.switch = switch
-        self._number = number
-        self._endpoints = config.endpoints(switch)
-        self._multicast = network_of(switch.multicast)
-
-    def results_group(self, job: Job) -> IPv4Address | None:
-        """Where workers of the job may listen; None: each gets its own results."""
-        return None if self._multicast is None else self._multicast[job.number]
-
-    def endpoint(self, address: IPv4Address) -> tuple[int, int | None]:
-        """The port that a worker is behind, and its MAC address (None: derived)."""
-        port, mac = self._endpoints.get(address, (self.switch.data_port, None))
-        return self._number(port), mac
 
 
 _FromMember = pb2.HeartbeatRequest | pb2.WatchRequest | pb2.LeaveRequest | pb2.RemapRequest
@@ -128,6 +106,8 @@ class WorkerService(rpc.ControllerServicer):
             results_udp_port=0 if group is None else RESULTS_UDP_PORT,
             wire_version=VERSION,
             takes_host_nodes=True,
+            mode=job.mode,
+            wants_aggregator=job.mode == SHARED and registry.sharing.is_embedded,
         )
 
     async def Join(  # noqa: N802
@@ -153,6 +133,7 @@ class WorkerService(rpc.ControllerServicer):
             check_key=tokens.check_key(job.key_seed, job.epoch) if job.verify == "keyed" else b"",
             trees=self._tickets.trees(job, request.rank),
             node_entities=self._tickets.node_entities(job, request.rank),
+            aggregator_entities=self._tickets.aggregator_entities(job, request.rank),
         )
 
     async def Heartbeat(  # noqa: N802
@@ -232,7 +213,7 @@ class WorkerService(rpc.ControllerServicer):
             raise JobRequestError(f"job {request.name!r}: {error}") from None
         first = self._switch_of(f"job {request.name!r}", request.addresses)
         job = await self._arrivals.create(request, verify, wait_s, may_ask)
-        return job.switch or first, job
+        return job.island or first, job
 
     async def _join(self, request: pb2.JoinRequest) -> Job:
         where = f"job {request.name!r} rank {request.rank}"
@@ -244,9 +225,9 @@ class WorkerService(rpc.ControllerServicer):
             )
         job = self._coordinator.registry.get(request.name)
         # Of a job that is placed already, as where switches are islands, there is one.
-        first = job.switch or self._data_of(where, request).switch.name
+        first = job.island or self._data_of(where, request).switch.name
         data = self._data[first]
-        endpoint = self._endpoint(request, where, data)
+        endpoint = endpoint_of(request, where, data)
         # A worker that says its port has it alone: it shares memory with the switch.
         if request.takes_shared_results and not request.switch_port:
             endpoint = replace(endpoint, results_group=data.results_group(job))
@@ -270,6 +251,7 @@ class WorkerService(rpc.ControllerServicer):
             lease_s=leases.lease_s,
             heartbeat_s=leases.heartbeat_s,
             remaps_to=self._coordinator.changes.epoch_to(job, request.rank),
+            ranks_here=len(job.members),
         )
 
     async def _remap(self, request: pb2.RemapRequest) -> pb2.RemapReply:
@@ -341,49 +323,6 @@ class WorkerService(rpc.ControllerServicer):
                 return event
         return None
 
-    def _endpoint(self, request: pb2.JoinRequest, where: str, data: DataPath) -> Endpoint:
-        address = _address(where, request.host)
-        if address.is_unspecified or address.is_multicast:
-            raise JobRequestError(f"{where}: host {address} is not one worker's address")
-        if not 0 < request.udp_port < 1 << 16:
-            raise JobRequestError(f"{where}: UDP port {request.udp_port} is not in 1..65535")
-        process = printable(request.process, MAX_PROCESS_CHARS)
-        node = self._host_node(where, request, data) if request.HasField("node") else None
-        if node is None:
-            port, mac = data.endpoint(address)
-            port = request.switch_port or port
-        else:
-            port, mac = request.switch_port, None
-        return Endpoint(
-            address,
-            request.udp_port,
-            port,
-            mac,
-            process=process,
-            switch=data.switch.name,
-            node=node,
-        )
-
-    def _host_node(self, where: str, request: pb2.JoinRequest, data: DataPath) -> HostNode:
-        """What adds up on the worker's host."""
-        said = request.node
-        address = _address(f"{where}: its host's node", said.host)
-        if address.is_unspecified or address.is_multicast or is_shm_address(address):
-            raise JobRequestError(f"{where}: its host's node: host {address} is not one host's")
-        for name, port in (("UDP port", said.udp_port), ("port", said.switch_port)):
-            if not 0 < port < 1 << 16:
-                raise JobRequestError(f"{where}: its host's node: {name} {port} is not in 1..65535")
-        if said.rank > request.rank:
-            raise JobRequestError(
-                f"{where}: its host's node runs with rank {said.rank}: it is to be the lowest of"
-                " those that send to it"
-            )
-        if not 0 < request.switch_port < 1 << 16:
-            raise JobRequestError(f"{where}: it says no port of its host's node")
-        port, mac = data.endpoint(address)
-        mac = mac_of(address) if mac is None else mac
-        return HostNode(said.rank, address, said.udp_port, mac, port, said.switch_port)
-
     def _switch_of(self, where: str, addresses: Sequence[str]) -> str:
         """Where a worker sends to by its host's addresses; empty: no switch is nearer than others.
 
@@ -392,7 +331,7 @@ class WorkerService(rpc.ControllerServicer):
         placement = self._coordinator.registry.placement
         if placement is None:
             return ""
-        return placement.switch_of([_address(where, text) for text in addresses])
+        return placement.switch_of([address_of(where, text) for text in addresses])
 
     def _data_of(self, where: str, request: pb2.JoinRequest) -> DataPath:
         name = request.switch or self._switch_of(where, [request.host])
@@ -413,13 +352,6 @@ def _check_progress(job: Job, progress: pb2.Progress, where: str) -> None:
         progress.ClearField("lane_seqs")
         progress.ClearField("lanes_waiting")
     check_progress(progress, of or job.slots, where)
-
-
-def _address(where: str, text: str) -> IPv4Address:
-    try:
-        return IPv4Address(text)
-    except AddressValueError:
-        raise JobRequestError(f"{where}: host {text!r} is not an IPv4 address") from None
 
 
 def _is_at(job: Job, switch: str) -> bool:

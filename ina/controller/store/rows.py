@@ -17,7 +17,7 @@ from ina.protocol.verify import checked_verify
 
 _JOB_COLUMNS = (
     "number, name, state, epoch, world_size, slots_asked, tenant, priority, window_packets,"
-    " created_unix_s, token_hash, key_seed, verify, mapping_epoch, mapping_number,"
+    " created_unix_s, token_hash, key_seed, verify, mode, mapping_epoch, mapping_number,"
     " first_operation, host_first"
 )
 _FORMER_COLUMNS = "first_slot, slots, reserved_slots, switch_name"
@@ -69,7 +69,7 @@ def put_job(db: Transaction, job: Job, former: Saved | None = None) -> None:
     """
     db.execute(
         f"INSERT INTO jobs ({_JOB_COLUMNS}, {_FORMER_COLUMNS})"
-        f" VALUES ({', '.join('?' * 17)}, 0, 0, 0, '')"
+        f" VALUES ({', '.join('?' * 18)}, 0, 0, 0, '')"
         " ON CONFLICT (number) DO UPDATE SET state = excluded.state, epoch = excluded.epoch,"
         " window_packets = excluded.window_packets, verify = excluded.verify,"
         " mapping_epoch = excluded.mapping_epoch, mapping_number = excluded.mapping_number,"
@@ -88,6 +88,7 @@ def put_job(db: Transaction, job: Job, former: Saved | None = None) -> None:
             job.token_hash,
             job.key_seed,
             job.verify or "",
+            job.mode,
             job.mapping_epoch,
             job.mapping_number,
             job.first_operation,
@@ -159,6 +160,7 @@ def get_jobs(db: Transaction, now_s: float) -> list[Job]:
         token_hash,
         key_seed,
         verify,
+        mode,
         mapping_epoch,
         mapping_number,
         first_operation,
@@ -179,6 +181,7 @@ def get_jobs(db: Transaction, now_s: float) -> list[Job]:
             token_hash=token_hash,
             key_seed=key_seed,
             verify=checked_verify("jobs.verify", verify) if verify else None,
+            mode=mode,
             mapping_epoch=mapping_epoch,
             mapping_number=mapping_number,
             first_operation=first_operation,

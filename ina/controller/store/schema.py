@@ -142,6 +142,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (job, place)
         ) WITHOUT ROWID""",
     ),
+    (
+        # Whether a job has slots of its own on its switches; which of them share theirs instead:
+        # there reserved_slots are those that it may claim. A node on a host that is the root is an
+        # aggregator, and runs with rank 0.
+        "ALTER TABLE jobs ADD COLUMN mode TEXT NOT NULL DEFAULT 'pool'",
+        "ALTER TABLE nodes ADD COLUMN shared INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE other_nodes ADD COLUMN shared INTEGER NOT NULL DEFAULT 0",
+    ),
 )
 
 

@@ -14,7 +14,8 @@ from ina.controller.topology.tree import HostNode, Node, Tree
 
 _COLUMNS = (
     "job, place, switch_name, parent, child, port_down, port_up, ranks, first_slot, slots,"
-    " reserved_slots, host_address, host_udp_port, host_mac"
+    " reserved_slots, host_address, host_udp_port, host_mac,"
+    " shared"
 )
 _ALL_RANKS = "*"
 
@@ -37,6 +38,7 @@ class NodeRow(NamedTuple):
     host_address: str | None
     host_udp_port: int | None
     host_mac: int | None
+    shared: int
 
 
 @dataclass(frozen=True)
@@ -88,21 +90,26 @@ def _rows(number: int, tree: Tree, memory: Mapping[str, SlotRange]) -> list[Node
                 None if taken is None else taken.first,
                 0 if taken is None else taken.slots,
                 0 if taken is None else taken.reserved,
-                *((None, None, None) if node.host is None else _columns(node.host)),
+                *_columns(node),
             )
         )
     return found
 
 
-def _columns(host: HostNode) -> tuple[str, int, int]:
-    return str(host.address), host.udp_port, host.mac
+def _columns(node: Node) -> tuple[str | None, int | None, int | None, int]:
+    if node.host is None:
+        return None, None, None, int(node.is_shared)
+    return str(node.host.address), node.host.udp_port, node.host.mac, int(node.is_shared)
 
 
-def _host(row: NodeRow) -> HostNode | None:
+def _host(row: NodeRow, children: list[NodeRow]) -> HostNode | None:
     if row.host_address is None or row.host_udp_port is None or row.host_mac is None:
         return None
-    runner = int(row.ranks.partition(",")[0])
     at = (IPv4Address(row.host_address), row.host_udp_port, row.host_mac)
+    if row.parent is None:  # an aggregator, above one switch
+        (below,) = children
+        return HostNode(0, *at, switch_port=below.port_up, uplink_port=below.port_down)
+    runner = int(row.ranks.partition(",")[0])
     return HostNode(runner, *at, switch_port=row.port_down, uplink_port=row.port_up)
 
 
@@ -131,7 +138,8 @@ def tree_of(rows: list[NodeRow], world_size: int) -> StoredTree:
                 tuple(child.port_down for child in children),
                 None if row.parent is None else rows[row.parent].switch,
                 row.port_up,
-                _host(row),
+                _host(row, children),
+                bool(row.shared),
             )
         )
         if row.first_slot is not None:

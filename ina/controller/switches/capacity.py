@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from ina.controller.errors import NoRoomError
 from ina.controller.job import lanes_of
-from ina.controller.memory import Allocator, SlotRange
+from ina.controller.memory import Allocator, SharedSlots, SlotRange
+from ina.controller.topology.tree import Node
 from ina.p4 import names
 
 PipeOf = Callable[[int], int]
@@ -28,7 +30,7 @@ class Capacity:
     """Of one switch, in one term of a controller."""
 
     memory: Allocator
-    """Who has which of its slots."""
+    """Who has which of its slots, but for those that jobs share."""
     max_window: int = 0
     """Packets in flight that its queues bear from a worker; 0: any number."""
     pipe_of: PipeOf = one_pipe
@@ -38,8 +40,23 @@ class Capacity:
     """A packet: all switches of a tree sum as many."""
     is_reached: Callable[[], bool] = always
     """Whether entries of jobs can be written to it now, as far as is known."""
+    shared: SharedSlots | None = None
+    """Those that jobs of mode ``shared`` share; None: it runs the program of mode ``pool``."""
+    is_aggregator: bool = False
+    """Whether it can be the root of such jobs' trees."""
+    is_switch: bool = True
+    """Whether it is on the way between workers; else it is an aggregator and nothing else."""
     foreign_numbers: set[int] = field(default_factory=set)
     """Job numbers that entries of nobody's on it name: they are not handed out."""
+
+    @property
+    def total(self) -> int:
+        """Its slots."""
+        return self.memory.total + (0 if self.shared is None else self.shared.total)
+
+    def used(self) -> int:
+        """Slots that some job has, or may claim."""
+        return self.memory.used() + (0 if self.shared is None else self.shared.used())
 
     def set_foreign(self, numbers: Iterable[int], slots: Iterable[range]) -> None:
         """Says which job numbers and slots entries of nobody's on the switch name.
@@ -48,6 +65,25 @@ class Capacity:
         """
         self.foreign_numbers = set(numbers)
         self.memory.block(slots)
+
+    def give_back(self, taken: SlotRange, node: Node) -> None:
+        """Frees what a job had here as this node of its tree."""
+        if node.is_shared and self.shared is not None:
+            self.shared.give_back(taken)
+        else:
+            self.memory.give_back(taken)
+
+    def claim(self, taken: SlotRange, node: Node, *, over: SlotRange | None = None) -> None:
+        """Takes what a job had here before the controller started, as this node of its tree.
+
+        See :meth:`Allocator.claim`. Raises :class:`NoRoomError`.
+        """
+        if not node.is_shared:
+            self.memory.claim(taken, over=over)
+        elif self.shared is None:
+            raise NoRoomError("the switch shares no slots any more")
+        else:
+            self.shared.claim(taken)
 
     def window(self, memory: SlotRange) -> int:
         """Packets in flight that a worker of a job with these slots may have."""

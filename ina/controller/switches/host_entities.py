@@ -17,6 +17,7 @@ from ina.controller.switches.plan import own_address, plan_job
 from ina.controller.switches.southbound.p4runtime_switch import entities
 from ina.controller.topology.tree import HostNode
 from ina.p4 import compiled
+from ina.p4.catalogue import POOL
 from ina.protocol.addresses import SHM_SWITCH
 
 
@@ -26,9 +27,10 @@ def host_entities(
     addresses: Mapping[str, DataAddress],
     values: int,
     *,
+    mode: str = POOL,
     beside: JobMapping | None = None,
 ) -> list[bytes]:
-    """Serialised ``p4.v1.Entity``, for the v1model build with so many values a packet.
+    """Serialised ``p4.v1.Entity``, for the v1model build of a mode with so many values a packet.
 
     ``addresses``: of the job's switches, by name. ``beside``: only what this mapping needs beside
     the one that the job has.
@@ -39,10 +41,10 @@ def host_entities(
     if beside is not None:
         other = plan_job(job.sent_by(beside), node.name, addresses)
         items = list((other.beside(plan) if job.tree == beside.tree else other).items)
-    schema = _schema(values)
+    schema = _schema(values, mode)
     return [entity.encode(schema).SerializeToString() for entity in entities(schema, items)]
 
 
 @functools.cache
-def _schema(values: int) -> P4Schema:
-    return P4Schema(compiled(values).p4info)
+def _schema(values: int, mode: str) -> P4Schema:
+    return P4Schema(compiled(values, mode).p4info)

@@ -41,7 +41,7 @@ class SwitchLink:
         self._monotonic_s = monotonic_s
         self.name = switch.name
         self.session: SwitchSession | None = None
-        self.writer = SwitchWriter()
+        self.writer = SwitchWriter(mode=switch.mode)
         self.was_tried = False
         """Whether a first attempt to connect has ended, one way or the other."""
         self.was_ours = False

@@ -17,8 +17,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ina.controller.job import Endpoint, Job
+from ina.controller.job import Endpoint, Job, lanes_of
 from ina.controller.memory import SlotRange
+from ina.controller.memory.patience import Patience
 from ina.controller.switches import rows
 from ina.controller.switches.data_address import DataAddress
 from ina.controller.switches.items import Entry, Group, Item
@@ -75,11 +76,18 @@ class JobPlan:
         return tuple(item for item in self.stages[-1] if isinstance(item, Entry))
 
 
-def plan_job(job: Job, switch: str, addresses: Mapping[str, DataAddress] = _NO_SWITCHES) -> JobPlan:
+def plan_job(
+    job: Job,
+    switch: str,
+    addresses: Mapping[str, DataAddress] = _NO_SWITCHES,
+    *,
+    age_us: int = 0,
+) -> JobPlan:
     """Everything that a complete job needs on one node of its tree: a switch's name, or a host's.
 
     It must have its tree, its slots, all its members and its epoch. ``addresses``: of the other
     switches of its tree, by name. By another mapping than the one it has: of :meth:`Job.sent_by`.
+    ``age_us``: of a slot that the node shares, until it may be another job's.
     """
     job = job.sent_by(job.mapping)
     assert job.tree is not None
@@ -103,9 +111,14 @@ def plan_job(job: Job, switch: str, addresses: Mapping[str, DataAddress] = _NO_S
         results_group = endpoints[node.ranks[min(sharing)]].results_group
         assert results_group is not None
         receivers.append(rows.shared_receiver(job, results_group))
-    members = [rows.member(job, index, child) for index, child in enumerate(children)]
+    sets = [False for _ in node.ranks] + [tree[it].is_shared for it in node.nodes]
+    bits = tree.child_bits(node)
+    members = [
+        rows.member(job, index, child, bits[index], is_set=sets[index])
+        for index, child in enumerate(children)
+    ]
     if node.parent is not None:
-        parent = rows.switch_at(addresses[node.parent], node.parent_port)
+        parent = rows.switch_at(_where(tree[node.parent], addresses), node.parent_port)
         index = tree[node.parent].index_of_node(switch)
         receivers.append(rows.receiver(job, PARENT, parent))
         receivers += [
@@ -115,12 +128,18 @@ def plan_job(job: Job, switch: str, addresses: Mapping[str, DataAddress] = _NO_S
             )
         ]
         members.append(rows.parent_member(job, index, parent))
-    admit = _admit(job, tree, node, group)
+        if node.is_shared:
+            place = (index, node.parent_port, tree.level(node), sum(bits))
+            receivers.append(rows.owner(job, *place))
+    admit = _admit(job, tree, node, group, age_us)
     return JobPlan(((group, *receivers), (admit,), tuple(members)), endpoints)
 
 
 def memory_at(job: Job, node: Node) -> SlotRange | None:
-    """Its slots there; None: it has none, for it has ended there. On a host all are for it."""
+    """Its slots there, of shared ones those that it may claim; None: it has ended there.
+
+    On a host all are for it.
+    """
     if node.host is not None:
         return SlotRange(job.host_first, job.slots, job.slots)
     return job.memory.get(node.switch)
@@ -132,7 +151,7 @@ def _where(node: Node, addresses: Mapping[str, DataAddress]) -> DataAddress:
     return DataAddress(node.host.address, node.host.udp_port, node.host.mac)
 
 
-def _admit(job: Job, tree: Tree, node: Node, group: Group) -> Entry:
+def _admit(job: Job, tree: Tree, node: Node, group: Group, age_us: int) -> Entry:
     memory = memory_at(job, node)
     assert memory is not None
     match = (("job", job.number), ("epoch", rows.low_epoch(job.epoch)))
@@ -140,21 +159,26 @@ def _admit(job: Job, tree: Tree, node: Node, group: Group) -> Entry:
         ("epoch", job.epoch),
         ("first_slot", memory.first),
         ("slots", memory.slots),
-        ("full_bitmap", node.full_bitmap),
+        ("full_bitmap", sum(tree.child_bits(node))),
         ("group", group.number),
         ("job_index", job.number),
     )
     if node.parent is None:
         return Entry(names.JOBS, match, names.ADMIT_JOB, params)
     index = tree[node.parent].index_of_node(node.switch)
-    inner = (
-        ("parent_port", node.parent_port),
-        ("own_worker", index),
-        ("own_bit", 1 << index),
-        ("own_level", tree.level(node)),
-        ("path_mask", tree.path_mask(node)),
+    place = (("parent_port", node.parent_port), ("own_worker", index))
+    depth = (("own_level", tree.level(node)), ("path_mask", tree.path_mask(node)))
+    if not node.is_shared:
+        inner = (*place, ("own_bit", 1 << index), *depth)
+        return Entry(names.JOBS, match, names.ADMIT_INNER_JOB, params + inner)
+    patience = Patience.of(job.priority, age_us)
+    claims = (
+        ("lane_mask", lanes_of(memory.slots) - 1),
+        ("claimable", memory.reserved),
+        ("age_us", patience.age_us),
+        ("lead_us", patience.lead_us),
     )
-    return Entry(names.JOBS, match, names.ADMIT_INNER_JOB, params + inner)
+    return Entry(names.JOBS, match, names.ADMIT_SHARED_JOB, (*params, *place, *depth, *claims))
 
 
 def sharing_ranks(endpoints: Mapping[int, Endpoint]) -> frozenset[int]:

@@ -15,7 +15,10 @@ from ina.controller.switches.plan import FIRST_GROUP
 from ina.p4 import names
 from ina.protocol import serial
 
-_STAGES = {names.RECEIVERS: 0, names.CHILDREN: 0, names.JOBS: 1, names.MEMBERS: 2}
+_STAGES = {
+    **{names.RECEIVERS: 0, names.CHILDREN: 0, names.OWNERS: 0},
+    **{names.JOBS: 1, names.MEMBERS: 2},
+}
 """As in ``JobPlan.stages``: the order of installing. Groups are in stage 0."""
 
 
@@ -72,14 +75,17 @@ def job_number(item: Item) -> int:
     """Whose it is."""
     if isinstance(item, Group):
         return item.number - FIRST_GROUP
-    return dict(item.match)["job"]
+    # Who lost a slot is looked up by its epoch alone.
+    return dict(item.params if item.table == names.OWNERS else item.match)["job"]
 
 
 def slots_of(items: Iterable[Item]) -> list[range]:
-    """The physical slots that these entries give to somebody."""
+    """The physical slots that these entries give to somebody alone."""
     found = []
     for item in items:
-        if isinstance(item, Entry) and item.table == names.JOBS:
+        if not isinstance(item, Entry) or item.action == names.ADMIT_SHARED_JOB:
+            continue
+        if item.table == names.JOBS:
             params = dict(item.params)
             found.append(range(params["first_slot"], params["first_slot"] + params["slots"]))
     return found

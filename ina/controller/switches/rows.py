@@ -41,14 +41,15 @@ def switch_at(where: DataAddress, port: int) -> Neighbour:
     return Neighbour(where.address, where.udp_port, where.mac, port)
 
 
-def member(job: Job, index: int, child: Neighbour) -> Entry:
-    """Lets the packets of a child reach the job's slots."""
-    return Entry(
-        names.MEMBERS,
-        _from(job, index, child, Kind.CONTRIBUTION),
-        names.ADMIT_MEMBER,
-        (("worker_bit", 1 << index),),
-    )
+def member(job: Job, index: int, child: Neighbour, bits: int, *, is_set: bool) -> Entry:
+    """Lets the packets of a child reach the job's slots. ``is_set``: each holds those of ``bits``
+    that it names; else its one bit is all that it can hold.
+    """
+    action, param = names.ADMIT_MEMBER, "worker_bit"
+    if is_set:
+        action, param = names.ADMIT_SET, "worker_bits"
+    match = _from(job, index, child, Kind.CONTRIBUTION)
+    return Entry(names.MEMBERS, match, action, ((param, bits),))
 
 
 def parent_member(job: Job, index: int, parent: Neighbour) -> Entry:
@@ -73,6 +74,26 @@ def shared_receiver(job: Job, group: IPv4Address) -> Entry:
             ("dst_mac", multicast_mac_of(group)),
             ("dst_addr", int(group)),
             ("dst_port", RESULTS_UDP_PORT),
+        ),
+    )
+
+
+def owner(job: Job, index: int, port: int, level: int, full_bitmap: int) -> Entry:
+    """Where a sum of the job's goes that another job puts out of a slot that they share.
+
+    To the parent behind ``port``, whose child this node is with ``index``.
+    """
+    return Entry(
+        names.OWNERS,
+        (("epoch", job.epoch),),
+        names.OWNER_IS,
+        (
+            ("job", job.number),
+            ("job_index", job.number),
+            ("full_bitmap", full_bitmap),
+            ("parent_port", port),
+            ("own_worker", index),
+            ("own_level", level),
         ),
     )
 

@@ -103,7 +103,8 @@ class Switch:
     ) -> JobPlan:
         """What the job would have here if its workers were these; ``by``: another mapping."""
         sent = job if by is None else job.sent_by(by)
-        return plan_job(replace(sent, members=dict(members)), self.name, self._addresses)
+        sent = replace(sent, members=dict(members))
+        return plan_job(sent, self.name, self._addresses, age_us=self.config.age_us)
 
     def reaches(self, job: Job, rank: int) -> bool:
         """Whether the worker sends to this switch, by a mapping that the job has."""

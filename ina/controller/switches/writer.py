@@ -27,6 +27,9 @@ from ina.protocol.spec import DropReason
 JOB_TABLES = (names.MEMBERS, names.JOBS, names.CHILDREN, names.RECEIVERS)
 """The tables that only the controller fills with jobs, in the order of removal."""
 
+SHARED_JOB_TABLES = (names.OWNERS,)
+"""More of them in the program of mode ``shared``, to be removed last."""
+
 GROUPS = range(FIRST_GROUP, FIRST_GROUP + names.JOBS_TOTAL)
 
 
@@ -102,8 +105,15 @@ class JobWriter(Protocol):
 class SwitchWriter:
     """The :class:`JobWriter` of a session. Set ``session`` anew when it was lost."""
 
-    def __init__(self, session: SwitchSession | None = None) -> None:
+    def __init__(
+        self,
+        session: SwitchSession | None = None,
+        mode: str = names.PROGRAM,
+    ) -> None:
+        """``mode``: of the program that it runs."""
         self._session = session
+        self._counters = names.job_counters(mode)
+        self._tables = (*JOB_TABLES, *(SHARED_JOB_TABLES if mode == names.SHARED else ()))
 
     @property
     def session(self) -> SwitchSession:
@@ -120,7 +130,7 @@ class SwitchWriter:
         """Everything in the controller's tables and groups."""
         mark: int | None = None
         items: list[Item] = []
-        for table in JOB_TABLES:
+        for table in self._tables:
             for entry in await self.session.read_entries(table):
                 if is_mark(entry):
                     mark = entry.params["epoch"]
@@ -163,7 +173,7 @@ class SwitchWriter:
             await self.session.modify([epoch_mark(epoch)])
             faults.reach("install.epoch_marked")
             if job_number is not None:
-                cells = [Cell(name, job_number) for name in names.JOB_COUNTERS]
+                cells = [Cell(name, job_number) for name in self._counters]
                 await self.session.clear_cells(cells)
             faults.reach("install.counters_cleared")
             for number, stage in enumerate(plan.stages):
@@ -196,7 +206,7 @@ class SwitchWriter:
     async def read_job_counters(self, job_numbers: Sequence[int]) -> list[tuple[Cell, Count]]:
         """The per-job counters of these jobs."""
         return await self.session.read_cells(
-            [Cell(name, number) for number in job_numbers for name in names.JOB_COUNTERS]
+            [Cell(name, number) for number in job_numbers for name in self._counters]
         )
 
     async def read_drops(self) -> list[tuple[Cell, Count]]:

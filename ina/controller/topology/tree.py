@@ -7,7 +7,7 @@ index each, which is ``worker`` in their packets and their bit in its bitmap. Pu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from ipaddress import IPv4Address
 
@@ -20,7 +20,7 @@ class HostNode:
     """Where one is, as its switch sees it."""
 
     rank: int
-    """In whose process it runs: the lowest of those that send to it."""
+    """In whose process it runs: the lowest of those that send to it; of an aggregator 0."""
     address: IPv4Address
     udp_port: int
     mac: int
@@ -59,6 +59,8 @@ class Node:
     """This switch's port towards its parent."""
     host: HostNode | None = None
     """Where it is, if it is on a host of workers; None: it is a switch of the controller's."""
+    is_shared: bool = False
+    """Whether its slots are shared with other jobs, so that parts of sums may pass it alone."""
 
     @property
     def fan_in(self) -> int:
@@ -93,6 +95,11 @@ class Tree:
         assert len(by_switch) == len(self.nodes), "a switch is two nodes of a tree"
         assert self.nodes[0].parent is None
         assert all(node.parent for node in self.nodes[1:])
+        if self.is_shared and len(self._bits) > MAX_WORKERS:
+            raise JobRequestError(
+                f"{len(self._bits)} contributions to a sum: mode 'shared' sums at most"
+                f" {MAX_WORKERS} (a packet names each of them by a bit); use mode 'pool'"
+            )
         for node in self.nodes:
             if node.fan_in > MAX_WORKERS:
                 raise JobRequestError(
@@ -123,6 +130,49 @@ class Tree:
         return self.nodes[0]
 
     @property
+    def is_shared(self) -> bool:
+        """Whether some of its switches share their slots with other jobs (mode ``shared``)."""
+        return any(node.is_shared for node in self.nodes)
+
+    @property
+    def full_bitmap(self) -> int:
+        """The contributors that a whole result names.
+
+        Where slots are shared, sums are sets of workers, and of nodes on hosts, each of which has
+        the same bit everywhere; else these are the root's children.
+        """
+        return (1 << len(self._bits)) - 1 if self.is_shared else self.root.full_bitmap
+
+    def child_bits(self, node: Node) -> tuple[int, ...]:
+        """By index of the node's children: the bits of a bitmap there that are the child's."""
+        if not self.is_shared or (node.host is not None and node.parent is not None):
+            return tuple(1 << index for index in range(node.fan_in))
+        return (
+            *(self._bits[rank] for rank in node.ranks),
+            *(self._bits_below(self._by_switch[name]) for name in node.nodes),
+        )
+
+    def is_set(self, name: str) -> bool:
+        """Whether a node's packets hold whom they name: it is a switch with shared slots."""
+        return self._by_switch[name].is_shared
+
+    def _bits_below(self, node: Node) -> int:
+        if node.host is not None:  # one contribution: that of its lowest rank
+            return self._bits[min(node.ranks)]
+        return sum(self.child_bits(node))
+
+    @cached_property
+    def _bits(self) -> Mapping[int, int]:
+        """Where slots are shared: by the rank, or the lowest rank of those on a host's node."""
+        ranks = []
+        for node in self.nodes:
+            if node.host is not None and node.parent is not None:
+                ranks.append(min(node.ranks))
+            else:
+                ranks += node.ranks
+        return {rank: 1 << number for number, rank in enumerate(sorted(ranks))}
+
+    @property
     def has_one_switch(self) -> bool:
         """Whether all other nodes, if there are any, are on hosts of workers."""
         return len(self.switches) == 1
@@ -145,7 +195,7 @@ class Tree:
         first = self.first_node(rank)
         if first.host is None:
             return first.switch
-        assert first.parent is not None  # nobody makes results on a host
+        assert first.parent is not None  # what makes results on a host has no ranks of its own
         return first.parent
 
     def depth(self, node: Node) -> int:
@@ -181,6 +231,18 @@ class Tree:
         """By index of the node's children: a path's bits under :meth:`path_mask`."""
         mask, way = self.path_mask(node), self.way(node)
         return tuple(path_of((*way, index)) & mask for index in range(node.fan_in))
+
+
+def with_aggregator(tree: Tree, root: Node) -> Tree:
+    """The tree with its switches' slots shared below ``root``, which may be its own root.
+
+    Raises :class:`JobRequestError` as :class:`Tree` does.
+    """
+    nodes = [replace(it, is_shared=it.host is None and it != tree.root) for it in tree]
+    if root != tree.root:
+        nodes[0] = replace(tree.root, is_shared=True, parent=root.switch)
+        nodes = [root, *nodes]
+    return Tree(tuple(nodes))
 
 
 def single(switch: str, world_size: int) -> Tree:

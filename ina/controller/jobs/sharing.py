@@ -1,0 +1,142 @@
+"""Jobs of mode ``shared``: an aggregator above their switches, and slots shared with other jobs.
+
+In mode ``pool`` a job has slots of its own on each of its switches. In mode ``shared`` it has some
+at its aggregator alone, where all its sums are made whole; on the switches below it may claim slots
+of an arc, each for as long as a sum takes (docs/shared_slots.md). Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from ipaddress import IPv4Address
+
+from ina.controller.errors import JobRequestError
+from ina.controller.job import Job, lanes_of
+from ina.controller.memory import SlotRange
+from ina.controller.switches.capacity import Capacity
+from ina.controller.topology.aggregators import Above, Aggregators
+from ina.controller.topology.tree import HostNode, Node, Tree, with_aggregator
+from ina.p4.catalogue import MODES, POOL, SHARED
+
+PortTo = Callable[[str, IPv4Address], int]
+"""The port of a switch, by name, behind which a host is. Raises :class:`JobRequestError`."""
+
+
+class Sharing:
+    """What a controller's jobs can have of it."""
+
+    def __init__(
+        self,
+        switches: Mapping[str, Capacity],
+        aggregators: Aggregators | None = None,
+        mode: str = POOL,
+    ) -> None:
+        """``mode``: of jobs that do not ask."""
+        self._switches = switches
+        self._aggregators = aggregators
+        self._mode = mode
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether jobs run their aggregators, as none is configured."""
+        return not self._aggregators and not any(it.is_aggregator for it in self._switches.values())
+
+    def mode(self, job: str, asked: str) -> str:
+        """The mode of a new job; raises :class:`JobRequestError`: there is no such."""
+        mode = asked or self._mode
+        if mode not in MODES:
+            raise JobRequestError(f"job {job!r}: no mode {mode!r}: use {' or '.join(MODES)}")
+        return mode
+
+    def islands(self, job: str, mode: str) -> dict[str, Capacity]:
+        """Switches that can sum a job by themselves, by name.
+
+        Raises :class:`JobRequestError`: there is none.
+        """
+        switches = {name: it for name, it in self._switches.items() if it.is_switch}
+        if mode == POOL:
+            return switches
+        sharing = {name: it for name, it in switches.items() if it.shared is not None}
+        if not sharing:
+            raise JobRequestError(_runs_pool(job, next(iter(switches))))
+        return sharing
+
+    def tree(self, job: Job, tree: Tree, port_to: PortTo | None = None) -> Tree:
+        """The tree of a job that is to be summed over ``tree``, in its mode.
+
+        ``port_to``: in a fabric, where hosts are. Of a job that not all have joined whose own
+        aggregator is not known yet, without that. Raises :class:`JobRequestError`: a switch runs
+        the program of mode ``pool``, or no aggregator is to be had.
+        """
+        if job.mode == POOL:
+            return tree
+        for node in tree.switches:
+            if self._switches[node.switch].shared is None:
+                raise JobRequestError(_runs_pool(job.name, node.switch))
+        top = tree.root
+        if self._switches[top.switch].is_aggregator:
+            return with_aggregator(tree, top)
+        above = self._above(job, top, port_to)
+        if above is None:
+            return Tree(tuple(replace(it, is_shared=True) for it in tree))
+        top = replace(top, parent_port=above.port)
+        try:
+            return with_aggregator(Tree((top, *tree.nodes[1:])), above.node)
+        except JobRequestError as error:
+            raise JobRequestError(f"job {job.name!r}: {error}") from None
+
+    def _above(self, job: Job, top: Node, port_to: PortTo | None) -> Above | None:
+        if self.is_embedded:
+            runs = job.members[0].aggregator if 0 in job.members else None
+            if runs is not None:
+                port = runs.switch_port if port_to is None else port_to(top.switch, runs.address)
+                return embedded(top.switch, runs, port)
+            if job.missing():
+                return None
+            raise JobRequestError(
+                f"job {job.name!r}: mode 'shared' wants an aggregator: the controller's file lists"
+                " none, and rank 0 runs none"
+            )
+        found = [] if self._aggregators is None else self._aggregators.above(top.switch)
+        had = [it for it in found if it.node.switch in job.memory]
+        reached = [it for it in found if self._switches[it.node.switch].is_reached()]
+        if not found:
+            raise JobRequestError(
+                f"job {job.name!r}: mode 'shared' wants an aggregator, and none is to be reached"
+                f" from switch {top.switch!r}"
+            )
+        return (had or reached or found)[0]
+
+    def take(self, job: Job, tree: Tree, wanted: int, limit: int | None) -> dict[str, SlotRange]:
+        """Slots for a job on each of a tree's switches; of those of its own, all have room.
+
+        ``wanted``: of its own, at each; 0: as many as is usual. ``limit``: how many it may claim
+        of those that are shared, on all together; None: any number. Raises :class:`NoRoomError`: a
+        switch that is alone has no room.
+        """
+        own = [node.switch for node in tree.switches if not node.is_shared]
+        taken = {name: self._switches[name].memory.take(job.name, wanted) for name in own}
+        slots = min((it.slots for it in taken.values()), default=0)
+        for node in tree.switches:
+            if node.is_shared:
+                capacity = self._switches[node.switch]
+                assert capacity.shared is not None
+                slots = slots or wanted or capacity.memory.cost(job.name, 0)
+                lanes = lanes_of(slots)
+                arc = capacity.shared.take(slots, lanes if limit is None else min(lanes, limit))
+                limit = None if limit is None else limit - arc.reserved
+                taken[node.switch] = arc
+        return taken
+
+
+def embedded(top: str, runs: HostNode, port: int) -> Above:
+    """An aggregator in a process of the job."""
+    return Above(Node(runs.name, (), (top,), (runs.uplink_port,), host=runs), port)
+
+
+def _runs_pool(job: str, switch: str) -> str:
+    return (
+        f"job {job!r}: mode {SHARED!r}, and switch {switch!r} runs the program of mode {POOL!r}:"
+        f" give it mode = {SHARED!r}, or the job mode {POOL!r}"
+    )

@@ -1,0 +1,111 @@
+"""Where a worker says that it is, and what it says that runs on its host, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ipaddress import AddressValueError, IPv4Address
+
+from ina.controller.config import Config, SwitchConfig, network_of
+from ina.controller.config.tofino import PortRef
+from ina.controller.errors import JobRequestError
+from ina.controller.job import Endpoint, Job
+from ina.controller.service.printable import printable
+from ina.controller.topology.tree import HostNode
+from ina.protocol.addresses import is_shm_address, mac_of
+from ina.rpc import controller_pb2 as pb2
+
+MAX_PROCESS_CHARS = 300
+"""A host name has at most 255."""
+
+
+class DataPath:
+    """How workers reach a switch."""
+
+    def __init__(
+        self, config: Config, switch: SwitchConfig, number: Callable[[PortRef], int]
+    ) -> None:
+        """``number``: of a port; raises :class:`SwitchError` where the switch knows no such."""
+        self.switch = switch
+        self._number = number
+        self._endpoints = config.endpoints(switch)
+        self._multicast = network_of(switch.multicast)
+
+    def results_group(self, job: Job) -> IPv4Address | None:
+        """Where workers of the job may listen; None: each gets its own results."""
+        return None if self._multicast is None else self._multicast[job.number]
+
+    def endpoint(self, address: IPv4Address) -> tuple[int, int | None]:
+        """The port that a worker is behind, and its MAC address (None: derived)."""
+        port, mac = self._endpoints.get(address, (self.switch.data_port, None))
+        return self._number(port), mac
+
+
+def endpoint_of(request: pb2.JoinRequest, where: str, data: DataPath) -> Endpoint:
+    """Of a worker that joins; ``where``: who it is, ``data``: the switch that it sends to.
+
+    Raises :class:`JobRequestError`.
+    """
+    address = address_of(where, request.host)
+    if address.is_unspecified or address.is_multicast:
+        raise JobRequestError(f"{where}: host {address} is not one worker's address")
+    if not 0 < request.udp_port < 1 << 16:
+        raise JobRequestError(f"{where}: UDP port {request.udp_port} is not in 1..65535")
+    process = printable(request.process, MAX_PROCESS_CHARS)
+    node = _host_node(where, request, data) if request.HasField("node") else None
+    runs = _aggregator(where, request, data) if request.HasField("aggregator") else None
+    if node is None:
+        port, mac = data.endpoint(address)
+        port = request.switch_port or port
+    else:
+        port, mac = request.switch_port, None
+    return Endpoint(
+        address,
+        request.udp_port,
+        port,
+        mac,
+        process=process,
+        switch=data.switch.name,
+        node=node,
+        aggregator=runs,
+    )
+
+
+def _host_node(where: str, request: pb2.JoinRequest, data: DataPath) -> HostNode:
+    """What adds up on the worker's host."""
+    said = request.node
+    if said.rank > request.rank:
+        raise JobRequestError(
+            f"{where}: its host's node runs with rank {said.rank}: it is to be the lowest of"
+            " those that send to it"
+        )
+    if not 0 < request.switch_port < 1 << 16:
+        raise JobRequestError(f"{where}: it says no port of its host's node")
+    return _on_host(f"{where}: its host's node", said, said.rank, data)
+
+
+def _aggregator(where: str, request: pb2.JoinRequest, data: DataPath) -> HostNode:
+    """What makes the job's results in the worker's process."""
+    if request.rank != 0:
+        raise JobRequestError(f"{where}: it runs an aggregator: rank 0 is to do that")
+    return _on_host(f"{where}: its aggregator", request.aggregator, 0, data)
+
+
+def _on_host(what: str, said: pb2.HostNode, rank: int, data: DataPath) -> HostNode:
+    """A node in the process of ``rank``. Raises :class:`JobRequestError`, about ``what``."""
+    address = address_of(what, said.host)
+    if address.is_unspecified or address.is_multicast or is_shm_address(address):
+        raise JobRequestError(f"{what}: host {address} is not one host's")
+    for name, port in (("UDP port", said.udp_port), ("port", said.switch_port)):
+        if not 0 < port < 1 << 16:
+            raise JobRequestError(f"{what}: {name} {port} is not in 1..65535")
+    port, mac = data.endpoint(address)
+    mac = mac_of(address) if mac is None else mac
+    return HostNode(rank, address, said.udp_port, mac, port, said.switch_port)
+
+
+def address_of(where: str, text: str) -> IPv4Address:
+    """What a worker says that some address is; raises :class:`JobRequestError`."""
+    try:
+        return IPv4Address(text)
+    except AddressValueError:
+        raise JobRequestError(f"{where}: host {text!r} is not an IPv4 address") from None

@@ -1,0 +1,82 @@
+"""Which aggregators can be the root of a tree, and behind which ports they are. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ina.controller.config import Config
+from ina.controller.config.tofino import PortRef
+from ina.controller.topology.fabric import Fabric
+from ina.controller.topology.tree import Node
+
+
+@dataclass(frozen=True)
+class AggregatorPlace:
+    """Where one of the configuration's is."""
+
+    name: str
+    switch: str
+    """The switch that it is behind, by name."""
+    port: PortRef
+    """That switch's port."""
+    own_port: int
+    """Its own port, towards all switches."""
+
+
+@dataclass(frozen=True)
+class Above:
+    """An aggregator as the root above a tree's top switch."""
+
+    node: Node
+    port: int
+    """The top switch's port towards it."""
+
+
+class Aggregators:
+    """Of a configuration, in its order."""
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        places: Sequence[AggregatorPlace] = (),
+        number: Callable[[str, PortRef], int] | None = None,
+    ) -> None:
+        """``number``: of a switch's port; without it every port is a number already."""
+        self._fabric = fabric
+        self._places = tuple(places)
+        self._number = number or _plain
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def above(self, top: str) -> list[Above]:
+        """Those that a switch reaches, the nearest first."""
+        near = [(hops, it) for it in self._places if (hops := self._hops(top, it)) is not None]
+        return [
+            Above(
+                Node(it.name, (), (top,), (it.own_port,)),
+                self._number(top, self._fabric.port_towards(top, it.switch) if hops else it.port),
+            )
+            for hops, it in sorted(near, key=lambda pair: pair[0])
+        ]
+
+    def _hops(self, top: str, it: AggregatorPlace) -> int | None:
+        return self._fabric.hops(top, it.switch)
+
+
+def aggregators_of(
+    config: Config, fabric: Fabric, number: Callable[[str, PortRef], int]
+) -> Aggregators:
+    """What a checked configuration says."""
+    places = []
+    for it in config.aggregators:
+        behind = next((at for at in config.switches if at.name == it.switch), config.switch)
+        port = behind.data_port if it.port is None else it.port
+        places.append(AggregatorPlace(it.name, behind.name, port, it.data_port))
+    return Aggregators(fabric, places, number)
+
+
+def _plain(switch: str, port: PortRef) -> int:
+    assert isinstance(port, int), f"port {port} of switch {switch!r} is a name"
+    return port

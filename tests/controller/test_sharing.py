@@ -1,0 +1,247 @@
+"""Jobs of mode shared in the registry: who may have one, over what, and how much it may claim."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from ipaddress import IPv4Address
+
+import pytest
+
+from ina.controller.config import TenantConfig
+from ina.controller.errors import (
+    HostNodesError,
+    JobConflictError,
+    JobRequestError,
+    NoRoomError,
+)
+from ina.controller.job import Endpoint, Job, JobState
+from ina.controller.jobs.admission import Admission, usage
+from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.registry import Registry
+from ina.controller.jobs.sharing import Sharing
+from ina.controller.memory import FirstFit, SharedSlots, SlotRange
+from ina.controller.store import IN_MEMORY, open_store
+from ina.controller.switches.capacity import Capacity
+from ina.controller.topology.aggregators import AggregatorPlace, Aggregators
+from ina.controller.topology.fabric import Fabric
+from ina.controller.topology.tree import HostNode, single
+from tests.controller.racks import Racks, fabric, host
+from tests.controller.test_tree_jobs import drive
+
+OWN, SHARED, JOB_SLOTS = 64, 32, 16
+LANES = JOB_SLOTS // 2
+AGGREGATOR = HostNode(0, IPv4Address("10.0.0.1"), 4400, 5, switch_port=4, uplink_port=1)
+
+
+def capacity() -> Capacity:
+    return Capacity(FirstFit(OWN, JOB_SLOTS), values=64, shared=SharedSlots(OWN, SHARED))
+
+
+def aggregator() -> Capacity:
+    return Capacity(FirstFit(OWN, JOB_SLOTS), values=64, is_aggregator=True, is_switch=False)
+
+
+def place(name: str, switch: str = "s1", port: int = 7) -> AggregatorPlace:
+    return AggregatorPlace(name, switch, port, 3)
+
+
+def islands(
+    *, places: Sequence[AggregatorPlace] = (), tenant: TenantConfig | None = None, **more: Capacity
+) -> Registry:
+    """A switch s1 with shared slots, what else there is, and these aggregators."""
+    switches = {"s1": capacity(), **more, **{it.name: aggregator() for it in places}}
+    return Registry(
+        switches,
+        EpochCounter(0),
+        range(1, 100),
+        sharing=Sharing(switches, Aggregators(Fabric(("s1",)), places)),
+        admission=Admission({} if tenant is None else {"default": tenant}),
+    )
+
+
+def endpoint(rank: int, runs: HostNode | None = None) -> Endpoint:
+    return Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, 1, aggregator=runs)
+
+
+def run(registry: Registry, name: str = "j", ranks: int = 2, *, embedded: bool = False) -> Job:
+    job = registry.create(name, ranks, 0, 0.0, mode="shared")
+    for rank in range(ranks):
+        runs = AGGREGATOR if embedded and rank == 0 else None
+        registry.join(name, rank, endpoint(rank, runs))
+    registry.installed(job)
+    return job
+
+
+def test_a_job_is_placed_below_the_aggregator_and_claims_as_many_slots_as_it_has_lanes() -> None:
+    registry = islands(places=[place("agg")])
+    job = run(registry)
+    assert job.tree is not None
+    assert [(it.switch, it.parent, it.parent_port, it.is_shared) for it in job.tree] == [
+        ("agg", None, 0, False),
+        ("s1", "agg", 7, True),
+    ]
+    assert job.tree["agg"].ports == (3,)
+    assert job.memory == {"agg": SlotRange(0, 16, 16), "s1": SlotRange(OWN, 16, LANES)}
+    assert (job.slots, job.window, job.full_bitmap) == (16, LANES, 3)
+    assert (job.switch, job.island) == ("agg", "s1")
+    assert (
+        job.size_text() == "2 workers below agg, slots 0..15 of agg, 64..71 shared of s1, window 8"
+    )
+    assert usage([job]).slots == LANES
+    registry.end(job)
+    registry.removed(job)
+    assert (registry.slots_used(), list(registry)) == (0, [])
+
+
+def test_without_an_aggregator_rank_0_runs_it() -> None:
+    registry = islands()
+    assert registry.sharing.is_embedded
+    job = run(registry, embedded=True)
+    assert job.tree is not None
+    assert (job.tree.root.host, job.tree.root.nodes) == (AGGREGATOR, ("s1",))
+    assert job.tree["s1"].parent_port == AGGREGATOR.switch_port
+    assert job.memory == {"s1": SlotRange(OWN, 16, LANES)}
+
+
+def test_where_rank_0_runs_none_all_hear_it() -> None:
+    registry = islands()
+    registry.create("j", 1, 0, 0.0, mode="shared")
+    with pytest.raises(HostNodesError, match=r"'shared' wants an aggregator: .* rank 0 runs none$"):
+        registry.join("j", 0, endpoint(0))
+
+
+def test_the_first_who_creates_it_says_the_mode() -> None:
+    registry = islands(places=[place("agg")])
+    job = registry.create("j", 2, 0, 0.0, mode="shared")
+    assert registry.create("j", 2, 0, 0.0) is job
+    with pytest.raises(JobConflictError, match="job 'j' has mode 'shared', not 'pool'"):
+        registry.create("j", 2, 0, 0.0, mode="pool")
+    with pytest.raises(JobRequestError, match="job 'k': no mode 'atp': use pool or shared"):
+        registry.create("k", 2, 0, 0.0, mode="atp")
+
+
+def test_a_job_that_does_not_ask_has_the_usual_mode() -> None:
+    switches = {"s1": capacity(), "agg": aggregator()}
+    places = Aggregators(Fabric(("s1",)), [place("agg")])
+    sharing = Sharing(switches, places, "shared")
+    registry = Registry(switches, EpochCounter(0), range(1, 9), sharing=sharing)
+    assert registry.create("j", 2, 0, 0.0).mode == "shared"
+    assert registry.create("k", 2, 0, 0.0, mode="pool").mode == "pool"
+
+
+def test_jobs_of_both_modes_share_a_switch_and_none_is_put_on_an_aggregator() -> None:
+    registry = islands(places=[place("agg")])
+    for name in ("a", "b", "c", "d"):
+        assert registry.create(name, 2, 0, 0.0).memory.keys() == {"s1"}
+    with pytest.raises(NoRoomError):  # though the aggregator has room
+        registry.create("e", 2, 0, 0.0)
+    shared = [run(registry, f"s{number}") for number in range(4)]
+    arcs = {(it.memory["s1"].first, it.memory["s1"].reserved) for it in shared}
+    assert arcs == {(OWN + 8 * number, 8) for number in range(4)}
+    with pytest.raises(NoRoomError, match="job 's5'"):  # the aggregator has none left
+        registry.create("s5", 2, 0, 0.0, mode="shared")
+    assert registry.victims("s5", 2, 0, priority=9, mode="shared") == []
+
+
+def test_a_switch_of_mode_pool_is_passed_over_or_refuses() -> None:
+    pool = Capacity(FirstFit(OWN, JOB_SLOTS))
+    registry = islands(places=[place("agg", "s2")], s1=pool, s2=capacity())
+    aggregators = Aggregators(Fabric(("s1", "s2")), [place("agg", "s2")])
+    registry.sharing = Sharing(registry.switches, aggregators)
+    assert registry.create("j", 2, 0, 0.0, mode="shared").island == "s2"
+    registry = islands(s1=Capacity(FirstFit(OWN, JOB_SLOTS)))
+    why = "mode 'shared', and switch 's1' runs the program of mode 'pool': give it mode = 'shared'"
+    with pytest.raises(JobRequestError, match=why):
+        registry.create("j", 2, 0, 0.0, mode="shared")
+
+
+def test_a_tenant_claims_no_more_than_its_quota_leaves() -> None:
+    registry = islands(places=[place("agg")], tenant=TenantConfig(slots=12))
+    first, second, third = (run(registry, name) for name in "abc")
+    claimed = [it.memory["s1"].reserved for it in (first, second, third)]
+    assert claimed == [8, 4, 0]  # the third has all of its sums at the aggregator
+    assert third.size_text().endswith("none of s1, window 8")
+    assert registry.admission.slots_left("default", registry) == 0
+    registry.end(first)
+    registry.removed(first)
+    assert run(registry, "d").memory["s1"].reserved == 8
+
+
+def test_the_nearest_aggregator_that_is_reached_is_taken_and_kept() -> None:
+    reached = {"far": True, "near": True}
+    places = [place("far", "spine"), place("near", "leaf1")]
+    switches = {name: capacity() for name in ("leaf1", "leaf2", "spine")}
+    switches["far"] = replace(aggregator(), is_reached=lambda: reached["far"])
+    switches["near"] = replace(aggregator(), is_reached=lambda: reached["near"])
+    above = Aggregators(fabric(), places)
+    assert [(it.node.switch, it.port) for it in above.above("leaf1")] == [("near", 7), ("far", 9)]
+    assert [(it.node.switch, it.port) for it in above.above("leaf2")] == [("far", 9), ("near", 9)]
+    sharing = Sharing(switches, above)
+    job = Job("j", 1, 2, 0.0, mode="shared")
+    assert sharing.tree(job, single("leaf1", 2)).root.switch == "near"
+    reached["near"] = False
+    assert sharing.tree(job, single("leaf1", 2)).root.switch == "far"
+    job.memory = {"near": SlotRange(0, 16, 16)}  # it has slots there: it must be there
+    assert sharing.tree(job, single("leaf1", 2)).root.switch == "near"
+
+
+def test_an_aggregator_that_no_path_leads_to_is_none() -> None:
+    switches = {"s1": capacity(), "s2": capacity(), "agg": aggregator()}
+    sharing = Sharing(switches, Aggregators(Fabric(("s1", "s2")), [place("agg")]))
+    job = Job("j", 1, 2, 0.0, mode="shared")
+    with pytest.raises(JobRequestError, match="none is to be reached from switch 's2'"):
+        sharing.tree(job, single("s2", 2))
+
+
+def test_over_racks_all_switches_are_shared_below_one_that_is_an_aggregator() -> None:
+    async def scenario() -> None:
+        racks = Racks("shared")
+        await racks.start()
+        for name in ("leaf1", "leaf2", "spine"):
+            racks.registry.switches[name].shared = SharedSlots(OWN, SHARED)
+        racks.registry.switches["spine"].is_aggregator = True
+        await racks.coordinator.create("j", 4, 0, 0.0, mode="shared")
+        joins = [
+            racks.coordinator.join(
+                "j", rank, Endpoint(host(leaf, 1 + rank), 4000, 1 + rank, switch=f"leaf{leaf}"), 9.0
+            )
+            for rank, leaf in enumerate((1, 1, 2, 2))
+        ]
+        (job, *_) = await asyncio.gather(*joins)
+        assert job.state is JobState.RUNNING
+        assert job.tree is not None
+        assert {it.switch: it.is_shared for it in job.tree} == {
+            "spine": False, "leaf1": True, "leaf2": True
+        }  # fmt: skip
+        assert job.full_bitmap == 0b1111
+        racks.assert_agrees()
+        # A switch that lost its registers lost nothing that anybody needs; the root has.
+        for name in ("leaf1", "spine"):
+            await racks.reconcile(name, fresh=True)
+            assert job.state is (JobState.RUNNING if name == "leaf1" else JobState.LEAVING)
+        await racks.until_idle()
+        assert list(racks.registry) == []
+        assert all(it.shared.used() == 0 for it in racks.registry.switches.values() if it.shared)
+
+    drive(scenario())
+
+
+@pytest.mark.parametrize("embedded", [False, True])
+def test_it_comes_back_from_the_store_as_it_was(embedded: bool) -> None:
+    places = [] if embedded else [place("agg")]
+    registry = islands(places=places)
+    job = run(registry, embedded=embedded)
+    store = open_store(IN_MEMORY)
+    claim = store.claim("test", "x")
+    claim.save(job, last_epoch=job.epoch)
+    (found,) = store.load(0.0)
+    assert (found.job.mode, found.job.tree, found.job.memory) == ("shared", job.tree, job.memory)
+    again = islands(places=places)
+    again.adopt(found.job)
+    assert again.slots_used() == registry.slots_used()
+    again.end(found.job)
+    again.removed(found.job)
+    assert again.slots_used() == 0
+    store.close()
