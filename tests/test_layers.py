@@ -144,7 +144,9 @@ ROOMS = {
         "metrics": {"stats"},
         "p4runtime": {"errors", "ir", "pipeline"},
         "server": {"p4runtime", "pipeline", "ports", "stats"},
-        "host_node": {"ports", "server"},
+        "job_switch": {"ports", "server"},
+        "host_node": {"job_switch", "ports"},
+        "aggregator": {"job_switch", "ports"},
     },
 }
 ROOMS["cli"] = {
@@ -161,6 +163,7 @@ ROOMS["cli"] = {
     "doctor": {"common", "job"},
     "switch": {"common", "job", "log_options"},
     "controller": {"common", "log_options", "switch"},
+    "aggregator": {"log_options", "switch"},
     "main": {"common", "lazy", "log_options"},
 }
 # Of all packages, these alone import torch, which may be absent.

@@ -24,7 +24,7 @@ from ina.host.errors import (
 )
 from ina.host.ticket import Ticket
 from ina.host.trees import TreePlace
-from ina.p4.catalogue import POOL, V1MODEL
+from ina.p4.catalogue import MODES, POOL, V1MODEL
 from ina.protocol.spec import VERSION
 from ina.protocol.verify import checked_verify
 from ina.rpc import controller_pb2 as pb2
@@ -121,10 +121,10 @@ def check_created(created: pb2.CreateJobReply, address: str) -> None:
             f"{created.wire_version or 1}, this worker's ina sends {VERSION}; install the same "
             "version of ina"
         )
-    if created.program.mode not in ("", POOL):
+    if created.program.mode not in ("", *MODES):
         raise ControllerError(
             f"controller {address}: its switch runs {created.program.mode!r}, this worker's"
-            f" ina speaks {POOL!r}; install the same version of ina"
+            f" ina speaks {' and '.join(map(repr, MODES))}; install the same version of ina"
         )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ina import __version__
 from ina.extension.host import TransportStats
 from ina.host import failure
+from ina.host.aggregator import OwnAggregator
 from ina.host.calls import Credentials, check_created, ticket_of
 from ina.host.client import ControllerClient, process_name
 from ina.host.errors import (
@@ -21,10 +22,11 @@ from ina.host.errors import (
 )
 from ina.host.link import Link, TransportName, open_link
 from ina.host.node import HostNode, NodePlace
-from ina.host.own_addresses import own_addresses
+from ina.host.own_addresses import own_addresses, towards
 from ina.host.shm import ShmLink
 from ina.host.ticket import Ticket
 from ina.host.wishes import NO_WISHES, Wishes
+from ina.p4.catalogue import POOL
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VERSION
 from ina.protocol.verify import Verify
 from ina.rpc import controller_pb2 as pb2
@@ -55,6 +57,8 @@ class JoinRequest:
     verify: Verify | None = None  # None: as the other workers ask
     node: HostNode | None = None  # this rank's part in its host's node; None: there is none
     wishes: Wishes = NO_WISHES
+    mode: str = ""  # "pool", "shared"; empty: as the other workers ask, or as is usual
+    aggregator: OwnAggregator | None = None  # for the job, of rank 0; None: it brings none
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,7 @@ class Grant:
     heartbeat_s: float  # 0: the controller wants none
     node: NodePlace | None = None  # what it sends to on its own host; None: it sends to the switch
     wishes: Wishes = NO_WISHES  # what the job says of itself
+    has_aggregator: bool = False  # results are made by what this rank brought for that
 
 
 def join(client: ControllerClient, request: JoinRequest) -> Grant:
@@ -133,15 +138,18 @@ def _try_once(
             deadline_unix_s=request.wishes.deadline_unix_s,
             steps=request.wishes.steps,
             queue_s=request.wishes.queue_s,
+            mode=request.mode,
         ),
         min(_left_s(deadline), request.timeout_s),
     )
     patience.heard()  # from here on it is the other ranks that are waited for
     deadline = min(deadline, time.monotonic() + request.timeout_s)  # the queue is over
     check_created(created, client.address)
+    _check_mode(request, created, client.address)
     link, place = _open(request, created, deadline)
     joined: pb2.JoinReply | None = None
     try:
+        own = _open_aggregator(request, created)
         own_host, own_port = link.address
         joined = client.join(
             pb2.JoinRequest(
@@ -156,13 +164,16 @@ def _try_once(
                 process=process_name(),
                 switch=created.switch,
                 node=None if place is None else _host_node(place),
+                aggregator=own,
             )
         )
+        if own is not None and request.aggregator is not None:
+            request.aggregator.program(joined.aggregator_entities, joined.job)
         if request.node is not None and place is not None and place.rank == request.rank:
             request.node.program(joined.node_entities, joined.job)
         if not joined.shares_results:
             link.stop_listening()
-        return _grant(request, created, joined, link, place)
+        return _grant(request, created, joined, link, place, has_aggregator=own is not None)
     except BaseException:
         if joined is not None:
             _leave(client, _credentials(request, joined))
@@ -254,6 +265,31 @@ def _open(
     return near, place
 
 
+def _check_mode(request: JoinRequest, created: pb2.CreateJobReply, address: str) -> None:
+    """Raise ControllerError if its controller knows of no modes; older ones have one."""
+    mode = created.mode or POOL
+    if request.mode and request.mode != mode:
+        raise ControllerError(
+            f"controller {address}: job {request.job!r} would have mode {mode!r}, not"
+            f" {request.mode!r}: the controller's ina is older; install the same version"
+        )
+
+
+def _open_aggregator(request: JoinRequest, created: pb2.CreateJobReply) -> pb2.HostNode | None:
+    """Of rank 0, where the controller has none. Raises TransportError and what open() raises."""
+    if not created.wants_aggregator or request.rank != 0:
+        return None
+    who = f"job {request.job!r} rank {request.rank}"
+    if request.aggregator is None:
+        raise TransportError(
+            f"{who}: mode 'shared' wants an aggregator, and this worker brings none: list one in"
+            " the controller's file ([[aggregator]]), and run it by ina aggregator"
+        )
+    own_host = request.host or towards(created.switch_host)
+    place = request.aggregator.open(created.values_per_packet, own_host)
+    return pb2.HostNode(rank=0, host=place.host, udp_port=place.udp_port, switch_port=place.port)
+
+
 def _host_node(place: NodePlace) -> pb2.HostNode:
     return pb2.HostNode(
         rank=place.rank, host=place.host, udp_port=place.udp_port, switch_port=place.uplink_port
@@ -266,6 +302,8 @@ def _grant(
     joined: pb2.JoinReply,
     link: Link,
     place: NodePlace | None,
+    *,
+    has_aggregator: bool = False,
 ) -> Grant:
     return Grant(
         ticket_of(
@@ -282,6 +320,7 @@ def _grant(
         joined.heartbeat_s,
         place,
         request.wishes,
+        has_aggregator,
     )
 
 

@@ -12,6 +12,7 @@ import time
 
 from ina.errors import InaError
 from ina.extension.host import Transport
+from ina.host.aggregator import OthersHere, OwnAggregator
 from ina.host.calls import end_of
 from ina.host.client import ControllerClient, EventStream
 from ina.host.errors import (
@@ -59,12 +60,16 @@ class Membership:
         remapping: Remapping,
         controller_with_rank: int | None = None,
         node: HostNode | None = None,
+        aggregator: OwnAggregator | None = None,
     ) -> None:
+        """`aggregator`: of the job, that this rank runs, unless the controller has another."""
         self._grant = grant
         self._transport = transport
         self._client = client
         self._latch = latch
         self._node = node
+        self._aggregator = aggregator if grant.has_aggregator else None
+        self._others = OthersHere(grant.ticket)
         self.controller_is_dead = False
         """With the rank in whose process it was: nobody is there to be left."""
         rank = grant.ticket.rank
@@ -114,6 +119,17 @@ class Membership:
         self._look.set()
         self._remapper.stop()
 
+    def wait_for_others(self) -> None:
+        """Where their results are made in this process: until they are done, and have left."""
+        if self._aggregator is None:
+            return
+        self.speak()
+        if not self._others.wait(self._aggregator.patience_s):
+            _log.warning(
+                "%s: ends the job's aggregator although others have not left after %g s",
+                *(self._who(), self._aggregator.patience_s),
+            )
+
     def close(self) -> None:
         """End both threads. Idempotent."""
         self.stop()
@@ -136,6 +152,8 @@ class Membership:
             progress.shared_results_missing = self._shared.missing
             if self._node is not None and (counts := self._node.counts()) is not None:
                 progress.node.CopyFrom(counts)
+            if self._aggregator is not None and (made := self._aggregator.counts()) is not None:
+                progress.aggregator.CopyFrom(made)
             timeout_s = max(min(self._lease_s / 2, _ANSWER_S), self._heartbeat_s)
             if progress.chunks_done > self._chunks_done:  # the rank with the controller took part
                 self._chunks_done = progress.chunks_done
@@ -173,6 +191,8 @@ class Membership:
 
     def _on_answer(self, reply: pb2.HeartbeatReply) -> None:
         self._heard = time.monotonic()
+        if reply.ranks_here == 1:  # one may have left before the stream was open
+            self._others.left(range(self._grant.ticket.world_size))
         if reply.lease_s > 0 and reply.heartbeat_s > 0:
             self._lease_s, self._heartbeat_s = reply.lease_s, reply.heartbeat_s
         self._remapper.heard(reply.remaps_to)
@@ -297,6 +317,7 @@ class Membership:
             _log.warning("%s: goes on %s", self._who(), event.reason)
             self._latch.hint("stall", None)
         elif event.kind == pb2.MEMBER_LEFT:
+            self._others.left(event.ranks)
             self._others_leave = True
             self._hurry.set()
             for rank in event.ranks:
@@ -312,6 +333,7 @@ class Membership:
         return False
 
     def _end(self, error: InaError) -> None:
+        self._others.left(range(self._grant.ticket.world_size))
         if not self._stop.is_set():
             self._latch.fail(error)
 

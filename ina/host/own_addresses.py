@@ -23,13 +23,14 @@ def own_addresses(controller: str, own_host: str | None = None) -> list[str]:
     that is not known; with a controller on this host an address of 127.0.0.0/8 may be first.
     `own_host`: the address that was asked for instead.
     """
-    first = own_host or _towards(controller.rpartition(":")[0])
+    first = own_host or towards(controller.rpartition(":")[0])
     found = dict.fromkeys([first] if first else [])
     found.update(dict.fromkeys(map(str, _of_interfaces())))
     return list(found)
 
 
-def _towards(host: str) -> str:
+def towards(host: str) -> str:
+    """Return this host's IPv4 address on the way to another; empty: there is no way."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((host.rpartition("/")[2], _ANY_PORT))
         address: str = probe.getsockname()[0]

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import socket
 import threading
 import warnings
-import weakref
 from collections.abc import Callable
 from typing import Literal, overload
 
 from ina.congestion import Congestion
 from ina.errors import InaError, InvalidInputError
 from ina.extension.host import Operation, TransportOptions
-from ina.host import arrays, failure, metrics
+from ina.host import arrays, at_exit, failure, metrics
 from ina.host import threads as thread_counts
+from ina.host.aggregator import OwnAggregator
 from ina.host.arrays import Array
 from ina.host.calls import Credentials
 from ina.host.client import ControllerClient
@@ -115,7 +114,7 @@ class Session:
         self._latch = FailureLatch(ticket, self._transport, on_failure, options.halts)
         tell_unused(ticket)
         self._closed = False
-        _open_sessions.add(self)
+        at_exit.close(self)
         metrics.SESSIONS.add(self)
 
     @classmethod
@@ -182,6 +181,8 @@ class Session:
         local_workers: int = 1,
         node: HostNode | None = None,
         wishes: Wishes = NO_WISHES,
+        mode: str = "",
+        aggregator: OwnAggregator | None = None,
     ) -> Session:
         """Join a job through the controller at "host:port" and wait until all workers are there.
 
@@ -207,6 +208,9 @@ class Session:
         this host share the cores. Workers of one job may differ in it. `node`: this rank's part in
         its host's node, which it sends to unless a switch is on this host. `wishes`: of the job,
         for memory policies, and how long it waits for slots, beside `timeout_s`.
+        its host's node, which it sends to unless a switch is on this host. `mode`: "pool", slots of
+        its own; "shared", slots that jobs share; empty: as others ask, or as the controller's
+        configuration has it. `aggregator`: what rank 0 runs in mode "shared" where that has none.
 
         Raises WorldSizeError, InvalidInputError, ControllerError, ControllerTimeoutError,
         TransportError, MetricsAddressError, MetricsListenError.
@@ -230,6 +234,8 @@ class Session:
             verify=verify,
             node=node,
             wishes=wishes,
+            mode=mode,
+            aggregator=aggregator,
         )
         client = ControllerClient(controller)
         grant: Grant | None = None
@@ -260,7 +266,7 @@ class Session:
             )
             session._membership = Membership(
                 *(grant, session._transport, client, session._latch, remapping),
-                *(controller_with_rank, node),
+                *(controller_with_rank, node, aggregator if rank == 0 else None),
             )
             session._latch.asks(session._membership.speak)
         return session
@@ -399,10 +405,12 @@ class Session:
             if self._closed:
                 return
             self._closed = True
-        _open_sessions.discard(self)
+        at_exit.closed(self)
         metrics.SESSIONS.remove(self)
         last = None
         if self._membership is not None:
+            if self._frozen is None and self._latch.error() is None:
+                self._membership.wait_for_others()
             self._membership.stop()
             if self._frozen is None:  # else the others do not need it for what they have begun
                 last = ProgressReporter(self._transport).report()
@@ -476,16 +484,6 @@ class Session:
                 f"{failure.who(self.ticket)}: the session belongs to process {self._pid} and "
                 "cannot be used after a fork"
             )
-
-
-_open_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
-
-
-@atexit.register
-def _close_open_sessions() -> None:
-    """A program that ends without closing still leaves its jobs."""
-    for session in list(_open_sessions):
-        session.close()
 
 
 def _check_op_timeout(op_timeout_s: float) -> None:

@@ -9,7 +9,7 @@ from ina.congestion import Congestion
 from ina.extension.host import RtoLimits, VerifyMode, WorkerConfig
 from ina.host.errors import InvalidTicketError, WorldSizeError
 from ina.host.trees import TreePlace, check_trees
-from ina.p4.catalogue import POOL, V1MODEL, ProgramId
+from ina.p4.catalogue import MODES, POOL, V1MODEL, ProgramId
 from ina.protocol.spec import MAX_WORKERS, MAX_WORLD_SIZE
 from ina.protocol.verify import CHECK_KEY_BYTES, Verify, checked_verify
 
@@ -72,9 +72,10 @@ class Ticket:
             ("divisor", self.world_size),
         ):
             object.__setattr__(self, field_name, getattr(self, field_name) or usual)
-        if self.mode != POOL:
+        if self.mode not in MODES:
             raise InvalidTicketError(
-                f"job {self.job_name!r}: its switch runs {self.program}; workers speak {POOL}"
+                f"job {self.job_name!r}: its switch runs {self.program}; workers speak"
+                f" {' and '.join(MODES)}"
             )
         if not self.trees and not self.expected_bitmap >> self.rank & 1:
             raise InvalidTicketError(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
+from ina.p4.catalogue import POOL
 from ina.rpc import controller_pb2, controller_pb2_grpc
 from ina.rpc.channel import open_channel
 from ina.rpc.ranks import ranks_text
@@ -52,13 +53,16 @@ class _Host:
                     loss_seed=settings.loss_seed,
                     shm=settings.transport != "udp",
                     config={"switch": {"multicast": settings.multicast}, "jobs": jobs},
+                    mode=settings.mode or POOL,
                 )
                 embedded.__enter__()
                 self._embedded = embedded
                 _log.warning(
                     "ina: INA_CONTROLLER is not set: rank 0 runs an embedded controller at %s and"
-                    " a soft switch with %d values a packet; workers on its host reach it over %s",
+                    " a soft switch%s with %d values a packet; workers on its host reach it over"
+                    " %s",
                     embedded.controller_addr,
+                    "" if embedded.aggregator is None else " and an aggregator",
                     settings.packet_values,
                     "UDP" if settings.transport == "udp" else "shared memory",
                 )

@@ -8,6 +8,10 @@ INA_JOB                name of the job at the controller; sub-groups append ``/<
                        random name that rank 0 chooses.
 INA_JOB_TOKEN          secret that every worker of the job must show; the first one's counts.
 INA_TENANT             whose quota the job counts on; unset: the controller's default tenant.
+INA_MODE               ``pool``, slots of the job's own; ``shared``, slots that jobs share, with an
+                       aggregator above the switch, which rank 0 runs where the controller has none;
+                       see docs/shared_slots.md. Unset: as the controller's configuration has it;
+                       with the embedded switch ``pool``.
 INA_PRIORITY           importance of the job, an integer; higher wins. Default 0.
 INA_DEADLINE           when the job is to have ended, for controllers whose memory policy goes by
                        that: seconds from now, or a time, as ``2026-11-25T18:00:00+01:00``.
@@ -77,6 +81,7 @@ from ina.host.link import TransportName
 from ina.host.threads import check_threads
 from ina.host.wishes import NO_WISHES, Wishes, deadline_of
 from ina.p4.builds import interface_mtu_bytes, largest_build, listed
+from ina.p4.names import MODES
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUES_PER_PACKET_BUILDS
 from ina.protocol.verify import Verify, checked_verify
 from ina.torch.errors import SettingError
@@ -88,6 +93,7 @@ _EMBEDDED_ONLY = ("INA_VALUES", "INA_MULTICAST", "INA_LEASE_S", "INA_LOSS_RATE",
 _ALWAYS = (
     *("INA_CONTROLLER", "INA_JOB", "INA_JOB_TOKEN", "INA_TENANT", "INA_PRIORITY"),
     *("INA_DEADLINE", "INA_STEPS", "INA_QUEUE_S"),
+    *("INA_CONTROLLER", "INA_JOB", "INA_JOB_TOKEN", "INA_TENANT", "INA_PRIORITY", "INA_MODE"),
     *("INA_TLS_CA", "INA_TLS_CERT", "INA_TLS_KEY"),
     *(
         "INA_ON_SWITCH_LOSS",
@@ -120,6 +126,7 @@ class Settings:
     tenant: str = ""
     priority: int = 0
     wishes: Wishes = NO_WISHES
+    mode: str = ""
     on_switch_loss: str = "error"
     host: str | None = None
     transport: TransportName = "auto"
@@ -184,6 +191,7 @@ class Settings:
             tenant=environ.get("INA_TENANT", ""),
             priority=_integer(environ, "INA_PRIORITY", 0),
             wishes=_wishes(environ),
+            mode=check_mode("INA_MODE", environ.get("INA_MODE", "")),
             on_switch_loss=on_switch_loss,
             host=environ.get("INA_HOST") or None,
             transport=cast(TransportName, transport),
@@ -234,6 +242,13 @@ def check_verify(name: str, value: str | None) -> Verify | None:
         return None if value is None else checked_verify(name, value)
     except InvalidInputError as error:
         raise SettingError(str(error)) from None
+
+
+def check_mode(name: str, value: str) -> str:
+    """Return it if it is empty or a mode; raise :class:`SettingError` if not."""
+    if value and value not in MODES:
+        raise SettingError(f"{name}={value}: want {' or '.join(MODES)}")
+    return value
 
 
 def check_lease(name: str, lease_s: float) -> None:
@@ -324,6 +339,8 @@ class Options:
     """``"error"`` or ``"fallback"``."""
     tenant: str | None = None
     priority: int | None = None
+    mode: str | None = None
+    """``"pool"`` or ``"shared"``, the same on all ranks."""
     job: str | None = None
     """The job's name at the controller."""
     wishes: Wishes | None = None
@@ -339,6 +356,7 @@ class Options:
 
     def __post_init__(self) -> None:
         check_verify("verify", self.verify)
+        check_mode("mode", self.mode or "")
         if self.on_switch_loss is not None:
             check_on_switch_loss("on_switch_loss", self.on_switch_loss)
         if self.lease_s is not None:

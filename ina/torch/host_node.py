@@ -113,7 +113,7 @@ class LocalNode:
             return None
         found = self._switch.counts()
         return pb2.NodeCounts(
-            **{name: found[name] for name in pb2.NodeCounts.DESCRIPTOR.fields_by_name}
+            **{name: found.get(name, 0) for name in pb2.NodeCounts.DESCRIPTOR.fields_by_name}
         )
 
     def close(self, leave_timeout_s: float) -> None:

@@ -15,6 +15,7 @@ from ina.errors import InaError
 from ina.host import Session, SessionStats
 from ina.host.errors import SessionFrozenError
 from ina.torch import host_node, rendezvous
+from ina.torch.aggregator import LocalAggregator
 from ina.torch.env import Settings
 from ina.torch.errors import GroupClosedError
 from ina.torch.fallback import Fallback, SwitchLoss
@@ -79,6 +80,7 @@ class Worker:
         )
         host = self.rendezvous.embedded_with
         self._node: LocalNode | None = None
+        self._aggregator = LocalAggregator(settings.leave_timeout_s) if rank == 0 else None
         try:
             self._node = host_node.find(store, rank, len(ranks), settings, join_timeout_s)
             if settings.on_switch_loss == "fallback":
@@ -93,6 +95,7 @@ class Worker:
                 token=settings.token,
                 tenant=settings.tenant,
                 priority=settings.priority,
+                mode=settings.mode,
                 transport=settings.transport,
                 verify=settings.verify,
                 threads=settings.threads,
@@ -103,11 +106,12 @@ class Worker:
                 on_failure=self._fallback.on_failure if self._fallback is not None else None,
                 node=self._node,
                 wishes=settings.wishes,
+                aggregator=self._aggregator,
             )
         except BaseException:
             if self._fallback is not None:
                 self._fallback.close(0.0)
-            self._close_node(0.0)
+            self._close_nodes(0.0)
             rendezvous.part(self.rendezvous, 0.0)
             raise
         if self._fallback is not None:
@@ -174,12 +178,16 @@ class Worker:
         try:
             if self._fallback is not None:
                 self._fallback.close(leave_timeout_s)
+            if self._aggregator is not None:
+                self._aggregator.patience_s = leave_timeout_s
             self._session.close()
         finally:
-            self._close_node(leave_timeout_s)
+            self._close_nodes(leave_timeout_s)
             rendezvous.part(self.rendezvous, leave_timeout_s)
 
-    def _close_node(self, leave_timeout_s: float) -> None:
+    def _close_nodes(self, leave_timeout_s: float) -> None:
+        if self._aggregator is not None:
+            self._aggregator.close()
         if self._node is not None:
             self._node.close(leave_timeout_s)
 

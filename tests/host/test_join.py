@@ -67,7 +67,9 @@ def test_a_switch_with_a_program_of_another_mode_is_not_joined(
 ) -> None:
     address, fake = controller
     fake.program = pb2.Program(mode="sparse", target="v1model", values=64)
-    with pytest.raises(ControllerError, match=r"its switch runs 'sparse', .* speaks 'pool'; inst"):
+    with pytest.raises(
+        ControllerError, match=r"its switch runs 'sparse', .* speaks 'pool' and 'shared'; inst"
+    ):
         Session.join(address, "digits", 0, 1)
     assert not fake.joined
 

@@ -60,19 +60,28 @@ class Services:
         slots: int = 64,
         loss_rate: float = 0.0,
         loss_seed: int = 0,
+        shared_slots: int = 0,
     ) -> None:
-        """``slots``: of each job; ``loss_rate``: of the switch's ports, each way."""
+        """``slots``: of each job; ``loss_rate``: of the switch's ports, each way.
+
+        ``shared_slots``: of the switch, for jobs of mode shared, which have an aggregator then.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._lease_s, self._loss_s, self._slots = lease_s, loss_s, slots
         self._loss = ("--loss-rate", str(loss_rate), "--loss-seed", str(loss_seed))
         self.switch = Service("switch", folder)
         self.controller = Service("controller", folder)
+        self.aggregator = Service("aggregator", folder)
         self._grpc_addr, self._data_addr, self._listen = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+        self._shared_slots = shared_slots
+        self._shared_toml = ""
 
     def __enter__(self) -> Services:
         try:
             self.start_switch()
+            if self._shared_slots:
+                self._start_aggregator()
             self.start_controller()
         except BaseException:
             self.close()
@@ -91,11 +100,13 @@ class Services:
         """Kill what runs."""
         self.controller.kill()
         self.switch.kill()
+        self.aggregator.kill()
 
     @property
     def environ(self) -> dict[str, str]:
         """The variables of workers that use this controller."""
-        return {"INA_CONTROLLER": self._listen}
+        mode = {"INA_MODE": "shared"} if self._shared_slots else {}
+        return {"INA_CONTROLLER": self._listen, **mode}
 
     @property
     def controller_addr(self) -> str:
@@ -111,6 +122,17 @@ class Services:
         self._grpc_addr = ready["grpc_addr"]
         self._data_addr = ready["ports"]["1"].removeprefix("udp:")
 
+    def _start_aggregator(self) -> None:
+        ready = self.aggregator.start(
+            *("aggregator", "--listen", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0")
+        )
+        host, _, port = ready["ports"]["1"].removeprefix("udp:").rpartition(":")
+        self._shared_toml = (
+            f'mode = "shared"\nshared_slots = {self._shared_slots}\n'
+            f'[[aggregator]]\nname = "agg"\ngrpc_addr = "{ready["grpc_addr"]}"\n'
+            f'data_host = "{host}"\ndata_udp_port = {port}\nloss_s = {self._loss_s}\n'
+        )
+
     def start_controller(self) -> None:
         """Start the controller, where it was before, on the same store."""
         host, _, port = self._data_addr.rpartition(":")
@@ -119,6 +141,7 @@ class Services:
             f'listen = "{self._listen}"\n'
             f'[switch]\ngrpc_addr = "{self._grpc_addr}"\nvalues = 64\n'
             f'data_host = "{host}"\ndata_udp_port = {port}\nloss_s = {self._loss_s}\n'
+            f"{self._shared_toml}"
             f"[jobs]\nslots = {self._slots}\nlease_s = {self._lease_s}\n"
             f'[store]\npath = "{self._folder / "controller.db"}"\n'
         )

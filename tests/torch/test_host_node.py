@@ -136,7 +136,7 @@ async def test_hosts_of_unequal_size_get_the_reference_s_bits(
 ) -> None:
     """Each packet may be lost at each port of each switch, hosts' shared memory included."""
     lossy = functools.partial(SoftSwitch, loss_rate=loss, loss_seed=9)
-    monkeypatch.setattr("ina.switch.host_node.SoftSwitch", lossy)
+    monkeypatch.setattr("ina.switch.job_switch.SoftSwitch", lossy)
     hosts = ["127.0.1.1", *["127.0.1.2"] * 3, *["127.0.2.1"] * 2]
     rng = np.random.default_rng(5)
     dtypes: tuple[np.dtype[Any], ...] = (np.dtype(np.int32), *numerics.FLOATS)

@@ -1,0 +1,61 @@
+"""The aggregator of a job of mode ``shared``, in the process of its rank 0.
+
+There its results are made where the controller has no aggregator. It is a soft switch, which this
+library does not know: who runs workers, as ``ina.torch`` does, brings it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ina.host.ticket import Ticket
+from ina.rpc import controller_pb2 as pb2
+
+
+@dataclass(frozen=True)
+class AggregatorPlace:
+    """Where it is."""
+
+    host: str  # IPv4 address that switches see
+    udp_port: int
+    port: int  # its own port towards them
+
+
+class OthersHere:
+    """The ranks beside this one that have not left the job, as far as was heard."""
+
+    def __init__(self, ticket: Ticket) -> None:
+        self._here = set(range(ticket.world_size)) - {ticket.rank}
+        self._changed = threading.Condition()
+
+    def left(self, ranks: Iterable[int]) -> None:
+        """These have."""
+        with self._changed:
+            self._here.difference_update(ranks)
+            self._changed.notify_all()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Until all have; returns whether they have in that time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._here, timeout_s)
+
+
+class OwnAggregator(Protocol):
+    """Rank 0's."""
+
+    patience_s: float
+    """How long it goes on, at most, after its rank is done, until the others are, too."""
+
+    def open(self, values: int, own_host: str) -> AggregatorPlace:
+        """Start it: `values` int32 a packet; `own_host`: IPv4 address of this host towards the
+        switch. May be called again, with the same. Raises InaError.
+        """
+
+    def program(self, entities: Sequence[bytes], job: int) -> None:
+        """Insert the job's entities (p4.v1.Entity); `job`: its number. Raises InaError."""
+
+    def counts(self) -> pb2.NodeCounts | None:
+        """What it has counted of the job; None: it has none."""

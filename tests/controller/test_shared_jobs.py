@@ -1,0 +1,229 @@
+"""Jobs of mode shared over real switches: exact sums, whatever happens to the slots they share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ina.controller.embedded import DATA_PORT, Embedded
+from ina.host import Session
+from ina.host.errors import ControllerError
+from ina.rpc import controller_pb2 as pb2
+from ina.rpc.channel import open_channel
+from ina.rpc.controller_pb2_grpc import OperatorStub
+from ina.switch.ports import UdpPort
+from ina.switch.server import SoftSwitch
+from ina.torch.aggregator import LocalAggregator
+from tests.controller.workers import workers_of
+
+DEADLINE_S = 60.0
+VALUES = 64
+JOB_SLOTS = 64
+
+
+@contextmanager
+def services(shared_slots: int, *, loss: float = 0.0, **more: Any) -> Iterator[Embedded]:
+    settings = {"switch": {"shared_slots": shared_slots, **more.pop("switch", {})}}
+    with Embedded(
+        values=VALUES, slots=JOB_SLOTS, mode="shared", loss_rate=loss, config=settings, **more
+    ) as embedded:
+        yield embedded
+
+
+def input_of(job: int, rank: int, step: int, elems: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+    return np.random.default_rng([job, rank, step]).integers(-(2**31), 2**31, elems, np.int32)
+
+
+def run_jobs(
+    embedded: Embedded,
+    sizes: Mapping[int, int],
+    *,
+    steps: int = 3,
+    elems: int = 6000,
+    priorities: Mapping[int, int] | None = None,
+    between: Callable[[int, int, int], None] = lambda job, rank, step: None,
+) -> None:
+    """Jobs with so many workers each, at once; every sum is what int32 sums are, on every rank."""
+
+    def work(job: int, rank: int, size: int) -> None:
+        with Session.join(
+            *(embedded.controller_addr, f"job{job}", rank, size),
+            transport="udp",
+            mode="shared",
+            priority=(priorities or {}).get(job, 0),
+            timeout_s=DEADLINE_S,
+            op_timeout_s=DEADLINE_S,
+        ) as session:
+            for step in range(steps):
+                found = session.all_reduce(input_of(job, rank, step, elems))
+                parts = (input_of(job, other, step, elems) for other in range(size))
+                wanted = np.sum(list(parts), axis=0, dtype=np.int32)
+                assert np.array_equal(found, wanted), (job, rank, step)
+                between(job, rank, step)
+
+    with ThreadPoolExecutor(sum(sizes.values())) as pool:
+        started = [
+            pool.submit(work, job, rank, size)
+            for job, size in sizes.items()
+            for rank in range(size)
+        ]
+        for one in started:
+            one.result(2 * DEADLINE_S)
+
+
+def shown(embedded: Embedded, job: str = "job0") -> pb2.ShowJobReply:
+    with open_channel(embedded.controller_addr) as channel:
+        request = pb2.ShowJobRequest(name=job)
+        return OperatorStub(channel).ShowJob(request, timeout=DEADLINE_S)
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.05])
+@pytest.mark.parametrize(
+    ("slots", "sizes"),
+    [
+        (1, {0: 2}),
+        (1, {0: 3, 1: 2}),
+        (2, {0: 2, 1: 2, 2: 2, 3: 2}),
+        (16, {0: 4, 1: 4}),
+        (512, {0: 2, 1: 3}),
+    ],
+    ids=str,
+)
+def test_jobs_that_share_few_slots_have_exact_sums(
+    slots: int, sizes: dict[int, int], loss: float
+) -> None:
+    with services(slots, loss=loss) as embedded:
+        run_jobs(embedded, sizes)
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.05])
+def test_who_is_put_out_of_its_slots_by_a_more_important_job_loses_no_sum(loss: float) -> None:
+    with services(2, loss=loss) as embedded:
+        run_jobs(embedded, {0: 3, 1: 2}, priorities={0: 0, 1: 4})
+
+
+def test_32_workers_share_a_slot_with_another_job() -> None:
+    with services(1) as embedded:
+        run_jobs(embedded, {0: 32, 1: 2}, steps=1, elems=640)
+
+
+def test_a_switch_that_loses_its_registers_costs_a_job_nothing_but_time() -> None:
+    """In mode pool it would end: what its slots held would be missed for ever."""
+    with services(8) as embedded:
+
+        def restart() -> None:
+            host, udp_port = embedded.switch.udp_address(DATA_PORT)
+            grpc_addr = embedded.switch.grpc_addr
+            embedded.switch.stop()
+            embedded.switch = SoftSwitch([UdpPort(DATA_PORT, host, udp_port)], grpc_addr=grpc_addr)
+            embedded.switch.start()
+
+        restarting = threading.Thread(target=restart)
+
+        def lose(job: int, rank: int, step: int) -> None:
+            if (rank, step) == (0, 0):
+                restarting.start()  # while both are at the next sum
+
+        run_jobs(embedded, {0: 2}, steps=3, elems=100_000, between=lose)
+        restarting.join(DEADLINE_S)
+        assert embedded.switch.stats().ports[DATA_PORT].rx_packets > 0
+
+
+def test_it_is_shown_what_was_summed_where_and_why() -> None:
+    """One of two lanes' slots is claimable: the other's packets go up alone."""
+    told: dict[str, pb2.ShowJobReply] = {}
+    with services(16) as embedded:
+
+        def show(job: int, rank: int, step: int) -> None:
+            if rank == 0 and step == 2:
+                told["job"] = shown(embedded)
+
+        run_jobs(embedded, {0: 2}, between=show)
+    reply = told["job"]
+    assert (reply.job.mode, reply.job.slots) == ("shared", JOB_SLOTS)
+    root, switch = reply.tree
+    assert (root.switch, root.shared, root.slots) == ("aggregator", False, JOB_SLOTS)
+    assert (switch.parent, switch.shared, switch.slots) == ("aggregator", True, 16)
+    chunks = root.results
+    assert switch.passed_down >= chunks
+    assert switch.bypassed > 0
+    assert switch.collisions == 0
+    came = switch.contributions + switch.bypassed + switch.late + switch.missed
+    assert came >= 2 * chunks  # each worker's part of each
+
+
+def test_both_modes_are_on_one_switch() -> None:
+    with services(4) as embedded:
+        sums: list[Any] = []
+
+        def pool(rank: int) -> None:
+            with Session.join(
+                *(embedded.controller_addr, "own", rank, 2), transport="udp", mode="pool"
+            ) as session:
+                for step in range(3):
+                    sums.append(session.all_reduce(input_of(9, 0, step, 3000)))
+
+        with ThreadPoolExecutor(2) as threads:
+            both = [threads.submit(pool, rank) for rank in range(2)]
+            run_jobs(embedded, {0: 2, 1: 2})
+            for one in both:
+                one.result(DEADLINE_S)
+        assert len(sums) == 6
+
+
+def test_where_none_is_configured_rank_0_runs_the_aggregator_until_all_have_left() -> None:
+    elems, steps, size = 6000, 2, 3
+    late = threading.Event()
+
+    with Embedded(
+        values=VALUES, slots=JOB_SLOTS, config={"switch": {"mode": "shared", "shared_slots": 8}}
+    ) as embedded:
+
+        def work(rank: int) -> pb2.NodeCounts | None:
+            own = LocalAggregator(DEADLINE_S) if rank == 0 else None
+            with Session.join(
+                *(embedded.controller_addr, "job0", rank, size),
+                transport="udp",
+                mode="shared",
+                aggregator=own,
+            ) as session:
+                for step in range(steps):
+                    found = session.all_reduce(input_of(0, rank, step, elems))
+                    parts = (input_of(0, other, step, elems) for other in range(size))
+                    assert np.array_equal(found, np.sum(list(parts), axis=0, dtype=np.int32))
+                if rank == size - 1:
+                    late.wait(DEADLINE_S)  # rank 0 closes first, and waits for this one
+                if rank == 0:
+                    (root, _) = shown(embedded).tree
+                    assert root.switch.startswith("host 127.0.0.1:")
+                    threading.Timer(0.2, late.set).start()
+            counted = None if own is None else own.counts()
+            if own is not None:
+                own.close()
+            return counted
+
+        with ThreadPoolExecutor(size) as pool:
+            counts, *_ = pool.map(work, range(size), timeout=DEADLINE_S)
+    assert counts is not None
+    assert counts.results == steps * -(-elems // VALUES)  # each chunk once
+
+
+def test_a_heartbeat_is_told_how_many_are_there() -> None:
+    """The rank with the aggregator may not have been listening when another left."""
+    with services(8) as embedded, workers_of(embedded.controller_addr) as workers:
+        epoch = workers.run_job("j", 2).epoch
+        assert workers.heartbeat("j", 0, epoch).ranks_here == 2
+        workers.leave("j", 1, epoch)
+        assert workers.heartbeat("j", 0, epoch).ranks_here == 1
+
+
+def test_a_job_on_a_switch_of_mode_pool_is_refused_in_one_line() -> None:
+    says = "switch 'switch' runs the program of mode 'pool'"
+    with Embedded(values=VALUES) as embedded, pytest.raises(ControllerError, match=says):
+        Session.join(embedded.controller_addr, "j", 0, 1, mode="shared")
