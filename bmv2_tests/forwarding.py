@@ -1,6 +1,7 @@
 """Programs a switch for traffic that is not ours, before the controller comes.
 
-Run as a program inside a topology's control network: ADDRESS and a Forwarding as JSON. It sets the
+Run as a program inside a topology's control network: ADDRESS, how many values a packet has, a
+Forwarding as JSON and the mode of the program. It sets the
 same pipeline as the controller, which therefore keeps it, and all that is written here, later.
 """
 
@@ -77,11 +78,11 @@ class Forwarding(msgspec.Struct, frozen=True):
         return found
 
 
-async def program(address: str, values: int, forwarding: Forwarding) -> None:
+async def program(address: str, values: int, forwarding: Forwarding, mode: str) -> None:
     """Waits for the switch to serve P4Runtime, then writes. Raises SwitchError."""
     session = await _connect(address)
     try:
-        await session.set_pipeline(compiled(values))
+        await session.set_pipeline(compiled(values, mode))
         await session.insert(forwarding.entities())
         if forwarding.flood:
             flood = P4TableEntry(
@@ -107,6 +108,10 @@ async def _connect(address: str) -> P4RuntimeSession:
 
 if __name__ == "__main__":
     asyncio.run(
-        program(sys.argv[1], int(sys.argv[2]), msgspec.json.decode(sys.argv[3], type=Forwarding))
+        program(
+            *(sys.argv[1], int(sys.argv[2])),
+            msgspec.json.decode(sys.argv[3], type=Forwarding),
+            sys.argv[4],
+        )
     )
     print("programmed", flush=True)

@@ -21,6 +21,7 @@ from bmv2_tests.topologies import (
     SwitchPlace,
     gateway_mac,
 )
+from ina.p4.catalogue import POOL
 
 from mininet.net import Mininet  # isort: skip
 
@@ -38,6 +39,8 @@ class Network:
     folder: Path
     values: int
     """A packet, of all switches."""
+    mode: str = POOL
+    """Of their program."""
     processes: list[NodeProcess] = field(default_factory=list)
     controller: str = _LISTEN
     """host:port."""
@@ -91,14 +94,16 @@ def running(
     values: int = 64,
     target: str | None = None,
     config: str = "",
+    mode: str = POOL,
     **switch_options: Any,
 ) -> Iterator[Network]:
     """``target``: what the controller is told of the switches, ``kind`` if nothing else;
-    ``config``: TOML to add to its file; ``switch_options``: to the switches."""
+    ``config``: TOML to add to its file; ``mode``: of the program that all switches run;
+    ``switch_options``: to the switches."""
     Mininet.inited = True  # else it raises this machine's sysctls, for good
     topology = PlanTopo(plan=plan, kind=kind, folder=folder, **switch_options)
     net = Mininet(topo=topology, controller=None, build=False, waitConnected=False)
-    network = Network(plan, net, folder, values)
+    network = Network(plan, net, folder, values, mode)
     try:
         net.build()
         net.start()
@@ -120,7 +125,7 @@ def start_controller(network: Network, target: str, config: str) -> NodeProcess:
     parts = [f'listen = "{network.controller}"', config]
     parts += [
         f'[[switch]]\nname = "{it.name}"\ngrpc_addr = "{network.net[it.name].grpc_addr}"\n'
-        f'values = {network.values}\ntarget = "{target}"\n'
+        f'values = {network.values}\ntarget = "{target}"\nmode = "{network.mode}"\n'
         f'data_host = "{it.data_address}"\ndata_mac = "{it.mac}"'
         for it in network.plan.switches
     ]
@@ -160,7 +165,7 @@ def _program(network: Network, switch: SwitchPlace) -> None:
     address = network.net[switch.name].grpc_addr
     process = network.run(
         network.net[CONTROLLER],
-        [*PYTHON, "bmv2_tests.forwarding", address, str(network.values), forwarding],
+        [*PYTHON, "bmv2_tests.forwarding", address, str(network.values), forwarding, network.mode],
         f"forwarding-{switch.name}",
     )
     process.expect("programmed", _PROGRAM_TIMEOUT_S)

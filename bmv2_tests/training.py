@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bmv2_tests import jobs
 from bmv2_tests.network import Network
 from bmv2_tests.process import ROOT, NodeProcess
+from bmv2_tests.topologies import HostPlace
 
 SCRIPT = ROOT / "examples" / "ddp_digits.py"
 
 
-def start(network: Network, epochs: int, result: Path, log: str = "ddp") -> list[NodeProcess]:
-    """Starts the ranks. The rendezvous is on the control network, the gradients are not."""
-    places = network.plan.hosts
+def start(
+    network: Network,
+    epochs: int,
+    result: Path,
+    log: str = "ddp",
+    *,
+    hosts: Sequence[HostPlace] | None = None,
+    more: Mapping[str, str] | None = None,
+) -> list[NodeProcess]:
+    """Starts the ranks. The rendezvous is on the control network, the gradients are not.
+
+    ``hosts``: of these, all if None; ``more``: in their environment.
+    """
+    places = network.plan.hosts if hosts is None else hosts
     ranks = []
     for rank, place in enumerate(places):
-        environ = jobs.torch_environ(network, places, rank)
+        environ = jobs.torch_environ(network, places, rank) | dict(more or {})
         command = [sys.executable, "-u", str(SCRIPT), "--epochs", str(epochs)]
         command += ["--result", str(result)]
         ranks.append(network.run(network.node(place), command, f"{log}-{place.name}", environ))

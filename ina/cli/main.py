@@ -33,6 +33,7 @@ NOUNS = {
     "switch": Lazy(
         "ina.cli.switch.command", "Run the soft switch; show what a controller's switch has."
     ),
+    "aggregator": Lazy("ina.cli.aggregator", "Run an aggregator for jobs that share slots."),
     "controller": Lazy(
         "ina.cli.controller.command", "Run and inspect the controller that admits jobs to switches."
     ),

@@ -91,6 +91,7 @@ class FakeController(Servicer):  # type: ignore[misc]
         self.jobs = [TRAIN]
         self.refuse: tuple[grpc.StatusCode, str] | None = None
         self.switch_away = False
+        self.holds: list[pb2.SlotHold] = []  # of a switch whose slots jobs share
         self.switch_state = "connected"
         self.released: threading.Event | None = None  # calls hang until it is set
         self.events: queue.Queue[pb2.JobEvent | None] = queue.Queue()
@@ -133,7 +134,9 @@ class FakeController(Servicer):  # type: ignore[misc]
         self._check(context)
         if self.switch_away:
             context.abort(grpc.StatusCode.UNAVAILABLE, "switch 10.0.0.9:9559 does not answer")
-        return SWITCH
+        shown = pb2.ShowSwitchReply(slots_shared=4096 if self.holds else 0, holds=self.holds)
+        shown.MergeFrom(SWITCH)
+        return shown
 
     def ShowFabric(self, request: Any, context: Any) -> pb2.ShowFabricReply:  # noqa: N802
         self._check(context)

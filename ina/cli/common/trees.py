@@ -8,6 +8,8 @@ from ina.rpc import controller_pb2 as pb2
 from ina.rpc.ranks import ranks_text
 
 COUNT_COLUMNS = ("contributions", "results", "replays", "passed down")
+SHARED_COLUMNS = ("flushes", "evictions", "collisions", "bypassed", "late", "missed")
+"""More of switches whose slots are shared."""
 
 
 def indented(nodes: Sequence[pb2.TreeNode]) -> Iterator[tuple[str, pb2.TreeNode]]:
@@ -32,3 +34,38 @@ def counts(node: pb2.TreeNode) -> list[str]:
     if node.unread:
         return [""] * len(COUNT_COLUMNS)
     return list(map(str, (node.contributions, node.results, node.replays, node.passed_down)))
+
+
+def shared_counts(node: pb2.TreeNode) -> list[str]:
+    """What it has counted, in the order of ``SHARED_COLUMNS``."""
+    if node.unread or not node.shared:
+        return [""] * len(SHARED_COLUMNS)
+    return [str(getattr(node, name)) for name in SHARED_COLUMNS]
+
+
+def summed_where(nodes: Sequence[pb2.TreeNode]) -> str:
+    """Of a job that shares slots: how much of it switches summed, and why not the rest.
+
+    Empty: it does not, or not all that would be needed is known.
+    """
+    first = [node for node in nodes if node.shared and _has_workers(node, nodes)]
+    if not first or any(node.unread for node in first):
+        return ""
+    summed = sum(node.contributions for node in first)
+    alone = {name: sum(getattr(node, name) for node in first) for name in SHARED_COLUMNS[2:]}
+    came = summed + sum(alone.values())
+    if not came:
+        return ""
+    causes = ", ".join(f"{packets} {name}" for name, packets in alone.items())
+    text = f"switches summed {summed / came:.1%} of {came} contributions; alone went up {causes}"
+    root = nodes[0]
+    if root.unread:
+        return text
+    got = root.contributions + root.duplicates + root.replays + root.stale
+    return f"{text}; the aggregator got {got} packets for {root.results} sums"
+
+
+def _has_workers(node: pb2.TreeNode, nodes: Sequence[pb2.TreeNode]) -> bool:
+    """Itself, or on nodes of their hosts: its children are not all switches with shared slots."""
+    shared = {it.switch for it in nodes if it.shared}
+    return bool(node.ranks) or any(child not in shared for child in node.children)

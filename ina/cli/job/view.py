@@ -9,7 +9,15 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ina.cli.common.output import FittingTable, table
-from ina.cli.common.trees import COUNT_COLUMNS, counts, indented, ranks_of
+from ina.cli.common.trees import (
+    COUNT_COLUMNS,
+    SHARED_COLUMNS,
+    counts,
+    indented,
+    ranks_of,
+    shared_counts,
+    summed_where,
+)
 from ina.doctor.job_verdict import Known, judge, ranks_text, switch_of
 from ina.protocol.addresses import is_shm_address
 from ina.rpc import controller_pb2 as pb2
@@ -135,7 +143,14 @@ def job_view(
     parts.append(FittingTable(_MEMBER_COLUMNS, rows, _SPARE_MEMBER_COLUMNS, title="members"))
     if len(shown.tree) > 1:
         of_nodes = [_node_row(name, node) for name, node in indented(shown.tree)]
-        parts.append(table(_NODE_COLUMNS, of_nodes, title="switches"))
+        columns = _NODE_COLUMNS
+        if any(node.shared for node in shown.tree):
+            columns = [*columns, *SHARED_COLUMNS]
+            of_shared = (shared_counts(node) for _, node in indented(shown.tree))
+            of_nodes = [[*row, *more] for row, more in zip(of_nodes, of_shared, strict=True)]
+        parts.append(table(columns, of_nodes, title="switches"))
+        if text := summed_where(shown.tree):
+            parts.append(Text(text, overflow="fold"))
         parts += [f"{it.switch}: no counters: {it.unread}" for it in shown.tree if it.unread]
     elif shown.counters:
         rows = [[c.name, c.label, c.packets, c.bytes] for c in shown.counters]
@@ -153,6 +168,7 @@ def known_of(shown: pb2.ShowJobReply, controller: pb2.ShowControllerReply | None
 
 def _node_row(name: str, node: pb2.TreeNode) -> list[object]:
     slots = f"{node.first_slot}..{node.first_slot + node.slots - 1}" if node.slots else "none"
+    slots += " shared" if node.shared else ""
     return [name, ranks_of(node), slots, *counts(node)]
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from ina.cli.common.output import emit
 from ina.cli.common.rpc_client import ControllerOption, JsonOption, job_names
-from ina.cli.common.told import told_to_stop
 from ina.cli.log_options import log_as_a_service
 from ina.cli.switch import show as switch_show
+from ina.cli.switch.serve import serve_until_told
 from ina.cli.switch.shell import open_shell
 from ina.controller.config import DEFAULT_LISTEN
 from ina.errors import InvalidInputError
@@ -21,7 +19,7 @@ from ina.p4.origin import warn_if_changed
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET
 from ina.rpc.tls import TlsFiles
 from ina.switch.p4runtime.config import config_from_files
-from ina.switch.ports import AfPacketPort, PcapPort, Port, ShmPort, UdpPort, parse_port
+from ina.switch.ports import parse_port
 from ina.switch.server import SoftSwitch
 
 app = typer.Typer(help="Run the soft switch; show what a controller's switch has.")
@@ -93,16 +91,7 @@ def switch(
         port_loss=dict(map(_parse_loss, port_loss or [])),
         tls=TlsFiles(tls_cert, tls_key, tls_ca, "--tls-"),
     )
-    with ExitStack() as stack:
-        wait = stack.enter_context(told_to_stop())
-        stack.enter_context(soft_switch)
-        if config is not None:
-            soft_switch.preload(config)
-        ready: dict[str, Any] = {"device_id": device_id}
-        if metrics:
-            ready["metrics"] = _serve_metrics(metrics, device_id, soft_switch, stack)
-        _say_ready(soft_switch, ready, json)
-        wait()
+    serve_until_told(soft_switch, device_id, config=config, metrics=metrics, json=json)
 
 
 @app.command()
@@ -168,33 +157,3 @@ def _refuse_options(ctx: typer.Context) -> None:
                 f"--{name.replace('_', '-')} belongs behind the command {ctx.invoked_subcommand},"
                 " or to running a switch"
             )
-
-
-def _serve_metrics(address: str, device_id: int, soft_switch: SoftSwitch, stack: ExitStack) -> str:
-    from ina.metrics import MetricsServer
-    from ina.switch.metrics import SwitchCollector
-
-    collector = SwitchCollector(device_id, soft_switch.stats)
-    return stack.enter_context(MetricsServer(address, [collector])).address
-
-
-def _say_ready(soft_switch: SoftSwitch, ready: dict[str, Any], json: bool) -> None:
-    ports: dict[str, Any] = {str(p.number): _place(soft_switch, p) for p in soft_switch.ports}
-    said = [f"P4Runtime {soft_switch.grpc_addr}", f"device {ready['device_id']}"]
-    said += [f"port {number} {place}" for number, place in ports.items()]
-    said += [f"metrics {ready['metrics']}"] if "metrics" in ready else []
-    document = {"grpc_addr": soft_switch.grpc_addr, **ready, "ports": ports}
-    emit(document, json, f"ready: {', '.join(said)}")
-
-
-def _place(soft_switch: SoftSwitch, port: Port) -> str:
-    match port:
-        case UdpPort(number):
-            host, udp_port = soft_switch.udp_address(number)
-            return f"udp:{host}:{udp_port}"
-        case ShmPort(number):
-            return f"shm:{soft_switch.shm_address(number)}"
-        case AfPacketPort(_, interface):
-            return f"afpacket:{interface}"
-        case PcapPort(_, read, write):
-            return f"pcap:{read or ''},{write or ''}"

@@ -32,7 +32,8 @@ def show_switch(controllers: str, name: str, job: str, json: bool) -> None:
     request = pb2.ShowSwitchRequest(switch=name)
     shown = ask(controllers, lambda operator: operator.ShowSwitch, request)
     listed = ask(controllers, lambda operator: operator.ListJobs, pb2.ListJobsRequest()).jobs
-    jobs = [one for one in listed if one.switch == shown.switch]
+    here = {hold.job for hold in shown.holds}
+    jobs = [one for one in listed if one.name in here or one.switch == shown.switch]
     if job:
         jobs = [other for other in jobs if other.name == job]
         _keep(shown, job)
@@ -78,11 +79,13 @@ def _view(shown: pb2.ShowSwitchReply, jobs: list[pb2.Job], only: str) -> Rendera
     parts: list[RenderableType] = [
         f"{called}{shown.program}; device {shown.device_id}; slots {shown.slots_used} of"
         f" {shown.slots_total} in use"
+        + (f", the last {shown.slots_shared} of them shared" if shown.slots_shared else "")
     ]
+    holds = {hold.job: hold for hold in shown.holds}
     for job in jobs:
         entries = [entry for entry in shown.entries if entry.job == job.name]
         counters = [counter for counter in shown.counters if counter.job == job.name]
-        slots = f"slots {slot_range(job)}"
+        slots = _slots_text(holds.get(job.name), job)
         parts.append(f"job {job.name}: {job.state}, number {job.job}, epoch {job.epoch}, {slots}")
         parts += [_entries(entries)] if entries else []
         parts += [_counters(counters)] if counters else []
@@ -103,6 +106,16 @@ def _view(shown: pb2.ShowSwitchReply, jobs: list[pb2.Job], only: str) -> Rendera
     rest = [counter for counter in shown.counters if counter.job not in named]
     parts += ["counters of no job", _counters(rest)] if rest else []
     return Group(*parts)
+
+
+def _slots_text(hold: pb2.SlotHold | None, job: pb2.Job) -> str:
+    """What it has here; an older controller tells of its only switch alone."""
+    if hold is None:
+        return f"slots {slot_range(job)}"
+    if not hold.slots:
+        return "may claim no slot"
+    slots = f"slots {hold.first_slot}..{hold.first_slot + hold.slots - 1}"
+    return f"may claim {slots}" if hold.shared else slots
 
 
 def _entries(entries: list[pb2.TableEntry]) -> RenderableType:
