@@ -133,7 +133,7 @@ TREE_BUGS = (
     Bug(
         "tree plan: all nodes have the root's children",
         "ina/controller/switches/plan.py",
-        '("full_bitmap", node.full_bitmap),',
+        '("full_bitmap", sum(tree.child_bits(node))),',
         '("full_bitmap", tree.root.full_bitmap),',
     ),
     Bug(
