@@ -91,7 +91,9 @@ class Bench:
         finish(self.racks, job, told.mapping.epoch)
         while job.change is not None:
             for rank in job.members if told.terms.waits else ():
-                ask(self.racks, job, rank, Word(told.mapping.epoch))
+                opened = ask(self.racks, job, rank, Word(told.mapping.epoch))
+                if opened is not None and not opened.terms.waits:
+                    ask(self.racks, job, rank)
             await asyncio.sleep(0)
         self.memory.sizing.resized(job)
         self.memory.queue.wake()

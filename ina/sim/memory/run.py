@@ -236,8 +236,14 @@ class _Traced:
         for rank in (*ranks, 0):
             told = changes.hear(job, rank, Word())
         epoch = changes.epoch_to(job, 0)
-        if not epoch or told is None or told.terms.first_operation:
-            return  # it has been decided, or called off
+        if not epoch or told is None:
+            return  # called off
+        if told.terms.first_operation:  # decided; in place, they also say that they may begin
+            for rank in ranks:
+                opened = changes.hear(job, rank, Word(epoch))
+                if opened is not None and not opened.terms.waits:
+                    changes.hear(job, rank, Word())
+            return
         first = self._training.report(self._loop.time()).operations_done + 1
         changes.hear(job, 0, Word(epoch, first_operation=first))
         step_s = self._training.step_s
