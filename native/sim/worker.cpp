@@ -177,6 +177,8 @@ void Worker::submit(const host::TensorRequest &request) {
     }
     next_id_ = request.id + 1;
     ++submitted_;
+    submissions_.agree_up_to(agreed());
+    submissions_.add(request);
     submit_times_.add(engine_->now_ns());
     const bool is_new = first_of_new_ != 0 && request.id >= first_of_new_;
     if (!is_new || is_cut_) place(*mappings_[is_new ? 1 : 0], request);
@@ -185,6 +187,7 @@ void Worker::submit(const host::TensorRequest &request) {
 
 void Worker::place(Mapping &mapping, const host::TensorRequest &request) {
     const host::Submission placed = mapping.order.next(request);
+    if (pending_.count(request.id) == 0) return;  // an empty one, done already: it counts
     shares_left_[request.id] = {&mapping, mapping.shares.size()};
     if (mapping.is_open) return give(mapping, placed);
     mapping.held.push_back(placed);

@@ -180,6 +180,7 @@ class Worker final : public Element, public Endpoint {
     std::unordered_map<std::uint64_t, Left> shares_left_;   // of those that have been placed
     std::uint64_t next_id_ = 1;
     std::uint64_t submitted_ = 0;
+    host::Submissions submissions_;
     host::RecentTimes submit_times_;
 
     Ring<Frame> buffer_;

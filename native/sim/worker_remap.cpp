@@ -98,9 +98,7 @@ void Worker::check_remap(bool has_second, bool is_cut) const {
 }
 
 void Worker::place_from(std::uint64_t first, Mapping &mapping) {
-    for (auto one = pending_.lower_bound(first); one != pending_.end(); ++one) {
-        place(mapping, one->second);
-    }
+    for (const host::TensorRequest &request : submissions_.from(first)) place(mapping, request);
 }
 
 void Worker::open(Mapping &mapping) {

@@ -219,3 +219,19 @@ def test_results_for_all_workers_at_once_come_by_both_mappings(threads: int) -> 
             tensors.check()
             after = [session.stats().shared_packets for session in sessions]
             assert all(b > a for a, b in zip(before, after, strict=True))
+
+
+def test_an_empty_operation_counts_in_the_new_mapping_whenever_it_was_submitted() -> None:
+    """Ranks submit the same by it; one of them had done this before it heard of the change."""
+    with (
+        UdpModel(slots=64, values=VALUES) as switch,
+        closing(sessions_of(switch, 2, 16, [1])) as sessions,
+    ):
+        empty, ones = np.zeros(0, np.int32), np.ones(300, np.int32)
+        mapped = Mapped(switch, sessions)
+        assert sessions[1].all_reduce(empty).size == 0
+        assert mapped.change(32, [0, 1]) == 1
+        sessions[0].all_reduce(empty)
+        handles = [session.all_reduce(ones, async_op=True) for session in sessions]
+        assert all((handle.wait(30) == 2).all() for handle in handles)
+        mapped.end()

@@ -195,6 +195,9 @@ def test_a_question_that_the_controller_does_not_answer_is_asked_again(
             tensors.submit_all(1)
             tensors.check()
         fake.answers.set()
+        while fake.mapping is not None:
+            tensors.submit_all(1)
+            tensors.check()
         until_over(fake, sessions, 64)
 
 

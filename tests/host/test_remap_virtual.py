@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from hypothesis import event, given, settings
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from ina._native.host import VerifyMode
@@ -121,6 +121,7 @@ LENGTHS = st.one_of(
 
 
 @settings(max_examples=200, deadline=None)
+@example(seed=0, workers=4, sizes=[4, 32], lengths=[0, 0, 0, 0, 1], loss=0.0)  # S is an empty one
 @given(
     seed=st.integers(0, 2**32),
     workers=st.integers(1, 4),
