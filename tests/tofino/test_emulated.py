@@ -117,7 +117,7 @@ def wrong_cases(
     ]
     assert len(cases) > (290 if topic == "*" else 0)
     program = compile_emulated(target, VALUES, folder, bug)
-    with EmulatedTofino(lambda _values: program) as device:
+    with EmulatedTofino(program_of=lambda _values: program) as device:
         verdicts = [run_case(case, device) for case in cases]
     return {f"{v.case.name}: {v.differences[0]}" for v in verdicts if v.differences}
 
