@@ -16,6 +16,10 @@ from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 
 SHARED = sorted((P4_DIR / "shared").glob("*.p4"))
 CONTROLS = [path for path in SHARED if "control " in path.read_text()]
+STATEFUL = [*CONTROLS, P4_DIR / "shared" / "claim_state.p4"]  # the last stands inside a control
+# Of a macro that declares an action on a register: where its name is, and how many parts come before
+# its body.
+ACTIONS = {"": (2, 4), "_PAIR": (4, 7), "_OWNER": (1, 4)}
 
 # What the text of a shared file may not hold, and why.
 FORBIDDEN = {
@@ -38,15 +42,16 @@ def code(path: Path) -> str:
 
 
 def state_actions(text: str) -> list[tuple[str, str]]:
-    """(name, body) of each STATE_ACTION and STATE_PAIR_ACTION in the text."""
+    """(name, body) of each STATE_ACTION, STATE_PAIR_ACTION and STATE_OWNER_ACTION in the text."""
     found = []
-    for start in re.finditer(r"\bSTATE(_PAIR)?_ACTION\(", text):
+    for start in re.finditer(r"\bSTATE(|_PAIR|_OWNER)_ACTION\(", text):
+        name, before = ACTIONS[start[1]]
         depth, end = 1, start.end()
         while depth:
             depth += {"(": 1, ")": -1}.get(text[end], 0)
             end += 1
-        parts = text[start.end() : end - 1].split(",", 7 if start[1] else 4)
-        found.append((parts[4 if start[1] else 2].strip(), parts[-1]))
+        parts = text[start.end() : end - 1].split(",", before)
+        found.append((parts[name].strip(), parts[-1]))
     return found
 
 
@@ -66,16 +71,21 @@ def test_each_forbidden_construct_is_found() -> None:
 def test_the_stateful_controls_are_shared() -> None:
     assert [path.stem for path in CONTROLS] == [*("accumulate", "claims", "contribution", "slots")]
     assert sum(len(state_actions(code(path))) for path in CONTROLS) >= 9
+    owners_and_rounds = [name for name, _ in state_actions(code(STATEFUL[-1]))]
+    assert owners_and_rounds == [
+        *("own_epoch", "claim", "look", "release"),
+        *("begin_round", "enter_round", "flush_round"),
+    ]
 
 
-@pytest.mark.parametrize("path", CONTROLS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", STATEFUL, ids=lambda path: path.name)
 def test_bodies_fit_a_stateful_alu(path: Path) -> None:
     for name, body in state_actions(code(path)):
         assert len(re.findall(r"\bif\b", body)) <= 2, name
         for word in set(re.findall(r"\b(value(?:\.\w+)?) = ", body)):
             assert len(re.findall(rf"\b{word} = ", body)) <= 2, name
         outputs = set(re.findall(r"\b(rv(?:_\d)?) = ", body))
-        assert outputs in ({"rv"}, {"rv_1", "rv_2"}), name
+        assert outputs in ({"rv"}, {"rv_1", "rv_2"}, set()), name  # the last: STATE_OWNER_ACTION
 
 
 @pytest.mark.parametrize("mode", names.MODES)

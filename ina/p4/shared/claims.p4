@@ -22,71 +22,8 @@
 
 #include "slot_flags.p4"
 
-struct owner_t {
-    bit<32> epoch; // of the job that claimed it last; 0: nobody yet
-    bit<32> stamp; // when it was last heard of (meta.now), and then some for the less important
-}
-
 control Claims(inout headers_t hdr, inout ina_metadata_t meta) {
-    STATE_PAIR(owner_t, slot_owner, epoch, stamp, SLOTS_TOTAL)
-    STATE_PAIR(round_t, slot_round, seq, bitmap, SLOTS_TOTAL)
-
-    // Slots of one job's own: as in Slots. There is no other owner than an earlier incarnation.
-    STATE_PAIR_ACTION(owner_t, slot_owner, epoch, stamp, own_epoch, meta.age, meta.owner,
-        rv_1 = meta.epoch - value.epoch;
-        if (NOT_OLDER(meta.epoch, value.epoch)) { value.epoch = meta.epoch; }
-        rv_2 = value.epoch;)
-
-    // Shared slots: the owner keeps it by being heard of, anybody gets one that is old. Free is old.
-    STATE_PAIR_ACTION(owner_t, slot_owner, epoch, stamp, claim, meta.age, meta.owner,
-        rv_1 = meta.epoch - value.epoch;
-        if (value.epoch == meta.epoch || IS_OLD(meta.now, value.stamp, meta.age_limit)) {
-            value.epoch = meta.epoch;
-            value.stamp = meta.stamp;
-        }
-        rv_2 = value.epoch;)
-
-    // A resend never claims and never prolongs: late copies of it would keep slots for ever.
-    STATE_PAIR_ACTION(owner_t, slot_owner, epoch, stamp, look, meta.age, meta.owner,
-        rv_1 = meta.epoch - value.epoch;
-        rv_2 = value.epoch;)
-
-    // The result passes: the sum has been taken out of here, whoever may come.
-    STATE_PAIR_ACTION(owner_t, slot_owner, epoch, stamp, release, meta.age, meta.owner,
-        rv_1 = meta.epoch - value.epoch;
-        if (value.epoch == meta.epoch) { value.stamp = meta.stamp; }
-        rv_2 = value.epoch;)
-
-    // The slot was another's, or an earlier incarnation's.
-    STATE_PAIR_ACTION(round_t, slot_round, seq, bitmap, begin_round, meta.before, meta.bitmap,
-        value.seq = hdr.ina.seq;
-        value.bitmap = meta.worker_bit;
-        rv_1 = 0;
-        rv_2 = value.bitmap;)
-
-    // The same owner: the sequence number decides.
-    STATE_PAIR_ACTION(round_t, slot_round, seq, bitmap, enter_round, meta.before, meta.bitmap,
-        rv_1 = 0;
-        rv_2 = 0;
-        if (hdr.ina.seq == value.seq) {
-            rv_1 = value.bitmap;
-            JOIN_SET(value.bitmap, rv_1, meta.worker_bit, meta.full_bitmap)
-            rv_2 = value.bitmap;
-        } else if (NOT_OLDER(hdr.ina.seq, value.seq)) {
-            value.seq = hdr.ina.seq;
-            value.bitmap = meta.worker_bit;
-            rv_2 = value.bitmap;
-        })
-
-    // Closed by its number: of what comes of this round, all is older from now on.
-    STATE_PAIR_ACTION(round_t, slot_round, seq, bitmap, flush_round, meta.before, meta.bitmap,
-        rv_1 = 0;
-        rv_2 = 0;
-        if (hdr.ina.seq == value.seq && value.bitmap != 0) {
-            rv_1 = value.bitmap;
-            value.seq = value.seq + 1;
-            value.bitmap = 0;
-        })
+#include "claim_state.p4"
 
 #ifdef MODE_EVICTS
     // What the packets of a round say alike, besides its tag: an owner's sum that is put out needs it.

@@ -15,6 +15,12 @@ struct round_t {
     bit<32> bitmap;
 }
 
+// Of a slot that jobs share, besides: two words of another.
+struct owner_t {
+    bit<32> epoch; // of the job that claimed it last; 0: nobody yet
+    bit<32> stamp; // when it was last heard of, and then some for the less important
+}
+
 // What mode `shared` knows besides. Numbers of slots that the job shares are its lanes'.
 #ifdef MODE_SHARED
 #define SHARED_METADATA                                                                        \

@@ -14,7 +14,14 @@
 // NOT_OLDER(a, b)                         serial-number arithmetic (RFC 1982) on 32 bits: `a` is `b` or newer.
 //                                         Numbers exactly 2^31 apart count as older, so that what cannot
 //                                         be told is never summed.
-// IS_OLD(now, stamp, limit)               whether `now` is `limit` or more after `stamp`; both wrap around
+// STATE_OWNER(name, size)                 the owners of shared slots (owner_t)
+// STATE_OWNER_ACTION(state, name, first, second, body)
+//                                         as STATE_PAIR_ACTION. What it gives out says which of two
+//                                         conditions held before `body`: here meta.age, and meta.owner
+//                                         after it
+// IS_OLD(stamp)                           whether nothing was heard for so long that this packet may have
+//                                         the slot
+// USED_STAMP, FREE_STAMP                  what is left in a slot that is claimed, or released
 // JOIN_SET(bitmap, before, set, full)     enters workers, or one, into a round's bitmap: all of them if none
 //                                         is there. If all who are there are among them, and others, they
 //                                         take the round over (before = 0). Else nobody enters.
@@ -37,7 +44,10 @@
 
 #define NOT_OLDER(a, b) ((a) - (b) < 0x80000000)
 
-#define IS_OLD(now, stamp, limit) ((now) - (stamp) >= (limit))
+// The clock wraps around: what was heard of half its way ago is as old as can be.
+#define IS_OLD(stamp) (meta.now - (stamp) >= meta.age_limit)
+#define USED_STAMP meta.stamp
+#define FREE_STAMP meta.stamp
 
 #define JOIN_SET(bitmap, before, set, full)                                     \
     if ((bitmap & (set)) == 0) {                                                \
@@ -70,6 +80,11 @@
         out_1 = rv_1;                                                \
         out_2 = rv_2;                                                \
     }
+
+#define STATE_OWNER(name, size) STATE_PAIR(owner_t, name, epoch, stamp, size)
+#define STATE_OWNER_ACTION(state, name, first, second, ...)                        \
+    STATE_PAIR_ACTION(owner_t, state, epoch, stamp, name, meta.age, meta.owner,    \
+                      rv_1 = meta.epoch - value.epoch; __VA_ARGS__ rv_2 = value.epoch;)
 
 #define RUN(action) action();
 
