@@ -9,6 +9,9 @@
 #define INA_TOFINO_ADMISSION_P4
 
 #define IS_CONTRIBUTION(meta) ((meta).sender == SENDER_CHILD && (meta).slot_room != 0)
+// A result that frees a slot of mode `shared` on its way down.
+#define IS_RELEASE(meta)                                                      \
+    ((meta).sender == SENDER_PARENT && (meta).is_shared == 1 && (meta).slot_room != 0)
 
 // UDP and IP lengths, without values and with them.
 #define EMPTY_UDP_BYTES (UDP_BYTES + INA_HEADER_BYTES)
@@ -78,6 +81,39 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
         hdr.bridge.worker_bit = own_bit;
         admit_job(epoch, first_slot, slots, full_bitmap, group, job_index);
     }
+#ifdef MODE_SHARED
+    // lead_us: see Claims. On Tofino 1 there is a slot here for each at the aggregator, and age_us is the
+    // build's PATIENCE.
+    action admit_shared_job(bit<32> epoch, bit<32> first_slot, bit<16> slots, bit<32> full_bitmap,
+                            bit<16> group, bit<16> job_index, bit<9> parent_port,
+                            bit<8> own_worker, bit<4> own_level, bit<24> path_mask,
+                            bit<16> lane_mask, bit<16> claimable, bit<32> age_us,
+                            bit<32> lead_us) {
+        meta.known = 1;
+        meta.epoch = epoch;
+#if __TARGET_TOFINO__ == 1
+        meta.slot_index = first_slot[SLOT_INDEX_BITS - 1:0] + hdr.ina.slot;
+#else
+        meta.slot_index = first_slot[SLOT_INDEX_BITS - 1:0]; // of lane 0
+        meta.lane = hdr.ina.slot & lane_mask;
+        meta.claimable = claimable;
+#endif
+        meta.slot_room = slots |-| hdr.ina.slot;
+        meta.full_bitmap = full_bitmap;
+        meta.group = group;
+        hdr.bridge.job_index = job_index;
+        meta.parent_port = parent_port;
+        meta.way = (hdr.ina.path & path_mask);
+        meta.is_inner = 1;
+        hdr.bridge.own_worker = own_worker;
+        hdr.bridge.own_level = own_level;
+        meta.is_shared = 1;
+        meta.age_limit = age_us;
+    }
+#define SHARED_JOB_ACTION admit_shared_job;
+#else
+#define SHARED_JOB_ACTION
+#endif
     action unknown_job() {}
 
     table jobs {
@@ -86,7 +122,7 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
             hdr.ina.epoch: exact @name("epoch");
         }
         size = JOBS_TOTAL;
-        actions = { admit_job; admit_inner_job; @defaultonly unknown_job; }
+        actions = { admit_job; admit_inner_job; SHARED_JOB_ACTION @defaultonly unknown_job; }
         const default_action = unknown_job();
     }
 

@@ -21,6 +21,41 @@ const outcome_t OUTCOME_HARVESTED = 6; // second pass, whole now
 const outcome_t OUTCOME_LOST = 7;      // second pass, but the slot is another round's
 const outcome_t OUTCOME_PASSED_DOWN = 8; // the parent's result
 const outcome_t OUTCOME_ASTRAY = 9;    // the same, but its path leads to no child
+// Of jobs that share slots, besides. With SHARED_ALONE: goes up by itself. With SHARED_SUM: a sum goes up,
+// whether it is complete or not.
+const outcome_t SHARED_ALONE = 0x20;
+const outcome_t SHARED_SUM = 0x40;
+const outcome_t OUTCOME_COLLISION = 0x20; // the slot is another job's
+const outcome_t OUTCOME_BYPASSED = 0x21;  // its lane has none
+const outcome_t OUTCOME_MISSED = 0x22;    // a resend that finds no sum
+const outcome_t OUTCOME_LATE = 0x23;      // the round is over here
+const outcome_t OUTCOME_UP = 0x40;        // it was the last
+const outcome_t OUTCOME_UP_AGAIN = 0x41;  // a resend finds a sum that is complete
+const outcome_t OUTCOME_JOINED_AND_FLUSHED = 0x42; // a resend takes a sum along, and was not in
+const outcome_t OUTCOME_FLUSHED = 0x43;   // the same, and was in
+const outcome_t OUTCOME_UP_WHOLE = 0x44;  // second pass, whole now
+
+#ifdef MODE_SHARED
+#if __TARGET_TOFINO__ == 1
+// Has it passed before; or, on Tofino 2, has its lane a slot.
+#define FIRST_ASKED meta.harvest: ternary @name("harvest");
+#define FIRST_ASKED_ENTRIES                                                   \
+            (ACCESS_READ, 0, _, _, 1): come_out(OUTCOME_UP_WHOLE);            \
+            (_, _, _, _, 1): come_out_dropped(OUTCOME_LOST, INA_DROP_STALE);
+#define FIRST_ASKED_SIZE 2
+#define HARVEST_SHARED_ENTRY (OUTCOME_UP, _, VALUES_PER_PACKET, _, _): again_for_all();
+#define HARVEST_SHARED_SIZE 1
+#else
+#define FIRST_ASKED meta.lane_room: ternary @name("lane_room");
+#define FIRST_ASKED_ENTRIES (ACCESS_STALE, _, _, _, 0): come_out(OUTCOME_BYPASSED);
+#define FIRST_ASKED_SIZE 1
+#endif
+#define OR_OUTCOME(shared) || meta.outcome == shared
+#else
+#define OR_OUTCOME(shared)
+#define HARVEST_SHARED_ENTRY
+#define HARVEST_SHARED_SIZE 0
+#endif
 
 #define JOB_COUNTER(name) COUNTER(bit<16>, name, JOBS_TOTAL)
 
@@ -37,6 +72,14 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
     JOB_COUNTER(job_duplicates)
     JOB_COUNTER(job_stale)
     JOB_COUNTER(job_passed_down)
+#ifdef MODE_SHARED
+    // See v1model's. Nobody is evicted here.
+    JOB_COUNTER(job_flushes)
+    JOB_COUNTER(job_collisions)
+    JOB_COUNTER(job_bypassed)
+    JOB_COUNTER(job_late)
+    JOB_COUNTER(job_missed)
+#endif
     // By INA_DROP_*: why packets to the switch were dropped, of all jobs and of none.
     COUNTER(bit<8>, drops, INA_DROP_REASONS)
 
@@ -45,6 +88,37 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
         meta.outcome = outcome;
         meta.drop_reason = reason;
     }
+
+#ifdef MODE_SHARED
+    // What a packet of a job that shares slots has found there.
+    table shared_outcomes {
+        key = {
+            meta.access: ternary @name("access");
+            meta.missing: ternary @name("missing");
+            meta.is_resend: ternary @name("is_resend");
+            meta.standing: ternary @name("standing");
+            FIRST_ASKED
+        }
+        actions = { come_out; come_out_dropped; }
+        const entries = {
+            FIRST_ASKED_ENTRIES
+            (ACCESS_STALE, _, 1, _, _): come_out(OUTCOME_MISSED);
+            (ACCESS_STALE, _, 0, NEITHER, _): come_out(OUTCOME_COLLISION);
+            (ACCESS_STALE, _, 0, _, _): come_out(OUTCOME_LATE);
+            (ACCESS_READ, 0, 1, _, _): come_out(OUTCOME_UP_AGAIN);
+            (ACCESS_READ, _, 1, _, _): come_out(OUTCOME_FLUSHED);
+            (ACCESS_READ, _, _, _, _): come_out_dropped(OUTCOME_DUPLICATE, INA_DROP_DUPLICATE);
+            (ACCESS_TAKE, 0, _, _, _): come_out(OUTCOME_UP);
+            (ACCESS_JOIN, 0, _, _, _): come_out(OUTCOME_UP);
+            (ACCESS_JOIN, _, 1, _, _): come_out(OUTCOME_JOINED_AND_FLUSHED);
+            (ACCESS_TAKE, _, _, _, _): come_out(OUTCOME_ABSORBED);
+            (ACCESS_JOIN, _, _, _, _): come_out(OUTCOME_ABSORBED);
+            (ACCESS_DOWN, _, _, _, _): come_out(OUTCOME_PASSED_DOWN);
+        }
+        size = 12 + FIRST_ASKED_SIZE;
+        const default_action = come_out(OUTCOME_REFUSED);
+    }
+#endif
 
     table outcomes {
         key = {
@@ -75,6 +149,13 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
     action count_duplicate() { job_duplicates.count(hdr.bridge.job_index); }
     action count_stale() { job_stale.count(hdr.bridge.job_index); }
     action count_passed_down() { job_passed_down.count(hdr.bridge.job_index); }
+#ifdef MODE_SHARED
+    action count_flush() { job_flushes.count(hdr.bridge.job_index); }
+    action count_collision() { job_collisions.count(hdr.bridge.job_index); }
+    action count_bypassed() { job_bypassed.count(hdr.bridge.job_index); }
+    action count_late() { job_late.count(hdr.bridge.job_index); }
+    action count_missed() { job_missed.count(hdr.bridge.job_index); }
+#endif
     action count_drop() { drops.count(meta.drop_reason); }
 
     action drop() { ig_dprsr_md.drop_ctl = 1; }
@@ -119,6 +200,35 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
         hdr.ina.worker = INA_PARENT;
         ig_tm_md.ucast_egress_port = meta.parent_port;
     }
+#ifdef MODE_SHARED
+    // Up as what it is: a contribution of these. A resend is one at the next switch, too.
+    action up_alone(bit<8> more_flags) {
+        hdr.bridge.pass = PASS_UP;
+        hdr.ina.flags = meta.flags | more_flags;
+        hdr.ina.worker = INA_PARENT;
+        hdr.ina.contributors = meta.worker_bit;
+        ig_tm_md.ucast_egress_port = meta.parent_port;
+    }
+    action up_as_sum(bit<8> more_flags) {
+        hdr.bridge.pass = PASS_UP;
+        hdr.ina.flags = meta.flags | more_flags;
+        hdr.ina.worker = INA_PARENT;
+        hdr.ina.contributors = meta.bitmap;
+        ig_tm_md.ucast_egress_port = meta.parent_port;
+    }
+#define SHARED_WAYS_ACTIONS up_alone; up_as_sum;
+#define SHARED_WAYS_ENTRIES                                                   \
+            (OUTCOME_COLLISION, _, _, _, _): up_alone(INA_FLAG_COLLISION);    \
+            (SHARED_ALONE &&& 0xE0, _, _, _, INA_FLAG_RESEND &&& INA_FLAG_RESEND): up_alone(INA_FLAG_RESEND); \
+            (SHARED_ALONE &&& 0xE0, _, _, _, _): up_alone(0);                 \
+            (SHARED_SUM &&& 0xE0, _, _, _, INA_FLAG_RESEND &&& INA_FLAG_RESEND): up_as_sum(INA_FLAG_RESEND); \
+            (SHARED_SUM &&& 0xE0, _, _, _, _): up_as_sum(0);
+#define SHARED_WAYS_SIZE 5
+#else
+#define SHARED_WAYS_ACTIONS
+#define SHARED_WAYS_ENTRIES
+#define SHARED_WAYS_SIZE 0
+#endif
     action down_to_all() {
         hdr.bridge.pass = PASS_RESULT;
         ig_tm_md.mcast_grp_a = meta.group;
@@ -137,12 +247,13 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
     }
 #define WAYS_ACTIONS again_for_all; again_for_sender;
 #define WAYS_ENTRIES                                                          \
+            HARVEST_SHARED_ENTRY                                              \
             (OUTCOME_HARVESTED, PASS_HARVEST_ALL, _, 0, _): to_all();         \
             (OUTCOME_HARVESTED, _, _, 0, _): to_sender();                     \
             (OUTCOME_HARVESTED, _, _, 1, _): to_parent();                     \
             (OUTCOME_COMPLETED, _, VALUES_PER_PACKET, _, _): again_for_all(); \
             (OUTCOME_REPLAYED, _, VALUES_PER_PACKET, _, _): again_for_sender();
-#define WAYS_SIZE 11
+#define WAYS_SIZE 11 + HARVEST_SHARED_SIZE
 #else
 #define WAYS_ACTIONS
 #define WAYS_ENTRIES
@@ -157,9 +268,10 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
             meta.is_inner: ternary @name("is_inner");
             hdr.ina.flags: ternary @name("flags");
         }
-        actions = { to_all; to_sender; to_parent; down_to_all; down_to_one; WAYS_ACTIONS drop; }
+        actions = { to_all; to_sender; to_parent; down_to_all; down_to_one; WAYS_ACTIONS SHARED_WAYS_ACTIONS drop; }
         const entries = {
             WAYS_ENTRIES
+            SHARED_WAYS_ENTRIES
             (OUTCOME_COMPLETED, _, _, 0, _): to_all();
             (OUTCOME_COMPLETED, _, _, 1, _): to_parent();
             (OUTCOME_REPLAYED, _, _, 0, _): to_sender();
@@ -167,24 +279,33 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
             (OUTCOME_PASSED_DOWN, _, _, _, 0 &&& INA_FLAG_REPLAY): down_to_all();
             (OUTCOME_PASSED_DOWN, _, _, _, _): down_to_one();
         }
-        size = WAYS_SIZE;
+        size = WAYS_SIZE + SHARED_WAYS_SIZE;
         const default_action = drop();
     }
 
     apply {
-        outcomes.apply();
+#ifdef MODE_SHARED
+        if (meta.is_shared == 1) {
+            shared_outcomes.apply();
+        } else
+#endif
+        {
+            outcomes.apply();
+        }
         if (meta.outcome == OUTCOME_PASSED_DOWN && (hdr.ina.flags & INA_FLAG_REPLAY) != 0) {
             if (!children.apply().hit) {
                 lose_way();
             }
         }
         ways.apply();
-        if (meta.outcome == OUTCOME_ABSORBED || meta.outcome == OUTCOME_COMPLETED) {
+        if (meta.outcome == OUTCOME_ABSORBED || meta.outcome == OUTCOME_COMPLETED
+            OR_OUTCOME(OUTCOME_UP) OR_OUTCOME(OUTCOME_JOINED_AND_FLUSHED)) {
             count_contribution();
         }
-        if (meta.outcome == OUTCOME_COMPLETED) {
+        if (meta.outcome == OUTCOME_COMPLETED OR_OUTCOME(OUTCOME_UP)) {
             count_result();
-        } else if (meta.outcome == OUTCOME_REPLAYED) {
+        } else if (meta.outcome == OUTCOME_REPLAYED OR_OUTCOME(OUTCOME_UP_AGAIN)
+                   OR_OUTCOME(OUTCOME_FLUSHED)) {
             count_replay();
         } else if (meta.outcome == OUTCOME_DUPLICATE) {
             count_duplicate();
@@ -193,6 +314,19 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
         } else if (meta.outcome == OUTCOME_PASSED_DOWN || meta.outcome == OUTCOME_ASTRAY) {
             count_passed_down();
         }
+#ifdef MODE_SHARED
+        if (meta.outcome == OUTCOME_JOINED_AND_FLUSHED || meta.outcome == OUTCOME_FLUSHED) {
+            count_flush();
+        } else if (meta.outcome == OUTCOME_COLLISION) {
+            count_collision();
+        } else if (meta.outcome == OUTCOME_BYPASSED) {
+            count_bypassed();
+        } else if (meta.outcome == OUTCOME_MISSED) {
+            count_missed();
+        } else if (meta.outcome == OUTCOME_LATE) {
+            count_late();
+        }
+#endif
         if (meta.outcome == OUTCOME_DUPLICATE || meta.outcome == OUTCOME_STALE
             || meta.outcome == OUTCOME_REFUSED || meta.outcome == OUTCOME_LOST
             || meta.outcome == OUTCOME_ASTRAY) {
@@ -224,6 +358,12 @@ control Address(inout headers_t hdr, in egress_intrinsic_metadata_t eg_intr_md,
         hdr.ina.level = hdr.bridge.own_level;
         hdr.ina.contributors = hdr.bridge.worker_bit;
     }
+#ifdef MODE_SHARED
+    action sign_alone() {
+        hdr.ina.worker = hdr.bridge.own_worker;
+        hdr.ina.level = hdr.bridge.own_level;
+    }
+#endif
     action unaddressed() {
         eg_dprsr_md.drop_ctl = 1;
     }
@@ -256,6 +396,11 @@ control Address(inout headers_t hdr, in egress_intrinsic_metadata_t eg_intr_md,
         if (hdr.bridge.pass == PASS_SUM) {
             sign();
         }
+#ifdef MODE_SHARED
+        else if (hdr.bridge.pass == PASS_UP) {
+            sign_alone();
+        }
+#endif
     }
 }
 

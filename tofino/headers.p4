@@ -7,6 +7,16 @@
 
 #define SLOT_INDEX_BITS 16
 
+// Of mode `shared`, besides.
+#ifdef MODE_SHARED
+#define TARGET_SHARED_METADATA                                                \
+    bit<16> lane_room;    /* lanes from this one on that may claim a slot; 0: it may not */ \
+    bit<32> heard_before; /* a slot that was not heard of since is old */     \
+    bit<8>  standing;     /* what the slot's owner is to this packet, see Claims */
+#else
+#define TARGET_SHARED_METADATA
+#endif
+
 #define TARGET_METADATA                                                       \
     bit<1>  formed;       /* whole, of this version, of a kind that is taken */ \
     bit<1>  known;        /* its job is in the table */                       \
@@ -16,7 +26,8 @@
     bool    checksum_error;                                                   \
     bit<16> slot_room;    /* slots - slot; 0: beyond the job's range */       \
     bit<9>  parent_port;  /* behind which the parent is, where there is one */ \
-    bit<8>  outcome;      /* OUTCOME_*, what Distribute made of it */
+    bit<8>  outcome;      /* OUTCOME_*, what Distribute made of it */         \
+    TARGET_SHARED_METADATA
 
 #include "../ina/p4/shared/headers.p4"
 #include "../ina/p4/shared/metadata.p4"
@@ -32,6 +43,7 @@ typedef bit<8> pass_t;
 const pass_t PASS_ORDINARY = 0;  // not INA: as it is, but not back to where it came from
 const pass_t PASS_RESULT = 1;    // Address writes its receiver
 const pass_t PASS_SUM = 4;       // a sum going up: Address writes the parent, and whose sum it is
+const pass_t PASS_UP = 5;        // the same, and it says already whom it holds
 const pass_t PASS_HARVEST_ALL = 2; // to the recirculation port, for a result to all, or a sum going up
 const pass_t PASS_HARVEST_ONE = 3; // the same, for a replay to its sender, or a sum going up again
 

@@ -24,6 +24,16 @@ parser PoolParser(packet_in packet, out headers_t hdr, out ina_metadata_t meta,
         meta.bitmap = 0;
         meta.missing = 0;
         meta.worker_bit = 0;
+#ifdef MODE_SHARED
+        meta.is_shared = 0;
+        meta.is_resend = 0;
+        meta.standing = 0;
+#if __TARGET_TOFINO__ != 1
+        meta.lane = 0;
+        meta.claimable = 0;
+        meta.lane_room = 0;
+#endif
+#endif
         transition select(ig_intr_md.ingress_port) {
 #if __TARGET_TOFINO__ == 1
             RECIRCULATION_PORT &&& PORT_WITHIN_PIPE: parse_harvest;
@@ -101,6 +111,9 @@ parser PoolEgressParser(packet_in packet, out headers_t hdr, out egress_metadata
             PASS_ORDINARY: parse_ordinary;
             PASS_RESULT: parse_result;
             PASS_SUM: parse_result;
+#ifdef MODE_SHARED
+            PASS_UP: parse_result;
+#endif
             default: accept; // to the recirculation port, as it is
         }
     }

@@ -29,12 +29,19 @@
     }
 
 // Whether the sender is in meta.before is a ternary match: one entry a worker.
+// Of mode `shared` it has the same bit on all switches of a job, whatever its number on this one is.
+#ifdef MODE_SHARED
+#define SENDER_KEY meta.worker_bit: ternary @name("worker_bit");
+#define REPEATED_BY(i, read) (32w1 << i &&& 32w1 << i, 32w1 << i &&& 32w1 << i): read();
+#else
+#define SENDER_KEY hdr.ina.worker: ternary @name("worker");
 #define REPEATED_BY(i, read) (32w1 << i &&& 32w1 << i, 8w##i): read();
+#endif
 #define BY_ROUND(choice, take, join, read)                                    \
     table choice {                                                            \
         key = {                                                               \
             meta.before: ternary @name("before");                             \
-            hdr.ina.worker: ternary @name("worker");                          \
+            SENDER_KEY                                                        \
         }                                                                     \
         actions = { take; join; read; @defaultonly NoAction; }                \
         const entries = {                                                     \

@@ -48,6 +48,31 @@ struct pair_t {
     action name##_1() { out_1 = name##_alu_1.execute(meta.slot_index); }      \
     action name##_2() { out_2 = name##_alu_2.execute(meta.slot_index); }
 
+// Two conditions, one output: one of four bits says which of them held.
+#define STATE_OWNER(name, size) Register<owner_t, slot_index_t>(size, {0, 0}) name;
+
+#define STATE_OWNER_ACTION(state, name, first, second, ...)                   \
+    RegisterAction<owner_t, slot_index_t, bit<8>>(state) name##_alu = {       \
+        void apply(inout owner_t value, out bit<8> rv) {                      \
+            rv = this.predicate(first, second);                               \
+            __VA_ARGS__                                                       \
+        }                                                                     \
+    };                                                                        \
+    action name() { meta.standing = name##_alu.execute(meta.slot_index); }
+
+// In units of the clock; see claims.p4.
+#if __TARGET_TOFINO__ == 1
+#define IS_OLD(stamp) (ig_intr_md.ingress_mac_tstamp[OF_CLOCK] >= (stamp))
+#define USED_STAMP (ig_intr_md.ingress_mac_tstamp[OF_CLOCK] + PATIENCE)
+#else
+#define IS_OLD(stamp) (meta.heard_before >= (stamp))
+#define USED_STAMP (meta.heard_before + PATIENCE)
+#endif
+#define FREE_STAMP 0
+
+// One worker at a time: sets come to aggregators alone.
+#define JOIN_SET(bitmap, before, set, full) bitmap = bitmap | (set);
+
 // Values: two to a register. BODY runs once for each; what it gives out of the second is lost on
 // Tofino 1, where the harvesting pass reads it (docs/p4_guide.md).
 #define VALUE_PAIR_STATE(i, j, size) Register<pair_t, slot_index_t>(size, {0, 0}) value_##i##_##j;

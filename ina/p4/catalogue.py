@@ -54,27 +54,43 @@ class Capabilities:
     """Whether registers are a pipe's own, so that a job's workers must be behind one."""
     trees: bool
     """Whether it can be one of several switches that sum a job, as root or below one."""
+    shares: bool = False
+    """Whether jobs can share slots on it, below an aggregator (``ADMIT_SHARED_JOB``)."""
+    adds_sets: bool = False
+    """Whether it can be such an aggregator: has ``ADMIT_SET``."""
+    evicts: bool = False
+    """Whether sums of which nothing was heard go up when another job takes their slots: has
+    ``OWNERS``, and counts in ``JOB_EVICTIONS``. Elsewhere they are lost, and sent again."""
+    has_lanes: bool = False
+    """Whether a shared job's ``lane_mask``, ``claimable`` and ``age_us`` count. Elsewhere it
+    needs a slot for each that it has at the aggregator, and its age is the build's."""
 
 
-def _pool(*, has_pipes: bool, trees: bool) -> Capabilities:
+def _of(mode: str, *, has_pipes: bool, on_chip: str | None = None) -> Capabilities:
+    shares = mode == SHARED
     return Capabilities(
         names.SLOTS_TOTAL,
         names.JOBS_TOTAL,
         names.MEMBERS_TOTAL,
         MAX_WORKERS,
         has_pipes,
-        trees=trees,
+        trees=True,
+        shares=shares,
+        adds_sets=shares and on_chip is None,
+        evicts=shares and on_chip is None,
+        has_lanes=shares and on_chip != "tofino",
     )
 
 
 PROGRAMS: Mapping[ProgramId, Capabilities] = {
     **{
-        ProgramId(mode, V1MODEL, values): _pool(has_pipes=False, trees=True)
+        ProgramId(mode, V1MODEL, values): _of(mode, has_pipes=False)
         for mode in names.MODES
         for values in VALUES_PER_PACKET_BUILDS
     },
     **{
-        ProgramId(POOL, chip.name, chip.values): _pool(has_pipes=True, trees=True)
+        ProgramId(mode, chip.name, chip.values): _of(mode, has_pipes=True, on_chip=chip.name)
+        for mode in names.MODES
         for chip in TARGETS.values()
     },
 }

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ina.files import root
+from ina.p4 import names
 from ina.p4.compile import first_error
 from ina.p4.errors import P4cDefectError, P4cMissingError, P4CompileError
 
@@ -65,9 +66,9 @@ def find_tool(name: str, variable: str) -> Path | None:
     return Path(found) if found else None
 
 
-def tofino_source() -> Path:
-    """The pool program for Tofino. Raises as :func:`ina.files.root`."""
-    return root() / "tofino" / "pool.p4"
+def tofino_source(mode: str = names.PROGRAM) -> Path:
+    """The program of a mode for Tofino. Raises as :func:`ina.files.root`."""
+    return root() / "tofino" / f"{mode}.p4"
 
 
 def compile_tofino(

@@ -32,9 +32,22 @@ def test_one_number_is_a_program_of_each_target() -> None:
     ]
 
 
+def test_what_chips_leave_out_of_mode_shared() -> None:
+    soft, one, two = (
+        capabilities(ProgramId("shared", target, 64)) for target in ("v1model", "tofino", "tofino2")
+    )
+    assert [it.shares for it in (soft, one, two)] == [True, True, True]
+    assert [it.evicts for it in (soft, one, two)] == [True, False, False]
+    assert [it.adds_sets for it in (soft, one, two)] == [True, False, False]
+    assert [it.has_lanes for it in (soft, one, two)] == [True, False, True]
+    pool = capabilities(ProgramId("pool", "v1model", 64))
+    assert (pool.shares, pool.evicts, pool.adds_sets, pool.has_lanes) == (False,) * 4
+
+
 def test_what_there_is_for_a_target() -> None:
     assert values_of("pool", target_of("bmv2")) == VALUES_PER_PACKET_BUILDS
     assert values_of("pool", target_of("tofino2")) == (64,)
+    assert values_of("shared", target_of("tofino2")) == (64,)
     assert values_of("sparse", "v1model") == ()
     assert builds_of(SwitchConfig(target="tofino")) == (64,)
 

@@ -17,7 +17,7 @@ from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 SHARED = sorted((P4_DIR / "shared").glob("*.p4"))
 CONTROLS = [path for path in SHARED if "control " in path.read_text()]
 STATEFUL = [*CONTROLS, P4_DIR / "shared" / "claim_state.p4"]  # the last stands inside a control
-# Of a macro that declares an action on a register: where its name is, and how many parts come before
+# Of a macro that declares an action on a register: where its name is, and how many parts are before
 # its body.
 ACTIONS = {"": (2, 4), "_PAIR": (4, 7), "_OWNER": (1, 4)}
 

@@ -252,6 +252,22 @@ def test_values_reach_the_compiler(
     assert said == (define or "exit status 1")
 
 
+@pytest.mark.parametrize("options", [[], ["--mode", "shared"]])
+def test_mode_says_which_program(
+    options: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    echo = fake_compiler(
+        tmp_path, 'for word; do case $word in *.p4) echo "${word##*/}"; esac; done; exit 1'
+    )
+    monkeypatch.setenv("INA_P4C_TOFINO", str(echo))
+    command = ["p4", "compile", *options, "--target", "tofino2", "--out", str(tmp_path)]
+    done = CliRunner().invoke(app, command)
+    assert isinstance(done.exception, P4CompileError)
+    assert str(done.exception).endswith("shared.p4" if options else "pool.p4")
+    done = CliRunner().invoke(app, ["p4", "compile", "--mode", "sparse", "--target", "tofino"])
+    assert "there are programs for pool and shared" in str(done.exception)
+
+
 @needs_compiler
 @pytest.mark.parametrize("target", sorted(TARGETS))
 def test_compiles(tmp_path: Path, target: str) -> None:

@@ -1,4 +1,4 @@
-"""The Tofino twin, compiled once a session for each chip: placing it takes a minute of CPU time."""
+"""The Tofino twins, compiled once a session for each chip: placing one takes a minute of CPU."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from ina.p4 import names
 from ina.p4.errors import P4cDefectError, P4CompileError
 from ina.p4.programs import build_defines
 from ina.p4.tofino import (
@@ -51,14 +52,14 @@ class TofinoBuilds:
         folder.mkdir(exist_ok=True)
         return cls(folder)
 
-    def of(self, target: str) -> TofinoBuild:
-        """The build for this chip; a failure to compile is remembered too."""
+    def of(self, target: str, mode: str = names.PROGRAM) -> TofinoBuild:
+        """A mode's build for this chip; a failure to compile is remembered too."""
         need_compiler()
-        done = self._folder / f"{target}.pickle"
-        with FileLock(self._folder / f"{target}.lock", timeout=BUILD_DEADLINE_S):
+        done = self._folder / f"{mode}_{target}.pickle"
+        with FileLock(done.with_suffix(".lock"), timeout=BUILD_DEADLINE_S):
             if not done.exists():
                 partial = done.with_suffix(".partial")
-                partial.write_bytes(pickle.dumps(self._compile(target)))
+                partial.write_bytes(pickle.dumps(self._compile(target, mode)))
                 partial.replace(done)
             outcome = pickle.loads(done.read_bytes())
         if isinstance(outcome, P4cDefectError):
@@ -68,11 +69,9 @@ class TofinoBuilds:
         assert isinstance(outcome, TofinoBuild)
         return outcome
 
-    def _compile(self, target: str) -> TofinoBuild | P4CompileError:
-        chip = TARGETS[target]
+    def _compile(self, target: str, mode: str) -> TofinoBuild | P4CompileError:
+        chip, folder = TARGETS[target], self._folder / f"{mode}_{target}"
         try:
-            return compile_tofino(
-                tofino_source(), chip, self._folder / target, build_defines(chip.values)
-            )
+            return compile_tofino(tofino_source(mode), chip, folder, build_defines(chip.values))
         except P4CompileError as error:
             return error

@@ -16,6 +16,7 @@ from ina.p4.programs import P4_DIR, build_defines
 from ina.p4.tofino import tofino_source
 from ina.testing.frames import PortFrame
 from ina.testing.soft_device import SoftDevice
+from ina.testing.state import Count, Counter, CounterRef, Entry, Item
 from tests.conformance.mutants import Built
 
 STAND_INS = Path(__file__).parent / "stand_ins"
@@ -28,14 +29,19 @@ _PIPELINE = "Pipeline(PoolParser()"  # what stands there and behind it, frame.p4
 
 
 def compile_emulated(
-    target: str, values: int, folder: Path, bug: tuple[str, str, str] | None = None
+    target: str,
+    values: int,
+    folder: Path,
+    bug: tuple[str, str, str] | None = None,
+    mode: str = names.PROGRAM,
 ) -> Built:
-    """Compiles the twin for v1model, with the names that its own compiler gives.
+    """Compiles a mode's twin for v1model, with the names that its own compiler gives.
 
     `bug`: a file of the twin, a text in it, and what stands in its place.
     """
     shutil.copytree(P4_DIR / "shared", folder / "ina" / "p4" / "shared")
-    source = shutil.copytree(tofino_source().parent, folder / "tofino") / tofino_source().name
+    top = tofino_source(mode)
+    source = shutil.copytree(top.parent, folder / "tofino") / top.name
     if bug is not None:
         file, right, wrong = bug
         text = (source.parent / file).read_text()
@@ -46,7 +52,7 @@ def compile_emulated(
     shutil.copy(source.parent / "tna.p4", source.parent / "t2na.p4")
     text = source.read_text().replace("<tna.p4>", '"tna.p4"').replace("<t2na.p4>", '"t2na.p4"')
     controls, found, _ = text.partition(_PIPELINE)
-    assert found, "pool.p4 ends otherwise now"
+    assert found, f"{top.name} ends otherwise now"
     source.write_text(f'{controls}#include "frame.p4"\n')
     forwarding = source.parent / "forwarding.p4"
     text = forwarding.read_text()
@@ -61,6 +67,7 @@ def compile_emulated(
     defines = build_defines(values) | {
         "__TARGET_TOFINO__": str(CHIPS[target]),
         "CPU_PORT": str(names.CPU_PORT),
+        "US_TO_CLOCK_BITS": "0",
     }
     bmv2_json, p4info = compile_program(source, folder / "out", target, defines, root=folder)
     for made in (bmv2_json, p4info):
@@ -72,7 +79,7 @@ def compile_emulated(
 
 
 class EmulatedTofino(SoftDevice):
-    """What leaves by the recirculation port comes in by it."""
+    """What leaves by the recirculation port comes in by it. Nobody is evicted."""
 
     def process(self, frames: Sequence[PortFrame]) -> list[PortFrame]:
         """Hands frames to the pipeline, one after the other, with their second passes."""
@@ -82,3 +89,26 @@ class EmulatedTofino(SoftDevice):
                 again = port == RECIRCULATION_PORT
                 left += super().process([(port, data)]) if again else [(port, data)]
         return left
+
+    def insert(self, items: Sequence[Item]) -> None:
+        """Writes what the twin has a table for."""
+        super().insert(known(items))
+
+    def delete(self, items: Sequence[Item]) -> None:
+        """Takes off what the twin has a table for."""
+        super().delete(known(items))
+
+    def counts(self, refs: Sequence[CounterRef]) -> list[Count]:
+        """0 evictions, and what the twin has counted."""
+        counted = iter(super().counts([ref for ref in refs if not of_evictions(ref)]))
+        return [(0, 0) if of_evictions(ref) else next(counted) for ref in refs]
+
+
+def of_evictions(ref: CounterRef) -> bool:
+    """Whether the twin has no such counter."""
+    return isinstance(ref, Counter) and ref.name == names.JOB_EVICTIONS
+
+
+def known(items: Sequence[Item]) -> list[Item]:
+    """Without what a controller says of owners that are evicted: the twin evicts nobody."""
+    return [item for item in items if not (isinstance(item, Entry) and item.table == names.OWNERS)]

@@ -1,4 +1,4 @@
-"""The Tofino program passes p4lang's compiler and assembler; a bug in a shared control gets in."""
+"""The Tofino programs pass p4lang's compiler and assembler; a bug in a shared control gets in."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from ina.p4 import names
 from ina.p4.programs import P4_DIR, build_defines
 from ina.p4.tofino import TARGETS, compile_tofino, tofino_source
 from tests.conformance.mutants import MUTANTS, Mutant
@@ -124,9 +125,10 @@ def wrong(right: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     return build.assembly.read_text()
 
 
+@pytest.mark.parametrize("mode", names.MODES)
 @pytest.mark.parametrize("target", STAGES)
-def test_it_compiles_within_the_chip(target: str, tofino_builds: TofinoBuilds) -> None:
-    build = tofino_builds.of(target)
+def test_it_compiles_within_the_chip(target: str, mode: str, tofino_builds: TofinoBuilds) -> None:
+    build = tofino_builds.of(target, mode)
     assert binary_of(build).stat().st_size > 0
     stages = re.findall(r"^stage \d+ ingress:", build.assembly.read_text(), re.M)
     assert 0 < len(stages) <= STAGES[target]

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ina.p4 import names
 from ina.p4.compile import P4C
 from ina.p4.tofino import find_tool
+from ina.protocol.spec import MAX_WORKERS
+from ina.protocol.switch_model import Job
 from ina.testing.case import run_case
 from ina.testing.cases import all_cases
 from ina.testing.differential import Comparison, Finding
 from ina.testing.frames import PortFrame
 from ina.testing.model_device import ModelDevice
-from ina.testing.state import Count, CounterRef
-from tests.tofino.emulated import CHIPS, EmulatedTofino, compile_emulated
+from ina.testing.state import Count, CounterRef, Item
+from ina.testing.traffic import make_jobs
+from tests.tofino.emulated import CHIPS, EmulatedTofino, compile_emulated, known
 
 VALUES = 64
 NOT_ON_TOFINO = "malformed/*-bytes-behind"
@@ -24,6 +31,16 @@ NOT_ON_TOFINO = "malformed/*-bytes-behind"
 LONGER = "counters/everything"
 """On Tofino 1 a sum comes to its second pass with the bridge header in front: v1model's counters,
 which count what came, have those bytes too."""
+EVICTING = ("sets/*", "claims/old-is-taken-over", "claims/by-an-older-epoch")
+"""In its mode shared nobody sends sets, and nobody is evicted (docs/p4_guide.md)."""
+LANES = (
+    "flush/[!c]*",
+    "flush/co*",
+    "claims/lanes-without-slot",
+    "claims/newer-takes-over",
+    "claims/numbers-wrap",
+)
+"""Tofino 1 has a slot here for each at the aggregator, and resends leave slots as they are."""
 BUGS = {
     "levels/sum-goes-up": (
         "distribute.p4",
@@ -47,6 +64,34 @@ BUGS = {
     ),
 }
 """By the case that notices it: file, what is right, what is wrong."""
+SHARED_BUGS = {
+    "claims/released": (
+        "claims.p4",
+        "(1, SENDER_PARENT, _): release();",
+        "(1, SENDER_PARENT, _): look();",
+    ),
+    "flush/of-one-who-is-not-in": (
+        "claims.p4",
+        "meta.bitmap = meta.before | meta.worker_bit;",
+        "meta.bitmap = meta.before;",
+    ),
+    "flush/claims-nothing": (
+        "distribute.p4",
+        "(ACCESS_STALE, _, 1, _, _): come_out(OUTCOME_MISSED);",
+        "(ACCESS_STALE, _, 1, _, _): come_out(OUTCOME_LATE);",
+    ),
+    "claims/lanes-without-slot": (
+        "claims.p4",
+        "meta.lane_room = meta.claimable |-| meta.lane;",
+        "meta.lane_room = meta.claimable;",
+    ),
+    "claims/taken": (
+        "distribute.p4",
+        "hdr.ina.contributors = meta.worker_bit;",
+        "hdr.ina.contributors = meta.full_bitmap;",
+    ),
+}
+"""The same of mode shared, on Tofino 2."""
 
 PACKETS = 20_000
 _IP_AT, _TOTAL_AT = 12, slice(16, 18)  # the ethertype; the IP packet's length
@@ -70,6 +115,16 @@ def packets_alone(counts: Sequence[Count]) -> list[Count]:
     return [(packets, 0) for packets, _ in counts]
 
 
+def jobs_for_tofino(rng: random.Random, *args: Any) -> list[Job]:
+    """Without sets, and whose slots seem to be heard of when they are."""
+    jobs = []
+    for job in make_jobs(rng, *args):
+        bits = [1 << bit for bit in rng.sample(range(MAX_WORKERS), len(job.workers))]
+        claims = replace(job.claims, lead_us=0) if job.claims else None
+        jobs.append(replace(job, sets=frozenset(), bits=tuple(bits), claims=claims))
+    return jobs
+
+
 class Model(ModelDevice):
     """The reference, on the twin's terms."""
 
@@ -78,6 +133,12 @@ class Model(ModelDevice):
 
     def counts(self, refs: Sequence[CounterRef]) -> list[Count]:
         return packets_alone(super().counts(refs))
+
+    def insert(self, items: Sequence[Item]) -> None:
+        super().insert(known(items))
+
+    def delete(self, items: Sequence[Item]) -> None:
+        super().delete(known(items))
 
 
 class Twin(EmulatedTofino):
@@ -91,33 +152,40 @@ class Twin(EmulatedTofino):
 
 
 def found_by_random_packets(
-    target: str, folder: Path, bug: tuple[str, str, str] | None = None
+    target: str,
+    folder: Path,
+    bug: tuple[str, str, str] | None = None,
+    mode: str = names.PROGRAM,
 ) -> tuple[Finding | None, Comparison]:
     """What the first of PACKETS random packets finds that the twin treats as the model does not."""
     if find_tool(P4C, "INA_P4C") is None:
         pytest.skip(f"{P4C} is not on PATH")
-    program = compile_emulated(target, VALUES, folder, bug)
-    with Model() as model, Twin(lambda _values: program) as twin:
+    program = compile_emulated(target, VALUES, folder, bug, mode)
+    with Model(mode) as model, Twin(mode, program_of=lambda _values: program) as twin:
         comparison = Comparison(model, twin, VALUES, seed=11)
         return comparison.run(PACKETS), comparison
 
 
 def wrong_cases(
-    target: str, folder: Path, topic: str = "*", bug: tuple[str, str, str] | None = None
+    target: str,
+    folder: Path,
+    topic: str = "*",
+    bug: tuple[str, str, str] | None = None,
+    mode: str = names.PROGRAM,
 ) -> set[str]:
     """Names and first differences of the topic's cases that fail; `bug`: see compile_emulated."""
     if find_tool(P4C, "INA_P4C") is None:
         pytest.skip(f"{P4C} is not on PATH")
-    left_out = (NOT_ON_TOFINO, *([LONGER] if target == "tofino" else []))
+    left_out = (NOT_ON_TOFINO, *EVICTING, *([LONGER, *LANES] if target == "tofino" else []))
     cases = [
         case
-        for case in all_cases(VALUES)
+        for case in all_cases(VALUES, mode)
         if fnmatch(case.name, topic)
         and not any(fnmatch(case.name, pattern) for pattern in left_out)
     ]
     assert len(cases) > (290 if topic == "*" else 0)
-    program = compile_emulated(target, VALUES, folder, bug)
-    with EmulatedTofino(program_of=lambda _values: program) as device:
+    program = compile_emulated(target, VALUES, folder, bug, mode)
+    with EmulatedTofino(mode, program_of=lambda _values: program) as device:
         verdicts = [run_case(case, device) for case in cases]
     return {f"{v.case.name}: {v.differences[0]}" for v in verdicts if v.differences}
 
@@ -134,6 +202,30 @@ def test_a_bug_of_the_twins_own_is_noticed(
     topic = noticed_by.partition("/")[0] + "/*"
     failed = {line.partition(":")[0] for line in wrong_cases("tofino", tmp_path, topic, bug)}
     assert noticed_by in failed
+
+
+@pytest.mark.parametrize("target", sorted(CHIPS))
+def test_the_twin_of_mode_shared_does_what_the_cases_say(target: str, tmp_path: Path) -> None:
+    assert wrong_cases(target, tmp_path, mode=names.SHARED) == set()
+
+
+@pytest.mark.parametrize(("noticed_by", "bug"), SHARED_BUGS.items())
+def test_a_bug_in_what_mode_shared_chooses_is_noticed(
+    noticed_by: str, bug: tuple[str, str, str], tmp_path: Path
+) -> None:
+    topic = noticed_by.partition("/")[0] + "/*"
+    wrong = wrong_cases("tofino2", tmp_path, topic, bug, names.SHARED)
+    assert noticed_by in {line.partition(":")[0] for line in wrong}
+
+
+def test_random_packets_to_shared_slots_find_no_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ina.testing.differential.make_jobs", jobs_for_tofino)
+    finding, comparison = found_by_random_packets("tofino2", tmp_path, mode=names.SHARED)
+    assert finding is None, finding.differences
+    assert comparison.tally.packets == PACKETS
+    assert comparison.tally.left > PACKETS // 10
 
 
 @pytest.mark.parametrize("target", sorted(CHIPS))

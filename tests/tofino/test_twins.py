@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ina.p4 import names
 from ina.p4.programs import P4_DIR
 
 TOFINO = P4_DIR.parent.parent / "tofino"
@@ -36,9 +37,12 @@ def runs(source: str) -> set[tuple[str, ...]]:
     return {tuple(lines[at : at + RUN_LINES]) for at in range(len(lines) - RUN_LINES + 1)}
 
 
+@pytest.mark.parametrize("mode", names.MODES)
 @pytest.mark.parametrize("control", ["PoolIngress", "PoolEgress"])
-def test_both_top_programs_apply_the_same_controls_in_the_same_order(control: str) -> None:
-    ours, theirs = ((d / "pool.p4").read_text() for d in (V1MODEL, TOFINO))
+def test_both_top_programs_apply_the_same_controls_in_the_same_order(
+    control: str, mode: str
+) -> None:
+    ours, theirs = ((d / f"{mode}.p4").read_text() for d in (V1MODEL, TOFINO))
     order = applied(ours, control)
     assert len(order) >= 2
     assert applied(theirs, control) == order
@@ -58,8 +62,12 @@ def test_the_files_have_the_names_of_v1models() -> None:
     assert {path.name for path in V1MODEL.glob("*.p4")} <= {p.name for p in TOFINO.glob("*.p4")}
 
 
-def test_stateful_controls_come_from_the_shared_folder() -> None:
-    source = (TOFINO / "pool.p4").read_text()
+@pytest.mark.parametrize("mode", names.MODES)
+def test_stateful_controls_come_from_the_shared_folder(mode: str) -> None:
+    source = (TOFINO / f"{mode}.p4").read_text()
+    if mode == names.SHARED:  # whose Claims chooses by tables between what stands in that folder
+        source += (TOFINO / "claims.p4").read_text()
+        source = source.replace("shared/claim_state.p4", "shared/slots.p4")
     for name in SHARED_CONTROLS:
         assert f'#include "../ina/p4/shared/{name}.p4"' in source
     for path in TOFINO.glob("*.p4"):

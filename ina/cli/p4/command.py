@@ -44,7 +44,9 @@ def compile_(
     ] = None,
     mode: Annotated[
         str | None,
-        typer.Option(help=f"Which of ina's: {' or '.join(names.MODES)} (default: all of them)."),
+        typer.Option(
+            help=f"Which of ina's: {' or '.join(names.MODES)} (default: all; Tofino: pool)."
+        ),
     ] = None,
     values: Annotated[
         int | None, typer.Option(help=f"Values a packet: {listed('or')} (default: all of them).")
@@ -69,7 +71,8 @@ def compile_(
     if report is not None:
         check_output("--report", report, (".md", ""))
     if target is not Target.BMV2:
-        compile_for_tofino(source, target.value, values, out or Path(), report, json)
+        of = names.PROGRAM if mode is None else require_mode("--mode", mode)
+        compile_for_tofino(source, of, target.value, values, out or Path(), report, json)
         return
     if report is not None:
         raise InvalidInputError("--report needs --target tofino or tofino2")

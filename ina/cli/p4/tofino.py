@@ -28,15 +28,16 @@ class Target(str, enum.Enum):
 
 def compile_for_tofino(
     source: Path | None,
+    mode: str,
     target_name: str,
     values: int | None,
     out_dir: Path,
     report_file: Path | None,
     json: bool,
 ) -> None:
-    """Compiles, prints the report; raises P4CompileError where a budget is exceeded."""
+    """Compiles a mode's program, or another, and reports; raises P4CompileError: too large."""
     target = TARGETS[target_name]
-    program = source or tofino_source()
+    program = source or tofino_source(mode)
     if source is None and values is None:
         values = target.values
     defines = build_defines(values) if values is not None else {}

@@ -1,4 +1,4 @@
-// In place of the pipeline at the end of tofino/pool.p4: both of its controls between v1model's parser
+// In place of the pipeline at the end of tofino/pool.p4 and shared.p4: both of its controls between v1model's parser
 // and deparser. What Tofino's hardware does with their metadata is done here.
 
 const bit<9> NOWHERE = 511; // a packet that no control sends anywhere
@@ -13,6 +13,7 @@ control FrameIngress(inout headers_t hdr, inout all_metadata_t all,
         ingress_intrinsic_metadata_for_deparser_t leave;
         ingress_intrinsic_metadata_for_tm_t way;
         came.ingress_port = standard_metadata.ingress_port;
+        came.ingress_mac_tstamp = standard_metadata.ingress_global_timestamp << 8; // us, see OF_CLOCK
         parsed.unused = 0;
         leave.drop_ctl = 0;
         way.ucast_egress_port = NOWHERE;
@@ -44,7 +45,8 @@ control FrameEgress(inout headers_t hdr, inout all_metadata_t all,
         parsed.unused = 0;
         leave.drop_ctl = 0;
         port.unused = 0;
-        if (hdr.bridge.pass == PASS_RESULT || hdr.bridge.pass == PASS_SUM) {
+        if (hdr.bridge.pass == PASS_RESULT || hdr.bridge.pass == PASS_SUM
+            || hdr.bridge.pass == PASS_UP) {
             all.is_result = 1;
         }
         // The egress parser stops behind IPv4 where the packet is ordinary: what follows is payload.

@@ -39,6 +39,31 @@
     ONE_COPY_ACTION(T, state##_1, lo, hi, name##_1, out_1, rv_1, __VA_ARGS__) \
     ONE_COPY_ACTION(T, state##_2, lo, hi, name##_2, out_2, rv_2, __VA_ARGS__)
 
+// Two conditions, one output. Times are v1model's, in microseconds (US_TO_CLOCK_BITS is 0): a Tofino
+// compares what claims.p4 makes of its clock.
+#define STATE_OWNER(name, size)                                               \
+    STATE(bit<32>, name##_epoch, size) STATE(bit<32>, name##_stamp, size)
+
+#define STATE_OWNER_ACTION(state, name, first, second, ...)                   \
+    action name() {                                                           \
+        owner_t value;                                                        \
+        bit<8> held = 1;                                                      \
+        state##_epoch.read(value.epoch, meta.slot_index);                     \
+        state##_stamp.read(value.stamp, meta.slot_index);                     \
+        if (first) { held = held << 1; }                                      \
+        if (second) { held = held << 2; }                                     \
+        __VA_ARGS__                                                           \
+        state##_epoch.write(meta.slot_index, value.epoch);                    \
+        state##_stamp.write(meta.slot_index, value.stamp);                    \
+        meta.standing = held;                                                 \
+    }
+
+#define IS_OLD(stamp) (meta.now - (stamp) >= meta.age_limit)
+#define USED_STAMP meta.now
+#define FREE_STAMP (meta.now + 0x80000000)
+
+#define JOIN_SET(bitmap, before, set, full) bitmap = bitmap | (set);
+
 #define VALUE_PAIR_STATE(i, j, size)                                          \
     STATE(bit<32>, value_##i, size) STATE(bit<32>, value_##j, size)
 

@@ -7,7 +7,8 @@
 #include <v1model.p4>
 
 struct ingress_intrinsic_metadata_t {
-    bit<9> ingress_port;
+    bit<9>  ingress_port;
+    bit<48> ingress_mac_tstamp;
 }
 
 struct ingress_intrinsic_metadata_from_parser_t {
