@@ -28,9 +28,10 @@ def info() -> ProgramInfo:
 
 
 def rows(heading: str) -> list[list[str]]:
-    """The cells of the table that begins so, without its heading."""
-    lines = PAGE.read_text().partition(f"\n{heading}\n")[2].splitlines()
-    assert lines, f"{PAGE.name} has no table {heading}"
+    """The cells of the last table that begins so: one of mode shared alone comes before."""
+    _, found_at, behind = PAGE.read_text().rpartition(f"\n{heading}\n")
+    assert found_at, f"{PAGE.name} has no table {heading}"
+    lines = behind.splitlines()
     found = []
     for line in lines[1:]:
         if not line.startswith("|"):
