@@ -12,6 +12,8 @@ import pytest
 from ina.controller.switches.reconcile import Difference, compare
 from ina.controller.switches.writer import SwitchWriter
 from ina.p4 import compiled, names
+from ina.p4.catalogue import ProgramId, capabilities
+from ina.p4.tofino import TARGETS
 from ina.testing.bfrt_client import BfrtClient
 from ina.testing.device import pool_program
 from ina.testing.state import DefaultAction, Entry, forward
@@ -55,7 +57,7 @@ def shape(schema: dict[str, Any]) -> dict[str, Any]:
                 for action in table["action_specs"]
             }
             seen[name] = (keys, actions, table["size"])
-        elif name in (*names.JOB_COUNTERS, names.DROPS):
+        elif name in (*names.JOB_COUNTERS, *names.SHARED_JOB_COUNTERS, names.DROPS):
             fields = {field["singleton"]["name"] for field in table["data"]}
             seen[name] = (table["table_type"], table["size"], fields)
     return seen
@@ -122,3 +124,18 @@ def test_what_is_checked_in_is_what_the_compiler_says(
 ) -> None:
     made = json.loads(tofino_builds.of("tofino").bfrt_schema.read_text())
     assert shape(made) == shape(schema)
+
+
+@pytest.mark.timeout(BUILD_DEADLINE_S)
+@pytest.mark.parametrize("target", sorted(TARGETS))
+def test_what_a_chip_lacks_of_mode_shared_its_capabilities_say(
+    target: str, tofino_builds: TofinoBuilds
+) -> None:
+    ours = shape(from_p4info(compiled(64, names.SHARED).p4info))
+    can = capabilities(ProgramId(names.SHARED, target, 64))
+    assert not can.adds_sets
+    assert not can.evicts
+    del ours[names.MEMBERS][1][names.ADMIT_SET, True]
+    del ours[names.JOB_EVICTIONS]
+    made = tofino_builds.of(target, names.SHARED)
+    assert shape(json.loads(made.bfrt_schema.read_text())) == ours

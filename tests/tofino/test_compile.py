@@ -71,7 +71,11 @@ OWN = {
             r"set hdr\.ina\.contributors, hdr\.bridge\.worker_bit",
         )
     ),
-    ("distribute.p4", "hdr.ina.worker = INA_PARENT;", "hdr.ina.worker = 1;"): Trace(
+    (
+        "distribute.p4",
+        "hdr.ina.flags = meta.flags;\n        hdr.ina.worker = INA_PARENT;",
+        "hdr.ina.flags = meta.flags;\n        hdr.ina.worker = 1;",
+    ): Trace(
         "PoolIngress.distribute.to_parent", r"set hdr\.ina\.worker, 1", r"set hdr\.ina\.worker, 254"
     ),
     ("admission.p4", "hdr.ina.path & path_mask;", "hdr.ina.path | path_mask;"): Trace(
