@@ -51,7 +51,7 @@ TWO = [
         (
             {"mode": "shared", "target": "tofino", "southbound": "bfrt"},
             [],
-            "switch.mode: no program of mode 'shared' is for tofino",
+            "switch.mode: shared is not written to a tofino yet",
         ),
         (SWITCH, [AGGREGATOR, AGGREGATOR], r"aggregator\[1\].name: agg1 is aggregator\[0\]'s, too"),
         (SWITCH, [AGGREGATOR | {"name": "switch"}], r"aggregator\[0\].name: switch is switch's"),

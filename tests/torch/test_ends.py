@@ -55,7 +55,7 @@ def test_of_a_program_that_has_crashed(crashed: bool, monkeypatch: pytest.Monkey
     one: Any = Worker.__new__(Worker)
     one._closing, one._closed = threading.Lock(), False
     one._fallback, one._session, one.rendezvous = mock.Mock(), mock.Mock(), None
-    one._node = None
+    one._node = one._aggregator = None
     monkeypatch.setattr("ina.torch.rendezvous.part", mock.Mock())
     if crashed:
         monkeypatch.setattr(sys, "last_value", ValueError(), raising=False)

@@ -27,7 +27,7 @@ from ina.controller.config.tofino import (
 )
 from ina.p4 import names
 from ina.p4.builds import listed
-from ina.p4.catalogue import target_of, values_of
+from ina.p4.catalogue import SHARED, V1MODEL, target_of, values_of
 
 USUAL_NETWORK = "239.192.0.0/24"
 """Of the addresses that an organisation may use as it likes (RFC 2365, section 6.2)."""
@@ -135,6 +135,9 @@ def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, st
     builds = builds_of(switch)
     if not builds:
         found.append((f"{key}.mode", f"no program of mode {switch.mode!r} is for {switch.target}"))
+    elif switch.mode == SHARED and switch.target != V1MODEL:
+        # Its rows are others there: no OWNERS, and on Tofino 1 no lanes (ina.p4.catalogue).
+        found.append((f"{key}.mode", f"{switch.mode} is not written to a {switch.target} yet"))
     elif switch.values not in (0, *builds):
         found.append((f"{key}.values", f"{switch.values} is not {listed('or', builds)}"))
     if not is_ipv4(switch.data_host):
