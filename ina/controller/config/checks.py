@@ -135,7 +135,7 @@ def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, st
     builds = builds_of(switch)
     if not builds:
         found.append((f"{key}.mode", f"no program of mode {switch.mode!r} is for {switch.target}"))
-    elif switch.mode == SHARED and switch.target != V1MODEL:
+    elif switch.mode == SHARED and target_of(switch.target) != V1MODEL:
         # Its rows are others there: no OWNERS, and on Tofino 1 no lanes (ina.p4.catalogue).
         found.append((f"{key}.mode", f"{switch.mode} is not written to a {switch.target} yet"))
     elif switch.values not in (0, *builds):
