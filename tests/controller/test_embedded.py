@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,13 +23,17 @@ def threads() -> list[str]:
     return sorted(thread.name for thread in threading.enumerate() if thread.is_alive())
 
 
-def only_remain(names: list[str]) -> bool:
-    """Idle threads of a pool end by themselves, a moment after it is shut down."""
+def soon(holds: Callable[[], bool]) -> bool:
+    """Idle threads of a pool, and gRPC's connections, end a moment after they are shut down."""
     for _ in range(500):
-        if set(threads()) <= set(names):
+        if holds():
             return True
         time.sleep(0.01)
     return False
+
+
+def only_remain(names: list[str]) -> bool:
+    return soon(lambda: set(threads()) <= set(names))
 
 
 def sockets() -> int:
@@ -58,7 +63,7 @@ def test_both_run_and_are_gone_afterwards() -> None:
         assert not any(map(free_to_listen, addresses))
     assert only_remain(running), threads()
     assert all(map(free_to_listen, addresses))
-    assert sockets() <= before
+    assert soon(lambda: sockets() <= before), sockets()
     embedded.close()  # again: nothing happens
 
 
