@@ -269,6 +269,11 @@ class Job:
         several = self.tree is not None and not (self.tree.has_one_switch and name in self.tree)
         return f"switch {name!r}" if several else "the switch"
 
+    @property
+    def shares_slots(self) -> bool:
+        """Whether its slots at switches are other jobs', too; they are no range of its own."""
+        return self.tree is not None and self.tree.is_shared
+
     def shares_slots_of(self, switch: str) -> bool:
         """Whether it has slots there with other jobs, and is exact whatever becomes of them."""
         return all(switch in it.tree and it.tree[switch].is_shared for it in self.mappings)

@@ -89,7 +89,7 @@ def end(registry: Registry, job: Job) -> None:
 def _check_runs(job: Job) -> None:
     if job.state is not JobState.RUNNING:
         raise JobConflictError(f"job {job.name!r} does not run: it is {job.state.value}")
-    if job.tree is not None and job.tree.is_shared:
+    if job.shares_slots:
         raise JobConflictError(
             f"job {job.name!r} shares its slots: it has none of its own to change"
         )

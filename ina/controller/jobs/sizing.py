@@ -167,7 +167,7 @@ class Sizing:
         has several switches, or another change is under way at its switch."""
         (switch, *others) = job.memory
         there = (other for other in self._registry if switch in other.switches)
-        jobs = [other for other in there if not _shares(other)]
+        jobs = [other for other in there if not other.shares_slots]
         if others or any(other.change is not None for other in jobs):
             return None
         movable = {it.name: it.memory[switch] for it in self._resizable(switch) if it is not job}
@@ -263,7 +263,7 @@ class Sizing:
             if job.state is JobState.RUNNING
             and job.change is None
             and switch in job.memory
-            and not _shares(job)
+            and not job.shares_slots
             and self._left_alone.get(job, now_s) <= now_s
         ]
 
@@ -314,8 +314,3 @@ class Sizing:
         all_of_them = self._registry.sharing.islands("", POOL)
         reached = [name for name, capacity in all_of_them.items() if capacity.is_reached()]
         return reached or list(all_of_them)
-
-
-def _shares(job: Job) -> bool:
-    """Whether it has no slots that a policy could give it more or fewer of."""
-    return job.tree is not None and job.tree.is_shared

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from ina.protocol.spec import DropReason, Flag, path_of
 from ina.testing.case import Case
@@ -16,11 +16,17 @@ RACK, OTHER = 0, 1
 BITS = (0b0111, 0b11000)
 ALL = 0b11111
 
+T = TypeVar("T", bound=Team)
+
 
 def aggregator(values: int) -> Team:
     """Two switches below it, of five workers."""
-    job = team(values, 2).job
-    return replace(team(values, 2), job=replace(job, bits=BITS, sets=frozenset({RACK, OTHER})))
+    return of_sets(team(values, 2))
+
+
+def of_sets(them: T) -> T:
+    """The same team, whose children are those two switches."""
+    return replace(them, job=replace(them.job, bits=BITS, sets=frozenset({RACK, OTHER})))
 
 
 def cases(values: int) -> Iterator[Case]:
@@ -133,8 +139,7 @@ def strangers(values: int) -> Iterator[Case]:
 
 def between(values: int) -> Iterator[Case]:
     """A switch that shares its slots, above others that do."""
-    job = sharer(values, 2).job
-    them = replace(sharer(values, 2), job=replace(job, bits=BITS, sets=frozenset({RACK, OTHER})))
+    them = of_sets(sharer(values, 2))
     ones, others = them.ones(), them.numbers(7)
     alone = them.up(0, others, contributors=0b0110)
     yield Case(
