@@ -7,6 +7,15 @@ from typing import Annotated
 import typer
 
 from ina.cli.log_options import log_as_a_service
+from ina.cli.switch.options import (
+    DeviceIdOption,
+    LossSeedOption,
+    MetricsOption,
+    ReadyJsonOption,
+    TlsCaOption,
+    TlsCertOption,
+    TlsKeyOption,
+)
 from ina.cli.switch.serve import serve_until_told
 from ina.errors import InvalidInputError
 from ina.protocol.spec import UDP_PORT
@@ -32,22 +41,16 @@ def aggregator(
     grpc_addr: Annotated[
         str, typer.Option(help="Where to serve P4Runtime to the controller; port 0: a free one.")
     ] = "127.0.0.1:9559",
-    device_id: Annotated[int, typer.Option(help="P4Runtime device id.")] = 1,
+    device_id: DeviceIdOption = 1,
     loss_rate: Annotated[
         float, typer.Option(help="Probability that it drops a packet, each way.")
     ] = 0.0,
-    loss_seed: Annotated[int, typer.Option(help="Seed of the injected loss.")] = 0,
-    tls_cert: Annotated[
-        str, typer.Option(metavar="FILE", help="Serve P4Runtime with TLS: certificate, PEM.")
-    ] = "",
-    tls_key: Annotated[str, typer.Option(metavar="FILE", help="Its private key, PEM.")] = "",
-    tls_ca: Annotated[
-        str, typer.Option(metavar="FILE", help="Mutual TLS: who signs controllers' certificates.")
-    ] = "",
-    metrics: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Prometheus endpoint; port 0: a free one.")
-    ] = "",
-    json: Annotated[bool, typer.Option("--json", help="Print the ready line as JSON.")] = False,
+    loss_seed: LossSeedOption = 0,
+    tls_cert: TlsCertOption = "",
+    tls_key: TlsKeyOption = "",
+    tls_ca: TlsCaOption = "",
+    metrics: MetricsOption = "",
+    json: ReadyJsonOption = False,
 ) -> None:
     """Run an aggregator until Ctrl-C or SIGTERM: a soft switch that a controller's file lists.
 

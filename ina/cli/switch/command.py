@@ -10,6 +10,15 @@ import typer
 from ina.cli.common.rpc_client import ControllerOption, JsonOption, job_names
 from ina.cli.log_options import log_as_a_service
 from ina.cli.switch import show as switch_show
+from ina.cli.switch.options import (
+    DeviceIdOption,
+    LossSeedOption,
+    MetricsOption,
+    ReadyJsonOption,
+    TlsCaOption,
+    TlsCertOption,
+    TlsKeyOption,
+)
 from ina.cli.switch.serve import serve_until_told
 from ina.cli.switch.shell import open_shell
 from ina.controller.config import DEFAULT_LISTEN
@@ -40,12 +49,12 @@ def switch(
     grpc_addr: Annotated[
         str, typer.Option(help="Where to serve P4Runtime; port 0 takes a free one.")
     ] = "127.0.0.1:9559",
-    device_id: Annotated[int, typer.Option(help="P4Runtime device id.")] = 1,
+    device_id: DeviceIdOption = 1,
     cpu_port: Annotated[int, typer.Option(help="Port of packet-in and packet-out.")] = 510,
     loss_rate: Annotated[
         float, typer.Option(help="Probability that a port drops a packet, each way.")
     ] = 0.0,
-    loss_seed: Annotated[int, typer.Option(help="Seed of the injected loss.")] = 0,
+    loss_seed: LossSeedOption = 0,
     port_loss: Annotated[
         list[str] | None,
         typer.Option(metavar="NUMBER=RATE", help="Another loss rate for one port; repeatable."),
@@ -56,17 +65,11 @@ def switch(
     program: Annotated[
         Path | None, typer.Option(help="BMv2 JSON of a program to start with.")
     ] = None,
-    tls_cert: Annotated[
-        str, typer.Option(metavar="FILE", help="Serve P4Runtime with TLS: certificate, PEM.")
-    ] = "",
-    tls_key: Annotated[str, typer.Option(metavar="FILE", help="Its private key, PEM.")] = "",
-    tls_ca: Annotated[
-        str, typer.Option(metavar="FILE", help="Mutual TLS: who signs controllers' certificates.")
-    ] = "",
-    metrics: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Prometheus endpoint; port 0: a free one.")
-    ] = "",
-    json: Annotated[bool, typer.Option("--json", help="Print the ready line as JSON.")] = False,
+    tls_cert: TlsCertOption = "",
+    tls_key: TlsKeyOption = "",
+    tls_ca: TlsCaOption = "",
+    metrics: MetricsOption = "",
+    json: ReadyJsonOption = False,
 ) -> None:
     """Run the soft switch, a P4Runtime device in user space, until Ctrl-C or SIGTERM.
 
@@ -132,7 +135,7 @@ def shell(
     address: Annotated[
         str, typer.Option("--switch", metavar="HOST:PORT", help="The switch's P4Runtime address.")
     ] = "127.0.0.1:9559",
-    device_id: Annotated[int, typer.Option(help="P4Runtime device id.")] = 1,
+    device_id: DeviceIdOption = 1,
     values: Annotated[
         int,
         typer.Option(help=f"Which build a switch without a program gets: {listed('or')}."),
