@@ -207,10 +207,10 @@ class Session:
         over shared memory; 0: one for each four cores, 1 to 4, where `local_workers` workers of
         this host share the cores. Workers of one job may differ in it. `node`: this rank's part in
         its host's node, which it sends to unless a switch is on this host. `wishes`: of the job,
-        for memory policies, and how long it waits for slots, beside `timeout_s`.
-        its host's node, which it sends to unless a switch is on this host. `mode`: "pool", slots of
-        its own; "shared", slots that jobs share; empty: as others ask, or as the controller's
-        configuration has it. `aggregator`: what rank 0 runs in mode "shared" where that has none.
+        for memory policies, and how long it waits for slots, beside `timeout_s`. `mode`: "pool",
+        slots of its own; "shared", slots that jobs share; empty: as others ask, or as the
+        controller's configuration has it. `aggregator`: what rank 0 runs in mode "shared" where
+        that has none.
 
         Raises WorldSizeError, InvalidInputError, ControllerError, ControllerTimeoutError,
         TransportError, MetricsAddressError, MetricsListenError.
