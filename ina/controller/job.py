@@ -197,6 +197,11 @@ class Job:
         return Mapping(epoch, number, self.tree, self.memory, self.window, self.host_first)
 
     @property
+    def newest_mapping(self) -> Mapping:
+        """The one that it changes to, or has."""
+        return self.mappings[-1]
+
+    @property
     def mappings(self) -> tuple[Mapping, ...]:
         """That switches have something of: while it changes two, the older one first."""
         if self.tree is None:

@@ -111,14 +111,14 @@ class Changes:
             if change.ask(rank, job.members):
                 told = "rank 0 is asked from which operation on"
                 self._tell(pb2.JOB_REMAPS, job, ranks=[0], reason=told)
-            if word.to_epoch == _new(job, change).epoch:
+            if word.to_epoch == job.newest_mapping.epoch:
                 self._hear(job, change, rank, word)
         return self._answer(job, rank, word.to_epoch)
 
     def epoch_to(self, job: Job, rank: int) -> int:
         """Of the mapping that a rank is to ask for; 0: there is none, or it has heard all of it."""
         change = job.change
-        return _new(job, change).epoch if change is not None and change.is_news_for(rank) else 0
+        return job.newest_mapping.epoch if change is not None and change.is_news_for(rank) else 0
 
     def left(self, job: Job, rank: int) -> None:
         """A rank has left; others are still there."""
@@ -207,7 +207,7 @@ class Changes:
     def _answer(self, job: Job, rank: int, to_epoch: int) -> Told | None:
         change = job.change
         if change is not None:
-            new = _new(job, change)
+            new = job.newest_mapping
             terms = change.terms(rank, job.members, knows=to_epoch == new.epoch)
             self._go_on(job, change)
             if terms is not None:
@@ -270,11 +270,6 @@ class Changes:
 
     def _others(self, change: Change) -> list[Switch]:
         return [self._switches[name] for name in change.other.memory]
-
-
-def _new(job: Job, change: Change) -> JobMapping:
-    """The mapping that the job changes to."""
-    return job.mapping if change.has_turned else change.other
 
 
 def _is_under_way(job: Job, change: Change) -> bool:

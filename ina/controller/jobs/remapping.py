@@ -94,7 +94,7 @@ def _check_runs(job: Job) -> None:
             f"job {job.name!r} shares its slots: it has none of its own to change"
         )
     if job.change is not None:
-        new = job.mapping if job.change.has_turned else job.change.other
+        new = job.newest_mapping
         raise JobConflictError(
             f"job {job.name!r} changes already: to {new.slots} slots ({job.change.stage.value})"
         )

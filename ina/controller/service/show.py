@@ -76,7 +76,7 @@ def _show_change(job: Job) -> pb2.Remapping | None:
     change = job.change
     if change is None:
         return None
-    new = job.mapping if change.has_turned else change.other
+    new = job.newest_mapping
     root = new.memory.get(new.tree.root.switch)
     waits_for = change.not_done(job.members) if change.stage is Stage.DECIDED else []
     if change.stage is Stage.ASKED:

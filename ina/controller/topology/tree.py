@@ -152,10 +152,6 @@ class Tree:
             *(self._bits_below(self._by_switch[name]) for name in node.nodes),
         )
 
-    def is_set(self, name: str) -> bool:
-        """Whether a node's packets hold whom they name: it is a switch with shared slots."""
-        return self._by_switch[name].is_shared
-
     def _bits_below(self, node: Node) -> int:
         if node.host is not None:  # one contribution: that of its lowest rank
             return self._bits[min(node.ranks)]
