@@ -252,6 +252,9 @@ class Membership:
         if refused_s < self._lease_s or (self._away and self._host_rank is not None):
             return
         ticket, node = self._latch.ticket, self._grant.node
+        # So is the controller's word on the rank, which it has once that rank's lease is over.
+        if node is not None and not self._away and refused_s < 2 * self._lease_s:
+            return
         if node is not None:
             what = (
                 f"rank {node.rank} is gone, and this host's node with it: its process has closed"

@@ -77,6 +77,33 @@ def run_jobs(
             one.result(2 * DEADLINE_S)
 
 
+class Restart:
+    """Ends a switch's process once, as a power cut does, and starts another at its address."""
+
+    def __init__(self, embedded: Embedded) -> None:
+        self._embedded = embedded
+        self._thread = threading.Thread(target=self._run)
+        self._once = threading.Lock()
+
+    def between(self, job: int, rank: int, step: int) -> None:
+        """After the first sum that any rank has, while others are at theirs."""
+        if self._once.acquire(blocking=False):
+            self._thread.start()
+
+    def _run(self) -> None:
+        switch = self._embedded.switch
+        host, udp_port = switch.udp_address(DATA_PORT)
+        switch.stop()
+        port = UdpPort(DATA_PORT, host, udp_port)
+        self._embedded.switch = SoftSwitch([port], grpc_addr=switch.grpc_addr)
+        self._embedded.switch.start()
+
+    def wait(self) -> None:
+        """Until the other one runs."""
+        self._thread.join(DEADLINE_S)
+        assert not self._thread.is_alive()
+
+
 def shown(embedded: Embedded, job: str = "job0") -> pb2.ShowJobReply:
     with open_channel(embedded.controller_addr) as channel:
         request = pb2.ShowJobRequest(name=job)
@@ -116,22 +143,9 @@ def test_32_workers_share_a_slot_with_another_job() -> None:
 def test_a_switch_that_loses_its_registers_costs_a_job_nothing_but_time() -> None:
     """In mode pool it would end: what its slots held would be missed for ever."""
     with services(8) as embedded:
-
-        def restart() -> None:
-            host, udp_port = embedded.switch.udp_address(DATA_PORT)
-            grpc_addr = embedded.switch.grpc_addr
-            embedded.switch.stop()
-            embedded.switch = SoftSwitch([UdpPort(DATA_PORT, host, udp_port)], grpc_addr=grpc_addr)
-            embedded.switch.start()
-
-        restarting = threading.Thread(target=restart)
-
-        def lose(job: int, rank: int, step: int) -> None:
-            if (rank, step) == (0, 0):
-                restarting.start()  # while both are at the next sum
-
-        run_jobs(embedded, {0: 2}, steps=3, elems=100_000, between=lose)
-        restarting.join(DEADLINE_S)
+        restart = Restart(embedded)
+        run_jobs(embedded, {0: 2}, steps=3, elems=100_000, between=restart.between)
+        restart.wait()
         assert embedded.switch.stats().ports[DATA_PORT].rx_packets > 0
 
 

@@ -208,12 +208,14 @@ async def test_one_host_below_one_switch() -> None:
 async def test_a_node_that_closes_before_it_answers_is_named() -> None:
     group = Group(["127.0.1.1"] * 2, op_timeout_s=0.5)
     all_joined = threading.Barrier(2, lambda: group.nodes[0].close(0.0))
+    all_told = threading.Barrier(2)  # one that left would be the better explanation
     async with two_racks() as (app, _):
 
         def work(session: Session, _: int) -> str:
             all_joined.wait(TIMEOUT_S)
             with pytest.raises(OperationTimeoutError) as told:
                 session.all_reduce(np.ones(1, np.int32))
+            all_told.wait(TIMEOUT_S)
             return str(told.value)
 
         answers = await group.together(app, work)
