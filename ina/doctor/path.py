@@ -16,6 +16,7 @@ from ina.doctor.probe import Echo, Prober
 from ina.doctor.verdict import Step, Way, judge_full, judge_small
 from ina.host.errors import TransportError
 from ina.host.udp import open_socket
+from ina.p4.catalogue import POOL
 from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.channel import open_channel
@@ -27,6 +28,8 @@ PAUSE_S = 0.2
 """Longest wait for one answer. A lost probe costs this much: both sizes together 4 s at most."""
 _CALL_TIMEOUT_S = 10.0
 _JOB_SLOTS = 2
+_RUNS_NONE = "rank 0 runs none"
+"""What a controller says whose jobs are of mode shared, and bring their aggregators."""
 _ABSENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 """What only a controller that is not there answers to ShowController: any role does that."""
 
@@ -64,27 +67,39 @@ def examine_path(
             found = f"the controller does not reach its switch: {trouble}"
             yield Step("switch", False, found, switch_advice(about.switch_addr))
             return
-        try:
-            create = pb2.CreateJobRequest(
-                name=job,
-                world_size=1,
-                slots=_JOB_SLOTS,
-                token=token,
-                tenant=tenant,
-                wire_version=VERSION,
-            )
-            created = worker.CreateJob(create, timeout=timeout_s)
-            sock = open_socket(created.switch_host, created.switch_udp_port, host)
-            undo.callback(sock.close)
-            own_host, own_port = sock.getsockname()
-            way = Way(own_host, f"{created.switch_host}:{created.switch_udp_port}")
-            join = pb2.JoinRequest(
-                name=job, rank=0, host=own_host, udp_port=own_port, timeout_s=timeout_s, token=token
-            )
-            joined = worker.Join(join, timeout=timeout_s + 1)
-        except (grpc.RpcError, TransportError) as error:
-            yield _refused(controller, error)
-            return
+        mode = ""
+        while True:
+            try:
+                create = pb2.CreateJobRequest(
+                    name=job,
+                    world_size=1,
+                    slots=_JOB_SLOTS,
+                    token=token,
+                    tenant=tenant,
+                    mode=mode,
+                    wire_version=VERSION,
+                )
+                created = worker.CreateJob(create, timeout=timeout_s)
+                sock = open_socket(created.switch_host, created.switch_udp_port, host)
+                undo.callback(sock.close)
+                own_host, own_port = sock.getsockname()
+                way = Way(own_host, f"{created.switch_host}:{created.switch_udp_port}")
+                join = pb2.JoinRequest(
+                    name=job,
+                    rank=0,
+                    host=own_host,
+                    udp_port=own_port,
+                    timeout_s=timeout_s,
+                    token=token,
+                )
+                joined = worker.Join(join, timeout=timeout_s + 1)
+                break
+            except (grpc.RpcError, TransportError) as error:
+                if mode == POOL or _RUNS_NONE not in str(error):
+                    yield _refused(controller, error)
+                    return
+            # Its jobs of mode shared bring their aggregators, which this one does not.
+            mode, job = POOL, f"{job}-pool"
         undo.callback(_leave, worker, job, joined, timeout_s)
         yield Step(
             "controller", True, f"{controller} admits {way.host}; the switch is {way.switch}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -30,6 +31,26 @@ def test_every_step_is_ok_and_nothing_is_left() -> None:
         left = embedded.show()
         assert {entry.table for entry in left.entries} == {"own_addresses"}
         assert left.slots_used == 0
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"mode": "shared", "slots": 64, "config": {"switch": {"shared_slots": 16}}},
+        {
+            "config": {
+                "switch": {"mode": "shared", "shared_slots": 16},
+                "jobs": {"mode": "shared"},
+            }
+        },
+    ],
+    ids=["by an aggregator", "by the switch alone"],
+)
+def test_a_switch_whose_jobs_share_slots(settings: dict[str, Any]) -> None:
+    with Embedded(values=64, **settings) as embedded:
+        steps = list(examine_path(embedded.controller_addr))
+        assert [step for step in steps if not step.ok] == []
+        assert "10 of 10" in {step.name: step for step in steps}["full packets"].found
 
 
 def test_the_command_tests_a_switch_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
