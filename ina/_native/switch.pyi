@@ -3,6 +3,9 @@ class Port:
 
     @property
     def number(self) -> int: ...
+    def set_delay(self, delay_ns: int) -> None:
+        """Let each packet leave so much later than the program has it. Before the loop starts."""
+
     def close(self) -> None:
         """Release the socket or files, once no loop uses the port."""
 

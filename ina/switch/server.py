@@ -40,6 +40,7 @@ _log = logging.getLogger(__name__)
 
 MAX_CONFIG_BYTES = 128 << 20
 """Largest gRPC message: a p4_device_config."""
+MAX_DELAY_US = 10_000_000
 _STOP_GRACE_S = 0.5
 _STOP_DEADLINE_S = 10.0
 _CPU_POLL_NS = 200_000_000
@@ -69,14 +70,16 @@ class SoftSwitch:
         loss_rate: float = 0.0,
         loss_seed: int = 0,
         port_loss: Mapping[int, float] | None = None,
+        delay_us: int = 0,
         cache_dir: Path | None = None,
         tls: TlsFiles = PLAIN_TEXT,
     ) -> None:
         """``loss_rate``: probability in 0..1 that a packet is dropped, at each port and in both
         directions, drawn from a generator seeded with ``loss_seed``; ``port_loss`` has another one
-        for some port numbers. ``cache_dir``: where compiled pipelines are kept. ``tls``: of the
-        P4Runtime server; ``grpc_addr`` None: there is none, :meth:`insert` fills the tables.
-        Raises :class:`InvalidInputError`.
+        for some port numbers. ``delay_us``: so long each packet is kept before it leaves, at most
+        10 s, as if the switch were so far away. ``cache_dir``: where compiled pipelines are kept.
+        ``tls``: of the P4Runtime server; ``grpc_addr`` None: there is none, :meth:`insert` fills
+        the tables. Raises :class:`InvalidInputError`.
         """
         check_ports(list(ports), cpu_port)
         self._port_loss = dict(port_loss or {})
@@ -85,6 +88,8 @@ class SoftSwitch:
                 raise InvalidInputError(f"loss rate {rate}: not in 0..1")
         for number in self._port_loss.keys() - {port.number for port in ports}:
             raise InvalidInputError(f"loss of port {number}: there is no such port")
+        if not 0 <= delay_us <= MAX_DELAY_US:
+            raise InvalidInputError(f"delay {delay_us} us: not in 0..{MAX_DELAY_US}")
         if not 0 < device_id < 1 << 64:
             raise InvalidInputError(f"device id {device_id}: not in 1..2^64-1")
         self._credentials = server_credentials(tls) if tls else None
@@ -92,6 +97,7 @@ class SoftSwitch:
         self._wanted_grpc_addr = grpc_addr
         self._cpu_port = cpu_port
         self._loss_rate, self._loss_seed = loss_rate, loss_seed % (1 << 64)
+        self._delay_ns = 1000 * delay_us
         self._ports: dict[int, native.Port] = {}
         self._shm_addresses: dict[int, str] = {}
         self._loop: native.PortLoop | None = None
@@ -120,6 +126,7 @@ class SoftSwitch:
             loop = native.PortLoop(self._cpu_port)
             for spec in self._specs:
                 port = self._open(spec)
+                port.set_delay(self._delay_ns)
                 self._ports[spec.number] = port
                 loop.add(port)
             if self._wanted_grpc_addr is not None:

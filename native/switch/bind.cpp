@@ -69,6 +69,7 @@ void bind(nb::module_ &m) {
 
     nb::class_<Port>(m, "Port")
         .def_prop_ro("number", &Port::number)
+        .def("set_delay", &Port::set_delay, "delay_ns"_a)
         .def("close", &Port::close)
         .def("stats", &port_stats);
     nb::class_<UdpPort, Port>(m, "UdpPort")

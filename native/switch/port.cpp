@@ -15,14 +15,31 @@ Port::Port(uint32_t number, double loss_probability, uint64_t loss_seed)
 
 void Port::send(std::vector<ina_packet_out> *packets) {
     if (loss_out_.never()) {
-        if (!packets->empty()) transmit(*packets);
+        leave(*packets);
         return;
     }
     const auto kept = std::remove_if(packets->begin(), packets->end(),
                                      [&](const ina_packet_out &) { return loss_out_.strikes(); });
     counters_.loss_out_packets.add(static_cast<uint64_t>(packets->end() - kept));
     packets->erase(kept, packets->end());
-    if (!packets->empty()) transmit(*packets);
+    leave(*packets);
+}
+
+void Port::leave(const std::vector<ina_packet_out> &packets) {
+    if (packets.empty()) return;
+    if (delay_.delay_ns == 0) {
+        transmit(packets);
+        return;
+    }
+    if (const size_t left_out = delay_.put(packets, monotonic_ns()))
+        counters_.blocked_packets.add(left_out);
+}
+
+void Port::send_due(uint64_t now_ns) {
+    const std::vector<ina_packet_out> &packets = delay_.due(now_ns);
+    if (packets.empty()) return;
+    transmit(packets);
+    delay_.drop(packets.size());
 }
 
 bool Port::loses_arrival() {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "switch/delay_line.hpp"
 #include "switch/frame_batch.hpp"
 #include "switch/loss.hpp"
 #include "switch/pipeline_abi.h"
@@ -35,7 +36,7 @@ struct PortCounters {
     Counter malformed_packets;                  // in: cut short or of a kind that cannot be read
     Counter wrong_checksum_packets;             // in: to the aggregation, UDP checksum wrong
     Counter undeliverable_packets;  // out: not what this port can carry, or addressed to itself
-    Counter blocked_packets;        // out: the socket stayed full
+    Counter blocked_packets;        // out: the socket stayed full, or too many were held back
     Counter failed_packets;         // out: the kernel refused
 };
 
@@ -56,8 +57,15 @@ class Port {
     virtual bool prepare_sleep() { return true; }
     // Appends what is waiting and survives injected loss, until the batch is full; never blocks.
     virtual void receive(FrameBatch *batch) = 0;
-    // Sends frames of the pipeline, in order for each destination, less injected loss.
+    // Sends frames of the pipeline, in order for each destination, less injected loss; with a delay
+    // keeps them until send_due() finds them due.
     void send(std::vector<ina_packet_out> *packets);
+    // Before the loop starts.
+    void set_delay(uint64_t delay_ns) { delay_.delay_ns = delay_ns; }
+    uint64_t delay_ns() const { return delay_.delay_ns; }
+    // When send_due() has something to send; kNeverNs: it has nothing.
+    uint64_t due_ns() const { return delay_.due_ns(); }
+    void send_due(uint64_t now_ns);
     // Whether frames may come in two parts (ina_packet_out.tail).
     virtual bool takes_tails() const { return false; }
     // Releases what the port holds open, once no loop uses it; may be called again.
@@ -78,9 +86,12 @@ class Port {
     PortCounters counters_;
 
   private:
+    void leave(const std::vector<ina_packet_out> &packets);
+
     uint32_t number_;
     Loss loss_in_;
     Loss loss_out_;
+    DelayLine delay_;
 };
 
 // Waits until fd takes data or deadline_ns (CLOCK_MONOTONIC) passes; false: it passed.

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,6 +39,7 @@ PortLoop::~PortLoop() {
     stop();
     if (epoll_fd_ >= 0) ::close(epoll_fd_);
     if (wake_fd_ >= 0) ::close(wake_fd_);
+    if (alarm_fd_ >= 0) ::close(alarm_fd_);
 }
 
 void PortLoop::add(std::shared_ptr<Port> port) {
@@ -54,6 +56,13 @@ void PortLoop::start() {
     event.events = EPOLLIN;
     event.data.ptr = nullptr;
     epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, wake_fd_, &event);
+    if (std::any_of(ports_.begin(), ports_.end(),
+                    [](const auto &port) { return port->delay_ns() != 0; })) {
+        alarm_fd_ = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+        event.data.ptr = &alarm_fd_;
+        if (alarm_fd_ < 0 || epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, alarm_fd_, &event) < 0)
+            throw std::system_error(errno, std::generic_category(), "timerfd");
+    }
     output_.share_tails = std::all_of(ports_.begin(), ports_.end(),
                                       [](const auto &port) { return port->takes_tails(); });
     for (const auto &port : ports_) {
@@ -143,11 +152,14 @@ void PortLoop::run() {
         polled.clear();
         for (const auto &port : ports_)
             if (!port->prepare_sleep()) polled.push_back(port.get());
+        if (alarm_fd_ >= 0) set_alarm();
         const int count = epoll_wait(epoll_fd_, events.data(), static_cast<int>(events.size()),
                                      always_ready() || !polled.empty() ? 0 : -1);
         batch_.now_ns = monotonic_ns();
         for (int i = 0; i < count; ++i) {
-            if (auto *port = static_cast<Port *>(events[static_cast<size_t>(i)].data.ptr)) {
+            void *const source = events[static_cast<size_t>(i)].data.ptr;
+            if (source == &alarm_fd_) continue;  // it rings until it is set again
+            if (auto *port = static_cast<Port *>(source)) {
                 if (!batch_.has_room()) process();
                 port->receive(&batch_);
             } else {
@@ -168,7 +180,26 @@ void PortLoop::run() {
             }
         }
         process();
+        if (alarm_fd_ >= 0) send_due();
     }
+}
+
+void PortLoop::set_alarm() {
+    uint64_t due_ns = kNeverNs;
+    for (const auto &port : ports_) due_ns = std::min(due_ns, port->due_ns());
+    if (due_ns == alarm_ns_) return;
+    alarm_ns_ = due_ns;
+    itimerspec when{};  // all 0: never
+    if (due_ns != kNeverNs) {
+        when.it_value.tv_sec = static_cast<time_t>(due_ns / 1'000'000'000u);
+        when.it_value.tv_nsec = static_cast<long>(due_ns % 1'000'000'000u);
+    }
+    timerfd_settime(alarm_fd_, TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+void PortLoop::send_due() {
+    const uint64_t now_ns = monotonic_ns();
+    for (const auto &port : ports_) port->send_due(now_ns);
 }
 
 void PortLoop::collect_injected() {

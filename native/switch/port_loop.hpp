@@ -48,6 +48,8 @@ class PortLoop {
     void run();
     void wake();
     bool always_ready() const;
+    void set_alarm();
+    void send_due();
     void collect_injected();
     void process();
     void distribute();
@@ -56,6 +58,8 @@ class PortLoop {
     std::vector<std::shared_ptr<Port>> ports_;
     std::array<Port *, INA_MAX_PORTS> by_number_{};
     int epoll_fd_ = -1, wake_fd_ = -1;
+    int alarm_fd_ = -1;             // where a port has a delay
+    uint64_t alarm_ns_ = kNeverNs;  // when it rings
     std::thread thread_;
     std::atomic<bool> stopping_{false};
     std::atomic<bool> has_pipeline_{false};

@@ -59,6 +59,9 @@ def switch(
         list[str] | None,
         typer.Option(metavar="NUMBER=RATE", help="Another loss rate for one port; repeatable."),
     ] = None,
+    delay_us: Annotated[
+        int, typer.Option(help="Microseconds that each packet is kept before it leaves.")
+    ] = 0,
     p4info: Annotated[
         Path | None, typer.Option(help="P4Info (text) of a program to start with.")
     ] = None,
@@ -92,6 +95,7 @@ def switch(
         loss_rate=loss_rate,
         loss_seed=loss_seed,
         port_loss=dict(map(_parse_loss, port_loss or [])),
+        delay_us=delay_us,
         tls=TlsFiles(tls_cert, tls_key, tls_ca, "--tls-"),
     )
     serve_until_told(soft_switch, device_id, config=config, metrics=metrics, json=json)
