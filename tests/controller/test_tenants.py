@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +18,7 @@ from ina.controller.config import TenantConfig
 from ina.controller.embedded import Embedded
 from ina.rpc import controller_pb2 as pb2
 from tests.controller.test_service import is_clean, refusal
-from tests.controller.workers import Workers, workers_of
+from tests.controller.workers import CALL_TIMEOUT_S, Workers, workers_of
 
 
 @contextmanager
@@ -46,6 +48,24 @@ def test_tenants_and_their_quotas() -> None:
             grpc.StatusCode.RESOURCE_EXHAUSTED, "quota of tenant 'speech': 4096 of 4096 slots"
         ):
             workers.create("c", 1, tenant="speech")
+
+
+def test_who_finds_its_tenant_s_quota_in_use_waits_for_it_if_it_wants_to() -> None:
+    with controller(TENANTS) as workers, ThreadPoolExecutor(1) as pool:
+        epoch = workers.run_job("a", 1, tenant="speech").epoch
+        waits = pool.submit(workers.create, "b", 1, tenant="speech", queue_s=60.0)
+        while not (told := decisions(workers, "b")) and not waits.done():
+            time.sleep(0.01)
+        assert told[0][0] == "wait"
+        assert "quota of tenant 'speech': 4096 of 4096 slots in use" in told[0][1]
+        workers.leave("a", 0, epoch)
+        assert waits.result(CALL_TIMEOUT_S).slots == 4096
+
+
+def decisions(workers: Workers, job: str) -> list[tuple[str, str]]:
+    request = pb2.ListDecisionsRequest(job=job)
+    found = workers.operator.ListDecisions(request, timeout=CALL_TIMEOUT_S).decisions
+    return [(it.what, it.reason) for it in found]
 
 
 def test_a_more_important_job_takes_the_place_of_another() -> None:

@@ -44,6 +44,7 @@ class Workers:
         priority: int = 0,
         token: str = "",
         verify: str = "",
+        queue_s: float = 0.0,
     ) -> pb2.CreateJobReply:
         request = pb2.CreateJobRequest(
             name=name,
@@ -54,6 +55,7 @@ class Workers:
             token=token,
             wire_version=VERSION,
             verify=verify,
+            queue_s=queue_s,
         )
         return self.stub.CreateJob(request, timeout=CALL_TIMEOUT_S)
 

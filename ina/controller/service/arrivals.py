@@ -11,6 +11,7 @@ from ina.controller.errors import (
     JobConflictError,
     NoRoomError,
     QueuedError,
+    QuotaError,
     UnknownJobError,
 )
 from ina.controller.job import Job, JobState
@@ -76,19 +77,22 @@ class Arrivals:
                     raise
                 await asyncio.sleep(min(CHECK_S, left_s))
             except NoRoomError as error:
-                victims = self._coordinator.registry.victims(
-                    *(asked.name, asked.world_size, self._memory.sizing.least(request)),
-                    tenant=asked.tenant,
-                    priority=asked.priority,
-                    contributions=asked.contributions,
-                    mode=asked.mode,
-                )
+                victims = [] if isinstance(error, QuotaError) else self._victims(asked, request)
                 if not victims and self._shares(asked):
                     raise  # of an aggregator: no policy shares out its slots
                 if not victims:
                     await self._queue(request, asked.queue_s, error, deadline_s)
                 for victim in victims:
                     await self._coordinator.push_out(victim, asked.name)
+
+    def _victims(self, asked: pb2.CreateJobRequest, request: Request) -> list[Job]:
+        return self._coordinator.registry.victims(
+            *(asked.name, asked.world_size, self._memory.sizing.least(request)),
+            tenant=asked.tenant,
+            priority=asked.priority,
+            contributions=asked.contributions,
+            mode=asked.mode,
+        )
 
     def request(self, asked: pb2.CreateJobRequest) -> Request:
         """What a memory policy is asked about it."""
