@@ -1,7 +1,8 @@
-"""What a thread has cost so far, as the scheduler counts it."""
+"""What a thread, or all of the machine, has cost so far, as the scheduler counts it."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from ina.errors import InaError
@@ -21,3 +22,13 @@ def thread(name: str, process: int | str = "self") -> int:
 def cpu_ns(thread: int, process: int | str = "self") -> int:
     """CPU time of that thread."""
     return int(Path(f"/proc/{process}/task/{thread}/schedstat").read_text().split()[0])
+
+
+def machine_s() -> tuple[float, float]:
+    """Seconds that this machine's cores were busy, and all that there were, of them together."""
+    words = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    # user, nice, system, idle, iowait, irq, softirq, steal
+    ticks = [int(word) for word in words[1:9]]
+    second = os.sysconf("SC_CLK_TCK")
+    idle = ticks[3] + ticks[4]
+    return (sum(ticks) - idle) / second, sum(ticks) / second

@@ -22,6 +22,14 @@ def sizes(option: str, text: str) -> list[int]:
     return _each(option, text, "sizes as 64K or 16M", lambda item: _size(item))
 
 
+def one_size(option: str, text: str) -> int:
+    """``64K`` to bytes. Raises InvalidInputError: also for several."""
+    found, *more = sizes(option, text)
+    if more:
+        raise InvalidInputError(f"{option} {text}: want one size")
+    return found
+
+
 def _size(text: str) -> int:
     match = _SIZE.fullmatch(text)
     if match is None:

@@ -129,7 +129,7 @@ def star(
         centre: Logged | None = None
         try:
             progress(f"star of {len(hosts)} namespaces, links {link}")
-            _build(net, hosts, rate_bit_s, queue_bytes)
+            build(net, hosts, rate_bit_s, queue_bytes)
             config = {
                 "listen": CONTROLLER,
                 "switch": {
@@ -157,9 +157,10 @@ def star(
                 namespaces.remove(spaces)
 
 
-def _build(
+def build(
     net: str, hosts: Sequence[remains.HostState], rate_bit_s: float | None, queue_bytes: int
 ) -> None:
+    """A bridge in ``net``, and hosts behind links to it. Raises NetnsError."""
     addresses = [(host.address, host.name) for host in hosts]
     netns.add_host(net)
     namespaces.give_names(net, addresses)

@@ -139,7 +139,7 @@ def test_queues_of_the_star_are_as_long_as_asked_for() -> None:
     hosts = [remains.HostState("h1", "10.77.0.1", namespace("bench-queue", "h1"))]
     net = namespace("bench-queue", "net")
     try:
-        star._build(net, hosts, 1e9, queue_bytes_for("96K", 1e9))
+        star.build(net, hosts, 1e9, queue_bytes_for("96K", 1e9))
         for space, interface in ((net, "p-h1"), (hosts[0].namespace, "eth0")):
             shown = json.loads(
                 command("tc", "-n", space, "-json", "-d", "qdisc", "show", "dev", interface)

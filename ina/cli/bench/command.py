@@ -13,6 +13,7 @@ MEMBERS = {
     "allreduce": Lazy("ina.cli.bench.allreduce", "All-reduce through the switch, beside Gloo."),
     "racks": Lazy("ina.cli.bench.racks", "All-reduce over racks and a spine, beside Gloo."),
     "hosts": Lazy("ina.cli.bench.hosts", "Hosts of several ranks, with nodes and without."),
+    "sharing": Lazy("ina.cli.bench.sharing", "Jobs on a switch with slots for one, in four ways."),
     "ddp": Lazy("ina.cli.bench.ddp", "Training steps of DDP, beside Gloo."),
     "controller": Lazy("ina.cli.bench.controller", "Joins, and how long admission takes."),
     "sim": Lazy("ina.cli.bench.sim", "The virtual network, beside the same star of namespaces."),

@@ -1,0 +1,46 @@
+"""Where a job's sums were made, as its switches count: at the switch, or at the aggregator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ina.errors import InaError
+from ina.rpc import controller_pb2 as pb2
+from ina.rpc.channel import open_channel
+from ina.rpc.controller_pb2_grpc import OperatorStub
+
+_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True)
+class Summed:
+    """Packets of a job of mode ``shared``."""
+
+    summed: int
+    """Added up at the switch, of those that ``came`` there."""
+    came: int
+    sums: int
+    """Results."""
+    got: int
+    """That came to the aggregator for them."""
+
+
+def show(controller: str, job: str) -> pb2.ShowJobReply:
+    """Raises grpc.RpcError."""
+    with open_channel(controller) as channel:
+        return OperatorStub(channel).ShowJob(pb2.ShowJobRequest(name=job), timeout=_TIMEOUT_S)
+
+
+def summed(controller: str, job: str) -> Summed:
+    """Of a job of one switch. Raises InaError: it is not known; grpc.RpcError."""
+    root, switch = show(controller, job).tree
+    for node in (root, switch):
+        if node.unread:
+            raise InaError(f"bench: counters of {node.switch} for job {job}: {node.unread}")
+    alone = switch.collisions + switch.bypassed + switch.late + switch.missed
+    return Summed(
+        summed=switch.contributions,
+        came=switch.contributions + alone,
+        sums=root.results,
+        got=root.contributions + root.duplicates + root.replays + root.stale,
+    )

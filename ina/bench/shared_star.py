@@ -1,0 +1,163 @@
+"""A star of network namespaces whose switch shares slots among jobs, with an aggregator.
+
+Hosts and links are those of :mod:`ina.bench.star`, and so is the aggregator: a namespace behind a
+link of its own. The switch is a process of its own, which can keep each packet for a while before
+it leaves: as long as a packet takes to the switch and back where the links are so long. A sum made
+at the switch then takes that time, and one that goes up to the aggregator twice that, as it would
+over an aggregator's link of the same length.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ina import netns
+from ina.bench.star import (
+    CENTRE,
+    CONTROLLER,
+    QUEUE_BYTES,
+    READY_TIMEOUT_S,
+    Network,
+    build,
+    plug_in,
+)
+from ina.controller.config import make_config
+from ina.emulate import namespaces, nodes, remains
+from ina.emulate.namespaces import namespace
+from ina.emulate.processes import Logged, environment
+from ina.protocol.spec import UDP_PORT
+
+AGGREGATOR = "10.77.0.200"
+MAX_WORKERS = 64
+"""Of all jobs."""
+QUEUED, PASSED = "queued", "passed"
+"""Tenants: of jobs that wait until the others' slots are free; and of those that may claim one slot
+of a switch, all together, so that the aggregator does their sums."""
+_AGGREGATOR_NAME = "agg"
+_P4RUNTIME_PORT = 9559
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the star is like."""
+
+    workers: int
+    """Of all jobs, each on a host of its own."""
+    link: str
+    """What to call the rate."""
+    rate_bit_s: float | None
+    """Of each host's link, each way; None: unshaped."""
+    aggregator_bit_s: float | None
+    """Of the aggregator's."""
+    values: int
+    """A packet."""
+    slots: int
+    """That jobs of mode ``shared`` share, and that jobs of tenant QUEUED have together."""
+    round_trip_us: int
+    """To the switch and back, beside what links and the machine take."""
+    slot_age_us: int = 0
+    """0: as is usual."""
+
+
+@contextlib.contextmanager
+def shared_star(
+    plan: Plan, progress: Callable[[str], None] = lambda step: None
+) -> Iterator[Network]:
+    """Such a star with its controller, until the block ends; then nothing is left.
+
+    Raises MissingToolError (needs root, ip and tc), EmulationError, NetnsError, UnavailableError,
+    DeadlineError.
+    """
+    namespaces.require_privileges()
+    name = f"bench-{os.getpid()}"
+    hosts = [
+        remains.HostState(f"h{host}", f"10.77.0.{host}", namespace(name, f"h{host}"))
+        for host in range(1, plan.workers + 1)
+    ]
+    above = remains.HostState(_AGGREGATOR_NAME, AGGREGATOR, namespace(name, _AGGREGATOR_NAME))
+    net = namespace(name, "net")
+    spaces = [net, *(host.namespace for host in (*hosts, above))]
+    with tempfile.TemporaryDirectory(prefix="ina-bench-") as folder, remains.claimed(name):
+        processes: list[Logged] = []
+        try:
+            progress(f"star of {len(hosts)} namespaces and an aggregator, links {plan.link}")
+            build(net, hosts, plan.rate_bit_s, QUEUE_BYTES)
+            plug_in(above, net, [], plan.aggregator_bit_s, QUEUE_BYTES)
+            make_config(
+                _config(plan), "ina bench"
+            )  # a mistake here is told before a process starts
+            _start(net, above.namespace, Path(folder), plan, processes)
+            state = remains.State(
+                name=name,
+                pid=os.getpid(),
+                folder=folder,
+                hosts=hosts,
+                switches={"s1": "soft"},
+                controller=CONTROLLER,
+                net=net,
+            )
+            yield Network(plan.workers, plan.link, plan.rate_bit_s, state, tuple(processes))
+        finally:
+            with netns.signals_later():  # half of a star must not stay
+                for process in reversed(processes):
+                    process.stop()
+                namespaces.remove(spaces)
+
+
+def _config(plan: Plan) -> dict[str, Any]:
+    return {
+        "listen": CONTROLLER,
+        "switch": {
+            "grpc_addr": f"{CENTRE}:{_P4RUNTIME_PORT}",
+            "data_host": CENTRE,
+            "values": plan.values,
+            "mode": "shared",
+            "shared_slots": plan.slots,
+            "slot_age_us": plan.slot_age_us,
+        },
+        "aggregator": [
+            {
+                "name": _AGGREGATOR_NAME,
+                "grpc_addr": f"{AGGREGATOR}:{_P4RUNTIME_PORT}",
+                "data_host": AGGREGATOR,
+            }
+        ],
+        "jobs": {"policy": "asked"},
+        "tenants": {"default": {}, QUEUED: {"slots": plan.slots}, PASSED: {"slots": 1}},
+    }
+
+
+def _start(net: str, above: str, folder: Path, plan: Plan, processes: list[Logged]) -> None:
+    """Appends what it has started, also where it fails."""
+    switch = [
+        *("switch", f"--port=1=udp:{CENTRE}:{UDP_PORT}", f"--delay-us={plan.round_trip_us}"),
+        f"--grpc-addr={CENTRE}:{_P4RUNTIME_PORT}",
+    ]
+    aggregator = [
+        *("aggregator", f"--listen={AGGREGATOR}:{UDP_PORT}"),
+        f"--grpc-addr={AGGREGATOR}:{_P4RUNTIME_PORT}",
+    ]
+    for what, space, arguments in (
+        ("the soft switch", net, switch),
+        ("the aggregator", above, aggregator),
+    ):
+        processes.append(_logged(what, space, arguments, folder))
+    for process in processes:
+        process.await_line("ready: ", READY_TIMEOUT_S)
+    file = folder / "controller.toml"
+    file.write_text(nodes.controller_toml(_config(plan)))
+    controller = _logged("the controller", net, ["controller", "run", str(file)], folder)
+    processes.append(controller)
+    controller.await_line("ready: ", READY_TIMEOUT_S)
+
+
+def _logged(what: str, space: str, arguments: list[str], folder: Path) -> Logged:
+    command = [sys.executable, "-m", "ina", *arguments]
+    return Logged(what, space, command, folder / f"{arguments[0]}.log", environment())

@@ -1,0 +1,172 @@
+"""``ina bench sharing``: jobs on a switch whose slots are enough for one, in four ways."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from ina.bench import parse
+from ina.bench import sharing as bench
+from ina.bench.report import Ratio, Report, rows_of
+from ina.bench.shared_star import MAX_WORKERS, Plan, shared_star
+from ina.cli.bench.options import SpoilOption, ValuesOption
+from ina.cli.bench.output import (
+    DEFAULT_TOLERANCE,
+    BaselineOption,
+    JsonOption,
+    Outputs,
+    PlotOption,
+    SaveOption,
+    ToleranceOption,
+    number,
+    steps,
+)
+from ina.cli.bench.testbeds import check_link, values_for
+from ina.errors import InvalidInputError
+from ina.protocol.spec import VALUE_BYTES
+
+MAX_SLOTS = 1024
+_NOTES = [
+    "shared: mode shared, a job may claim every slot; static: mode pool, a job has its part of the"
+    " slots; queued: mode pool, one job after the other, each with all slots; aggregator: mode"
+    " shared, but for one slot all sums are made at the aggregator. In turns, on one switch",
+    "goodput: int32 of all jobs, each tensor once, by the time until the last job is done; median"
+    " of the rounds, ± between the quartiles; /static: the round's ratio, median; job: mean time"
+    " until a job is done",
+    "a job computes (sleeps) between its sums, from half to one and a half of the mean, drawn, the"
+    " same in each way; every worker and the aggregator in a namespace behind a link, shaped each"
+    " way by token buckets; all of them share this machine's cores (busy: with all that else runs)",
+    "limit: each job alone on its links, and the aggregator's link; on switch: share of packets"
+    " that the switch added up; to aggregator: packets for a sum",
+]
+
+
+def sharing(
+    jobs: Annotated[str, typer.Option(help="How many jobs, in turns, as 2,4.")] = "2,4",
+    workers: Annotated[int, typer.Option(help="Of each job.")] = 2,
+    slots: Annotated[int, typer.Option(help="Of the switch, for all jobs: a power of two.")] = 128,
+    size: Annotated[str, typer.Option(help="Of a step's tensor, as 4M.")] = "4M",
+    job_steps: Annotated[int, typer.Option("--steps", min=1, help="Of a job, in a round.")] = 10,
+    compute: Annotated[
+        float, typer.Option(help="Share of a step that is no communication, on a free link.")
+    ] = 0.5,
+    link: Annotated[str, typer.Option(help="Rate of each host's link, as 200mbit.")] = "200mbit",
+    aggregator_link: Annotated[
+        str, typer.Option(help="Of the aggregator's; default: of --link, for each job.")
+    ] = "",
+    round_trip_us: Annotated[
+        int, typer.Option(min=0, help="Microseconds to the switch and back, added to the links'.")
+    ] = 3500,
+    slot_age_us: Annotated[int, typer.Option(min=0, help="Of the switch; 0: as is usual.")] = 0,
+    ways: Annotated[str, typer.Option(help="Which, comma separated.")] = ",".join(bench.WAYS),
+    values: ValuesOption = 0,
+    rounds: Annotated[int, typer.Option(min=1, help="Each has all ways, in turn.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Of what jobs compute.")] = 1,
+    spoil: SpoilOption = 0,
+    save: SaveOption = None,
+    baseline: BaselineOption = None,
+    tolerance: ToleranceOption = DEFAULT_TOLERANCE,
+    plot: PlotOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Jobs that compute, too, on a switch with slots for one: shared, in parts, one by one."""
+    counts = parse.numbers("--jobs", jobs, 1, MAX_WORKERS // 2)
+    if not 2 <= workers <= MAX_WORKERS // max(counts):
+        most = MAX_WORKERS // max(counts)
+        raise InvalidInputError(f"--workers {workers}: want 2 to {most} of {max(counts)} jobs")
+    least = 2 * max(counts)
+    if not least <= slots <= MAX_SLOTS or slots & (slots - 1):
+        raise InvalidInputError(f"--slots {slots}: want a power of two, {least} to {MAX_SLOTS}")
+    if not 0 <= compute < 1:
+        raise InvalidInputError(f"--compute {compute:g}: want a share from 0, below 1")
+    chosen = [it.strip() for it in ways.split(",")]
+    if unknown := [it for it in chosen if it not in bench.WAYS]:
+        raise InvalidInputError(f"--ways {unknown[0]}: want some of {','.join(bench.WAYS)}")
+    if len(set(chosen)) != len(chosen):
+        raise InvalidInputError(f"--ways {ways}: one is there twice")
+    size_bytes = parse.one_size("--size", size)
+    rate_bit_s = parse.rate_bit_s("--link", link)
+    above = aggregator_link and parse.rate_bit_s("--aggregator-link", aggregator_link)
+    outputs = Outputs("sharing", json, save, baseline, tolerance, plot)
+    check_link(link)
+    values = values_for(values, link)
+    rows: list[dict[str, Any]] = []
+    ratios: list[Ratio] = []
+    with steps("sharing", len(counts) * rounds * len(chosen)) as bar:
+        for count in counts:
+            case = bench.Case(
+                jobs=count,
+                workers=workers,
+                elems=size_bytes // VALUE_BYTES,
+                steps=job_steps,
+                rounds=rounds,
+                compute=compute,
+                slots=slots,
+                values=values,
+                rate_bit_s=rate_bit_s,
+                aggregator_bit_s=above or count * rate_bit_s,
+                seed=seed,
+                spoil=spoil,
+            )
+            plan = Plan(
+                workers=count * workers,
+                link=link,
+                rate_bit_s=rate_bit_s,
+                aggregator_bit_s=case.aggregator_bit_s,
+                values=values,
+                slots=slots,
+                round_trip_us=round_trip_us,
+                slot_age_us=slot_age_us,
+            )
+
+            def on_round(way: str, gb_s: float, count: int = count) -> None:
+                bar.done(f"{count} jobs, {way}: {1e3 * gb_s:.1f} MB/s")
+
+            with shared_star(plan, bar.say) as star:
+                found = bench.measure(star, case, chosen, on_round)
+            rows.extend(rows_of(found))
+            ratios.extend(bench.ratios(found, link))
+    settings = {
+        **{"jobs": counts, "workers": workers, "slots": slots, "size_bytes": size_bytes},
+        **{"steps": job_steps, "compute": compute, "link": link, "ways": chosen},
+        **{"aggregator_link": aggregator_link, "round_trip_us": round_trip_us, "values": values},
+        **{"slot_age_us": slot_age_us, "rounds": rounds, "seed": seed},
+    }
+    report = Report(
+        bench=outputs.bench,
+        settings=settings,
+        rows=rows,
+        ratios=ratios,
+        wrong=sum(row["wrong"] for row in rows),
+        notes=_NOTES,
+    )
+    outputs.finish(
+        report,
+        COLUMNS,
+        [_cells(row) for row in rows],
+        title=f"{slots} slots, {workers} workers a job on {link}, round trip {round_trip_us} us and"
+        f" more, {compute:.0%} computing",
+        panels=bench.panels(rows),
+        spare=SPARE,
+    )
+
+
+COLUMNS = (
+    *("jobs", "way", "goodput MB/s", "±", "/static", "/static ±", "% of limit", "job s"),
+    *("% on switch", "to aggregator", "resent", "% busy", "#wrong"),
+)
+SPARE = ("/static ±", "±", "resent", "job s", "to aggregator")
+
+
+def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
+    width = None if row["gain"] is None else row["gain_high"] - row["gain_low"]
+    share = row["on_switch"]
+    return (
+        *(row["jobs"], row["way"], number(1e3 * row["goodput_gb_s"], 1)),
+        number(1e3 * (row["high_gb_s"] - row["low_gb_s"]), 1),
+        *(number(row["gain"]), number(width), number(100 * row["limit_share"], 1)),
+        *(number(row["job_s"]), number(None if share is None else 100 * share, 1)),
+        *(number(row["aggregator_packets"]), row["resends"]),
+        *(number(100 * row["busy"], 0), row["wrong"]),
+    )
