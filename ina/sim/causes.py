@@ -7,6 +7,7 @@ ranks, no switch and no control message comes to harm, an end is a broken promis
 
 from __future__ import annotations
 
+from ina.p4.catalogue import SHARED
 from ina.sim.scenario import JobSpec, LinkSpec, Scenario
 
 _MOST_LOSS = 0.05
@@ -23,6 +24,8 @@ def cause_of_end(scenario: Scenario, job: JobSpec) -> str:
         its_own = fault.where.startswith(f"{job.name}/")
         if fault.what in ("crash", "pause") and its_own:
             return f"{fault.what} {fault.where}"
+        if fault.what == "power_cycle" and _only_shares(scenario, job, fault.where):
+            continue
         if fault.what in ("power_cycle", "controller_cut", "link"):
             return f"{fault.what} {fault.where}".strip()
     if control.loss > 0:
@@ -35,6 +38,13 @@ def cause_of_end(scenario: Scenario, job: JobSpec) -> str:
         if link is not None and _spoils(link):
             return "links that lose or delay more than a job need stand"
     return ""
+
+
+def _only_shares(scenario: Scenario, job: JobSpec, switch: str) -> bool:
+    """Whether a job has slots there with others alone, so that nothing is missing without them."""
+    if job.mode != SHARED or switch in scenario.switch.aggregators:
+        return False
+    return all(switch != one.name for one in scenario.aggregator)
 
 
 def spoils_frames(scenario: Scenario) -> bool:

@@ -15,6 +15,7 @@ from ina.congestion import ALGORITHMS
 from ina.controller.faults import POINTS
 from ina.protocol.spec import MAX_WORKERS
 from ina.sim.draw_racks import over_racks
+from ina.sim.draw_shared import sharing
 from ina.sim.scenario import (
     DTYPES,
     ControllerSpec,
@@ -35,6 +36,8 @@ LIMIT_S = 180.0
 """Of virtual time: leases and timeouts take it, with a margin."""
 _AS_THEY_ARE = 0.5
 """Of the seeds, in which no job's slots change while it runs."""
+_SHARED = 0.4
+"""Of the seeds, whose switches run mode ``shared``."""
 _OVER_RACKS = 0.5
 """Of the seeds; the others have one switch."""
 
@@ -82,7 +85,8 @@ def draw(seed: int) -> Scenario:
         scenario = over_racks(rng, scenario)
         if rng.random() < 0.4:
             scenario = replace(scenario, link_up=_link(rng))
-    return scenario
+    rng = random.Random(f"{seed} shared")
+    return sharing(rng, scenario, _link(rng)) if rng.random() < _SHARED else scenario
 
 
 def _workers(rng: random.Random) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from ina.controller.switches.items import Count, Entry, Group, Item
 from ina.extension import sim as native
 from ina.p4 import compiled, names
+from ina.p4.catalogue import POOL, SHARED
 from ina.sim.errors import ScenarioError
 from ina.sim.racks import joined, ways_between
 from ina.sim.topology import Topology
@@ -131,15 +132,17 @@ class Fabric:
         *,
         seed: int,
         values: int = 64,
+        mode: str = POOL,
         switch: native.SwitchSetup | None = None,
     ) -> None:
-        """``values``: a packet, of a build of the program. ``switch``: of P4 switches that are soft
-        ones; None: they are hardware."""
+        """``values``: a packet, of a build of the program of ``mode``. ``switch``: of P4 switches
+        that are soft ones; None: they are hardware."""
         self._switch_setup = switch or native.SwitchSetup()
         self.topology = topology
         self.joined = joined(topology)
         """Its P4 switches as a controller sees them."""
         self.values = values
+        self.mode = mode
         self.network = native.Network(seed)
         self.hosts: dict[str, native.Host] = {}
         self.switches: dict[str, SimSwitch] = {}
@@ -158,7 +161,8 @@ class Fabric:
                 self.bridges[name] = self._nodes[name] = self.network.add_bridge(name)
                 continue
             node = self.network.add_switch(name, names.CPU_PORT, self._switch_setup)
-            self.switches[name] = SimSwitch(name, node, _program(self.values))
+            mode = self.mode if kind == "p4" else SHARED
+            self.switches[name] = SimSwitch(name, node, _program(self.values, mode))
             self._nodes[name] = node
         for cable, port, other_port in self.topology.ports():
             there = self._free_name(f"{cable.one}>{cable.other}")
@@ -195,8 +199,15 @@ class Fabric:
 
     def forwarding(self, switch: str) -> list[Entry]:
         """Entries by which a P4 switch forwards frames to every host, and to every P4 switch."""
-        ports_to = self._ways_between[switch]
+        ports_to = self._ways_between.get(switch, {})
         entries = [_forward(self.topology.mac(other), port) for other, port in ports_to.items()]
+        for end in self.topology.of_kind("aggregator", "embedded"):
+            behind = self.topology.switch_of(end)
+            port = self.topology.port_towards(behind, end) if behind == switch else None
+            if port is None:  # as to the switch that it is behind
+                port = ports_to.get(behind)
+            if port is not None and end != switch:
+                entries.append(_forward(self.topology.mac(end), port))
         for host in self.topology.hosts:
             ports = self.topology.routes(host).get(switch)
             if ports:
@@ -230,7 +241,7 @@ def _forward(mac: int, port: int) -> Entry:
     return Entry(names.DMAC, (("dst_mac", mac),), names.FORWARD, (("port", port),))
 
 
-@functools.lru_cache(maxsize=4)
-def _program(values: int) -> Pipeline:
+@functools.lru_cache(maxsize=8)
+def _program(values: int, mode: str) -> Pipeline:
     """A build of the program, read once in a process; switches are powered on from it."""
-    return Pipeline.load(compiled(values).bmv2_json)
+    return Pipeline.load(compiled(values, mode).bmv2_json)

@@ -120,9 +120,10 @@ class JobRun:
         seed: int,
         violate: Callable[[Violation], None],
         event: Callable[[str], None],
+        aggregator: str = "",
     ) -> None:
         """``spec``: with its hosts. ``violate`` and ``event`` are told of what is found, and of
-        what happens."""
+        what happens. ``aggregator``: the embedded one that its rank 0 runs."""
         self.spec = spec
         self.incarnations: list[Incarnation] = []
         self.sums_checked = 0
@@ -131,6 +132,7 @@ class JobRun:
         self._seed = seed
         self._violate = violate
         self._event = event
+        self._aggregator = aggregator
         self._right: dict[Place, Array] = {}
         self._zeros: dict[TensorSpec, Array] = {}
         self.steps_done = 0
@@ -177,6 +179,10 @@ class JobRun:
                 timeout_s=JOIN_S,
                 op_timeout_s=STALL_S,
                 slots=self.spec.slots,
+                mode=self.spec.mode,
+                priority=self.spec.priority,
+                tenant=self.spec.tenant,
+                aggregator=self._aggregator if number == 0 else "",
                 verify=self.spec.verify,
                 shares_results=shares,
                 packet_cost_ns=self._host.packet_ns,

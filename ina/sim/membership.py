@@ -7,6 +7,7 @@ leaves out is what cannot be here: a controller inside of a rank's process, refu
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -103,8 +104,9 @@ class SimMembership:
 
     def __init__(
         self, rank: Owner, worker: Worker, client: SimClient, ticket: Ticket,
-        joined: pb2.JoinReply, remapping: Remapping,
+        joined: pb2.JoinReply, remapping: Remapping, *, patience_s: float = 0.0,
     ) -> None:  # fmt: skip
+        """``patience_s``: how long it waits at its end, at most, until the others have left."""
         self.credentials = Credentials(
             ticket.job_name, ticket.rank, joined.epoch, joined.member_key
         )
@@ -119,6 +121,10 @@ class SimMembership:
         self._last: pb2.Progress | None = None
         self._hints: dict[str, str] = {}
         self._away = False
+        self._patience_s = patience_s
+        self._here = set(range(ticket.world_size)) - {ticket.rank}
+        self._alone = asyncio.Event()
+        self._left(())
         self._others_leave = False
         self._stopping = False
         self._hurry = asyncio.Event()
@@ -139,6 +145,17 @@ class SimMembership:
     def speak(self) -> None:
         """Sends a heartbeat at once."""
         self._hurry.set()
+
+    async def wait_for_others(self) -> None:
+        """Where their results are made in this process: until they are done, and have left."""
+        if self._patience_s:
+            self.speak()
+            await _wait(self._alone, self._patience_s)
+
+    def _left(self, ranks: Iterable[int]) -> None:
+        self._here.difference_update(ranks)
+        if not self._here:
+            self._alone.set()
 
     def stop(self) -> pb2.Progress | None:
         """No more heartbeats; the stream stays. Returns the rank's last words."""
@@ -168,6 +185,7 @@ class SimMembership:
             except MembershipEndedError as error:
                 self._look.set()
                 await asyncio.sleep(REASON_GRACE_S)
+                self._left(list(self._here))
                 self._rank.fail(JobEndedError(f"{self._who}: {error}"))
                 return
             except (ControllerUnavailableError, ControllerTimeoutError):
@@ -180,6 +198,8 @@ class SimMembership:
             else:
                 self._away = False
                 self._remapper.heard(reply.remaps_to)
+                if reply.ranks_here == 1:  # one may have left before the stream was open
+                    self._left(list(self._here))
                 if reply.lease_s > 0 and reply.heartbeat_s > 0:
                     self._lease_s, self._heartbeat_s = reply.lease_s, reply.heartbeat_s
             soon_s = min(self._heartbeat_s, MAX_PAUSE_S)
@@ -234,6 +254,7 @@ class SimMembership:
             return False
         end = end_of(event, self._who)
         if end is not None:
+            self._left(list(self._here))
             if not self._stopping:
                 self._rank.fail(end)
             return True
@@ -245,6 +266,7 @@ class SimMembership:
             self._hints.pop("stall", None)
         elif event.kind == pb2.MEMBER_LEFT:
             self._others_leave = True
+            self._left(event.ranks)
             self._hurry.set()
             for rank in event.ranks:
                 self._hints[f"rank {rank}"] = f"rank {rank} has left the job"

@@ -14,16 +14,18 @@ where ``scenario`` is a coroutine that starts ``plane.controllers``, makes ranks
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from ina.controller import faults
 from ina.controller.config import Config, HostConfig, JobsConfig, StoreConfig, SwitchConfig
+from ina.controller.config.aggregators import AggregatorConfig
 from ina.controller.config.fabric import LinkConfig
 from ina.controller.job import Job
 from ina.controller.store.sqlite import SqliteDatabase
+from ina.p4.catalogue import SHARED
 from ina.protocol.spec import UDP_PORT
 from ina.sim.agent import SwitchAgent
 from ina.sim.client import SimClient
@@ -32,11 +34,13 @@ from ina.sim.errors import ScenarioError
 from ina.sim.fabric import Fabric, SimSwitch
 from ina.sim.loop import VirtualLoop
 from ina.sim.messages import USUAL, ControlLog, Path, Travel
+from ina.sim.own_aggregator import OwnAggregator
 from ina.sim.process import Process
 from ina.sim.racks import are_islands
 from ina.sim.rank import Rank
 from ina.sim.rpc import Connection, Server
 from ina.sim.seat import Seat
+from ina.sim.topology import Topology
 
 FIRST_UDP_PORT = 4000
 _JOBS = JobsConfig(lease_s=2.0)
@@ -84,8 +88,11 @@ class ControlPlane:
         self.agents = {
             name: SwitchAgent(switch, on_program=on_program)
             for name, switch in fabric.switches.items()
+            if fabric.topology.switches[name] != "embedded"
         }
-        """By the switch's name."""
+        """By the switch's name, or the aggregator's."""
+        for name in fabric.topology.of_kind("embedded"):
+            fabric.switches[name].power_off()
         self.controllers = [
             self._controller(f"c{number}", controllers + 1 - number)
             for number in range(1, controllers + 1)
@@ -119,15 +126,20 @@ class ControlPlane:
         primary = self.primary
         return None if primary is None else primary.jobs()
 
-    def rank(self, job: str, rank: int, world_size: int, host: str, **options: Any) -> Rank:
+    def rank(
+        self, job: str, rank: int, world_size: int, host: str, *, aggregator: str = "",
+        **options: Any,
+    ) -> Rank:  # fmt: skip
         """A new process on a host, with a UDP port that was never used there.
 
-        ``options``: other fields of :class:`Seat`.
+        ``aggregator``: the embedded one that it runs; ``options``: other fields of :class:`Seat`.
         """
         if host not in self.fabric.hosts:
             raise ScenarioError(f"job {job!r} rank {rank}: there is no host {host!r}")
         udp_port = FIRST_UDP_PORT + self._udp_ports[host]
         self._udp_ports[host] += 1
+        if aggregator:
+            options["aggregator"] = self._embedded(aggregator)
         who = f"{job}/{rank}"
         self._incarnations[who] += 1
         process = Process(f"{who}#{self._incarnations[who]} on {host}")
@@ -175,20 +187,28 @@ class ControlPlane:
             self.paths[name] = Path(name, self._seed, self.log, self._travel)
         return self.paths[name]
 
+    def _embedded(self, name: str) -> OwnAggregator:
+        switch, topology = self.fabric.switches.get(name), self.fabric.topology
+        if switch is None or topology.switches[name] != "embedded":
+            raise ScenarioError(f"there is no embedded aggregator {name!r}")
+        return OwnAggregator(switch, topology.addresses[name], self.fabric.values)
+
     def _controller(self, name: str, election_id: int) -> SimController:
-        switches = tuple(
-            replace(switch, election_id=election_id) for switch in self.config.switches
+        config = self.config
+        switches, aggregators = (
+            tuple(replace(it, election_id=election_id) for it in them)
+            for them in (config.switches, config.aggregators)
         )
         for host in self.fabric.hosts:  # so that they can be cut before anybody has used them
             self._path(f"{host}-{name}")
         return SimController(
             name,
             self.loop,
-            replace(self.config, switches=switches, listen=f"{name}:17700"),
+            replace(config, switches=switches, aggregators=aggregators, listen=f"{name}:17700"),
             self.database,
             Server(f"{name}:17700", self.config.jobs.lease_s),
             self.agents,
-            {switch.name: self._path(f"{name}-{switch.name}") for switch in switches},
+            {it.name: self._path(f"{name}-{it.name}") for it in (*switches, *aggregators)},
             self.log,
             self._seed,
         )
@@ -200,11 +220,15 @@ def config_of(
     jobs: JobsConfig = _JOBS,
     congestion: Mapping[str, str | int | float] | None = None,
     multicast: str = "",
+    switch: Mapping[str, Any] | None = None,
+    makes_results: Sequence[str] = (),
     **options: Any,
 ) -> Config:
     """A controller's configuration for a fabric: its P4 switches, their links, and who is where.
 
-    ``multicast``: of each switch; ``options``: other fields of :class:`Config`.
+    ``multicast``: of each switch; ``switch``: likewise, other fields of :class:`SwitchConfig`;
+    ``makes_results``: switches with ``aggregator = true``; ``options``: other fields of
+    :class:`Config`.
     """
     topology = fabric.topology
     switches = tuple(
@@ -215,15 +239,18 @@ def config_of(
             data_host=str(topology.addresses[name]),
             data_udp_port=UDP_PORT,
             multicast=multicast,
+            mode="shared" if fabric.mode == SHARED else "pool",
+            aggregator=name in makes_results,
+            **(switch or {}),
         )
-        for name in fabric.switches
+        for name in fabric.joined.switches
     )
     if are_islands(topology):
         hosts = tuple(
             HostConfig(str(topology.addresses[host]), ports[0], switch)
             for host in fabric.hosts
             for switch, ports in topology.routes(host).items()
-            if switch in fabric.switches
+            if switch in fabric.joined.switches
         )
     else:
         options.setdefault("placement", "nearest")
@@ -231,6 +258,10 @@ def config_of(
             HostConfig(str(address), place.port, place.switch)
             for address, place in fabric.joined.hosts.items()
         )
+    hosts += tuple(
+        HostConfig(str(topology.addresses[name]), port, switch)
+        for name, switch, port in _ends(topology, "embedded")
+    )
     links = tuple(LinkConfig(link.switches, link.ports) for link in fabric.joined.links)
     if congestion is not None:
         options["congestion"] = dict(congestion)
@@ -238,7 +269,24 @@ def config_of(
         switches=switches,
         links=links,
         hosts=hosts,
+        aggregators=tuple(
+            AggregatorConfig(
+                name=name,
+                grpc_addr=f"{name}:9559",
+                data_host=str(topology.addresses[name]),
+                switch=at,
+                port=port,
+            )
+            for name, at, port in _ends(topology, "aggregator")
+        ),
         jobs=jobs,
         store=StoreConfig(path=_STORE),
         **options,
     )
+
+
+def _ends(topology: Topology, kind: str) -> Iterator[tuple[str, str, int]]:
+    """Those of a kind, each with the switch that it is behind, and that one's port."""
+    for name in topology.of_kind(kind):
+        switch = topology.switch_of(name)
+        yield name, switch, topology.port_towards(switch, name)

@@ -34,6 +34,7 @@ from ina.sim.client import SimClient
 from ina.sim.errors import CrashedError
 from ina.sim.loop import VirtualLoop
 from ina.sim.membership import SimMembership
+from ina.sim.own_aggregator import PATIENCE_S
 from ina.sim.process import Process
 from ina.sim.seat import Seat, manner_of, open_worker
 
@@ -184,6 +185,7 @@ class Rank:
                 slots=seat.slots,
                 tenant=seat.tenant,
                 priority=seat.priority,
+                mode=seat.mode,
                 token=seat.token,
                 wire_version=VERSION,
                 verify=seat.verify,
@@ -192,6 +194,7 @@ class Rank:
             self._left_s(deadline_s),
         )
         check_created(created, client.address)
+        own = seat.aggregator if created.wants_aggregator and seat.rank == 0 else None
         joined = await client.join(
             pb2.JoinRequest(
                 name=seat.job,
@@ -203,14 +206,20 @@ class Rank:
                 token=seat.token,
                 takes_shared_results=seat.shares_results and bool(created.results_host),
                 process=self.process.name,
+                aggregator=None if own is None else own.open(),
             )
         )
+        if own is not None:
+            own.program(joined.aggregator_entities)
         ticket = self.ticket = ticket_of(seat.job, seat.rank, created, joined)
         worker = open_worker(self._network, self.process.name, seat, ticket, created, joined)
         self.worker = worker
         self._loop.watch(worker, self._on_notice)
         remapping = Remapping(ticket, manner_of(seat, ticket), worker, self._works_by)
-        self._membership = SimMembership(self, worker, client, ticket, joined, remapping)
+        patience_s = 0.0 if own is None else PATIENCE_S
+        self._membership = SimMembership(
+            self, worker, client, ticket, joined, remapping, patience_s=patience_s
+        )
         self._membership.start(self.process)
         return ticket
 
@@ -223,6 +232,8 @@ class Rank:
     async def _leave(self) -> None:
         if self._membership is None:
             return
+        if self.error is None:
+            await self._membership.wait_for_others()
         last = self._membership.stop()
         self._stop_sending(SessionClosedError(f"{self}: the session was closed"))
         try:
@@ -300,6 +311,8 @@ class Rank:
             _fail(operation.done, error)
 
     def _dies(self) -> None:
+        if self.seat.aggregator is not None:
+            self.seat.aggregator.close()
         self._stop_sending(CrashedError(f"{self} has crashed"))
 
     async def _in_process(self, work: Coroutine[Any, Any, _T]) -> _T:

@@ -18,6 +18,7 @@ from ina.protocol.spec import MAX_WORLD_SIZE
 from ina.sim.errors import ScenarioError
 from ina.sim.placing import check_placed
 from ina.sim.scenario import FaultSpec, JobSpec, Scenario, at_least
+from ina.sim.sharing import check_sharing
 from ina.sim.topology import Topology
 from ina.sim.traffic import check_traffic
 
@@ -72,6 +73,7 @@ def check(scenario: Scenario) -> None:
         most = names.JOBS_TOTAL - 1
         raise ScenarioError(f"controller.count = {scenario.controller.count}: want 1 to {most}")
     scenario.switch.setup()
+    check_sharing(scenario, topology)
     for key in ("packet_ns", "kibibyte_ns", "wake_us", "wake_jitter_us"):
         at_least(f"host.{key}", getattr(scenario.host, key), 0)
     if not (scenario.limit_s > 0):
@@ -134,7 +136,7 @@ def _check_fault(fault: FaultSpec, scenario: Scenario, topology: Topology) -> No
         if fault.slots < 2 or fault.slots % 2:
             raise ScenarioError(f"slots = {fault.slots}: want an even number, 2 or more")
     elif fault.what == "power_cycle":
-        known = [name for name, kind in topology.switches.items() if kind == "p4"]
+        known = topology.of_kind("p4", "aggregator")
     else:
         known = [""]
     if fault.where not in known:

@@ -9,16 +9,18 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
-from ina.controller.config import JobsConfig
-from ina.controller.switches.plan import MARK_JOB
+from ina.controller.config import JobsConfig, TenantConfig
+from ina.controller.memory.patience import STEPS as MAX_PRIORITY
 from ina.errors import InaError
 from ina.extension import sim as native
 from ina.p4 import names
+from ina.p4.catalogue import SHARED
 from ina.sim.causes import cause_of_end, spoils_frames
 from ina.sim.errors import NothingHappensError, VirtualTimeError
 from ina.sim.fabric import Fabric, SimSwitch
 from ina.sim.flows import slowdowns
 from ina.sim.job_run import JobRun
+from ina.sim.leftovers import left_at
 from ina.sim.loop import VirtualLoop
 from ina.sim.messages import Travel
 from ina.sim.mishaps import Mishaps
@@ -88,7 +90,11 @@ class Simulation:
         topology = scenario.build_topology()
         with (
             Fabric(
-                topology, seed=self.seed, values=scenario.values, switch=scenario.switch.setup()
+                topology,
+                seed=self.seed,
+                values=scenario.values,
+                mode=scenario.switch.mode,
+                switch=scenario.switch.setup(),
             ) as fabric,
             VirtualLoop(fabric.network, limit_s=scenario.limit_s + TAKE_OVER_S + SETTLE_S) as loop,
         ):
@@ -105,6 +111,15 @@ class Simulation:
                 ),
                 congestion=scenario.congestion or None,
                 multicast=MULTICAST if scenario.multicast else "",
+                switch={
+                    "shared_slots": scenario.switch.shared_slots,
+                    "slot_age_us": scenario.switch.slot_age_us,
+                },
+                makes_results=scenario.switch.aggregators,
+                tenants={
+                    name: TenantConfig(slots=slots, max_priority=MAX_PRIORITY)
+                    for name, slots in control.quotas.items()
+                },
             )
             travel = Travel(
                 control.delay_ms / 1e3,
@@ -135,9 +150,11 @@ class Simulation:
 
     async def _all(self, plane: ControlPlane, sampler: Sampler) -> None:
         scenario = self.scenario
+        embedded = {it.job: it.name for it in scenario.aggregator}
         for spec in placed(scenario.job, plane.fabric.topology):
+            runs = embedded.get(spec.name, "") if spec.mode == SHARED else ""
             self.jobs[spec.name] = JobRun(
-                spec, scenario.host, plane, self.seed, self._violate, self._event
+                spec, scenario.host, plane, self.seed, self._violate, self._event, runs
             )
         mishaps = Mishaps(plane, self.jobs, self.seed, self._event)
         background: list[Coroutine[Any, Any, None]] = [
@@ -201,8 +218,7 @@ class Simulation:
                 until_s = min(self._loop.time() + SETTLE_S, most_s)
                 continue
             left = "; ".join(
-                [f"job {job.name} is {job.state.value}" for job in jobs]
-                + [what for switch in plane.fabric.switches.values() for what in _left_on(switch)]
+                [f"job {job.name} is {job.state.value}" for job in jobs] + left_at(plane)
             )
             if not left:
                 return
@@ -282,17 +298,6 @@ def _logged_to(hear: Callable[[logging.LogRecord], None]) -> Iterator[None]:
         logger.propagate = propagates
         logger.setLevel(level)
         logger.removeHandler(handler)
-
-
-def _left_on(switch: SimSwitch) -> list[str]:
-    """Entries of jobs that a switch has; none without power."""
-    found = []
-    for entry in switch.entries():
-        if entry.table in (names.JOBS, names.MEMBERS, names.RECEIVERS, names.CHILDREN):
-            match = dict(entry.match)
-            if match["job"] != MARK_JOB:
-                found.append(f"switch {switch.name} has {entry.table} {match}")
-    return found
 
 
 def _port_report(fabric: Fabric, name: str, virtual_s: float) -> PortReport:

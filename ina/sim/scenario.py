@@ -164,6 +164,11 @@ class SwitchSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     wake_jitter_us: float = 0.0  # and on average so much more, exponentially
     loss: float = 0.0  # as its --loss-rate: at each port, in each direction
     trains: bool = False  # results go as GSO's super-packets
+    # As the controller's [switch], of each P4 switch.
+    mode: Literal["pool", "shared"] = "pool"
+    shared_slots: int = 0  # of mode shared: how many jobs share; 0: half
+    slot_age_us: int = 0  # and after how long one is free of which nothing was heard; 0: 20,000
+    aggregators: list[str] = []  # P4 switches that have `aggregator = true`
 
     def setup(self) -> native.SwitchSetup:
         """In the units of the network. Raises :class:`ScenarioError`."""
@@ -180,6 +185,15 @@ class SwitchSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
         )
 
 
+class AggregatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A soft switch that makes results of jobs of mode ``shared``, at a cable of its own."""
+
+    name: str
+    switch: str = ""  # the P4 switch that its cable ends at; empty: there is one
+    job: str = ""  # rank 0 of it runs it in its process; empty: the controller has it in its file
+    link: LinkSpec | None = None  # both ways; else the scenario's
+
+
 class ControllerSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How its messages travel, to workers and to switches, and how it shares out slots."""
 
@@ -191,6 +205,7 @@ class ControllerSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     jitter_ms: float = 0.0
     loss: float = 0.0
     standbys: int = 0
+    quotas: dict[str, int] = {}  # by tenant: slots that its jobs may have; 0: any number
 
 
 class TensorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -222,6 +237,9 @@ class JobSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     compute_ms: float = 0.0  # of a step, before its tensors
     straggler: StragglerSpec = StragglerSpec()
     slots: int = 0  # 0: as the controller gives them
+    mode: Literal["pool", "shared"] = "pool"
+    priority: int = 0
+    tenant: str = ""  # one of controller.quotas
     verify: Literal["", "off", "accidents", "keyed"] = ""  # its sums; empty: as is usual
     # When it comes; several times: again and again.
     at_ms: list[float] = msgspec.field(default_factory=lambda: [0.0])
@@ -259,6 +277,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     link_up: LinkSpec | None = None
     host: HostSpec = HostSpec()
     switch: SwitchSpec = SwitchSpec()
+    aggregator: list[AggregatorSpec] = []
     controller: ControllerSpec = ControllerSpec()
     congestion: dict[str, Any] = {}
     multicast: bool = False  # results to all workers behind a port at once
@@ -269,8 +288,18 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     fault: list[FaultSpec] = []
 
     def build_topology(self) -> Topology:
-        """Raises :class:`ScenarioError`."""
-        return self.topology.build(self.link, self.link_back, self.link_up)
+        """With its aggregators. Raises :class:`ScenarioError`."""
+        topology = self.topology.build(self.link, self.link_back, self.link_up)
+        ends = []
+        for one in self.aggregator:
+            there = one.switch or (topology.of_kind("p4") or [""])[0]
+            if topology.switches.get(there) != "p4":
+                raise ScenarioError(f"aggregator {one.name!r}: no P4 switch is called {there!r}")
+            way = (one.link or self.link).way()
+            back = way if one.link else (self.link_back or self.link).way()
+            kind = "embedded" if one.job else "aggregator"
+            ends.append((one.name, kind, Cable(one.name, there, way, back)))
+        return topology.with_ends(ends)
 
 
 def at_least(what: str, value: float, least: float) -> None:

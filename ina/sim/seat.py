@@ -10,6 +10,7 @@ from ina.extension.host import RtoLimits
 from ina.host.manner import Manner
 from ina.host.ticket import Ticket
 from ina.rpc import controller_pb2 as pb2
+from ina.sim.own_aggregator import OwnAggregator
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,10 @@ class Seat:
     """0: the controller's default."""
     tenant: str = ""
     priority: int = 0
+    mode: str = ""
+    """Empty: the controller's default."""
+    aggregator: OwnAggregator | None = None
+    """Of the job, that it runs if it is rank 0 and the controller has none."""
     token: str = ""
     verify: str = ""
     """How the job's sums are; empty: as the controller has it."""

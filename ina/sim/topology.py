@@ -1,7 +1,8 @@
 """Which nodes a virtual network has, and which cables between them.
 
-Hosts have one cable. A switch runs the P4 program (``p4``) or only forwards (``plain``). Cables
-have a :class:`Way` each way; numbers of ports follow from the order of the cables.
+Hosts have one cable. A switch runs the P4 program (``p4``) or only forwards (``plain``), or it is a
+job's aggregator at the end of a cable. Cables have a :class:`Way` each way; numbers of ports follow
+from the order of the cables.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from ina.sim.ways import Way
 
 FIRST_HOST = IPv4Address("10.0.0.1")
 FIRST_SWITCH = IPv4Address("10.255.0.1")
-SWITCH_KINDS = ("p4", "plain")
+SWITCH_KINDS = ("p4", "plain", "aggregator", "embedded")
+"""``aggregator``: a soft switch that makes results of mode ``shared``; ``embedded``: so, and a rank
+runs it in its own process. Both have one cable."""
 USUAL = Way()
 """10 Gbit/s, 1 µs, and nothing goes wrong."""
 
@@ -53,7 +56,7 @@ class Topology:
             raise ScenarioError(f"topology: the name {twice[0]!r} is there twice")
         for name, kind in self.switches.items():
             if kind not in SWITCH_KINDS:
-                raise ScenarioError(f"switch {name!r}: kind {kind!r} is neither p4 nor plain")
+                raise ScenarioError(f"switch {name!r}: kind {kind!r} is none of {SWITCH_KINDS}")
         known = set(names)
         for cable in self.cables:
             for end in (cable.one, cable.other):
@@ -61,13 +64,18 @@ class Topology:
                     raise ScenarioError(f"cable {cable}: there is no node {end!r}")
             if cable.one == cable.other:
                 raise ScenarioError(f"cable {cable}: it has one end only")
-        for host in self.hosts:
-            if len(self.neighbours[host]) != 1:
-                count = len(self.neighbours[host])
-                raise ScenarioError(f"host {host!r} has {count} cables: it must have one")
+        for name in (*self.hosts, *self.of_kind("aggregator", "embedded")):
+            count = len(self.neighbours[name])
+            if count != 1:
+                what = "host" if name in self.hosts else "aggregator"
+                raise ScenarioError(f"{what} {name!r} has {count} cables: it must have one")
         addresses = {name: FIRST_HOST + i for i, name in enumerate(self.hosts)}
         addresses |= {name: FIRST_SWITCH + i for i, name in enumerate(self.switches)}
         object.__setattr__(self, "addresses", addresses)
+
+    def of_kind(self, *kinds: str) -> list[str]:
+        """Its switches that are one of these, in order."""
+        return [name for name, kind in self.switches.items() if kind in kinds]
 
     @cached_property
     def neighbours(self) -> Mapping[str, Mapping[int, str]]:
@@ -77,6 +85,16 @@ class Topology:
             for here, there in ((cable.one, cable.other), (cable.other, cable.one)):
                 found[here][len(found[here]) + 1] = there
         return found
+
+    def with_ends(self, ends: Sequence[tuple[str, str, Cable]]) -> Topology:
+        """And switches at its edge: names, kinds and their cables."""
+        if not ends:
+            return self
+        kinds = {name: kind for name, kind, _ in ends}
+        if twice := [name for name in kinds if name in self.switches or len(kinds) < len(ends)]:
+            raise ScenarioError(f"topology: the name {twice[0]!r} is there twice")
+        cables = tuple(cable for _, _, cable in ends)
+        return Topology(self.hosts, {**self.switches, **kinds}, (*self.cables, *cables))
 
     def ports(self) -> Iterator[tuple[Cable, int, int]]:
         """Each cable with the numbers of its ports at both ends, from 1."""

@@ -1,0 +1,131 @@
+"""Jobs of mode ``shared`` for the fuzzer: those of a scenario, on slots that they share."""
+
+from __future__ import annotations
+
+import random
+
+from msgspec.structs import replace
+
+from ina.controller.memory.patience import STEPS
+from ina.p4.catalogue import SHARED
+from ina.sim.errors import ScenarioError
+from ina.sim.racks import joined, tree_of
+from ina.sim.scenario import AggregatorSpec, FaultSpec, JobSpec, LinkSpec, Scenario, SwitchSpec
+from ina.sim.sharing import check_sharing
+
+_ATTEMPTS = 10
+_LATEST_MS = 5_000.0
+
+
+def sharing(rng: random.Random, scenario: Scenario, link: LinkSpec) -> Scenario:
+    """The same network, with some of its jobs in mode ``shared``, and more of them.
+
+    Few slots, so that jobs meet at them; results are made by aggregators of the controller, by
+    switches of the fabric or in rank 0's process. ``link``: of an aggregator, at times.
+    """
+    for _ in range(_ATTEMPTS):
+        drawn = _drawn(rng, scenario, link)
+        try:
+            check_sharing(drawn, drawn.build_topology())
+        except ScenarioError:  # a tree that has all levels already, a switch that reaches none
+            continue
+        return drawn
+    return scenario
+
+
+def _drawn(rng: random.Random, scenario: Scenario, link: LinkSpec) -> Scenario:
+    jobs = _jobs(rng, scenario.job)
+    shared = [job for job in jobs if job.mode == SHARED]
+    scenario = replace(
+        scenario,
+        job=jobs,
+        switch=SwitchSpec(
+            mode=SHARED,
+            shared_slots=rng.choice((1, 1, 2, 2, 4, 4, 8, 16, 64)),
+            slot_age_us=round(20 * 50_000 ** rng.random()),  # 20 us to 1 s
+        ),
+        # Few slots that few packets ask for: with more, most would go past them.
+        controller=replace(
+            scenario.controller, sizing=rng.choice(("asked", "asked", "asked", "asked", "fixed"))
+        ),
+    )
+    if len(shared) == len(jobs) and rng.random() < 0.3:
+        scenario = _with_quotas(rng, scenario)
+    scenario = rng.choice((_configured, _configured, _of_fabric, _embedded))(rng, scenario, shared)
+    if rng.random() < 0.3:
+        own = [replace(one, link=link) for one in scenario.aggregator]
+        scenario = replace(scenario, aggregator=own)
+    return replace(scenario, fault=[*scenario.fault, *_faults(rng, scenario)])
+
+
+def _jobs(rng: random.Random, jobs: list[JobSpec]) -> list[JobSpec]:
+    """Mostly several at nearly the same time, which may be of one kind."""
+    found = list(jobs)
+    while len(found) < rng.choice((1, 2, 2, 2, 3, 4)):
+        found.append(replace(rng.choice(jobs), name=f"j{len(found)}"))
+    first = rng.randrange(len(found))
+    return [
+        replace(
+            job,
+            mode=SHARED if number == first or rng.random() < 0.7 else "pool",
+            slots=rng.choice((2, 2, 4, 4, 8, 16, job.slots)),
+            priority=rng.choice((0, 0, 0, 1, STEPS)),
+            steps=max(job.steps, rng.randint(1, 6)),
+            at_ms=job.at_ms if rng.random() < 0.3 else [float(f"{0.1 * 100 ** rng.random():.3g}")],
+        )
+        for number, job in enumerate(found)
+    ]
+
+
+def _with_quotas(rng: random.Random, scenario: Scenario) -> Scenario:
+    quotas = {"few": rng.choice((1, 2, 8)), "many": 0}
+    jobs = [replace(job, tenant=rng.choice(list(quotas))) for job in scenario.job]
+    return replace(scenario, job=jobs, controller=replace(scenario.controller, quotas=quotas))
+
+
+def _configured(rng: random.Random, scenario: Scenario, shared: list[JobSpec]) -> Scenario:
+    switches = scenario.build_topology().of_kind("p4")
+    ends = [
+        AggregatorSpec(name=f"agg{number + 1}", switch=rng.choice(switches))
+        for number in range(rng.choice((1, 1, 2)))
+    ]
+    return replace(scenario, aggregator=ends)
+
+
+def _embedded(rng: random.Random, scenario: Scenario, shared: list[JobSpec]) -> Scenario:
+    topology = scenario.build_topology()
+    ends = [
+        AggregatorSpec(name=f"of-{job.name}", switch=topology.switch_of(job.hosts[0]), job=job.name)
+        for job in shared
+    ]
+    return replace(scenario, aggregator=ends)
+
+
+def _of_fabric(rng: random.Random, scenario: Scenario, shared: list[JobSpec]) -> Scenario:
+    """Switches of the fabric, and for the jobs that are summed elsewhere one of the controller."""
+    topology = scenario.build_topology()
+    fabric = joined(topology)
+    roots = [tree_of(fabric, topology, job.name, job.hosts).root.switch for job in shared]
+    switches = list(dict.fromkeys(roots))
+    if len(switches) > 1 and rng.random() < 0.5:
+        switches.pop()
+        scenario = _configured(rng, scenario, shared)
+    return replace(scenario, switch=replace(scenario.switch, aggregators=switches))
+
+
+def _faults(rng: random.Random, scenario: Scenario) -> list[FaultSpec]:
+    """Switches that lose their registers, for which jobs that share them only wait."""
+    topology = scenario.build_topology()
+    found = []
+    for kind, share in (("p4", 0.4), ("aggregator", 0.15)):
+        switches = topology.of_kind(kind)
+        if switches and rng.random() < share:
+            found.append(
+                FaultSpec(
+                    what="power_cycle",
+                    where=rng.choice(switches),
+                    at_ms=float(f"{_LATEST_MS / 50_000 * 50_000 ** rng.random():.3g}"),
+                    for_ms=float(f"{0.1 * 10_000 ** rng.random():.3g}"),
+                )
+            )
+    return found

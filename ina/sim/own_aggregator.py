@@ -1,0 +1,76 @@
+"""The aggregator that rank 0 of a job runs in its own process: ``ina.torch.aggregator``'s, virtual.
+
+As a soft switch there has a UDP port of its own, here it has a cable of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from ipaddress import IPv4Address
+from typing import Any
+
+from finsy import P4MulticastGroupEntry, P4Schema, P4TableEntry
+from finsy.p4entity import decode_entity
+from finsy.proto import p4r
+
+from ina.controller.switches.items import Entry, Group, Item
+from ina.p4 import compiled, names
+from ina.protocol.spec import UDP_PORT
+from ina.rpc import controller_pb2 as pb2
+from ina.sim.fabric import SimSwitch
+from ina.switch.pipeline import Pipeline
+
+DOWN_PORT = 1
+PATIENCE_S = 60.0
+"""How long it goes on, at most, after its rank is done, until the others are, too."""
+
+
+class OwnAggregator:
+    """Of one process; the next one of that rank begins with an empty switch."""
+
+    def __init__(self, switch: SimSwitch, address: IPv4Address, values: int) -> None:
+        self._switch = switch
+        self._address = address
+        self._values = values
+        self._runs: Pipeline | None = None
+
+    def open(self) -> pb2.HostNode:
+        """Starts it; may be called again. Returns where it is."""
+        if self._runs is None:
+            self._runs = self._switch.power_on()
+        return pb2.HostNode(
+            rank=0, host=str(self._address), udp_port=UDP_PORT, switch_port=DOWN_PORT
+        )
+
+    def program(self, entities: Sequence[bytes]) -> None:
+        """Inserts the job's entities (p4.v1.Entity)."""
+        self._switch.insert(_items(_schema(self._values), entities))
+
+    def close(self) -> None:
+        """Ends it. Idempotent."""
+        if self._runs is not None and self._switch.pipeline is self._runs:
+            self._switch.power_off()
+        self._runs = None
+
+
+@functools.cache
+def _schema(values: int) -> P4Schema:
+    return P4Schema(compiled(values, names.SHARED).p4info)
+
+
+def _items(schema: P4Schema, entities: Sequence[bytes]) -> Iterator[Item]:
+    for data in entities:
+        entity: Any = decode_entity(p4r.Entity.FromString(data), schema)
+        if isinstance(entity, P4MulticastGroupEntry):
+            copies = tuple((copy.port, copy.instance) for copy in entity.replicas)
+            yield Group(entity.multicast_group_id, copies)
+            continue
+        assert isinstance(entity, P4TableEntry)
+        action: Any = entity.action
+        yield Entry(
+            schema.tables[entity.table_id].name,
+            tuple(dict(entity.match or {}).items()),
+            schema.actions[action.name].name,
+            tuple(action.args.items()),
+        )
