@@ -8,7 +8,9 @@ void bind(nb::module_ &m);
 }
 namespace ina::host {
 void bind(nb::module_ &m);
-}
+void bind_check(nb::module_ &m);
+void bind_quantize(nb::module_ &m);
+}  // namespace ina::host
 namespace ina::shm {
 void bind(nb::module_ &m);
 }
@@ -33,7 +35,11 @@ NB_MODULE(_native, m) {
     auto congestion = m.def_submodule("congestion");
     ina::congestion::bind(congestion);
     auto host = m.def_submodule("host");
-    ina::host::bind(host);
+    ina::host::bind(host);  // first: check names its types
+    auto check = m.def_submodule("check");
+    ina::host::bind_check(check);
+    auto quantize = m.def_submodule("quantize");
+    ina::host::bind_quantize(quantize);
     auto shm = m.def_submodule("shm");
     ina::shm::bind(shm);
     auto sim = m.def_submodule("sim");

@@ -172,6 +172,7 @@ TORCH_USERS = ("torch", "bench/torch")
 NATIVE_OWNERS = {
     "congestion": {"congestion", "sim"},
     "host": {"host", "sim"},
+    "quantize": {"host"},
     "sim": {"sim"},
     "shm": {"host"},
     "switch": {"switch"},

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ina.errors import InvalidInputError
-from ina.extension import host as native
+from ina.extension import quantize as native
 from ina.host.arrays import Array, value_type_of
 
 Conversion = Literal["scan", "quantize", "dequantize"]

@@ -160,7 +160,6 @@ void bind_transport(nb::module_ &m) {
 
 void bind(nb::module_ &m) {
     m.doc() = "WorkerCore, quantisers and transports of ina.host.";
-    bind_blocks(m);
     bind_core(m);
     bind_transport(m);
 }

@@ -11,11 +11,10 @@
 
 namespace ina::host {
 
-void bind_blocks(nanobind::module_ &m);
-void bind_check(nanobind::module_ &m);
 void bind_core(nanobind::module_ &m);
 void bind_handover(nanobind::module_ &m);
 void bind_recovery(nanobind::module_ &m);
+void bind_verify(nanobind::module_ &m);
 
 // Throws std::invalid_argument unless it has 16 bytes.
 SecretKey secret_key(const nanobind::bytes &key);

@@ -1,4 +1,4 @@
-// Python bindings of what verifies sums, for tests and `ina bench quantize`.
+// Python bindings of what verifies sums: what a worker says of it, and the arithmetic, for tests.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -55,17 +55,11 @@ SecretKey secret_key(const nb::bytes &key) {
     return secret;
 }
 
-void bind_check(nb::module_ &m) {
+void bind_verify(nb::module_ &m) {
     nb::enum_<VerifyMode>(m, "VerifyMode")
         .value("OFF", VerifyMode::kOff)
         .value("ACCIDENTS", VerifyMode::kAccidents)
         .value("KEYED", VerifyMode::kKeyed);
-
-    nb::enum_<Claim>(m, "Claim")
-        .value("NONE", Claim::kNone)
-        .value("SCALE", Claim::kScale)
-        .value("TOO_LARGE", Claim::kTooLarge)
-        .value("NON_FINITE", Claim::kNonFinite);
 
     nb::class_<Corruption>(m, "Corruption")
         .def_ro("operation", &Corruption::tensor)
@@ -75,6 +69,14 @@ void bind_check(nb::module_ &m) {
         .def_ro("same", &Corruption::same)
         .def_ro("own_is_missing", &Corruption::own_is_missing)
         .def_ro("first_value", &Corruption::first_value);
+}
+
+void bind_check(nb::module_ &m) {
+    nb::enum_<Claim>(m, "Claim")
+        .value("NONE", Claim::kNone)
+        .value("SCALE", Claim::kScale)
+        .value("TOO_LARGE", Claim::kTooLarge)
+        .value("NON_FINITE", Claim::kNonFinite);
 
     m.def("siphash", [](const nb::bytes &key, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
         return SipHash(secret_key(key)).of(SipWords{a, b, c});

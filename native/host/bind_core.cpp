@@ -1,4 +1,4 @@
-// Python bindings of the sans-I/O parts: quantisers and WorkerCore, for tests and simulations.
+// Python bindings of the sans-I/O parts, WorkerCore first, for tests and simulations.
 // Tensors are passed as addresses; the Python side keeps the arrays alive and checks their layout.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -34,42 +34,6 @@ struct LoneCore : WorkerCore {
 
 auto recovery(std::uint64_t RecoveryCounters::*counter) {
     return [counter](const WorkerCounters &self) { return self.recovery.*counter; };
-}
-
-const Kernels &kernels_named(const std::string &name) {
-    for (const Kernels *kernels : available_kernels()) {
-        if (name == kernels->name) return *kernels;
-    }
-    throw std::invalid_argument("this processor has no kernels named '" + name + "'");
-}
-
-std::vector<std::string> kernel_names() {
-    std::vector<std::string> names;
-    for (const Kernels *kernels : available_kernels()) names.emplace_back(kernels->name);
-    return names;
-}
-
-std::pair<int, bool> scan(const std::string &kernels, int type, std::uintptr_t tensor,
-                          std::size_t elems) {
-    const BlockScan found = kernels_named(kernels).scan(
-        value_type_of(type), reinterpret_cast<const void *>(tensor), elems);
-    return {found.exponent, found.non_finite};
-}
-
-nb::bytes quantize(const std::string &kernels, int type, std::uintptr_t tensor, std::size_t elems,
-                   float scale) {
-    std::vector<std::uint8_t> wire(elems * wire::kValueBytes);
-    kernels_named(kernels).quantize(value_type_of(type), reinterpret_cast<const void *>(tensor),
-                                    elems, scale, wire.data());
-    return nb::bytes(wire.data(), wire.size());
-}
-
-void dequantize(const std::string &kernels, int type, const nb::bytes &wire, float inverse_scale,
-                int divisor, std::uintptr_t tensor) {
-    kernels_named(kernels).dequantize(value_type_of(type),
-                                      static_cast<const std::uint8_t *>(wire.data()),
-                                      wire.size() / wire::kValueBytes, {inverse_scale, divisor},
-                                      reinterpret_cast<void *>(tensor));
 }
 
 std::vector<nb::bytes> poll_transmit(LoneCore &core, std::int64_t now_ns, std::size_t capacity) {
@@ -109,17 +73,8 @@ TensorRequest tensor_request(std::uint64_t id, std::uintptr_t in, std::uintptr_t
 }
 
 void bind_core(nb::module_ &m) {
-    m.def("kernel_names", &kernel_names);
-    m.def("scan", &scan, nb::arg("kernels"), nb::arg("value_type"), nb::arg("tensor"),
-          nb::arg("elems"));
-    m.def("quantize", &quantize, nb::arg("kernels"), nb::arg("value_type"), nb::arg("tensor"),
-          nb::arg("elems"), nb::arg("scale"));
-    m.def("dequantize", &dequantize, nb::arg("kernels"), nb::arg("value_type"), nb::arg("wire"),
-          nb::arg("inverse_scale"), nb::arg("divisor"), nb::arg("tensor"));
-    m.def("block_scale", &block_scale, nb::arg("exponent"), nb::arg("workers"));
-
     bind_recovery(m);
-    bind_check(m);
+    bind_verify(m);
 
     nb::class_<NodeAddress>(m, "NodeAddress")
         .def("__init__", &init_by_name<NodeAddress>)

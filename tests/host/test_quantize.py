@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ina._native import host as native
+from ina._native import quantize as native
 from ina.host.arrays import VALUE_TYPES
 from ina.testing import numerics
 

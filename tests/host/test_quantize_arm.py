@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ina._native import host as native
+from ina._native import quantize as native
 from ina.host.arrays import VALUE_TYPES
 from ina.testing import numerics
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ina._native import host as native
-from ina._native.host import SumCheck, VerifyMode
+from ina._native import check as native
+from ina._native.check import SumCheck
+from ina._native.host import VerifyMode
 from ina.protocol import check_model
 from ina.protocol.check_model import Bounds, CheckModel, Claim, Round
 

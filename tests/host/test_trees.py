@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ina._native import host as native
+from ina._native import quantize
 from ina._native.host import Tree, VerifyMode, WorkerConfig, WorkerCore
 from ina.protocol.codec import decode, encode
 from ina.protocol.spec import Flag, Kind, path_of
@@ -113,10 +113,10 @@ def test_any_number_of_the_largest_values_fits(
 ) -> None:
     bits = numerics.PRECISION[dtype][0]
     largest = float((2**bits - 1) / 2**bits * 2.0 ** (exponent - 127))  # below 2^E
-    q = round(largest * native.block_scale(exponent, workers))
+    q = round(largest * quantize.block_scale(exponent, workers))
     assert q * workers < 2**31
     assert -q * workers >= -(2**31)
-    assert native.block_scale(exponent, workers) == numerics.scale(exponent, workers)
+    assert quantize.block_scale(exponent, workers) == numerics.scale(exponent, workers)
     assert 2 * (q + 1) * workers >= 2**31 or bits < 24  # and no bit is given away
 
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ina._native import host as native
+from ina._native import quantize as native
 from ina.protocol.spec import ValueType
 from ina.torch.cuda import quantiser
 

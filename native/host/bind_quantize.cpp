@@ -1,12 +1,17 @@
-// Python binding of the kernels over a whole tensor, block by block, for `ina bench quantize`.
+// Python bindings of the kernels between tensors and packets, for tests and `ina bench quantize`.
+// Tensors are passed as addresses; the Python side keeps the arrays alive and checks their layout.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "host/bind.hpp"
 #include "host/core/quantize.hpp"
@@ -15,6 +20,42 @@ namespace nb = nanobind;
 
 namespace ina::host {
 namespace {
+
+const Kernels &kernels_named(const std::string &name) {
+    for (const Kernels *kernels : available_kernels()) {
+        if (name == kernels->name) return *kernels;
+    }
+    throw std::invalid_argument("this processor has no kernels named '" + name + "'");
+}
+
+std::vector<std::string> kernel_names() {
+    std::vector<std::string> names;
+    for (const Kernels *kernels : available_kernels()) names.emplace_back(kernels->name);
+    return names;
+}
+
+std::pair<int, bool> scan(const std::string &kernels, int type, std::uintptr_t tensor,
+                          std::size_t elems) {
+    const BlockScan found = kernels_named(kernels).scan(
+        value_type_of(type), reinterpret_cast<const void *>(tensor), elems);
+    return {found.exponent, found.non_finite};
+}
+
+nb::bytes quantize(const std::string &kernels, int type, std::uintptr_t tensor, std::size_t elems,
+                   float scale) {
+    std::vector<std::uint8_t> wire(elems * wire::kValueBytes);
+    kernels_named(kernels).quantize(value_type_of(type), reinterpret_cast<const void *>(tensor),
+                                    elems, scale, wire.data());
+    return nb::bytes(wire.data(), wire.size());
+}
+
+void dequantize(const std::string &kernels, int type, const nb::bytes &wire, float inverse_scale,
+                int divisor, std::uintptr_t tensor) {
+    kernels_named(kernels).dequantize(value_type_of(type),
+                                      static_cast<const std::uint8_t *>(wire.data()),
+                                      wire.size() / wire::kValueBytes, {inverse_scale, divisor},
+                                      reinterpret_cast<void *>(tensor));
+}
 
 enum class Conversion { kScan, kQuantize, kDequantize };
 
@@ -72,7 +113,15 @@ void copy_bytes(std::uintptr_t source_address, std::uintptr_t target_address, st
 
 }  // namespace
 
-void bind_blocks(nb::module_ &m) {
+void bind_quantize(nb::module_ &m) {
+    m.def("kernel_names", &kernel_names);
+    m.def("scan", &scan, nb::arg("kernels"), nb::arg("value_type"), nb::arg("tensor"),
+          nb::arg("elems"));
+    m.def("quantize", &quantize, nb::arg("kernels"), nb::arg("value_type"), nb::arg("tensor"),
+          nb::arg("elems"), nb::arg("scale"));
+    m.def("dequantize", &dequantize, nb::arg("kernels"), nb::arg("value_type"), nb::arg("wire"),
+          nb::arg("inverse_scale"), nb::arg("divisor"), nb::arg("tensor"));
+    m.def("block_scale", &block_scale, nb::arg("exponent"), nb::arg("workers"));
     m.def("convert_blocks", &convert_blocks, nb::arg("what"), nb::arg("value_type"),
           nb::arg("tensor"), nb::arg("wire"), nb::arg("elems"), nb::arg("block_elems"),
           nb::arg("rounds"), nb::call_guard<nb::gil_scoped_release>());
