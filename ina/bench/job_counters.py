@@ -31,12 +31,21 @@ def show(controller: str, job: str) -> pb2.ShowJobReply:
         return OperatorStub(channel).ShowJob(pb2.ShowJobRequest(name=job), timeout=_TIMEOUT_S)
 
 
-def summed(controller: str, job: str) -> Summed:
-    """Of a job of one switch. Raises InaError: it is not known; grpc.RpcError."""
+def nodes_of(controller: str, job: str) -> tuple[pb2.TreeNode, pb2.TreeNode]:
+    """What the aggregator of a job and its only switch count.
+
+    Raises InaError: they could not be read; grpc.RpcError.
+    """
     root, switch = show(controller, job).tree
     for node in (root, switch):
         if node.unread:
             raise InaError(f"bench: counters of {node.switch} for job {job}: {node.unread}")
+    return root, switch
+
+
+def summed(controller: str, job: str) -> Summed:
+    """Raises as :func:`nodes_of`."""
+    root, switch = nodes_of(controller, job)
     alone = switch.collisions + switch.bypassed + switch.late + switch.missed
     return Summed(
         summed=switch.contributions,

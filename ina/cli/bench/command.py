@@ -14,6 +14,9 @@ MEMBERS = {
     "racks": Lazy("ina.cli.bench.racks", "All-reduce over racks and a spine, beside Gloo."),
     "hosts": Lazy("ina.cli.bench.hosts", "Hosts of several ranks, with nodes and without."),
     "sharing": Lazy("ina.cli.bench.sharing", "Jobs on a switch with slots for one, in four ways."),
+    "stopped": Lazy(
+        "ina.cli.bench.stopped", "A job that claims slots and stops, and its neighbour."
+    ),
     "ddp": Lazy("ina.cli.bench.ddp", "Training steps of DDP, beside Gloo."),
     "controller": Lazy("ina.cli.bench.controller", "Joins, and how long admission takes."),
     "sim": Lazy("ina.cli.bench.sim", "The virtual network, beside the same star of namespaces."),

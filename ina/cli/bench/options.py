@@ -20,6 +20,10 @@ ValuesOption = Annotated[
         " bears."
     ),
 ]
+MAX_SHARED_SLOTS = 1024
+SharedSlotsOption = Annotated[
+    int, typer.Option(help="Of the switch, for all jobs: a power of two.")
+]
 UnicastOption = Annotated[
     bool,
     typer.Option(
@@ -42,6 +46,14 @@ def dtype_bytes(dtype: str) -> int:
     if dtype not in _DTYPE_BYTES:
         raise InvalidInputError(f"--dtype {dtype}: the network sums {', '.join(_DTYPE_BYTES)}")
     return _DTYPE_BYTES[dtype]
+
+
+def check_shared_slots(slots: int, least: int) -> None:
+    """Raises InvalidInputError."""
+    if not least <= slots <= MAX_SHARED_SLOTS or slots & (slots - 1):
+        raise InvalidInputError(
+            f"--slots {slots}: want a power of two, {least} to {MAX_SHARED_SLOTS}"
+        )
 
 
 def check_seconds(seconds: float) -> None:

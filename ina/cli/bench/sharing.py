@@ -10,7 +10,12 @@ from ina.bench import parse
 from ina.bench import sharing as bench
 from ina.bench.report import Ratio, Report, rows_of
 from ina.bench.shared_star import MAX_WORKERS, Plan, shared_star
-from ina.cli.bench.options import SpoilOption, ValuesOption
+from ina.cli.bench.options import (
+    SharedSlotsOption,
+    SpoilOption,
+    ValuesOption,
+    check_shared_slots,
+)
 from ina.cli.bench.output import (
     DEFAULT_TOLERANCE,
     BaselineOption,
@@ -26,7 +31,6 @@ from ina.cli.bench.testbeds import check_link, values_for
 from ina.errors import InvalidInputError
 from ina.protocol.spec import VALUE_BYTES
 
-MAX_SLOTS = 1024
 _NOTES = [
     "shared: mode shared, a job may claim every slot; static: mode pool, a job has its part of the"
     " slots; queued: mode pool, one job after the other, each with all slots; aggregator: mode"
@@ -45,7 +49,7 @@ _NOTES = [
 def sharing(
     jobs: Annotated[str, typer.Option(help="How many jobs, in turns, as 2,4.")] = "2,4",
     workers: Annotated[int, typer.Option(help="Of each job.")] = 2,
-    slots: Annotated[int, typer.Option(help="Of the switch, for all jobs: a power of two.")] = 128,
+    slots: SharedSlotsOption = 128,
     size: Annotated[str, typer.Option(help="Of a step's tensor, as 4M.")] = "4M",
     job_steps: Annotated[int, typer.Option("--steps", min=1, help="Of a job, in a round.")] = 10,
     compute: Annotated[
@@ -75,9 +79,7 @@ def sharing(
     if not 2 <= workers <= MAX_WORKERS // max(counts):
         most = MAX_WORKERS // max(counts)
         raise InvalidInputError(f"--workers {workers}: want 2 to {most} of {max(counts)} jobs")
-    least = 2 * max(counts)
-    if not least <= slots <= MAX_SLOTS or slots & (slots - 1):
-        raise InvalidInputError(f"--slots {slots}: want a power of two, {least} to {MAX_SLOTS}")
+    check_shared_slots(slots, 2 * max(counts))
     if not 0 <= compute < 1:
         raise InvalidInputError(f"--compute {compute:g}: want a share from 0, below 1")
     chosen = [it.strip() for it in ways.split(",")]

@@ -1,0 +1,176 @@
+"""What a job that claims slots and stops costs another: sums of the neighbour around the stop."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ina.bench.report import Ratio
+from ina.bench.shared_star import Plan, shared_star
+from ina.bench.spread import spread
+from ina.bench.stopped_worker import WHO
+from ina.errors import InaError
+
+_WORKER = "ina.bench.stopped_worker"
+_START_UP_S = 120.0
+_CALM_S = 0.5
+_LEAST_STOP_S = 0.4
+_AGES = 3
+"""So many times its slots' age a job is stopped, so that there is a time after it."""
+MAX_AGE_US = 1_000_000
+"""The stop has to be shorter than a worker's lease."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is the same at all ages."""
+
+    workers: int
+    """Of each job."""
+    elems: int
+    slots: int
+    trials: int
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One age of slots, and how much of the job was stopped. Medians of the trials."""
+
+    slot_age_us: int
+    who: str
+    """``one`` worker of the job, or ``all``."""
+    before_s: float
+    """The neighbour's sums before the stop; median of a trial, as the next two."""
+    held_s: float | None
+    """Those that began within the age after it. None: none did."""
+    later_s: float
+    """Those that began after that, until the job went on."""
+    longest_s: float
+    """Of all while the job was stopped."""
+    cost_s: float
+    """How much longer those of ``held_s`` took than as many of ``before_s``; 0: they did not."""
+    taken_packets: int
+    """Of the neighbour, that found a slot taken after the stop; they went up alone."""
+    taken_until_s: float
+    """When the last one did, after the stop, to about 10 ms."""
+    taken_until_low_s: float
+    taken_until_high_s: float
+    trials: int
+    wrong: int
+
+
+def measure(
+    plan: Plan,
+    case: Case,
+    ages_us: Sequence[int],
+    say: Callable[[str], None],
+    on_trial: Callable[[str], None],
+) -> list[Measurement]:
+    """A star for each age. Raises InaError: a rank failed; the deadline passed."""
+    found = []
+    for age_us in ages_us:
+        stop_s = max(_LEAST_STOP_S, _AGES * age_us / 1e6)
+        trials: list[dict[str, Any]] = []
+
+        def on_line(line: str, age_us: int = age_us, trials: list[Any] = trials) -> None:
+            if line.startswith('{"who"'):
+                trials.append(json.loads(line))
+                on_trial(f"slots of {age_us / 1000:g} ms, {trials[-1]['who']} stopped")
+
+        aged = Plan(**{**vars(plan), "slot_age_us": age_us})
+        with shared_star(aged, say) as star:
+            star.run(
+                _WORKER,
+                [
+                    *(f"--elems={case.elems}", f"--slots={case.slots}", f"--trials={case.trials}"),
+                    *(f"--calm-s={_CALM_S}", f"--stop-s={stop_s}"),
+                ],
+                environ={},
+                timeout_s=_START_UP_S + case.trials * len(WHO) * (10 * (_CALM_S + stop_s) + 10),
+                on_line=on_line,
+            )
+        for who in WHO:
+            mine = [one for one in trials if one["who"] == who]
+            if len(mine) != case.trials:
+                raise InaError(f"bench stopped: {len(mine)} trials of {case.trials}")
+            found.append(_measurement(age_us, who, [_look(it, age_us, stop_s) for it in mine]))
+    return found
+
+
+@dataclass(frozen=True)
+class Look:
+    """A trial."""
+
+    before_s: float
+    held_s: float | None
+    later_s: float
+    longest_s: float
+    cost_s: float
+    taken: int
+    taken_until_s: float
+    wrong: int
+
+
+def _look(trial: dict[str, Any], age_us: int, stop_s: float) -> Look:
+    age_s = age_us / 1e6
+    sums = trial["sums"]
+    before = [took_s for began_s, took_s in sums if -_CALM_S / 2 <= began_s < 0]
+    held = [took_s for began_s, took_s in sums if 0 <= began_s < age_s]
+    later = [took_s for began_s, took_s in sums if age_s <= began_s < stop_s]
+    if not before or not later:
+        raise InaError("bench stopped: sums take longer than the stop: a smaller --size")
+    before_s = _median(before)
+    taken, until_s = _taken([it for it in trial["collisions"] if it[0] < stop_s])
+    return Look(
+        before_s=before_s,
+        held_s=_median(held) if held else None,
+        later_s=_median(later),
+        longest_s=max(held + later),
+        cost_s=max(0.0, sum(held) - len(held) * before_s),
+        taken=taken,
+        taken_until_s=until_s,
+        wrong=trial["wrong"],
+    )
+
+
+def _taken(seen: Sequence[tuple[float, int]]) -> tuple[int, float]:
+    """Packets that found a slot taken after the stop, and when it had become known of the last."""
+    before = max((count for asked_s, count in seen if asked_s < 0), default=0)
+    last = max((count for _, count in seen), default=0)
+    until_s = min((asked_s for asked_s, count in seen if count == last), default=0.0)
+    return last - before, max(0.0, until_s)
+
+
+def _measurement(age_us: int, who: str, looks: Sequence[Look]) -> Measurement:
+    held = [it.held_s for it in looks if it.held_s is not None]
+    until = spread([it.taken_until_s for it in looks])
+    return Measurement(
+        slot_age_us=age_us,
+        who=who,
+        before_s=_median([it.before_s for it in looks]),
+        held_s=_median(held) if held else None,
+        later_s=_median([it.later_s for it in looks]),
+        longest_s=_median([it.longest_s for it in looks]),
+        cost_s=_median([it.cost_s for it in looks]),
+        taken_packets=round(_median([it.taken for it in looks])),
+        taken_until_s=until.median,
+        taken_until_low_s=until.low,
+        taken_until_high_s=until.high,
+        trials=len(looks),
+        wrong=sum(it.wrong for it in looks),
+    )
+
+
+def _median(numbers: Sequence[float]) -> float:
+    return spread(numbers).median
+
+
+def ratios(rows: Sequence[Measurement]) -> list[Ratio]:
+    """How fast the neighbour's sums are while slots are held, against before."""
+    return [
+        Ratio(f"slots of {row.slot_age_us} us, {row.who} before/held", row.before_s / row.held_s)
+        for row in rows
+        if row.held_s is not None
+    ]

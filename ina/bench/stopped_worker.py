@@ -1,0 +1,189 @@
+"""One rank of two jobs that share slots, of which one is stopped for a while by SIGSTOP.
+
+Ranks of the first half are the neighbour, those of the other half the job that stops. Rank 0 stops
+it and lets it go on, and prints a JSON line a trial.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ina.bench.gathering import Gathering, joined
+from ina.bench.job_counters import nodes_of
+from ina.host import Session
+
+NEIGHBOUR, STOPS = "neighbour", "stops"
+WHO = ("one", "all")
+"""Whether one worker of the job is stopped, and the others wait for it; or all are."""
+_GO_ON = 1
+_POLL_S = 0.005
+
+
+@dataclass(frozen=True)
+class Trial:
+    """As rank 0 saw it; times are seconds since the stop."""
+
+    who: str
+    sums: list[tuple[float, float]]
+    """Of the neighbour: when each began, and how long it took."""
+    collisions: list[tuple[float, int]]
+    """When it was asked, and how many packets of the neighbour had found a slot taken by then."""
+    wrong: int
+    """Sums of both jobs, of all ranks."""
+
+
+@dataclass
+class Collisions:
+    """Asks for the neighbour's, again and again, from a thread of its own."""
+
+    controller: str
+    job: str
+    seen: list[tuple[float, int]] = field(default_factory=list)
+    _ended: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        """Begin."""
+        self._thread = threading.Thread(target=self._run, name="collisions", daemon=True)
+        self._thread.start()
+
+    def end(self) -> list[tuple[float, int]]:
+        """What was seen, by the monotonic clock."""
+        self._ended.set()
+        self._thread.join()
+        return self.seen
+
+    def _run(self) -> None:
+        while not self._ended.wait(_POLL_S):
+            asked_s = time.monotonic()
+            _, switch = nodes_of(self.controller, self.job)
+            self.seen.append((asked_s, switch.collisions))
+
+
+class Summing:
+    """A rank that sums without a pause until its job's rank 0 ends it."""
+
+    def __init__(self, elems: int, rank: int, workers: int) -> None:
+        self._rank = rank
+        self._own = np.arange(elems, dtype=np.int32) + rank
+        self._result = np.empty(elems, np.int32)
+        self._wanted = np.arange(elems, dtype=np.int32) * workers + workers * (workers - 1) // 2
+        self.sums: list[tuple[float, float]] = []
+        self.wrong = 0
+
+    def run(self, session: Session, goes_on: Callable[[], bool]) -> None:
+        """``goes_on`` is asked on rank 0 before each sum; the others learn it from that."""
+        going = True
+        while going:
+            self._own[0] = _GO_ON if self._rank == 0 and goes_on() else 0
+            began_s = time.monotonic()
+            session.all_reduce(self._own, out=self._result)
+            self.sums.append((began_s, time.monotonic() - began_s))
+            going = self._result[0] == _GO_ON
+            self.wrong += not np.array_equal(self._result[1:], self._wanted[1:])
+
+
+class Stopper:
+    """Stops processes, and lets them go on: asked before each sum of the neighbour."""
+
+    def __init__(self, calm_s: float, stop_s: float, pids: list[int], told: int) -> None:
+        self._now = [(calm_s, self._stop), (calm_s + stop_s, self._go_on)]
+        self._began_s = time.monotonic()
+        self._pids = pids
+        self._told = told
+        self.stopped_s = 0.0
+
+    def __call__(self) -> bool:
+        """Whether there is something left to do."""
+        if self._now and time.monotonic() - self._began_s >= self._now[0][0]:
+            self._now.pop(0)[1]()
+        return bool(self._now)
+
+    def _stop(self) -> None:
+        self.stopped_s = time.monotonic()
+        for pid in self._pids:
+            os.kill(pid, signal.SIGSTOP)
+
+    def _go_on(self) -> None:
+        for pid in self._pids:
+            os.kill(pid, signal.SIGCONT)
+        os.kill(self._told, signal.SIGUSR1)
+
+    def end(self) -> None:
+        """Nobody must stay stopped, whatever happens."""
+        self._now.clear()
+        for pid in self._pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def trial(who: str, arguments: argparse.Namespace, everyone: Gathering, number: int) -> Trial:
+    """One job is stopped once."""
+    workers = everyone.workers // 2
+    stops, rank = divmod(everyone.rank, workers)
+    name = f"{STOPS if stops else NEIGHBOUR}-{who}-{number}"
+    told = threading.Event()
+    if stops:
+        signal.signal(signal.SIGUSR1, lambda *_: told.set())
+    pids = everyone.gather([os.getpid()])[workers:, 0].tolist()
+    found = Trial(who, [], [], 0)
+    with joined(name, rank, workers, 2 * arguments.slots, mode="shared") as session:
+        summing = Summing(arguments.elems, rank, workers)
+        everyone.wait()
+        if everyone.rank == 0:
+            found = _watch(who, arguments, session, summing, name, pids)
+        elif stops:
+            summing.run(session, lambda: not told.is_set())
+        else:
+            summing.run(session, lambda: False)
+        everyone.wait()  # the slots of a job that has left are free
+    wrong = int(everyone.gather([summing.wrong]).sum())
+    return Trial(found.who, found.sums, found.collisions, wrong)
+
+
+def _watch(
+    who: str,
+    arguments: argparse.Namespace,
+    session: Session,
+    summing: Summing,
+    name: str,
+    pids: list[int],
+) -> Trial:
+    stopped = pids[-1:] if who == "one" else pids
+    collisions = Collisions(os.environ["INA_CONTROLLER"], name)
+    stopper = Stopper(arguments.calm_s, arguments.stop_s, stopped, pids[0])
+    try:
+        summing.run(session, stopper)
+    finally:
+        stopper.end()
+        seen = collisions.end()
+    at_s = stopper.stopped_s
+    sums = [(began_s - at_s, took_s) for began_s, took_s in summing.sums]
+    return Trial(who, sums, [(asked_s - at_s, count) for asked_s, count in seen], 0)
+
+
+def main() -> None:
+    """All trials."""
+    parser = argparse.ArgumentParser()
+    for name in ("elems", "slots", "trials"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument("--calm-s", type=float, required=True, help="before the stop")
+    parser.add_argument("--stop-s", type=float, required=True, help="how long it lasts")
+    arguments = parser.parse_args()
+    with Gathering.of_all() as everyone:
+        for number in range(arguments.trials):
+            for who in WHO:
+                found = trial(who, arguments, everyone, number)
+                if everyone.rank == 0:
+                    print(json.dumps(vars(found)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

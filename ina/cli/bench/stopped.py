@@ -1,0 +1,122 @@
+"""``ina bench stopped``: a job that claims slots and is stopped, and what its neighbour feels."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from ina.bench import parse
+from ina.bench import stopped as bench
+from ina.bench.report import Report, rows_of
+from ina.bench.shared_star import MAX_WORKERS, Plan
+from ina.bench.stopped_worker import WHO
+from ina.cli.bench.options import SharedSlotsOption, ValuesOption, check_shared_slots
+from ina.cli.bench.output import (
+    DEFAULT_TOLERANCE,
+    BaselineOption,
+    JsonOption,
+    Outputs,
+    SaveOption,
+    ToleranceOption,
+    number,
+    steps,
+)
+from ina.cli.bench.testbeds import check_link, values_for
+from ina.errors import InvalidInputError
+from ina.protocol.spec import VALUE_BYTES
+
+_NOTES = [
+    "two jobs of mode shared sum without a pause and may claim the same slots; SIGSTOP stops one"
+    " worker of the second job, or all; times are of the first job's sums, medians: before the"
+    " stop, those that began within the slots' age after it, and those after that; longest: after"
+    " the stop; cost: how much longer those within the age took than as many before",
+    "taken: the neighbour's packets that found a slot taken after the stop, and went up alone;"
+    " until: when the last one did, to about 10 ms. All sums of both jobs are checked, also of the"
+    " stopped one, which goes on afterwards",
+]
+
+
+def stopped(
+    slot_age_us: Annotated[
+        str, typer.Option(help="Ages of the switch's slots, in turns, as 20000,100000.")
+    ] = "20000,100000,400000",
+    workers: Annotated[int, typer.Option(help="Of each job.")] = 2,
+    slots: SharedSlotsOption = 128,
+    size: Annotated[str, typer.Option(help="Of a sum's tensor.")] = "180K",
+    link: Annotated[
+        str, typer.Option(help="Rate of each host's link and the aggregator's, as 200mbit.")
+    ] = "200mbit",
+    round_trip_us: Annotated[
+        int, typer.Option(min=0, help="Microseconds to the switch and back, added to the links'.")
+    ] = 3500,
+    values: ValuesOption = 0,
+    trials: Annotated[int, typer.Option(min=1, help="Stops of each kind, at each age.")] = 5,
+    save: SaveOption = None,
+    baseline: BaselineOption = None,
+    tolerance: ToleranceOption = DEFAULT_TOLERANCE,
+    json: JsonOption = False,
+) -> None:
+    """A job that claims slots and is stopped costs its neighbour its slots for their age."""
+    if not 2 <= workers <= MAX_WORKERS // 2:
+        raise InvalidInputError(f"--workers {workers}: want 2 to {MAX_WORKERS // 2}")
+    check_shared_slots(slots, 2)
+    ages_us = parse.numbers("--slot-age-us", slot_age_us, 1000, bench.MAX_AGE_US)
+    size_bytes = parse.one_size("--size", size)
+    rate_bit_s = parse.rate_bit_s("--link", link)
+    outputs = Outputs("stopped", json, save, baseline, tolerance)
+    check_link(link)
+    values = values_for(values, link)
+    case = bench.Case(workers, size_bytes // VALUE_BYTES, slots, trials)
+    plan = Plan(
+        workers=2 * workers,
+        link=link,
+        rate_bit_s=rate_bit_s,
+        aggregator_bit_s=rate_bit_s,
+        values=values,
+        slots=slots,
+        round_trip_us=round_trip_us,
+    )
+    with steps("stopped", len(ages_us) * trials * len(WHO)) as bar:
+        found = bench.measure(plan, case, ages_us, bar.say, bar.done)
+    settings = {
+        **{"slot_ages_us": ages_us, "workers": workers, "slots": slots, "size_bytes": size_bytes},
+        **{"link": link, "round_trip_us": round_trip_us, "values": values, "trials": trials},
+    }
+    rows = rows_of(found)
+    report = Report(
+        bench=outputs.bench,
+        settings=settings,
+        rows=rows,
+        ratios=bench.ratios(found),
+        wrong=sum(row.wrong for row in found),
+        notes=_NOTES,
+    )
+    outputs.finish(
+        report,
+        COLUMNS,
+        [_cells(row) for row in rows],
+        title=f"two jobs of {workers} workers share {slots} slots, links {link}, round trip"
+        f" {round_trip_us} us and more, sums of {parse.size_text(size_bytes)}",
+        spare=SPARE,
+    )
+
+
+COLUMNS = (
+    *("age ms", "stopped", "before ms", "held ms", "later ms", "longest ms", "cost ms"),
+    *("taken", "until ms", "±", "#wrong"),
+)
+SPARE = ("±", "cost ms", "longest ms")
+
+
+def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
+    def ms(name: str) -> Any:
+        seconds = row[name]
+        return number(None if seconds is None else 1e3 * seconds, 1)
+
+    width_s = row["taken_until_high_s"] - row["taken_until_low_s"]
+    return (
+        *(row["slot_age_us"] / 1000, row["who"], ms("before_s"), ms("held_s"), ms("later_s")),
+        *(ms("longest_s"), ms("cost_s"), row["taken_packets"], ms("taken_until_s")),
+        *(number(1e3 * width_s, 1), row["wrong"]),
+    )
