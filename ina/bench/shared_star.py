@@ -40,6 +40,8 @@ MAX_WORKERS = 64
 QUEUED, PASSED = "queued", "passed"
 """Tenants: of jobs that wait until the others' slots are free; and of those that may claim one slot
 of a switch, all together, so that the aggregator does their sums."""
+LEAST_SLOTS = 16
+"""Of a job that does not say how many."""
 _AGGREGATOR_NAME = "agg"
 _P4RUNTIME_PORT = 9559
 
@@ -129,7 +131,7 @@ def _config(plan: Plan) -> dict[str, Any]:
                 "data_host": AGGREGATOR,
             }
         ],
-        "jobs": {"policy": "asked"},
+        "jobs": {"policy": "asked", "slots": LEAST_SLOTS},
         "tenants": {"default": {}, QUEUED: {"slots": plan.slots}, PASSED: {"slots": 1}},
     }
 

@@ -17,6 +17,7 @@ MEMBERS = {
     "stopped": Lazy(
         "ina.cli.bench.stopped", "A job that claims slots and stops, and its neighbour."
     ),
+    "resize": Lazy("ina.cli.bench.resize", "What other slots cost a running job."),
     "ddp": Lazy("ina.cli.bench.ddp", "Training steps of DDP, beside Gloo."),
     "controller": Lazy("ina.cli.bench.controller", "Joins, and how long admission takes."),
     "sim": Lazy("ina.cli.bench.sim", "The virtual network, beside the same star of namespaces."),

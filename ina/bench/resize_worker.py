@@ -1,0 +1,205 @@
+"""One rank of a job that sums without a pause while its slots are changed.
+
+Rank 0 asks the controller for the change, and prints a JSON line a trial.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ina.bench.gathering import Gathering, joined
+from ina.bench.job_counters import show
+from ina.errors import InaError
+from ina.host import Session
+from ina.host.handle import Handle
+from ina.rpc import controller_pb2 as pb2
+from ina.rpc.channel import open_channel
+from ina.rpc.controller_pb2_grpc import OperatorStub
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Slots before and after, in those of the case, and so many more after."""
+
+    before: int
+    after: int
+    more: int = 0
+
+
+KINDS = {
+    "none": Kind(1, 1),
+    "grow": Kind(1, 2),
+    "shrink": Kind(2, 1),
+    "move": Kind(1, 1, more=2),
+    "in place": Kind(4, 4, more=2),
+}
+"""``move``: the window, which is a power of two, stays. ``in place``: there is no room for both."""
+POOL = 6
+"""Slots of the switch that are not shared, in those of the case."""
+_DEPTH = 4
+"""Sums in flight."""
+_LONE = 21
+"""Packets, one at a time, that tell the round trip."""
+_CALM_S = 0.5
+"""Before the change, and after it."""
+SETTLE_S = 0.2
+"""After the change, until the calm: old slots are given back, windows grow."""
+_CHANGE_S = 30.0
+_POLL_S = 0.005
+_RPC_S = 30.0
+_GO_ON = 1
+
+
+@dataclass(frozen=True)
+class Trial:
+    """As rank 0 saw it, by one clock, seconds."""
+
+    kind: str
+    done_s: list[float]
+    """When each sum was."""
+    asked_s: float
+    """The change."""
+    changed_s: float
+    """When it was known to be over."""
+    in_place: bool
+    round_trip_s: float
+    """Of a lone packet, all that wake up included; median."""
+    window: int
+    wrong: int
+    """Sums of all ranks."""
+
+
+class Change(threading.Thread):
+    """Asks for other slots after a while, and waits until the job has them."""
+
+    def __init__(self, controller: str, job: str, slots: int) -> None:
+        """``slots`` 0: nothing is asked for, and it is over at once."""
+        super().__init__(name="change", daemon=True)
+        self._controller, self._job, self._slots = controller, job, slots
+        self.asked_s = self.changed_s = 0.0
+        self.in_place = False
+        self.failed: BaseException | None = None
+
+    def run(self) -> None:
+        """As a thread: it lives as long as the trial."""
+        time.sleep(_CALM_S)
+        self.asked_s = time.monotonic()
+        try:
+            if self._slots:
+                self._change()
+        except BaseException as error:
+            self.failed = error
+        self.changed_s = time.monotonic()
+        time.sleep(SETTLE_S + _CALM_S)
+
+    def _change(self) -> None:
+        request = pb2.ResizeJobRequest(name=self._job, slots=self._slots)
+        with open_channel(self._controller) as channel:
+            job = OperatorStub(channel).ResizeJob(request, timeout=_RPC_S).job
+        self.in_place = job.remapping.in_place
+        while job.HasField("remapping"):
+            if time.monotonic() - self.asked_s > _CHANGE_S:
+                raise InaError(f"bench resize: {job.remapping.stage} after {_CHANGE_S:g} s")
+            time.sleep(_POLL_S)
+            job = show(self._controller, self._job).job
+        if job.slots != self._slots:
+            raise InaError(f"bench resize: {job.slots} slots, and {self._slots} were asked for")
+
+
+class Stream:
+    """Sums of one rank, some in flight at a time, until the job's rank 0 ends them."""
+
+    def __init__(self, elems: int, rank: int, workers: int) -> None:
+        self._rank = rank
+        numbers = np.arange(elems, dtype=np.int32)
+        self._wanted = numbers * workers + workers * (workers - 1) // 2
+        self._owns = [numbers + rank for _ in range(_DEPTH)]
+        self._results = [np.empty(elems, np.int32) for _ in range(_DEPTH)]
+        self.done_s: list[float] = []
+        self.wrong = 0
+
+    def run(self, session: Session, goes_on: Callable[[], bool]) -> None:
+        """``goes_on`` is asked on rank 0 before each sum; the others learn it from that.
+
+        Whoever sees the last one has submitted those that may be in flight behind it, and no more.
+        """
+        handles = deque(self._submit(session, at, goes_on) for at in range(_DEPTH))
+        at, going = 0, True
+        while handles:
+            result = handles.popleft().wait()
+            self.done_s.append(time.monotonic())
+            going = going and bool(result[0] == _GO_ON)
+            self.wrong += not np.array_equal(result[1:], self._wanted[1:])
+            if going:
+                handles.append(self._submit(session, at, goes_on))
+            at = (at + 1) % _DEPTH
+
+    def _submit(
+        self, session: Session, at: int, goes_on: Callable[[], bool]
+    ) -> Handle[npt.NDArray[np.int32]]:
+        own = self._owns[at]
+        own[0] = _GO_ON if self._rank == 0 and goes_on() else 0
+        return session.all_reduce(own, out=self._results[at], async_op=True)
+
+
+def trial(name: str, arguments: argparse.Namespace, everyone: Gathering, number: int) -> Trial:
+    """One job, whose slots change once."""
+    kind = KINDS[name]
+    job = f"{name.replace(' ', '-')}-{number}"
+    before = kind.before * arguments.slots
+    with joined(job, everyone.rank, everyone.workers, before) as session:
+        lone = np.ones(1, np.int32)
+        round_trips_s = []
+        for _ in range(_LONE):
+            began_s = time.monotonic()
+            session.all_reduce(lone)
+            round_trips_s.append(time.monotonic() - began_s)
+        after = 0 if name == "none" else kind.after * arguments.slots + kind.more
+        change = Change(os.environ["INA_CONTROLLER"], job, after)
+        stream = Stream(arguments.elems, everyone.rank, everyone.workers)
+        everyone.wait()
+        if everyone.rank == 0:
+            change.start()
+        stream.run(session, change.is_alive)
+        window = session.stats().in_flight_limit
+    if change.failed is not None:
+        raise change.failed
+    return Trial(
+        kind=name,
+        done_s=stream.done_s,
+        asked_s=change.asked_s,
+        changed_s=change.changed_s,
+        in_place=change.in_place,
+        round_trip_s=statistics.median(round_trips_s),
+        window=window,
+        wrong=int(everyone.gather([stream.wrong]).sum()),
+    )
+
+
+def main() -> None:
+    """All trials, each kind in turn."""
+    parser = argparse.ArgumentParser()
+    for name in ("elems", "slots", "trials"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    arguments = parser.parse_args()
+    with Gathering.of_all() as everyone:
+        for number in range(arguments.trials):
+            for kind in KINDS:
+                found = trial(kind, arguments, everyone, number)
+                if everyone.rank == 0:
+                    print(json.dumps(vars(found)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
