@@ -30,6 +30,7 @@ class SwitchAgent:
         *,
         has_program: bool = False,
         on_program: Callable[[SimSwitch], None] = lambda switch: None,
+        on_insert: Callable[[SimSwitch], None] = lambda switch: None,
     ) -> None:
         """The switch has power.
 
@@ -37,10 +38,12 @@ class SwitchAgent:
             switch: what it speaks for.
             has_program: the switch runs the program without being told to, after each power-on.
             on_program: called when the program was set, to write what is not the controller's.
+            on_insert: called after each write that inserts something.
         """
         self.switch = switch
         self._has_program = has_program
         self._on_program = on_program
+        self._on_insert = on_insert
         self.has_power = False
         self.boots = 0
         """How often power came on; sessions of former times are void."""
@@ -120,6 +123,8 @@ class SwitchAgent:
                 write([item])
             except InaError as error:
                 errors.append(error)
+        if kind == "insert":
+            self._on_insert(self.switch)
         if errors:
             raise RefusedError(str(errors[0]))
 

@@ -63,6 +63,7 @@ class ControlPlane:
         config: Config | None = None,
         travel: Travel = USUAL,
         on_program: Callable[[SimSwitch], None] = lambda switch: None,
+        on_insert: Callable[[SimSwitch], None] = lambda switch: None,
     ) -> None:
         """Args:
         loop: in which all of it runs.
@@ -72,6 +73,7 @@ class ControlPlane:
         config: of all; :func:`config_of` makes one.
         travel: how messages travel on each path, until told otherwise.
         on_program: called when a switch has got its program, to write what is nobody's job.
+        on_insert: called after a controller has inserted entries at a switch.
         """
         self.loop = loop
         self.fabric = fabric
@@ -86,7 +88,7 @@ class ControlPlane:
         self._udp_ports: Counter[str] = Counter()
         self._incarnations: Counter[str] = Counter()
         self.agents = {
-            name: SwitchAgent(switch, on_program=on_program)
+            name: SwitchAgent(switch, on_program=on_program, on_insert=on_insert)
             for name, switch in fabric.switches.items()
             if fabric.topology.switches[name] != "embedded"
         }

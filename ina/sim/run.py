@@ -19,6 +19,7 @@ from ina.sim.causes import cause_of_end, spoils_frames
 from ina.sim.errors import NothingHappensError, VirtualTimeError
 from ina.sim.fabric import Fabric, SimSwitch
 from ina.sim.flows import slowdowns
+from ina.sim.grants import wrong_grants
 from ina.sim.job_run import JobRun
 from ina.sim.leftovers import left_at
 from ina.sim.loop import VirtualLoop
@@ -77,6 +78,7 @@ class Simulation:
         self._told = told
         self._samples = samples
         self._loop: VirtualLoop | None = None
+        self._plane: ControlPlane | None = None
 
     def run(self) -> Report:
         """All of it. Raises :class:`~ina.sim.errors.ScenarioError`."""
@@ -134,7 +136,9 @@ class Simulation:
                 config=config,
                 travel=travel,
                 on_program=lambda switch: self._program(fabric, switch),
+                on_insert=self._look_at,
             ) as plane:
+                self._plane = plane
                 try:
                     loop.run_until_complete(self._all(plane, sampler))
                 except (NothingHappensError, VirtualTimeError) as error:
@@ -231,6 +235,12 @@ class Simulation:
             switch.pipeline.set_default(
                 names.ECN_THRESHOLD, names.MARK_ABOVE, [self.scenario.ecn_packets]
             )
+
+    def _look_at(self, switch: SimSwitch) -> None:
+        """A job may have been let in there."""
+        if self._mend_at_s is not None and self._plane is not None:
+            for what in wrong_grants(self._plane, switch, self.scenario.controller.quotas):
+                self._violate(Violation("wrong slots", what))
 
     def logged(self, record: logging.LogRecord) -> None:
         """A line of a controller's log, at virtual time."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_POOL = "ina/p4/compiled/pool_v1model_{}.json"
+_COMPILED = "ina/p4/compiled/{}_v1model_{}.json"
 _BUILDS = (64, 256, 360, 1024)
 
 
@@ -21,6 +21,8 @@ class Bug:
     before: str = ""
     after: str = ""
     change: Callable[[dict[str, Any]], None] | None = None
+    mode: str = "pool"
+    """Whose P4 program ``change`` changes."""
     slows: bool = False
     """It breaks no promise: resends mend what it does, and jobs take longer."""
 
@@ -33,7 +35,7 @@ class Bug:
         """Changes the files below ``root``."""
         if self.change is not None:
             for values in _BUILDS:
-                path = root / _POOL.format(values)
+                path = root / _COMPILED.format(self.mode, values)
                 program = json.loads(path.read_text())
                 self.change(program)
                 path.write_text(json.dumps(program))

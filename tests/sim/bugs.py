@@ -20,6 +20,8 @@ from typing import Any
 from tests.conformance.mutants import action, last_digest, nodes, stale_takes, swap_first_values
 from tests.lines import ROOT
 from tests.sim.bug import Bug
+from tests.sim.resize_bugs import RESIZE_BUGS
+from tests.sim.shared_bugs import SHARED_BUGS
 from tests.sim.tree_bugs import TREE_BUGS
 
 MOST_SEEDS = 1000
@@ -171,6 +173,8 @@ BUGS = (
         "",
     ),
     *TREE_BUGS,
+    *SHARED_BUGS,
+    *RESIZE_BUGS,
 )
 
 
@@ -217,14 +221,15 @@ def compile_in(root: Path, build: Path) -> None:
         shutil.copy2(library, root / "ina")
 
 
-def fuzz_in(root: Path, seeds: int) -> dict[str, Any]:
+def fuzz_in(root: Path, seeds: int, *, first: int = 0, processes: int = 0) -> dict[str, Any]:
     """What ``ina sim fuzz`` finds there."""
     # -S: an editable install's finder would bring in the checkout's own ina.
     site = next(path for path in sys.path if path.endswith("site-packages"))
     code = (
         f"import sys; sys.path[:0] = [{str(root)!r}, {site!r}]\n"
         "from ina.cli.main import main\n"
-        f"sys.argv = ['ina', 'sim', 'fuzz', '--seeds', '{seeds}', '--json', '--budget-s', '0']\n"
+        f"sys.argv = ['ina', 'sim', 'fuzz', '--seeds', '{seeds}', '--first', '{first}',\n"
+        f"            '--processes', '{processes}', '--json', '--budget-s', '0']\n"
         "if __name__ == '__main__':\n    main()\n"
     )
     script = root / "fuzz_it.py"

@@ -101,7 +101,7 @@ def test_each_bug_of_the_list_is_still_one() -> None:
     assert len({bug.name for bug in BUGS}) == len(BUGS)
     for bug in BUGS:
         if bug.change is not None:
-            program = json.loads(compiled(64).bmv2_json.read_text())
+            program = json.loads(compiled(64, bug.mode).bmv2_json.read_text())
             before = json.dumps(program)
             bug.change(program)
             assert json.dumps(program) != before, f"the JSON has changed: write {bug.name!r} anew"

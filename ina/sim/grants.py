@@ -1,0 +1,65 @@
+"""Whether what switches have of jobs is theirs: ranges apart, arcs of shared slots, quotas."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from ina.controller.switches.items import Entry
+from ina.controller.switches.plan import MARK_JOB
+from ina.p4 import names
+from ina.sim.fabric import SimSwitch
+from ina.sim.plane import ControlPlane
+
+
+def wrong_grants(
+    plane: ControlPlane, switch: SimSwitch, quotas: Mapping[str, int]
+) -> Iterator[str]:
+    """A line for each thing that is not as it should be, after a job was let in at ``switch``.
+
+    ``quotas``: slots by tenant, 0: any number.
+    """
+    shares = {it.name: it.slots_shared for it in plane.config.switches}
+    limit = names.SLOTS_TOTAL - shares.get(switch.name, 0)
+    own: list[tuple[int, range]] = []
+    for job, entry in _jobs(switch):
+        granted = _granted(entry)
+        where = f"switch {switch.name}: job {job} has slots {granted.start}..{granted.stop - 1}"
+        if entry.action == names.ADMIT_SHARED_JOB:
+            if granted and (granted.start < limit or granted.stop > names.SLOTS_TOTAL):
+                yield f"{where} of those that jobs share, which begin at {limit}"
+            continue
+        if granted.stop > limit:
+            yield f"{where} of its own, and from {limit} on jobs share them"
+        for other, its in own:
+            if other != job and granted.start < its.stop and its.start < granted.stop:
+                yield f"{where}, and so has job {other} {its.start}..{its.stop - 1}"
+        own.append((job, granted))
+    yield from _beyond(plane, quotas)
+
+
+def _beyond(plane: ControlPlane, quotas: Mapping[str, int]) -> Iterator[str]:
+    tenants = {number: job.tenant for job in plane.jobs() or () for number in job.numbers}
+    claimable: Counter[str] = Counter()
+    for name in plane.agents:
+        for job, entry in _jobs(plane.fabric.switches[name]):
+            if entry.action == names.ADMIT_SHARED_JOB and job in tenants:
+                claimable[tenants[job]] += len(_granted(entry))
+    for tenant, slots in claimable.items():
+        if 0 < quotas.get(tenant, 0) < slots:
+            yield f"tenant {tenant} may claim {slots} slots, and its quota is {quotas[tenant]}"
+
+
+def _jobs(switch: SimSwitch) -> Iterator[tuple[int, Entry]]:
+    for entry in switch.entries(names.JOBS):
+        job = dict(entry.match)["job"]
+        if job != MARK_JOB:
+            yield job, entry
+
+
+def _granted(entry: Entry) -> range:
+    """Slots of its own; of shared ones, those that it may claim."""
+    params = dict(entry.params)
+    first = params["first_slot"]
+    shared = entry.action == names.ADMIT_SHARED_JOB
+    return range(first, first + params["claimable" if shared else "slots"])
