@@ -70,7 +70,7 @@ class Endpoint:
     node: HostNode | None = field(default=None, compare=False)
     """What adds up on its host; None: it sends to the switch. Not stored: the tree says it."""
     aggregator: HostNode | None = field(default=None, compare=False)
-    """What its process runs to make the job's results; None: nothing. Not stored, as ``node``."""
+    """What its process runs to make the job's results, in mode ``shared``; None: nothing."""
 
     @property
     def mac_address(self) -> int:
@@ -134,7 +134,7 @@ class Job:
     """By rank: who has left a job that runs, and said how far it had come."""
     state: JobState = JobState.JOINING
     mode: str = POOL
-    """Whether it has slots of its own, or shares those of switches below an aggregator."""
+    """Of its mapping: whether it has slots of its own, or shares those of switches."""
     tenant: str = "default"
     priority: int = 0
     """Higher is more important; capped by the tenant's configuration."""
@@ -194,7 +194,8 @@ class Job:
         """What its packets are sent by; a job that has all of it."""
         assert self.tree is not None, "it has not been placed"
         epoch, number = self.mapping_epoch or self.epoch, self.mapping_number or self.number
-        return Mapping(epoch, number, self.tree, self.memory, self.window, self.host_first)
+        size = (self.memory, self.window, self.host_first)
+        return Mapping(epoch, number, self.tree, *size, self.mode)
 
     @property
     def newest_mapping(self) -> Mapping:
@@ -231,6 +232,7 @@ class Job:
             memory=mapping.memory,
             window=mapping.window,
             host_first=mapping.host_first,
+            mode=mapping.mode,
             mapping_epoch=0,
             mapping_number=0,
             change=None,
@@ -240,21 +242,13 @@ class Job:
         """Has another mapping from now on."""
         self.mapping_epoch, self.mapping_number = mapping.epoch, mapping.number
         self.tree, self.memory, self.window = mapping.tree, mapping.memory, mapping.window
-        self.host_first = mapping.host_first
+        self.host_first, self.mode = mapping.host_first, mapping.mode
 
     def size_text(self) -> str:
         """``4 workers, slots 0..511, window 256``, for people; of a tree where its slots are."""
         workers = f"{self.world_size} worker{'s' if self.world_size > 1 else ''}"
-        slots = {name: self._slots_text(name, it) for name, it in self.memory.items()}
-        if len(slots) == 1:
-            return f"{workers}, slots {next(iter(slots.values()))}, window {self.window}"
-        where = ", ".join(f"{range_text} of {name}" for name, range_text in slots.items())
-        return f"{workers} below {self.switch}, slots {where}, window {self.window}"
-
-    def _slots_text(self, name: str, taken: SlotRange) -> str:
-        if self.tree is None or not self.tree[name].is_shared:
-            return f"{taken.first}..{taken.first + taken.slots - 1}"
-        return f"{taken.first}..{taken.end - 1} shared" if taken.reserved else "none"
+        below = f" below {self.switch}" if len(self.memory) > 1 else ""
+        return f"{workers}{below}, slots {self.mapping.where_text()}, window {self.window}"
 
     def rack_of(self, rank: int) -> str:
         """The switch that a worker's part comes to first, where several sum the job; else empty."""
@@ -280,8 +274,11 @@ class Job:
         return self.tree is not None and self.tree.is_shared
 
     def shares_slots_of(self, switch: str) -> bool:
-        """Whether it has slots there with other jobs, and is exact whatever becomes of them."""
-        return all(switch in it.tree and it.tree[switch].is_shared for it in self.mappings)
+        """Whether it needs no slots of its own there, and is exact whatever becomes of any."""
+        used = self.mappings
+        if self.change is not None and not self.change.may_be_used:
+            used = (self.mapping,)
+        return all(it.shares_slots_of(switch) for it in used)
 
     def missing(self) -> list[int]:
         """Ranks that have not joined, or have left."""

@@ -14,6 +14,7 @@ from enum import Enum
 from ina.controller.errors import JobRequestError
 from ina.controller.memory import SlotRange
 from ina.controller.topology.tree import Tree
+from ina.p4.catalogue import POOL
 
 
 @dataclass(eq=False)
@@ -30,11 +31,30 @@ class Mapping:
     """Packets that a worker may have in flight."""
     host_first: int = 0
     """First slot on the nodes that are on hosts of workers: all of theirs are for the job."""
+    mode: str = POOL
+    """Whether its slots are its own, or those of switches below an aggregator are shared."""
 
     @property
     def slots(self) -> int:
         """For packets to name: as many as each switch has for it."""
         return min((taken.slots for taken in self.memory.values()), default=0)
+
+    def shares_slots_of(self, switch: str) -> bool:
+        """Whether it needs no slots of its own there."""
+        return switch not in self.tree or self.tree[switch].is_shared
+
+    def where_text(self) -> str:
+        """``512..1023``, for people; of several switches with their names."""
+        if len(self.memory) == 1:
+            return next(self.slots_text(name) for name in self.memory)
+        return ", ".join(f"{self.slots_text(name)} of {name}" for name in self.memory)
+
+    def slots_text(self, switch: str) -> str:
+        """Its slots at one of its switches, for people: of shared ones those that it may claim."""
+        taken = self.memory[switch]
+        if not self.tree[switch].is_shared:
+            return f"{taken.first}..{taken.first + taken.slots - 1}"
+        return f"{taken.first}..{taken.end - 1} shared" if taken.reserved else "none"
 
 
 class Stage(Enum):
@@ -145,6 +165,11 @@ class Change:
     def has_turned(self) -> bool:
         """Whether the job has the new mapping already, so that the former one is the other."""
         return self.stage in (Stage.CLEARING, Stage.OPENED)
+
+    @property
+    def may_be_used(self) -> bool:
+        """Whether a rank sends by the other mapping, or will if the change goes through."""
+        return self.is_undecided or self.stage is Stage.DECIDED
 
     @property
     def has_both(self) -> bool:

@@ -57,5 +57,14 @@ class OwnAggregator(Protocol):
     def program(self, entities: Sequence[bytes], job: int) -> None:
         """Insert the job's entities (p4.v1.Entity); `job`: its number. Raises InaError."""
 
+    def add_mapping(self, entities: Sequence[bytes], job: int) -> None:
+        """Insert those of the mapping that the job changes to, beside what is there.
+
+        None where that one's results are made elsewhere. `job`: its number.
+        """
+
+    def end_change(self, *, is_new_used: bool) -> None:
+        """Take out those of the mapping that is not used any more, if one was added."""
+
     def counts(self) -> pb2.NodeCounts | None:
         """What it has counted of the job; None: it has none."""

@@ -62,13 +62,13 @@ class Membership:
         node: HostNode | None = None,
         aggregator: OwnAggregator | None = None,
     ) -> None:
-        """`aggregator`: of the job, that this rank runs, unless the controller has another."""
+        """`aggregator`: of the job, if this rank runs it."""
         self._grant = grant
         self._transport = transport
         self._client = client
         self._latch = latch
         self._node = node
-        self._aggregator = aggregator if grant.has_aggregator else None
+        self._aggregator = aggregator
         self._others = OthersHere(grant.ticket)
         self.controller_is_dead = False
         """With the rank in whose process it was: nobody is there to be left."""

@@ -48,8 +48,11 @@ class HostNode(Protocol):
         Raises InaError.
         """
 
-    def add_mapping(self, entities: Sequence[bytes]) -> None:
-        """Insert those of the mapping that the job changes to, beside what is there."""
+    def add_mapping(self, entities: Sequence[bytes], job: int) -> None:
+        """Insert those of the mapping that the job changes to, beside what is there.
+
+        `job`: its number.
+        """
 
     def end_change(self, *, is_new_used: bool) -> None:
         """Take out those of the mapping that is not used any more, if any were added."""

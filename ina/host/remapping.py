@@ -15,6 +15,7 @@ from typing import Protocol
 from ina.congestion import Choice
 from ina.errors import InaError
 from ina.extension.host import WorkerConfig
+from ina.host.aggregator import OwnAggregator
 from ina.host.calls import RemapWord, remapped
 from ina.host.failure import who
 from ina.host.manner import Manner
@@ -50,13 +51,14 @@ class Remapping:
         transport: RemapTransport,
         on_change: Callable[[Ticket], None],
         node: HostNode | None = None,
+        aggregator: OwnAggregator | None = None,
     ) -> None:
         """`ticket`: the one that it joined with; `on_change` is told the one it works by then.
 
-        `node`: this rank's part in its host's node.
+        `node`: this rank's part in its host's node. `aggregator`: of the job, if this rank runs it.
         """
         self._joined_with, self._manner = ticket, manner
-        self._transport, self._node = transport, node
+        self._transport, self._node, self._aggregator = transport, node, aggregator
         self._on_change = on_change
         self._ticket = ticket  # of the newer mapping
         self._epoch = 0
@@ -125,7 +127,9 @@ class Remapping:
         try:
             self._ticket = remapped(self._joined_with, mapping)
             if mapping.node_entities and self._node is not None:
-                self._node.add_mapping(mapping.node_entities)
+                self._node.add_mapping(mapping.node_entities, self._ticket.job)
+            if self._aggregator is not None:
+                self._aggregator.add_mapping(mapping.aggregator_entities, self._ticket.job)
             self._transport.begin_remap(
                 self._manner.config(self._ticket), mapping.window, self._manner.choice(self._ticket)
             )
@@ -156,6 +160,8 @@ class Remapping:
             self._transport.cancel_remap()
         if self._node is not None:
             self._node.end_change(is_new_used=self._is_cut)
+        if self._aggregator is not None:
+            self._aggregator.end_change(is_new_used=self._is_cut)
         self._epoch = self._first = 0
         self._is_cut = self._may_send = self._has_waited = False
         self._said_declined = self._said_done = False

@@ -261,12 +261,14 @@ class Session:
         session._client, session._credentials = client, grant.credentials
         session._latch.node = grant.node
         if grant.heartbeat_s > 0:
+            own = aggregator if grant.has_aggregator else None
             remapping = Remapping(
-                *(grant.ticket, session._manner, session._transport, session._works_by, node)
+                *(grant.ticket, session._manner, session._transport, session._works_by, node),
+                aggregator=own,
             )
             session._membership = Membership(
                 *(grant, session._transport, client, session._latch, remapping),
-                *(controller_with_rank, node, aggregator if rank == 0 else None),
+                *(controller_with_rank, node, own),
             )
             session._latch.asks(session._membership.speak)
         return session

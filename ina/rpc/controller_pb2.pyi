@@ -412,7 +412,7 @@ class RemapReply(_message.Message):
     def __init__(self, mapping: _Optional[_Union[Mapping, _Mapping]] = ...) -> None: ...
 
 class Mapping(_message.Message):
-    __slots__ = ("epoch", "slots", "window", "congestion", "trees", "first_operation", "waits", "node_entities")
+    __slots__ = ("epoch", "slots", "window", "congestion", "trees", "first_operation", "waits", "node_entities", "aggregator_entities")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     WINDOW_FIELD_NUMBER: _ClassVar[int]
@@ -421,6 +421,7 @@ class Mapping(_message.Message):
     FIRST_OPERATION_FIELD_NUMBER: _ClassVar[int]
     WAITS_FIELD_NUMBER: _ClassVar[int]
     NODE_ENTITIES_FIELD_NUMBER: _ClassVar[int]
+    AGGREGATOR_ENTITIES_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     slots: int
     window: int
@@ -429,7 +430,8 @@ class Mapping(_message.Message):
     first_operation: int
     waits: bool
     node_entities: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, epoch: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., congestion: _Optional[_Union[Congestion, _Mapping]] = ..., trees: _Optional[_Iterable[_Union[Tree, _Mapping]]] = ..., first_operation: _Optional[int] = ..., waits: _Optional[bool] = ..., node_entities: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    aggregator_entities: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, epoch: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., congestion: _Optional[_Union[Congestion, _Mapping]] = ..., trees: _Optional[_Iterable[_Union[Tree, _Mapping]]] = ..., first_operation: _Optional[int] = ..., waits: _Optional[bool] = ..., node_entities: _Optional[_Iterable[bytes]] = ..., aggregator_entities: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ("name", "rank", "epoch", "member_key")
@@ -530,7 +532,7 @@ class Job(_message.Message):
     def __init__(self, name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., joined: _Optional[_Iterable[int]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., state: _Optional[str] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., created_unix_s: _Optional[float] = ..., window: _Optional[int] = ..., stall: _Optional[_Union[Stall, _Mapping]] = ..., traffic: _Optional[_Union[Traffic, _Mapping]] = ..., switch: _Optional[str] = ..., switches: _Optional[_Iterable[str]] = ..., remapping: _Optional[_Union[Remapping, _Mapping]] = ..., mapping_epoch: _Optional[int] = ..., mode: _Optional[str] = ...) -> None: ...
 
 class Remapping(_message.Message):
-    __slots__ = ("epoch", "slots", "window", "first_slot", "first_operation", "waits_for", "in_place", "since_unix_s", "why", "stage")
+    __slots__ = ("epoch", "slots", "window", "first_slot", "first_operation", "waits_for", "in_place", "since_unix_s", "why", "stage", "mode")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     WINDOW_FIELD_NUMBER: _ClassVar[int]
@@ -541,6 +543,7 @@ class Remapping(_message.Message):
     SINCE_UNIX_S_FIELD_NUMBER: _ClassVar[int]
     WHY_FIELD_NUMBER: _ClassVar[int]
     STAGE_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     slots: int
     window: int
@@ -551,7 +554,8 @@ class Remapping(_message.Message):
     since_unix_s: float
     why: str
     stage: str
-    def __init__(self, epoch: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., first_slot: _Optional[int] = ..., first_operation: _Optional[int] = ..., waits_for: _Optional[_Iterable[int]] = ..., in_place: _Optional[bool] = ..., since_unix_s: _Optional[float] = ..., why: _Optional[str] = ..., stage: _Optional[str] = ...) -> None: ...
+    mode: str
+    def __init__(self, epoch: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., first_slot: _Optional[int] = ..., first_operation: _Optional[int] = ..., waits_for: _Optional[_Iterable[int]] = ..., in_place: _Optional[bool] = ..., since_unix_s: _Optional[float] = ..., why: _Optional[str] = ..., stage: _Optional[str] = ..., mode: _Optional[str] = ...) -> None: ...
 
 class Traffic(_message.Message):
     __slots__ = ("packets_sent", "losses", "spurious_resends", "probes")
@@ -650,12 +654,14 @@ class EvictJobReply(_message.Message):
     def __init__(self, job: _Optional[_Union[Job, _Mapping]] = ...) -> None: ...
 
 class ResizeJobRequest(_message.Message):
-    __slots__ = ("name", "slots")
+    __slots__ = ("name", "slots", "mode")
     NAME_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
     name: str
     slots: int
-    def __init__(self, name: _Optional[str] = ..., slots: _Optional[int] = ...) -> None: ...
+    mode: str
+    def __init__(self, name: _Optional[str] = ..., slots: _Optional[int] = ..., mode: _Optional[str] = ...) -> None: ...
 
 class ResizeJobReply(_message.Message):
     __slots__ = ("job",)

@@ -488,8 +488,8 @@ class OperatorServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ResizeJob(self, request, context):
-        """Gives a running job another number of slots, without stopping it: answers when the change has
-        begun; what becomes of it is among the job's events.
+        """Gives a running job another number of slots, or another mode, without stopping it: answers when
+        the change has begun; what becomes of it is among the job's events.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

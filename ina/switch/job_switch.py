@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from finsy import P4CounterEntry, P4Schema
@@ -24,8 +26,8 @@ class JobSwitch:
         program = compiled(values, mode)
         self._schema = P4Schema(program.p4info, program.bmv2_json)
         self._counters = names.job_counters(mode)
-        self._job = 0
-        self._mappings: list[list[p4r.Entity]] = []  # one, or the older and the newer
+        self._mappings: list[_Mapping] = []  # one, or the older and the newer
+        self._jobs: dict[int, None] = {}  # numbers of all mappings that there were, as a set
         self._switch = SoftSwitch(ports, grpc_addr=None)
         self._switch.start()
         try:
@@ -36,42 +38,55 @@ class JobSwitch:
 
     def program(self, entities: Iterable[bytes], job: int) -> None:
         """Insert a job's entities (p4.v1.Entity); `job`: its number. Raises InaError."""
-        self._mappings = [_parsed(entities)]
-        self._switch.insert(self._mappings[0])
-        self._job = job
+        self._mappings = []
+        self.add_mapping(entities, job)
 
-    def add_mapping(self, entities: Iterable[bytes]) -> None:
-        """Insert those of the job's next mapping, beside what is there. Raises InaError."""
-        self._mappings.append(_parsed(entities))
-        self._switch.insert(self._mappings[-1])
+    def add_mapping(self, entities: Iterable[bytes], job: int) -> None:
+        """Insert those of the job's next mapping, beside what is there. Raises InaError.
+
+        `job`: its number. There are none where the switch has no part in that mapping.
+        """
+        added = _Mapping(job, _parsed(entities))
+        self._switch.insert(added.entities)
+        self._mappings.append(added)
+        self._jobs[job] = None
 
     def end_change(self, *, is_new_used: bool) -> None:
         """Delete those of the mapping that is not used any more, but for what both have."""
         if len(self._mappings) < 2:
             return
         gone, kept = self._mappings if is_new_used else reversed(self._mappings)
-        self._switch.delete(one for one in reversed(gone) if self._is_of_mapping(one))
-        shared = [one for one in gone if not self._is_of_mapping(one)]
-        self._mappings = [[*shared, *kept]]
+        same_job = gone.job == kept.job
+        stays = [one for one in gone.entities if self._outlives(one, same_job=same_job)]
+        self._switch.delete(one for one in reversed(gone.entities) if one not in stays)
+        self._mappings = [_Mapping(kept.job, [*stays, *kept.entities])]
 
-    def _is_of_mapping(self, entity: p4r.Entity) -> bool:
-        """Whether its key has an epoch: other entries are the job's, whatever its mapping is."""
-        tables = (names.JOBS, names.MEMBERS)
-        return entity.table_entry.table_id in {self._schema.tables[name].id for name in tables}
+    def _outlives(self, entity: p4r.Entity, *, same_job: bool) -> bool:
+        """Whether it is not of one mapping alone: its key has no epoch, or not even the job."""
+        table = entity.table_entry.table_id  # 0: it is a multicast group
+        if same_job:
+            return table not in {self._schema.tables[it].id for it in (names.JOBS, names.MEMBERS)}
+        return bool(table == self._schema.tables[names.OWN_ADDRESSES].id)
 
     def counts(self) -> dict[str, int]:
         """Packets by counter of the job: "contributions", "results", "replays", "passed_down"."""
-        found = {}
-        for name in self._counters:
-            wanted = P4CounterEntry(name, index=self._job).encode(self._schema)
+        found = {name.rpartition("job_")[2]: 0 for name in self._counters}
+        for name, job in itertools.product(self._counters, self._jobs):
+            wanted = P4CounterEntry(name, index=job).encode(self._schema)
             (entity,) = self._switch.read([wanted])
             told: Any = P4CounterEntry.decode(entity, self._schema)
-            found[name.rpartition("job_")[2]] = told.packet_count
+            found[name.rpartition("job_")[2]] += told.packet_count
         return found
 
     def close(self) -> None:
         """End it; who sends to it hears no more of it."""
         self._switch.stop()
+
+
+@dataclass(frozen=True)
+class _Mapping:
+    job: int  # its number
+    entities: list[p4r.Entity]
 
 
 def _parsed(entities: Iterable[bytes]) -> list[p4r.Entity]:

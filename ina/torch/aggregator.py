@@ -42,6 +42,16 @@ class LocalAggregator:
             *self._switch.address,
         )
 
+    def add_mapping(self, entities: Sequence[bytes], job: int) -> None:
+        """See :meth:`ina.host.aggregator.OwnAggregator.add_mapping`."""
+        assert self._switch is not None
+        self._switch.add_mapping(entities, job)
+
+    def end_change(self, *, is_new_used: bool) -> None:
+        """See :meth:`ina.host.aggregator.OwnAggregator.end_change`."""
+        if self._switch is not None:
+            self._switch.end_change(is_new_used=is_new_used)
+
     def counts(self) -> pb2.NodeCounts | None:
         """See :meth:`ina.host.aggregator.OwnAggregator.counts`."""
         if self._switch is None:

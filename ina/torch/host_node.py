@@ -97,10 +97,10 @@ class LocalNode:
             *(self._rank, ranks_text(self._ranks), host, port),
         )
 
-    def add_mapping(self, entities: Sequence[bytes]) -> None:
+    def add_mapping(self, entities: Sequence[bytes], job: int) -> None:
         """See :meth:`ina.host.node.HostNode.add_mapping`."""
         assert self._switch is not None
-        self._switch.add_mapping(entities)
+        self._switch.add_mapping(entities, job)
 
     def end_change(self, *, is_new_used: bool) -> None:
         """See :meth:`ina.host.node.HostNode.end_change`."""

@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address
-from typing import cast
+from typing import Any, cast
 
 from ina.controller.config import SwitchConfig, TenantConfig
 from ina.controller.job import Endpoint, Job
@@ -14,7 +14,8 @@ from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
-from ina.controller.memory import FirstFit
+from ina.controller.jobs.sharing import Sharing
+from ina.controller.memory import FirstFit, SharedSlots
 from ina.controller.store import IN_MEMORY, Store, open_store
 from ina.controller.switches.capacity import Capacity
 from ina.controller.switches.data_address import data_address
@@ -23,6 +24,7 @@ from ina.controller.switches.reconcile import SwitchState, compare, job_number
 from ina.controller.switches.southbound.interface import SwitchSession
 from ina.controller.switches.switch import Switch
 from ina.controller.switches.writer import SwitchWriter
+from ina.controller.topology.aggregators import AggregatorPlace, Aggregators
 from ina.controller.topology.fabric import Fabric, Link, Place
 from ina.controller.topology.nearest import Nearest
 from ina.p4 import names
@@ -30,7 +32,9 @@ from tests.controller.test_coordinator_chaos import FakeSession
 
 LEAVES = ("leaf1", "leaf2")
 NAMES = (*LEAVES, "spine")
-SLOTS = 64
+AGGREGATOR = "agg"
+"""Behind the spine, where there is one."""
+SLOTS, SHARED_SLOTS = 64, 32
 JOB_SLOTS = 16
 RANKS = 4
 """Of a job over both leaves: two behind each."""
@@ -95,29 +99,41 @@ def fabric(racks: int = 2, hosts: int = 40) -> Fabric:
 class Racks:
     """What there is of a controller; :meth:`start` begins a new one over the same store."""
 
-    def __init__(self, mode: str = names.PROGRAM) -> None:
-        """``mode``: of the program of all switches."""
+    def __init__(
+        self,
+        mode: str = names.PROGRAM,
+        *,
+        aggregator: bool = False,
+        tenant: TenantConfig | None = None,
+    ) -> None:
+        """``mode``: of the program of all switches. ``aggregator``: whether there is one, too."""
         self.mode = mode
-        self.sessions: Mapping[str, SlowSession] = {name: SlowSession() for name in NAMES}
+        self.names = (*NAMES, AGGREGATOR) if aggregator else NAMES
+        self.tenant = tenant or TenantConfig(max_priority=9)
+        self.sessions: Mapping[str, SlowSession] = {name: SlowSession() for name in self.names}
         self.store: Store = open_store(IN_MEMORY)
         self.configs = {
             name: SwitchConfig(name=name, grpc_addr=f"{name}:9559", data_host=f"10.9.0.{number}")
-            for number, name in enumerate(NAMES, 1)
+            for number, name in enumerate(self.names, 1)
         }
         self.registry: Registry
         self.coordinator: Coordinator
 
     async def start(
-        self, *, reconcile: Sequence[str] = NAMES, known: Sequence[str] = NAMES
+        self, *, reconcile: Sequence[str] | None = None, known: Sequence[str] | None = None
     ) -> None:
         """A controller over the ``known`` switches, of which it reaches those of ``reconcile``."""
+        known = self.names if known is None else known
         addresses = {name: data_address(self.configs[name]) for name in known}
+        capacities = {name: self._capacity(name) for name in known}
+        places = [AggregatorPlace(it, "spine", 8, 1) for it in known if it == AGGREGATOR]
         self.registry = Registry(
-            {name: Capacity(FirstFit(SLOTS, JOB_SLOTS), values=64) for name in known},
+            capacities,
             EpochCounter(self.store.last_epoch() or 0),
             range(1, 9),
-            admission=Admission({"default": TenantConfig(max_priority=9)}, preempt=True),
+            admission=Admission({"default": self.tenant}, preempt=True),
             placement=Nearest(fabric()),
+            sharing=Sharing(capacities, Aggregators(fabric(), places)),
         )
         switches = [
             Switch(
@@ -131,22 +147,36 @@ class Racks:
         ]
         self.coordinator = Coordinator(self.registry, switches, self.store.claim("test"))
         self.coordinator.restore(self.store.load(0.0))
-        for name in reconcile:
+        for name in self.names if reconcile is None else reconcile:
             await self.reconcile(name)
+
+    def _capacity(self, name: str) -> Capacity:
+        own = Capacity(FirstFit(SLOTS, JOB_SLOTS), values=64)
+        if name == AGGREGATOR:
+            own.is_aggregator, own.is_switch = True, False
+        elif self.mode == names.SHARED:
+            own.shared = SharedSlots(SLOTS, SHARED_SLOTS)
+        return own
 
     async def reconcile(self, name: str, *, fresh: bool = False) -> None:
         await self.coordinator.reconcile(self.coordinator.switches[name], fresh=fresh)
 
-    async def run(self, name: str = "j", leaves: Sequence[int] = (1, 1, 2, 2), **more: int) -> Job:
+    async def run(self, name: str = "j", leaves: Sequence[int] = (1, 1, 2, 2), **more: Any) -> Job:
         """A job with a rank behind each of these leaves, until it runs."""
         (job, *_) = await asyncio.gather(*await self.join_all(name, leaves, **more))
         return job
 
     async def join_all(
-        self, name: str, leaves: Sequence[int], *, slots: int = 0, priority: int = 0
+        self,
+        name: str,
+        leaves: Sequence[int],
+        *,
+        slots: int = 0,
+        priority: int = 0,
+        mode: str = names.PROGRAM,
     ) -> list[asyncio.Task[Job]]:
         """The calls of its ranks."""
-        await self.coordinator.create(name, len(leaves), slots, 0.0, priority=priority)
+        await self.coordinator.create(name, len(leaves), slots, 0.0, priority=priority, mode=mode)
         calls = []
         for rank, leaf in enumerate(leaves):
             at = Endpoint(host(leaf, 1 + rank), 4000, 1 + rank, switch=f"leaf{leaf}")

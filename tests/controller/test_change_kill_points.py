@@ -17,8 +17,9 @@ from ina.controller import faults, retry
 from ina.controller.jobs.changes import Told
 from ina.controller.mapping import Word
 from ina.controller.topology.tree import Tree
+from ina.p4 import names
 from tests.controller.changing import LEAF1, OVER_SPINE, S, epochs_on
-from tests.controller.racks import JOB_SLOTS, NAMES, SLOTS, Racks
+from tests.controller.racks import AGGREGATOR, NAMES, SLOTS, Racks
 from tests.controller.test_tree_jobs import drive
 from tests.controller.test_tree_kill_points import Reaper, bury
 
@@ -105,10 +106,19 @@ class Case:
     slots: int
     tree: Tree | None = None
     declines: bool = False
+    modes: tuple[str, str] = (names.PROGRAM, names.PROGRAM)
+    """Before and after."""
+
+    def racks(self) -> Racks:
+        """Where it happens."""
+        is_shared = names.SHARED in self.modes
+        return Racks(names.SHARED if is_shared else names.PROGRAM, aggregator=is_shared)
 
     @property
     def targets(self) -> dict[str, int]:
-        """Slots by switch then."""
+        """Slots of its own by switch then."""
+        if self.modes[1] == names.SHARED:
+            return {AGGREGATOR: self.slots}
         if self.leaves == (1, 1):
             tree = LEAF1 if self.tree is None else self.tree
             return {node.switch: self.slots for node in tree}
@@ -119,19 +129,22 @@ GROW = Case((1, 1, 2, 2), 32)
 IN_PLACE = Case((1, 1, 2, 2), SLOTS - 8)
 OTHER_TREE = Case((1, 1), 32, OVER_SPINE)
 DECLINED = Case((1, 1, 2, 2), 32, declines=True)
+TO_SHARED = Case((1, 1, 2, 2), 32, modes=(names.PROGRAM, names.SHARED))
+TO_POOL = Case((1, 1, 2, 2), 32, modes=(names.SHARED, names.PROGRAM))
+SHARED = Case((1, 1, 2, 2), 32, modes=(names.SHARED, names.SHARED))
 
 
 async def die_and_go_on(case: Case, point: str, times: int) -> bool:
     """Returns whether the first controller got to the point."""
     alive = asyncio.all_tasks()
-    racks = Racks()
+    racks = case.racks()
     await racks.start()
-    job = await racks.run("j", case.leaves)
-    first, had = job.epoch, list(job.memory)
+    job = await racks.run("j", case.leaves, mode=case.modes[0])
+    first, had = job.epoch, {name: slots for name, slots in racks.used().items() if slots}
     ranks = [Rank(rank, first, declines=case.declines) for rank in range(len(case.leaves))]
     faults.observer = reaper = Reaper(racks, point, times)
-    changes = racks.coordinator.changes
-    change = asyncio.ensure_future(changes.change(job, slots=case.slots, tree=case.tree, why="t"))
+    to = (case.slots, case.tree, case.modes[1])
+    change = asyncio.ensure_future(_change(racks, *to))
     try:
         life = until_over(racks, ranks, change)
         task = asyncio.ensure_future(life)
@@ -150,18 +163,25 @@ async def die_and_go_on(case: Case, point: str, times: int) -> bool:
     assert {rank.uses for rank in ranks} == {job.mapping.epoch}
     expected = [] if job.mapping.epoch == first else [(job.mapping.epoch, job.first_operation)]
     assert [rank.used for rank in ranks] == [expected] * len(ranks)
-    targets = dict.fromkeys(had, JOB_SLOTS) if not expected else case.targets
-    assert racks.used() == dict.fromkeys(NAMES, 0) | targets
-    for name in NAMES:
-        assert epochs_on(racks, name, job) == ([job.mapping.epoch] if name in targets else [])
+    targets = case.targets if expected else had
+    assert job.mode == case.modes[bool(expected)]
+    assert racks.used() == dict.fromkeys(racks.names, 0) | targets
+    for name in racks.names:
+        is_here = name in job.memory
+        assert epochs_on(racks, name, job) == ([job.mapping.epoch] if is_here else [])
     stored = racks.store.load(0.0)[0].job
     assert (stored.change, stored.mapping.epoch) == (None, job.mapping.epoch)
-    assert stored.memory == job.memory
+    assert (stored.mode, stored.tree, stored.memory) == (job.mode, job.tree, job.memory)
     await asyncio.gather(*racks.leave_all(job))
     await racks.until_idle()
-    assert set(racks.used().values()) == {0}
-    assert [session.of_jobs() for session in racks.sessions.values()] == [[], [], []]
+    assert racks.registry.slots_used() == 0
+    assert not any(session.of_jobs() for session in racks.sessions.values())
     return died
+
+
+async def _change(racks: Racks, slots: int, tree: Tree | None, mode: str) -> None:
+    job, changes = racks.registry.get("j"), racks.coordinator.changes
+    await changes.change(job, slots=slots, tree=tree, mode=mode, why="t")
 
 
 @pytest.mark.parametrize("times", TIMES)
@@ -191,6 +211,17 @@ def test_to_another_tree(point: str, times: int) -> None:
     async def scenario() -> None:
         reached = await die_and_go_on(OTHER_TREE, point, times)
         assert reached or times == 2 or point.startswith("remap_free")  # of one switch alone
+
+    drive(scenario())
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("case", [TO_SHARED, TO_POOL, SHARED], ids=lambda it: "-".join(it.modes))
+def test_to_another_mode_and_in_mode_shared(case: Case, point: str, times: int) -> None:
+    async def scenario() -> None:
+        reached = await die_and_go_on(case, point, times)
+        assert reached or times == 2
 
     drive(scenario())
 

@@ -193,5 +193,5 @@ def test_an_operator_resizes_and_sees_what_became_of_it(
     assert main.run([*command, "--slots", "32", "--wait", "60"]) == 2
     ranks.join()
     failed = capsys.readouterr().err
-    assert "job 'j' keeps its slots: to 32 slots, 0..31, window 16: rank 1 declines" in failed
+    assert "job 'j' stays as it is: to 32 slots, 0..31, window 16: rank 1 declines" in failed
     assert main.run([*command, "--slots", "1"]) == 2

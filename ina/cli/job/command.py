@@ -24,6 +24,7 @@ from ina.cli.job.resize import resize_line
 from ina.cli.job.view import job_view, jobs_table, slot_range
 from ina.cli.job.watch import watch as watch_jobs
 from ina.controller.config import DEFAULT_LISTEN
+from ina.p4.catalogue import MODES
 from ina.rpc import controller_pb2 as pb2
 
 app = typer.Typer(
@@ -102,9 +103,15 @@ def evict(
 def resize(
     name: NameArgument,
     slots: Annotated[
-        int,
-        typer.Option(metavar="N", min=2, max=0xFFFE, help="Slots that it is to have, even."),
-    ],
+        int | None,
+        typer.Option(
+            metavar="N", min=2, max=0xFFFE, help="Slots of its own, even; default: as it has."
+        ),
+    ] = None,
+    mode: Annotated[
+        str,
+        typer.Option(metavar="|".join(MODES), help="As INA_MODE; default: as it has."),
+    ] = "",
     wait_s: Annotated[
         float,
         typer.Option(
@@ -114,12 +121,12 @@ def resize(
     controller: ControllerOption = DEFAULT_LISTEN,
     json: JsonOption = False,
 ) -> None:
-    """Give a running job another number of slots, at each of its switches, while it runs.
+    """Give a running job another number of slots, or another mode, while it runs.
 
     Its workers notice nothing but speed. When one of them needs longer than --wait says to finish
     what it has begun, the change goes on by itself.
     """
-    done = resize_job(controller, name, slots, wait_s)
+    done = resize_job(controller, name, slots or 0, mode, wait_s)
     emit(done.document(), json, resize_line(done))
 
 

@@ -1,4 +1,4 @@
-"""``ina job resize``: asks for another number of slots, and waits until the job has them."""
+"""``ina job resize``: asks for other slots, or another mode, and waits until the job has them."""
 
 from __future__ import annotations
 
@@ -32,15 +32,16 @@ class Resized:
         }
 
 
-def resize(controllers: str, name: str, slots: int, wait_s: float) -> Resized:
-    """Returns when the job has its slots, or after ``wait_s``.
+def resize(controllers: str, name: str, slots: int, mode: str, wait_s: float) -> Resized:
+    """Returns when the job has what was asked for, or after ``wait_s``.
 
-    Raises :class:`RequestRefusedError`: the controller refuses it, the change was called off, or
-    the job has ended meanwhile; :class:`UnavailableError`.
+    ``slots``, ``mode``: 0 or empty: as it has. Raises :class:`RequestRefusedError`: the controller
+    refuses it, the change was called off, or the job has ended meanwhile;
+    :class:`UnavailableError`.
     """
     begun_s = time.monotonic()
     before = _show(controllers, name).job
-    request = pb2.ResizeJobRequest(name=name, slots=slots)
+    request = pb2.ResizeJobRequest(name=name, slots=slots, mode=mode)
     job = ask(controllers, lambda operator: operator.ResizeJob, request).job
     wanted = job.remapping.epoch or job.mapping_epoch
     while job.HasField("remapping") and time.monotonic() - begun_s < wait_s:
@@ -50,7 +51,7 @@ def resize(controllers: str, name: str, slots: int, wait_s: float) -> Resized:
         if job.state == "ended" or job.epoch != before.epoch:
             raise RequestRefusedError(f"job {name!r} has ended meanwhile")
         if job.remapping.epoch != wanted and job.mapping_epoch != wanted:
-            raise RequestRefusedError(f"job {name!r} keeps its slots: {_why_off(shown)}")
+            raise RequestRefusedError(f"job {name!r} stays as it is: {_why_off(shown)}")
     return Resized(before, job, time.monotonic() - begun_s)
 
 
@@ -58,8 +59,9 @@ def resize_line(done: Resized) -> str:
     """``resized j: 512 -> 1024 slots (1024..2047), window 256 -> 512, ...``."""
     before, now = done.before, done.now
     if not now.HasField("remapping"):
+        modes = "" if before.mode == now.mode else f"mode {before.mode} -> {now.mode}, "
         return (
-            f"resized {now.name}: {before.slots} -> {now.slots} slots ({slot_range(now)}),"
+            f"resized {now.name}: {modes}{before.slots} -> {now.slots} slots ({slot_range(now)}),"
             f" window {before.window} -> {now.window}, in {done.took_s:.1f} s"
         )
     return f"resizing {now.name}: {before.slots} -> {change_text(now.remapping, before)}"

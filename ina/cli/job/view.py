@@ -97,7 +97,8 @@ def slot_range(job: pb2.Job) -> str:
 def change_text(change: pb2.Remapping, job: pb2.Job) -> str:
     """A change under way, and whom it waits for."""
     first, last = change.first_slot, change.first_slot + change.slots - 1
-    text = f"{change.slots} slots ({first}..{last}), window {job.window} -> {change.window}"
+    mode = "" if change.mode in ("", job.mode) else f"mode {change.mode}, "
+    text = f"{mode}{change.slots} slots ({first}..{last}), window {job.window} -> {change.window}"
     if change.in_place:
         text += ", in place"
     if change.first_operation:

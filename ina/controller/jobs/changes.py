@@ -68,28 +68,34 @@ class Changes:
         self._tell = tell
         self._clock = clock
 
-    async def resize(self, name: str, slots: int, why: str) -> Job:
+    async def resize(self, name: str, slots: int, why: str, *, mode: str = "") -> Job:
         """Begins to give a running job another number of slots; see :meth:`change`.
 
-        Raises also :class:`UnknownJobError`, and :class:`JobConflictError` if it has so many.
+        ``mode``: or another one; then ``slots`` may be 0, as many as it has. Raises also
+        :class:`UnknownJobError`, and :class:`JobConflictError` if it has both already.
         """
         job = self._registry.get(name)
-        if slots < 1:
+        if slots < 1 and not mode:
             raise JobRequestError(f"job {name!r}: {slots} slots: not an even number, 2 or more")
-        if job.state is JobState.RUNNING and job.change is None and slots == job.slots:
-            raise JobConflictError(f"job {name!r} has {slots} slots already")
-        await self.change(job, slots=slots, why=why)
+        is_as_asked = slots in (0, job.slots) and mode in ("", job.mode)
+        if is_as_asked and job.state is JobState.RUNNING and job.change is None:
+            has = f"mode {mode!r}" if mode else f"{slots} slots"
+            raise JobConflictError(f"job {name!r} has {has} already")
+        await self.change(job, slots=slots, mode=mode, why=why)
         return job
 
-    async def change(self, job: Job, *, slots: int = 0, tree: Tree | None = None, why: str) -> None:
+    async def change(
+        self, job: Job, *, slots: int = 0, tree: Tree | None = None, mode: str = "", why: str
+    ) -> None:
         """Begins a change: returns when its switches have both mappings, and ranks are asked.
 
-        What becomes of it is told: JOB_REMAPPED or JOB_REMAP_OFF. ``slots``: at each switch of its
-        ``tree``; 0 and None: as now, so that of neither it moves.
+        What becomes of it is told: JOB_REMAPPED or JOB_REMAP_OFF. ``slots``: of its own, at each
+        switch of its ``tree`` where it has any in this ``mode``; 0, None and empty: as now, so
+        that of all of them it moves.
 
         Raises what :func:`remapping.begin` raises; :class:`SwitchError`: one does not take it.
         """
-        change = remapping.begin(self._registry, job, slots, tree, why)
+        change = remapping.begin(self._registry, job, slots, tree, why, mode=mode)
         change.since_s, change.since_unix_s = self._clock(), self._registry.unix_s()
         self._record.save("remap", job, last_epoch=self._registry.epochs.last)
         for switch in self._others(change):
@@ -149,13 +155,13 @@ class Changes:
         assert change is not None
         change.on(Step.CALLED_OFF)
         self._record.save("remap_off", job)
-        self._tell(pb2.JOB_REMAP_OFF, job, reason=f"to {_size(change.other)}: {why}")
+        self._tell(pb2.JOB_REMAP_OFF, job, reason=f"to {_size(change.other, job.mode)}: {why}")
         self._clear(job, change)
 
     def survives(self, job: Job, switch: str) -> bool:
         """Whether the job needs nothing of this switch but what a change can be called off for."""
-        change = job.change
-        return switch not in job.memory and change is not None and change.is_undecided
+        change, has = job.change, job.mapping
+        return change is not None and change.is_undecided and has.shares_slots_of(switch)
 
     def restore(self, job: Job) -> None:
         """Goes on with a change of a job that was read from the store, and has not ended."""
@@ -185,7 +191,7 @@ class Changes:
                 change.since_s = self._clock()
                 change.on(Step.INSTALLED)
                 self._record.save("remap_ask", job)
-                told = f"to {_size(change.other)}: {change.why}"
+                told = f"to {_size(change.other, job.mode)}: {change.why}"
                 self._tell(pb2.JOB_REMAPS, job, reason=told)
                 begun.set_result(None)
             fail(begun, JobConflictError(f"job {job.name!r} ends, or a rank has left it"))
@@ -262,10 +268,12 @@ class Changes:
         self._background.insist(f"removing what job {job.name!r} does not use", attempt)
 
     def _over(self, job: Job, *, is_new: bool) -> None:
+        assert job.change is not None
+        former = job.change.other.mode
         remapping.end(self._registry, job)
         self._record.save("remap_over", job)
         if is_new:
-            told = f"{_size(job.mapping)}, from operation {job.first_operation} on"
+            told = f"{_size(job.mapping, former)}, from operation {job.first_operation} on"
             self._tell(pb2.JOB_REMAPPED, job, reason=told)
 
     def _others(self, change: Change) -> list[Switch]:
@@ -277,11 +285,10 @@ def _is_under_way(job: Job, change: Change) -> bool:
     return job.change is change and bool(job.members)
 
 
-def _size(mapping: JobMapping) -> str:
-    """``32 slots, 32..63, window 16``; of a tree where its slots are."""
-    several = len(mapping.memory) > 1
-    where = (
-        f"{it.first}..{it.first + it.slots - 1}{f' of {name}' if several else ''}"
-        for name, it in mapping.memory.items()
-    )
-    return f"{mapping.slots} slots, {', '.join(where)}, window {mapping.window}"
+def _size(mapping: JobMapping, beside: str) -> str:
+    """``32 slots, 32..63, window 16``; of a tree where its slots are.
+
+    ``beside``: the mode of the mapping that it is beside.
+    """
+    mode = "" if mapping.mode == beside else f"mode {mapping.mode}, "
+    return f"{mode}{mapping.slots} slots, {mapping.where_text()}, window {mapping.window}"

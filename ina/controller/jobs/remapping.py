@@ -9,49 +9,56 @@ from ina.controller.jobs.placement import check_tree
 from ina.controller.jobs.registry import Registry
 from ina.controller.mapping import Change, Mapping, Step
 from ina.controller.memory import SlotRange
+from ina.controller.memory.pool import check_even
 from ina.controller.switches.rows import low_epoch
 from ina.controller.topology.tree import Tree
 from ina.p4 import names
 
 
-def begin(registry: Registry, job: Job, slots: int, tree: Tree | None, why: str) -> Change:
-    """Takes what a running job needs to have ``slots`` at each of its switches; 0: as many as now.
+def begin(
+    registry: Registry, job: Job, slots: int, tree: Tree | None, why: str, *, mode: str = ""
+) -> Change:
+    """Takes what a running job needs to have ``slots`` of its own at each switch where it has any.
 
-    ``tree``: over another one; None: as now. Where there is no room for both ranges beside one
-    another, they share slots: then it is a change in place.
+    0: as many as now. ``tree``: over another one; None: as now. In mode ``shared`` the job's
+    aggregator is put above it. ``mode``: another one; empty: as now. Where there is no room for
+    both ranges beside one another, they share slots: then it is a change in place.
 
     Raises:
         JobConflictError: the job does not run, or changes already.
-        JobRequestError: it can never have so many, or not over this tree.
+        JobRequestError: it can never have so many, or not over this tree, or not in this mode.
         NoRoomError: a switch has no room, or the tenant's quota is in use.
     """
     _check_runs(job)
     former, slots = job.mapping, slots or job.slots
-    over = former.tree if tree is None else tree
+    mode = registry.sharing.mode(job.name, mode or job.mode)
+    over = _tree(registry, job, tree, mode)
     if over != former.tree:
         check_tree(job.name, over, registry.switches)
         for node in over.switches:
             check_pipes(job, over, node, registry.switches[node.switch].pipe_of)
     others = [other for other in registry if other is not job]
-    needed = slots * len(over.switches)
+    needed = 0 if over.is_shared else slots * len(over.switches)
     registry.admission.check_quota(job.name, job.tenant, needed, job.world_size, others)
-    memory = _take(registry, job, over, slots)
+    own = _take(registry, job, over, slots)
     host_first = _host_first(job, over, slots)
-    in_place = _shares(job, memory, over, range(host_first, host_first + slots))
+    in_place = _shares(job, own, over, range(host_first, host_first + slots))
     try:
         if in_place and slots == job.slots and over == former.tree:
             raise NoRoomError(f"job {job.name!r}: no other {slots} slots are free to move it to")
         number = former.number if over == former.tree else registry.take_number(job)
     except NoRoomError:
-        for switch, taken in memory.items():
+        for switch, taken in own.items():
             registry.switches[switch].memory.give_back(taken)
         raise
+    left = registry.admission.slots_left(job.tenant, others)
+    memory = own | registry.sharing.arcs(over, slots, left)
     epoch = registry.epochs.next()
     if low_epoch(epoch) == low_epoch(former.epoch):  # tables match no more of it
         epoch = registry.epochs.next()
     window = min(registry.switches[name].window(taken) for name, taken in memory.items())
     job.change = Change(
-        Mapping(epoch, number, over, memory, window, host_first), why, in_place=in_place
+        Mapping(epoch, number, over, memory, window, host_first, mode), why, in_place=in_place
     )
     return job.change
 
@@ -73,7 +80,8 @@ def turn(job: Job) -> None:
 def release(registry: Registry, job: Job, switch: str) -> None:
     """A switch has nothing of the job's other mapping alone any more: frees its slots there."""
     assert job.change is not None
-    registry.switches[switch].memory.give_back(job.change.other.memory.pop(switch))
+    other = job.change.other
+    registry.switches[switch].give_back(other.memory.pop(switch), other.tree[switch])
 
 
 def end(registry: Registry, job: Job) -> None:
@@ -81,7 +89,7 @@ def end(registry: Registry, job: Job) -> None:
     change, job.change = job.change, None
     assert change is not None
     for switch, taken in change.other.memory.items():
-        registry.switches[switch].memory.give_back(taken)
+        registry.switches[switch].give_back(taken, change.other.tree[switch])
     if change.other.number != job.mapping.number:
         registry.free_number(job, change.other.number)
 
@@ -89,10 +97,6 @@ def end(registry: Registry, job: Job) -> None:
 def _check_runs(job: Job) -> None:
     if job.state is not JobState.RUNNING:
         raise JobConflictError(f"job {job.name!r} does not run: it is {job.state.value}")
-    if job.shares_slots:
-        raise JobConflictError(
-            f"job {job.name!r} shares its slots: it has none of its own to change"
-        )
     if job.change is not None:
         new = job.newest_mapping
         raise JobConflictError(
@@ -100,18 +104,41 @@ def _check_runs(job: Job) -> None:
         )
 
 
+def _tree(registry: Registry, job: Job, tree: Tree | None, mode: str) -> Tree:
+    """Over which it is summed then. Raises :class:`JobRequestError`: not in this mode."""
+    sharing, now = registry.sharing, job.mapping.tree
+    if tree is None and mode == job.mode:
+        return now
+    port_to = None if registry.placement is None else registry.placement.port_to
+    return sharing.tree(job, sharing.bare(tree or now), port_to, mode=mode)
+
+
+def _own(job: Job) -> dict[str, SlotRange]:
+    """What it has that no other job may use, by switch."""
+    tree = job.mapping.tree
+    return {name: taken for name, taken in job.memory.items() if not tree[name].is_shared}
+
+
 def _take(registry: Registry, job: Job, tree: Tree, slots: int) -> dict[str, SlotRange]:
-    """Slots on each switch of a tree, or on none."""
+    """Slots of its own on each switch of a tree where it is to have any, or on none."""
+    check_even(job.name, slots)
+    if _is_on_hosts(tree) and slots > names.SLOTS_TOTAL:
+        raise JobRequestError(
+            f"job {job.name!r}: {slots} slots: what sums on a host has {names.SLOTS_TOTAL}"
+        )
     found: dict[str, SlotRange] = {}
+    has = _own(job)
     try:
         for node in tree.switches:
+            if node.is_shared:
+                continue
             memory = registry.switches[node.switch].memory
             try:
                 found[node.switch] = memory.take_range(job.name, slots)
             except NoRoomError:
-                if node.switch not in job.memory:
+                if node.switch not in has:
                     raise
-                over = job.memory[node.switch]
+                over = has[node.switch]
                 found[node.switch] = memory.take_range(job.name, slots, over=over)
     except (JobRequestError, NoRoomError):
         for switch, taken in found.items():
@@ -131,10 +158,12 @@ def _is_on_hosts(tree: Tree) -> bool:
     return any(node.host is not None for node in tree)
 
 
-def _shares(job: Job, memory: dict[str, SlotRange], tree: Tree, on_hosts: range) -> bool:
-    """Whether some slot is both mappings'."""
-    pairs = [(taken, job.memory[name]) for name, taken in memory.items() if name in job.memory]
+def _shares(job: Job, own: dict[str, SlotRange], tree: Tree, on_hosts: range) -> bool:
+    """Whether some slot is both mappings', and no other job's."""
+    has = _own(job)
+    pairs = [(taken, has[name]) for name, taken in own.items() if name in has]
     if any(a.first < b.end and b.first < a.end for a, b in pairs):
         return True
-    end = job.host_first + job.slots
-    return _is_on_hosts(tree) and on_hosts.start < end and job.host_first < on_hosts.stop
+    if not (_is_on_hosts(tree) and _is_on_hosts(job.mapping.tree)):
+        return False
+    return on_hosts.start < job.host_first + job.slots and job.host_first < on_hosts.stop

@@ -16,7 +16,7 @@ from ina.controller.job import Job, lanes_of
 from ina.controller.memory import SlotRange
 from ina.controller.switches.capacity import Capacity
 from ina.controller.topology.aggregators import Above, Aggregators
-from ina.controller.topology.tree import HostNode, Node, Tree, with_aggregator
+from ina.controller.topology.tree import HostNode, Node, Tree, with_aggregator, without_aggregator
 from ina.p4.catalogue import MODES, POOL, SHARED
 
 PortTo = Callable[[str, IPv4Address], int]
@@ -62,14 +62,14 @@ class Sharing:
             raise JobRequestError(_runs_pool(job, next(iter(switches))))
         return sharing
 
-    def tree(self, job: Job, tree: Tree, port_to: PortTo | None = None) -> Tree:
-        """The tree of a job that is to be summed over ``tree``, in its mode.
+    def tree(self, job: Job, tree: Tree, port_to: PortTo | None = None, *, mode: str = "") -> Tree:
+        """The tree of a job that is to be summed over ``tree``, in ``mode``; by default in its own.
 
         ``port_to``: in a fabric, where hosts are. Of a job that not all have joined whose own
         aggregator is not known yet, without that. Raises :class:`JobRequestError`: a switch runs
         the program of mode ``pool``, or no aggregator is to be had.
         """
-        if job.mode == POOL:
+        if (mode or job.mode) == POOL:
             return tree
         for node in tree.switches:
             if self._switches[node.switch].shared is None:
@@ -85,6 +85,12 @@ class Sharing:
             return with_aggregator(Tree((top, *tree.nodes[1:])), above.node)
         except JobRequestError as error:
             raise JobRequestError(f"job {job.name!r}: {error}") from None
+
+    def bare(self, tree: Tree) -> Tree:
+        """What :meth:`tree` was given for this one: without an aggregator above its switches."""
+        root = tree.root
+        is_above = root.host is not None or not self._switches[root.switch].is_switch
+        return without_aggregator(tree, is_above=is_above)
 
     def _above(self, job: Job, top: Node, port_to: PortTo | None) -> Above | None:
         if self.is_embedded:
@@ -117,14 +123,21 @@ class Sharing:
         """
         own = [node.switch for node in tree.switches if not node.is_shared]
         taken = {name: self._switches[name].memory.take(job.name, wanted) for name in own}
-        slots = min((it.slots for it in taken.values()), default=0)
+        slots = min((it.slots for it in taken.values()), default=wanted)
+        usual = self._switches[tree.switches[0].switch].memory
+        return taken | self.arcs(tree, slots or usual.cost(job.name, 0), limit)
+
+    def arcs(self, tree: Tree, slots: int, limit: int | None) -> dict[str, SlotRange]:
+        """Of shared slots of a tree's switches, for a job that has ``slots`` of its own.
+
+        ``limit``: as of :meth:`take`.
+        """
+        taken = {}
         for node in tree.switches:
-            if node.is_shared:
-                capacity = self._switches[node.switch]
-                assert capacity.shared is not None
-                slots = slots or wanted or capacity.memory.cost(job.name, 0)
+            shared = self._switches[node.switch].shared
+            if node.is_shared and shared is not None:
                 lanes = lanes_of(slots)
-                arc = capacity.shared.take(slots, lanes if limit is None else min(lanes, limit))
+                arc = shared.take(slots, lanes if limit is None else min(lanes, limit))
                 limit = None if limit is None else limit - arc.reserved
                 taken[node.switch] = arc
         return taken

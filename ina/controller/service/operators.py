@@ -110,9 +110,9 @@ class OperatorService(rpc.OperatorServicer):
     async def ResizeJob(  # noqa: N802
         self, request: pb2.ResizeJobRequest, context: Context
     ) -> pb2.ResizeJobReply:
-        """Begins to give a running job another number of slots."""
+        """Begins to give a running job another number of slots, or another mode."""
         work = self._coordinator.changes.resize(
-            request.name, request.slots, "asked for by an operator"
+            request.name, request.slots, "asked for by an operator", mode=request.mode
         )
         job = await answer(context, work)
         return pb2.ResizeJobReply(job=show_job(job, self._detector))

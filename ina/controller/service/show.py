@@ -9,9 +9,10 @@ from ina.controller.config import SwitchConfig
 from ina.controller.job import Job
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.mapping import Mapping as JobMapping
 from ina.controller.mapping import Stage
 from ina.controller.switches.items import Group, Item, MatchValue, PortState, ReadEntry
-from ina.controller.switches.plan import FIRST_GROUP
+from ina.controller.switches.plan import FIRST_GROUP, memory_at
 from ina.controller.switches.switch import Switch
 from ina.controller.switches.writer import GROUPS, JOB_TABLES, SHARED_JOB_TABLES, is_mark
 from ina.controller.watch.failure_detector import FailureDetector
@@ -39,7 +40,7 @@ def show_job(job: Job, detector: FailureDetector) -> pb2.Job:
         epoch=job.epoch,
         world_size=job.world_size,
         joined=sorted(job.members),
-        first_slot=job.memory[job.switch].first if job.switch in job.memory else 0,
+        first_slot=0 if job.tree is None else _first_slot(job, job.mapping),
         slots=job.slots,
         state=job.state.value,
         tenant=job.tenant,
@@ -77,7 +78,6 @@ def _show_change(job: Job) -> pb2.Remapping | None:
     if change is None:
         return None
     new = job.newest_mapping
-    root = new.memory.get(new.tree.root.switch)
     waits_for = change.not_done(job.members) if change.stage is Stage.DECIDED else []
     if change.stage is Stage.ASKED:
         waits_for = change.not_asked(job.members) or [0]
@@ -85,7 +85,8 @@ def _show_change(job: Job) -> pb2.Remapping | None:
         epoch=new.epoch,
         slots=new.slots,
         window=new.window,
-        first_slot=0 if root is None else root.first,
+        first_slot=_first_slot(job, new),
+        mode=new.mode,
         first_operation=change.first_operation,
         waits_for=waits_for,
         in_place=change.in_place,
@@ -93,6 +94,12 @@ def _show_change(job: Job) -> pb2.Remapping | None:
         why=change.why,
         stage=change.stage.value,
     )
+
+
+def _first_slot(job: Job, by: JobMapping) -> int:
+    """Where its slots begin at the switch that makes its results."""
+    taken = memory_at(job.sent_by(by), by.tree.root)
+    return 0 if taken is None else taken.first
 
 
 def show_tenants(admission: Admission, jobs: Iterable[Job]) -> list[pb2.Tenant]:
@@ -154,15 +161,19 @@ async def show_switch(coordinator: Coordinator, switch: Switch) -> pb2.ShowSwitc
         slots_total=switch.capacity.total,
         slots_used=switch.capacity.used(),
         slots_shared=0 if switch.capacity.shared is None else switch.capacity.shared.total,
-        holds=[_hold(job, switch.name) for job in jobs.values() if switch.name in job.memory],
+        holds=[
+            _hold(job, by, switch.name)
+            for job in dict.fromkeys(jobs.values())
+            for by in job.mappings
+            if switch.name in by.memory
+        ],
         entries=_entries(entries, jobs) + _groups(groups, jobs) + _ports(await writer.read_ports()),
         counters=counters + await drop_counters(switch),
     )
 
 
-def _hold(job: Job, switch: str) -> pb2.SlotHold:
-    taken = job.memory[switch]
-    is_shared = job.tree is not None and job.tree[switch].is_shared
+def _hold(job: Job, by: JobMapping, switch: str) -> pb2.SlotHold:
+    taken, is_shared = by.memory[switch], by.tree[switch].is_shared
     slots = taken.reserved if is_shared else taken.slots
     return pb2.SlotHold(job=job.name, first_slot=taken.first, slots=slots, shared=is_shared)
 

@@ -55,17 +55,20 @@ class Tickets:
         host = (beside or job.mapping).tree.first_node(rank).host
         if host is None or host.rank != rank:
             return []
-        values = self._switches[job.switch].values
-        return host_entities(job, host, self._addresses, values, beside=beside)
+        return host_entities(job, host, self._addresses, self._values(job), beside=beside)
 
-    def aggregator_entities(self, job: Job, rank: int) -> list[bytes]:
-        """For rank 0, where its process makes the job's results."""
-        assert job.tree is not None
-        runs = job.tree.root.host
+    def aggregator_entities(
+        self, job: Job, rank: int, beside: JobMapping | None = None
+    ) -> list[bytes]:
+        """For rank 0, where its process makes the job's results; ``beside``: as above."""
+        runs = (beside or job.mapping).tree.root.host
         if runs is None or runs.rank != rank:
             return []
-        values = self._switches[job.switch].values
-        return host_entities(job, runs, self._addresses, values, mode=SHARED)
+        values = self._values(job)
+        return host_entities(job, runs, self._addresses, values, mode=SHARED, beside=beside)
+
+    def _values(self, job: Job) -> int:
+        return self._switches[job.switch].values
 
     def mapping(self, job: Job, rank: int, told: Told) -> pb2.Mapping:
         """The one that its job changes to, or has changed to."""
@@ -80,4 +83,5 @@ class Tickets:
             first_operation=told.terms.first_operation,
             waits=told.terms.waits,
             node_entities=self.node_entities(job, rank, by) if is_beside else [],
+            aggregator_entities=self.aggregator_entities(job, rank, by) if is_beside else [],
         )

@@ -15,7 +15,7 @@ from ina.controller.topology.tree import Tree
 
 _COLUMNS = (
     "job, stage, epoch, number, window_packets, host_first, in_place, first_operation, why,"
-    " since_unix_s"
+    " since_unix_s, mode"
 )
 
 
@@ -47,10 +47,11 @@ def put_change(db: Transaction, job: Job, former: SavedChange | None, *, is_know
         return
     other = change.other
     db.execute(
-        f"INSERT INTO changes ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        f"INSERT INTO changes ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (job) DO UPDATE SET stage = excluded.stage, epoch = excluded.epoch,"
         " number = excluded.number, window_packets = excluded.window_packets,"
-        " host_first = excluded.host_first, first_operation = excluded.first_operation",
+        " host_first = excluded.host_first, first_operation = excluded.first_operation,"
+        " mode = excluded.mode",
         (
             job.number,
             change.stage.value,
@@ -62,6 +63,7 @@ def put_change(db: Transaction, job: Job, former: SavedChange | None, *, is_know
             change.first_operation,
             change.why,
             change.since_unix_s,
+            other.mode,
         ),
     )
     if former != saved_change(job):
@@ -83,10 +85,12 @@ def get_changes(db: Transaction, now_s: float, world_sizes: Mapping[int, int]) -
         first_operation,
         why,
         since_unix_s,
+        mode,
     ) in db.execute(f"SELECT {_COLUMNS} FROM changes ORDER BY job"):
         stored = tree_of(trees[job], world_sizes[job])
+        size = (stored.memory, window, host_first)
         found[job] = Change(
-            JobMapping(epoch, number, stored.tree, stored.memory, window, host_first),
+            JobMapping(epoch, number, stored.tree, *size, mode),
             why,
             in_place=bool(in_place),
             stage=Stage(stage),

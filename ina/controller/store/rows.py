@@ -12,7 +12,7 @@ from ina.controller.memory import SlotRange
 from ina.controller.store.changes import SavedChange, get_changes, put_change, saved_change
 from ina.controller.store.interface import Transaction
 from ina.controller.store.trees import get_trees, put_tree, tree_of
-from ina.controller.topology.tree import Tree
+from ina.controller.topology.tree import HostNode, Tree
 from ina.protocol.verify import checked_verify
 
 _JOB_COLUMNS = (
@@ -22,7 +22,10 @@ _JOB_COLUMNS = (
 )
 _FORMER_COLUMNS = "first_slot, slots, reserved_slots, switch_name"
 """Of the table of jobs: they are the nodes' now."""
-_MEMBER_COLUMNS = "rank, address, udp_port, switch_port, mac, results_group"
+_MEMBER_COLUMNS = (
+    "rank, address, udp_port, switch_port, mac, results_group, aggregator_address,"
+    " aggregator_udp_port, aggregator_mac, aggregator_switch_port, aggregator_uplink_port"
+)
 _MEMBER_UPDATE = ", ".join(f"{name} = excluded.{name}" for name in _MEMBER_COLUMNS.split(", ")[1:])
 
 
@@ -73,7 +76,8 @@ def put_job(db: Transaction, job: Job, former: Saved | None = None) -> None:
         " ON CONFLICT (number) DO UPDATE SET state = excluded.state, epoch = excluded.epoch,"
         " window_packets = excluded.window_packets, verify = excluded.verify,"
         " mapping_epoch = excluded.mapping_epoch, mapping_number = excluded.mapping_number,"
-        " first_operation = excluded.first_operation, host_first = excluded.host_first",
+        " first_operation = excluded.first_operation, host_first = excluded.host_first,"
+        " mode = excluded.mode",
         (
             job.number,
             job.name,
@@ -115,7 +119,8 @@ def _put_members(db: Transaction, job: Job, former: Saved | None) -> None:
         ranks = [(job.number, rank) for rank in sorted(gone)]
         db.executemany(f"{change} WHERE job = ? AND rank = ?", ranks)
     db.executemany(
-        f"INSERT INTO members ({_MEMBER_COLUMNS}, job, here) VALUES (?, ?, ?, ?, ?, ?, ?, 1)"
+        f"INSERT INTO members ({_MEMBER_COLUMNS}, job, here)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)"
         f" ON CONFLICT (job, rank) DO UPDATE SET {_MEMBER_UPDATE}, here = 1",
         [
             (
@@ -125,6 +130,7 @@ def _put_members(db: Transaction, job: Job, former: Saved | None) -> None:
                 at.switch_port,
                 at.mac,
                 None if at.results_group is None else str(at.results_group),
+                *_aggregator_columns(at.aggregator),
                 job.number,
             )
             for rank, at in job.members.items()
@@ -140,6 +146,19 @@ def _put_members(db: Transaction, job: Job, former: Saved | None) -> None:
             if rank in gone or said.get(rank) != left
         ],
     )
+
+
+_AggregatorColumns = tuple[str | None, int | None, int | None, int | None, int | None]
+
+
+def _aggregator_columns(runs: HostNode | None) -> _AggregatorColumns:
+    if runs is None:
+        return None, None, None, None, None
+    return str(runs.address), runs.udp_port, runs.mac, runs.switch_port, runs.uplink_port
+
+
+def _aggregator(address: str | None, *numbers: int) -> HostNode | None:
+    return None if address is None else HostNode(0, IPv4Address(address), *numbers)
 
 
 def get_jobs(db: Transaction, now_s: float) -> list[Job]:
@@ -208,6 +227,7 @@ def get_members(db: Transaction, now_s: float) -> dict[int, dict[int, MemberRow]
         switch_port,
         mac,
         group,
+        *aggregator,
         here,
         submitted,
         finished,
@@ -220,6 +240,7 @@ def get_members(db: Transaction, now_s: float) -> dict[int, dict[int, MemberRow]
             switch_port,
             mac,
             None if group is None else IPv4Address(group),
+            aggregator=_aggregator(*aggregator),
         )
         has_said = not here and submitted is not None
         left = Departure(str(where), submitted, finished, now_s) if has_said else None

@@ -150,6 +150,17 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE nodes ADD COLUMN shared INTEGER NOT NULL DEFAULT 0",
         "ALTER TABLE other_nodes ADD COLUMN shared INTEGER NOT NULL DEFAULT 0",
     ),
+    (
+        # The mode of the mapping beside the one that the job has; the job's mode is that one's.
+        "ALTER TABLE changes ADD COLUMN mode TEXT NOT NULL DEFAULT 'pool'",
+        # What rank 0's process runs to make the job's results, whether its mapping needs it or not;
+        # NULL: nothing. switch_port is the switch's towards it, uplink_port its own.
+        "ALTER TABLE members ADD COLUMN aggregator_address TEXT",
+        "ALTER TABLE members ADD COLUMN aggregator_udp_port INTEGER",
+        "ALTER TABLE members ADD COLUMN aggregator_mac INTEGER",
+        "ALTER TABLE members ADD COLUMN aggregator_switch_port INTEGER",
+        "ALTER TABLE members ADD COLUMN aggregator_uplink_port INTEGER",
+    ),
 )
 
 

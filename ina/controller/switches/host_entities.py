@@ -13,6 +13,7 @@ from finsy import P4Schema
 from ina.controller.job import Job
 from ina.controller.mapping import Mapping as JobMapping
 from ina.controller.switches.data_address import DataAddress
+from ina.controller.switches.items import Item
 from ina.controller.switches.plan import own_address, plan_job
 from ina.controller.switches.southbound.p4runtime_switch import entities
 from ina.controller.topology.tree import HostNode
@@ -35,12 +36,13 @@ def host_entities(
     ``addresses``: of the job's switches, by name. ``beside``: only what this mapping needs beside
     the one that the job has.
     """
-    plan = plan_job(job, node.name, addresses)
-    own = [own_address(int(address)) for address in (node.address, SHM_SWITCH)]
-    items = [*own, *plan.items]
+    plan = plan_job(job if beside is None else job.sent_by(beside), node.name, addresses)
+    items: list[Item] = [own_address(int(address)) for address in (node.address, SHM_SWITCH)]
     if beside is not None:
-        other = plan_job(job.sent_by(beside), node.name, addresses)
-        items = list((other.beside(plan) if job.tree == beside.tree else other).items)
+        items = []
+        if job.tree == beside.tree:
+            plan = plan.beside(plan_job(job, node.name, addresses))
+    items += plan.items
     schema = _schema(values, mode)
     return [entity.encode(schema).SerializeToString() for entity in entities(schema, items)]
 

@@ -241,6 +241,14 @@ def with_aggregator(tree: Tree, root: Node) -> Tree:
     return Tree(tuple(nodes))
 
 
+def without_aggregator(tree: Tree, *, is_above: bool) -> Tree:
+    """The tree that :func:`with_aggregator` was given; ``is_above``: its root was not of it."""
+    nodes = [replace(it, is_shared=False) for it in tree]
+    if is_above:
+        nodes = [replace(nodes[1], parent=None, parent_port=0), *nodes[2:]]
+    return Tree(tuple(nodes))
+
+
 def single(switch: str, world_size: int) -> Tree:
     """All workers at one switch; their indices are their ranks."""
     return Tree((Node(switch, tuple(range(world_size))),))
