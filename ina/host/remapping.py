@@ -9,17 +9,15 @@ mapping goes once the controller has heard from all ranks that they have its res
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ina.congestion import Choice
 from ina.errors import InaError
 from ina.extension.host import WorkerConfig
-from ina.host.aggregator import OwnAggregator
 from ina.host.calls import RemapWord, remapped
 from ina.host.failure import who
 from ina.host.manner import Manner
-from ina.host.node import HostNode
 from ina.host.ticket import Ticket
 from ina.rpc import controller_pb2 as pb2
 
@@ -41,6 +39,13 @@ class RemapTransport(Protocol):
     def cancel_remap(self) -> None: ...  # noqa: D102
 
 
+class RemapSwitch(Protocol):
+    """What this needs of a switch that the rank's process runs for its job."""
+
+    def add_mapping(self, entities: Sequence[bytes], job: int) -> None: ...  # noqa: D102
+    def end_change(self, *, is_new_used: bool) -> None: ...  # noqa: D102
+
+
 class Remapping:
     """One worker's. Not thread-safe."""
 
@@ -50,8 +55,8 @@ class Remapping:
         manner: Manner,
         transport: RemapTransport,
         on_change: Callable[[Ticket], None],
-        node: HostNode | None = None,
-        aggregator: OwnAggregator | None = None,
+        node: RemapSwitch | None = None,
+        aggregator: RemapSwitch | None = None,
     ) -> None:
         """`ticket`: the one that it joined with; `on_change` is told the one it works by then.
 

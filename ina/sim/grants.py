@@ -39,12 +39,20 @@ def wrong_grants(
 
 
 def _beyond(plane: ControlPlane, quotas: Mapping[str, int]) -> Iterator[str]:
-    tenants = {number: job.tenant for job in plane.jobs() or () for number in job.numbers}
-    claimable: Counter[str] = Counter()
+    jobs = {number: job for job in plane.jobs() or () for number in job.numbers}
+    of_mappings: Counter[tuple[str, int]] = Counter()
     for name in plane.agents:
-        for job, entry in _jobs(plane.fabric.switches[name]):
-            if entry.action == names.ADMIT_SHARED_JOB and job in tenants:
-                claimable[tenants[job]] += len(_granted(entry))
+        for number, entry in _jobs(plane.fabric.switches[name]):
+            if entry.action == names.ADMIT_SHARED_JOB and number in jobs:
+                epoch = dict(entry.params)["epoch"]
+                of_mappings[jobs[number].name, epoch] += len(_granted(entry))
+    # A job that changes has both for a while: each has to be within what others leave.
+    of_jobs: dict[str, int] = {}
+    for (name, _), slots in of_mappings.items():
+        of_jobs[name] = max(of_jobs.get(name, 0), slots)
+    claimable: Counter[str] = Counter()
+    for name, tenant in {job.name: job.tenant for job in jobs.values()}.items():
+        claimable[tenant] += of_jobs.get(name, 0)
     for tenant, slots in claimable.items():
         if 0 < quotas.get(tenant, 0) < slots:
             yield f"tenant {tenant} may claim {slots} slots, and its quota is {quotas[tenant]}"

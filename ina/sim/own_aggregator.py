@@ -34,6 +34,8 @@ class OwnAggregator:
         self._address = address
         self._values = values
         self._runs: Pipeline | None = None
+        self._mappings: list[tuple[int, list[Item]]] = []
+        """By job number: one, or the older and the newer."""
 
     def open(self) -> pb2.HostNode:
         """Starts it; may be called again. Returns where it is."""
@@ -43,15 +45,40 @@ class OwnAggregator:
             rank=0, host=str(self._address), udp_port=UDP_PORT, switch_port=DOWN_PORT
         )
 
-    def program(self, entities: Sequence[bytes]) -> None:
-        """Inserts the job's entities (p4.v1.Entity)."""
-        self._switch.insert(_items(_schema(self._values), entities))
+    def program(self, entities: Sequence[bytes], job: int) -> None:
+        """Inserts the job's entities (p4.v1.Entity); ``job``: its number."""
+        self._mappings = []
+        self.add_mapping(entities, job)
+
+    def add_mapping(self, entities: Sequence[bytes], job: int) -> None:
+        """See :meth:`ina.host.aggregator.OwnAggregator.add_mapping`."""
+        items = list(_items(_schema(self._values), entities))
+        self._switch.insert(items)
+        self._mappings.append((job, items))
+
+    def end_change(self, *, is_new_used: bool) -> None:
+        """See :meth:`ina.host.aggregator.OwnAggregator.end_change`."""
+        if len(self._mappings) < 2 or self._runs is None:
+            return
+        gone, kept = self._mappings if is_new_used else reversed(self._mappings)
+        same_job = gone[0] == kept[0]
+        stays = [item for item in gone[1] if _outlives(item, same_job=same_job)]
+        self._switch.delete(item for item in reversed(gone[1]) if item not in stays)
+        self._mappings = [(kept[0], [*stays, *kept[1]])]
 
     def close(self) -> None:
         """Ends it. Idempotent."""
         if self._runs is not None and self._switch.pipeline is self._runs:
             self._switch.power_off()
         self._runs = None
+
+
+def _outlives(item: Item, *, same_job: bool) -> bool:
+    """Whether it is not of one mapping alone: its key has no epoch, or not even the job."""
+    if isinstance(item, Group):
+        return same_job
+    of_mapping = item.table in (names.JOBS, names.MEMBERS)
+    return item.table == names.OWN_ADDRESSES or (same_job and not of_mapping)
 
 
 @functools.cache

@@ -210,12 +210,14 @@ class Rank:
             )
         )
         if own is not None:
-            own.program(joined.aggregator_entities)
+            own.program(joined.aggregator_entities, joined.job)
         ticket = self.ticket = ticket_of(seat.job, seat.rank, created, joined)
         worker = open_worker(self._network, self.process.name, seat, ticket, created, joined)
         self.worker = worker
         self._loop.watch(worker, self._on_notice)
-        remapping = Remapping(ticket, manner_of(seat, ticket), worker, self._works_by)
+        remapping = Remapping(
+            *(ticket, manner_of(seat, ticket), worker, self._works_by), aggregator=own
+        )
         patience_s = 0.0 if own is None else PATIENCE_S
         self._membership = SimMembership(
             self, worker, client, ticket, joined, remapping, patience_s=patience_s
