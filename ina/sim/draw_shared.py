@@ -40,7 +40,7 @@ def _drawn(rng: random.Random, scenario: Scenario, link: LinkSpec) -> Scenario:
         scenario,
         job=jobs,
         switch=SwitchSpec(
-            mode=SHARED,
+            mode="shared",
             shared_slots=rng.choice((1, 1, 2, 2, 4, 4, 8, 16, 64)),
             slot_age_us=round(20 * 50_000 ** rng.random()),  # 20 us to 1 s
         ),

@@ -90,7 +90,8 @@ def _items(schema: P4Schema, entities: Sequence[bytes]) -> Iterator[Item]:
     for data in entities:
         entity: Any = decode_entity(p4r.Entity.FromString(data), schema)
         if isinstance(entity, P4MulticastGroupEntry):
-            copies = tuple((copy.port, copy.instance) for copy in entity.replicas)
+            replicas: Any = entity.replicas
+            copies = tuple((copy.port, copy.instance) for copy in replicas)
             yield Group(entity.multicast_group_id, copies)
             continue
         assert isinstance(entity, P4TableEntry)

@@ -1,0 +1,241 @@
+"""Jobs of mode shared in the virtual network: slots that they share, who makes their results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from ina.controller.switches.items import Entry
+from ina.p4 import names
+from ina.sim.draw import draw
+from ina.sim.errors import ScenarioError
+from ina.sim.fabric import SimSwitch
+from ina.sim.reading import check, make
+from ina.sim.report import Report
+from ina.sim.run import Simulation
+
+TENSORS = [{"elems": 3000}, {"elems": 500, "dtype": "int32"}, {"elems": 700, "op": "avg"}]
+STAR = {"hosts": 4}
+RACKS = {"kind": "racks", "racks": [2, 2]}
+PODS = {"kind": "racks", "racks": [2, 1, 1], "pod": 2}
+CONFIGURED = {"aggregator": [{"name": "agg1", "switch": "s1"}, {"name": "agg2", "switch": "s1"}]}
+ELSEWHERE = {
+    "aggregator": [{"name": "agg1", "switch": "l2"}]
+}  # behind another switch than the root
+EMBEDDED = {
+    "aggregator": [
+        {"name": "of-a", "switch": "s1", "job": "a"},
+        {"name": "of-b", "switch": "s1", "job": "b"},
+    ]
+}
+OF_FABRIC = {"switch": {"aggregators": ["s1"]}}
+OF_PODS = {"switch": {"aggregators": ["s1", "a1"]}}
+JOBS: list[dict[str, Any]] = [
+    {"name": "a", "mode": "shared", "hosts": ["h1", "h2", "h3"]},
+    {"name": "b", "mode": "shared", "hosts": ["h1", "h4"], "priority": 4},
+    {"name": "p", "hosts": ["h2", "h3"]},
+]
+
+
+def document(topology: dict[str, Any], *changes: dict[str, Any], **more: Any) -> dict[str, Any]:
+    switch = {"mode": "shared", "shared_slots": 2, "slot_age_us": 500}
+    jobs = [
+        {"workers": len(job["hosts"]), "slots": 8, "steps": 3, "tensors": TENSORS, **job}
+        for job in JOBS
+    ]
+    found = {"topology": topology, "controller": {"sizing": "asked"}, "job": jobs, **more}
+    for change in changes:
+        switch |= change.get("switch", {})
+        found |= change
+    return {**found, "switch": switch}
+
+
+def run(topology: dict[str, Any], *changes: dict[str, Any], **more: Any) -> Report:
+    return Simulation(make(document(topology, *changes, **more)), 1, mend_at_s=1.0).run()
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """What switches and aggregators have counted, as they are closed, by counter and kind."""
+    found: Counter[str] = Counter()
+    power_off = SimSwitch.power_off
+
+    def count(switch: SimSwitch) -> None:
+        if switch.pipeline is not None:
+            where = "aggregator" if switch.name.startswith(("agg", "of-")) else "switch"
+            for counter in names.job_counters(names.SHARED):
+                each = (switch.count(counter, job) for job in range(names.JOBS_TOTAL))
+                found[f"{where} {counter.rpartition('job_')[2]}"] += sum(each)
+        power_off(switch)
+
+    monkeypatch.setattr(SimSwitch, "power_off", count)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("topology", "change"),
+    [
+        *((STAR, change) for change in (CONFIGURED, EMBEDDED)),
+        *((RACKS, change) for change in (CONFIGURED, ELSEWHERE, EMBEDDED, OF_FABRIC)),
+        *((PODS, change) for change in (CONFIGURED, EMBEDDED, OF_PODS)),
+    ],
+)
+def test_jobs_that_share_two_slots_have_exact_sums(
+    topology: dict[str, Any], change: dict[str, Any], counted: Counter[str]
+) -> None:
+    """Beside a job with slots of its own; and lost, doubled and late packets."""
+    link = {"loss": 0.03, "duplication": 0.03, "reordering": 0.05, "reordering_us": 300}
+    report = run(topology, change, link=link, link_up=link)
+    assert report.violations == []
+    assert [(job.name, job.steps_done, job.ended) for job in report.jobs] == [
+        (name, 3, "") for name in "abp"
+    ]
+    assert report.sums_checked == (3 + 2 + 2) * 3 * len(TENSORS)
+    assert counted["switch contributions"] > 0
+    assert counted["switch missed"] > 0
+    if "aggregator" in change:
+        assert counted["aggregator results"] > 100
+
+
+def test_who_is_more_important_puts_others_out_of_their_slots(counted: Counter[str]) -> None:
+    """Ranks are late in turn, so that sums stay open in the two slots."""
+    late = {"slots": 4, "tensors": [{"elems": 6400}], "straggler": {"share": 0.5, "mean_ms": 0.05}}
+    jobs = [{**job, **late, "steps": 20} for job in document(STAR)["job"][:2]]
+    report = run(STAR, CONFIGURED, job=jobs)
+    assert report.violations == []
+    assert counted["switch evictions"] > 0
+    assert counted["switch collisions"] > 0
+
+
+def a_fault(what: str, where: str) -> dict[str, Any]:
+    """While jobs reduce."""
+    jobs = [{**job, "steps": 20, "compute_ms": 5} for job in document(STAR)["job"]]
+    return {"fault": [{"what": what, "where": where, "at_ms": 150, "for_ms": 50}], "job": jobs}
+
+
+def ends(report: Report) -> set[str]:
+    return {job.name for job in report.jobs if job.ended}
+
+
+def test_a_switch_that_forgets_its_slots_is_a_pause_for_jobs_that_share_them() -> None:
+    report = run(STAR, CONFIGURED, a_fault("power_cycle", "s1"))
+    assert report.violations == []
+    assert ends(report) == {"p"}  # which has slots of its own
+
+
+def test_an_aggregator_that_dies_ends_its_jobs_as_a_switch_does() -> None:
+    report = run(STAR, CONFIGURED, a_fault("power_cycle", "agg1"))
+    assert report.violations == []
+    assert ends(report) == {"a", "b"}
+    assert all("agg1" in job.ended for job in report.jobs if job.ended)
+
+
+def test_an_embedded_aggregator_dies_with_its_rank() -> None:
+    report = run(STAR, EMBEDDED, a_fault("crash", "a/0"))
+    assert report.violations == []
+    assert ends(report) == {"a"}
+    again = run(STAR, EMBEDDED, a_fault("crash", "a/2"))
+    assert again.violations == []
+    assert ends(again) == {"a"}
+
+
+def test_a_rank_that_stops_keeps_its_slots_for_no_longer_than_their_age() -> None:
+    """The other job goes on; it stops at the first sum that finds its part missing."""
+    report = run(STAR, CONFIGURED, a_fault("pause", "a/1"), controller={"lease_s": 5})
+    assert report.violations == []
+    assert ends(report) == set()
+
+
+def test_a_tenant_claims_no_more_than_its_quota(counted: Counter[str]) -> None:
+    controller = {"sizing": "asked", "quotas": {"one": 1, "all": 0}}
+    jobs = [{**job, "mode": "shared", "tenant": "one"} for job in document(STAR)["job"]]
+    report = run(STAR, CONFIGURED, controller=controller, job=jobs)
+    assert report.violations == []
+    assert [job.ended for job in report.jobs] == ["", "", ""]
+    assert counted["switch bypassed"] > 100
+
+
+def test_what_is_left_of_a_claim_is_found() -> None:
+    """An entry that nobody's job wants, and a slot that seems to be in use."""
+    scenario = make(document(STAR, CONFIGURED))
+    simulation = Simulation(scenario, 1, mend_at_s=1.0)
+    leave = Entry(names.OWNERS, (("epoch", 7),), names.OWNER_IS, tuple(
+        (name, 0) for name in ("job", "job_index", "full_bitmap", "parent_port", "own_worker",
+                               "own_level")
+    ))  # fmt: skip
+
+    def program(fabric: Any, switch: SimSwitch) -> None:
+        switch.insert(fabric.forwarding(switch.name))
+        if switch.name == "s1":
+            switch.insert([leave])
+
+    simulation._program = program  # type: ignore[method-assign]
+    simulation.run()
+    (found,) = simulation.violations
+    assert found.kind == "left behind"
+    assert names.OWNERS in found.what
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"switch": {"mode": "pool"}}, "switch.shared_slots: only with switch.mode = 'shared'"),
+        ({"aggregator": []}, "job 'a': mode 'shared': switch 's1' reaches no aggregator"),
+        ({"aggregator": [{"name": "x", "job": "p"}]}, "job 'p': want a job of mode 'shared', once"),
+        ({"aggregator": [{"name": "x", "job": "a"}]}, "job 'b': mode 'shared': switch 's1' reach"),
+        (
+            {"aggregator": [{"name": "x"}, {"name": "y", "job": "a"}]},
+            "ranks run one where the controller has none",
+        ),
+        ({"aggregator": [{"name": "x", "switch": "h1"}]}, "no P4 switch is called 'h1'"),
+        ({"aggregator": [{"name": "s1"}]}, "the name 's1' is there twice"),
+        ({"switch": {"aggregators": ["s2"]}}, "no P4 switch is called 's2'"),
+        ({"switch": {"shared_slots": 8192}}, "switch.shared_slots = 8192: want 0 to 8190"),
+        ({"controller": {"quotas": {"x": 1}}}, "job 'a': tenant '': want one of quotas"),
+    ],
+)
+def test_what_cannot_be_is_said(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(ScenarioError, match=words.replace("(", r"\(")):
+        make(document(STAR, CONFIGURED, change))
+
+
+def test_a_tree_with_all_levels_has_none_left_for_an_aggregator() -> None:
+    hosts, switches = [f"h{i}" for i in range(7)], [f"s{i}" for i in range(7)]
+    cables = [*zip(hosts, switches, strict=True), *pairwise(switches)]
+    topology = {
+        "kind": "graph",
+        "names": hosts,
+        "switches": dict.fromkeys(switches, "p4"),
+        "cables": [{"one": one, "other": other} for one, other in cables],
+    }
+    job = {"workers": 7, "hosts": hosts, "mode": "shared"}
+    make(document(topology, job=[{**job, "mode": "pool"}]))
+    with pytest.raises(ScenarioError, match="a tree has at most 4 levels"):
+        make(document(topology, CONFIGURED, job=[job]))
+
+
+def test_the_fuzzer_draws_all_of_it() -> None:
+    scenarios = [draw(seed) for seed in range(150)]
+    sharing = [it for it in scenarios if it.switch.mode == "shared"]
+    assert 40 <= len(sharing) <= 80
+    for scenario in sharing:
+        check(scenario)
+    drawn = {
+        "of the fabric": any(it.switch.aggregators for it in sharing),
+        "embedded": any(one.job for it in sharing for one in it.aggregator),
+        "configured": any(not one.job for it in sharing for one in it.aggregator),
+        "pool beside shared": any(len({job.mode for job in it.job}) == 2 for it in sharing),
+        "racks": any(it.topology.kind == "racks" for it in sharing),
+        "priorities": any(job.priority for it in sharing for job in it.job),
+        "quotas": any(it.controller.quotas for it in sharing),
+        "one slot": any(it.switch.shared_slots == 1 for it in sharing),
+        "an aggregator that dies": any(
+            fault.what == "power_cycle" and fault.where.startswith("agg")
+            for it in sharing
+            for fault in it.fault
+        ),
+    }
+    assert [what for what, is_there in drawn.items() if not is_there] == []
