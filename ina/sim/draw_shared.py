@@ -10,7 +10,15 @@ from ina.controller.memory.patience import STEPS
 from ina.p4.catalogue import SHARED
 from ina.sim.errors import ScenarioError
 from ina.sim.racks import joined, tree_of
-from ina.sim.scenario import AggregatorSpec, FaultSpec, JobSpec, LinkSpec, Scenario, SwitchSpec
+from ina.sim.scenario import (
+    AggregatorSpec,
+    FaultSpec,
+    JobSpec,
+    LinkSpec,
+    Scenario,
+    StragglerSpec,
+    SwitchSpec,
+)
 from ina.sim.sharing import check_sharing
 
 _ATTEMPTS = 10
@@ -71,10 +79,16 @@ def _jobs(rng: random.Random, jobs: list[JobSpec]) -> list[JobSpec]:
             slots=rng.choice((2, 2, 4, 4, 8, 16, job.slots)),
             priority=rng.choice((0, 0, 0, 1, STEPS)),
             steps=max(job.steps, rng.randint(1, 6)),
+            straggler=job.straggler if rng.random() < 0.5 else _late_in_turn(rng),
             at_ms=job.at_ms if rng.random() < 0.3 else [float(f"{0.1 * 100 ** rng.random():.3g}")],
         )
         for number, job in enumerate(found)
     ]
+
+
+def _late_in_turn(rng: random.Random) -> StragglerSpec:
+    """By about as long as a sum takes, so that some are open when others want their slots."""
+    return StragglerSpec(share=0.5, mean_ms=float(f"{0.02 * 250 ** rng.random():.3g}"))
 
 
 def _with_quotas(rng: random.Random, scenario: Scenario) -> Scenario:
@@ -95,7 +109,9 @@ def _configured(rng: random.Random, scenario: Scenario, shared: list[JobSpec]) -
 def _embedded(rng: random.Random, scenario: Scenario, shared: list[JobSpec]) -> Scenario:
     topology = scenario.build_topology()
     ends = [
-        AggregatorSpec(name=f"of-{job.name}", switch=topology.switch_of(job.hosts[0]), job=job.name)
+        AggregatorSpec(
+            name=f"own_{job.name}", switch=topology.switch_of(job.hosts[0]), job=job.name
+        )
         for job in shared
     ]
     return replace(scenario, aggregator=ends)
@@ -114,16 +130,22 @@ def _of_fabric(rng: random.Random, scenario: Scenario, shared: list[JobSpec]) ->
 
 
 def _faults(rng: random.Random, scenario: Scenario) -> list[FaultSpec]:
-    """Switches that lose their registers, for which jobs that share them only wait."""
+    """Switches that lose their registers, for which jobs that share them only wait; aggregators
+    that do, and that are not reached for a while."""
     topology = scenario.build_topology()
+    ends = topology.of_kind("aggregator", "embedded")
+    cables = [str(cable) for cable in topology.cables if cable.one in ends]
     found = []
-    for kind, share in (("p4", 0.4), ("aggregator", 0.15)):
-        switches = topology.of_kind(kind)
-        if switches and rng.random() < share:
+    for what, places, share in (
+        ("power_cycle", topology.of_kind("p4"), 0.4),
+        ("power_cycle", topology.of_kind("aggregator"), 0.15),
+        ("link_down", cables, 0.15),
+    ):
+        if places and rng.random() < share:
             found.append(
                 FaultSpec(
-                    what="power_cycle",
-                    where=rng.choice(switches),
+                    what=what,  # type: ignore[arg-type]
+                    where=rng.choice(places),
                     at_ms=float(f"{_LATEST_MS / 50_000 * 50_000 ** rng.random():.3g}"),
                     for_ms=float(f"{0.1 * 10_000 ** rng.random():.3g}"),
                 )

@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
+from ina.p4.catalogue import SHARED
+from ina.sim.errors import ScenarioError
+from ina.sim.reading import check
 from ina.sim.scenario import (
     ControllerSpec,
     HostSpec,
@@ -18,6 +21,7 @@ from ina.sim.scenario import (
     LinkSpec,
     Scenario,
     StragglerSpec,
+    SwitchSpec,
     TopologySpec,
 )
 
@@ -45,10 +49,19 @@ def minimise(
                 return scenario
             tried += 1
             told(tried)
-            if smaller != scenario and fails(smaller):
+            if smaller != scenario and _can_be(smaller) and fails(smaller):
                 scenario, found = smaller, True
                 break
     return scenario
+
+
+def _can_be(scenario: Scenario) -> bool:
+    """Else jobs would wait for ever, for another reason than in what was found."""
+    try:
+        check(scenario)
+    except ScenarioError:
+        return False
+    return True
 
 
 def _smaller(scenario: Scenario) -> Iterator[Scenario]:
@@ -57,7 +70,10 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
     for i in range(len(jobs)):
         rest = [fault for fault in faults if fault.where.partition("/")[0] != jobs[i].name]
         if len(jobs) > 1:
-            yield replace(scenario, job=jobs[:i] + jobs[i + 1 :], fault=rest)
+            fewer = jobs[:i] + jobs[i + 1 :]
+            others = [one for one in scenario.aggregator if one.job != jobs[i].name]
+            yield replace(scenario, job=fewer, fault=rest, aggregator=others)
+    yield from _less_shared(scenario)
     if len(faults) > 1:
         yield replace(scenario, fault=[])
     for i in range(len(faults)):
@@ -80,13 +96,51 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
         if link is not None:
             for cleaner in _cleaner(link):
                 yield replace(scenario, **{key: cleaner})
+    for i, one in enumerate(scenario.aggregator):
+        if one.link is not None:
+            ends = [*scenario.aggregator]
+            ends[i] = replace(one, link=None)
+            yield replace(scenario, aggregator=ends)
     yield replace(scenario, host=HostSpec())
     yield replace(scenario, multicast=False)
     yield replace(scenario, ecn_packets=0)
     yield replace(scenario, congestion={})
     lease_s = scenario.controller.lease_s
-    yield replace(scenario, controller=ControllerSpec(lease_s=lease_s))
+    control = scenario.controller
+    usual = ControllerSpec(lease_s=lease_s, sizing=control.sizing, quotas=control.quotas)
+    yield replace(scenario, controller=usual)
+    yield replace(scenario, controller=replace(control, sizing="fixed"))
     yield replace(scenario, values=64)
+
+
+def _less_shared(scenario: Scenario) -> Iterator[Scenario]:
+    """Fewer jobs that share slots, with less around them."""
+    jobs, ends = scenario.job, scenario.aggregator
+    plain = [replace(job, mode="pool", priority=0, tenant="") for job in jobs]
+    control = replace(scenario.controller, quotas={})
+    if scenario.switch.mode == SHARED:
+        bare = _without(scenario, {one.name for one in ends})
+        yield replace(bare, job=plain, switch=SwitchSpec(), controller=control)
+    unranked = [replace(job, priority=0, tenant="") for job in jobs]
+    yield replace(scenario, job=unranked, controller=control)
+    for i, job in enumerate(jobs):
+        if job.mode == SHARED:
+            others = _without(scenario, {one.name for one in ends if one.job == job.name})
+            yield replace(others, job=[*jobs[:i], replace(job, mode="pool"), *jobs[i + 1 :]])
+    for one in ends:
+        if len(ends) > 1:
+            yield _without(scenario, {one.name})
+
+
+def _without(scenario: Scenario, names: set[str]) -> Scenario:
+    """With these aggregators go the faults that are theirs."""
+    ends = [one for one in scenario.aggregator if one.name not in names]
+    faults = [
+        fault
+        for fault in scenario.fault
+        if names.isdisjoint(fault.where.replace(">", "-").split("-")) and fault.where not in names
+    ]
+    return replace(scenario, aggregator=ends, fault=faults)
 
 
 def _smaller_topologies(topology: TopologySpec) -> Iterator[TopologySpec]:
@@ -108,7 +162,16 @@ def _smaller_topologies(topology: TopologySpec) -> Iterator[TopologySpec]:
 
 def _with(scenario: Scenario, topology: TopologySpec) -> Scenario:
     """Faults of what is no longer there are none any more; hosts that are gone are the last one."""
-    found = replace(scenario, topology=topology)
+    switches = replace(scenario, topology=topology, aggregator=[]).build_topology().of_kind("p4")
+    ends = [
+        one if one.switch in switches else replace(one, switch=switches[-1])
+        for one in scenario.aggregator
+    ]
+    roots = [name for name in scenario.switch.aggregators if name in switches]
+    if scenario.switch.aggregators and not roots:
+        roots = switches[-1:]
+    own = replace(scenario.switch, aggregators=roots)
+    found = replace(scenario, topology=topology, aggregator=ends, switch=own)
     built = found.build_topology()
     places = {*map(str, built.cables), *built.switches}
     faults = [

@@ -189,7 +189,7 @@ class AggregatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """A soft switch that makes results of jobs of mode ``shared``, at a cable of its own."""
 
     name: str
-    switch: str = ""  # the P4 switch that its cable ends at; empty: there is one
+    switch: str = ""  # the P4 switch that its cable ends at; empty: the first
     job: str = ""  # rank 0 of it runs it in its process; empty: the controller has it in its file
     link: LinkSpec | None = None  # both ways; else the scenario's
 

@@ -13,9 +13,11 @@ from ina.p4 import names
 from ina.sim.draw import draw
 from ina.sim.errors import ScenarioError
 from ina.sim.fabric import SimSwitch
+from ina.sim.minimise import minimise
 from ina.sim.reading import check, make
 from ina.sim.report import Report
 from ina.sim.run import Simulation
+from ina.sim.scenario import Scenario
 
 TENSORS = [{"elems": 3000}, {"elems": 500, "dtype": "int32"}, {"elems": 700, "op": "avg"}]
 STAR = {"hosts": 4}
@@ -27,8 +29,8 @@ ELSEWHERE = {
 }  # behind another switch than the root
 EMBEDDED = {
     "aggregator": [
-        {"name": "of-a", "switch": "s1", "job": "a"},
-        {"name": "of-b", "switch": "s1", "job": "b"},
+        {"name": "own_a", "switch": "s1", "job": "a"},
+        {"name": "own_b", "switch": "s1", "job": "b"},
     ]
 }
 OF_FABRIC = {"switch": {"aggregators": ["s1"]}}
@@ -65,7 +67,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     def count(switch: SimSwitch) -> None:
         if switch.pipeline is not None:
-            where = "aggregator" if switch.name.startswith(("agg", "of-")) else "switch"
+            where = "aggregator" if switch.name.startswith(("agg", "own_")) else "switch"
             for counter in names.job_counters(names.SHARED):
                 each = (switch.count(counter, job) for job in range(names.JOBS_TOTAL))
                 found[f"{where} {counter.rpartition('job_')[2]}"] += sum(each)
@@ -215,6 +217,26 @@ def test_a_tree_with_all_levels_has_none_left_for_an_aggregator() -> None:
     make(document(topology, job=[{**job, "mode": "pool"}]))
     with pytest.raises(ScenarioError, match="a tree has at most 4 levels"):
         make(document(topology, CONFIGURED, job=[job]))
+
+
+def test_what_shares_slots_is_made_small() -> None:
+    """To one job with one aggregator; where that is not needed, to none."""
+    scenarios = (draw(seed) for seed in range(100))
+    several = next(it for it in scenarios if len(it.job) > 2 and len(it.aggregator) > 2)
+
+    def has_an_aggregator(scenario: Scenario) -> bool:
+        check(scenario)
+        return bool(scenario.aggregator)
+
+    def holds(scenario: Scenario) -> bool:
+        check(scenario)
+        return True
+
+    least = minimise(several, has_an_aggregator)
+    assert (len(least.job), len(least.aggregator), least.fault) == (1, 1, [])
+    assert least.controller.quotas == {}
+    assert least.job[0].priority == 0
+    assert minimise(several, holds).switch.mode == "pool"
 
 
 def test_the_fuzzer_draws_all_of_it() -> None:
