@@ -1,4 +1,4 @@
-"""Where a job's sums were made, as its switches count: at the switch, or at the aggregator."""
+"""What the controller tells of a job that is measured, and does for it."""
 
 from __future__ import annotations
 
@@ -29,6 +29,13 @@ def show(controller: str, job: str) -> pb2.ShowJobReply:
     """Raises grpc.RpcError."""
     with open_channel(controller) as channel:
         return OperatorStub(channel).ShowJob(pb2.ShowJobRequest(name=job), timeout=_TIMEOUT_S)
+
+
+def resize(controller: str, job: str, slots: int) -> pb2.Job:
+    """Asks for so many; the job as it then is. Raises grpc.RpcError."""
+    request = pb2.ResizeJobRequest(name=job, slots=slots)
+    with open_channel(controller) as channel:
+        return OperatorStub(channel).ResizeJob(request, timeout=_TIMEOUT_S).job
 
 
 def nodes_of(controller: str, job: str) -> tuple[pb2.TreeNode, pb2.TreeNode]:

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ina.bench.resize_worker import KINDS, POOL, SETTLE_S
-from ina.bench.shared_star import Plan, shared_star
+from ina.bench.shared_star import START_UP_S, Plan, shared_star
 from ina.bench.spread import spread
 from ina.errors import InaError
 from ina.p4 import names
 
 _WORKER = "ina.bench.resize_worker"
-_START_UP_S = 120.0
 _TRIAL_S = 60.0
 _WARM_UP_S = 0.1
 
@@ -93,7 +92,7 @@ def measure(
                 _WORKER,
                 [f"--elems={case.elems}", f"--slots={case.slots}", f"--trials={case.trials}"],
                 environ={},
-                timeout_s=_START_UP_S + case.trials * len(KINDS) * _TRIAL_S,
+                timeout_s=START_UP_S + case.trials * len(KINDS) * _TRIAL_S,
                 on_line=on_line,
             )
         if len(trials) != case.trials * len(KINDS):

@@ -19,13 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ina.bench.gathering import Gathering, joined
-from ina.bench.job_counters import show
+from ina.bench.job_counters import resize, show
 from ina.errors import InaError
 from ina.host import Session
 from ina.host.handle import Handle
-from ina.rpc import controller_pb2 as pb2
-from ina.rpc.channel import open_channel
-from ina.rpc.controller_pb2_grpc import OperatorStub
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,6 @@ SETTLE_S = 0.2
 """After the change, until the calm: old slots are given back, windows grow."""
 _CHANGE_S = 30.0
 _POLL_S = 0.005
-_RPC_S = 30.0
 _GO_ON = 1
 
 
@@ -104,9 +100,7 @@ class Change(threading.Thread):
         time.sleep(SETTLE_S + _CALM_S)
 
     def _change(self) -> None:
-        request = pb2.ResizeJobRequest(name=self._job, slots=self._slots)
-        with open_channel(self._controller) as channel:
-            job = OperatorStub(channel).ResizeJob(request, timeout=_RPC_S).job
+        job = resize(self._controller, self._job, self._slots)
         self.in_place = job.remapping.in_place
         while job.HasField("remapping"):
             if time.monotonic() - self.asked_s > _CHANGE_S:

@@ -42,6 +42,8 @@ QUEUED, PASSED = "queued", "passed"
 of a switch, all together, so that the aggregator does their sums."""
 LEAST_SLOTS = 16
 """Of a job that does not say how many."""
+START_UP_S = 120.0
+"""What ranks may need beyond the time to measure."""
 _AGGREGATOR_NAME = "agg"
 _P4RUNTIME_PORT = 9559
 

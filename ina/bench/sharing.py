@@ -10,6 +10,7 @@ from typing import Any
 from ina.bench import limits
 from ina.bench.plot import Axis, Panel, Point, curves
 from ina.bench.report import Ratio
+from ina.bench.shared_star import START_UP_S
 from ina.bench.spread import spread
 from ina.bench.star import Network
 from ina.errors import InaError
@@ -19,7 +20,6 @@ WAYS = ("shared", "static", "queued", "aggregator")
 """Mode shared; mode pool with as many slots for each job; mode pool, one job after the other, each
 with all slots; mode shared with one slot for all, so that sums are made at the aggregator."""
 _WORKER = "ina.bench.sharing_worker"
-_START_UP_S = 120.0
 _SLOWEST = 40.0
 """So many times what all jobs' steps take one after the other a round may take."""
 
@@ -119,7 +119,7 @@ def measure(
             f"--ways={','.join(ways)}",
         ],
         environ={},
-        timeout_s=_START_UP_S + case.rounds * len(ways) * (_SLOWEST * alone_s + 10),
+        timeout_s=START_UP_S + case.rounds * len(ways) * (_SLOWEST * alone_s + 10),
         on_line=on_line,
     )
     if len(rounds) != case.rounds * len(ways):

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ina.bench.report import Ratio
-from ina.bench.shared_star import Plan, shared_star
+from ina.bench.shared_star import START_UP_S, Plan, shared_star
 from ina.bench.spread import spread
 from ina.bench.stopped_worker import WHO
 from ina.errors import InaError
 
 _WORKER = "ina.bench.stopped_worker"
-_START_UP_S = 120.0
 _CALM_S = 0.5
 _LEAST_STOP_S = 0.4
 _AGES = 3
@@ -88,7 +87,7 @@ def measure(
                     *(f"--calm-s={_CALM_S}", f"--stop-s={stop_s}"),
                 ],
                 environ={},
-                timeout_s=_START_UP_S + case.trials * len(WHO) * (10 * (_CALM_S + stop_s) + 10),
+                timeout_s=START_UP_S + case.trials * len(WHO) * (10 * (_CALM_S + stop_s) + 10),
                 on_line=on_line,
             )
         for who in WHO:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ina.bench import resize_worker
 from ina.bench.resize import _measurement, look
 from ina.bench.resize_worker import KINDS, Stream
 from ina.errors import InaError
+from ina.rpc import controller_pb2 as pb2
 from tests.bench.command import bench
 from tests.cli.process import inside
 from tests.emulate.networks import need
@@ -65,6 +67,36 @@ def test_trials_are_told_by_their_median() -> None:
 def test_too_few_sums_say_nothing() -> None:
     with pytest.raises(InaError, match="a smaller --size"):
         look(stream(0.0, done_s=[0.5, 1.05, 1.6, 1.7]))
+
+
+def changing(stage: str) -> pb2.Job:
+    """A job whose slots change in place."""
+    return pb2.Job(slots=64, remapping=pb2.Remapping(stage=stage, in_place=True))
+
+
+@pytest.mark.parametrize(
+    ("jobs", "said"),
+    [
+        ([changing("asked")], "bench resize: asked after 0 s"),
+        ([changing("asked"), pb2.Job(slots=64)], "bench resize: 64 slots, and 128 were asked for"),
+        ([changing("asked"), changing("clearing"), pb2.Job(slots=128)], None),
+    ],
+)
+def test_a_change_that_does_not_end_is_told(
+    jobs: list[pb2.Job], said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And one that ends with other slots."""
+    answers = iter(jobs)
+    monkeypatch.setattr(resize_worker, "resize", lambda *_: next(answers))
+    monkeypatch.setattr(resize_worker, "show", lambda *_: pb2.ShowJobReply(job=next(answers)))
+    monkeypatch.setattr(resize_worker, "_CHANGE_S", 0.0 if len(jobs) == 1 else 30.0)
+    for pause in ("_CALM_S", "SETTLE_S", "_POLL_S"):
+        monkeypatch.setattr(resize_worker, pause, 0.0)
+    change = resize_worker.Change("controller", "job", 128)
+    change.start()
+    change.join(30.0)
+    assert (None if change.failed is None else str(change.failed)) == said
+    assert change.in_place is (jobs[0].remapping.in_place)
 
 
 @pytest.mark.parametrize("ends_after", [0, 1, 2, 7])
