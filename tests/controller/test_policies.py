@@ -19,7 +19,16 @@ from ina.controller.memory.jct import Jct
 from ina.controller.memory.named import RESIZING, policy_for
 from ina.controller.memory.policy import Policy
 from ina.controller.memory.priority import Priority
-from ina.controller.memory.settled import counted, settled
+from ina.controller.memory.restraint import (
+    LAST,
+    MOST,
+    REFILL_S,
+    Restraint,
+    is_last,
+    is_spent,
+    restrained,
+)
+from ina.controller.memory.settled import settled
 from ina.controller.memory.static import Static
 
 LANE_BYTES_S = 256 / 20e-6
@@ -48,6 +57,7 @@ def demands(draw: st.DrawFn) -> list[Demand]:
                 slots=draw(st.sampled_from([0, floor, 2 * floor, 8 * floor])),
                 floor=floor,
                 priority=draw(st.integers(-2, 2)),
+                changes=draw(st.floats(0, MOST)),
                 deadline_s=draw(st.none() | st.floats(-10, 1e6)),
                 since_s=draw(st.floats(0, 100)),
             )
@@ -194,10 +204,9 @@ def test_a_change_that_brings_less_than_ten_percent_is_left() -> None:
     assert settled([grows], {"a": 256}, 512) == {"a": 128}
     worse = job("a", 75, slots=128)
     assert settled([worse], {"a": 256}, 512) == {"a": 256}
-    # Who was resized twice of late is to gain 21 %.
-    often = job("a", 75, slots=128, resized=2.0)
+    # Who has used up two changes is to gain 21 %.
+    often = job("a", 75, slots=128, changes=2.0)
     assert settled([often], {"a": 256}, 512) == {"a": 128}
-    assert counted(2.0, 600.0) == 1.0
 
 
 def test_only_as_many_shrink_as_somebody_needs() -> None:
@@ -208,6 +217,42 @@ def test_only_as_many_shrink_as_somebody_needs() -> None:
     assert settled([short, long, new], wanted, 512) == {"short": 128, "long": 128, "new": 128}
     assert settled([short, long, new], wanted, 320) == {"short": 128, "long": 64, "new": 128}
     assert settled([short, long, new], wanted, 256) == wanted
+    # Who was changed often keeps its slots before one that loses more, but was not.
+    tossed = job("long", slots=128, steps_left=1000, changes=6.0)
+    assert settled([short, tossed, new], wanted, 320) == {"short": 64, "long": 128, "new": 128}
+
+
+def test_slots_of_a_job_that_has_changed_count_more_with_it() -> None:
+    other = job("other", 128, slots=16)
+    for changes, left, keeps in ((0, 105, True), (0, 115, False), (2, 115, True), (2, 140, False)):
+        one = job("one", 128, slots=256, steps_left=left, changes=changes)
+        assert (Jct().sizes([one, other], 280)["one"] == 256) is keeps
+
+
+def test_changes_are_used_up_and_come_back() -> None:
+    restraint = Restraint()
+    for number in range(MOST):
+        used = restraint.used(10.0 * number)
+        assert not is_spent(used)
+        assert is_last(used) == (number >= MOST - LAST)
+        restraint.changed(10.0 * number)
+    assert is_spent(restraint.used(100.0))
+    assert is_spent(restraint.used(REFILL_S - 100.0))
+    assert not is_spent(restraint.used(REFILL_S + 100.0))
+    assert restraint.used(1e9) == 0.0
+
+
+@pytest.mark.parametrize("name", sorted(RESIZING))
+@given(jobs=demands(), spare=st.integers(0, 2000))
+def test_who_has_few_changes_left_does_not_shrink(
+    name: str, jobs: list[Demand], spare: int
+) -> None:
+    jobs = [restrained(it) for it in jobs]
+    total = sum(max(it.floor, it.slots) for it in jobs if it.slots) + spare
+    sizes = settled(jobs, RESIZING[name]().sizes(jobs, total), total)
+    for it in jobs:
+        if is_last(it.changes):
+            assert sizes[it.name] >= it.slots
 
 
 @pytest.mark.parametrize(

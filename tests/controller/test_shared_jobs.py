@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ina.controller.config.tables import MAX_SLOT_AGE_US
 from ina.controller.embedded import DATA_PORT, Embedded
 from ina.host import Session
 from ina.host.errors import ControllerError
@@ -29,7 +30,10 @@ JOB_SLOTS = 64
 
 @contextmanager
 def services(shared_slots: int, *, loss: float = 0.0, **more: Any) -> Iterator[Embedded]:
-    settings = {"switch": {"shared_slots": shared_slots, **more.pop("switch", {})}}
+    settings = {
+        "switch": {"shared_slots": shared_slots, **more.pop("switch", {})},
+        "tenants": more.pop("tenants", {}),
+    }
     with Embedded(
         values=VALUES, slots=JOB_SLOTS, mode="shared", loss_rate=loss, config=settings, **more
     ) as embedded:
@@ -133,6 +137,54 @@ def test_jobs_that_share_few_slots_have_exact_sums(
 def test_who_is_put_out_of_its_slots_by_a_more_important_job_loses_no_sum(loss: float) -> None:
     with services(2, loss=loss) as embedded:
         run_jobs(embedded, {0: 3, 1: 2}, priorities={0: 0, 1: 4})
+
+
+@pytest.mark.parametrize(("important", "takes"), [(4, True), (0, False)])
+def test_a_more_important_job_takes_slots_over_and_an_equal_one_does_not(
+    important: int, takes: bool
+) -> None:
+    """Nobody waits for as long as an age: it is the priority alone that takes a slot over. Both
+    jobs' arcs are the same two slots."""
+    evictions: dict[int, int] = {}
+    both_here, both_shown = threading.Barrier(4), threading.Barrier(4)
+    steps = 20
+
+    def between(job: int, rank: int, step: int) -> None:
+        if step == 0:
+            both_here.wait(DEADLINE_S)
+        if step == steps - 1:
+            both_shown.wait(DEADLINE_S)  # what a job that has left had is shown no more
+            if rank == 0:
+                (_, switch) = shown(embedded, f"job{job}").tree
+                evictions[job] = switch.evictions
+            both_shown.wait(DEADLINE_S)
+
+    with services(2, switch={"slot_age_us": MAX_SLOT_AGE_US}) as embedded:
+        run_jobs(
+            *(embedded, {0: 2, 1: 2}),
+            steps=steps,
+            priorities={0: 0, 1: important},
+            between=between,
+        )
+    assert (evictions[0] > 0) is takes
+    assert evictions[1] == 0
+
+
+def test_a_job_that_may_claim_no_slot_runs_at_the_aggregator() -> None:
+    told: dict[int, pb2.ShowJobReply] = {}
+
+    def show(job: int, rank: int, step: int) -> None:
+        if rank == 0 and step == 2:
+            told[job] = shown(embedded, f"job{job}")
+
+    with (
+        services(16, tenants={"default": {"slots": 16}}) as embedded,
+        Session.join(embedded.controller_addr, "first", 0, 1, transport="udp", mode="shared"),
+    ):  # has all that its tenant may claim
+        run_jobs(embedded, {0: 2}, between=show)
+    root, switch = told[0].tree
+    assert (switch.shared, switch.slots, switch.contributions) == (True, 0, 0)
+    assert switch.bypassed >= 2 * root.results > 0
 
 
 def test_32_workers_share_a_slot_with_another_job() -> None:

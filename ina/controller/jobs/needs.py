@@ -57,9 +57,6 @@ class Needs:
         """``payload_bytes``: of values in one packet. ``servers``: workers among whose links an
         aggregator's part of the sums is dealt; 0: it has no aggregator."""
         self.said = said
-        self.resized = 0.0
-        """How often its size has changed of late, as of :attr:`resized_s`."""
-        self.resized_s = 0.0
         self._payload_bytes = payload_bytes
         self._slots_part = (servers - 1) / servers if servers else 1.0
         self._has_aggregator = servers > 0

@@ -17,7 +17,8 @@ from ina.controller.jobs.registry import Registry
 from ina.controller.memory.clearing import Clearing, clearing
 from ina.controller.memory.demand import Demand, StepModel, usable
 from ina.controller.memory.policy import Policy
-from ina.controller.memory.settled import counted, settled
+from ina.controller.memory.restraint import Restraint, is_last, is_spent, restrained
+from ina.controller.memory.settled import settled
 from ina.controller.switches.capacity import Capacity
 from ina.p4.catalogue import POOL
 from ina.protocol.spec import VALUE_BYTES
@@ -72,6 +73,7 @@ class Sizing:
         self._unix_clock = unix_clock
         self._needs: weakref.WeakKeyDictionary[Job, Needs] = weakref.WeakKeyDictionary()
         self._asked: weakref.WeakKeyDictionary[Job, int] = weakref.WeakKeyDictionary()
+        self._restraints: weakref.WeakKeyDictionary[Job, Restraint] = weakref.WeakKeyDictionary()
         self._left_alone: weakref.WeakKeyDictionary[Job, float] = weakref.WeakKeyDictionary()
 
     def admit(self, job: Job, request: Request) -> None:
@@ -92,9 +94,7 @@ class Sizing:
 
     def resized(self, job: Job) -> None:
         """Its size has changed."""
-        needs, now_s = self.needs(job), self._clock()
-        needs.resized = counted(needs.resized, now_s - needs.resized_s) + 1.0
-        needs.resized_s = now_s
+        self._restraint(job).changed(self._clock())
 
     def leave_alone(self, job: Job, for_s: float) -> None:
         """A job could not be resized: it is not tried again for so long."""
@@ -170,7 +170,11 @@ class Sizing:
         jobs = [other for other in there if not other.shares_slots]
         if others or any(other.change is not None for other in jobs):
             return None
-        movable = {it.name: it.memory[switch] for it in self._resizable(switch) if it is not job}
+        movable = {
+            it.name: it.memory[switch]
+            for it in self._resizable(switch)
+            if it is not job and not is_last(self._restraint(it).used(self._clock()))
+        }
         fixed = [it.memory[switch] for it in jobs if it.name not in movable and it is not job]
         memory = self._registry.switches[switch].memory
         found = clearing(slots, memory.total, movable, fixed, job.memory[switch])
@@ -265,6 +269,7 @@ class Sizing:
             and switch in job.memory
             and not job.shares_slots
             and self._left_alone.get(job, now_s) <= now_s
+            and not is_spent(self._restraint(job).used(now_s))
         ]
 
     def _demand(self, job: Job) -> Demand:
@@ -277,7 +282,7 @@ class Sizing:
                 slots=job.slots,
                 asked=self._asked.get(job, 0),
                 priority=job.priority,
-                resized=counted(needs.resized, now_s - needs.resized_s),
+                changes=self._restraint(job).used(now_s),
                 since_s=job.created_s,
             ),
             needs,
@@ -287,13 +292,19 @@ class Sizing:
     def _made(self, demand: Demand, needs: Needs, age_s: float) -> Demand:
         """With what is left of it, and until when."""
         floor = min(self._floor, usable(demand.asked) or self._floor)
-        demand = replace(demand, floor=floor)
+        demand = restrained(replace(demand, floor=floor))
         deadline_s = needs.said.deadline_unix_s and needs.said.deadline_unix_s - self._unix_clock()
         return replace(
             demand,
             steps_left=needs.steps_left(demand.steps, demand.useful, age_s),
             deadline_s=deadline_s or None,
         )
+
+    def _restraint(self, job: Job) -> Restraint:
+        found = self._restraints.get(job)
+        if found is None:
+            found = self._restraints[job] = Restraint()
+        return found
 
     def _new_needs(self, said: Said, job: Job | None = None) -> Needs:
         values = next(iter(self._registry.switches.values())).values

@@ -5,6 +5,7 @@ Pure numbers: who learned them, and how, is no concern of a policy.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, replace
 
@@ -68,8 +69,8 @@ class Demand:
     """Higher is more important."""
     deadline_s: float | None = None
     """Seconds from now until it is to have ended; None: it has said none."""
-    resized: float = 0.0
-    """How often its size has changed of late: see :mod:`ina.controller.memory.settled`."""
+    changes: float = 0.0
+    """That it has used up: see :mod:`ina.controller.memory.restraint`."""
     since_s: float = 0.0
     """When it came, on any clock: who came first goes first where all else is equal."""
 
@@ -82,13 +83,15 @@ class Demand:
         left_s = self.left_s(slots)
         return 1.0 / left_s if left_s > 0 else math.inf
 
-    @property
+    @functools.cached_property
     def useful(self) -> int:
         """More slots than these bring nothing, or are not wanted: a power of two."""
         slots, most = self.floor, self.asked or MAX_JOB_SLOTS
-        while 2 * slots <= most and (
-            self.steps.step_s(slots) > WORTH_IT * self.steps.step_s(2 * slots)
-        ):
+        step_s = self.steps.step_s(slots)
+        while 2 * slots <= most:
+            former_s, step_s = step_s, self.steps.step_s(2 * slots)
+            if former_s <= WORTH_IT * step_s:
+                break
             slots *= 2
         return slots
 

@@ -9,17 +9,18 @@ from ina.controller.memory.demand import Demand
 from ina.controller.memory.policy import Sizes
 
 WORTH = 1.1
-"""A job is to grow when its steps take so much less time then, as a ratio."""
-HALF_LIFE_S = 600.0
-"""A resize counts half after so long. Each two that count raise the ratio by another ``WORTH``: who
-is resized often is left alone, but not for ever."""
+"""A job is to grow when its steps take so much less time then, as a ratio. Each two changes that it
+has used up raise the ratio by another ``WORTH``."""
+FREE = 4
+"""A job that has used up more changes than these keeps its slots before one that has used less."""
 
 
 def settled(jobs: Sequence[Demand], wanted: Sizes, total: int) -> dict[str, int]:
     """``wanted`` without the changes of running jobs that bring too little.
 
     Who would grow and gain less than 10 % stays as it is. Who is to shrink does as far as somebody
-    needs the slots: those first that lose least by it.
+    needs the slots: those first that changed least often, then those
+    that lose least by it.
     """
     sizes = dict(wanted)
     for job in jobs:
@@ -27,22 +28,22 @@ def settled(jobs: Sequence[Demand], wanted: Sizes, total: int) -> dict[str, int]
             sizes[job.name] = job.slots
     free = total - sum(sizes.values())
     shrinking = [job for job in jobs if sizes[job.name] < job.slots]
-    for job in sorted(shrinking, key=_loss(wanted), reverse=True):
+    for job in sorted(shrinking, key=_keeps(wanted), reverse=True):
         if job.slots - sizes[job.name] <= free:
             free -= job.slots - sizes[job.name]
             sizes[job.name] = job.slots
     return sizes
 
 
-def counted(resized: float, since_s: float) -> float:
-    """What ``resized`` counts ``since_s`` later."""
-    return resized * math.pow(0.5, since_s / HALF_LIFE_S)
-
-
 def _pays(job: Demand, slots: int) -> bool:
-    worth = math.pow(WORTH, 1.0 + job.resized / 2.0)
+    worth = math.pow(WORTH, 1.0 + job.changes / 2.0)
     return job.steps.step_s(job.slots) >= worth * job.steps.step_s(slots)
 
 
-def _loss(wanted: Sizes) -> Callable[[Demand], float]:
-    return lambda job: job.value(job.slots) - job.value(wanted[job.name])
+def _keeps(wanted: Sizes) -> Callable[[Demand], tuple[float, float]]:
+    """Who keeps its slots first has most of it."""
+
+    def key(job: Demand) -> tuple[float, float]:
+        return max(0.0, job.changes - FREE), job.value(job.slots) - job.value(wanted[job.name])
+
+    return key

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from ina.controller.memory.demand import Demand
 
 INCUMBENT = 1.1
-"""Slots that a job has count so much more with it than with another: a change is to bring 10 %."""
+"""Slots that a job has count so much more with it than with another: a change is to bring 10 %. As
+much again for each change that the job has used up."""
 
 
 class Shares:
@@ -73,7 +74,7 @@ def _push(
         return
     gain = (value(job, 2 * has) - value(job, has)) / has
     if 2 * has <= job.slots:
-        gain *= INCUMBENT
+        gain *= INCUMBENT ** (1.0 + job.changes)
     heapq.heappush(heap, (-gain, job.since_s, rank, job, 2 * has))
 
 
