@@ -246,6 +246,11 @@ class Simulation:
         """A line of a controller's log, at virtual time."""
         at_s = 0.0 if self._loop is None else self._loop.time()
         self.log.append(f"{at_s:.6f} s {record.levelname} {record.getMessage()}")
+        if record.exc_info and record.exc_info[1] is not None and self._mend_at_s is not None:
+            error = record.exc_info[1]
+            what = f"{record.getMessage()}: {type(error).__name__}: {error}"
+            if all(found.what != what for found in self.violations):
+                self._violate(Violation("controller failed", what))
 
     def _violate(self, violation: Violation) -> None:
         self.violations.append(violation)

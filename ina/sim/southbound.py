@@ -68,6 +68,7 @@ class SimSession:
         self._there, self._back = Wire(path, ">"), Wire(path, "<")
         self._client = Client(self._notify)
         self._hung_up = False
+        self._asked: dict[asyncio.Future[Any], None] = {}  # in order
         self._prober: asyncio.Task[None] | None = None
         process.at_death(self._hang_up)
 
@@ -218,11 +219,20 @@ class SimSession:
         self._back.send(f"role {code} of {highest}", arrive, lost=self._breaks)
 
     def _breaks(self) -> None:
-        self._end(str(self._error("the stream broke")))
+        self._fails("the stream broke")
         self._hang_up()
 
     def _server_ends(self) -> None:
-        self._back.end("stream", lambda: self._end(str(self._error("it closed the stream"))))
+        self._back.end("stream", lambda: self._fails("it closed the stream"))
+
+    def _fails(self, why: str) -> None:
+        """The connection is gone, and with it each call that waits for its answer."""
+        error = self._error(why)
+        self._end(str(error))
+        for answer in self._asked:
+            if not answer.done():
+                answer.set_exception(error)
+                answer.exception()  # seen, also where nobody waits any more
 
     def _hang_up(self) -> None:
         if self._hung_up:
@@ -279,11 +289,13 @@ class SimSession:
 
             self._back.send(f"{what} {'refused' if error else 'done'}", back)
 
+        self._asked[answer] = None
         self._there.send(what, arrive)
         try:
             done, _ = await asyncio.wait([answer], timeout=CALL_TIMEOUT_S)
         finally:
             self._process.check()
+            del self._asked[answer]
             if not answer.done():
                 answer.cancel()
         if not done:

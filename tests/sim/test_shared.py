@@ -151,6 +151,15 @@ def test_a_rank_that_stops_keeps_its_slots_for_no_longer_than_their_age() -> Non
     assert ends(report) == set()
 
 
+def test_whom_a_stalled_job_waits_for_is_found_where_rank_0_makes_its_results() -> None:
+    fault = a_fault("link_down", "own_a-s1")
+    fault["fault"][0]["for_ms"] = 6000
+    simulation = Simulation(make(document(STAR, EMBEDDED, fault)), 1, mend_at_s=10.0)
+    report = simulation.run()
+    assert report.violations == []
+    assert ends(report) == set()
+
+
 def test_a_tenant_claims_no_more_than_its_quota(counted: Counter[str]) -> None:
     controller = {"sizing": "asked", "quotas": {"one": 1, "all": 0}}
     jobs = [{**job, "mode": "shared", "tenant": "one"} for job in document(STAR)["job"]]

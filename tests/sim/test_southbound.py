@@ -162,6 +162,23 @@ def test_a_session_ends_with_the_switch_s_power_and_without_a_sign_of_life() -> 
     run(scenario)
 
 
+def test_what_waits_for_an_answer_ends_with_the_switch_s_power() -> None:
+    """As a connection ends that the other side has closed: long before the answer is too late."""
+
+    async def scenario(bench: Bench) -> None:
+        session = await bench.connect()
+        await session.set_pipeline()
+        insert = asyncio.ensure_future(session.insert([GROUP]))
+        await asyncio.sleep(0)
+        bench.agent.power_off()
+        began_s = asyncio.get_running_loop().time()
+        with pytest.raises(SwitchError, match="it closed the stream"):
+            await insert
+        assert asyncio.get_running_loop().time() - began_s < 0.1
+
+    run(scenario)
+
+
 def test_a_controller_that_starts_again_waits_until_its_former_self_is_gone() -> None:
     async def scenario(bench: Bench) -> None:
         first = Process("c#1")

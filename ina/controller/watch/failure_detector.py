@@ -299,9 +299,11 @@ def _first_slots(job: Job) -> dict[int, int]:
     """By epoch of its mappings, the older one first: where its slots begin at the root."""
     found = {}
     for mapping in job.mappings:
-        root = mapping.tree.root.switch
-        if root in mapping.memory:
-            found[mapping.epoch] = mapping.memory[root].first
+        root = mapping.tree.root
+        if root.host is not None:  # rank 0's process, which the controller gives no slots of
+            found[mapping.epoch] = mapping.host_first
+        elif root.switch in mapping.memory:
+            found[mapping.epoch] = mapping.memory[root.switch].first
     return found
 
 
