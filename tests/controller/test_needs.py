@@ -61,6 +61,23 @@ def test_a_job_whose_communication_hides_partly() -> None:
     assert found.step_s(512) == pytest.approx(truth.step_s(512), rel=0.05)
 
 
+@pytest.mark.parametrize(("before", "after"), [(64, 512), (512, 64)])
+def test_what_it_did_with_its_former_slots_is_not_taken_for_what_it_does_with_others(
+    before: int, after: int
+) -> None:
+    truth = StepModel(1.0, 0.5, 50 * LANE, LANE)
+    needs, job = Needs(Said(), PAYLOAD_BYTES), Trained(truth)
+    for _ in range(20):
+        needs.hear(0, job.run(50.0, before), before, job.at_s)
+    known = needs.steps(512)
+    job.run(45.0, before)
+    assert not needs.hear(0, job.run(5.0, after), after, job.at_s)
+    assert needs.steps(512) == known
+    assert needs.hear(0, job.run(50.0, after), after, job.at_s)
+    for slots in (64, 512):
+        assert needs.steps(512).step_s(slots) == pytest.approx(truth.step_s(slots), rel=0.05)
+
+
 def test_a_job_that_waits_for_each_sum() -> None:
     truth = StepModel(1.0, 0.0, 50 * LANE, LANE)
     found = learn(truth).steps(512)
@@ -110,6 +127,17 @@ def test_a_job_that_nobody_knows_needs_what_is_usual() -> None:
     steps = needs.steps(512)
     assert not needs.is_known
     assert steps.step_s(512) == steps.step_s(1024) < steps.step_s(256)
+
+
+def test_a_guess_counts_until_steps_were_seen() -> None:
+    guess = StepModel(3.0, 1.0, 7 * LANE, LANE)
+    needs, job = Needs(Said(), PAYLOAD_BYTES, guess=guess), Trained(StepModel(1.0, 1.0, LANE, LANE))
+    assert needs.steps(512) == guess
+    assert not needs.is_known
+    for _ in range(2):
+        needs.hear(0, job.run(100.0, 64), 64, job.at_s)
+    assert needs.is_known
+    assert needs.steps(512).compute_s == pytest.approx(1.0)
 
 
 def test_a_controller_that_was_started_again_hears_what_was_said() -> None:

@@ -20,6 +20,7 @@ from ina.controller.jobs.slot_queue import KEPT_S, SlotQueue
 from ina.controller.mapping import Word
 from ina.controller.memory.buddies import Buddies
 from ina.controller.memory.demand import Demand, StepModel
+from ina.controller.memory.restraint import MOST, REFILL_S
 from ina.rpc import controller_pb2 as pb2
 from tests.controller.changing import ask, decide, finish
 from tests.controller.racks import SLOTS, Racks
@@ -100,7 +101,7 @@ class Bench:
 
     def learn(self, job: Job, lanes: float, steps: int = 1000) -> None:
         """Its communication hides with so many packets in flight; it steps once a second."""
-        needs = self.memory.sizing.needs(job)
+        began_s = self.now_s
         model = StepModel(1.0, 1.0, lanes * PAYLOAD_BYTES / RTT_S, PAYLOAD_BYTES / RTT_S)
         for at_s in (0.0, 100.0):
             step_s, rate = model.step_s(job.slots), job.slots // 2 * model.lane_bytes_per_s
@@ -114,7 +115,9 @@ class Bench:
                 step_operations=1,
                 steps=steps,
             )
-            needs.hear(0, progress, job.slots, self.now_s + at_s)
+            self.now_s = began_s + at_s
+            self.memory.sizing.hear(job, 0, progress)
+        self.now_s = began_s
 
     def told(self, what: str) -> list[tuple[str, int, int]]:
         found = self.memory.decisions.of("")
@@ -264,6 +267,57 @@ def test_small_ranges_move_out_of_the_way_of_a_large_one() -> None:
         # All but the floor of the small one: 32 side by side are there, and 60 are not.
         await bench.settle()
         assert large.slots == 32
+
+    drive(scenario())
+
+
+def test_slots_that_a_change_frees_are_shared_out_before_it_is_over() -> None:
+    async def scenario() -> None:
+        bench = Bench("equal", slots=8)
+        await bench.start()
+        long, other, third = [await bench.run(name) for name in ("long", "other", "third")]
+        bench.learn(long, 16)
+        bench.learn(third, 4)
+        await bench.settle()
+        assert (long.slots, other.slots, third.slots) == (32, 8, 8)
+        bench.learn(other, 16)
+        await bench.racks.coordinator.changes.resize("long", 8, "a test")
+        # 8 are free, and 32 when the long one has shrunk.
+        assert bench.memory.sizing.targets() == {other: 32}
+        await bench.memory.rebalancer.rebalance()
+        assert other.change is None  # rather than grow twice
+
+    drive(scenario())
+
+
+def test_a_job_that_comes_again_is_known() -> None:
+    async def scenario() -> None:
+        bench = Bench("equal")
+        await bench.start()
+        job = await bench.run("j")
+        assert job.slots == 16  # what is usual
+        bench.learn(job, 32)
+        await bench.racks.coordinator.evict("j", "a test")
+        await bench.settle()
+        assert bench.memory.sizing.grant(Request("j", Said())) == 64
+        assert bench.memory.sizing.grant(Request("k", Said())) == 16
+
+    drive(scenario())
+
+
+def test_who_has_used_up_its_changes_is_left_as_it_is() -> None:
+    async def scenario() -> None:
+        bench = Bench("equal")
+        await bench.start()
+        job = await bench.run("j")
+        bench.learn(job, 32)
+        assert bench.memory.sizing.targets() == {job: 64}
+        for _ in range(MOST):
+            bench.memory.sizing.resized(job)
+        assert bench.memory.sizing.targets() == {}
+        bench.now_s = REFILL_S + 1.0
+        # One has come back.
+        assert bench.memory.sizing.targets() == {job: 64}
 
     drive(scenario())
 

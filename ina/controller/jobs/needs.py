@@ -53,15 +53,19 @@ class _Window:
 class Needs:
     """Of one job."""
 
-    def __init__(self, said: Said, payload_bytes: int, servers: int = 0) -> None:
+    def __init__(
+        self, said: Said, payload_bytes: int, servers: int = 0, guess: StepModel | None = None
+    ) -> None:
         """``payload_bytes``: of values in one packet. ``servers``: workers among whose links an
-        aggregator's part of the sums is dealt; 0: it has no aggregator."""
+        aggregator's part of the sums is dealt; 0: it has no aggregator. ``guess``: what its steps
+        are supposed to be until some have been seen."""
         self.said = said
+        self._guess = guess
         self._payload_bytes = payload_bytes
         self._slots_part = (servers - 1) / servers if servers else 1.0
         self._has_aggregator = servers > 0
         self._beside_bytes_per_s = 0.0
-        self._reports: dict[int, tuple[pb2.Progress, float]] = {}
+        self._reports: dict[int, tuple[pb2.Progress, float, int]] = {}
         self._windows: dict[int, _Window] = {}
         self._slowest = -1
         self._steps_done = 0.0
@@ -80,8 +84,9 @@ class Needs:
         """So far, as far as is known."""
         return self._steps_done
 
-    def hear(self, rank: int, progress: pb2.Progress, slots: int, now_s: float) -> None:
-        """A worker reports. ``slots``: that the job has had since its former report."""
+    def hear(self, rank: int, progress: pb2.Progress, slots: int, now_s: float) -> bool:
+        """A worker reports. ``slots``: that the job has. Returns
+        whether its steps are known better now."""
         if rank == 0 and (progress.deadline_unix_s or progress.steps):
             # A controller that was started again learns it from here.
             self.said = Said(progress.deadline_unix_s, progress.steps)
@@ -95,29 +100,32 @@ class Needs:
         former = self._reports.get(rank)
         if former is not None and progress.operations_done < former[0].operations_done:
             former = None  # it counts from the start
-        if former is None:
-            self._reports[rank] = (progress, now_s)
-            return
-        before, at_s = former
+        if former is None or former[2] != slots:  # a part of what it did was with other slots
+            self._reports[rank] = (progress, now_s, slots)
+            return False
+        before, at_s, _ = former
         operations = progress.operations_done - before.operations_done
         steps = operations / (progress.step_operations or 1)
         if now_s - at_s < LEAST_WINDOW_S or steps < 1:
-            return
-        self._reports[rank] = (progress, now_s)
+            return False
+        self._reports[rank] = (progress, now_s, slots)
         tail_s, busy_s = progress.tail_s - before.tail_s, progress.busy_s - before.busy_s
         sent_bytes = self._payload_bytes * (progress.chunks_done - before.chunks_done)
         if busy_s <= 0 or sent_bytes <= 0:
-            return
+            return False
         each = ((now_s - at_s) / steps, tail_s / steps, busy_s / steps, sent_bytes / steps)
         window = self._windows[rank] = _Window(*each)
         if rank == self._slowest:
             self._slowest = min(self._windows, key=lambda it: self._windows[it].waits)
             self._learn(self._windows[self._slowest], slots)
-        elif self._slowest not in self._windows or (
+            return True
+        if self._slowest not in self._windows or (
             window.waits < self._windows[self._slowest].waits
         ):
             self._slowest = rank
             self._learn(window, slots)
+            return True
+        return False
 
     def _learn(self, slowest: _Window, slots: int) -> None:
         self._learned = _smoothed(self._learned, slowest)
@@ -135,9 +143,12 @@ class Needs:
             self._line_bytes_per_s = 0.0  # it bears more than was thought, how much is not known
 
     def steps(self, default_slots: int) -> StepModel:
-        """Of its steps; of a job that nobody knows yet, that ``default_slots`` are of use to it."""
+        """Of its steps. Of a job that nobody knows yet as was guessed, else that ``default_slots``
+        are of use to it."""
         seen = self._learned
         if seen is None or self._round_trip_s <= 0:
+            if self._guess is not None:
+                return self._guess
             lanes = max(1, default_slots // 2)
             return StepModel(UNKNOWN_STEP_S, UNKNOWN_STEP_S, lanes * UNKNOWN_STEP_S, 1.0)
         compute_s = max(0.0, seen.step_s - seen.tail_s)

@@ -103,16 +103,20 @@ class Rebalancer:
             await self._begin(job, targets[job])
 
     async def _begin(self, job: Job, slots: int) -> None:
-        """Towards ``slots``; where these are not free side by side yet, half as far, and so on."""
+        """Towards ``slots``; where these are not free side by side, half as far, and so on, as long
+        as that is worth a change; when others have changed, if some do now, for that frees slots.
+        """
         before = job.slots
         policy = f"policy {self._sizing.policy.name}"
         while slots != before:
             try:
                 await self._resize(job.name, slots, policy)
             except NoRoomError:
+                if self._sizing.others_change(job):
+                    return
                 if await self._clear(job, slots):
                     return  # and grows when these have moved
-                if slots // 2 <= before:
+                if slots // 2 <= before or not self._sizing.pays(job, slots // 2):
                     return  # when others have shrunk, it is looked at again
                 slots //= 2
                 continue

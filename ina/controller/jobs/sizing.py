@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from ina.controller.errors import JobRequestError, NoRoomError
 from ina.controller.job import Job, JobState
+from ina.controller.jobs.familiar import Familiar
 from ina.controller.jobs.needs import Needs, Said
 from ina.controller.jobs.placement import first_with_room
 from ina.controller.jobs.registry import Registry
@@ -18,8 +19,7 @@ from ina.controller.memory.clearing import Clearing, clearing
 from ina.controller.memory.demand import Demand, StepModel, usable
 from ina.controller.memory.policy import Policy
 from ina.controller.memory.restraint import Restraint, is_last, is_spent, restrained
-from ina.controller.memory.settled import settled
-from ina.controller.switches.capacity import Capacity
+from ina.controller.memory.settled import pays, settled
 from ina.p4.catalogue import POOL
 from ina.protocol.spec import VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
@@ -71,6 +71,7 @@ class Sizing:
         self._default = default
         self._clock = clock
         self._unix_clock = unix_clock
+        self._familiar = Familiar()
         self._needs: weakref.WeakKeyDictionary[Job, Needs] = weakref.WeakKeyDictionary()
         self._asked: weakref.WeakKeyDictionary[Job, int] = weakref.WeakKeyDictionary()
         self._restraints: weakref.WeakKeyDictionary[Job, Restraint] = weakref.WeakKeyDictionary()
@@ -78,23 +79,29 @@ class Sizing:
 
     def admit(self, job: Job, request: Request) -> None:
         """A job has slots; what it said counts from now on."""
-        self._needs.setdefault(job, self._new_needs(request.said, job))
+        self._needs.setdefault(job, self._new_needs(request.said, request.name, job))
         self._asked.setdefault(job, request.asked)
 
     def hear(self, job: Job, rank: int, progress: pb2.Progress) -> None:
         """A worker says how it gets on."""
-        self.needs(job).hear(rank, progress, job.slots, self._clock())
+        needs = self.needs(job)
+        if needs.hear(rank, progress, job.slots, self._clock()):
+            self._familiar.learn(job.name, needs.steps(self._default))
 
     def needs(self, job: Job) -> Needs:
         """What is known of a job."""
         found = self._needs.get(job)
         if found is None:  # the controller was started again
-            found = self._needs[job] = self._new_needs(Said(), job)
+            found = self._needs[job] = self._new_needs(Said(), job.name, job)
         return found
 
     def resized(self, job: Job) -> None:
         """Its size has changed."""
         self._restraint(job).changed(self._clock())
+
+    def pays(self, job: Job, slots: int) -> bool:
+        """Whether a running job gains enough by so many slots, more than it has."""
+        return pays(self._demand(job), slots)
 
     def leave_alone(self, job: Job, for_s: float) -> None:
         """A job could not be resized: it is not tried again for so long."""
@@ -162,14 +169,21 @@ class Sizing:
             for capacity in self._registry.switches.values():
                 capacity.memory.hold(range(0), "")
 
+    def others_change(self, job: Job) -> bool:
+        """Whether one does at its switches: when that is over, some slots there are free."""
+        return any(
+            other.change is not None and not set(other.switches).isdisjoint(job.switches)
+            for other in self._registry
+        )
+
     def clearing(self, job: Job, slots: int) -> Clearing | None:
         """Which jobs to move so that one may grow to ``slots``; None: that is not worth it, or it
         has several switches, or another change is under way at its switch."""
         (switch, *others) = job.memory
+        if others or self.others_change(job):
+            return None
         there = (other for other in self._registry if switch in other.switches)
         jobs = [other for other in there if not other.shares_slots]
-        if others or any(other.change is not None for other in jobs):
-            return None
         movable = {
             it.name: it.memory[switch]
             for it in self._resizable(switch)
@@ -213,7 +227,7 @@ class Sizing:
 
     def demand_of(self, request: Request) -> Demand:
         """Of a job that has no slots yet."""
-        needs = self._new_needs(request.said)
+        needs = self._new_needs(request.said, request.name)
         steps = request.steps or needs.steps(request.asked or self._default)
         return self._made(
             Demand(
@@ -238,12 +252,12 @@ class Sizing:
         return Planned(sizes[demand.name], demand, others)
 
     def _settled(self, switch: str, demands: list[Demand]) -> dict[str, int]:
-        total = self._total(self._registry.switches[switch], demands)
+        total = self._total(switch, demands)
         return settled(demands, self.policy.sizes(demands, total), total)
 
     def _share(self, request: Request, switch: str) -> int:
         demands = [*map(self._demand, self._resizable(switch)), self.demand_of(request)]
-        total = self._total(self._registry.switches[switch], demands)
+        total = self._total(switch, demands)
         return self.policy.sizes(demands, total)[request.name]
 
     def _fitting(self, request: Request, switch: str) -> int:
@@ -254,10 +268,12 @@ class Sizing:
             slots //= 2
         return slots if slots >= floor else 0
 
-    def _total(self, capacity: Capacity, demands: Iterable[Demand]) -> int:
-        """Slots that are free or of these jobs: others have the rest, or nobody may."""
-        memory = capacity.memory
-        return memory.total - memory.used() + sum(demand.slots for demand in demands)
+    def _total(self, switch: str, demands: Iterable[Demand]) -> int:
+        """Slots that are free or of these jobs, also those that will be when changes under way are
+        over: others have the rest, or nobody may."""
+        memory = self._registry.switches[switch].memory
+        going = sum(_going(job, switch, memory.total) for job in self._registry)
+        return memory.total - memory.used() + going + sum(demand.slots for demand in demands)
 
     def _resizable(self, switch: str) -> list[Job]:
         now_s = self._clock()
@@ -306,10 +322,10 @@ class Sizing:
             found = self._restraints[job] = Restraint()
         return found
 
-    def _new_needs(self, said: Said, job: Job | None = None) -> Needs:
+    def _new_needs(self, said: Said, name: str, job: Job | None = None) -> Needs:
         values = next(iter(self._registry.switches.values())).values
         servers = job.world_size if job is not None and self.has_aggregator(job) else 0
-        return Needs(said, values * VALUE_BYTES, servers)
+        return Needs(said, values * VALUE_BYTES, servers, self._familiar.guess(name))
 
     def _check(self, request: Request) -> None:
         """Raises :class:`JobRequestError`: no switch ever grants so many slots."""
@@ -325,3 +341,14 @@ class Sizing:
         all_of_them = self._registry.sharing.islands("", POOL)
         reached = [name for name, capacity in all_of_them.items() if capacity.is_reached()]
         return reached or list(all_of_them)
+
+
+def _going(job: Job, switch: str, total: int) -> int:
+    """How many of the first ``total`` slots of a switch a job has, and shall not have when its
+    change is over."""
+    if job.change is None:
+        return 0
+    ranges = [it.memory[switch] for it in job.mappings if switch in it.memory]
+    had = {slot for it in ranges for slot in range(it.first, min(it.end, total))}
+    new = job.newest_mapping.memory.get(switch)
+    return len(had.difference(() if new is None else range(new.first, new.end)))

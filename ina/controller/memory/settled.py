@@ -24,7 +24,7 @@ def settled(jobs: Sequence[Demand], wanted: Sizes, total: int) -> dict[str, int]
     """
     sizes = dict(wanted)
     for job in jobs:
-        if 0 < job.slots < sizes[job.name] and not _pays(job, sizes[job.name]):
+        if 0 < job.slots < sizes[job.name] and not pays(job, sizes[job.name]):
             sizes[job.name] = job.slots
     free = total - sum(sizes.values())
     shrinking = [job for job in jobs if sizes[job.name] < job.slots]
@@ -35,7 +35,8 @@ def settled(jobs: Sequence[Demand], wanted: Sizes, total: int) -> dict[str, int]
     return sizes
 
 
-def _pays(job: Demand, slots: int) -> bool:
+def pays(job: Demand, slots: int) -> bool:
+    """Whether a running job gains enough by more slots."""
     worth = math.pow(WORTH, 1.0 + job.changes / 2.0)
     return job.steps.step_s(job.slots) >= worth * job.steps.step_s(slots)
 
