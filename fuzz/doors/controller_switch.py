@@ -26,7 +26,7 @@ class ObedientSwitch:
         """Of plans; entries of single workers stay until their job goes."""
         self.mark: int | None = None
 
-    async def install(self, plan: JobPlan, job_number: int | None, epoch: int) -> None:
+    async def install(self, plan: JobPlan, cleared: Sequence[int], epoch: int) -> None:
         """Remembers what is in the plan."""
         self.items.update(plan.items)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from ipaddress import IPv4Address
 
-from ina.controller.mapping import Change, Mapping
+from ina.controller.mapping import Change, Mapping, slots_of
 from ina.controller.memory import SlotRange
 from ina.controller.topology.tree import HostNode, Tree
 from ina.p4.catalogue import POOL
@@ -151,6 +151,8 @@ class Job:
     """What its packets carry as their epoch; 0: ``epoch``, as long as its mapping is its first."""
     mapping_number: int = 0
     """What they carry as their job; 0: ``number``."""
+    further_numbers: tuple[int, ...] = ()
+    """What packets to further aggregators carry."""
     host_first: int = 0
     """First slot on the nodes that are on hosts of its workers."""
     first_operation: int = 0
@@ -177,7 +179,7 @@ class Job:
     @property
     def slots(self) -> int:
         """For its packets to name: as many as each of its switches has for it; 0: none yet."""
-        return min((taken.slots for taken in self.memory.values()), default=0)
+        return 0 if self.tree is None else slots_of(self.tree, self.memory)
 
     @property
     def lanes(self) -> int:
@@ -195,7 +197,7 @@ class Job:
         assert self.tree is not None, "it has not been placed"
         epoch, number = self.mapping_epoch or self.epoch, self.mapping_number or self.number
         size = (self.memory, self.window, self.host_first)
-        return Mapping(epoch, number, self.tree, *size, self.mode)
+        return Mapping(epoch, number, self.tree, *size, self.mode, self.further_numbers)
 
     @property
     def newest_mapping(self) -> Mapping:
@@ -220,7 +222,8 @@ class Job:
     @property
     def numbers(self) -> tuple[int, ...]:
         """Job numbers that are its own: in packets, and of its counters."""
-        return tuple(dict.fromkeys([self.number, *(it.number for it in self.mappings)]))
+        of_mappings = (number for mapping in self.mappings for number in mapping.numbers)
+        return tuple(dict.fromkeys([self.number, *of_mappings]))
 
     def sent_by(self, mapping: Mapping) -> Job:
         """The job as it would be had it always had this mapping: what entries are made from."""
@@ -233,6 +236,7 @@ class Job:
             window=mapping.window,
             host_first=mapping.host_first,
             mode=mapping.mode,
+            further_numbers=mapping.further,
             mapping_epoch=0,
             mapping_number=0,
             change=None,
@@ -243,6 +247,7 @@ class Job:
         self.mapping_epoch, self.mapping_number = mapping.epoch, mapping.number
         self.tree, self.memory, self.window = mapping.tree, mapping.memory, mapping.window
         self.host_first, self.mode = mapping.host_first, mapping.mode
+        self.further_numbers = mapping.further
 
     def size_text(self) -> str:
         """``4 workers, slots 0..511, window 256``, for people; of a tree where its slots are."""

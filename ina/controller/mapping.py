@@ -8,7 +8,7 @@ results of the operations before, the former one goes.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from ina.controller.errors import JobRequestError
@@ -33,11 +33,41 @@ class Mapping:
     """First slot on the nodes that are on hosts of workers: all of theirs are for the job."""
     mode: str = POOL
     """Whether its slots are its own, or those of switches below an aggregator are shared."""
+    further: tuple[int, ...] = ()
+    """As ``number``, in packets to the second of its tree's roots, and so on."""
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """By root of its tree: the header's job field."""
+        return (self.number, *self.further)
 
     @property
     def slots(self) -> int:
-        """For packets to name: as many as each switch has for it."""
-        return min((taken.slots for taken in self.memory.values()), default=0)
+        """For packets to name: as many as each switch has for it, or all roots together."""
+        return slots_of(self.tree, self.memory)
+
+    def by_root(self) -> tuple[Mapping, ...]:
+        """By root of its tree: what is of that one's lanes, which are a part in a row of all."""
+        trees = self.tree.by_root()
+        if len(trees) == 1:
+            return (self,)
+        count, slots = len(trees), self.slots // len(trees)
+        return tuple(
+            replace(
+                self,
+                number=number,
+                further=(),
+                tree=tree,
+                memory={
+                    name: taken if tree[name].parent is None else _part(taken, part, count)
+                    for name, taken in self.memory.items()
+                    if name in tree
+                },
+                window=self.window // count,
+                host_first=self.host_first + part * slots,
+            )
+            for part, (number, tree) in enumerate(zip(self.numbers, trees, strict=True))
+        )
 
     def shares_slots_of(self, switch: str) -> bool:
         """Whether it needs no slots of its own there."""
@@ -55,6 +85,23 @@ class Mapping:
         if not self.tree[switch].is_shared:
             return f"{taken.first}..{taken.first + taken.slots - 1}"
         return f"{taken.first}..{taken.end - 1} shared" if taken.reserved else "none"
+
+
+def slots_of(tree: Tree, memory: dict[str, SlotRange]) -> int:
+    """What :attr:`Mapping.slots` is."""
+    roots = len(tree.roots)
+    if roots == 1:
+        return min((taken.slots for taken in memory.values()), default=0)
+    each = (
+        taken.slots * (roots if tree[name].parent is None else 1) for name, taken in memory.items()
+    )
+    return min(each, default=0)
+
+
+def _part(taken: SlotRange, part: int, count: int) -> SlotRange:
+    """Of slots that a job may claim on a switch, those of a part of its lanes."""
+    first, end = taken.reserved * part // count, taken.reserved * (part + 1) // count
+    return SlotRange(taken.first + first, taken.slots // count, end - first)
 
 
 class Stage(Enum):

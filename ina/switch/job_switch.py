@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from finsy import P4CounterEntry, P4Schema
+from finsy import P4CounterEntry, P4Schema, P4TableEntry
 from finsy.proto import p4r
 
 from ina.p4 import compiled, names
@@ -49,7 +49,7 @@ class JobSwitch:
         added = _Mapping(job, _parsed(entities))
         self._switch.insert(added.entities)
         self._mappings.append(added)
-        self._jobs[job] = None
+        self._jobs |= dict.fromkeys(self._numbers(added.entities))
 
     def end_change(self, *, is_new_used: bool) -> None:
         """Delete those of the mapping that is not used any more, but for what both have."""
@@ -60,6 +60,13 @@ class JobSwitch:
         stays = [one for one in gone.entities if self._outlives(one, same_job=same_job)]
         self._switch.delete(one for one in reversed(gone.entities) if one not in stays)
         self._mappings = [_Mapping(kept.job, [*stays, *kept.entities])]
+
+    def _numbers(self, entities: Iterable[p4r.Entity]) -> list[int]:
+        """Job numbers that these let in: several, where lanes are dealt among aggregators."""
+        table = self._schema.tables[names.JOBS].id
+        rows = (it for it in entities if it.table_entry.table_id == table)
+        found = [P4TableEntry.decode(it, self._schema) for it in rows]
+        return [int(it.match["job"]) for it in found if it.match is not None]
 
     def _outlives(self, entity: p4r.Entity, *, same_job: bool) -> bool:
         """Whether it is not of one mapping alone: its key has no epoch, or not even the job."""

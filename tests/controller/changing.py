@@ -83,4 +83,4 @@ def told_of(racks: Racks, name: str = "j") -> list[str]:
 def epochs_on(racks: Racks, switch: str, job: Job) -> list[int]:
     """Mappings that the switch lets in, of any of the job's numbers."""
     rows = [row for number in job.numbers for row in racks.sessions[switch].rows_of(number)]
-    return sorted(dict(row.params)["epoch"] for row in rows)
+    return sorted({dict(row.params)["epoch"] for row in rows})

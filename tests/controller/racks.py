@@ -32,8 +32,8 @@ from tests.controller.test_coordinator_chaos import FakeSession
 
 LEAVES = ("leaf1", "leaf2")
 NAMES = (*LEAVES, "spine")
-AGGREGATOR = "agg"
-"""Behind the spine, where there is one."""
+AGGREGATORS = (AGGREGATOR, _) = ("agg", "agg2")
+"""Behind the spine, where there are any."""
 SLOTS, SHARED_SLOTS = 64, 32
 JOB_SLOTS = 16
 RANKS = 4
@@ -103,12 +103,14 @@ class Racks:
         self,
         mode: str = names.PROGRAM,
         *,
-        aggregator: bool = False,
+        aggregators: int = 0,
         tenant: TenantConfig | None = None,
     ) -> None:
-        """``mode``: of the program of all switches. ``aggregator``: whether there is one, too."""
+        """``mode``: of the program of all switches. ``aggregators``: how many there are, too, among
+        which each job's lanes are dealt.
+        """
         self.mode = mode
-        self.names = (*NAMES, AGGREGATOR) if aggregator else NAMES
+        self.names = (*NAMES, *AGGREGATORS[:aggregators])
         self.tenant = tenant or TenantConfig(max_priority=9)
         self.sessions: Mapping[str, SlowSession] = {name: SlowSession() for name in self.names}
         self.store: Store = open_store(IN_MEMORY)
@@ -126,14 +128,17 @@ class Racks:
         known = self.names if known is None else known
         addresses = {name: data_address(self.configs[name]) for name in known}
         capacities = {name: self._capacity(name) for name in known}
-        places = [AggregatorPlace(it, "spine", 8, 1) for it in known if it == AGGREGATOR]
+        ends = [it for it in known if it in AGGREGATORS]
+        places = [AggregatorPlace(it, "spine", 8 + at, 1) for at, it in enumerate(ends)]
         self.registry = Registry(
             capacities,
             EpochCounter(self.store.last_epoch() or 0),
             range(1, 9),
             admission=Admission({"default": self.tenant}, preempt=True),
             placement=Nearest(fabric()),
-            sharing=Sharing(capacities, Aggregators(fabric(), places)),
+            sharing=Sharing(
+                *(capacities, Aggregators(fabric(), places)), aggregators_a_job=max(1, len(ends))
+            ),
         )
         switches = [
             Switch(
@@ -152,7 +157,7 @@ class Racks:
 
     def _capacity(self, name: str) -> Capacity:
         own = Capacity(FirstFit(SLOTS, JOB_SLOTS), values=64)
-        if name == AGGREGATOR:
+        if name in AGGREGATORS:
             own.is_aggregator, own.is_switch = True, False
         elif self.mode == names.SHARED:
             own.shared = SharedSlots(SLOTS, SHARED_SLOTS)

@@ -19,7 +19,7 @@ from ina.controller.mapping import Word
 from ina.controller.topology.tree import Tree
 from ina.p4 import names
 from tests.controller.changing import LEAF1, OVER_SPINE, S, epochs_on
-from tests.controller.racks import AGGREGATOR, NAMES, SLOTS, Racks
+from tests.controller.racks import AGGREGATORS, NAMES, SLOTS, Racks
 from tests.controller.test_tree_jobs import drive
 from tests.controller.test_tree_kill_points import Reaper, bury
 
@@ -108,17 +108,19 @@ class Case:
     declines: bool = False
     modes: tuple[str, str] = (names.PROGRAM, names.PROGRAM)
     """Before and after."""
+    aggregators: int = 0
 
     def racks(self) -> Racks:
         """Where it happens."""
-        is_shared = names.SHARED in self.modes
-        return Racks(names.SHARED if is_shared else names.PROGRAM, aggregator=is_shared)
+        mode = names.SHARED if self.aggregators else names.PROGRAM
+        return Racks(mode, aggregators=self.aggregators)
 
     @property
     def targets(self) -> dict[str, int]:
         """Slots of its own by switch then."""
         if self.modes[1] == names.SHARED:
-            return {AGGREGATOR: self.slots}
+            ends = AGGREGATORS[: self.aggregators]
+            return dict.fromkeys(ends, self.slots // len(ends))
         if self.leaves == (1, 1):
             tree = LEAF1 if self.tree is None else self.tree
             return {node.switch: self.slots for node in tree}
@@ -129,9 +131,9 @@ GROW = Case((1, 1, 2, 2), 32)
 IN_PLACE = Case((1, 1, 2, 2), SLOTS - 8)
 OTHER_TREE = Case((1, 1), 32, OVER_SPINE)
 DECLINED = Case((1, 1, 2, 2), 32, declines=True)
-TO_SHARED = Case((1, 1, 2, 2), 32, modes=(names.PROGRAM, names.SHARED))
-TO_POOL = Case((1, 1, 2, 2), 32, modes=(names.SHARED, names.PROGRAM))
-SHARED = Case((1, 1, 2, 2), 32, modes=(names.SHARED, names.SHARED))
+TO_SHARED = Case((1, 1, 2, 2), 32, modes=(names.PROGRAM, names.SHARED), aggregators=2)
+TO_POOL = Case((1, 1, 2, 2), 32, modes=(names.SHARED, names.PROGRAM), aggregators=2)
+SHARED = Case((1, 1, 2, 2), 32, modes=(names.SHARED, names.SHARED), aggregators=1)
 
 
 async def die_and_go_on(case: Case, point: str, times: int) -> bool:
@@ -172,10 +174,12 @@ async def die_and_go_on(case: Case, point: str, times: int) -> bool:
     stored = racks.store.load(0.0)[0].job
     assert (stored.change, stored.mapping.epoch) == (None, job.mapping.epoch)
     assert (stored.mode, stored.tree, stored.memory) == (job.mode, job.tree, job.memory)
+    assert stored.numbers == job.numbers
     await asyncio.gather(*racks.leave_all(job))
     await racks.until_idle()
     assert racks.registry.slots_used() == 0
     assert not any(session.of_jobs() for session in racks.sessions.values())
+    assert racks.registry.numbers.are_free(range(1, 9))
     return died
 
 

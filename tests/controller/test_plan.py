@@ -75,7 +75,7 @@ def test_a_job_of_two_workers() -> None:
     )
     plan = plan_here(two_workers())
     assert plan.stages == ((group, *receivers), (admit,), members)
-    assert plan.member(1) == members[1]
+    assert plan.members(1)[0] == members[1]
 
 
 RESULTS = IPv4Address("239.255.1.7")

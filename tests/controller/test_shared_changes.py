@@ -28,7 +28,7 @@ from tests.controller.changing import (
     resized,
     told_of,
 )
-from tests.controller.racks import AGGREGATOR, JOB_SLOTS, NAMES, SLOTS, Racks, host
+from tests.controller.racks import AGGREGATOR, AGGREGATORS, JOB_SLOTS, NAMES, SLOTS, Racks, host
 from tests.controller.test_tree_jobs import drive
 
 LANES = JOB_SLOTS // 2
@@ -40,8 +40,8 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "MAX_PAUSE_S", 0.001)
 
 
-async def shared_racks(tenant: TenantConfig | None = None) -> Racks:
-    racks = Racks(names.SHARED, aggregator=True, tenant=tenant)
+async def shared_racks(tenant: TenantConfig | None = None, *, aggregators: int = 1) -> Racks:
+    racks = Racks(names.SHARED, aggregators=aggregators, tenant=tenant)
     await racks.start()
     return racks
 
@@ -193,6 +193,35 @@ def test_a_job_changes_its_mode_and_back(leaves: tuple[int, ...]) -> None:
         assert racks.sessions[AGGREGATOR].of_jobs() == []
         racks.assert_agrees()
         await all_leave(racks, job)
+
+    drive(scenario())
+
+
+def test_lanes_stay_dealt_among_two_aggregators() -> None:
+    async def scenario() -> None:
+        racks = await shared_racks(aggregators=2)
+        changes = racks.coordinator.changes
+        job = await racks.run("j", mode=names.SHARED)
+        numbers = job.numbers
+        assert len(numbers) == 2
+        for slots in (2 * JOB_SLOTS, JOB_SLOTS // 4, 34):
+            await resized(racks, job, slots)
+            racks.assert_agrees()
+            await change_wholly(racks, job)
+            had = slots // 4 * 4  # as many at each, an even number
+            assert (job.slots, job.numbers) == (had, numbers)
+            assert racks.used() == dict.fromkeys(NAMES, 0) | dict.fromkeys(AGGREGATORS, had // 2)
+            assert owners_on(racks, "leaf1") == []  # one epoch would be two rows
+            racks.assert_agrees()
+        await changes.change(job, mode=names.PROGRAM, why="a test")
+        await change_wholly(racks, job)
+        assert len(job.mapping.numbers) == 1
+        await changes.change(job, mode=names.SHARED, why="a test")
+        racks.assert_agrees()
+        await change_wholly(racks, job)
+        assert len(job.mapping.numbers) == len(job.numbers) == 2
+        await all_leave(racks, job)
+        assert racks.registry.numbers.are_free(range(1, 9))
 
     drive(scenario())
 

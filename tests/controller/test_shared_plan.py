@@ -14,7 +14,14 @@ from ina.controller.memory import SlotRange
 from ina.controller.switches.items import Entry
 from ina.controller.switches.plan import plan_job
 from ina.controller.topology.host_nodes import with_host_nodes
-from ina.controller.topology.tree import HostNode, Node, Tree, single, with_aggregator
+from ina.controller.topology.tree import (
+    HostNode,
+    Node,
+    Tree,
+    below_itself,
+    single,
+    with_aggregators,
+)
 from ina.p4 import names
 from ina.protocol.shared_model import Claims
 from ina.protocol.switch_model import Job as ModelJob
@@ -26,8 +33,7 @@ AGE_US = 7000
 
 def below(tree: Tree, name: str = "aggregator") -> Tree:
     """With an aggregator above it, behind port 20 of its former root."""
-    top = replace(tree.root, parent_port=20)
-    return with_aggregator(Tree((top, *tree.nodes[1:])), Node(name, (), (top.switch,), (3,)))
+    return with_aggregators(tree, [(Node(name, (), (tree.root.switch,), (3,)), 20)])
 
 
 TREES = [
@@ -35,7 +41,7 @@ TREES = [
     below(single("only", 32)),
     below(racks(2, 3)),
     below(racks(2, 2, at_root=2)),
-    with_aggregator(racks(2, 2, at_root=1), racks(2, 2, at_root=1).root),
+    below_itself(racks(2, 2, at_root=1)),
 ]
 
 
@@ -69,6 +75,32 @@ def test_every_node_gets_what_the_conformance_cases_write(tree: Tree) -> None:
         ours = Counter(plain(item) for item in plan.items)
         theirs = Counter(plain(item) for item in state.job_state(model_of(job, node.switch)))
         assert ours == theirs, node.switch
+
+
+@pytest.mark.parametrize("at_root", [0, 2])
+def test_of_lanes_that_are_dealt_each_part_has_what_a_job_of_its_own_would_have(
+    at_root: int,
+) -> None:
+    bare = racks(2, 2, at_root=at_root)
+    roots = [(Node(name, (), (bare.root.switch,), (3,)), 20 + at) for at, name in enumerate("ab")]
+    tree = with_aggregators(bare, roots)
+    job = replace(shared_job(tree), further_numbers=(9,))
+    job.memory = {node.switch: SlotRange(8, 64, 13) for node in tree}
+    job.memory |= {name: SlotRange(8, 32, 32) for name in "ab"}
+    for node in tree:
+        whole = plan_job(job, node.switch, addresses(tree), age_us=AGE_US)
+        parts = [job.sent_by(it) for it in job.mapping.by_root() if node.switch in it.tree]
+        assert len(parts) == (1 if node in tree.roots else 2)
+        of_parts = [
+            item
+            for part in parts
+            for item in plan_job(part, node.switch, addresses(tree), age_us=AGE_US).items
+            if len(parts) == 1 or not isinstance(item, Entry) or item.table != names.OWNERS
+        ]
+        assert Counter(whole.items) == Counter(of_parts)
+        assert len(set(whole.items)) == len(of_parts)
+        rows = [*whole.switches, *(row for rank in node.ranks for row in whole.members(rank))]
+        assert Counter(rows) == Counter(whole.stages[-1])
 
 
 @pytest.mark.parametrize("tree", TREES, ids=lambda tree: f"{len(tree)} nodes")
@@ -112,8 +144,8 @@ def test_a_node_on_a_host_is_one_contributor_and_believed_no_more_than_a_worker(
 
 def test_an_aggregator_on_a_host_is_the_parent_of_the_switch_and_has_sets_below() -> None:
     at = HostNode(0, IPv4Address("10.0.0.9"), 4433, 5, switch_port=20, uplink_port=1)
-    top = Node("only", (0, 1), parent_port=20)
-    tree = with_aggregator(Tree((top,)), Node(at.name, (), ("only",), (1,), host=at))
+    top = Tree((Node("only", (0, 1)),))
+    tree = with_aggregators(top, [(Node(at.name, (), ("only",), (1,), host=at), 20)])
     assert (tree.has_one_switch, [it.switch for it in tree.switches]) == (True, ["only"])
     assert (tree.rack(1), tree.depth(tree["only"]), tree.level(tree.root)) == ("only", 1, 2)
     members = {rank: Endpoint(IPv4Address("10.0.0.1") + rank, 4000, 1) for rank in range(2)}

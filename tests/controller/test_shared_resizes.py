@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import grpc
 import numpy as np
 import pytest
 
 from ina.cli import main
-from ina.controller.embedded import Embedded
+from ina.controller.embedded import DATA_PORT, Embedded
 from ina.host import Session
 from ina.p4 import names
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import OperatorStub
+from ina.switch.ports import UdpPort
+from ina.switch.server import SoftSwitch
 from ina.torch.aggregator import LocalAggregator
 from tests.controller.test_shared_jobs import (
     DEADLINE_S,
@@ -119,8 +123,55 @@ def test_sums_are_exact_while_slots_and_mode_change(brings_aggregator: bool, los
             assert counted.results > 0
             assert own[0]._switch is not None
             (kept,) = own[0]._switch._mappings
-            assert len(own[0]._switch._jobs) > 1  # its number was not the same all along
             assert kept.entities
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.02])
+def test_lanes_are_dealt_among_two_aggregators_whatever_changes(loss: float) -> None:
+    size = 3
+    with ExitStack() as opened:
+        others = [opened.enter_context(aggregator()) for _ in range(2)]
+        config = {
+            "switch": {"mode": "shared", "shared_slots": SHARED_SLOTS},
+            "jobs": {"aggregators": 2},
+        }
+        embedded = opened.enter_context(
+            Among(others, values=VALUES, slots=JOB_SLOTS, loss_rate=loss, config=config)
+        )
+        channel = opened.enter_context(open_channel(embedded.controller_addr))
+        operator = Operator(OperatorStub(channel))
+        pool = opened.enter_context(ThreadPoolExecutor(size))
+        ranks = [
+            pool.submit(changing, embedded, operator, rank, size, None) for rank in range(size)
+        ]
+        run_jobs(embedded, {1: 2}, steps=20, elems=ELEMS, priorities={1: 4})
+        for one in ranks:
+            one.result(3 * DEADLINE_S)
+        assert operator.used() == 0
+        sums = [it.stats().ports[DATA_PORT].rx_packets for it in others]
+        assert min(sums) > max(sums) / 4  # each has its part of the lanes
+
+
+class Among(Embedded):
+    """A switch and a controller that has these aggregators."""
+
+    def __init__(self, them: Sequence[SoftSwitch], **more: Any) -> None:
+        super().__init__(**more)
+        self._them = them
+
+    def _aggregators(self) -> list[dict[str, Any]]:
+        places = [(it.grpc_addr, *it.udp_address(DATA_PORT)) for it in self._them]
+        keys = ("name", "grpc_addr", "data_host", "data_udp_port", "data_port")
+        return [
+            dict(zip(keys, (f"agg{number}", *place, DATA_PORT), strict=True))
+            for number, place in enumerate(places)
+        ]
+
+
+@contextmanager
+def aggregator() -> Iterator[SoftSwitch]:
+    with SoftSwitch([UdpPort(DATA_PORT, "127.0.0.1")], grpc_addr="127.0.0.1:0") as switch:
+        yield switch
 
 
 def test_an_operator_changes_a_mode_by_hand(capsys: pytest.CaptureFixture[str]) -> None:

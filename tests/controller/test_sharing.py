@@ -48,15 +48,19 @@ def place(name: str, switch: str = "s1", port: int = 7) -> AggregatorPlace:
 
 
 def islands(
-    *, places: Sequence[AggregatorPlace] = (), tenant: TenantConfig | None = None, **more: Capacity
+    *,
+    places: Sequence[AggregatorPlace] = (),
+    tenant: TenantConfig | None = None,
+    a_job: int = 1,
+    **more: Capacity,
 ) -> Registry:
-    """A switch s1 with shared slots, what else there is, and these aggregators."""
+    """A switch s1 with shared slots, what else there is, and these aggregators, some for a job."""
     switches = {"s1": capacity(), **more, **{it.name: aggregator() for it in places}}
     return Registry(
         switches,
         EpochCounter(0),
         range(1, 100),
-        sharing=Sharing(switches, Aggregators(Fabric(("s1",)), places)),
+        sharing=Sharing(switches, Aggregators(Fabric(("s1",)), places), aggregators_a_job=a_job),
         admission=Admission({} if tenant is None else {"default": tenant}),
     )
 
@@ -93,6 +97,68 @@ def test_a_job_is_placed_below_the_aggregator_and_claims_as_many_slots_as_it_has
     registry.end(job)
     registry.removed(job)
     assert (registry.slots_used(), list(registry)) == (0, [])
+
+
+@pytest.mark.parametrize(("a_job", "there", "used"), [(2, 2, 2), (2, 3, 2), (4, 3, 2), (4, 4, 4)])
+def test_lanes_are_dealt_among_as_many_aggregators_as_there_are(
+    a_job: int, there: int, used: int
+) -> None:
+    registry = islands(places=[place(f"agg{it}", port=7 + it) for it in range(there)], a_job=a_job)
+    job = run(registry)
+    assert job.tree is not None
+    roots = [f"agg{it}" for it in range(used)]
+    assert [it.switch for it in job.tree] == [*roots, "s1"]
+    assert [it.switch for it in job.tree.roots] == roots
+    own = {name: SlotRange(0, JOB_SLOTS // used, JOB_SLOTS // used) for name in roots}
+    assert job.memory == own | {"s1": SlotRange(OWN, JOB_SLOTS, LANES)}
+    assert (job.slots, job.window, job.full_bitmap) == (JOB_SLOTS, LANES, 3)
+    assert len(set(job.numbers)) == used
+    # Each is the root of a tree of its own, whose lanes have slots of their own everywhere.
+    parts = job.mapping.by_root()
+    arcs = [part.memory["s1"] for part in parts]
+    lanes = LANES // used
+    assert arcs == [SlotRange(OWN + it * lanes, 2 * lanes, lanes) for it in range(used)]
+    assert [part.number for part in parts] == list(job.mapping.numbers)
+    assert {part.epoch for part in parts} == {job.epoch}
+    for number, part in enumerate(parts):
+        assert [(it.switch, it.parent, it.parent_port) for it in part.tree] == [
+            (roots[number], None, 0),
+            ("s1", roots[number], 7 + number),
+        ]
+        assert part.tree.path(1) == job.tree.path(1)
+        assert part.slots == 2 * lanes
+    assert usage([job]).slots == LANES
+    (stored,) = _stored(job)
+    assert (stored.tree, stored.memory, stored.numbers) == (job.tree, job.memory, job.numbers)
+    again = islands(places=[place(f"agg{it}", port=7 + it) for it in range(there)], a_job=a_job)
+    again.adopt(stored)
+    assert again.slots_used() == registry.slots_used()
+    for one, of in ((stored, again), (job, registry)):
+        of.end(one)
+        of.removed(one)
+        assert of.slots_used() == 0
+        assert of.numbers.are_free(range(1, 100))
+
+
+def _stored(job: Job) -> list[Job]:
+    store = open_store(IN_MEMORY)
+    store.claim("test", "x").save(job, last_epoch=job.epoch)
+    found = [it.job for it in store.load(0.0)]
+    store.close()
+    return found
+
+
+def test_where_an_aggregator_or_a_number_lacks_nothing_is_taken() -> None:
+    registry = islands(places=[place("agg1"), place("agg2")], a_job=2)
+    registry.switches["agg2"].memory.take("other", OWN)
+    with pytest.raises(NoRoomError, match="job 'j': no slots left"):
+        registry.create("j", 2, 0, 0.0, mode="shared")
+    assert registry.switches["agg1"].memory.used() == 0
+    assert registry.numbers.are_free(range(1, 100))
+    registry.numbers.claim(range(1, 99))
+    with pytest.raises(NoRoomError, match="no job number is left for another aggregator"):
+        registry.create("j", 2, 0, 0.0, mode="shared")
+    assert registry.numbers.are_free([99])
 
 
 def test_without_an_aggregator_rank_0_runs_it() -> None:
@@ -233,15 +299,11 @@ def test_it_comes_back_from_the_store_as_it_was(embedded: bool) -> None:
     places = [] if embedded else [place("agg")]
     registry = islands(places=places)
     job = run(registry, embedded=embedded)
-    store = open_store(IN_MEMORY)
-    claim = store.claim("test", "x")
-    claim.save(job, last_epoch=job.epoch)
-    (found,) = store.load(0.0)
-    assert (found.job.mode, found.job.tree, found.job.memory) == ("shared", job.tree, job.memory)
+    (found,) = _stored(job)
+    assert (found.mode, found.tree, found.memory) == ("shared", job.tree, job.memory)
     again = islands(places=places)
-    again.adopt(found.job)
+    again.adopt(found)
     assert again.slots_used() == registry.slots_used()
-    again.end(found.job)
-    again.removed(found.job)
+    again.end(found)
+    again.removed(found)
     assert again.slots_used() == 0
-    store.close()

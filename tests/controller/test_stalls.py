@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import assume, given
@@ -47,13 +48,18 @@ def report(
 
 
 def find(
-    reports: dict[int, Report], *, left: set[int] | None = None, now_s: float = 10.0, ranks: int = 0
+    reports: dict[int, Report],
+    *,
+    left: set[int] | None = None,
+    now_s: float = 10.0,
+    ranks: int = 0,
+    first_slots: Sequence[int] = (FIRST_SLOT,),
 ) -> Stall | str | None:
     return find_stall(
         reports,
         here=frozenset(range(ranks)) if ranks else frozenset(reports),
         left=frozenset(left or ()),
-        first_slots={1: FIRST_SLOT, 2: OTHER_FIRST_SLOT},
+        first_slots={1: first_slots, 2: (OTHER_FIRST_SLOT,)},
         heartbeat_s=2.0,
         now_s=now_s,
     )
@@ -68,6 +74,19 @@ def test_the_one_who_has_not_sent_is_missing() -> None:
         }
     )
     assert found == Stall(8, FIRST_SLOT, (1,), (0, 2), 7.0)
+
+
+@pytest.mark.parametrize(
+    ("seq", "slot"), [(8, 100), (9, 101), (10, 500), (11, 501), (12, 102), (15, 503)]
+)
+def test_of_lanes_dealt_among_two_roots_the_slot_is_that_root_s(seq: int, slot: int) -> None:
+    """Of 4 lanes each has 2, and the second slot of each behind the first ones."""
+    seqs = [seq - 4 + (lane - seq) % 4 for lane in range(4)]
+    sent = [seq if lane == seq % 4 else before for lane, before in enumerate(seqs)]
+    waits = [lane == seq % 4 for lane in range(4)]
+    found = find({0: report(sent, waits), 1: report(seqs, [False] * 4)}, first_slots=(100, 500))
+    assert isinstance(found, Stall)
+    assert (found.seq, found.slot, found.missing) == (seq, slot, (1,))
 
 
 def test_of_several_lanes_the_oldest_number_counts() -> None:

@@ -88,7 +88,7 @@ def test_members_go_in_last_and_out_first(switch: SoftSwitch) -> None:
         assert isinstance(writer.session, P4RuntimeSwitch)
         writer.session = keeper = OrderKeeper(writer.session)
         plan = plan_here(two_workers(5))
-        await writer.install(plan, 7, 5)
+        await writer.install(plan, (7,), 5)
         assert keeper.log[-2:] == [f"insert {names.MEMBERS}"] * 2
         assert keeper.log[-3] == f"insert {names.JOBS}"
         keeper.log.clear()
@@ -104,12 +104,12 @@ def test_a_failed_install_leaves_nothing(switch: SoftSwitch) -> None:
     async def scenario() -> None:
         writer, _ = await prepared(switch)
         plan = plan_here(two_workers(5))
-        in_the_way = replace(plan.member(1), params=(("worker_bit", 4),))
+        in_the_way = replace(plan.members(1)[0], params=(("worker_bit", 4),))
         await writer.session.insert([in_the_way])
         with pytest.raises(
             SwitchError, match=r"switch 127.0.0.1:\d+ device 1: .*members: there is an entry"
         ):
-            await writer.install(plan, 7, 5)
+            await writer.install(plan, (7,), 5)
         assert [entry.table for entry in await writer.read_entries()] == [names.JOBS]  # the mark
         assert await writer.read_groups() == []
         await writer.session.close()
@@ -122,7 +122,7 @@ def test_what_was_installed_is_read_back_and_what_is_not_ours_is_not(switch: Sof
         first, mark = await prepared(switch)
         assert mark is None
         plan = plan_here(two_workers(5))
-        await first.install(plan, 7, 5)
+        await first.install(plan, (7,), 5)
         other = Entry(names.DMAC, (("dst_mac", 9),), names.FORWARD, (("port", 1),))
         await first.session.insert([other])
         await first.session.close()
@@ -158,7 +158,7 @@ def test_a_demoted_controller_stops_writing(switch: SoftSwitch) -> None:
         former, _ = await prepared(switch, election_id=5)
         usurper, _ = await prepared(switch, election_id=6)
         with pytest.raises(SwitchError):
-            await former.install(plan_here(two_workers(9)), 7, 9)
+            await former.install(plan_here(two_workers(9)), (7,), 9)
         assert [entry.table for entry in await usurper.read_entries()] == [names.JOBS]
         await former.session.close()
         await usurper.session.close()
@@ -212,7 +212,7 @@ def test_a_switch_that_stops_is_an_error_of_the_next_call(switch: SoftSwitch) ->
         writer, _ = await prepared(switch)
         await asyncio.to_thread(switch.stop)
         with pytest.raises(SwitchError, match=r"switch 127.0.0.1:\d+ device 1: ") as caught:
-            await writer.install(plan_here(two_workers(5)), 7, 5)
+            await writer.install(plan_here(two_workers(5)), (7,), 5)
         assert "\n" not in str(caught.value)
         await writer.session.close()
 
@@ -253,7 +253,7 @@ def test_groups_are_deleted_before_another_pipeline_is_set(
 
     async def scenario() -> None:
         writer, _ = await prepared(switch)
-        await writer.install(plan_here(two_workers(1)), 7, 1)
+        await writer.install(plan_here(two_workers(1)), (7,), 1)
         monkeypatch.setattr(P4RuntimeSession, "delete", noted)
         assert isinstance(writer.session, P4RuntimeSwitch)
         assert await writer.session.session.set_pipeline(compiled(256))

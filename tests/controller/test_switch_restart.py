@@ -314,7 +314,7 @@ def test_foreign_entries_are_kept_until_an_operator_says_so() -> None:
             await bench.coordinator.evict("stranger", "test")
             writer = writer_of(bench.coordinator)
             assert writer is not None
-            await writer.install(plan, stranger.number, stranger.epoch)
+            await writer.install(plan, stranger.numbers, stranger.epoch)
             await bench.coordinator.reconcile(only(bench.coordinator), fresh=False)
             assert len(only(bench.coordinator).foreign) == 6
             assert (await bench.app.show()).slots_used == 512

@@ -55,12 +55,12 @@ def test_a_job_is_installed_read_back_and_removed(tofino: FakeTofino) -> None:
     async def scenario() -> None:
         async with writing(tofino) as writer:
             plan = plan_here(two_workers(5))
-            await writer.install(plan, 7, 5)
+            await writer.install(plan, (7,), 5)
             state = await writer.read_state()
             assert state.mark == 5
             items = [item for stage in plan.stages for item in stage]
             assert compare({7: items}, state) == Difference()
-            await writer.remove_entry(plan.member(0))
+            await writer.remove_entry(plan.members(0)[0])
             assert [row["worker"] for row in tofino.rows(names.MEMBERS)] == [1]
             await writer.remove(plan)
             await writer.remove(plan)  # what is off already is no error
@@ -76,7 +76,7 @@ def test_members_go_in_last_and_out_first(tofino: FakeTofino) -> None:
         async with writing(tofino) as writer:
             tofino.calls.clear()
             plan = plan_here(two_workers(5))
-            await writer.install(plan, 7, 5)
+            await writer.install(plan, (7,), 5)
             await writer.remove(plan)
 
     drive(scenario())
@@ -100,11 +100,11 @@ def test_a_failed_install_leaves_nothing(tofino: FakeTofino) -> None:
     async def scenario() -> None:
         async with writing(tofino) as writer:
             plan = plan_here(two_workers(5))
-            await writer.insert([replace(plan.member(1), params=(("worker_bit", 4),))])
+            await writer.insert([replace(plan.members(1)[0], params=(("worker_bit", 4),))])
             with pytest.raises(
                 SwitchError, match=r"device 0: insert: ALREADY_EXISTS Already exists"
             ) as caught:
-                await writer.install(plan, 7, 5)
+                await writer.install(plan, (7,), 5)
             assert caught.value.refused
             assert "\n" not in str(caught.value)
             assert [entry.table for entry in await writer.read_entries()] == [names.JOBS]
@@ -130,7 +130,7 @@ def test_entries_of_others_are_read_and_shown_as_such(tofino: FakeTofino) -> Non
 def test_counters_are_read_by_job_by_worker_and_by_reason(tofino: FakeTofino) -> None:
     async def scenario() -> None:
         async with writing(tofino) as writer:
-            await writer.install(plan_here(two_workers(5)), 7, 5)
+            await writer.install(plan_here(two_workers(5)), (7,), 5)
             cell = (("$COUNTER_INDEX", 7),)
             seen = {"$COUNTER_SPEC_PKTS": 3, "$COUNTER_SPEC_BYTES": 900}
             tofino.entries[f"pipe.{names.JOB_RESULTS}"][cell] = dict(seen)
@@ -287,7 +287,7 @@ def test_another_program_is_refused_before_anything_is_written(tofino: FakeTofin
 def test_a_value_too_wide_is_refused_with_its_field(tofino: FakeTofino) -> None:
     async def scenario() -> None:
         async with connected(tofino) as session:
-            member = plan_here(two_workers(5)).member(0)
+            member = plan_here(two_workers(5)).members(0)[0]
             wide = replace(member, match=(*member.match[:-1], ("worker", 256)))
             with pytest.raises(SwitchError, match="key worker: 256 does not fit into 8 bits"):
                 await session.insert([wide])

@@ -82,7 +82,7 @@ def test_a_job_is_installed_by_the_compilers_schema(compiled_tofino: FakeTofino)
         writer = SwitchWriter(session)
         await writer.put_mark(0, None)
         plan = plan_here(two_workers(5))
-        await writer.install(plan, 7, 5)
+        await writer.install(plan, (7,), 5)
         state = await writer.read_state()
         items = [item for stage in plan.stages for item in stage]
         assert compare({7: items}, state) == Difference()

@@ -13,7 +13,7 @@ SHARED_COLUMNS = ("flushes", "evictions", "collisions", "bypassed", "late", "mis
 
 
 def indented(nodes: Sequence[pb2.TreeNode]) -> Iterator[tuple[str, pb2.TreeNode]]:
-    """The root first, and under each node those below it: the name, indented, and the node."""
+    """The roots first, and under each node those below it: the name, indented, and the node."""
     by_name = {node.switch: node for node in nodes}
 
     def walk(node: pb2.TreeNode, depth: int) -> Iterator[tuple[str, pb2.TreeNode]]:
@@ -21,7 +21,9 @@ def indented(nodes: Sequence[pb2.TreeNode]) -> Iterator[tuple[str, pb2.TreeNode]
         for child in node.children:
             yield from walk(by_name[child], depth + 1)
 
-    return walk(nodes[0], 0)
+    *further, last = (node for node in nodes if not node.parent)
+    yield from ((node.switch, node) for node in further)
+    yield from walk(last, 0)  # below several roots are the same nodes
 
 
 def ranks_of(node: pb2.TreeNode) -> str:
@@ -58,11 +60,12 @@ def summed_where(nodes: Sequence[pb2.TreeNode]) -> str:
         return ""
     causes = ", ".join(f"{packets} {name}" for name, packets in alone.items())
     text = f"switches summed {summed / came:.1%} of {came} contributions; alone went up {causes}"
-    root = nodes[0]
-    if root.unread:
+    roots = [node for node in nodes if not node.parent]
+    if any(root.unread for root in roots):
         return text
-    got = root.contributions + root.duplicates + root.replays + root.stale
-    return f"{text}; the aggregator got {got} packets for {root.results} sums"
+    got = sum(it.contributions + it.duplicates + it.replays + it.stale for it in roots)
+    which = "aggregators" if len(roots) > 1 else "aggregator"
+    return f"{text}; the {which} got {got} packets for {sum(it.results for it in roots)} sums"
 
 
 def _has_workers(node: pb2.TreeNode, nodes: Sequence[pb2.TreeNode]) -> bool:

@@ -165,6 +165,9 @@ class JobsConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     mode: Literal["pool", "shared"] = "pool"
     """Of a job that does not ask: slots of its own, or claimed from those that jobs share."""
 
+    aggregators: Literal[1, 2, 4, 8, 16] = 1
+    """Of mode ``shared``: among how many a job's lanes are dealt, where so many are reached."""
+
     sizing: Literal["fixed", "equal", "asked"] = "fixed"
     """What a job gets for good: ``slots``; an equal share for ``count`` jobs; what it asks for."""
     policy: Literal["", "static", "asked", "equal", "jct", "deadline", "priority"] = ""

@@ -82,11 +82,12 @@ def check_room(job: str, slots: int, tree: Tree, switches: Mapping[str, Capacity
 
     :class:`JobRequestError`: one never grants so many slots.
     """
-    full = [
-        f"switch {node.switch}: {memory.why_full(job, slots)}"
-        for node in tree.switches
-        if not node.is_shared and not (memory := switches[node.switch].memory).fits(job, slots, [])
-    ]
+    full = []
+    for node in tree.switches:
+        memory = switches[node.switch].memory
+        its = tree.at_each_root(slots) if slots and node.parent is None else slots
+        if not node.is_shared and not memory.fits(job, its, []):
+            full.append(f"switch {node.switch}: {memory.why_full(job, its)}")
     if full:
         several = f" on {len(full)} of {len(tree.switches)} switches that would sum it"
         of = "" if tree.has_one_switch else several

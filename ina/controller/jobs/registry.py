@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ina.controller.errors import (
@@ -23,6 +22,7 @@ from ina.controller.job import Endpoint, Job, JobEvent, JobState, who_sends_to_s
 from ina.controller.jobs import tokens
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.numbers import JobNumbers
 from ina.controller.jobs.pipes import check_pipes, check_same_pipe
 from ina.controller.jobs.placement import Placement, check_room, check_tree, first_with_room
 from ina.controller.jobs.sharing import Sharing
@@ -64,7 +64,8 @@ class Registry:
         self.admission = admission or Admission({})
         self.sized: Callable[[Job, Sequence[str]], int] | None = None
         """Of a fabric: how many slots a job takes at each of these; None: those it asked for."""
-        self._numbers = deque(job_numbers)
+        self.numbers = JobNumbers(job_numbers, self._foreign_numbers)
+        """Those that are left."""
         self._jobs: dict[str, Job] = {}
         self._unjoined_s = unjoined_s
         self._unix_clock = unix_clock
@@ -121,9 +122,8 @@ class Registry:
             return job
         mode = self.sharing.mode(name, mode)
         self._check_quota(name, owner, world_size, slots, mode)
-        number = self._free_number()
-        if number is None:
-            raise NoRoomError(f"job {name!r}: all {len(self._jobs)} job numbers are in use")
+        why_not = f"all {len(self._jobs)} job numbers are in use"
+        (number,) = self.numbers.take(name, 1, why_not)
         job = Job(
             name,
             number,
@@ -139,9 +139,12 @@ class Registry:
             verify=verify,
         )
         if self.placement is None:
-            switch = first_with_room(name, slots, self.sharing.islands(name, mode), mode)
-            self._give(job, self.sharing.tree(job, single(switch, contributions)), slots)
-        self._numbers.remove(number)
+            try:
+                switch = first_with_room(name, slots, self.sharing.islands(name, mode), mode)
+                self._give(job, self.sharing.tree(job, single(switch, contributions)), slots)
+            except (JobRequestError, NoRoomError):
+                self.numbers.give_back([number])
+                raise
         self._jobs[name] = job
         return job
 
@@ -184,7 +187,7 @@ class Registry:
         mode = self.sharing.mode(name, mode)
         self._check_quota(name, owner, world_size, slots, mode)
         capped = self.admission.priority(owner, priority)
-        numbers_left = self._free_number() is not None
+        numbers_left = self.numbers.any_left()
         if self.placement is not None:  # room on switches is looked for when all have joined
             return self.admission.victims(capped, self._jobs.values(), bool)
         if mode != POOL:
@@ -249,7 +252,7 @@ class Registry:
         Raises :class:`JobConflictError`, :class:`NoRoomError` if another has one of them.
         Its slots must be on some of ``switches``.
         """
-        if job.name in self._jobs or not set(job.numbers) <= set(self._numbers):
+        if job.name in self._jobs or not self.numbers.are_free(job.numbers):
             raise JobConflictError(f"job {job.name!r}: name or number {job.number} is in use")
         claimed: list[tuple[Capacity, SlotRange, Node]] = []
         try:
@@ -264,8 +267,7 @@ class Registry:
             for capacity, memory, node in claimed:
                 capacity.give_back(memory, node)
             raise
-        for number in job.numbers:
-            self._numbers.remove(number)
+        self.numbers.claim(job.numbers)
         self._jobs[job.name] = job
 
     def join(self, name: str, rank: int, endpoint: Endpoint, *, token: str = "") -> Job:
@@ -377,35 +379,31 @@ class Registry:
         del self._jobs[job.name]
         for switch in job.switches:
             self.release(job, switch)
-        self._numbers.extend(job.numbers)
-
-    def take_number(self, job: Job) -> int:
-        """Another one for a mapping of a job: its own, if its packets carry a second one now.
-
-        Raises :class:`NoRoomError`.
-        """
-        if job.mapping.number != job.number:
-            return job.number
-        number = self._free_number()
-        if number is None:
-            raise NoRoomError(f"job {job.name!r}: no job number is left for another tree")
-        self._numbers.remove(number)
-        return number
-
-    def free_number(self, job: Job, number: int) -> None:
-        """A mapping of the job with this one is gone; its own one stays."""
-        if number != job.number:
-            self._numbers.append(number)
+        self.numbers.give_back(job.numbers)
 
     def _give(self, job: Job, tree: Tree, slots: int) -> None:
         """The tree, and slots on each of its switches; of several, all have room.
 
-        Raises :class:`NoRoomError`: one that is alone has none.
+        Raises :class:`NoRoomError`: one that is alone has none, or no job number is left.
         """
         left = self.admission.slots_left(job.tenant, self._others(job))
-        taken = self.sharing.take(job, tree, slots, left)
-        job.tree, job.memory = tree, taken
-        job.window = min(self.switches[name].window(its) for name, its in taken.items())
+        why_not = "no job number is left for another aggregator"
+        more = self.numbers.take(job.name, len(tree.roots) - 1, why_not)
+        try:
+            taken = self.sharing.take(job, tree, slots, left)
+        except (JobRequestError, NoRoomError):
+            self.numbers.give_back(more)
+            raise
+        job.tree, job.memory, job.further_numbers = tree, taken, more
+        job.window = self.window(tree, taken)
+
+    def window(self, tree: Tree, memory: Mapping[str, SlotRange]) -> int:
+        """Packets in flight that a worker of a job with these slots may have."""
+        roots = {root.switch for root in tree.roots}
+        return min(
+            self.switches[name].window(taken) * (len(roots) if name in roots else 1)
+            for name, taken in memory.items()
+        )
 
     def _complete(self, job: Job) -> None:
         job.on(JobEvent.COMPLETE)
@@ -459,10 +457,9 @@ class Registry:
                 " of each"
             )
 
-    def _free_number(self) -> int | None:
-        # A job has one number wherever it is.
-        foreign = set().union(*(capacity.foreign_numbers for capacity in self.switches.values()))
-        return next((n for n in self._numbers if n not in foreign), None)
+    def _foreign_numbers(self) -> set[int]:
+        # A job has its numbers wherever it is.
+        return set().union(*(capacity.foreign_numbers for capacity in self.switches.values()))
 
 
 def _check_same(

@@ -40,13 +40,16 @@ def begin(
     others = [other for other in registry if other is not job]
     needed = 0 if over.is_shared else slots * len(over.switches)
     registry.admission.check_quota(job.name, job.tenant, needed, job.world_size, others)
+    slots = over.at_each_root(slots) * len(over.roots)
     own = _take(registry, job, over, slots)
     host_first = _host_first(job, over, slots)
     in_place = _shares(job, own, over, range(host_first, host_first + slots))
     try:
         if in_place and slots == job.slots and over == former.tree:
             raise NoRoomError(f"job {job.name!r}: no other {slots} slots are free to move it to")
-        number = former.number if over == former.tree else registry.take_number(job)
+        count = len(over.roots)
+        is_other = over != former.tree
+        numbers = registry.numbers.take_for_change(job, count) if is_other else former.numbers
     except NoRoomError:
         for switch, taken in own.items():
             registry.switches[switch].memory.give_back(taken)
@@ -56,10 +59,10 @@ def begin(
     epoch = registry.epochs.next()
     if low_epoch(epoch) == low_epoch(former.epoch):  # tables match no more of it
         epoch = registry.epochs.next()
-    window = min(registry.switches[name].window(taken) for name, taken in memory.items())
-    job.change = Change(
-        Mapping(epoch, number, over, memory, window, host_first, mode), why, in_place=in_place
-    )
+    size = (memory, registry.window(over, memory), host_first)
+    number, *further = numbers
+    new = Mapping(epoch, number, over, *size, mode, tuple(further))
+    job.change = Change(new, why, in_place=in_place)
     return job.change
 
 
@@ -90,8 +93,8 @@ def end(registry: Registry, job: Job) -> None:
     assert change is not None
     for switch, taken in change.other.memory.items():
         registry.switches[switch].give_back(taken, change.other.tree[switch])
-    if change.other.number != job.mapping.number:
-        registry.free_number(job, change.other.number)
+    stay = {job.number, *job.mapping.numbers}
+    registry.numbers.give_back(it for it in change.other.numbers if it not in stay)
 
 
 def _check_runs(job: Job) -> None:
@@ -113,12 +116,6 @@ def _tree(registry: Registry, job: Job, tree: Tree | None, mode: str) -> Tree:
     return sharing.tree(job, sharing.bare(tree or now), port_to, mode=mode)
 
 
-def _own(job: Job) -> dict[str, SlotRange]:
-    """What it has that no other job may use, by switch."""
-    tree = job.mapping.tree
-    return {name: taken for name, taken in job.memory.items() if not tree[name].is_shared}
-
-
 def _take(registry: Registry, job: Job, tree: Tree, slots: int) -> dict[str, SlotRange]:
     """Slots of its own on each switch of a tree where it is to have any, or on none."""
     check_even(job.name, slots)
@@ -127,19 +124,19 @@ def _take(registry: Registry, job: Job, tree: Tree, slots: int) -> dict[str, Slo
             f"job {job.name!r}: {slots} slots: what sums on a host has {names.SLOTS_TOTAL}"
         )
     found: dict[str, SlotRange] = {}
-    has = _own(job)
     try:
         for node in tree.switches:
             if node.is_shared:
                 continue
             memory = registry.switches[node.switch].memory
+            its = slots if node.parent is not None else tree.at_each_root(slots)
             try:
-                found[node.switch] = memory.take_range(job.name, slots)
+                found[node.switch] = memory.take_range(job.name, its)
             except NoRoomError:
-                if node.switch not in has:
+                if node.switch not in job.memory:
                     raise
-                over = has[node.switch]
-                found[node.switch] = memory.take_range(job.name, slots, over=over)
+                over = job.memory[node.switch]
+                found[node.switch] = memory.take_range(job.name, its, over=over)
     except (JobRequestError, NoRoomError):
         for switch, taken in found.items():
             registry.switches[switch].memory.give_back(taken)
@@ -160,8 +157,8 @@ def _is_on_hosts(tree: Tree) -> bool:
 
 def _shares(job: Job, own: dict[str, SlotRange], tree: Tree, on_hosts: range) -> bool:
     """Whether some slot is both mappings', and no other job's."""
-    has = _own(job)
-    pairs = [(taken, has[name]) for name, taken in own.items() if name in has]
+    # Where the job shared slots until now, these are none of those that one has alone.
+    pairs = [(taken, job.memory[name]) for name, taken in own.items() if name in job.memory]
     if any(a.first < b.end and b.first < a.end for a, b in pairs):
         return True
     if not (_is_on_hosts(tree) and _is_on_hosts(job.mapping.tree)):

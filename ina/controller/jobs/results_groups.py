@@ -42,7 +42,7 @@ def share_if_room(job: Job, switch: Switch, jobs: Iterable[Job]) -> None:
 
 
 def _rows_of(job: Job, switch: str) -> int:
-    trees = {mapping.number: mapping.tree for mapping in job.mappings}
+    trees = {part.number: part.tree for mapping in job.mappings for part in mapping.by_root()}
     nodes = [tree[switch] for tree in trees.values() if switch in tree]
     return sum(node.fan_in + 1 + (node.parent is not None) for node in nodes)
 

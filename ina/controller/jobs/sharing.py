@@ -11,12 +11,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from ipaddress import IPv4Address
 
-from ina.controller.errors import JobRequestError
+from ina.controller.errors import JobRequestError, NoRoomError
 from ina.controller.job import Job, lanes_of
 from ina.controller.memory import SlotRange
 from ina.controller.switches.capacity import Capacity
 from ina.controller.topology.aggregators import Above, Aggregators
-from ina.controller.topology.tree import HostNode, Node, Tree, with_aggregator, without_aggregator
+from ina.controller.topology.tree import (
+    HostNode,
+    Node,
+    Tree,
+    below_itself,
+    with_aggregators,
+    without_aggregators,
+)
 from ina.p4.catalogue import MODES, POOL, SHARED
 
 PortTo = Callable[[str, IPv4Address], int]
@@ -31,11 +38,14 @@ class Sharing:
         switches: Mapping[str, Capacity],
         aggregators: Aggregators | None = None,
         mode: str = POOL,
+        *,
+        aggregators_a_job: int = 1,
     ) -> None:
-        """``mode``: of jobs that do not ask."""
+        """``mode``: of jobs that do not ask. ``aggregators_a_job``: a power of two, at most."""
         self._switches = switches
         self._aggregators = aggregators
         self._mode = mode
+        self._most = aggregators_a_job
 
     @property
     def is_embedded(self) -> bool:
@@ -76,13 +86,12 @@ class Sharing:
                 raise JobRequestError(_runs_pool(job.name, node.switch))
         top = tree.root
         if self._switches[top.switch].is_aggregator:
-            return with_aggregator(tree, top)
+            return below_itself(tree)
         above = self._above(job, top, port_to)
-        if above is None:
+        if not above:
             return Tree(tuple(replace(it, is_shared=True) for it in tree))
-        top = replace(top, parent_port=above.port)
         try:
-            return with_aggregator(Tree((top, *tree.nodes[1:])), above.node)
+            return with_aggregators(tree, [(it.node, it.port) for it in above])
         except JobRequestError as error:
             raise JobRequestError(f"job {job.name!r}: {error}") from None
 
@@ -90,16 +99,17 @@ class Sharing:
         """What :meth:`tree` was given for this one: without an aggregator above its switches."""
         root = tree.root
         is_above = root.host is not None or not self._switches[root.switch].is_switch
-        return without_aggregator(tree, is_above=is_above)
+        return without_aggregators(tree, are_above=is_above)
 
-    def _above(self, job: Job, top: Node, port_to: PortTo | None) -> Above | None:
+    def _above(self, job: Job, top: Node, port_to: PortTo | None) -> list[Above]:
+        """The aggregators that its lanes are dealt to; none: it is not known yet."""
         if self.is_embedded:
             runs = job.members[0].aggregator if 0 in job.members else None
             if runs is not None:
                 port = runs.switch_port if port_to is None else port_to(top.switch, runs.address)
-                return embedded(top.switch, runs, port)
+                return [embedded(top.switch, runs, port)]
             if job.missing():
-                return None
+                return []
             raise JobRequestError(
                 f"job {job.name!r}: mode 'shared' wants an aggregator: the controller's file lists"
                 " none, and rank 0 runs none"
@@ -112,7 +122,9 @@ class Sharing:
                 f"job {job.name!r}: mode 'shared' wants an aggregator, and none is to be reached"
                 f" from switch {top.switch!r}"
             )
-        return (had or reached or found)[0]
+        usable = had or reached or found
+        count = min(len(usable), self._most)
+        return usable[: 1 << (count.bit_length() - 1)]  # lanes are a power of two
 
     def take(self, job: Job, tree: Tree, wanted: int, limit: int | None) -> dict[str, SlotRange]:
         """Slots for a job on each of a tree's switches; of those of its own, all have room.
@@ -121,11 +133,20 @@ class Sharing:
         of those that are shared, on all together; None: any number. Raises :class:`NoRoomError`: a
         switch that is alone has no room.
         """
-        own = [node.switch for node in tree.switches if not node.is_shared]
-        taken = {name: self._switches[name].memory.take(job.name, wanted) for name in own}
-        slots = min((it.slots for it in taken.values()), default=wanted)
-        usual = self._switches[tree.switches[0].switch].memory
-        return taken | self.arcs(tree, slots or usual.cost(job.name, 0), limit)
+        taken: dict[str, SlotRange] = {}
+        usual = self._switches[tree.switches[0].switch].memory.cost(job.name, 0)
+        roots = len(tree.roots)
+        try:
+            for node in tree.switches:
+                if not node.is_shared:
+                    its = wanted if roots == 1 else tree.at_each_root(wanted or usual)
+                    taken[node.switch] = self._switches[node.switch].memory.take(job.name, its)
+        except (JobRequestError, NoRoomError):
+            for name, its_own in taken.items():
+                self._switches[name].memory.give_back(its_own)
+            raise
+        slots = min((it.slots for it in taken.values()), default=wanted) * roots
+        return taken | self.arcs(tree, slots or usual, limit)
 
     def arcs(self, tree: Tree, slots: int, limit: int | None) -> dict[str, SlotRange]:
         """Of shared slots of a tree's switches, for a job that has ``slots`` of its own.

@@ -74,7 +74,10 @@ class Term:
             unjoined_s=config.jobs.unjoined_s,
             admission=admission_of(config),
             placement=_placement(config, fabric, links),
-            sharing=Sharing(capacities, aggregators, config.jobs.mode),
+            sharing=Sharing(
+                *(capacities, aggregators, config.jobs.mode),
+                aggregators_a_job=config.jobs.aggregators,
+            ),
             unix_clock=unix_clock,
             token_bytes=surroundings.token_bytes,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ina.controller.config import SwitchConfig
-from ina.controller.job import Job
+from ina.controller.job import Job, lanes_of
 from ina.controller.jobs.changes import Told
 from ina.controller.mapping import Mapping as JobMapping
 from ina.controller.switches.data_address import data_address
@@ -26,28 +26,29 @@ class Tickets:
     def trees(self, job: Job, rank: int, by: JobMapping | None = None) -> list[pb2.Tree]:
         """As the worker sees them; ``by``: another mapping than the job has.
 
-        Every job has one tree, and all lanes are summed there.
+        Lanes are dealt among its roots, in a row and as many to each.
         """
         by = by or job.mapping
-        sent = job.sent_by(by)
         first = by.tree.first_node(rank)
         if first.host is None:
             switch = self._switches[first.switch]
             host, udp_port = switch.data_host, switch.data_udp_port
         else:
             host, udp_port = str(first.host.address), first.host.udp_port
+        lanes = lanes_of(by.slots) // len(by.tree.roots)
         return [
             pb2.Tree(
-                job=by.number,
+                job=part.number,
                 host=host,
                 udp_port=udp_port,
                 worker=first.index_of_rank(rank),
-                path=by.tree.path(rank),
-                expected_bitmap=sent.full_bitmap,
-                first_lane=0,
-                lanes=sent.lanes,
+                path=part.tree.path(rank),
+                expected_bitmap=part.tree.full_bitmap,
+                first_lane=number * lanes,
+                lanes=lanes,
                 node=first.switch if first.host is None else first.host.text,
             )
+            for number, part in enumerate(by.by_root())
         ]
 
     def node_entities(self, job: Job, rank: int, beside: JobMapping | None = None) -> list[bytes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ina.controller.job import Job
@@ -15,7 +15,7 @@ from ina.controller.topology.tree import Tree
 
 _COLUMNS = (
     "job, stage, epoch, number, window_packets, host_first, in_place, first_operation, why,"
-    " since_unix_s, mode"
+    " since_unix_s, mode, further_numbers"
 )
 
 
@@ -47,11 +47,11 @@ def put_change(db: Transaction, job: Job, former: SavedChange | None, *, is_know
         return
     other = change.other
     db.execute(
-        f"INSERT INTO changes ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        f"INSERT INTO changes ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (job) DO UPDATE SET stage = excluded.stage, epoch = excluded.epoch,"
         " number = excluded.number, window_packets = excluded.window_packets,"
         " host_first = excluded.host_first, first_operation = excluded.first_operation,"
-        " mode = excluded.mode",
+        " mode = excluded.mode, further_numbers = excluded.further_numbers",
         (
             job.number,
             change.stage.value,
@@ -64,10 +64,21 @@ def put_change(db: Transaction, job: Job, former: SavedChange | None, *, is_know
             change.why,
             change.since_unix_s,
             other.mode,
+            numbers_text(other.further),
         ),
     )
     if former != saved_change(job):
         put_tree(db, job.number, other.tree, other.memory, OTHER_NODES)
+
+
+def numbers_text(numbers: Iterable[int]) -> str:
+    """Job numbers, as a row has them."""
+    return ",".join(map(str, numbers))
+
+
+def numbers_of(text: str) -> tuple[int, ...]:
+    """What :func:`numbers_text` has written."""
+    return tuple(map(int, text.split(","))) if text else ()
 
 
 def get_changes(db: Transaction, now_s: float, world_sizes: Mapping[int, int]) -> dict[int, Change]:
@@ -86,11 +97,12 @@ def get_changes(db: Transaction, now_s: float, world_sizes: Mapping[int, int]) -
         why,
         since_unix_s,
         mode,
+        further,
     ) in db.execute(f"SELECT {_COLUMNS} FROM changes ORDER BY job"):
         stored = tree_of(trees[job], world_sizes[job])
         size = (stored.memory, window, host_first)
         found[job] = Change(
-            JobMapping(epoch, number, stored.tree, *size, mode),
+            JobMapping(epoch, number, stored.tree, *size, mode, numbers_of(further)),
             why,
             in_place=bool(in_place),
             stage=Stage(stage),

@@ -9,7 +9,14 @@ from typing import NamedTuple
 
 from ina.controller.job import Departure, Endpoint, Job, JobState
 from ina.controller.memory import SlotRange
-from ina.controller.store.changes import SavedChange, get_changes, put_change, saved_change
+from ina.controller.store.changes import (
+    SavedChange,
+    get_changes,
+    numbers_of,
+    numbers_text,
+    put_change,
+    saved_change,
+)
 from ina.controller.store.interface import Transaction
 from ina.controller.store.trees import get_trees, put_tree, tree_of
 from ina.controller.topology.tree import HostNode, Tree
@@ -18,7 +25,7 @@ from ina.protocol.verify import checked_verify
 _JOB_COLUMNS = (
     "number, name, state, epoch, world_size, slots_asked, tenant, priority, window_packets,"
     " created_unix_s, token_hash, key_seed, verify, mode, mapping_epoch, mapping_number,"
-    " first_operation, host_first"
+    " first_operation, host_first, further_numbers"
 )
 _FORMER_COLUMNS = "first_slot, slots, reserved_slots, switch_name"
 """Of the table of jobs: they are the nodes' now."""
@@ -72,12 +79,12 @@ def put_job(db: Transaction, job: Job, former: Saved | None = None) -> None:
     """
     db.execute(
         f"INSERT INTO jobs ({_JOB_COLUMNS}, {_FORMER_COLUMNS})"
-        f" VALUES ({', '.join('?' * 18)}, 0, 0, 0, '')"
+        f" VALUES ({', '.join('?' * 19)}, 0, 0, 0, '')"
         " ON CONFLICT (number) DO UPDATE SET state = excluded.state, epoch = excluded.epoch,"
         " window_packets = excluded.window_packets, verify = excluded.verify,"
         " mapping_epoch = excluded.mapping_epoch, mapping_number = excluded.mapping_number,"
         " first_operation = excluded.first_operation, host_first = excluded.host_first,"
-        " mode = excluded.mode",
+        " mode = excluded.mode, further_numbers = excluded.further_numbers",
         (
             job.number,
             job.name,
@@ -97,6 +104,7 @@ def put_job(db: Transaction, job: Job, former: Saved | None = None) -> None:
             job.mapping_number,
             job.first_operation,
             job.host_first,
+            numbers_text(job.further_numbers),
         ),
     )
     is_other = former is None or (former.tree, former.memory) != (job.tree, job.memory)
@@ -184,6 +192,7 @@ def get_jobs(db: Transaction, now_s: float) -> list[Job]:
         mapping_number,
         first_operation,
         host_first,
+        further,
     ) in db.execute(f"SELECT {_JOB_COLUMNS} FROM jobs ORDER BY number"):
         job = Job(
             name=name,
@@ -205,6 +214,7 @@ def get_jobs(db: Transaction, now_s: float) -> list[Job]:
             mapping_number=mapping_number,
             first_operation=first_operation,
             host_first=host_first,
+            further_numbers=numbers_of(further),
         )
         if number in trees:
             stored = tree_of(trees[number], world_size)

@@ -160,6 +160,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE members ADD COLUMN aggregator_mac INTEGER",
         "ALTER TABLE members ADD COLUMN aggregator_switch_port INTEGER",
         "ALTER TABLE members ADD COLUMN aggregator_uplink_port INTEGER",
+        # As mapping_number and number, for further roots of their trees, with commas. Such a root
+        # is a node without a parent, above the same one as the first: port_up is that one's port.
+        "ALTER TABLE jobs ADD COLUMN further_numbers TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE changes ADD COLUMN further_numbers TEXT NOT NULL DEFAULT ''",
     ),
 )
 

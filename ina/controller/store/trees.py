@@ -29,7 +29,7 @@ class NodeRow(NamedTuple):
     parent: int | None
     child: int
     port_down: int
-    """The parent's port towards it."""
+    """The parent's port towards it; of a further root its own, downwards."""
     port_up: int
     ranks: str
     first_slot: int | None
@@ -72,6 +72,8 @@ def _rows(number: int, tree: Tree, memory: Mapping[str, SlotRange]) -> list[Node
     found = []
     for place, node in enumerate(tree):
         child, port_down = 0, 0
+        if node.parent is None and place:
+            (port_down,) = node.ports
         if node.parent is not None:
             above = tree[node.parent]
             child = above.nodes.index(node.switch)
@@ -85,7 +87,7 @@ def _rows(number: int, tree: Tree, memory: Mapping[str, SlotRange]) -> list[Node
                 None if node.parent is None else places[node.parent],
                 child,
                 port_down,
-                node.parent_port,
+                node.parent_port or node.top_port,
                 ",".join(map(str, node.ranks)),
                 None if taken is None else taken.first,
                 0 if taken is None else taken.slots,
@@ -130,18 +132,24 @@ def tree_of(rows: list[NodeRow], world_size: int) -> StoredTree:
     nodes, memory = [], {}
     for row in rows:
         children = sorted(below[row.place], key=lambda child: child.child)
-        nodes.append(
-            Node(
-                row.switch,
-                _ranks(row.ranks, world_size),
-                tuple(child.switch for child in children),
-                tuple(child.port_down for child in children),
-                None if row.parent is None else rows[row.parent].switch,
-                row.port_up,
-                _host(row, children),
-                bool(row.shared),
+        if row.parent is None and row.place:  # a further root: above what is below the first
+            (top,) = below[0]
+            nodes.append(
+                Node(row.switch, (), (top.switch,), (row.port_down,), top_port=row.port_up)
             )
-        )
+        else:
+            nodes.append(
+                Node(
+                    row.switch,
+                    _ranks(row.ranks, world_size),
+                    tuple(child.switch for child in children),
+                    tuple(child.port_down for child in children),
+                    None if row.parent is None else rows[row.parent].switch,
+                    row.port_up,
+                    _host(row, children),
+                    bool(row.shared),
+                )
+            )
         if row.first_slot is not None:
             memory[row.switch] = SlotRange(row.first_slot, row.slots, row.reserved_slots)
     return StoredTree(Tree(tuple(nodes)), memory)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ina.controller.job import Endpoint, Job, lanes_of
 from ina.controller.memory import SlotRange
@@ -43,6 +43,8 @@ class JobPlan:
     stages: tuple[tuple[Item, ...], ...]
     endpoints: Mapping[int, Endpoint]
     """By rank, in the order of their indices: where the workers are that send to this switch."""
+    by_root: tuple[JobPlan, ...] = ()
+    """Where its lanes are dealt among several: what it has of each part. Else empty."""
 
     @property
     def group(self) -> Group:
@@ -51,14 +53,16 @@ class JobPlan:
         assert isinstance(group, Group)
         return group
 
-    def member(self, rank: int) -> Entry:
-        """The member entry of worker ``rank``."""
-        return self._members[list(self.endpoints).index(rank)]
+    def members(self, rank: int) -> tuple[Entry, ...]:
+        """The member entries of worker ``rank``: one, or one for each root."""
+        index = list(self.endpoints).index(rank)
+        return tuple(plan._members[index] for plan in self.by_root or (self,))
 
     @property
     def switches(self) -> tuple[Entry, ...]:
         """The member entries of other switches: those below, and the one above."""
-        return self._members[len(self.endpoints) :]
+        count = len(self.endpoints)
+        return tuple(row for plan in self.by_root or (self,) for row in plan._members[count:])
 
     def beside(self, other: JobPlan) -> JobPlan:
         """What of it is not also the other's: two mappings of a job share what has no epoch."""
@@ -89,7 +93,28 @@ def plan_job(
     switches of its tree, by name. By another mapping than the one it has: of :meth:`Job.sent_by`.
     ``age_us``: of a slot that the node shares, until it may be another job's.
     """
-    job = job.sent_by(job.mapping)
+    parts = [it for it in job.mapping.by_root() if switch in it.tree]
+    if len(parts) == 1:
+        return _plan(job.sent_by(parts[0]), switch, addresses, age_us)
+    members = {rank: replace(at, results_group=None) for rank, at in job.members.items()}
+    alone = replace(job, members=members)
+    plans = tuple(_plan(alone.sent_by(it), switch, addresses, age_us, is_part=True) for it in parts)
+    stages = zip(*(plan.stages for plan in plans), strict=True)
+    of_all = tuple(tuple(item for stage in them for item in stage) for them in stages)
+    return JobPlan(of_all, plans[0].endpoints, plans)
+
+
+def _plan(
+    job: Job,
+    switch: str,
+    addresses: Mapping[str, DataAddress],
+    age_us: int,
+    *,
+    is_part: bool = False,
+) -> JobPlan:
+    """``is_part``: of a job's lanes. The switch knows owners by their epochs, which are alike for
+    all parts: a sum of one that loses its slot to another job is lost, and sent again.
+    """
     assert job.tree is not None
     tree, node = job.tree, job.tree[switch]
     endpoints = {rank: job.members[rank] for rank in node.ranks}
@@ -128,7 +153,7 @@ def plan_job(
             )
         ]
         members.append(rows.parent_member(job, index, parent))
-        if node.is_shared:
+        if node.is_shared and not is_part:
             place = (index, node.parent_port, tree.level(node), sum(bits))
             receivers.append(rows.owner(job, *place))
     admit = _admit(job, tree, node, group, age_us)

@@ -91,7 +91,7 @@ class Switch:
         """Puts what a complete job needs here in place."""
         if not self.is_known:
             raise SwitchError(f"switch {self.config.grpc_addr}: it has not been reached yet")
-        await self.writer.install(self._plans[job], job.number, job.epoch)
+        await self.writer.install(self._plans[job], job.mapping.numbers, job.epoch)
         self._installed.add(job)
 
     def expect(self, job: Job) -> None:
@@ -143,7 +143,8 @@ class Switch:
         """Takes one worker off, if its job is here."""
         for plan in (self._others.get(job), self._plans.get(job)):
             if plan is not None and rank in plan.endpoints:
-                await self.writer.remove_entry(plan.member(rank))
+                for entry in plan.members(rank):
+                    await self.writer.remove_entry(entry)
 
     def expect_other(self, job: Job) -> None:
         """The job, of which nobody has left, will have its other mapping here soon."""
@@ -156,7 +157,7 @@ class Switch:
         other = job.change.other
         if not self.is_known:
             raise SwitchError(f"switch {self.config.grpc_addr}: it has not been reached yet")
-        cleared = None if other.number == job.mapping.number else other.number
+        cleared = () if other.number == job.mapping.number else other.numbers
         await self.writer.install(self._only_others(job), cleared, other.epoch)
         self._others_installed.add(job)
 
@@ -267,5 +268,5 @@ class Switch:
 def _here(plan: JobPlan, job: Job) -> list[Item]:
     """Of those ranks that have not left."""
     *stages, _ = plan.stages
-    here = [plan.member(rank) for rank in plan.endpoints if rank in job.members]
+    here = [row for rank in plan.endpoints if rank in job.members for row in plan.members(rank)]
     return [*(item for stage in stages for item in stage), *here, *plan.switches]

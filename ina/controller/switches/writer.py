@@ -36,10 +36,10 @@ GROUPS = range(FIRST_GROUP, FIRST_GROUP + names.JOBS_TOTAL)
 class JobWriter(Protocol):
     """What the coordinator needs of a switch. Every method raises :class:`SwitchError`."""
 
-    async def install(self, plan: JobPlan, job_number: int | None, epoch: int) -> None:
+    async def install(self, plan: JobPlan, cleared: Sequence[int], epoch: int) -> None:
         """Puts everything in place, members last; takes off what it put if it fails midway.
 
-        ``job_number``: of the counters to be cleared; None: they are in use.
+        ``cleared``: numbers of jobs whose counters begin anew.
         """
         ...
 
@@ -166,14 +166,14 @@ class SwitchWriter:
         for item in items:
             await self.session.delete([item])
 
-    async def install(self, plan: JobPlan, job_number: int | None, epoch: int) -> None:
+    async def install(self, plan: JobPlan, cleared: Sequence[int], epoch: int) -> None:
         """See :meth:`JobWriter.install`."""
         try:
             # First: should this controller die now, its successor must not use the epoch again.
             await self.session.modify([epoch_mark(epoch)])
             faults.reach("install.epoch_marked")
-            if job_number is not None:
-                cells = [Cell(name, job_number) for name in self._counters]
+            if cleared:
+                cells = [Cell(name, number) for number in cleared for name in self._counters]
                 await self.session.clear_cells(cells)
             faults.reach("install.counters_cleared")
             for number, stage in enumerate(plan.stages):

@@ -295,15 +295,19 @@ def is_up(job: Job) -> bool:
     return job.state in (JobState.RUNNING, JobState.LEAVING) and bool(job.members)
 
 
-def _first_slots(job: Job) -> dict[int, int]:
-    """By epoch of its mappings, the older one first: where its slots begin at the root."""
+def _first_slots(job: Job) -> dict[int, list[int]]:
+    """By epoch of its mappings, the older one first: where its slots begin at each root."""
     found = {}
     for mapping in job.mappings:
-        root = mapping.tree.root
-        if root.host is not None:  # rank 0's process, which the controller gives no slots of
-            found[mapping.epoch] = mapping.host_first
-        elif root.switch in mapping.memory:
-            found[mapping.epoch] = mapping.memory[root.switch].first
+        firsts = []
+        for part in mapping.by_root():
+            root = part.tree.root
+            if root.host is not None:  # rank 0's process, which the controller gives no slots of
+                firsts.append(part.host_first)
+            elif root.switch in part.memory:
+                firsts.append(part.memory[root.switch].first)
+        if len(firsts) == len(mapping.tree.roots):
+            found[mapping.epoch] = firsts
     return found
 
 

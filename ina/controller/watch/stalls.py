@@ -111,7 +111,7 @@ def find_stall(
     reports: Mapping[int, Report],
     here: frozenset[int],
     left: frozenset[int],
-    first_slots: Mapping[int, int],
+    first_slots: Mapping[int, Sequence[int]],
     heartbeat_s: float,
     now_s: float,
 ) -> Stall | str | None:
@@ -121,7 +121,8 @@ def find_stall(
         reports: the last report by rank; some may be missing.
         here: ranks that have joined and not left.
         left: ranks that have left.
-        first_slots: by epoch of the job's mappings, the older one first: physical slot of slot 0.
+        first_slots: by epoch of the job's mappings, the older one first: physical slot of slot 0
+            at each root among which its lanes are dealt.
         heartbeat_s: how often reports come.
         now_s: the clock of ``Report.at_s``.
     """
@@ -166,13 +167,20 @@ def find_stall(
             return UNDECIDED  # it may have had its result since
         missing = sorted(left)
     seq = (int(lanes[0, 0]) + int(oldest[lane])) & 0xFFFF_FFFF
-    slot = first_slots[epochs[oldest_age]] + seq % (2 * lanes.shape[1])
+    slot = _slot(first_slots[epochs[oldest_age]], seq, lanes.shape[1])
     return Stall(seq, slot, tuple(sorted(missing)), tuple(waits), since_s)
 
 
 def _index(epochs: Sequence[int], epoch: int) -> int:
     """Which mapping a report is of; 0, the job's first, and those that are gone: the older."""
     return epochs.index(epoch) if epoch in epochs else 0
+
+
+def _slot(first_slots: Sequence[int], seq: int, lanes: int) -> int:
+    """Physical, at the root that has the lane."""
+    each = lanes // len(first_slots)
+    version, lane = seq // lanes % 2, seq % lanes
+    return first_slots[lane // each] + version * each + lane % each
 
 
 def _bits(progress: pb2.Progress, lanes: int) -> npt.NDArray[np.bool_]:
