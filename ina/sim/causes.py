@@ -44,6 +44,8 @@ def _only_shares(scenario: Scenario, job: JobSpec, switch: str) -> bool:
     """Whether a job has slots there with others alone, so that nothing is missing without them."""
     if job.mode != SHARED or switch in scenario.switch.aggregators:
         return False
+    if any(fault.mode and fault.where == job.name for fault in scenario.fault):
+        return False  # it may have slots of its own by then
     return all(switch != one.name for one in scenario.aggregator)
 
 

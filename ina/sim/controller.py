@@ -138,12 +138,14 @@ class SimController:
         """
         await self._order(lambda coordinator: coordinator.evict(job, reason))
 
-    async def resize(self, job: str, slots: int) -> None:
-        """Likewise: begins to give a running job another number of slots.
+    async def resize(self, job: str, slots: int, mode: str = "") -> None:
+        """Likewise: begins to give a running job another number of slots, or another mode.
 
         Raises what :meth:`Changes.resize` raises, and :class:`CrashedError`.
         """
-        await self._order(lambda coordinator: coordinator.changes.resize(job, slots, "asked for"))
+        await self._order(
+            lambda coordinator: coordinator.changes.resize(job, slots, "asked for", mode=mode)
+        )
 
     async def _order(self, order: Callable[[Coordinator], Coroutine[Any, Any, object]]) -> None:
         process, supervisor = self._process, self.supervisor

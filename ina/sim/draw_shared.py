@@ -63,7 +63,8 @@ def _drawn(rng: random.Random, scenario: Scenario, link: LinkSpec) -> Scenario:
     if rng.random() < 0.3:
         own = [replace(one, link=link) for one in scenario.aggregator]
         scenario = replace(scenario, aggregator=own)
-    return replace(scenario, fault=[*scenario.fault, *_faults(rng, scenario)])
+    faults = [*scenario.fault, *_faults(rng, scenario), *_changes(rng, jobs)]
+    return replace(scenario, fault=faults)
 
 
 def _jobs(rng: random.Random, jobs: list[JobSpec]) -> list[JobSpec]:
@@ -151,3 +152,20 @@ def _faults(rng: random.Random, scenario: Scenario) -> list[FaultSpec]:
                 )
             )
     return found
+
+
+def _changes(rng: random.Random, jobs: list[JobSpec]) -> list[FaultSpec]:
+    """Of a job's mode, to and fro, with as many slots as it has or others."""
+    if rng.random() < 0.6:
+        return []
+    job, every_ms = rng.choice(jobs), float(f"{2.0 * 100 ** rng.random():.3g}")
+    return [
+        FaultSpec(
+            what="resize",
+            where=job.name,
+            every_ms=every_ms,
+            slots=rng.choice((0, 0, 2, 8, 64)),
+            mode=mode,
+        )
+        for mode in ("shared", "pool")
+    ]

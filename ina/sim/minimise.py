@@ -16,6 +16,7 @@ from ina.sim.errors import ScenarioError
 from ina.sim.reading import check
 from ina.sim.scenario import (
     ControllerSpec,
+    FaultSpec,
     HostSpec,
     JobSpec,
     LinkSpec,
@@ -120,7 +121,8 @@ def _less_shared(scenario: Scenario) -> Iterator[Scenario]:
     control = replace(scenario.controller, quotas={})
     if scenario.switch.mode == SHARED:
         bare = _without(scenario, {one.name for one in ends})
-        yield replace(bare, job=plain, switch=SwitchSpec(), controller=control)
+        faults = _unchanged(bare)
+        yield replace(bare, job=plain, switch=SwitchSpec(), controller=control, fault=faults)
     unranked = [replace(job, priority=0, tenant="") for job in jobs]
     yield replace(scenario, job=unranked, controller=control)
     for i, job in enumerate(jobs):
@@ -130,6 +132,11 @@ def _less_shared(scenario: Scenario) -> Iterator[Scenario]:
     for one in ends:
         if len(ends) > 1:
             yield _without(scenario, {one.name})
+
+
+def _unchanged(scenario: Scenario) -> list[FaultSpec]:
+    """Its faults, without changes to mode shared."""
+    return [fault for fault in scenario.fault if fault.mode != SHARED]
 
 
 def _without(scenario: Scenario, names: set[str]) -> Scenario:

@@ -100,7 +100,7 @@ class Mishaps:
         if controller is None:
             return
         try:
-            await controller.resize(fault.where, fault.slots)
+            await controller.resize(fault.where, fault.slots, fault.mode)
         except InaError as error:
             self._event(f"no resize: {error}")
 

@@ -14,6 +14,7 @@ from ina.controller.faults import POINTS
 from ina.errors import InvalidInputError
 from ina.p4 import names
 from ina.p4.builds import require_build
+from ina.p4.catalogue import SHARED
 from ina.protocol.spec import MAX_WORLD_SIZE
 from ina.sim.errors import ScenarioError
 from ina.sim.placing import check_placed
@@ -133,7 +134,9 @@ def _check_fault(fault: FaultSpec, scenario: Scenario, topology: Topology) -> No
                  for rank in range(job.workers)]  # fmt: skip
     elif fault.what == "resize":
         known = [name for job in scenario.job for name in job.names()]
-        if fault.slots < 2 or fault.slots % 2:
+        if fault.mode == SHARED and scenario.switch.mode != SHARED:
+            raise ScenarioError(f"mode = {SHARED!r}: want switch.mode = {SHARED!r}, too")
+        if (fault.slots < 2 and not fault.mode) or fault.slots < 0 or fault.slots % 2:
             raise ScenarioError(f"slots = {fault.slots}: want an even number, 2 or more")
     elif fault.what == "power_cycle":
         known = topology.of_kind("p4", "aggregator")

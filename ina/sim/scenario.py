@@ -262,7 +262,9 @@ class FaultSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     for_ms: float = 1.0
     point: str = ""
     link: LinkSpec | None = None
-    slots: int = 0  # that a job is to have
+    # That a job is to have; of no slots as many as it has, and the mode that it has of none.
+    slots: int = 0
+    mode: Literal["", "pool", "shared"] = ""
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

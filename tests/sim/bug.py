@@ -27,6 +27,11 @@ class Bug:
     """It breaks no promise: resends mend what it does, and jobs take longer."""
 
     @property
+    def seen_in(self) -> str:
+        """Only with switches of this mode can it be seen; empty: with any."""
+        return "shared" if self.name.startswith("shared ") else ""
+
+    @property
     def is_native(self) -> bool:
         """Whether something has to be compiled."""
         return self.file.startswith("native/")

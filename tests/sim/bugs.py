@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -221,27 +222,49 @@ def compile_in(root: Path, build: Path) -> None:
         shutil.copy2(library, root / "ina")
 
 
-def fuzz_in(root: Path, seeds: int, *, first: int = 0, processes: int = 0) -> dict[str, Any]:
-    """What ``ina sim fuzz`` finds there."""
+_FUZZ = """\
+import json, sys
+sys.path[:0] = [{root!r}, {site!r}]
+from ina.sim.draw import draw
+from ina.sim.fuzz import try_scenario
+found, seed, tried = [], {first}, 0
+while not found and tried < {seeds}:
+    scenario = draw(seed)
+    if {mode!r} in ("", scenario.switch.mode):
+        tried += 1
+        found = [(one.kind, one.what) for one in try_scenario(scenario, seed).violations]
+    seed += 1
+print(json.dumps(dict(tried=tried, found=found[:1])))
+"""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What the fuzzer found."""
+
+    seeds: int
+    """That it tried, with the one that failed."""
+    what: str
+    """Which promise is broken, and how; empty: none is."""
+
+
+def fuzz_in(root: Path, seeds: int, *, first: int = 0, mode: str = "") -> Tried:
+    """Tries seeds as ``ina sim fuzz`` does, with what is in ``root``, until one fails.
+
+    ``mode``: only those whose switches run this one's program.
+    """
     # -S: an editable install's finder would bring in the checkout's own ina.
     site = next(path for path in sys.path if path.endswith("site-packages"))
-    code = (
-        f"import sys; sys.path[:0] = [{str(root)!r}, {site!r}]\n"
-        "from ina.cli.main import main\n"
-        f"sys.argv = ['ina', 'sim', 'fuzz', '--seeds', '{seeds}', '--first', '{first}',\n"
-        f"            '--processes', '{processes}', '--json', '--budget-s', '0']\n"
-        "if __name__ == '__main__':\n    main()\n"
-    )
     script = root / "fuzz_it.py"
-    script.write_text(code)
+    script.write_text(_FUZZ.format(root=str(root), site=site, first=first, seeds=seeds, mode=mode))
     done = subprocess.run(
         [sys.executable, "-S", str(script)], capture_output=True, text=True, timeout=TIME_S,
         cwd=root,
     )  # fmt: skip
-    if done.returncode not in (0, 1) or not done.stdout:
-        return {"findings": [{"seed": -1, "kind": "crash", "what": done.stderr.strip()[-300:]}]}
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    if done.returncode:
+        return Tried(seeds, f"crash: {done.stderr.strip()[-300:]}")
+    answer = json.loads(done.stdout)
+    return Tried(answer["tried"], "; ".join(": ".join(one) for one in answer["found"]))
 
 
 def try_bugs(bugs: Iterable[Bug], folder: Path) -> int:
@@ -254,16 +277,14 @@ def try_bugs(bugs: Iterable[Bug], folder: Path) -> int:
             compile_in(root, folder / "build")
         else:
             shutil.copy2(find_extension(), root / "ina")
-        seeds = SLOW_SEEDS if bug.slows else MOST_SEEDS
-        findings = fuzz_in(root, seeds)["findings"]
-        if findings:
-            first = min(findings, key=lambda one: one["seed"])
-            print(f"{bug.name}: {first['seed'] + 1} seeds: {first['kind']}: {first['what'][:120]}")
+        tried = fuzz_in(root, SLOW_SEEDS if bug.slows else MOST_SEEDS, mode=bug.seen_in)
+        if tried.what:
+            print(f"{bug.name}: {tried.seeds} seeds: {tried.what[:130]}")
         elif bug.slows:
-            print(f"{bug.name}: mended, in {seeds} seeds")
+            print(f"{bug.name}: mended, in {tried.seeds} seeds")
         else:
             missed += 1
-            print(f"{bug.name}: NOT FOUND in {seeds} seeds")
+            print(f"{bug.name}: NOT FOUND in {tried.seeds} seeds")
         sys.stdout.flush()
     return missed
 
