@@ -160,6 +160,28 @@ def test_whom_a_stalled_job_waits_for_is_found_where_rank_0_makes_its_results() 
     assert ends(report) == set()
 
 
+@pytest.mark.parametrize("change", [CONFIGURED, EMBEDDED])
+def test_a_job_gets_another_mode_and_other_slots_while_it_reduces(change: dict[str, Any]) -> None:
+    """To slots of its own, back to shared ones with a larger window, and to more of them."""
+    jobs = [{**job, "steps": 60, "compute_ms": 5} for job in document(STAR)["job"]]
+    orders: list[dict[str, Any]] = [
+        {"mode": "pool"},
+        {"mode": "shared", "slots": 16},
+        {"slots": 32},
+    ]
+    faults = [
+        {"what": "resize", "where": "a", "at_ms": 130 + 60 * i, **order}
+        for i, order in enumerate(orders)
+    ]
+    report = run(STAR, change, job=jobs, fault=faults)
+    assert report.violations == []
+    assert [(job.name, job.steps_done, job.ended) for job in report.jobs] == [
+        (name, 60, "") for name in "abp"
+    ]
+    assert [line for line in report.events if "no resize" in line] == []
+    assert report.jobs[0].window_packets == 16
+
+
 def test_a_tenant_claims_no_more_than_its_quota(counted: Counter[str]) -> None:
     controller = {"sizing": "asked", "quotas": {"one": 1, "all": 0}}
     jobs = [{**job, "mode": "shared", "tenant": "one"} for job in document(STAR)["job"]]
