@@ -61,7 +61,7 @@ def sharing(
     ] = "",
     round_trip_us: Annotated[
         int, typer.Option(min=0, help="Microseconds to the switch and back, added to the links'.")
-    ] = 2500,
+    ] = 3500,
     slot_age_us: Annotated[int, typer.Option(min=0, help="Of the switch; 0: as is usual.")] = 0,
     ways: Annotated[str, typer.Option(help="Which, comma separated.")] = ",".join(bench.WAYS),
     values: ValuesOption = 0,

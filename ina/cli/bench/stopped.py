@@ -49,7 +49,7 @@ def stopped(
     ] = "200mbit",
     round_trip_us: Annotated[
         int, typer.Option(min=0, help="Microseconds to the switch and back, added to the links'.")
-    ] = 2500,
+    ] = 3500,
     values: ValuesOption = 0,
     trials: Annotated[int, typer.Option(min=1, help="Stops of each kind, at each age.")] = 5,
     save: SaveOption = None,
