@@ -10,9 +10,10 @@ from ina.controller.memory.demand import Demand
 from ina.controller.memory.policy import Sizes
 from ina.controller.memory.shares import Shares
 
-MARGIN = 1.03
-"""So much longer a job may take than it seems now: what it loses in resizes and to decisions that
-come late."""
+MARGIN, SPARE = 1.03, 1.1
+"""So much longer a job may take than it seems now, if it is to grow or has none yet, for what it
+loses in changes and to decisions that come late; and if it is to shrink. With what it has it may
+take as long as there is: what is known of it is never exact, and it shall not go to and fro."""
 
 
 class Deadline:
@@ -52,6 +53,12 @@ def least(job: Demand) -> int:
     if job.deadline_s is None:
         return job.floor
     slots, useful = job.floor, job.useful
-    while slots < useful and MARGIN * job.left_s(slots) > job.deadline_s:
+    while slots < useful and _margin(job, slots) * job.left_s(slots) > job.deadline_s:
         slots *= 2
     return slots if job.left_s(slots) <= job.deadline_s else job.floor
+
+
+def _margin(job: Demand, slots: int) -> float:
+    if slots == job.slots:
+        return 1.0
+    return SPARE if slots < job.slots else MARGIN

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from ina.controller.memory.ranges import MAX_JOB_SLOTS, MIN_JOB_SLOTS
 
-WORTH_IT = 1.02
-"""Twice the slots are of use where steps take so much less time, as a ratio."""
+AS_LONG = 1.02
+"""Steps that take so much longer, as a ratio, are taken to be as long."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,12 @@ class Demand:
 
     @functools.cached_property
     def useful(self) -> int:
-        """More slots than these bring nothing, or are not wanted: a power of two."""
-        slots, most = self.floor, self.asked or MAX_JOB_SLOTS
-        step_s = self.steps.step_s(slots)
-        while 2 * slots <= most:
-            former_s, step_s = step_s, self.steps.step_s(2 * slots)
-            if former_s <= WORTH_IT * step_s:
-                break
-            slots *= 2
+        """The fewest slots with which steps take as long as with any number, or all that it asked
+        for: a power of two, and no fewer than its floor."""
+        slots = max(self.floor, usable(self.asked or MAX_JOB_SLOTS))
+        least_s = self.steps.step_s(slots)
+        while slots // 2 >= self.floor and self.steps.step_s(slots // 2) <= AS_LONG * least_s:
+            slots //= 2
         return slots
 
 

@@ -1,8 +1,8 @@
 """How often a running job is resized: its changes are a resource, which it uses up. Pure.
 
 Each that it has used up makes the next one dearer: the slots that it has count more with it than
-with others, it is to gain more by others, and those that changed less often shrink before it. One
-that has few left is not made smaller any more, so that it does not end with least.
+with others, and it is to gain more by another number of them. One that has few left is not made
+smaller any more, so that it does not end with least.
 """
 
 from __future__ import annotations

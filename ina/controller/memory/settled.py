@@ -11,16 +11,13 @@ from ina.controller.memory.policy import Sizes
 WORTH = 1.1
 """A job is to grow when its steps take so much less time then, as a ratio. Each two changes that it
 has used up raise the ratio by another ``WORTH``."""
-FREE = 4
-"""A job that has used up more changes than these keeps its slots before one that has used less."""
 
 
 def settled(jobs: Sequence[Demand], wanted: Sizes, total: int) -> dict[str, int]:
     """``wanted`` without the changes of running jobs that bring too little.
 
     Who would grow and gain less than 10 % stays as it is. Who is to shrink does as far as somebody
-    needs the slots: those first that changed least often, then those
-    that lose least by it.
+    needs the slots: those first that lose least by it.
     """
     sizes = dict(wanted)
     for job in jobs:
@@ -28,7 +25,7 @@ def settled(jobs: Sequence[Demand], wanted: Sizes, total: int) -> dict[str, int]
             sizes[job.name] = job.slots
     free = total - sum(sizes.values())
     shrinking = [job for job in jobs if sizes[job.name] < job.slots]
-    for job in sorted(shrinking, key=_keeps(wanted), reverse=True):
+    for job in sorted(shrinking, key=_loss(wanted), reverse=True):
         if job.slots - sizes[job.name] <= free:
             free -= job.slots - sizes[job.name]
             sizes[job.name] = job.slots
@@ -41,10 +38,5 @@ def pays(job: Demand, slots: int) -> bool:
     return job.steps.step_s(job.slots) >= worth * job.steps.step_s(slots)
 
 
-def _keeps(wanted: Sizes) -> Callable[[Demand], tuple[float, float]]:
-    """Who keeps its slots first has most of it."""
-
-    def key(job: Demand) -> tuple[float, float]:
-        return max(0.0, job.changes - FREE), job.value(job.slots) - job.value(wanted[job.name])
-
-    return key
+def _loss(wanted: Sizes) -> Callable[[Demand], float]:
+    return lambda job: job.value(job.slots) - job.value(wanted[job.name])
