@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from ipaddress import IPv4Address
 from typing import Any
 
@@ -48,7 +48,8 @@ class RecordingSwitch:
     async def put_addresses(self, wanted: Iterable[int], former: Iterable[int]) -> None:
         self.addresses = tuple(wanted)
 
-    async def install(self, plan: JobPlan, job_number: int, epoch: int) -> None:
+    async def install(self, plan: JobPlan, cleared: Sequence[int], epoch: int) -> None:
+        (job_number,) = cleared
         assert not self.busy
         self.busy = True
         try:
