@@ -7,6 +7,7 @@ Real processes: an ``ina switch`` that loses packets, an ``ina controller run``,
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,9 @@ SIZES = ((16, ""), (512, ""), (64, ""), (2048, ""))
 MODES = ((16, "pool"), (512, ""), (64, "shared"), (2048, ""), (256, "pool"), (32, "shared"))
 """Slots, and another mode."""
 EVERY_S = 0.05
+LONG_STEPS = 2000
+"""A minute and more, as a step sleeps 20 ms and waits for what was lost."""
+DEADLINE_S = 300.0
 
 
 @contextmanager
@@ -62,17 +66,40 @@ def resized_all_along(
 def test_parameters_are_those_of_a_job_that_is_not_resized(
     shared_slots: int, wanted: Sequence[tuple[int, str]], tmp_path: Path
 ) -> None:
+    assert compared(tmp_path, shared_slots, wanted) >= 5
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("shared_slots", "wanted"), [(0, SIZES), (16, MODES)])
+def test_so_they_are_after_a_minute_of_resizes_and_heavy_loss(
+    shared_slots: int, wanted: Sequence[tuple[int, str]], tmp_path: Path
+) -> None:
+    resizes = compared(tmp_path, shared_slots, wanted, steps=LONG_STEPS, loss_rate=0.05)
+    print(f"{resizes} resizes in {LONG_STEPS} steps")
+    assert resizes >= 100
+
+
+def compared(
+    folder: Path,
+    shared_slots: int,
+    wanted: Sequence[tuple[int, str]],
+    *,
+    steps: int = resize_cases.STEPS,
+    loss_rate: float = 0.02,
+) -> int:
+    """Trains with and without, asserts that it comes to the same; how many resizes began."""
+    train = functools.partial(resize_cases.train, steps=steps)
     with Services(
-        tmp_path / "services",
-        loss_rate=0.02,
+        folder / "services",
+        loss_rate=loss_rate,
         lease_s=30.0,
         loss_s=30.0,
         shared_slots=shared_slots,
     ) as services:
         environ = services.environ
-        plain = launch(resize_cases.train, 2, tmp_path / "plain", environ=environ)
+        plain = launch(train, 2, folder / "plain", environ=environ, deadline_s=DEADLINE_S)
         with resized_all_along(services.controller_addr, wanted) as sizes:
-            resized = launch(resize_cases.train, 2, tmp_path / "resized", environ=environ)
-    assert len(sizes) >= 5
+            resized = launch(train, 2, folder / "resized", environ=environ, deadline_s=DEADLINE_S)
     assert resized == plain
     assert plain[0] == plain[1]
+    return len(sizes)
