@@ -17,8 +17,11 @@ _LEASE_SHARE = 8
 """Control messages are in time if even the slowest takes no more than this part of a lease."""
 
 
-def cause_of_end(scenario: Scenario, job: JobSpec) -> str:
-    """The first thing for which this job may end before its steps are done; empty: none."""
+def cause_of_end(scenario: Scenario, job: JobSpec, *, links_were_mended: bool = False) -> str:
+    """The first thing for which this job may end before its steps are done; empty: none.
+
+    ``links_were_mended``: long before it gave up waiting, so that they are no cause.
+    """
     control = scenario.controller
     for fault in scenario.fault:
         its_own = fault.where.startswith(f"{job.name}/")
@@ -34,8 +37,10 @@ def cause_of_end(scenario: Scenario, job: JobSpec) -> str:
         return "control messages are late"
     if spoils_frames(scenario):
         return "frames arrive damaged"
-    for link in (scenario.link, scenario.link_back, scenario.link_up):
-        if link is not None and _spoils(link):
+    links = [scenario.link, scenario.link_back, scenario.link_up]
+    links += [one.link for one in scenario.aggregator]
+    for link in links:
+        if link is not None and _spoils(link) and not links_were_mended:
             return "links that lose or delay more than a job need stand"
     return ""
 
@@ -52,6 +57,7 @@ def _only_shares(scenario: Scenario, job: JobSpec, switch: str) -> bool:
 def spoils_frames(scenario: Scenario) -> bool:
     """Whether frames arrive that are not as they were sent."""
     links = [scenario.link, scenario.link_back, scenario.link_up]
+    links += [one.link for one in scenario.aggregator]
     links += [fault.link for fault in scenario.fault]
     return any(link and link.corruption > 0 and not link.frame_check for link in links)
 

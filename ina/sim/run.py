@@ -13,6 +13,7 @@ from ina.controller.config import JobsConfig, TenantConfig
 from ina.controller.memory.patience import STEPS as MAX_PRIORITY
 from ina.errors import InaError
 from ina.extension import sim as native
+from ina.host.errors import OperationTimeoutError
 from ina.p4 import names
 from ina.p4.catalogue import SHARED
 from ina.sim.causes import cause_of_end, spoils_frames
@@ -20,7 +21,7 @@ from ina.sim.errors import NothingHappensError, VirtualTimeError
 from ina.sim.fabric import Fabric, SimSwitch
 from ina.sim.flows import slowdowns
 from ina.sim.grants import wrong_grants
-from ina.sim.job_run import JobRun
+from ina.sim.job_run import Incarnation, JobRun
 from ina.sim.leftovers import left_at
 from ina.sim.loop import VirtualLoop
 from ina.sim.messages import Travel
@@ -38,6 +39,9 @@ SETTLE_S = 15.0
 TAKE_OVER_S = 45.0
 """Before that, at most: until a controller that was killed has a role again. Where its messages are
 lost, a connection to a switch may take its deadline several times."""
+PATIENCE_S = 15.0
+"""On links that lose nothing any more, whatever was lost has come in so long: resends are no
+farther apart than some seconds."""
 _LOOK_S = 0.25
 
 
@@ -205,9 +209,19 @@ class Simulation:
             if corrupted and not spoils_frames(self.scenario):
                 what = f"job {job.name}: {corrupted} results failed their check, and no bit flips"
                 self._violate(Violation("wrong sum", what))
-            errors = [one.error for one in job.incarnations if one.error]
-            if errors and not cause_of_end(self.scenario, job.spec):
-                self._violate(Violation("ended without a cause", f"job {job.name}: {errors[0]}"))
+            for one in job.incarnations:
+                mended = self._waited_on_good_links(one)
+                if one.error and not cause_of_end(
+                    self.scenario, job.spec, links_were_mended=mended
+                ):
+                    what = f"job {job.name}: {one.error}"
+                    self._violate(Violation("ended without a cause", what))
+                    break
+
+    def _waited_on_good_links(self, incarnation: Incarnation) -> bool:
+        """Whether it gave up waiting for a result, long after links have been mended."""
+        gave_up = OperationTimeoutError.__name__ in incarnation.error
+        return gave_up and incarnation.ended_s >= (self._mend_at_s or 0.0) + PATIENCE_S
 
     async def _settle(self, plane: ControlPlane) -> None:
         """Nothing of the jobs may be left: on a switch, at the controller."""

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from ipaddress import IPv4Address
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from ina.controller.job import Job
+from ina.controller.switches import rows
 from ina.controller.switches.items import Entry
+from ina.controller.switches.rows import Neighbour
 from ina.p4 import names
+from ina.protocol.spec import PARENT
 from ina.sim.draw import draw
 from ina.sim.errors import ScenarioError
 from ina.sim.fabric import SimSwitch
@@ -189,6 +195,25 @@ def test_a_tenant_claims_no_more_than_its_quota(counted: Counter[str]) -> None:
     assert report.violations == []
     assert [job.ended for job in report.jobs] == ["", "", ""]
     assert counted["switch bypassed"] > 100
+
+
+def test_who_gives_up_on_links_that_were_mended_long_ago_has_no_cause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Links that lose a third are one. What a job sends to its aggregator gets nowhere at first."""
+    honest = rows.receiver
+
+    def elsewhere(job: Job, index: int, child: Neighbour) -> Entry:
+        if index == PARENT and job.name == "a" and job.epoch <= len(JOBS):
+            child = replace(child, address=IPv4Address("10.255.9.9"))
+        return honest(job, index, child)
+
+    monkeypatch.setattr(rows, "receiver", elsewhere)
+    scenario = make(document(STAR, CONFIGURED, link={"loss": 0.3}))
+    for mend_at_s, kinds in ((1.0, ["ended without a cause"]), (25.0, [])):
+        simulation = Simulation(scenario, 1, mend_at_s=mend_at_s)
+        simulation.run()
+        assert [found.kind for found in simulation.violations] == kinds
 
 
 def test_what_is_left_of_a_claim_is_found() -> None:
