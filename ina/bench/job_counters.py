@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from ina.errors import InaError
@@ -10,6 +11,8 @@ from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import OperatorStub
 
 _TIMEOUT_S = 30.0
+_REACHED_S = 60.0
+_POLL_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,25 @@ class Summed:
     """Results."""
     got: int
     """That came to the aggregator for them."""
+
+
+def await_connected(controller: str) -> None:
+    """Until it has reached its switches and the aggregator.
+
+    Raises InaError: it has not within ``_REACHED_S``; grpc.RpcError.
+    """
+    ends_s = time.monotonic() + _REACHED_S
+    with open_channel(controller) as channel:
+        while True:
+            shown = OperatorStub(channel).ShowController(
+                pb2.ShowControllerRequest(), timeout=_TIMEOUT_S
+            )
+            away = [it for it in shown.switches if it.state != "connected"]
+            if not away:
+                return
+            if time.monotonic() >= ends_s:
+                raise InaError(f"bench: {away[0].name} after {_REACHED_S:g} s: {away[0].state}")
+            time.sleep(_POLL_S)
 
 
 def show(controller: str, job: str) -> pb2.ShowJobReply:

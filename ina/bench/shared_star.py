@@ -44,8 +44,8 @@ LEAST_SLOTS = 16
 """Of a job that does not say how many."""
 START_UP_S = 120.0
 """What ranks may need beyond the time to measure."""
-_AGGREGATOR_NAME = "agg"
-_P4RUNTIME_PORT = 9559
+AGGREGATOR_NAME = "agg"
+P4RUNTIME_PORT = 9559
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def shared_star(
         remains.HostState(f"h{host}", f"10.77.0.{host}", namespace(name, f"h{host}"))
         for host in range(1, plan.workers + 1)
     ]
-    above = remains.HostState(_AGGREGATOR_NAME, AGGREGATOR, namespace(name, _AGGREGATOR_NAME))
+    above = remains.HostState(AGGREGATOR_NAME, AGGREGATOR, namespace(name, AGGREGATOR_NAME))
     net = namespace(name, "net")
     spaces = [net, *(host.namespace for host in (*hosts, above))]
     with tempfile.TemporaryDirectory(prefix="ina-bench-") as folder, remains.claimed(name):
@@ -115,26 +115,40 @@ def shared_star(
                 namespaces.remove(spaces)
 
 
+def shared_switch(plan: Plan) -> dict[str, Any]:
+    """Keys of the controller's table of the switch."""
+    return {
+        "values": plan.values,
+        "mode": "shared",
+        "shared_slots": plan.slots,
+        "slot_age_us": plan.slot_age_us,
+    }
+
+
+def jobs_tables(plan: Plan) -> dict[str, Any]:
+    """Of the controller's file, about jobs and their tenants."""
+    return {
+        "jobs": {"policy": "asked", "slots": LEAST_SLOTS},
+        "tenants": {"default": {}, QUEUED: {"slots": plan.slots}, PASSED: {"slots": 1}},
+    }
+
+
 def _config(plan: Plan) -> dict[str, Any]:
     return {
         "listen": CONTROLLER,
         "switch": {
-            "grpc_addr": f"{CENTRE}:{_P4RUNTIME_PORT}",
+            "grpc_addr": f"{CENTRE}:{P4RUNTIME_PORT}",
             "data_host": CENTRE,
-            "values": plan.values,
-            "mode": "shared",
-            "shared_slots": plan.slots,
-            "slot_age_us": plan.slot_age_us,
+            **shared_switch(plan),
         },
         "aggregator": [
             {
-                "name": _AGGREGATOR_NAME,
-                "grpc_addr": f"{AGGREGATOR}:{_P4RUNTIME_PORT}",
+                "name": AGGREGATOR_NAME,
+                "grpc_addr": f"{AGGREGATOR}:{P4RUNTIME_PORT}",
                 "data_host": AGGREGATOR,
             }
         ],
-        "jobs": {"policy": "asked", "slots": LEAST_SLOTS},
-        "tenants": {"default": {}, QUEUED: {"slots": plan.slots}, PASSED: {"slots": 1}},
+        **jobs_tables(plan),
     }
 
 
@@ -142,11 +156,11 @@ def _start(net: str, above: str, folder: Path, plan: Plan, processes: list[Logge
     """Appends what it has started, also where it fails."""
     switch = [
         *("switch", f"--port=1=udp:{CENTRE}:{UDP_PORT}", f"--delay-us={plan.round_trip_us}"),
-        f"--grpc-addr={CENTRE}:{_P4RUNTIME_PORT}",
+        f"--grpc-addr={CENTRE}:{P4RUNTIME_PORT}",
     ]
     aggregator = [
         *("aggregator", f"--listen={AGGREGATOR}:{UDP_PORT}"),
-        f"--grpc-addr={AGGREGATOR}:{_P4RUNTIME_PORT}",
+        f"--grpc-addr={AGGREGATOR}:{P4RUNTIME_PORT}",
     ]
     for what, space, arguments in (
         ("the soft switch", net, switch),

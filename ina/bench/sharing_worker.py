@@ -16,7 +16,7 @@ import numpy as np
 
 from ina.bench.cpu import machine_s
 from ina.bench.gathering import Gathering, joined
-from ina.bench.job_counters import Summed, summed
+from ina.bench.job_counters import Summed, await_connected, summed
 from ina.bench.shared_star import PASSED, QUEUED
 from ina.host import Session
 
@@ -179,6 +179,8 @@ def main() -> None:
     parser.add_argument("--ways", required=True, help="comma separated")
     arguments = parser.parse_args()
     with Gathering.of_all() as everyone:
+        if everyone.rank == 0:
+            await_connected(os.environ["INA_CONTROLLER"])
         jobs = Jobs(arguments, everyone)
         for number in range(arguments.rounds):
             for way in arguments.ways.split(","):

@@ -161,7 +161,7 @@ def check(
 
     network = _load(topology, switch, "", ina)
     config = controller_config(network) if network.aggregators else None
-    plan_switches(network, config.switch.values if config else 0)
+    plan_switches(network, *((config.switch.values, config.switch.mode) if config else (0,)))
     emit(network, json, _view(network))
 
 

@@ -65,7 +65,8 @@ def emulate(
     namespaces.require_privileges()
     nodes.require_switches(topology)
     config = nodes.controller_config(topology) if topology.aggregators else None
-    plans = plan_switches(topology, config.switch.values if config else 0)
+    program = (config.switch.values, config.switch.mode) if config else (0,)
+    plans = plan_switches(topology, *program)
     spaces = wiring.namespaces_of(topology)
     folder.mkdir(parents=True, exist_ok=True)
     with remains.claimed(topology.name):

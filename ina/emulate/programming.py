@@ -17,6 +17,7 @@ import msgspec
 from ina.emulate.errors import TopologyError
 from ina.emulate.topology import Switch, Topology
 from ina.p4 import compiled, names
+from ina.p4.catalogue import POOL
 from ina.p4.origin import warn_if_changed
 from ina.topology_json import convert
 
@@ -89,16 +90,19 @@ def grpc_address(topology: Topology, switch: str) -> str:
     return f"127.0.0.1:{FIRST_GRPC_PORT + topology.device_id(switch) - 1}"
 
 
-def plan_switches(topology: Topology, values: int) -> list[SwitchPlan]:
-    """Raises :class:`TopologyError`: a ``runtime_json`` cannot be used."""
-    return [_plan(topology, switch, values) for switch in topology.switches]
+def plan_switches(topology: Topology, values: int, mode: str = POOL) -> list[SwitchPlan]:
+    """``values``, ``mode``: of ina's program, on the switches that sum.
+
+    Raises :class:`TopologyError`: a ``runtime_json`` cannot be used.
+    """
+    return [_plan(topology, switch, values, mode) for switch in topology.switches]
 
 
-def _plan(topology: Topology, switch: Switch, values: int) -> SwitchPlan:
+def _plan(topology: Topology, switch: Switch, values: int, mode: str) -> SwitchPlan:
     if switch.runtime_json is not None:
         return _foreign(topology, switch, switch.runtime_json)
     if switch.name in topology.aggregators:
-        program = compiled(values)
+        program = compiled(values, mode)
         p4info, bmv2_json = program.p4info, program.bmv2_json
         table, action = names.DMAC, names.FORWARD
     else:

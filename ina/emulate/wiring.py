@@ -102,9 +102,14 @@ def _configure(topology: Topology, host: Host) -> None:
             ip(space, "route", "add", f"{address}/32", "dev", DATA_INTERFACE)
 
 
+def management_address(number: int) -> IPv4Address:
+    """Of host ``number``, from 1, in the topology's order: where the controller reaches it."""
+    return _MANAGEMENT + number
+
+
 def _manage(topology: Topology, number: int, host: Host) -> None:
     space, net = namespace(topology.name, host.name), namespace(topology.name, NET)
-    own, port = _MANAGEMENT + number, f"mgmt{number}"
+    own, port = management_address(number), f"mgmt{number}"
     netns.add_pairs([(netns.End(net, port), netns.End(space, MANAGEMENT_INTERFACE))])
     ip(net, "link", "set", port, "up")
     ip(net, "route", "add", f"{own}/32", "dev", port)

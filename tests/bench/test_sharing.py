@@ -8,9 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ina.bench import job_counters
+from ina.bench.emulated_star import emulated_star
 from ina.bench.limits import ina_wire_bytes
-from ina.bench.sharing import WAYS, Case, panels
+from ina.bench.shared_star import Plan
+from ina.bench.sharing import WAYS, Case, measure, panels
 from ina.bench.sharing_worker import Steps, pauses_s
+from ina.emulate.topology import SwitchKind
+from ina.errors import InaError
+from ina.rpc import controller_pb2 as pb2
 from tests.bench.command import bench
 from tests.cli.process import inside
 from tests.emulate.networks import need
@@ -44,6 +50,59 @@ def test_jobs_have_exact_sums_in_each_way(more: tuple[str, ...]) -> None:
         assert names >= {f"{of} shared/static", f"{of} queued/static", f"{of} static/limit"}
     assert ran.left == []
     assert ran.namespaces == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["soft", "bmv2"])
+def test_a_switch_on_packet_sockets_shares_its_slots_too(kind: SwitchKind) -> None:
+    need(kind)
+    rate_bit_s = 2e7
+    case = Case(
+        *(2, 2, 4096, 2, 1, 0.5, 16, 64), rate_bit_s=rate_bit_s, aggregator_bit_s=2 * rate_bit_s
+    )
+    plan = Plan(
+        workers=4,
+        link="20mbit",
+        rate_bit_s=rate_bit_s,
+        aggregator_bit_s=2 * rate_bit_s,
+        values=64,
+        slots=16,
+        round_trip_us=0,
+    )
+    done: list[str] = []
+    with emulated_star(plan, kind) as star:
+        rows = measure(star, case, WAYS, lambda way, gb_s: done.append(way))
+    assert [row.way for row in rows] == done == list(WAYS)
+    assert [row.wrong for row in rows] == [0] * len(WAYS)
+    for row in rows:
+        check_where(vars(row), row.way)
+
+
+def test_an_aggregator_that_is_never_reached_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And one that is reached at last is waited for."""
+    reply = pb2.ShowControllerReply()
+    reply.switches.add(name="s1", state="connected")
+    agg = reply.switches.add(name="agg", state="unreachable: no")
+    asked = []
+
+    class Operator:
+        def __init__(self, channel: Any) -> None:
+            pass
+
+        def ShowController(self, *_: Any, **__: Any) -> Any:  # noqa: N802 (gRPC's name)
+            asked.append(agg.state)
+            if len(asked) == 3:
+                agg.state = "connected"
+            return reply
+
+    monkeypatch.setattr(job_counters, "OperatorStub", Operator)
+    monkeypatch.setattr(job_counters, "_POLL_S", 0.0)
+    job_counters.await_connected("127.0.0.1:1")
+    assert len(asked) == 3
+    agg.state = "unreachable: no"
+    monkeypatch.setattr(job_counters, "_REACHED_S", 0.0)
+    with pytest.raises(InaError, match="bench: agg after 0 s: unreachable: no"):
+        job_counters.await_connected("127.0.0.1:1")
 
 
 def limit_gb_s(at_once: int, wire_s: float, way: str, jobs: int) -> float:
@@ -127,6 +186,7 @@ def test_panels_have_a_curve_a_way() -> None:
         (("--ways", "shared,all"), "error: --ways all: want some of shared,static,queued,"),
         (("--ways", "shared,shared"), "error: --ways shared,shared: one is there twice"),
         (("--size", "1M,2M"), "error: --size 1M,2M: want one"),
+        (("--switch", "tofino"), "error: --switch tofino: want soft or bmv2"),
         (("--link", "loopback"), "error: --link loopback: want a rate"),
         (("--aggregator-link", "fast"), "error: --aggregator-link fast: want a rate"),
     ],

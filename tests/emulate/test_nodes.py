@@ -72,6 +72,9 @@ def test_every_switch_forwards_to_hosts_and_to_the_aggregator(racks: Topology) -
     }
     assert "forward" in plans["leaf1"].bmv2_json
     assert "pool" in plans["spine"].bmv2_json
+    shared = {plan.name: plan for plan in plan_switches(racks, 64, "shared")}
+    assert "shared" in shared["spine"].bmv2_json
+    assert shared["leaf1"] == plans["leaf1"]
 
 
 def test_the_controller_knows_where_the_hosts_are(racks: Topology, tmp_path: Path) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
 from ina.bench import parse
 from ina.bench import sharing as bench
+from ina.bench.emulated_star import emulated_star
 from ina.bench.report import Ratio, Report, rows_of
 from ina.bench.shared_star import MAX_WORKERS, Plan, shared_star
+from ina.bench.star import Network
+from ina.bench.switch import why_not_bmv2
 from ina.cli.bench.options import (
     SharedSlotsOption,
     SpoilOption,
@@ -28,9 +33,11 @@ from ina.cli.bench.output import (
     steps,
 )
 from ina.cli.bench.testbeds import check_link, values_for
-from ina.errors import InvalidInputError
+from ina.errors import InvalidInputError, MissingToolError
 from ina.protocol.spec import VALUE_BYTES
 
+_ROUND_TRIP_US = 3500
+"""With it 128 slots hold what a job has in flight on a link of 200 Mbit/s."""
 _NOTES = [
     "shared: mode shared, a job may claim every slot; static: mode pool, a job has its part of the"
     " slots; queued: mode pool, one job after the other, each with all slots; aggregator: mode"
@@ -59,9 +66,15 @@ def sharing(
     aggregator_link: Annotated[
         str, typer.Option(help="Of the aggregator's; default: of --link, for each job.")
     ] = "",
+    switch: Annotated[str, typer.Option(help="soft, or bmv2: simple_switch_grpc.")] = "soft",
     round_trip_us: Annotated[
-        int, typer.Option(min=0, help="Microseconds to the switch and back, added to the links'.")
-    ] = 3500,
+        int | None,
+        typer.Option(
+            min=0,
+            help="Microseconds to the switch and back, added to the links'; default: 3500, of BMv2"
+            " none.",
+        ),
+    ] = None,
     slot_age_us: Annotated[int, typer.Option(min=0, help="Of the switch; 0: as is usual.")] = 0,
     ways: Annotated[str, typer.Option(help="Which, comma separated.")] = ",".join(bench.WAYS),
     values: ValuesOption = 0,
@@ -93,6 +106,15 @@ def sharing(
     outputs = Outputs("sharing", json, save, baseline, tolerance, plot)
     check_link(link)
     values = values_for(values, link)
+    if switch == "bmv2":
+        if round_trip_us:
+            raise InvalidInputError(f"--round-trip-us {round_trip_us}: BMv2 has no such delay")
+        if why := why_not_bmv2():
+            raise MissingToolError(f"--switch bmv2: {why}")
+    elif switch != "soft":
+        raise InvalidInputError(f"--switch {switch}: want soft or bmv2")
+    if round_trip_us is None:
+        round_trip_us = _ROUND_TRIP_US if switch == "soft" else 0
     rows: list[dict[str, Any]] = []
     ratios: list[Ratio] = []
     with steps("sharing", len(counts) * rounds * len(chosen)) as bar:
@@ -125,7 +147,7 @@ def sharing(
             def on_round(way: str, gb_s: float, count: int = count) -> None:
                 bar.done(f"{count} jobs, {way}: {1e3 * gb_s:.1f} MB/s")
 
-            with shared_star(plan, bar.say) as star:
+            with _star(plan, switch, bar.say) as star:
                 found = bench.measure(star, case, chosen, on_round)
             rows.extend(rows_of(found))
             ratios.extend(bench.ratios(found, link))
@@ -133,7 +155,7 @@ def sharing(
         **{"jobs": counts, "workers": workers, "slots": slots, "size_bytes": size_bytes},
         **{"steps": job_steps, "compute": compute, "link": link, "ways": chosen},
         **{"aggregator_link": aggregator_link, "round_trip_us": round_trip_us, "values": values},
-        **{"slot_age_us": slot_age_us, "rounds": rounds, "seed": seed},
+        **{"switch": switch, "slot_age_us": slot_age_us, "rounds": rounds, "seed": seed},
     }
     report = Report(
         bench=outputs.bench,
@@ -147,11 +169,17 @@ def sharing(
         report,
         COLUMNS,
         [_cells(row) for row in rows],
-        title=f"{slots} slots, {workers} workers a job on {link}, round trip {round_trip_us} us and"
-        f" more, {compute:.0%} computing",
+        title=f"{slots} slots of {switch}, {workers} workers a job on {link}, round trip"
+        f" {round_trip_us} us and more, {compute:.0%} computing",
         panels=bench.panels(rows),
         spare=SPARE,
     )
+
+
+def _star(
+    plan: Plan, switch: str, say: Callable[[str], None]
+) -> contextlib.AbstractContextManager[Network]:
+    return shared_star(plan, say) if switch == "soft" else emulated_star(plan, "bmv2", say)
 
 
 COLUMNS = (
