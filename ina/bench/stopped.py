@@ -51,11 +51,10 @@ class Measurement:
     cost_s: float
     """How much longer those of ``held_s`` took than as many of ``before_s``; 0: they did not."""
     taken_packets: int
-    """Of the neighbour, that found a slot taken after the stop; they went up alone."""
+    """Of the neighbour, that found a slot taken after the stop; they went up alone. Most of all
+    trials, as what is promised is a bound."""
     taken_until_s: float
-    """When the last one did, after the stop, to about 10 ms."""
-    taken_until_low_s: float
-    taken_until_high_s: float
+    """When the last one did, after the stop, to about 10 ms; the latest of all trials."""
     trials: int
     wrong: int
 
@@ -144,7 +143,6 @@ def _taken(seen: Sequence[tuple[float, int]]) -> tuple[int, float]:
 
 def _measurement(age_us: int, who: str, looks: Sequence[Look]) -> Measurement:
     held = [it.held_s for it in looks if it.held_s is not None]
-    until = spread([it.taken_until_s for it in looks])
     return Measurement(
         slot_age_us=age_us,
         who=who,
@@ -153,10 +151,8 @@ def _measurement(age_us: int, who: str, looks: Sequence[Look]) -> Measurement:
         later_s=_median([it.later_s for it in looks]),
         longest_s=_median([it.longest_s for it in looks]),
         cost_s=_median([it.cost_s for it in looks]),
-        taken_packets=round(_median([it.taken for it in looks])),
-        taken_until_s=until.median,
-        taken_until_low_s=until.low,
-        taken_until_high_s=until.high,
+        taken_packets=max(it.taken for it in looks),
+        taken_until_s=max(it.taken_until_s for it in looks),
         trials=len(looks),
         wrong=sum(it.wrong for it in looks),
     )
