@@ -26,6 +26,7 @@ NO_WAITS = {
     "ina/controller/jobs/needs.py::LEAST_WINDOW_S": "between two reports that tell something",
     "ina/controller/jobs/needs.py::UNKNOWN_STEP_S": "what a job that nobody knows is taken for",
     "ina/controller/jobs/needs.py::UNKNOWN_LEFT_S": "the same",
+    "ina/controller/memory/restraint.py::REFILL_S": "how long resizes count",
     "ina/cli/job/command.py::plan(round_trip_s)": "what a job is planned with",
     "ina/host/session.py::MAX_OP_TIMEOUT_S": "what a caller may ask for",
     "ina/cli/sim/command.py::fuzz_command(budget_s)": "how long a search may take",

@@ -65,7 +65,10 @@ class Sizing:
         """``floor``: slots that a running job keeps; ``default``: of a job that nobody knows."""
         self.policy = policy
         self.has_aggregator: Callable[[Job], bool] = lambda _job: False
-        """Whether what a job sends and finds no slot is summed elsewhere; not in mode ``pool``."""
+        """Whether what a job sends beyond its slots is summed elsewhere, by servers among its
+        workers' links: of no job that ina runs. In mode ``pool`` slots alone carry its sums; in
+        mode ``shared`` its window is that at its aggregator, whether it finds slots or not, and no
+        policy sizes it."""
         self._registry = registry
         self._floor = floor
         self._default = default

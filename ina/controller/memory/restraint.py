@@ -13,8 +13,8 @@ from ina.controller.memory.demand import Demand, usable
 
 MOST = 10
 """Changes that a job has."""
-REFILL_S = 6 * 3600.0
-"""It gets one back after so long."""
+REFILL_S = 21_600.0
+"""It gets one back after so long: six hours."""
 LAST = 2
 """A job that has so many left may grow, but shrinks no more."""
 
