@@ -11,6 +11,7 @@ from ina.p4.catalogue import SHARED
 from ina.sim.errors import ScenarioError
 from ina.sim.racks import joined, tree_of
 from ina.sim.scenario import (
+    DTYPES,
     AggregatorSpec,
     FaultSpec,
     JobSpec,
@@ -18,11 +19,13 @@ from ina.sim.scenario import (
     Scenario,
     StragglerSpec,
     SwitchSpec,
+    TensorSpec,
 )
 from ina.sim.sharing import check_sharing
 
 _ATTEMPTS = 10
 _LATEST_MS = 5_000.0
+_CROWDED = 0.25
 
 
 def sharing(rng: random.Random, scenario: Scenario, link: LinkSpec) -> Scenario:
@@ -43,6 +46,8 @@ def sharing(rng: random.Random, scenario: Scenario, link: LinkSpec) -> Scenario:
 
 def _drawn(rng: random.Random, scenario: Scenario, link: LinkSpec) -> Scenario:
     jobs = _jobs(rng, scenario.job)
+    if rng.random() < _CROWDED:
+        jobs = [_crowded(rng, job) if job.mode == SHARED else job for job in jobs]
     shared = [job for job in jobs if job.mode == SHARED]
     scenario = replace(
         scenario,
@@ -78,13 +83,23 @@ def _jobs(rng: random.Random, jobs: list[JobSpec]) -> list[JobSpec]:
             job,
             mode=SHARED if number == first or rng.random() < 0.7 else "pool",
             slots=rng.choice((2, 2, 4, 4, 8, 16, job.slots)),
-            priority=rng.choice((0, 0, 0, 1, STEPS)),
+            priority=rng.choice((0, 0, 1, STEPS)),
             steps=max(job.steps, rng.randint(1, 6)),
-            straggler=job.straggler if rng.random() < 0.5 else _late_in_turn(rng),
+            straggler=job.straggler if rng.random() < 0.3 else _late_in_turn(rng),
             at_ms=job.at_ms if rng.random() < 0.3 else [float(f"{0.1 * 100 ** rng.random():.3g}")],
         )
         for number, job in enumerate(found)
     ]
+
+
+def _crowded(rng: random.Random, job: JobSpec) -> JobSpec:
+    """Many sums through few slots, open for as long as others want them: jobs put others out."""
+    tensor = TensorSpec(elems=rng.randint(1_000, 6_400), dtype=rng.choice(DTYPES))
+    late = StragglerSpec(share=0.5, mean_ms=float(f"{0.02 * 10 ** rng.random():.3g}"))
+    return replace(
+        job, tensors=[tensor], slots=4, steps=rng.randint(4, 12), straggler=late, compute_ms=0.0,
+        at_ms=[0.1],
+    )  # fmt: skip
 
 
 def _late_in_turn(rng: random.Random) -> StragglerSpec:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+from ina.p4 import compiled
+from ina.sim import fabric
+from ina.sim.reading import make
+from ina.sim.run import Simulation
+from ina.switch.pipeline import Pipeline
 from tests.sim.bug import Bug
 from tests.sim.bugs import compile_in, copy_to, find_extension, fuzz_in
 from tests.sim.resize_bugs import RESIZE_BUGS
@@ -44,3 +50,50 @@ def test_a_bug_that_shows_at_once_is_found(name: str, tmp_path: Path) -> None:
 )
 def test_each_bug_is_found(bug: Bug, tmp_path: Path) -> None:
     assert found(bug, tmp_path, MOST_SEEDS)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "name",
+    [
+        "what is put out names the newcomer",
+        "what is put out has the newcomer's values",
+        "what is put out has the newcomer's number",
+        "what is put out is the newcomer's job's",
+        "aggregator: it adds what overlaps",
+        "aggregator: no replay",
+    ],
+)
+def test_where_jobs_crowd_one_run_shows_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that is more important puts another out of its slots a hundred times."""
+    (bug,) = (bug for bug in SHARED_BUGS if bug.name == f"shared p4: {name}")
+    program = json.loads(compiled(64, bug.mode).bmv2_json.read_text())
+    assert bug.change is not None
+    bug.change(program)
+    path = tmp_path / "bug.json"
+    path.write_text(json.dumps(program))
+    bad = Pipeline.load(path)
+    monkeypatch.setattr(fabric, "_program", lambda values, mode: bad)
+    job = {
+        "mode": "shared",
+        "slots": 4,
+        "steps": 20,
+        "tensors": [{"elems": 6400}],
+        "straggler": {"share": 0.5, "mean_ms": 0.05},
+    }
+    scenario = make(
+        {
+            "topology": {"hosts": 4},
+            "link": {"loss": 0.002},
+            "switch": {"mode": "shared", "shared_slots": 2, "slot_age_us": 500},
+            "aggregator": [{"name": "agg1"}, {"name": "agg2"}],
+            "controller": {"sizing": "asked"},
+            "job": [
+                {**job, "name": "a", "workers": 3, "hosts": ["h1", "h2", "h3"]},
+                {**job, "name": "b", "workers": 2, "hosts": ["h1", "h4"], "priority": 4},
+            ],
+        }
+    )
+    assert Simulation(scenario, 1, mend_at_s=1.0).run().violations
