@@ -129,6 +129,18 @@ def test_a_job_that_nobody_knows_needs_what_is_usual() -> None:
     assert steps.step_s(512) == steps.step_s(1024) < steps.step_s(256)
 
 
+def test_that_operations_are_counted_whole_does_not_show() -> None:
+    # A report each 3 s has 6 or 7 operations of 0.45 s: each alone is off by up to a sixth.
+    truth = StepModel(1.8, 0.9, 40 * LANE, LANE)
+    needs, job = Needs(Said(), PAYLOAD_BYTES), Trained(truth)
+    for number in range(100):
+        needs.hear(0, job.run(3.0, 64), 64, job.at_s)
+        if number == 1:
+            assert needs.is_known  # soon all the same
+        if number > 30:
+            assert needs.steps(512).compute_s == pytest.approx(1.8, rel=0.03)
+
+
 def test_a_guess_counts_until_steps_were_seen() -> None:
     guess = StepModel(3.0, 1.0, 7 * LANE, LANE)
     needs, job = Needs(Said(), PAYLOAD_BYTES, guess=guess), Trained(StepModel(1.0, 1.0, LANE, LANE))

@@ -16,6 +16,8 @@ SMOOTHING = 0.3
 """Weight of what was seen last."""
 LEAST_WINDOW_S = 1.0
 """Two reports that are less apart say too little."""
+KNOWN_WINDOW_S = 10.0
+"""Of a job that is known, these do: in a few seconds operations are few, and counted whole."""
 SLOTS_ARE_SHORT = 0.8
 """Where packets in flight are below this share of what slots allow, it is the link that is short:
 W payloads a round trip is then more than a worker sends."""
@@ -106,7 +108,8 @@ class Needs:
         before, at_s, _ = former
         operations = progress.operations_done - before.operations_done
         steps = operations / (progress.step_operations or 1)
-        if now_s - at_s < LEAST_WINDOW_S or steps < 1:
+        window_s = KNOWN_WINDOW_S if rank in self._windows else LEAST_WINDOW_S
+        if now_s - at_s < window_s or steps < 1:
             return False
         self._reports[rank] = (progress, now_s, slots)
         tail_s, busy_s = progress.tail_s - before.tail_s, progress.busy_s - before.busy_s
