@@ -14,6 +14,7 @@ from ina.controller.switches import rows
 from ina.controller.switches.items import Entry
 from ina.controller.switches.rows import Neighbour
 from ina.p4 import compiled
+from ina.p4.catalogue import POOL
 from ina.sim.draw import draw
 from ina.sim.errors import ScenarioError
 from ina.sim.fuzz import BLOCK, CRASH, State, _Block, fuzz, load_state, smaller, try_scenario
@@ -85,12 +86,15 @@ def test_a_bug_is_found_and_its_scenario_made_small(monkeypatch: pytest.MonkeyPa
         return honest(job, index, first.setdefault(job.epoch, child))
 
     monkeypatch.setattr(rows, "receiver", to_the_first)
-    for seed in range(20):
-        scenario = draw(seed)
+    # Of mode pool alone: smaller ones of these are found in a few seconds.
+    drawn = ((seed, draw(seed)) for seed in range(40))
+    for seed, scenario in drawn:
+        if scenario.switch.mode != POOL:
+            continue
         found = try_scenario(scenario, seed).violations
         if found:
             break
-    assert found, "not found in 20 seeds"
+    assert found, "not found in 40 seeds"
     least = smaller(scenario, seed, found[0].kind, budget_s=10.0)
     assert len(least.job) == 1
     assert least.fault == []
