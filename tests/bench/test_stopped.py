@@ -13,6 +13,7 @@ from tests.cli.process import inside
 from tests.emulate.networks import need
 
 
+@pytest.mark.long
 def test_a_stopped_job_s_neighbour_has_exact_sums() -> None:
     need("soft")
     case = ("--slot-age-us=50000", "--slots=16", "--size=16K", "--round-trip-us=500")

@@ -139,7 +139,10 @@ def test_who_is_put_out_of_its_slots_by_a_more_important_job_loses_no_sum(loss: 
         run_jobs(embedded, {0: 3, 1: 2}, priorities={0: 0, 1: 4})
 
 
-@pytest.mark.parametrize(("important", "takes"), [(4, True), (0, False)])
+@pytest.mark.parametrize(
+    ("important", "takes"),
+    [pytest.param(4, True, marks=pytest.mark.long), (0, False)],  # they meet where cores are free
+)
 def test_a_more_important_job_takes_slots_over_and_an_equal_one_does_not(
     important: int, takes: bool
 ) -> None:
