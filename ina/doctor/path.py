@@ -6,6 +6,7 @@ import contextlib
 import secrets
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import grpc
 
@@ -67,39 +68,19 @@ def examine_path(
             found = f"the controller does not reach its switch: {trouble}"
             yield Step("switch", False, found, switch_advice(about.switch_addr))
             return
-        mode = ""
-        while True:
+        asked = _Asked(worker, undo, host, token, tenant, timeout_s)
+        try:
             try:
-                create = pb2.CreateJobRequest(
-                    name=job,
-                    world_size=1,
-                    slots=_JOB_SLOTS,
-                    token=token,
-                    tenant=tenant,
-                    mode=mode,
-                    wire_version=VERSION,
-                )
-                created = worker.CreateJob(create, timeout=timeout_s)
-                sock = open_socket(created.switch_host, created.switch_udp_port, host)
-                undo.callback(sock.close)
-                own_host, own_port = sock.getsockname()
-                way = Way(own_host, f"{created.switch_host}:{created.switch_udp_port}")
-                join = pb2.JoinRequest(
-                    name=job,
-                    rank=0,
-                    host=own_host,
-                    udp_port=own_port,
-                    timeout_s=timeout_s,
-                    token=token,
-                )
-                joined = worker.Join(join, timeout=timeout_s + 1)
-                break
-            except (grpc.RpcError, TransportError) as error:
-                if mode == POOL or _RUNS_NONE not in str(error):
-                    yield _refused(controller, error)
-                    return
-            # Its jobs of mode shared bring their aggregators, which this one does not.
-            mode, job = POOL, f"{job}-pool"
+                created, sock, joined = asked.join(job, "")
+            except grpc.RpcError as error:
+                if _RUNS_NONE not in _details(error):
+                    raise
+                job += "-pool"  # the first one forgets itself, as nobody joins it
+                created, sock, joined = asked.join(job, POOL)
+        except (grpc.RpcError, TransportError) as error:
+            yield _refused(controller, error)
+            return
+        way = Way(sock.getsockname()[0], f"{created.switch_host}:{created.switch_udp_port}")
         undo.callback(_leave, worker, job, joined, timeout_s)
         yield Step(
             "controller", True, f"{controller} admits {way.host}; the switch is {way.switch}"
@@ -114,6 +95,46 @@ def examine_path(
         full, seen = evidence.around(lambda: prober.echo(values, PROBES, pause_s))
         yield judge_full(full, small, seen, way)
         yield _buffer(sock)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """How the test's job is asked for."""
+
+    worker: ControllerStub
+    undo: contextlib.ExitStack
+    host: str | None
+    token: str
+    tenant: str
+    timeout_s: float
+
+    def join(self, job: str, mode: str) -> tuple[pb2.CreateJobReply, socket.socket, pb2.JoinReply]:
+        """As its only rank, with a socket towards the switch; ``mode``: empty: as is usual there.
+
+        Raises grpc.RpcError, TransportError.
+        """
+        create = pb2.CreateJobRequest(
+            name=job,
+            world_size=1,
+            slots=_JOB_SLOTS,
+            token=self.token,
+            tenant=self.tenant,
+            mode=mode,
+            wire_version=VERSION,
+        )
+        created = self.worker.CreateJob(create, timeout=self.timeout_s)
+        sock = open_socket(created.switch_host, created.switch_udp_port, self.host)
+        self.undo.callback(sock.close)
+        own_host, own_port = sock.getsockname()
+        join = pb2.JoinRequest(
+            name=job,
+            rank=0,
+            host=own_host,
+            udp_port=own_port,
+            timeout_s=self.timeout_s,
+            token=self.token,
+        )
+        return created, sock, self.worker.Join(join, timeout=self.timeout_s + 1)
 
 
 class _Reader:
