@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ina.bench.resize_worker import KINDS, POOL, SETTLE_S
@@ -75,28 +74,20 @@ def measure(
 ) -> list[Measurement]:
     """A star for each round trip. Raises InaError: a rank failed; the deadline passed."""
     found = []
+    count = case.trials * len(KINDS)
     for round_trip_us in round_trips_us:
-        trials: list[dict[str, Any]] = []
 
-        def on_line(
-            line: str, round_trip_us: int = round_trip_us, trials: list[Any] = trials
-        ) -> None:
-            if line.startswith('{"kind"'):
-                trials.append(json.loads(line))
-                lost_ms = 1e3 * look(trials[-1]).lost_s
-                on_trial(f"{round_trip_us} us, {trials[-1]['kind']}: {lost_ms:.2f} ms")
+        def on_trial_row(one: dict[str, Any], round_trip_us: int = round_trip_us) -> None:
+            on_trial(f"{round_trip_us} us, {one['kind']}: {1e3 * look(one).lost_s:.2f} ms")
 
-        delayed = Plan(**{**vars(star_plan), "round_trip_us": round_trip_us})
-        with shared_star(delayed, say) as star:
-            star.run(
+        with shared_star(replace(star_plan, round_trip_us=round_trip_us), say) as star:
+            trials = star.rows(
                 _WORKER,
                 [f"--elems={case.elems}", f"--slots={case.slots}", f"--trials={case.trials}"],
-                environ={},
-                timeout_s=START_UP_S + case.trials * len(KINDS) * _TRIAL_S,
-                on_line=on_line,
+                count=count,
+                timeout_s=START_UP_S + count * _TRIAL_S,
+                on_row=on_trial_row,
             )
-        if len(trials) != case.trials * len(KINDS):
-            raise InaError(f"bench resize: {len(trials)} trials of {case.trials * len(KINDS)}")
         found += [_measurement(round_trip_us, kind, trials) for kind in KINDS]
     return found
 

@@ -11,18 +11,14 @@ import os
 import statistics
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ina.bench.gathering import Gathering, joined
 from ina.bench.job_counters import resize, show
+from ina.bench.stream import Stream
 from ina.errors import InaError
-from ina.host import Session
-from ina.host.handle import Handle
 
 
 @dataclass(frozen=True)
@@ -54,7 +50,6 @@ SETTLE_S = 0.2
 """After the change, until the calm: old slots are given back, windows grow."""
 _CHANGE_S = 30.0
 _POLL_S = 0.005
-_GO_ON = 1
 
 
 @dataclass(frozen=True)
@@ -111,42 +106,6 @@ class Change(threading.Thread):
             raise InaError(f"bench resize: {job.slots} slots, and {self._slots} were asked for")
 
 
-class Stream:
-    """Sums of one rank, some in flight at a time, until the job's rank 0 ends them."""
-
-    def __init__(self, elems: int, rank: int, workers: int) -> None:
-        self._rank = rank
-        numbers = np.arange(elems, dtype=np.int32)
-        self._wanted = numbers * workers + workers * (workers - 1) // 2
-        self._owns = [numbers + rank for _ in range(_DEPTH)]
-        self._results = [np.empty(elems, np.int32) for _ in range(_DEPTH)]
-        self.done_s: list[float] = []
-        self.wrong = 0
-
-    def run(self, session: Session, goes_on: Callable[[], bool]) -> None:
-        """``goes_on`` is asked on rank 0 before each sum; the others learn it from that.
-
-        Whoever sees the last one has submitted those that may be in flight behind it, and no more.
-        """
-        handles = deque(self._submit(session, at, goes_on) for at in range(_DEPTH))
-        at, going = 0, True
-        while handles:
-            result = handles.popleft().wait()
-            self.done_s.append(time.monotonic())
-            going = going and bool(result[0] == _GO_ON)
-            self.wrong += not np.array_equal(result[1:], self._wanted[1:])
-            if going:
-                handles.append(self._submit(session, at, goes_on))
-            at = (at + 1) % _DEPTH
-
-    def _submit(
-        self, session: Session, at: int, goes_on: Callable[[], bool]
-    ) -> Handle[npt.NDArray[np.int32]]:
-        own = self._owns[at]
-        own[0] = _GO_ON if self._rank == 0 and goes_on() else 0
-        return session.all_reduce(own, out=self._results[at], async_op=True)
-
-
 def trial(name: str, arguments: argparse.Namespace, everyone: Gathering, number: int) -> Trial:
     """One job, whose slots change once."""
     kind = KINDS[name]
@@ -161,7 +120,7 @@ def trial(name: str, arguments: argparse.Namespace, everyone: Gathering, number:
             round_trips_s.append(time.monotonic() - began_s)
         after = 0 if name == "none" else kind.after * arguments.slots + kind.more
         change = Change(os.environ["INA_CONTROLLER"], job, after)
-        stream = Stream(arguments.elems, everyone.rank, everyone.workers)
+        stream = Stream(arguments.elems, everyone.rank, everyone.workers, _DEPTH)
         everyone.wait()
         if everyone.rank == 0:
             change.start()
@@ -171,7 +130,7 @@ def trial(name: str, arguments: argparse.Namespace, everyone: Gathering, number:
         raise change.failed
     return Trial(
         kind=name,
-        done_s=stream.done_s,
+        done_s=[done_s for _, done_s in stream.sums],
         asked_s=change.asked_s,
         changed_s=change.changed_s,
         in_place=change.in_place,

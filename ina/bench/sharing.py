@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,6 @@ from ina.bench.report import Ratio
 from ina.bench.shared_star import START_UP_S
 from ina.bench.spread import spread
 from ina.bench.star import Network
-from ina.errors import InaError
 from ina.protocol.spec import VALUE_BYTES
 
 WAYS = ("shared", "static", "queued", "aggregator")
@@ -102,15 +100,9 @@ def measure(
 
     Raises InaError: a rank failed; the deadline passed.
     """
-    rounds: list[dict[str, Any]] = []
-
-    def on_line(line: str) -> None:
-        if line.startswith('{"way"'):
-            rounds.append(json.loads(line))
-            on_round(rounds[-1]["way"], _goodput_gb_s(case, rounds[-1]))
-
     alone_s = case.jobs * case.steps * (case.wire_s + case.compute_s)
-    star.run(
+    count = case.rounds * len(ways)
+    rounds = star.rows(
         _WORKER,
         [
             *(f"--jobs={case.jobs}", f"--elems={case.elems}", f"--steps={case.steps}"),
@@ -118,12 +110,10 @@ def measure(
             *(f"--compute-s={case.compute_s}", f"--spoil={case.spoil}"),
             f"--ways={','.join(ways)}",
         ],
-        environ={},
-        timeout_s=START_UP_S + case.rounds * len(ways) * (_SLOWEST * alone_s + 10),
-        on_line=on_line,
+        count=count,
+        timeout_s=START_UP_S + count * (_SLOWEST * alone_s + 10),
+        on_row=lambda one: on_round(one["way"], _goodput_gb_s(case, one)),
     )
-    if len(rounds) != case.rounds * len(ways):
-        raise InaError(f"bench sharing: {len(rounds)} rounds of {case.rounds * len(ways)}")
     return [_measurement(case, way, rounds) for way in ways]
 
 

@@ -12,6 +12,7 @@ would be slower than the links; here super-packets (GSO) pass whole, for TCP and
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from ina.controller.config import USUAL_NETWORK, make_config
 from ina.emulate import job, namespaces, nodes, remains
 from ina.emulate.namespaces import namespace
 from ina.emulate.processes import Logged, environment
+from ina.errors import InaError
 from ina.netns import End, ip
 
 BRIDGE = "br0"
@@ -85,6 +87,30 @@ class Network:
             on_text=on_text,
             check=self._check,
         )
+
+    def rows(
+        self,
+        module: str,
+        arguments: Sequence[str],
+        *,
+        count: int,
+        timeout_s: float,
+        on_row: Callable[[dict[str, Any]], None],
+    ) -> list[dict[str, Any]]:
+        """So many JSON objects, a line each, that rank 0 prints. Raises as :meth:`run`; InaError:
+        there are not so many.
+        """
+        found: list[dict[str, Any]] = []
+
+        def on_line(line: str) -> None:
+            if line.startswith('{"'):
+                found.append(json.loads(line))
+                on_row(found[-1])
+
+        self.run(module, arguments, environ={}, timeout_s=timeout_s, on_line=on_line)
+        if len(found) != count:
+            raise InaError(f"{module}: {len(found)} results of {count}")
+        return found
 
     def _check(self) -> None:
         for process in self.processes:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ina.bench.report import Ratio
@@ -70,30 +69,25 @@ def measure(
     found = []
     for age_us in ages_us:
         stop_s = max(_LEAST_STOP_S, _AGES * age_us / 1e6)
-        trials: list[dict[str, Any]] = []
+        count = case.trials * len(WHO)
 
-        def on_line(line: str, age_us: int = age_us, trials: list[Any] = trials) -> None:
-            if line.startswith('{"who"'):
-                trials.append(json.loads(line))
-                on_trial(f"slots of {age_us / 1000:g} ms, {trials[-1]['who']} stopped")
+        def on_row(one: dict[str, Any], age_us: int = age_us) -> None:
+            on_trial(f"slots of {age_us / 1000:g} ms, {one['who']} stopped")
 
-        aged = Plan(**{**vars(plan), "slot_age_us": age_us})
-        with shared_star(aged, say) as star:
-            star.run(
+        with shared_star(replace(plan, slot_age_us=age_us), say) as star:
+            trials = star.rows(
                 _WORKER,
                 [
                     *(f"--elems={case.elems}", f"--slots={case.slots}", f"--trials={case.trials}"),
                     *(f"--calm-s={_CALM_S}", f"--stop-s={stop_s}"),
                 ],
-                environ={},
-                timeout_s=START_UP_S + case.trials * len(WHO) * (10 * (_CALM_S + stop_s) + 10),
-                on_line=on_line,
+                count=count,
+                timeout_s=START_UP_S + count * (10 * (_CALM_S + stop_s) + 10),
+                on_row=on_row,
             )
         for who in WHO:
-            mine = [one for one in trials if one["who"] == who]
-            if len(mine) != case.trials:
-                raise InaError(f"bench stopped: {len(mine)} trials of {case.trials}")
-            found.append(_measurement(age_us, who, [_look(it, age_us, stop_s) for it in mine]))
+            looks = [_look(it, age_us, stop_s) for it in trials if it["who"] == who]
+            found.append(_measurement(age_us, who, looks))
     return found
 
 

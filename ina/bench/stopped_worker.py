@@ -12,19 +12,16 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-
-import numpy as np
 
 from ina.bench.gathering import Gathering, joined
 from ina.bench.job_counters import nodes_of
+from ina.bench.stream import Stream
 from ina.host import Session
 
 NEIGHBOUR, STOPS = "neighbour", "stops"
 WHO = ("one", "all")
 """Whether one worker of the job is stopped, and the others wait for it; or all are."""
-_GO_ON = 1
 _POLL_S = 0.005
 
 
@@ -66,29 +63,6 @@ class Collisions:
             asked_s = time.monotonic()
             _, switch = nodes_of(self.controller, self.job)
             self.seen.append((asked_s, switch.collisions))
-
-
-class Summing:
-    """A rank that sums without a pause until its job's rank 0 ends it."""
-
-    def __init__(self, elems: int, rank: int, workers: int) -> None:
-        self._rank = rank
-        self._own = np.arange(elems, dtype=np.int32) + rank
-        self._result = np.empty(elems, np.int32)
-        self._wanted = np.arange(elems, dtype=np.int32) * workers + workers * (workers - 1) // 2
-        self.sums: list[tuple[float, float]] = []
-        self.wrong = 0
-
-    def run(self, session: Session, goes_on: Callable[[], bool]) -> None:
-        """``goes_on`` is asked on rank 0 before each sum; the others learn it from that."""
-        going = True
-        while going:
-            self._own[0] = _GO_ON if self._rank == 0 and goes_on() else 0
-            began_s = time.monotonic()
-            session.all_reduce(self._own, out=self._result)
-            self.sums.append((began_s, time.monotonic() - began_s))
-            going = self._result[0] == _GO_ON
-            self.wrong += not np.array_equal(self._result[1:], self._wanted[1:])
 
 
 class Stopper:
@@ -135,16 +109,16 @@ def trial(who: str, arguments: argparse.Namespace, everyone: Gathering, number: 
     pids = everyone.gather([os.getpid()])[workers:, 0].tolist()
     found = Trial(who, [], [], 0)
     with joined(name, rank, workers, 2 * arguments.slots, mode="shared") as session:
-        summing = Summing(arguments.elems, rank, workers)
+        stream = Stream(arguments.elems, rank, workers)
         everyone.wait()
         if everyone.rank == 0:
-            found = _watch(who, arguments, session, summing, name, pids)
+            found = _watch(who, arguments, session, stream, name, pids)
         elif stops:
-            summing.run(session, lambda: not told.is_set())
+            stream.run(session, lambda: not told.is_set())
         else:
-            summing.run(session, lambda: False)
+            stream.run(session, lambda: False)
         everyone.wait()  # the slots of a job that has left are free
-    wrong = int(everyone.gather([summing.wrong]).sum())
+    wrong = int(everyone.gather([stream.wrong]).sum())
     return Trial(found.who, found.sums, found.collisions, wrong)
 
 
@@ -152,7 +126,7 @@ def _watch(
     who: str,
     arguments: argparse.Namespace,
     session: Session,
-    summing: Summing,
+    stream: Stream,
     name: str,
     pids: list[int],
 ) -> Trial:
@@ -160,12 +134,12 @@ def _watch(
     collisions = Collisions(os.environ["INA_CONTROLLER"], name)
     stopper = Stopper(arguments.calm_s, arguments.stop_s, stopped, pids[0])
     try:
-        summing.run(session, stopper)
+        stream.run(session, stopper)
     finally:
         stopper.end()
         seen = collisions.end()
     at_s = stopper.stopped_s
-    sums = [(began_s - at_s, took_s) for began_s, took_s in summing.sums]
+    sums = [(began_s - at_s, done_s - began_s) for began_s, done_s in stream.sums]
     return Trial(who, sums, [(asked_s - at_s, count) for asked_s, count in seen], 0)
 
 

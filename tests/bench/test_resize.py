@@ -11,7 +11,8 @@ import pytest
 
 from ina.bench import resize_worker
 from ina.bench.resize import _measurement, look
-from ina.bench.resize_worker import KINDS, Stream
+from ina.bench.resize_worker import KINDS
+from ina.bench.stream import Stream
 from ina.errors import InaError
 from ina.rpc import controller_pb2 as pb2
 from tests.bench.command import bench
@@ -103,14 +104,14 @@ def test_a_change_that_does_not_end_is_told(
 def test_all_ranks_submit_as_many_sums(ends_after: int) -> None:
     """Whenever rank 0 ends it, with four in flight."""
     words: list[int] = []
-    zero = Stream(8, 0, 1)
+    zero = Stream(8, 0, 1, 4)
     left = iter([True] * ends_after)
     zero.run(Session(words.append), lambda: next(left, False))  # type: ignore[arg-type]
     assert words.index(0) == ends_after
     script = iter(words)
-    one = Stream(8, 0, 1)  # it gets the words that rank 0 sent
+    one = Stream(8, 0, 1, 4)  # it gets the words that rank 0 sent
     one.run(Session(lambda word: None, lambda: next(script)), lambda: False)  # type: ignore[arg-type]
-    assert len(one.done_s) == len(zero.done_s) == len(words)
+    assert len(one.sums) == len(zero.sums) == len(words)
     assert (zero.wrong, one.wrong) == (0, 0)
 
 
