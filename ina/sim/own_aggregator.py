@@ -20,6 +20,7 @@ from ina.protocol.spec import UDP_PORT
 from ina.rpc import controller_pb2 as pb2
 from ina.sim.fabric import SimSwitch
 from ina.switch.pipeline import Pipeline
+from ina.switch.two_mappings import TwoMappings
 
 DOWN_PORT = 1
 PATIENCE_S = 60.0
@@ -34,8 +35,7 @@ class OwnAggregator:
         self._address = address
         self._values = values
         self._runs: Pipeline | None = None
-        self._mappings: list[tuple[int, list[Item]]] = []
-        """By job number: one, or the older and the newer."""
+        self._mappings = TwoMappings[Item](_table_of)
 
     def open(self) -> pb2.HostNode:
         """Starts it; may be called again. Returns where it is."""
@@ -47,24 +47,22 @@ class OwnAggregator:
 
     def program(self, entities: Sequence[bytes], job: int) -> None:
         """Inserts the job's entities (p4.v1.Entity); ``job``: its number."""
-        self._mappings = []
-        self.add_mapping(entities, job)
+        self._mappings.begin(job, self._inserted(entities))
 
     def add_mapping(self, entities: Sequence[bytes], job: int) -> None:
         """See :meth:`ina.host.aggregator.OwnAggregator.add_mapping`."""
-        items = list(_items(_schema(self._values), entities))
-        self._switch.insert(items)
-        self._mappings.append((job, items))
+        self._mappings.add(job, self._inserted(entities))
 
     def end_change(self, *, is_new_used: bool) -> None:
         """See :meth:`ina.host.aggregator.OwnAggregator.end_change`."""
-        if len(self._mappings) < 2 or self._runs is None:
-            return
-        gone, kept = self._mappings if is_new_used else reversed(self._mappings)
-        same_job = gone[0] == kept[0]
-        stays = [item for item in gone[1] if _outlives(item, same_job=same_job)]
-        self._switch.delete(item for item in reversed(gone[1]) if item not in stays)
-        self._mappings = [(kept[0], [*stays, *kept[1]])]
+        gone = self._mappings.end_change(is_new_used=is_new_used)
+        if self._runs is not None:
+            self._switch.delete(gone)
+
+    def _inserted(self, entities: Sequence[bytes]) -> list[Item]:
+        items = list(_items(_schema(self._values), entities))
+        self._switch.insert(items)
+        return items
 
     def close(self) -> None:
         """Ends it. Idempotent."""
@@ -73,12 +71,8 @@ class OwnAggregator:
         self._runs = None
 
 
-def _outlives(item: Item, *, same_job: bool) -> bool:
-    """Whether it is not of one mapping alone: its key has no epoch, or not even the job."""
-    if isinstance(item, Group):
-        return same_job
-    of_mapping = item.table in (names.JOBS, names.MEMBERS)
-    return item.table == names.OWN_ADDRESSES or (same_job and not of_mapping)
+def _table_of(item: Item) -> str:
+    return "" if isinstance(item, Group) else item.table
 
 
 @functools.cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from finsy import P4CounterEntry, P4Schema, P4TableEntry
@@ -13,6 +12,7 @@ from finsy.proto import p4r
 from ina.p4 import compiled, names
 from ina.switch.ports import Port
 from ina.switch.server import SoftSwitch
+from ina.switch.two_mappings import TwoMappings
 
 
 class JobSwitch:
@@ -26,7 +26,7 @@ class JobSwitch:
         program = compiled(values, mode)
         self._schema = P4Schema(program.p4info, program.bmv2_json)
         self._counters = names.job_counters(mode)
-        self._mappings: list[_Mapping] = []  # one, or the older and the newer
+        self._mappings = TwoMappings[p4r.Entity](self._table_of)
         self._jobs: dict[int, None] = {}  # numbers of all mappings that there were, as a set
         self._switch = SoftSwitch(ports, grpc_addr=None)
         self._switch.start()
@@ -38,28 +38,29 @@ class JobSwitch:
 
     def program(self, entities: Iterable[bytes], job: int) -> None:
         """Insert a job's entities (p4.v1.Entity); `job`: its number. Raises InaError."""
-        self._mappings = []
-        self.add_mapping(entities, job)
+        self._mappings.begin(job, self._inserted(entities))
 
     def add_mapping(self, entities: Iterable[bytes], job: int) -> None:
         """Insert those of the job's next mapping, beside what is there. Raises InaError.
 
         `job`: its number. There are none where the switch has no part in that mapping.
         """
-        added = _Mapping(job, _parsed(entities))
-        self._switch.insert(added.entities)
-        self._mappings.append(added)
-        self._jobs |= dict.fromkeys(self._numbers(added.entities))
+        self._mappings.add(job, self._inserted(entities))
 
     def end_change(self, *, is_new_used: bool) -> None:
         """Delete those of the mapping that is not used any more, but for what both have."""
-        if len(self._mappings) < 2:
-            return
-        gone, kept = self._mappings if is_new_used else reversed(self._mappings)
-        same_job = gone.job == kept.job
-        stays = [one for one in gone.entities if self._outlives(one, same_job=same_job)]
-        self._switch.delete(one for one in reversed(gone.entities) if one not in stays)
-        self._mappings = [_Mapping(kept.job, [*stays, *kept.entities])]
+        self._switch.delete(self._mappings.end_change(is_new_used=is_new_used))
+
+    def _inserted(self, entities: Iterable[bytes]) -> list[p4r.Entity]:
+        found = [p4r.Entity.FromString(entity) for entity in entities]
+        self._switch.insert(found)
+        self._jobs |= dict.fromkeys(self._numbers(found))
+        return found
+
+    def _table_of(self, entity: p4r.Entity) -> str:
+        if not entity.HasField("table_entry"):
+            return ""
+        return self._schema.tables[entity.table_entry.table_id].name
 
     def _numbers(self, entities: Iterable[p4r.Entity]) -> list[int]:
         """Job numbers that these let in: several, where lanes are dealt among aggregators."""
@@ -67,13 +68,6 @@ class JobSwitch:
         rows = (it for it in entities if it.table_entry.table_id == table)
         found = [P4TableEntry.decode(it, self._schema) for it in rows]
         return [int(it.match["job"]) for it in found if it.match is not None]
-
-    def _outlives(self, entity: p4r.Entity, *, same_job: bool) -> bool:
-        """Whether it is not of one mapping alone: its key has no epoch, or not even the job."""
-        table = entity.table_entry.table_id  # 0: it is a multicast group
-        if same_job:
-            return table not in {self._schema.tables[it].id for it in (names.JOBS, names.MEMBERS)}
-        return bool(table == self._schema.tables[names.OWN_ADDRESSES].id)
 
     def counts(self) -> dict[str, int]:
         """Packets by counter of the job: "contributions", "results", "replays", "passed_down"."""
@@ -88,13 +82,3 @@ class JobSwitch:
     def close(self) -> None:
         """End it; who sends to it hears no more of it."""
         self._switch.stop()
-
-
-@dataclass(frozen=True)
-class _Mapping:
-    job: int  # its number
-    entities: list[p4r.Entity]
-
-
-def _parsed(entities: Iterable[bytes]) -> list[p4r.Entity]:
-    return [p4r.Entity.FromString(entity) for entity in entities]
