@@ -87,8 +87,8 @@ class Needs:
         return self._steps_done
 
     def hear(self, rank: int, progress: pb2.Progress, slots: int, now_s: float) -> bool:
-        """A worker reports. ``slots``: that the job has. Returns
-        whether its steps are known better now."""
+        """A worker reports, of a job that has so many ``slots``; whether its steps are known better
+        now."""
         if rank == 0 and (progress.deadline_unix_s or progress.steps):
             # A controller that was started again learns it from here.
             self.said = Said(progress.deadline_unix_s, progress.steps)
