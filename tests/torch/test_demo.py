@@ -34,7 +34,6 @@ def _ina(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.long
 def test_demo_with_loss(tmp_path: Path) -> None:
     """Two workers, one epoch, 64 values a packet, 5 % loss: JSON, curve, and the same bits."""
     ran = _ina(
