@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -147,14 +148,27 @@ def test_a_more_important_job_takes_slots_over_and_an_equal_one_does_not(
     jobs' arcs are the same two slots."""
     evictions: dict[int, int] = {}
     both_here, both_shown = threading.Barrier(4), threading.Barrier(4)
-    met = threading.Event()
+    come, met = threading.Event(), threading.Event()
     steps = 20
+
+    def contributions() -> int:
+        (_, switch) = shown(embedded, "job0").tree
+        return switch.contributions
 
     def between(job: int, rank: int, step: int) -> None:
         if step == 0:
             both_here.wait(DEADLINE_S)
+            before = contributions()
+            both_here.wait(DEADLINE_S)
             if (job, rank) == (0, 1):  # its other rank's parts stay in the slots meanwhile
                 met.wait(DEADLINE_S)
+            if (job, rank) == (1, 0):
+                deadline_s = time.monotonic() + DEADLINE_S
+                while contributions() == before:
+                    assert time.monotonic() < deadline_s
+                come.set()
+            if job == 1:
+                come.wait(DEADLINE_S)
         if (job, step) == (1, steps // 2):
             met.set()
         if step == steps - 1:

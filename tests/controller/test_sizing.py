@@ -13,6 +13,7 @@ from ina.controller.errors import NoRoomError, QuotaError
 from ina.controller.job import Job
 from ina.controller.jobs import rebalancer
 from ina.controller.jobs.admission import Admission
+from ina.controller.jobs.events import QUEUE_EVENTS, job_event
 from ina.controller.jobs.memory import Memory
 from ina.controller.jobs.needs import Said
 from ina.controller.jobs.sizing import Request
@@ -286,6 +287,29 @@ def test_slots_that_a_change_frees_are_shared_out_before_it_is_over() -> None:
         assert bench.memory.sizing.targets() == {other: 32}
         await bench.memory.rebalancer.rebalance()
         assert other.change is None  # rather than grow twice
+
+    drive(scenario())
+
+
+def test_who_waits_is_served_after_more_has_happened_at_once_than_is_heard() -> None:
+    async def scenario() -> None:
+        bench = Bench("equal", floor=32, slots=32)
+        await bench.start()
+        await bench.run("a")
+        b = await bench.run("b")
+        calls = await bench.join("late", queue_s=100.0)
+        await bench.settle()
+        bench.memory.rebalancer.start()
+        events = bench.racks.coordinator.events
+        for lost in (False, True):
+            await asyncio.sleep(0.01)
+            for _ in range(QUEUE_EVENTS + 1 if lost else 1):
+                events.publish(job_event(pb2.MEMBER_JOINED, b))
+        await asyncio.sleep(0.01)
+        assert not calls[0].done()
+        await bench.racks.coordinator.evict("a", "a test")
+        assert (await asyncio.wait_for(calls[0], 60.0)).slots == 32
+        await bench.memory.rebalancer.close()
 
     drive(scenario())
 

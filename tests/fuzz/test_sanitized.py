@@ -15,11 +15,11 @@ pytestmark = pytest.mark.skipif(
 )
 _READ_PAST_THE_END = """
 import ctypes
-from ina.extension import host
+from ina.extension import quantize
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 source, target = libc.malloc(ctypes.c_size_t(16)), libc.malloc(ctypes.c_size_t(64))
-host.copy_bytes(source, target, {size}, 1)
+quantize.copy_bytes(source, target, {size}, 1)
 """
 
 

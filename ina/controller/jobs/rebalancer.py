@@ -11,6 +11,7 @@ from ina.controller.errors import (
     JobConflictError,
     JobRequestError,
     NoRoomError,
+    SlowWatcherError,
     StandbyError,
     StoreError,
     SwitchError,
@@ -150,10 +151,21 @@ class Rebalancer:
         self._decisions.add(job.name, "fail", reason, before=before, slots=slots)
 
     async def _listen(self) -> None:
-        with self._events.subscribe() as events:
-            async for event in events:
-                if event.kind in _KICKS:
-                    self._hear(event)
+        """Until the bus closes. Where more happens at once than there is room for, what was missed
+        is not heard again, but who waits and the policy look at what there is now."""
+        behind = True
+        while behind:
+            behind = False
+            with self._events.subscribe() as events:
+                try:
+                    async for event in events:
+                        if event.kind in _KICKS:
+                            self._hear(event)
+                            self._queue.wake()
+                            self.kick()
+                except SlowWatcherError as error:
+                    _log.debug("the memory policy: %s", error)
+                    behind = True
                     self._queue.wake()
                     self.kick()
 
