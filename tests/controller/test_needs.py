@@ -141,6 +141,26 @@ def test_that_operations_are_counted_whole_does_not_show() -> None:
             assert needs.steps(512).compute_s == pytest.approx(1.8, rel=0.03)
 
 
+def test_what_was_seen_for_a_short_time_at_first_counts_little_soon() -> None:
+    truth = StepModel(1.0, 0.5, 50 * LANE, LANE)
+    needs, job = Needs(Said(), PAYLOAD_BYTES), Trained(StepModel(2.0, 1.0, 50 * LANE, LANE))
+    for _ in range(2):
+        needs.hear(0, job.run(4.0, 64), 64, job.at_s)
+    job.truth = truth
+    for _ in range(5):
+        needs.hear(0, job.run(20.0, 64), 64, job.at_s)
+    assert needs.steps(512).compute_s == pytest.approx(1.0, rel=0.06)
+
+
+def test_what_was_long_ago_counts_little() -> None:
+    truth = StepModel(1.0, 0.5, 50 * LANE, LANE)
+    needs, job = Needs(Said(), PAYLOAD_BYTES), Trained(StepModel(2.0, 1.0, 50 * LANE, LANE))
+    for number in range(70):
+        job.truth = job.truth if number < 30 else truth
+        needs.hear(0, job.run(20.0, 64), 64, job.at_s)
+    assert needs.steps(512).compute_s == pytest.approx(1.0, rel=0.02)
+
+
 def test_a_guess_counts_until_steps_were_seen() -> None:
     guess = StepModel(3.0, 1.0, 7 * LANE, LANE)
     needs, job = Needs(Said(), PAYLOAD_BYTES, guess=guess), Trained(StepModel(1.0, 1.0, LANE, LANE))

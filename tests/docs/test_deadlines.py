@@ -25,6 +25,7 @@ NO_WAITS = {
     "ina/controller/watch/stalls.py::MAX_WAIT_S": "what a worker may say",
     "ina/controller/jobs/needs.py::LEAST_WINDOW_S": "between two reports that tell something",
     "ina/controller/jobs/needs.py::KNOWN_WINDOW_S": "the same, of a job that is known",
+    "ina/controller/jobs/needs.py::REMEMBERED_S": "how long what was seen counts",
     "ina/controller/jobs/needs.py::UNKNOWN_STEP_S": "what a job that nobody knows is taken for",
     "ina/controller/jobs/needs.py::UNKNOWN_LEFT_S": "the same",
     "ina/controller/memory/restraint.py::REFILL_S": "how long resizes count",

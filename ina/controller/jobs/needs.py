@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from ina.controller.memory.demand import StepModel
 from ina.rpc import controller_pb2 as pb2
 
-SMOOTHING = 0.3
-"""Weight of what was seen last."""
+REMEMBERED_S = 100.0
+"""What was seen counts by how long it was seen for, of so long altogether; what is older, less."""
 LEAST_WINDOW_S = 1.0
 """Two reports that are less apart say too little."""
 KNOWN_WINDOW_S = 10.0
@@ -41,6 +41,8 @@ class Said:
 class _Window:
     """What a worker did between two reports, a step."""
 
+    seen_s: float
+    """For so long."""
     step_s: float
     tail_s: float
     busy_s: float
@@ -116,7 +118,13 @@ class Needs:
         sent_bytes = self._payload_bytes * (progress.chunks_done - before.chunks_done)
         if busy_s <= 0 or sent_bytes <= 0:
             return False
-        each = ((now_s - at_s) / steps, tail_s / steps, busy_s / steps, sent_bytes / steps)
+        each = (
+            now_s - at_s,
+            (now_s - at_s) / steps,
+            tail_s / steps,
+            busy_s / steps,
+            sent_bytes / steps,
+        )
         window = self._windows[rank] = _Window(*each)
         if rank == self._slowest:
             self._slowest = min(self._windows, key=lambda it: self._windows[it].waits)
@@ -179,10 +187,14 @@ def _smoothed(before: _Window | None, seen: _Window) -> _Window:
     if before is None:
         return seen
 
+    remembered_s = min(before.seen_s, max(0.0, REMEMBERED_S - seen.seen_s))
+    weight = seen.seen_s / (remembered_s + seen.seen_s)
+
     def mixed(old: float, new: float) -> float:
-        return old + SMOOTHING * (new - old)
+        return old + weight * (new - old)
 
     return _Window(
+        remembered_s + seen.seen_s,
         mixed(before.step_s, seen.step_s),
         mixed(before.tail_s, seen.tail_s),
         mixed(before.busy_s, seen.busy_s),

@@ -32,6 +32,7 @@ from ina.controller.switches.southbound.interface import SwitchSession
 from ina.controller.switches.switch import Switch
 from ina.controller.switches.writer import SwitchWriter
 from ina.controller.watch.failure_detector import FailureDetector
+from ina.controller.watch.leases import MAX_HEARTBEAT_S
 from ina.p4 import names
 from ina.protocol.spec import VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
@@ -47,7 +48,6 @@ from ina.sim.process import Process
 from ina.sim.southbound import SimSession
 from ina.sim.topology import star
 
-HEARTBEAT_S = 3.0
 QUEUE_S = 7 * 24 * 3600.0
 CALL_S = 30.0
 """A worker asks again for its place in the queue."""
@@ -225,7 +225,7 @@ class _Traced:
 
     async def _report(self, job: Job) -> None:
         while True:
-            await asyncio.sleep(HEARTBEAT_S)
+            await asyncio.sleep(MAX_HEARTBEAT_S)
             # One for all: its workers are alike.
             self._bench.memory.hear(job, 0, self._training.report(self._loop.time()))
 
