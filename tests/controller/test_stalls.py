@@ -128,6 +128,28 @@ def test_who_has_gone_over_is_not_missed_by_the_former_mapping() -> None:
     assert find(reports) == Stall(4, FIRST_SLOT, (), (1,), 7.0)
 
 
+def test_a_report_by_a_mapping_that_is_gone_says_nothing_of_the_new_one() -> None:
+    reports = {
+        0: report([9, 8], [True, False], mapping_epoch=2),
+        1: report([9, 8, 7, 6], [False] * 4, mapping_epoch=1),
+    }
+
+    def find_at(now_s: float) -> Stall | str | None:
+        return find_stall(
+            *(reports, frozenset(reports), frozenset(), {2: [OTHER_FIRST_SLOT]}),
+            heartbeat_s=2.0,
+            now_s=now_s,
+        )
+
+    assert find_at(10.0) == UNDECIDED
+    # Nothing was heard of it since.
+    assert find_at(100.0) == Stall(9, OTHER_FIRST_SLOT + 1, (1,), (0,), 7.0)
+    reports[1] = report([9, 8, 7, 6], [True] * 4, silent_s=30.0, mapping_epoch=1)
+    assert find_at(10.0) == UNDECIDED
+    reports[0] = report([9, 8], [False] * 2, mapping_epoch=2)
+    assert find_at(100.0) is None
+
+
 @pytest.mark.parametrize("silent_s", [0.0, 1.9])
 def test_a_short_wait_is_none(silent_s: float) -> None:
     waiting = report([4, 5], [True, False], silent_s=silent_s)

@@ -32,6 +32,11 @@ class Bug:
         return "shared" if self.name.startswith("shared ") else ""
 
     @property
+    def seen_with(self) -> str:
+        """Only with a fault of this kind; empty: with any or none."""
+        return "resize" if self.name.startswith("resize ") else ""
+
+    @property
     def is_native(self) -> bool:
         """Whether something has to be compiled."""
         return self.file.startswith("native/")

@@ -230,7 +230,8 @@ from ina.sim.fuzz import try_scenario
 found, seed, tried = [], {first}, 0
 while not found and tried < {seeds}:
     scenario = draw(seed)
-    if {mode!r} in ("", scenario.switch.mode):
+    kinds = [fault.what for fault in scenario.fault]
+    if {mode!r} in ("", scenario.switch.mode) and {fault!r} in ("", *kinds):
         tried += 1
         found = [(one.kind, one.what) for one in try_scenario(scenario, seed).violations]
     seed += 1
@@ -248,15 +249,17 @@ class Tried:
     """Which promise is broken, and how; empty: none is."""
 
 
-def fuzz_in(root: Path, seeds: int, *, first: int = 0, mode: str = "") -> Tried:
+def fuzz_in(root: Path, seeds: int, *, first: int = 0, mode: str = "", fault: str = "") -> Tried:
     """Tries seeds as ``ina sim fuzz`` does, with what is in ``root``, until one fails.
 
-    ``mode``: only those whose switches run this one's program.
+    ``mode``: only those whose switches run this one's program; ``fault``: that have one of this
+    kind.
     """
     # -S: an editable install's finder would bring in the checkout's own ina.
     site = next(path for path in sys.path if path.endswith("site-packages"))
     script = root / "fuzz_it.py"
-    script.write_text(_FUZZ.format(root=str(root), site=site, first=first, seeds=seeds, mode=mode))
+    what = {"first": first, "seeds": seeds, "mode": mode, "fault": fault}
+    script.write_text(_FUZZ.format(root=str(root), site=site, **what))
     done = subprocess.run(
         [sys.executable, "-S", str(script)], capture_output=True, text=True, timeout=TIME_S,
         cwd=root,
@@ -277,7 +280,8 @@ def try_bugs(bugs: Iterable[Bug], folder: Path) -> int:
             compile_in(root, folder / "build")
         else:
             shutil.copy2(find_extension(), root / "ina")
-        tried = fuzz_in(root, SLOW_SEEDS if bug.slows else MOST_SEEDS, mode=bug.seen_in)
+        seeds = SLOW_SEEDS if bug.slows else MOST_SEEDS
+        tried = fuzz_in(root, seeds, mode=bug.seen_in, fault=bug.seen_with)
         if tried.what:
             print(f"{bug.name}: {tried.seeds} seeds: {tried.what[:130]}")
         elif bug.slows:

@@ -107,6 +107,10 @@ def check_progress(progress: pb2.Progress, slots: int, where: str) -> None:
         )
 
 
+_GONE = -1
+"""Of a report: its mapping is gone since. Who sent it has said "done" after that."""
+
+
 def find_stall(
     reports: Mapping[int, Report],
     here: frozenset[int],
@@ -126,12 +130,14 @@ def find_stall(
         heartbeat_s: how often reports come.
         now_s: the clock of ``Report.at_s``.
     """
-    held_up = [rank for rank in here if rank in reports and reports[rank].is_held_up]
+    epochs = list(first_slots)
+    age = {rank: _index(epochs, report.progress.mapping_epoch) for rank, report in reports.items()}
+    held_up = [
+        rank for rank in here if rank in reports and reports[rank].is_held_up and age[rank] != _GONE
+    ]
     if not held_up:
         return None
     since_s = min(reports[rank].silent_since_s for rank in held_up)
-    epochs = list(first_slots)
-    age = {rank: _index(epochs, report.progress.mapping_epoch) for rank, report in reports.items()}
     oldest_age = min(age[rank] for rank in held_up)
     known, silent = [], []
     for rank in sorted(here):
@@ -139,9 +145,10 @@ def find_stall(
         heard_s = since_s if report is None else report.at_s
         if report is not None and age[rank] > oldest_age:
             continue
-        if report is not None and age[rank] < oldest_age and heard_s >= since_s:
+        is_of_now = report is not None and age[rank] != _GONE and heard_s >= since_s
+        if is_of_now and age[rank] < oldest_age:
             silent.append(rank)  # it has sent nothing there yet
-        elif report is not None and report.progress.lane_seqs and heard_s >= since_s:
+        elif is_of_now and reports[rank].progress.lane_seqs:
             known.append(rank)
         elif now_s - heard_s > STALE_HEARTBEATS * heartbeat_s:
             silent.append(rank)
@@ -172,8 +179,10 @@ def find_stall(
 
 
 def _index(epochs: Sequence[int], epoch: int) -> int:
-    """Which mapping a report is of; 0, the job's first, and those that are gone: the older."""
-    return epochs.index(epoch) if epoch in epochs else 0
+    """Which mapping a report is of; 0: the older, as workers said that knew of one alone."""
+    if not epoch:
+        return 0
+    return epochs.index(epoch) if epoch in epochs else _GONE
 
 
 def _slot(first_slots: Sequence[int], seq: int, lanes: int) -> int:
