@@ -151,6 +151,24 @@ def test_a_tenant_may_claim_by_the_new_mapping_what_its_quota_leaves() -> None:
     drive(scenario())
 
 
+def test_at_a_switch_that_is_the_aggregator_no_quota_holds_a_job_of_mode_shared() -> None:
+    async def scenario() -> None:
+        racks = await shared_racks(TenantConfig(slots=4))
+        racks.registry.switches["leaf1"].is_aggregator = True
+        job = await racks.run("j", (1, 1), mode=names.SHARED)
+        assert list(job.memory) == ["leaf1"]
+        assert job.slots == JOB_SLOTS
+        assert racks.registry.admission.slots_left("default", racks.registry) == 4
+        await resized(racks, job, 2 * JOB_SLOTS)
+        await change_wholly(racks, job)
+        assert job.slots == 2 * JOB_SLOTS
+        with pytest.raises(NoRoomError, match="quota of tenant 'default': 0 of 4 slots"):
+            await racks.coordinator.changes.change(job, slots=8, mode=names.PROGRAM, why="a test")
+        await all_leave(racks, job)
+
+    drive(scenario())
+
+
 @pytest.mark.parametrize("leaves", [(1, 1, 2, 2), (1, 1)])
 def test_a_job_changes_its_mode_and_back(leaves: tuple[int, ...]) -> None:
     async def scenario() -> None:

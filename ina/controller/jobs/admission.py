@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ina.controller.config import TenantConfig
 from ina.controller.errors import QuotaError, TenantError
 from ina.controller.job import Job
+from ina.p4.catalogue import POOL
 
 DEFAULT_TENANT = "default"
 MAX_TENANT_CHARS = 200
@@ -35,7 +36,7 @@ def _reserved(job: Job) -> int:
         taken.reserved
         for had in job.mappings
         for name, taken in had.memory.items()
-        if had.tree[name].is_shared or not had.tree.is_shared
+        if had.mode == POOL or had.tree[name].is_shared
     )
 
 

@@ -219,7 +219,7 @@ class Registry:
         nodes = tree.switches
         for node in nodes:
             check_pipes(job, tree, node, self.switches[node.switch].pipe_of)
-        names = [] if tree.is_shared else [node.switch for node in nodes]
+        names = [node.switch for node in nodes] if job.mode == POOL else []
         costs = (self.switches[it].memory.cost(job.name, job.slots_asked) for it in names)
         self.admission.check_quota(
             *(job.name, job.tenant, sum(costs), job.world_size), self._others(job)

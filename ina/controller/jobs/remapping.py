@@ -13,6 +13,7 @@ from ina.controller.memory.pool import check_even
 from ina.controller.switches.rows import low_epoch
 from ina.controller.topology.tree import Tree
 from ina.p4 import names
+from ina.p4.catalogue import POOL
 
 
 def begin(
@@ -38,7 +39,7 @@ def begin(
         for node in over.switches:
             check_pipes(job, over, node, registry.switches[node.switch].pipe_of)
     others = [other for other in registry if other is not job]
-    needed = 0 if over.is_shared else slots * len(over.switches)
+    needed = slots * len(over.switches) if mode == POOL else 0
     registry.admission.check_quota(job.name, job.tenant, needed, job.world_size, others)
     slots = over.at_each_root(slots) * len(over.roots)
     own = _take(registry, job, over, slots)
