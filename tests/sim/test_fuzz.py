@@ -38,6 +38,11 @@ def test_a_controller_that_takes_long_to_come_back_is_waited_for() -> None:
     assert try_scenario(draw(103155), 103155).violations == []
 
 
+def test_a_job_may_have_the_same_slots_by_two_numbers() -> None:
+    """It changes in place, and its mode and tree with it."""
+    assert try_scenario(draw(1109), 1109).violations == []
+
+
 def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     first = fuzz(load_state(path, 0), BLOCK, processes=1, save=path)
