@@ -7,6 +7,7 @@ ranks, no switch and no control message comes to harm, an end is a broken promis
 
 from __future__ import annotations
 
+from ina.p4 import names
 from ina.p4.catalogue import SHARED
 from ina.sim.scenario import JobSpec, LinkSpec, Scenario
 
@@ -17,12 +18,18 @@ _LEASE_SHARE = 8
 """Control messages are in time if even the slowest takes no more than this part of a lease."""
 
 
-def cause_of_end(scenario: Scenario, job: JobSpec, *, links_were_mended: bool = False) -> str:
+def cause_of_end(
+    scenario: Scenario, job: JobSpec, *, error: str = "", links_were_mended: bool = False
+) -> str:
     """The first thing for which this job may end before its steps are done; empty: none.
 
-    ``links_were_mended``: long before it gave up waiting, so that they are no cause.
+    ``error``: how it has. ``links_were_mended``: long before it gave up waiting, so that they are
+    no cause.
     """
     control = scenario.controller
+    others = (it for it in scenario.fault if it.what == "resize" and it.where != job.name)
+    if "no slots left" in error and any(it.slots > names.SLOTS_TOTAL // 2 for it in others):
+        return "another job is given most of the slots"
     for fault in scenario.fault:
         its_own = fault.where.startswith(f"{job.name}/")
         if fault.what in ("crash", "pause") and its_own:

@@ -212,7 +212,7 @@ class Simulation:
             for one in job.incarnations:
                 mended = self._waited_on_good_links(one)
                 if one.error and not cause_of_end(
-                    self.scenario, job.spec, links_were_mended=mended
+                    self.scenario, job.spec, error=one.error, links_were_mended=mended
                 ):
                     what = f"job {job.name}: {one.error}"
                     self._violate(Violation("ended without a cause", what))

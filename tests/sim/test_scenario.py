@@ -212,3 +212,17 @@ def test_jobs_of_a_star_follow_each_other() -> None:
 def test_what_a_job_may_end_for(document: dict[str, Any], cause: str) -> None:
     scenario = make({"job": [{"workers": 2, "name": "a"}, {"workers": 1, "name": "b"}], **document})
     assert cause_of_end(scenario, scenario.job[0]) == cause
+
+
+def test_a_job_may_find_no_slots_where_another_is_given_most() -> None:
+    error = "ControllerError: cannot create job 'a': job 'a': no slots left"
+    for slots, resized, cause in (
+        (8000, "b", "another job is given most of the slots"),
+        (8000, "a", ""),
+        (64, "b", ""),
+    ):
+        fault = {"what": "resize", "where": resized, "every_ms": 1, "for_ms": 1, "slots": slots}
+        jobs = [{"workers": 2, "name": "a"}, {"workers": 1, "name": "b"}]
+        scenario = make({"job": jobs, "fault": [fault]})
+        assert cause_of_end(scenario, scenario.job[0], error=error) == cause
+        assert cause_of_end(scenario, scenario.job[0]) == ""
