@@ -21,7 +21,8 @@ def wrong_grants(
     """
     shares = {it.name: it.slots_shared for it in plane.config.switches}
     limit = names.SLOTS_TOTAL - shares.get(switch.name, 0)
-    names_of = {number: job.name for job in plane.jobs() or () for number in job.numbers}
+    # A job that changes in place has another number over another tree, and the same slots.
+    owners = {number: job.number for job in plane.jobs() or () for number in job.numbers}
     own: list[tuple[int, range]] = []
     for job, entry in _jobs(switch):
         granted = _granted(entry)
@@ -33,9 +34,8 @@ def wrong_grants(
         if granted.stop > limit:
             yield f"{where} of its own, and from {limit} on jobs share them"
         for other, its in own:
-            # A job that changes in place has another number over another tree, and the same slots.
-            same = other == job or names_of.get(other, "") == names_of.get(job)
-            if not same and granted.start < its.stop and its.start < granted.stop:
+            is_other = owners.get(other, other) != owners.get(job, job)
+            if is_other and granted.start < its.stop and its.start < granted.stop:
                 yield f"{where}, and so has job {other} {its.start}..{its.stop - 1}"
         own.append((job, granted))
     yield from _beyond(plane, quotas)
