@@ -37,6 +37,8 @@ from ina.switch.p4runtime.arbitration import Client
 
 CALL_TIMEOUT_S = 10.0
 """As finsy's client has it."""
+_KNOCKS_S = (1.0, 3.0, 7.0)
+"""When a host's TCP tries again to open a connection that nobody answers (RFC 6298, 2.1)."""
 _USED = "already used"
 
 _T = TypeVar("_T")
@@ -64,7 +66,9 @@ class SimSession:
         self._changed = asyncio.Event()
         self._process = process
         self._agent = agent
-        self._boot = agent.boots
+        self._boot: int | None = None  # of the server that has taken the connection
+        self._knocks_s = iter(_KNOCKS_S)
+        self._knocked_s = 0.0
         self._there, self._back = Wire(path, ">"), Wire(path, "<")
         self._client = Client(self._notify)
         self._hung_up = False
@@ -188,6 +192,10 @@ class SimSession:
         self.election_id = election_id
 
         def arrive() -> None:
+            if self._boot is None:
+                if not self._agent.has_power:
+                    return self._knock_again(election_id)
+                self._boot = self._agent.boots
             if not self._is_up():
                 return
             try:
@@ -197,6 +205,19 @@ class SimSession:
                 self._back.end("stream", lambda: self._end(str(self._refusal)))
 
         self._there.send(f"elect {election_id}", arrive)
+
+    def _knock_again(self, election_id: int) -> None:
+        """It was off when the connection was to be opened."""
+        at_s = next(self._knocks_s, None)
+        if at_s is None:
+            return
+        pause_s, self._knocked_s = at_s - self._knocked_s, at_s
+
+        def knock() -> None:
+            if self.lost is None and not self._hung_up and not self._process.is_dead:
+                self._elect(election_id)
+
+        asyncio.get_running_loop().call_later(pause_s, knock)
 
     def _notify(self, response: p4r.StreamMessageResponse) -> None:
         """From the agent, to whom this client's stream leads."""

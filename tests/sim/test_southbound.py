@@ -162,6 +162,20 @@ def test_a_session_ends_with_the_switch_s_power_and_without_a_sign_of_life() -> 
     run(scenario)
 
 
+@pytest.mark.parametrize(("off_s", "took_s"), [(0.3, 1.0), (1.5, 3.0), (6.9, 7.0)])
+def test_who_connects_while_the_power_is_off_knocks_again(off_s: float, took_s: float) -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.agent.power_off()
+        began_s = asyncio.get_running_loop().time()
+        asyncio.get_running_loop().call_later(off_s, bench.agent.power_on)
+        session = await bench.connect()
+        assert asyncio.get_running_loop().time() - began_s == pytest.approx(took_s, abs=0.05)
+        assert session.is_primary
+        assert await session.set_pipeline()
+
+    run(scenario)
+
+
 def test_what_waits_for_an_answer_ends_with_the_switch_s_power() -> None:
     """As a connection ends that the other side has closed: long before the answer is too late."""
 
