@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Address
@@ -68,8 +69,10 @@ class OrderKeeper(P4RuntimeSwitch):
     def __init__(self, switch: P4RuntimeSwitch) -> None:
         super().__init__(switch.session, compiled(64))
         self.log: list[str] = []
+        self.calls = 0
 
     def _note(self, what: str, items: Sequence[Item]) -> None:
+        self.calls += 1
         for item in items:
             self.log.append(f"{what} {item.table if isinstance(item, Entry) else 'group'}")
 
@@ -95,6 +98,28 @@ def test_members_go_in_last_and_out_first(switch: SoftSwitch) -> None:
         await writer.remove(plan)
         assert keeper.log[:2] == [f"delete {names.MEMBERS}"] * 2
         assert keeper.log[2] == f"delete {names.JOBS}"
+        await keeper.close()
+
+    drive(scenario())
+
+
+def test_what_a_job_has_goes_in_a_message_a_table(switch: SoftSwitch) -> None:
+    """A switch may be far away, and a job has a hundred entries."""
+
+    async def scenario() -> None:
+        writer, _ = await prepared(switch)
+        assert isinstance(writer.session, P4RuntimeSwitch)
+        writer.session = keeper = OrderKeeper(writer.session)
+        plan = plan_here(two_workers(5))
+        items = [item for stage in plan.stages for item in stage]
+        await writer.insert(items)
+        order = [line for line, _ in itertools.groupby(keeper.log)]
+        assert keeper.calls == len(order) < len(items)
+        assert set((await writer.read_state()).items) >= set(items)
+        keeper.calls = 0
+        await writer.delete(reversed(items))
+        assert keeper.calls == len(order)
+        assert not set((await writer.read_state()).items) & set(items)
         await keeper.close()
 
     drive(scenario())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Container, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from ina.controller import faults
@@ -153,9 +154,9 @@ class SwitchWriter:
         await self.insert(own_address(address) for address in wanted if address not in former)
 
     async def insert(self, items: Iterable[Item]) -> None:
-        """Puts items in place, one after the other: their order matters."""
-        for item in items:
-            await self.session.insert([item])
+        """Puts items in place: their order matters, but not within a table."""
+        for run in _runs(items):
+            await self.session.insert(run)
 
     async def modify(self, items: Iterable[Item]) -> None:
         """Gives items that are there these parameters."""
@@ -163,8 +164,8 @@ class SwitchWriter:
 
     async def delete(self, items: Iterable[Item]) -> None:
         """Takes items off, in their order; what is off already is no error."""
-        for item in items:
-            await self.session.delete([item])
+        for run in _runs(items):
+            await self.session.delete(run)
 
     async def install(self, plan: JobPlan, cleared: Sequence[int], epoch: int) -> None:
         """See :meth:`JobWriter.install`."""
@@ -227,6 +228,12 @@ class SwitchWriter:
 def is_mark(entry: ReadEntry) -> bool:
     """Whether this is the epoch mark: see :mod:`ina.controller.jobs.epochs`."""
     return entry.table == names.JOBS and entry.match["job"] == MARK_JOB
+
+
+def _runs(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """Those of one table that follow each other: a message each, for switches may be far away."""
+    for _, run in itertools.groupby(items, lambda it: it.table if isinstance(it, Entry) else ""):
+        yield list(run)
 
 
 def _entry(entry: ReadEntry) -> Entry:
