@@ -162,8 +162,9 @@ class Simulation:
         for spec in placed(scenario.job, plane.fabric.topology):
             runs = embedded.get(spec.name, "") if spec.mode == SHARED else ""
             self.jobs[spec.name] = JobRun(
-                spec, scenario.host, plane, self.seed, self._violate, self._event, runs
-            )
+                spec, scenario.host, plane, self.seed, self._violate, self._event, runs,
+                spoils_frames(scenario),
+            )  # fmt: skip
         mishaps = Mishaps(plane, self.jobs, self.seed, self._event)
         background: list[Coroutine[Any, Any, None]] = [
             *(controller.keep() for controller in plane.controllers),
