@@ -32,10 +32,10 @@ class AdaptiveWindow final : public Window {
         : largest_(largest), shrink_(options[0]), smallest_(options[1]), products_(options[2]),
           window_(static_cast<double>(largest)) {}
 
-    void on_answer(std::int64_t now_ns, const RoundTrips &round_trips, bool marked) override {
-        if (round_trips.latest_ns > 0) measure(now_ns, round_trips);
+    void on_answer(std::int64_t now_ns, const Answer &answer) override {
+        if (answer.round_trips.latest_ns > 0) measure(now_ns, answer.round_trips);
         ++delivered_;
-        if (marked) return shrink(now_ns, round_trips);
+        if (answer.marked) return shrink(now_ns, answer.round_trips);
         if (window_ < static_cast<double>(largest_) && now_ns >= calm_from_ns_) {
             window_ = std::min(window_ + 1.0 / window_, static_cast<double>(largest_));
         }

@@ -21,7 +21,7 @@ class FixedWindow final : public Window {
         if (wanted > 0) packets_ = std::min(largest, wanted);
     }
 
-    void on_answer(std::int64_t, const RoundTrips &, bool) override {}
+    void on_answer(std::int64_t, const Answer &) override {}
     void on_loss(std::int64_t, const RoundTrips &) override {}
     void on_timeout(std::int64_t, const RoundTrips &) override {}
     std::uint32_t packets() const override { return packets_; }

@@ -1,7 +1,7 @@
-// How many packets may be in flight. An algorithm is a class behind this interface, in a header of
-// its own: it is told what happened, with the time passed in, and says a number of packets. It
-// decides nothing else. Loss recovery (host/recovery) tells it; how losses are found and what a
-// round trip takes is known there, whatever the algorithm.
+// How many packets may be in flight, and how fast they go. An algorithm is a class behind this
+// interface, in a header of its own: it is told what happened, with the time passed in, and says
+// numbers of packets. It decides nothing else. Loss recovery (host/recovery) tells it; how losses
+// are found and what a round trip takes is known there, whatever the algorithm.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,36 @@ struct RoundTrips {
     std::int64_t shortest_ns = 0;  // of late
 };
 
+// What a result that was accepted tells.
+struct Answer {
+    RoundTrips round_trips;
+    std::uint32_t in_flight = 0;  // packets, with the one that is answered
+    // A queue on its way, or on the way of a contribution in it, was long (ECN).
+    bool marked = false;
+    // It was our packet that completed the sum: latest_ns holds no time that others were late.
+    bool was_last = false;
+};
+
+// At which intervals packets leave.
+struct Pace {
+    std::int64_t gap_ns = 0;          // from one to the next, on average; 0: as they come
+    std::uint32_t burst_packets = 1;  // so many may go together after a pause
+};
+
 class Window {
   public:
     virtual ~Window() = default;
-    // A result was accepted. `marked`: a queue on its way, or on the way of a contribution in it,
-    // was long (ECN).
-    virtual void on_answer(std::int64_t now_ns, const RoundTrips &round_trips, bool marked) = 0;
+    // A result was accepted.
+    virtual void on_answer(std::int64_t now_ns, const Answer &answer) = 0;
     // The results of packets sent later came before a packet's: it, or its result, was lost.
     virtual void on_loss(std::int64_t now_ns, const RoundTrips &round_trips) = 0;
     // Nothing was heard for a retransmission timeout.
     virtual void on_timeout(std::int64_t now_ns, const RoundTrips &round_trips) = 0;
+    // All results that had come by now have been told.
+    virtual void on_batch(std::int64_t) {}
     // At least 1. A value beyond the job's window W has no effect.
     virtual std::uint32_t packets() const = 0;
+    virtual Pace pace() const { return {}; }
 };
 
 }  // namespace ina::congestion

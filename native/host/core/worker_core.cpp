@@ -116,7 +116,8 @@ std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
         for (std::size_t i = 0; i < found; ++i) batch[count++] = send_again(again[i]);
     } while (found == kResends);
     while (count < capacity && !ready_.empty() &&
-           recovery_.has_room_for(lanes_[ready_.front()].order())) {
+           recovery_.has_room_for(lanes_[ready_.front()].order()) &&
+           recovery_.paced_ns() <= now_ns) {
         const std::uint32_t index = ready_.front();
         ready_.pop_front();
         Lane &lane = lanes_[index];
@@ -161,6 +162,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     Answer answer;
     answer.copy = is_own ? origin.copy : 0;
     answer.others_loss = !is_own && origin.copy > 0;
+    answer.is_own = is_own;
     answer.marked = ip_marked || (header.flags & wire::kFlagEcn) != 0;
     recovery_.answered(own_index(lane.seq), answer, now_ns);
     agreed_ = std::max(agreed_, lane.tensor->request.id);
@@ -252,8 +254,11 @@ inline void WorkerCore::advance(Lane &lane, bool has_sums, std::uint8_t next_exp
 
 std::int64_t WorkerCore::next_deadline_ns(std::int64_t now_ns) const {
     if (has_stopped() || tensors_.empty()) return kNever;
-    if (!ready_.empty() && recovery_.has_room_for(lanes_[ready_.front()].order())) return now_ns;
-    return std::min(recovery_.deadline_ns(), last_progress_ns_ + config_.stall_timeout_ns);
+    const bool sends = !ready_.empty() && recovery_.has_room_for(lanes_[ready_.front()].order());
+    const std::int64_t sends_ns = sends ? std::max(recovery_.paced_ns(), now_ns) : kNever;
+    if (sends_ns == now_ns) return now_ns;
+    return std::min(
+        {sends_ns, recovery_.deadline_ns(), last_progress_ns_ + config_.stall_timeout_ns});
 }
 
 std::vector<std::uint64_t> WorkerCore::take_completions() {

@@ -52,7 +52,7 @@ LossRecovery::LossRecovery(std::uint32_t lanes, const RtoLimits &limits,
 // as many of them as the window holds go even if it is full: what fills it has been sent before,
 // and waits for somebody else.
 bool LossRecovery::has_room_for(std::uint64_t order) const {
-    const std::uint32_t window = window_->packets();
+    const std::uint32_t window = window_packets();
     return flights_.size() < window || order < flights_.lowest_order() + window;
 }
 
@@ -65,6 +65,7 @@ void LossRecovery::sent(std::uint32_t lane, std::uint64_t order, std::uint8_t ki
     flight.retries = 0;
     flight.timeouts = 0;
     last_sent_ns_ = now_ns;
+    pacer_.sent(now_ns, window_->pace());
     if (flights_.size() == 0) heard_ns_ = now_ns;
     flights_.add_newest(lane);
     scan_at_ns_ = std::min({scan_at_ns_, lane_deadline_ns(flight), probe_deadline_ns()});
@@ -88,7 +89,9 @@ void LossRecovery::answered(std::uint32_t lane, const Answer &answer, std::int64
         rtt_.on_ambiguous();
     }
     if (answer.marked) ++counters_.ecn_marked;
-    window_->on_answer(now_ns, rtt_.round_trips(), answer.marked);
+    window_->on_answer(now_ns, {rtt_.round_trips(), flights_.size(), answer.marked,
+                                answer.is_own && flight.retries == 0});
+    told_ = true;
     note_copies(flight, now_ns);
     note_silence(answer, now_ns);
     leave(lane);
@@ -123,6 +126,7 @@ void LossRecovery::settle(std::int64_t now_ns) {
 }
 
 std::size_t LossRecovery::due(std::int64_t now_ns, Resend *resends, std::size_t capacity) {
+    if (std::exchange(told_, false)) window_->on_batch(now_ns);
     std::size_t count = overtaken_moved_ ? resend_overtaken(now_ns, resends, capacity) : 0;
     if (now_ns >= scan_at_ns_ && count < capacity) {
         count += resend_expired(now_ns, resends + count, capacity - count);

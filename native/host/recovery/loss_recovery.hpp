@@ -13,14 +13,17 @@
 // Not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "congestion/window.hpp"
 #include "host/recovery/flight_list.hpp"
 #include "host/recovery/lateness.hpp"
 #include "host/recovery/overtaking.hpp"
+#include "host/recovery/pacer.hpp"
 #include "host/recovery/resends.hpp"
 #include "host/recovery/rtt_estimator.hpp"
 
@@ -39,6 +42,7 @@ struct Answer {
     std::uint32_t copy = 0;    // of our packet, that it answers; 0: the first, or another worker's
     bool others_loss = false;  // it answers another worker's resend: that had lost its packet
     bool marked = false;       // a queue on its way was long (ECN)
+    bool is_own = false;       // it was our packet that completed the sum
 };
 
 class LossRecovery {
@@ -62,15 +66,22 @@ class LossRecovery {
     // When to call due() next if nothing happens. After an event, call it first.
     std::int64_t deadline_ns() const { return scan_at_ns_; }
 
-    // Whether one more packet, of a chunk of this order, may be sent for the first time.
+    // Whether one more packet, of a chunk of this order, may be sent for the first time: now, or
+    // once the pace allows it.
     bool has_room_for(std::uint64_t order) const;
+    // When the next one may go; in the past where nothing holds it up.
+    std::int64_t paced_ns() const { return pacer_.next_ns(); }
+    // From now on no more than so many are in flight, whatever the window says; those that are stay.
+    void set_most(std::uint32_t packets) { most_ = packets; }
+    // From now on another window says; it knows nothing of what was.
+    void set_window(std::unique_ptr<congestion::Window> window) { window_ = std::move(window); }
     // Decides which of the last packets sent again were lost, after a timeout in which another
     // answer might have come. A lane that goes on decides by itself.
     void settle(std::int64_t now_ns);
 
     const FlightList &flights() const { return flights_; }
     const RttEstimator &rtt() const { return rtt_; }
-    std::uint32_t window_packets() const { return window_->packets(); }
+    std::uint32_t window_packets() const { return std::min(window_->packets(), most_); }
     const RecoveryCounters &counters() const { return counters_; }
     // When the last result was accepted, or the first packet went out.
     std::int64_t heard_ns() const { return heard_ns_; }
@@ -92,6 +103,9 @@ class LossRecovery {
     std::int64_t probe_deadline_ns() const;
 
     std::unique_ptr<congestion::Window> window_;
+    std::uint32_t most_ = UINT32_MAX;
+    Pacer pacer_;
+    bool told_ = false;  // the window, of an answer of this batch
     FlightList flights_;
     RttEstimator rtt_;
     RecoveryCounters counters_;
