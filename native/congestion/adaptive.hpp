@@ -27,10 +27,9 @@ class AdaptiveWindow final : public Window {
         {"products", 2.0, 0.0, 100.0, "bandwidth-delay products that it does not shrink below"},
     };
 
-    // largest: packets, at least 1; what the job's slots and the receive buffer allow.
-    AdaptiveWindow(std::uint32_t largest, const OptionValues &options)
-        : largest_(largest), shrink_(options[0]), smallest_(options[1]), products_(options[2]),
-          window_(static_cast<double>(largest)) {}
+    AdaptiveWindow(const Room &room, const OptionValues &options)
+        : largest_(room.packets), shrink_(options[0]), smallest_(options[1]), products_(options[2]),
+          window_(static_cast<double>(room.packets)) {}
 
     void on_answer(std::int64_t now_ns, const Answer &answer) override {
         if (answer.round_trips.latest_ns > 0) measure(now_ns, answer.round_trips);

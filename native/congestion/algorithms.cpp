@@ -5,7 +5,12 @@
 #include <stdexcept>
 
 #include "congestion/adaptive.hpp"
+#include "congestion/aimd.hpp"
+#include "congestion/dctcp.hpp"
 #include "congestion/fixed.hpp"
+#include "congestion/ina.hpp"
+#include "congestion/panama.hpp"
+#include "congestion/swift.hpp"
 
 namespace ina::congestion {
 namespace {
@@ -15,8 +20,8 @@ Algorithm algorithm(const char *name, const char *what) {
     return {name,
             what,
             {std::begin(Kind::kOptions), std::end(Kind::kOptions)},
-            [](std::uint32_t largest, const OptionValues &values) -> std::unique_ptr<Window> {
-                return std::make_unique<Kind>(largest, values);
+            [](const Room &room, const OptionValues &values) -> std::unique_ptr<Window> {
+                return std::make_unique<Kind>(room, values);
             }};
 }
 
@@ -45,11 +50,16 @@ const std::vector<Algorithm> &algorithms() {
                                   "as large as it may be; gives way to queues that overflow or "
                                   "mark, and grows back"),
         algorithm<FixedWindow>("fixed", "one size"),
+        algorithm<AimdWindow>("aimd", "ATP's: halves at a mark or a loss"),
+        algorithm<DctcpWindow>("dctcp", "gives way to marks by as much as there are"),
+        algorithm<InaWindow>("ina", "dctcp for whom the sums wait; keeps its link busy"),
+        algorithm<PanamaWindow>("panama", "PANAMA's: dctcp, a window for each tree"),
+        algorithm<SwiftWindow>("swift", "keeps what packets take near a target"),
     };
     return all;
 }
 
-std::unique_ptr<Window> make_window(const Choice &choice, std::uint32_t largest) {
+std::unique_ptr<Window> make_window(const Choice &choice, const Room &room) {
     const Algorithm &chosen = named(choice.algorithm);
     OptionValues values;
     for (const Option &option : chosen.options) values.push_back(option.usual);
@@ -68,7 +78,7 @@ std::unique_ptr<Window> make_window(const Choice &choice, std::uint32_t largest)
         }
         values[i] = value;
     }
-    return chosen.make(largest, values);
+    return chosen.make(room, values);
 }
 
 }  // namespace ina::congestion

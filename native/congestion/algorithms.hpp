@@ -29,7 +29,7 @@ struct Algorithm {
     const char *name;
     const char *what;  // for people
     std::vector<Option> options;
-    std::unique_ptr<Window> (*make)(std::uint32_t largest, const OptionValues &values);
+    std::unique_ptr<Window> (*make)(const Room &room, const OptionValues &values);
 };
 
 const std::vector<Algorithm> &algorithms();
@@ -41,8 +41,7 @@ struct Choice {
     std::vector<std::pair<std::string, double>> options;  // others have their usual values
 };
 
-// largest: packets, at least 1; what the job's slots and the receive buffer allow. Throws
-// std::invalid_argument: no such algorithm or option, or a value out of its range.
-std::unique_ptr<Window> make_window(const Choice &choice, std::uint32_t largest);
+// Throws std::invalid_argument: no such algorithm or option, or a value out of its range.
+std::unique_ptr<Window> make_window(const Choice &choice, const Room &room);
 
 }  // namespace ina::congestion

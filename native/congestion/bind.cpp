@@ -28,7 +28,7 @@ void bind(nb::module_ &m) {
             "__init__",
             [](Choice *self, const std::string &algorithm,
                const std::vector<std::pair<std::string, double>> &options) {
-                make_window({algorithm, options}, 1);  // throws if there is no such one
+                make_window({algorithm, options}, {1, 1});  // throws if there is no such one
                 new (self) Choice{algorithm, options};
             },
             nb::arg("algorithm") = kUsualAlgorithm,

@@ -15,10 +15,9 @@ class FixedWindow final : public Window {
         {"packets", 0.0, 0.0, 65536.0, "in flight at most; 0: as many as the job's slots allow"},
     };
 
-    // largest: packets, at least 1; what the job's slots and the receive buffer allow.
-    FixedWindow(std::uint32_t largest, const OptionValues &options) : packets_(largest) {
+    FixedWindow(const Room &room, const OptionValues &options) : packets_(room.packets) {
         const auto wanted = static_cast<std::uint32_t>(options[0]);
-        if (wanted > 0) packets_ = std::min(largest, wanted);
+        if (wanted > 0) packets_ = std::min(room.packets, wanted);
     }
 
     void on_answer(std::int64_t, const Answer &) override {}

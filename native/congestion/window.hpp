@@ -22,6 +22,7 @@ struct Answer {
     std::uint32_t in_flight = 0;  // packets, with the one that is answered
     // A queue on its way, or on the way of a contribution in it, was long (ECN).
     bool marked = false;
+    bool marked_here = false;  // the result itself was: a queue on its way down to us
     // It was our packet that completed the sum: latest_ns holds no time that others were late.
     bool was_last = false;
 };
@@ -30,6 +31,12 @@ struct Answer {
 struct Pace {
     std::int64_t gap_ns = 0;          // from one to the next, on average; 0: as they come
     std::uint32_t burst_packets = 1;  // so many may go together after a pause
+};
+
+// What a window has to do with. Both are at least 1.
+struct Room {
+    std::uint32_t packets;       // it may be that large: what the job's slots and the buffers allow
+    std::uint32_t packet_bytes;  // of one with values, as an Ethernet frame
 };
 
 class Window {

@@ -25,7 +25,7 @@ namespace {
 // has besides: where tensors are placed, and pacing.
 struct LoneCore : WorkerCore {
     LoneCore(const WorkerConfig &config, const congestion::Choice &congestion, std::uint32_t most)
-        : WorkerCore(config, congestion::make_window(congestion, most)),
+        : WorkerCore(config, congestion::make_window(congestion, room_of(config, most))),
           order(window(), config.values_per_packet), pacing(most) {}
 
     SubmissionOrder order;

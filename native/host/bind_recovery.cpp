@@ -17,6 +17,8 @@ namespace nb = nanobind;
 namespace ina::host {
 namespace {
 
+constexpr std::uint32_t kPacketBytes = 330;  // with 64 values
+
 // Pairs of a lane and the number of its copy.
 std::vector<std::pair<std::uint32_t, std::uint32_t>> due(LossRecovery &self, std::int64_t now_ns,
                                                          std::size_t capacity) {
@@ -55,7 +57,8 @@ void bind_recovery(nb::module_ &m) {
             "__init__",
             [](LossRecovery *self, std::uint32_t lanes, const RtoLimits &rto,
                const congestion::Choice &congestion) {
-                new (self) LossRecovery(lanes, rto, congestion::make_window(congestion, lanes));
+                new (self) LossRecovery(lanes, rto,
+                                        congestion::make_window(congestion, {lanes, kPacketBytes}));
             },
             nb::arg("lanes"), nb::arg("rto"), nb::arg("congestion") = congestion::Choice{})
         .def("sent", &LossRecovery::sent, nb::arg("lane"), nb::arg("order"), nb::arg("kind"),

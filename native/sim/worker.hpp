@@ -113,7 +113,8 @@ class Worker final : public Element, public Endpoint {
     struct Share {
         Share(const sw::UdpAddress &node, const host::WorkerConfig &config,
               const congestion::Choice &window, std::uint32_t most)
-            : to(node), core(config, congestion::make_window(window, most)), pacing(most) {}
+            : to(node), core(config, congestion::make_window(window, host::room_of(config, most))),
+              pacing(most) {}
         sw::UdpAddress to;
         host::WorkerCore core;
         host::Pacing pacing;

@@ -64,7 +64,8 @@ class Bench {
     explicit Bench(Input *input)
         : input_(input), config_(host::checked(config_of(input))), tree_(host::own_tree(config_)),
           order_(host::window_of(config_), config_.values_per_packet),
-          core_(config_, congestion::make_window({}, host::window_of(config_))),
+          core_(config_,
+                congestion::make_window({}, host::room_of(config_, host::window_of(config_)))),
           in_flight_(core_.lane_count()) {}
 
     void run() {

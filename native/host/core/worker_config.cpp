@@ -77,6 +77,12 @@ const Tree &own_tree(const WorkerConfig &config) {
     return config.trees[index];
 }
 
+congestion::Room room_of(const WorkerConfig &config, std::uint32_t packets) {
+    constexpr std::size_t kFrameHeaderBytes = 14 + 20 + 8;  // Ethernet, IPv4, UDP
+    const std::size_t bytes = kFrameHeaderBytes + wire::packet_bytes(config.values_per_packet);
+    return {std::max(packets, 1u), static_cast<std::uint32_t>(bytes)};
+}
+
 WorkerConfig checked(WorkerConfig config) {
     const std::uint32_t window = window_of(config);
     const int workers = config.world_size;

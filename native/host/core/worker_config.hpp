@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "congestion/window.hpp"
 #include "host/core/sum_check.hpp"
 #include "host/core/tree.hpp"
 #include "host/recovery/rtt_estimator.hpp"
@@ -44,6 +45,9 @@ struct WorkerConfig {
 
 // W = slots / 2, rounded down to a power of two. Throws std::invalid_argument.
 std::uint32_t window_of(const WorkerConfig &config);
+
+// What a window of so many packets at most, of lanes with such a configuration, has to do with.
+congestion::Room room_of(const WorkerConfig &config, std::uint32_t packets);
 
 // With what follows from other numbers filled in. Throws std::invalid_argument when one is out of
 // range.

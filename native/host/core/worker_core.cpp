@@ -162,6 +162,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     Answer answer;
     answer.copy = is_own ? origin.copy : 0;
     answer.others_loss = !is_own && origin.copy > 0;
+    answer.marked_here = ip_marked;
     answer.is_own = is_own;
     answer.marked = ip_marked || (header.flags & wire::kFlagEcn) != 0;
     recovery_.answered(own_index(lane.seq), answer, now_ns);

@@ -90,7 +90,7 @@ void LossRecovery::answered(std::uint32_t lane, const Answer &answer, std::int64
     }
     if (answer.marked) ++counters_.ecn_marked;
     window_->on_answer(now_ns, {rtt_.round_trips(), flights_.size(), answer.marked,
-                                answer.is_own && flight.retries == 0});
+                                answer.marked_here, answer.is_own && flight.retries == 0});
     told_ = true;
     note_copies(flight, now_ns);
     note_silence(answer, now_ns);

@@ -42,6 +42,7 @@ struct Answer {
     std::uint32_t copy = 0;    // of our packet, that it answers; 0: the first, or another worker's
     bool others_loss = false;  // it answers another worker's resend: that had lost its packet
     bool marked = false;       // a queue on its way was long (ECN)
+    bool marked_here = false;  // on the way down to us
     bool is_own = false;       // it was our packet that completed the sum
 };
 
@@ -71,7 +72,8 @@ class LossRecovery {
     bool has_room_for(std::uint64_t order) const;
     // When the next one may go; in the past where nothing holds it up.
     std::int64_t paced_ns() const { return pacer_.next_ns(); }
-    // From now on no more than so many are in flight, whatever the window says; those that are stay.
+    // From now on no more than so many are in flight, whatever the window says; those that are
+    // stay.
     void set_most(std::uint32_t packets) { most_ = packets; }
     // From now on another window says; it knows nothing of what was.
     void set_window(std::unique_ptr<congestion::Window> window) { window_ = std::move(window); }

@@ -22,7 +22,8 @@ struct Share {
     // most.
     Share(std::size_t thread, std::size_t way, const WorkerConfig &config,
           const congestion::Choice &window, std::uint32_t most, const PacketMemory &memory)
-        : owner(thread), way(way), core(config, congestion::make_window(window, most), memory),
+        : owner(thread), way(way),
+          core(config, congestion::make_window(window, room_of(config, most)), memory),
           pacing(most) {}
 
     const std::size_t owner;
