@@ -66,10 +66,11 @@ void bind_recovery(nb::module_ &m) {
         .def(
             "answered",
             [](LossRecovery &self, std::uint32_t lane, std::int64_t now_ns, std::uint32_t copy,
-               bool others_loss,
-               bool marked) { self.answered(lane, {copy, others_loss, marked}, now_ns); },
+               bool others_loss, bool marked, bool marked_here, bool is_own) {
+                self.answered(lane, {copy, others_loss, marked, marked_here, is_own}, now_ns);
+            },
             nb::arg("lane"), nb::arg("now_ns"), nb::arg("copy") = 0, nb::arg("others_loss") = false,
-            nb::arg("marked") = false)
+            nb::arg("marked") = false, nb::arg("marked_here") = false, nb::arg("is_own") = false)
         .def("duplicate", &LossRecovery::duplicate, nb::arg("lane"), nb::arg("copy"),
              nb::arg("now_ns"))
         .def("withdrawn", &LossRecovery::withdrawn, nb::arg("lane"))
@@ -78,6 +79,7 @@ void bind_recovery(nb::module_ &m) {
         .def("has_room_for", &LossRecovery::has_room_for, nb::arg("order"))
         .def("settle", &LossRecovery::settle, nb::arg("now_ns"))
         .def_prop_ro("in_flight", [](const LossRecovery &self) { return self.flights().size(); })
+        .def_prop_ro("paced_ns", &LossRecovery::paced_ns)
         .def_prop_ro("window_packets", &LossRecovery::window_packets)
         .def_prop_ro("counters", [](const LossRecovery &self) { return self.counters(); });
 }
