@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from typing import Any
 
 class Option:
     @property
@@ -22,11 +23,16 @@ class Algorithm:
 
 class Choice:
     def __init__(
-        self, algorithm: str = "adaptive", options: Sequence[tuple[str, float]] = ()
+        self,
+        algorithm: str = "adaptive",
+        options: Sequence[tuple[str, float]] = (),
+        own: object | None = None,
     ) -> None: ...
     @property
     def algorithm(self) -> str: ...
     @property
     def options(self) -> list[tuple[str, float]]: ...
+    @property
+    def own(self) -> Any: ...
 
 def algorithms() -> list[Algorithm]: ...

@@ -3,7 +3,8 @@
 The algorithms are C++ (``native/congestion``), for they are asked for each packet. Names, options
 and ranges come from there; a new one appears here by itself. A job's algorithm is chosen in the
 controller's file (``[congestion]``), comes to the workers in the ticket, and can be overruled by a
-worker in ``Session``.
+worker in ``Session``. A worker may also name a class of Python's, ``module:Class``, derived from
+:class:`Window` (docs/own_window.md).
 """
 
 from __future__ import annotations
@@ -13,17 +14,26 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from ina.errors import InvalidInputError
+from ina.congestion.errors import CongestionError, WindowError
+from ina.congestion.own import Own, check_name, is_own
+from ina.congestion.window import Batch, Pace, Window
 from ina.extension import congestion as native
 
-__all__ = ["ALGORITHMS", "Algorithm", "Choice", "Congestion", "CongestionError", "Option"]
+__all__ = [
+    "ALGORITHMS",
+    "Algorithm",
+    "Batch",
+    "Choice",
+    "Congestion",
+    "CongestionError",
+    "Option",
+    "Pace",
+    "Window",
+    "WindowError",
+]
 
 Choice = native.Choice
 """An algorithm with its options, as a transport is told."""
-
-
-class CongestionError(InvalidInputError):
-    """No such algorithm or option, or a value out of its range; the message says which."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +71,9 @@ ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
 class Congestion:
     """One algorithm with its options. Immutable, picklable, and valid.
 
-    `options`: values by name; those left out have their usual ones. Raises CongestionError.
+    `algorithm`: a name of the table, or a class of Python's, ``module:Class``, which is imported
+    where the choice is made, and not before. `options`: values by name; those left out have their
+    usual ones. Raises CongestionError.
     """
 
     algorithm: str = next(iter(ALGORITHMS))
@@ -69,26 +81,66 @@ class Congestion:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", dict(self.options))
-        self.choice()
+        if self.is_own:
+            check_name(self.algorithm)
+        else:
+            self.choice()
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a class of Python's. No worker imports one that others have named."""
+        return is_own(self.algorithm)
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> Congestion:
-        """Of a TOML table: ``algorithm``, and options by their names. Raises CongestionError."""
+    def from_table(cls, table: Mapping[str, Any], *, own: bool = False) -> Congestion:
+        """Of a TOML table: ``algorithm``, and options by their names. Raises CongestionError.
+
+        `own`: it may be a class of Python's; else that is refused.
+        """
         options = dict(table)
-        algorithm = options.pop("algorithm", cls.algorithm)
+        algorithm = str(options.pop("algorithm", cls.algorithm))
+        if is_own(algorithm) and not own:
+            raise CongestionError(
+                f"{algorithm!r} is a class of Python's, which each worker must ask for itself:"
+                " Session(congestion=...), INA_WINDOW or --window"
+            )
         for name, value in options.items():
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise CongestionError(f"congestion option {name!r}: want a number, got {value!r}")
-        return cls(str(algorithm), options)
+        return cls(algorithm, options)
+
+    @classmethod
+    def from_text(cls, text: str) -> Congestion:
+        """Of one word: ``NAME`` or ``NAME,OPTION=VALUE,...``. Raises CongestionError."""
+        algorithm, *pairs = text.split(",")
+        return cls.from_table({"algorithm": algorithm, **dict(map(_option, pairs))}, own=True)
+
+    @property
+    def text(self) -> str:
+        """The word that :meth:`from_text` reads."""
+        return ",".join((self.algorithm, *(f"{name}={it!r}" for name, it in self.options.items())))
 
     def choice(self) -> native.Choice:
-        """The same for the native core."""
+        """The same for the native core; imports the class if it is one. Raises CongestionError."""
         values = [(name, float(value)) for name, value in self.options.items()]
+        own = Own(self.algorithm, self.options) if self.is_own else None
         try:
-            return native.Choice(self.algorithm, values)
+            return native.Choice(self.algorithm, values, own)
+        except WindowError:
+            raise
         except ValueError as error:
             raise CongestionError(str(error)) from None
 
     def __str__(self) -> str:
         given = ", ".join(f"{name} {value:g}" for name, value in self.options.items())
         return f"{self.algorithm} ({given})" if given else self.algorithm
+
+
+def _option(pair: str) -> tuple[str, float]:
+    name, equals, value = pair.partition("=")
+    try:
+        if name and equals:
+            return name.strip(), int(value) if value.strip().isdecimal() else float(value)
+    except ValueError:
+        pass
+    raise CongestionError(f"congestion option {pair!r}: want NAME=NUMBER")

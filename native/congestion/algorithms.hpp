@@ -36,9 +36,17 @@ const std::vector<Algorithm> &algorithms();
 
 inline constexpr const char *kUsualAlgorithm = "adaptive";
 
+// Makes windows that are not in the table.
+class Maker {
+  public:
+    virtual ~Maker() = default;
+    virtual std::unique_ptr<Window> make(std::uint32_t largest) const = 0;
+};
+
 struct Choice {
     std::string algorithm = kUsualAlgorithm;
     std::vector<std::pair<std::string, double>> options;  // others have their usual values
+    std::shared_ptr<const Maker> own = nullptr;           // if it is not in the table
 };
 
 // Throws std::invalid_argument: no such algorithm or option, or a value out of its range.

@@ -4,7 +4,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <utility>
+
 #include "congestion/algorithms.hpp"
+#include "congestion/python_window.hpp"
 
 namespace nb = nanobind;
 
@@ -27,15 +30,20 @@ void bind(nb::module_ &m) {
         .def(
             "__init__",
             [](Choice *self, const std::string &algorithm,
-               const std::vector<std::pair<std::string, double>> &options) {
-                make_window({algorithm, options}, {1, 1});  // throws if there is no such one
-                new (self) Choice{algorithm, options};
+               const std::vector<std::pair<std::string, double>> &options, nb::object own) {
+                Choice choice{algorithm, options};
+                if (!own.is_none()) choice.own = python_maker(std::move(own));
+                make_window(choice, {1, 1});  // throws if there is no such one
+                new (self) Choice(std::move(choice));
             },
             nb::arg("algorithm") = kUsualAlgorithm,
-            nb::arg("options") = std::vector<std::pair<std::string, double>>{})
+            nb::arg("options") = std::vector<std::pair<std::string, double>>{},
+            nb::arg("own") = nb::none())
         .def_ro("algorithm", &Choice::algorithm)
-        .def_ro("options", &Choice::options);
+        .def_ro("options", &Choice::options)
+        .def_prop_ro("own", [](const Choice &self) { return python_object(self); });
     m.def("algorithms", &algorithms);
+    watch_python();
 }
 
 }  // namespace ina::congestion

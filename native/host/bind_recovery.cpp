@@ -76,6 +76,7 @@ void bind_recovery(nb::module_ &m) {
         .def("withdrawn", &LossRecovery::withdrawn, nb::arg("lane"))
         .def("due", &due, nb::arg("now_ns"), nb::arg("capacity") = 64)
         .def_prop_ro("deadline_ns", &deadline_ns)
+        .def_prop_ro("paced_ns", &LossRecovery::paced_ns)
         .def("has_room_for", &LossRecovery::has_room_for, nb::arg("order"))
         .def("settle", &LossRecovery::settle, nb::arg("now_ns"))
         .def_prop_ro("in_flight", [](const LossRecovery &self) { return self.flights().size(); })
