@@ -24,6 +24,17 @@ namespace {
 // Without the interpreter's lock: everything that waits or takes the transport's own locks.
 using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 
+// Python lets go of one with its lock held, for which a thread may wait that has a window in
+// Python.
+class OwnedTransport final : public Transport {
+  public:
+    using Transport::Transport;
+    ~OwnedTransport() {
+        const nb::gil_scoped_release unlocked;
+        close();
+    }
+};
+
 void bind_transport(nb::module_ &m) {
     nb::enum_<OperationState>(m, "OperationState")
         .value("PENDING", OperationState::kPending)
@@ -82,14 +93,14 @@ void bind_transport(nb::module_ &m) {
         .def_rw("halts", &TransportOptions::halts)
         .def_rw("congestion", &TransportOptions::congestion);
 
-    nb::class_<Transport>(m, "Transport")
+    nb::class_<OwnedTransport>(m, "Transport")
         .def_static(
             "udp",
             [](int fd, const WorkerConfig &config, int receive_buffer_bytes,
                const TransportOptions &options, bool trains, int group_fd) {
                 auto channel =
                     std::make_unique<UdpChannel>(fd, receive_buffer_bytes, trains, group_fd);
-                return std::make_unique<Transport>(std::move(channel), config, options);
+                return std::make_unique<OwnedTransport>(std::move(channel), config, options);
             },
             nb::arg("fd"), nb::arg("config"), nb::arg("receive_buffer_bytes"),
             nb::arg("options") = TransportOptions{}, nb::arg("trains") = true,
@@ -101,13 +112,13 @@ void bind_transport(nb::module_ &m) {
                const TransportOptions &options) {
                 auto channel = std::make_unique<ShmChannel>(fd, memory_fd, results_fd,
                                                             shm::Shape{cells, payload_bytes});
-                return std::make_unique<Transport>(std::move(channel), config, options);
+                return std::make_unique<OwnedTransport>(std::move(channel), config, options);
             },
             nb::arg("fd"), nb::arg("memory_fd"), nb::arg("results_fd"), nb::arg("cells"),
             nb::arg("payload_bytes"), nb::arg("config"), nb::arg("options") = TransportOptions{})
         .def(
             "submit",
-            [](Transport &self, std::uintptr_t in, std::uintptr_t out, std::uint64_t elems,
+            [](OwnedTransport &self, std::uintptr_t in, std::uintptr_t out, std::uint64_t elems,
                int type, bool average) {
                 return self.submit(tensor_request(0, in, out, elems, type, average));
             },
@@ -122,7 +133,7 @@ void bind_transport(nb::module_ &m) {
         .def("corruption", &Transport::corruption, Unlocked())
         .def("wait_halted", &Transport::wait_halted, nb::arg("timeout_ns"), Unlocked())
         .def("submissions",
-             [](const Transport &self) {
+             [](const OwnedTransport &self) {
                  std::vector<TensorRequest> requests;
                  {
                      const nb::gil_scoped_release unlocked;
@@ -145,7 +156,7 @@ void bind_transport(nb::module_ &m) {
         .def("pending", &Transport::pending, Unlocked())
         .def(
             "put_result",
-            [](Transport &self, std::uint32_t epoch, std::uint32_t lane, std::uint32_t seq,
+            [](OwnedTransport &self, std::uint32_t epoch, std::uint32_t lane, std::uint32_t seq,
                const nb::bytes &data) {
                 self.put_result(epoch, lane, seq, data.data(), data.size());
             },
