@@ -77,8 +77,13 @@ class FailureLatch:
         _log.error("%s", error)
         self._transport.fail()
 
-    def close(self) -> None:
-        """End its thread, if it has one. Call after the transport was closed."""
+    def close(self, untold: InaError | None = None) -> None:
+        """End its thread, if it has one. Call after the transport was closed.
+
+        `untold`: of which nobody has heard unless the session has failed.
+        """
+        if untold is not None and self._error is None:
+            _log.error("%s\n%s", untold, untold.detail)
         if self._halt_watch is not None:
             self._halt_watch.close()
 
@@ -128,7 +133,9 @@ class FailureLatch:
                 said = self._said()
                 text = failure.describe_stall(self.ticket, report, stats, self.node, said)
                 self._error = OperationTimeoutError(text)
-            return copy.copy(self._error)  # a traceback belongs to one thread
+            error = copy.copy(self._error)  # a traceback belongs to one thread
+            error.__cause__ = self._error.__cause__
+            return error
 
     def wait_error(self, timeout_s: float) -> OperationTimeoutError:
         """Return the error of a wait that was shorter than the operation."""

@@ -42,7 +42,7 @@ class Handle(Generic[T]):
 
         Without `timeout_s` the session's own deadline bounds the wait. Raises OperationTimeoutError
         (after `timeout_s` the reduction is still under way and can be waited for again),
-        SessionClosedError, or JobFailedError: why the job cannot go on.
+        SessionClosedError, WindowError, or JobFailedError: why the job cannot go on.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:

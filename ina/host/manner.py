@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
-from ina.congestion import Choice, Congestion
+from ina.congestion import Choice, Congestion, CongestionError, WindowError
 from ina.extension.host import RtoLimits, WorkerConfig
 from ina.host.ticket import Ticket
 
@@ -29,5 +30,27 @@ class Manner:
         )
 
     def choice(self, ticket: Ticket) -> Choice:
-        """How many packets are in flight."""
-        return (self.congestion or ticket.congestion).choice()
+        """How many packets are in flight. Raises CongestionError.
+
+        A class of Python's is used only where this worker asked for it: whoever controls jobs must
+        not make their workers import code.
+        """
+        if self._own is not None:
+            return self._own
+        if ticket.congestion.is_own:
+            raise CongestionError(
+                f"job {ticket.job_name!r} rank {ticket.rank}: the controller asks for"
+                f" {ticket.congestion.algorithm!r}, a class of Python's, and a worker imports none"
+                " that it did not ask for itself: Session(congestion=...) or INA_WINDOW"
+            )
+        return ticket.congestion.choice()
+
+    def window_error(self) -> WindowError | None:
+        """How a window of Python's has failed; None: it has not, or is none."""
+        own = None if self._own is None else self._own.own
+        error: WindowError | None = None if own is None else own.error
+        return error
+
+    @cached_property
+    def _own(self) -> Choice | None:
+        return None if self.congestion is None else self.congestion.choice()

@@ -302,7 +302,7 @@ class Session:
 
         Raises UnsupportedDtypeError, UnsupportedOpError, InvalidArrayError, OperationTimeoutError,
         SessionClosedError, JobFailedError: WorkerLostError, JobEvictedError, SwitchLostError,
-        RanksDifferError, JobEndedError, CorruptedSumError.
+        RanksDifferError, JobEndedError, CorruptedSumError, WindowError.
         """
         value_type = arrays.check_input(array)
         average = arrays.is_average(op)
@@ -336,6 +336,8 @@ class Session:
         self, ptr_in: int, ptr_out: int, elems: int, value_type: int, average: bool, keep: object
     ) -> Operation:
         self._check_process()
+        if (error := self._manner.window_error()) is not None:
+            self._latch.fail(error)
         with self._lock:
             if self._closed:
                 raise self._closed_error()
@@ -419,7 +421,7 @@ class Session:
         self._transport.close()
         if self._watcher is not None:
             self._watcher.close()
-        self._latch.close()
+        self._latch.close(self._manner.window_error())
         self._inflight.clear()
         self._leave(last)
         self._link.close()
