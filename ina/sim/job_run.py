@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ina.congestion import Congestion, WindowError
 from ina.errors import InaError
 from ina.extension import sim as native
 from ina.host.arrays import Array
@@ -121,11 +122,13 @@ class JobRun:
         violate: Callable[[Violation], None],
         event: Callable[[str], None],
         aggregator: str = "",
+        congestion: Congestion | None = None,
         frames_are_spoilt: bool = False,
     ) -> None:
         """``spec``: with its hosts. ``violate`` and ``event`` are told of what is found, and of
-        what happens. ``aggregator``: the embedded one that its rank 0 runs. ``frames_are_spoilt``:
-        see :func:`~ina.sim.causes.spoils_frames`."""
+        what happens. ``aggregator``: the embedded one that its rank 0 runs. ``congestion``: of its
+        ranks, if they do not go by the controller's. ``frames_are_spoilt``: see
+        :func:`~ina.sim.causes.spoils_frames`."""
         self.spec = spec
         self.incarnations: list[Incarnation] = []
         self.sums_checked = 0
@@ -136,6 +139,7 @@ class JobRun:
         self._event = event
         self._aggregator = aggregator
         self._frames_are_spoilt = frames_are_spoilt
+        self._congestion = congestion
         self._right: dict[Place, Array] = {}
         self._zeros: dict[TensorSpec, Array] = {}
         self.steps_done = 0
@@ -151,7 +155,7 @@ class JobRun:
         return self.incarnations[-1].ranks[number] if self.incarnations else None
 
     async def run(self, at_ms: float) -> None:
-        """Until all steps are done; begins again after each error."""
+        """Until all steps are done; begins again after each error. Raises WindowError."""
         await asyncio.sleep(at_ms / 1e3)
         self.steps_done = 0
         while self.steps_done < self.spec.steps:
@@ -187,6 +191,7 @@ class JobRun:
                 tenant=self.spec.tenant,
                 aggregator=self._aggregator if number == 0 else "",
                 verify=self.spec.verify,
+                congestion=self._congestion,
                 shares_results=shares,
                 packet_cost_ns=self._host.packet_ns,
                 kibibyte_cost_ns=self._host.kibibyte_ns,
@@ -220,6 +225,8 @@ class JobRun:
             await rank.leave()
         except CrashedError:
             return ""
+        except WindowError:  # it would fail again
+            raise
         except InaError as error:
             incarnation.look()
             await self._give_up(rank)

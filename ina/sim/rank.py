@@ -26,6 +26,7 @@ from ina.host.errors import (
     SessionClosedError,
 )
 from ina.host.failure import describe_corruption, who
+from ina.host.manner import Manner
 from ina.host.remapping import Remapping
 from ina.host.ticket import Ticket
 from ina.protocol.spec import VERSION
@@ -78,6 +79,7 @@ class Rank:
         self._network = network
         self._client = client
         self._membership: SimMembership | None = None
+        self._manner: Manner | None = None
         self._operations: dict[int, _Operation] = {}
         self._submitted: list[tuple[int, int, int, bool]] = []
         self._closed = False
@@ -212,12 +214,12 @@ class Rank:
         if own is not None:
             own.program(joined.aggregator_entities, joined.job)
         ticket = self.ticket = ticket_of(seat.job, seat.rank, created, joined)
-        worker = open_worker(self._network, self.process.name, seat, ticket, created, joined)
+        manner = self._manner = manner_of(seat, ticket)
+        name = self.process.name
+        worker = open_worker(self._network, name, seat, manner, ticket, created, joined)
         self.worker = worker
         self._loop.watch(worker, self._on_notice)
-        remapping = Remapping(
-            *(ticket, manner_of(seat, ticket), worker, self._works_by), aggregator=own
-        )
+        remapping = Remapping(*(ticket, manner, worker, self._works_by), aggregator=own)
         patience_s = 0.0 if own is None else PATIENCE_S
         self._membership = SimMembership(
             self, worker, client, ticket, joined, remapping, patience_s=patience_s
@@ -258,6 +260,9 @@ class Rank:
             self._stop_sending(error)
 
     def _on_notice(self, event: native.WorkerEvent, tensor: int) -> None:
+        if self._manner is not None and (error := self._manner.window_error()) is not None:
+            self.fail(error)
+            return
         if event is native.WorkerEvent.DONE:
             operation = self._operations.pop(tensor)
             if not operation.done.done():

@@ -58,17 +58,23 @@ def make(document: dict[str, Any], source: str = "scenario") -> Scenario:
         key = where.rstrip("`")
         raise ScenarioError(f"{source}: {key + ': ' if key else ''}{said}") from None
     except InvalidInputError as error:
-        raise ScenarioError(f"{source}: {error}") from None
+        raise _refusal(source, error) from None
     return scenario
+
+
+def _refusal(where: str, error: InvalidInputError) -> ScenarioError:
+    refusal = ScenarioError(f"{where}: {error}")
+    refusal.detail = error.detail
+    return refusal
 
 
 def check(scenario: Scenario) -> None:
     """Raises :class:`ScenarioError`: it says what cannot be."""
     require_build("values =", scenario.values)
     try:
-        Congestion.from_table(scenario.congestion)
+        Congestion.from_table(scenario.congestion, own=True).choice()
     except CongestionError as error:
-        raise ScenarioError(f"congestion: {error}") from None
+        raise _refusal("congestion", error) from None
     topology = scenario.build_topology()
     if not 1 <= scenario.controller.count < names.JOBS_TOTAL:
         most = names.JOBS_TOTAL - 1

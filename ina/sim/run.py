@@ -85,7 +85,8 @@ class Simulation:
         self._plane: ControlPlane | None = None
 
     def run(self) -> Report:
-        """All of it. Raises :class:`~ina.sim.errors.ScenarioError`."""
+        """All of it. Raises :class:`~ina.sim.errors.ScenarioError`, and
+        :class:`~ina.congestion.WindowError`, which a window in Python ends it with."""
         with _logged_to(self.logged):
             self.report = self._run()
         return self.report
@@ -94,6 +95,7 @@ class Simulation:
         began_s = time.perf_counter()
         scenario = self.scenario
         topology = scenario.build_topology()
+        own = scenario.own_window()
         with (
             Fabric(
                 topology,
@@ -115,7 +117,7 @@ class Simulation:
                 jobs=JobsConfig(
                     lease_s=control.lease_s, sizing=control.sizing, count=control.count
                 ),
-                congestion=scenario.congestion or None,
+                congestion=None if own is not None else scenario.congestion or None,
                 multicast=MULTICAST if scenario.multicast else "",
                 switch={
                     "shared_slots": scenario.switch.shared_slots,
@@ -162,9 +164,16 @@ class Simulation:
         for spec in placed(scenario.job, plane.fabric.topology):
             runs = embedded.get(spec.name, "") if spec.mode == SHARED else ""
             self.jobs[spec.name] = JobRun(
-                spec, scenario.host, plane, self.seed, self._violate, self._event, runs,
-                spoils_frames(scenario),
-            )  # fmt: skip
+                spec,
+                scenario.host,
+                plane,
+                self.seed,
+                self._violate,
+                self._event,
+                aggregator=runs,
+                congestion=scenario.own_window(),
+                frames_are_spoilt=spoils_frames(scenario),
+            )
         mishaps = Mishaps(plane, self.jobs, self.seed, self._event)
         background: list[Coroutine[Any, Any, None]] = [
             *(controller.keep() for controller in plane.controllers),

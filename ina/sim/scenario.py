@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from ina.congestion import Congestion
 from ina.extension import sim as native
 from ina.sim.errors import ScenarioError
 from ina.sim.topology import Cable, Topology, fat_tree, leaf_spine, racks, star
@@ -281,7 +282,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     switch: SwitchSpec = SwitchSpec()
     aggregator: list[AggregatorSpec] = []
     controller: ControllerSpec = ControllerSpec()
-    congestion: dict[str, Any] = {}
+    congestion: dict[str, Any] = {}  # the controller's table, or the workers' module:Class
     multicast: bool = False  # results to all workers behind a port at once
     ecn_packets: int = 0  # the P4 program marks above so many in a port's queue; 0: it does not
     sample_us: float = 0.0  # windows and queues, for the plot; 0: the limit's two-thousandth
@@ -302,6 +303,14 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             kind = "embedded" if one.job else "aggregator"
             ends.append((one.name, kind, Cable(one.name, there, way, back)))
         return topology.with_ends(ends)
+
+    def own_window(self) -> Congestion | None:
+        """The class of Python's that its workers ask for; None: they go by the controller's table.
+
+        Raises :class:`~ina.congestion.CongestionError`.
+        """
+        congestion = Congestion.from_table(self.congestion, own=True)
+        return congestion if congestion.is_own else None
 
 
 def at_least(what: str, value: float, least: float) -> None:

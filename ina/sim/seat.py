@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
+from ina.congestion import Congestion
 from ina.extension import sim as native
 from ina.extension.host import RtoLimits
 from ina.host.manner import Manner
@@ -54,13 +55,18 @@ class Seat:
     """Until a processor that has slept is at work, at least;"""
     wake_jitter_ns: int = 0
     """and on average so much more."""
+    congestion: Congestion | None = None
+    """How many packets are in flight; None: as the controller says."""
 
 
 def open_worker(
-    network: native.Network, name: str, seat: Seat, ticket: Ticket,
+    network: native.Network, name: str, seat: Seat, manner: Manner, ticket: Ticket,
     created: pb2.CreateJobReply, joined: pb2.JoinReply,
 ) -> native.Worker:  # fmt: skip
-    """The worker of a place that was granted. Raises ValueError: a number is out of range."""
+    """The worker of a place that was granted.
+
+    Raises ValueError: a number is out of range; CongestionError: there is no such window.
+    """
     setup = native.WorkerSetup(
         own=(int(seat.address), seat.udp_port),
         to=(int(IPv4Address(ticket.switch_host)), ticket.switch_udp_port),
@@ -75,7 +81,6 @@ def open_worker(
     if joined.shares_results:
         setup.results_group = int(IPv4Address(created.results_host))
         setup.results_udp_port = created.results_udp_port
-    manner = manner_of(seat, ticket)
     return network.add_worker(seat.host, name, setup, manner.config(ticket), manner.choice(ticket))
 
 
@@ -85,6 +90,6 @@ def manner_of(seat: Seat, ticket: Ticket) -> Manner:
         stall_timeout_ns=round(seat.op_timeout_s * 1e9),
         rto=RtoLimits(),
         keep_results=False,
-        congestion=None,
+        congestion=seat.congestion,
         leads_to=(ticket.switch_host, ticket.switch_udp_port),
     )
