@@ -72,6 +72,7 @@ BELOW = {
         "topology_json",
     },
     "torch": {
+        "congestion",
         "errors",
         "log",
         "units",

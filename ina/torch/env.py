@@ -35,6 +35,10 @@ INA_HOST_NODE          where several ranks of a group share this host and INA_CO
                        ``1``: also where the switch is on this host. See docs/host.md.
 INA_THREADS            threads that drive this worker's packets: 1, 2, 4 or 8; 0 (default): one for
                        each four cores of a worker, 1 to 4. Shared memory: always one.
+INA_WINDOW             how many packets this worker has in flight: an algorithm of
+                       :mod:`ina.congestion`, or a class of your own, ``my_module:MyWindow``, with
+                       options behind commas, ``fixed,packets=64``. Unset: as the controller's
+                       configuration has it. See docs/own_window.md.
 INA_VERIFY             how the job's sums are verified, the same for all its workers: ``off``,
                        ``accidents`` (bits that flip) or ``keyed`` (what is forged, too). Unset: as
                        another worker asks; if none does, ``accidents``, or ``off`` where all
@@ -76,6 +80,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast, get_args
 
+from ina.congestion import Congestion, CongestionError
 from ina.errors import InvalidInputError
 from ina.host.link import TransportName
 from ina.host.threads import check_threads
@@ -101,6 +106,7 @@ _ALWAYS = (
         "INA_TRANSPORT",
         "INA_HOST_NODE",
         "INA_THREADS",
+        "INA_WINDOW",
         "INA_VERIFY",
         "INA_STATS_DIR",
         "INA_LEAVE_TIMEOUT_S",
@@ -133,6 +139,8 @@ class Settings:
     host_node: bool | None = None
     """None: where the switch is not on this host."""
     threads: int = 0
+    congestion: Congestion | None = None
+    """None: as the controller says."""
     verify: Verify | None = None
     local_workers: int = 0
     """Of this host, as torchrun says (LOCAL_WORLD_SIZE); 0: not known."""
@@ -197,6 +205,7 @@ class Settings:
             transport=cast(TransportName, transport),
             host_node=host_node == "1" if host_node else None,
             threads=threads,
+            congestion=_congestion(environ),
             verify=check_verify("INA_VERIFY", environ.get("INA_VERIFY") or None),
             local_workers=_integer(environ, "LOCAL_WORLD_SIZE", 0),
             values=values,
@@ -263,6 +272,18 @@ def _lease_s(environ: Mapping[str, str]) -> float | None:
     lease_s = _number(environ, "INA_LEASE_S", 0.0)
     check_lease("INA_LEASE_S", lease_s)
     return lease_s
+
+
+def _congestion(environ: Mapping[str, str]) -> Congestion | None:
+    text = environ.get("INA_WINDOW", "")
+    if not text:
+        return None
+    try:
+        congestion = Congestion.from_text(text)
+        congestion.choice()  # there is such a class, and it takes these options
+    except CongestionError as error:
+        raise SettingError(f"INA_WINDOW={text}: {error}") from error
+    return congestion
 
 
 def _wishes(environ: Mapping[str, str]) -> Wishes:
@@ -348,6 +369,8 @@ class Options:
     lease_s: float | None = None
     """Of the embedded controller: seconds after which a silent worker is dead, 1 to 3600."""
 
+    congestion: Congestion | None = None
+    """How many packets this worker has in flight, in place of INA_WINDOW."""
     verify: Verify | None = None
     """``"off"``, ``"accidents"`` or ``"keyed"``, the same on all ranks."""
     host_node: bool | None = None

@@ -97,6 +97,7 @@ class Worker:
                 priority=settings.priority,
                 mode=settings.mode,
                 transport=settings.transport,
+                congestion=settings.congestion,
                 verify=settings.verify,
                 threads=settings.threads,
                 local_workers=settings.local_workers or len(ranks),
