@@ -41,6 +41,8 @@ class Case:
     """How ina's sums are verified: a row each."""
     host_nodes: bool = False
     """With nodes on the hosts and without, a row each; else as the testbed has it."""
+    window: str = ""
+    """Of ina's workers, as INA_WINDOW has it; empty: as the controller says."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,7 @@ def _run(
     else:
         # Namespaces share the memory of one kernel: none of it, but where ranks share a host.
         environ = {"INA_TRANSPORT": "auto" if case.host_nodes else "udp"}
-    environ["INA_THREADS"] = str(case.threads)
+    environ |= {"INA_THREADS": str(case.threads), "INA_WINDOW": case.window}
     listed = ",".join(map(str, sizes))
     testbed.run(
         _WORKER,

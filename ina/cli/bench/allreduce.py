@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -42,6 +43,7 @@ from ina.cli.bench.testbeds import (
     values_for,
 )
 from ina.cli.common import torchrun
+from ina.cli.common.window import WindowOption, WindowValuesOption, window_of
 from ina.errors import InvalidInputError
 from ina.host.threads import check_threads
 from ina.protocol.verify import checked_verify
@@ -74,6 +76,8 @@ def allreduce(
     threads: Annotated[
         int, typer.Option(help="Of each of ina's workers: 1, 2, 4, 8; 0: by the cores.")
     ] = 0,
+    window: WindowOption = "",
+    window_option: WindowValuesOption = None,
     values: ValuesOption = 0,
     verify: Annotated[
         str,
@@ -101,7 +105,11 @@ def allreduce(
     counts, wanted = parse.workers("--workers", workers), parse.sizes("--sizes", sizes)
     values = values_for(values, link)
     ways = _ways(verify)
-    case = _case(dtype, op, values, transport, threads, ways, repeats, seconds, spoil)
+    congestion = window_of(window, window_option)
+    case = replace(
+        _case(dtype, op, values, transport, threads, ways, repeats, seconds, spoil),
+        window="" if congestion is None else congestion.text,
+    )
     outputs = Outputs(
         "allreduce-memory" if memory else "allreduce", json, save, baseline, tolerance, plot
     )
@@ -119,7 +127,7 @@ def allreduce(
     settings = {
         **{"workers": counts, "sizes_bytes": wanted, "dtype": dtype, "op": op, "link": link},
         **{"queue": queue, "transport": transport, "threads": threads, "values": values},
-        "verify": list(ways),
+        **{"verify": list(ways), "window": case.window},
         **{"memory": memory, "unicast": unicast},
     }
     if memory:
@@ -165,7 +173,8 @@ def allreduce(
         COLUMNS,
         [_cells(row) for row in plain],
         title=f"all-reduce, {link}, {dtype} {op}, {values} values a packet"
-        + (f", {threads} threads a worker" if threads else ""),
+        + (f", {threads} threads a worker" if threads else "")
+        + (f", window {congestion}" if congestion is not None else ""),
         panels=bench.panels(plain) if plot is not None else (),
         spare=SPARE,
     )

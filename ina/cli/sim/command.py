@@ -10,6 +10,7 @@ import typer
 
 from ina.bench.plot import check_plot_path
 from ina.cli.common.output import console, emit
+from ina.cli.common.window import WindowOption, WindowValuesOption, window_of
 from ina.cli.sim.compare import app as compare_app
 from ina.cli.sim.plot import plot as draw_plot
 from ina.cli.sim.progress import fuzz_progress, run_progress
@@ -47,6 +48,8 @@ def run(
     ] = None,
     pcap: Annotated[Path | None, typer.Option(help="Write each frame, at each link.")] = None,
     events: Annotated[bool, typer.Option("--events", help="Print what happened, too.")] = False,
+    window: WindowOption = "",
+    window_option: WindowValuesOption = None,
     json: Json = False,
 ) -> None:
     """Run a scenario and print what an operator would ask.
@@ -56,6 +59,9 @@ def run(
     if plot is not None:
         check_plot_path(plot)
     scenario = load(file)
+    if (congestion := window_of(window, window_option)) is not None:
+        table = {"algorithm": congestion.algorithm, **congestion.options}
+        scenario = msgspec.structs.replace(scenario, congestion=table)
     trace = recorder(0, pcap) if pcap else None
     with run_progress(scenario.limit_s) as told:
         simulation = Simulation(scenario, seed, trace=trace, samples=plot is not None, told=told)
