@@ -9,6 +9,8 @@
 #include <thread>
 #include <utility>
 
+#include "common/clock.hpp"
+
 namespace nb = nanobind;
 
 namespace ina::congestion {
@@ -17,8 +19,8 @@ namespace {
 // A thread that asks for the interpreter's lock while the interpreter ends is ended itself, in the
 // middle of our functions. So at its end Python waits for those that are inside, and no other
 // enters.
-constexpr auto kEndPatience = std::chrono::seconds(5);  // a class that takes longer is at fault
-constexpr auto kEndLook = std::chrono::microseconds(100);
+constexpr std::int64_t kEndPatienceNs = 2'000'000'000;  // a class that takes longer is at fault
+constexpr std::int64_t kEndLookNs = 100'000;
 std::atomic<int> inside{0};
 std::atomic<bool> ended{false};
 
@@ -40,11 +42,35 @@ class Visit {
 void end_visits() {
     ended = true;
     const nb::gil_scoped_release unlocked;
-    const auto until = std::chrono::steady_clock::now() + kEndPatience;
-    while (inside > 0 && std::chrono::steady_clock::now() < until) {
-        std::this_thread::sleep_for(kEndLook);
+    const std::int64_t until_ns = host::now_ns() + kEndPatienceNs;
+    while (inside > 0 && host::now_ns() < until_ns) {
+        std::this_thread::sleep_for(std::chrono::nanoseconds(kEndLookNs));
     }
 }
+
+// What Python knows a thread by, kept from its first call to its end: to make it and its stack anew
+// takes ten times as long as the call.
+class ThreadState {
+  public:
+    ThreadState() {
+        if (PyGILState_GetThisThreadState() != nullptr) return;  // one of Python's own threads
+        PyGILState_Ensure();
+        PyEval_SaveThread();
+        is_ours_ = true;
+    }
+    ~ThreadState() {
+        const Visit visit;
+        if (!is_ours_ || !visit) return;
+        PyGILState_Ensure();
+        PyGILState_Release(PyGILState_LOCKED);
+        PyGILState_Release(PyGILState_UNLOCKED);  // the first one, of the constructor
+    }
+    ThreadState(const ThreadState &) = delete;
+    ThreadState &operator=(const ThreadState &) = delete;
+
+  private:
+    bool is_ours_ = false;
+};
 
 // A Python object that any thread may let go of.
 class Held {
@@ -119,6 +145,7 @@ class PythonWindow final : public Window {
         if (failed_) return;
         const Visit visit;
         if (!visit) return;
+        static thread_local const ThreadState state;
         const nb::gil_scoped_acquire locked;
         try {
             const nb::object told = function_.get()(

@@ -111,9 +111,10 @@ from tests.host.udp_model import UdpModel
 
 class Slow(Window):
     calls = 0
+    nap_s = 0.01
     def on_batch(self, batch: Batch) -> None:
         Slow.calls += 1
-        time.sleep(0.01)
+        time.sleep(Slow.nap_s)
 
 def until_it_is_called():
     before = Slow.calls
@@ -142,6 +143,9 @@ transport = Transport.udp(sock.fileno(), config, 1 << 20, options)
 operation = transport.submit(data.ctypes.data, out.ctypes.data, data.size, 0, False)
 until_it_is_called()
 """
+_AGAIN = """
+until_it_is_called()
+"""
 _END = """
 switch.close()  # its thread is no daemon
 print("end", flush=True)
@@ -149,6 +153,7 @@ print("end", flush=True)
 _PROGRAMS = {
     "with a session": _SESSION + _END,
     "with a transport that nobody closes": _TRANSPORT + _END,
+    "with a window that does not return": _TRANSPORT + "Slow.nap_s = 1000.0\n" + _AGAIN + _END,
     "with a transport that is let go": _TRANSPORT
     + """
 del transport, operation
