@@ -52,6 +52,34 @@ def test_a_run_prints_jobs_and_ports_and_writes_what_is_asked(small: Path, tmp_p
     assert pcap.stat().st_size > 100_000
 
 
+def test_a_window_is_taken_by_its_name_with_its_numbers(small: Path) -> None:
+    def least(*words: str) -> int:
+        report = json.loads(run("run", str(small), "--json", *words))
+        limit: int = report["jobs"][0]["in_flight_limit_min"]
+        return limit
+
+    assert least("--window", "fixed", "--window-option", "packets=5") == 5
+    own = ("--window", "tests.congestion.windows:Kept")
+    assert least(*own, "--window-option", "packets=7", "--window-option", "gap_ns=10") == 7
+    assert least(*own) == least("--window", "fixed")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--window-option", "packets=5"), "--window-option packets=5: want --window, too"),
+        (("--window", "fixed", "--window-option", "packets"), "want NAME=NUMBER"),
+        (("--window", "no_such_module:W"), "there is no module 'no_such_module'"),
+        (("--window", "tests.congestion.windows:Broken"), "failed in on_batch: ZeroDivisionError"),
+    ],
+)
+def test_a_window_that_is_none_ends_in_one_line(
+    small: Path, words: tuple[str, ...], complaint: str
+) -> None:
+    with pytest.raises(InaError, match=complaint):
+        run("run", str(small), *words)
+
+
 def test_json_has_it_all(small: Path) -> None:
     report = json.loads(run("run", str(small), "--json", "--seed", "3"))
     assert report["seed"] == 3

@@ -68,6 +68,10 @@ def test_examples_are_scenarios(path: Path) -> None:
         ({"link": {"rate_gbit": 0}}, "rate_gbit = 0: it must be more than 0"),
         ({"link": {"marking": "blue"}}, "link.marking: Invalid enum value 'blue'"),
         ({"congestion": {"algorithm": "x"}}, "congestion: no congestion algorithm is named 'x'"),
+        (
+            {"congestion": {"algorithm": "no_such_module:W"}},
+            "congestion: the window 'no_such_module:W': there is no module",
+        ),
         ({"topology": {"kind": "fat-tree", "k": 3}}, "fat-tree of 3: want an even number"),
         ({"topology": {"hosts": 0}}, "topology.hosts = 0: want 1 or more"),
         (

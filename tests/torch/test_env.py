@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ina.congestion import Congestion
 from ina.host import Wishes
 from ina.p4.builds import interface_mtu_bytes
 from ina.torch import Options, env
@@ -34,6 +35,7 @@ def test_all_set(tmp_path: Path) -> None:
         "INA_HOST": "10.0.0.1",
         "INA_TRANSPORT": "udp",
         "INA_THREADS": "4",
+        "INA_WINDOW": "fixed,packets=9",
         "INA_VERIFY": "keyed",
         "LOCAL_WORLD_SIZE": "3",
         "INA_VALUES": "360",
@@ -53,6 +55,7 @@ def test_all_set(tmp_path: Path) -> None:
         host="10.0.0.1",
         transport="udp",
         threads=4,
+        congestion=Congestion("fixed", {"packets": 9}),
         verify="keyed",
         local_workers=3,
         values=360,
@@ -120,6 +123,23 @@ def test_lease_of_the_embedded_controller() -> None:
         Settings.from_environ({"INA_LEASE_S": "40", "INA_CONTROLLER": "host:99"})
     with pytest.raises(SettingError, match="INA_CONTROLLER=host:99 names a running one"):
         Options(lease_s=40.0).over(Settings(controller="host:99"))
+
+
+def test_a_window_is_there_or_it_is_refused_with_its_variable() -> None:
+    own = "tests.congestion.windows:Kept,packets=3"
+    assert str(Settings.from_environ({"INA_WINDOW": own}).congestion) == (
+        "tests.congestion.windows:Kept (packets 3)"
+    )
+    for wrong, complaint in (
+        ("cubic", "no congestion algorithm is named 'cubic'"),
+        ("fixed,packets", "congestion option 'packets': want NAME=NUMBER"),
+        ("no_such_module:W", "there is no module 'no_such_module'"),
+        ("tests.congestion.windows:Kept,gain=1", "unexpected keyword argument 'gain'"),
+    ):
+        with pytest.raises(SettingError, match=f"INA_WINDOW={wrong}: .*{complaint}"):
+            Settings.from_environ({"INA_WINDOW": wrong})
+    over = Options(congestion=Congestion("fixed")).over(Settings(congestion=Congestion()))
+    assert over.congestion == Congestion("fixed")
 
 
 def test_options_go_before_the_environment() -> None:
