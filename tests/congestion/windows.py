@@ -43,8 +43,6 @@ class Kept(Window):
 class Aimd(Window):
     """Halves once a round trip in which a packet was marked or lost, else adds one."""
 
-    least = float("inf")  # of all
-
     def __init__(self, largest: int) -> None:
         super().__init__(largest)
         self.calm_from_ns = 0
@@ -57,7 +55,6 @@ class Aimd(Window):
             self.calm_from_ns = batch.now_ns + batch.mean_ns
         else:
             self.packets = min(self.largest, self.packets + batch.answers / self.packets)
-        Aimd.least = min(Aimd.least, self.packets)
 
 
 class Restless(Window):
