@@ -12,5 +12,5 @@ class CongestionError(InvalidInputError):
 class WindowError(CongestionError):
     """A window in Python raised an exception, or said what is no number of packets or no pace.
 
-    The exception is the cause; `detail` is its traceback.
+    The exception is the cause, and `detail` its traceback.
     """

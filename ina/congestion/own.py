@@ -90,9 +90,10 @@ class Own:
         frames = traceback.extract_tb(error.__traceback__)
         last = next((it for it in reversed(frames) if it.filename != __file__), None)
         at = "" if last is None else f" ({os.path.basename(last.filename)}:{last.lineno})"
-        kind = "" if isinstance(error, CongestionError) else f"{type(error).__name__}: "
+        is_said = isinstance(error, CongestionError)  # by this file, in a line
+        kind = "" if is_said else f"{type(error).__name__}: "
         failure = WindowError(f"the window {self._name!r} failed {where}: {kind}{error}{at}")
-        failure.detail = "".join(traceback.format_exception(error))
+        failure.detail = "" if is_said else "".join(traceback.format_exception(error))
         return failure
 
 
