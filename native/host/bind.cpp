@@ -72,6 +72,8 @@ void bind_transport(nb::module_ &m) {
         .def_ro("rhythm", &TransportStats::rhythm)
         .def_ro("channel", &TransportStats::channel)
         .def_ro("srtt_ns", &TransportStats::srtt_ns)
+        .def_ro("shortest_ns", &TransportStats::shortest_ns)
+        .def_ro("mean_ns", &TransportStats::mean_ns)
         .def_ro("rto_ns", &TransportStats::rto_ns)
         .def_ro("window", &TransportStats::window)
         .def_ro("in_flight_limit", &TransportStats::in_flight_limit)
@@ -126,6 +128,8 @@ void bind_transport(nb::module_ &m) {
             nb::arg("average"), Unlocked())
         .def("stats", &Transport::stats, Unlocked())
         .def("lanes", &Transport::lanes, Unlocked())
+        .def("set_congestion", &Transport::set_congestion, nb::arg("choice").none(),
+             nb::arg("most_packets"), Unlocked())
         .def("take_own_results", &Transport::take_own_results, Unlocked())
         .def("fail", &Transport::fail, Unlocked())
         .def("failure", &Transport::failure, Unlocked())

@@ -26,10 +26,11 @@ namespace {
 struct LoneCore : WorkerCore {
     LoneCore(const WorkerConfig &config, const congestion::Choice &congestion, std::uint32_t most)
         : WorkerCore(config, congestion::make_window(congestion, room_of(config, most))),
-          order(window(), config.values_per_packet), pacing(most) {}
+          order(window(), config.values_per_packet), pacing(most), room(room_of(config, most)) {}
 
     SubmissionOrder order;
     Pacing pacing;
+    congestion::Room room;  // of its window
 };
 
 auto recovery(std::uint64_t RecoveryCounters::*counter) {
@@ -145,6 +146,7 @@ void bind_core(nb::module_ &m) {
         .def_ro("mismatched", &WorkerCounters::mismatched)
         .def_ro("corrupted", &WorkerCounters::corrupted)
         .def_prop_ro("ecn_marked", recovery(&RecoveryCounters::ecn_marked))
+        .def_prop_ro("last", recovery(&RecoveryCounters::last))
         .def_ro("exponent_rounds", &WorkerCounters::exponent_rounds)
         .def_ro("guessed_chunks", &WorkerCounters::guessed_chunks)
         .def_ro("missed_guesses", &WorkerCounters::missed_guesses)
@@ -194,6 +196,14 @@ void bind_core(nb::module_ &m) {
                 self.submit(placed, now_ns);
             },
             nb::arg("placed"), nb::arg("now_ns"))
+        .def(
+            "set_congestion",
+            [](LoneCore &self, const std::optional<congestion::Choice> &choice,
+               std::uint32_t most_packets) {
+                if (choice) self.set_window(congestion::make_window(*choice, self.room));
+                self.set_most(most_packets == 0 ? UINT32_MAX : most_packets);
+            },
+            nb::arg("choice").none(), nb::arg("most_packets"))
         .def("withdraw_from", &WorkerCore::withdraw_from, nb::arg("id"))
         .def("poll_transmit", &poll_transmit, nb::arg("now_ns"), nb::arg("capacity") = 64)
         .def(

@@ -50,7 +50,8 @@ void bind_recovery(nb::module_ &m) {
         .def_ro("probes", &RecoveryCounters::probes)
         .def_ro("overtaken", &RecoveryCounters::overtaken)
         .def_ro("timeouts", &RecoveryCounters::timeouts)
-        .def_ro("ecn_marked", &RecoveryCounters::ecn_marked);
+        .def_ro("ecn_marked", &RecoveryCounters::ecn_marked)
+        .def_ro("last", &RecoveryCounters::last);
 
     nb::class_<LossRecovery>(m, "LossRecovery")
         .def(

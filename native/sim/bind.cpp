@@ -211,6 +211,7 @@ void bind_worker(nb::module_ &m) {
         .def_prop_ro("stall", &Worker::stall)
         .def_prop_ro("mismatch", &Worker::mismatch)
         .def_prop_ro("corruption", &Worker::corruption)
+        .def("set_congestion", &Worker::set_congestion, "choice"_a.none(), "most_packets"_a)
         .def("begin_remap", &Worker::begin_remap, "config"_a, "max_in_flight"_a, "congestion"_a)
         .def("reserve", &Worker::reserve, "news_ns"_a)
         .def("cut_over", &Worker::cut_over, "first"_a, "may_send"_a)
@@ -228,6 +229,8 @@ void bind_worker(nb::module_ &m) {
             "epoch"_a, "lane"_a, "seq"_a, "data"_a)
         .def_prop_ro("moderation_ns", &Worker::moderation_ns)
         .def_prop_ro("srtt_ns", &Worker::srtt_ns)
+        .def_prop_ro("shortest_ns", &Worker::shortest_ns)
+        .def_prop_ro("mean_ns", &Worker::mean_ns)
         .def_prop_ro("window", &Worker::window)
         .def_prop_ro("in_flight", &Worker::in_flight)
         .def_prop_ro("in_flight_limit", &Worker::in_flight_limit);

@@ -11,6 +11,12 @@ namespace {
 constexpr std::uint8_t kEcnBits = 3;
 constexpr std::uint8_t kCongestionExperienced = 3;
 
+// Of packets that all of W lanes may have in flight, those of some: at least 1.
+std::uint32_t part_of(std::uint32_t packets, std::uint32_t lanes, std::uint32_t window) {
+    const std::uint64_t part = std::uint64_t{packets} * lanes / window;
+    return static_cast<std::uint32_t>(std::max<std::uint64_t>(part, 1));
+}
+
 }  // namespace
 
 Worker::Mapping::Mapping(const host::WorkerConfig &config, const WorkerSetup &setup,
@@ -29,9 +35,17 @@ Worker::Mapping::Mapping(const host::WorkerConfig &config, const WorkerSetup &se
         const host::NodeAddress &node = trees[share.tree].node;
         const sw::UdpAddress to =
             node.ipv4 == 0 ? setup.to : sw::UdpAddress{node.ipv4, node.udp_port};
-        const std::uint64_t most = std::uint64_t{packets} * share.lanes / window;
-        shares.push_back(std::make_unique<Share>(
-            to, its, choice, static_cast<std::uint32_t>(std::max<std::uint64_t>(most, 1))));
+        shares.push_back(
+            std::make_unique<Share>(to, its, choice, part_of(packets, share.lanes, window)));
+    }
+}
+
+void Worker::Mapping::set_congestion(const congestion::Choice *choice,
+                                     std::uint32_t packets) const {
+    for (const auto &share : shares) {
+        host::WorkerCore &core = share->core;
+        if (choice != nullptr) core.set_window(congestion::make_window(*choice, share->room));
+        core.set_most(packets == 0 ? UINT32_MAX : part_of(packets, core.lane_count(), window));
     }
 }
 
@@ -168,6 +182,34 @@ std::uint32_t Worker::in_flight_limit() const {
     std::uint32_t sum = 0;
     for (const auto &share : newest().shares) sum += share->core.in_flight_limit();
     return sum;
+}
+
+std::int64_t Worker::shortest_ns() const {
+    std::int64_t found = 0;
+    for (const auto &share : newest().shares) {
+        const std::int64_t shortest_ns = share->core.recovery().rtt().shortest_ns();
+        if (shortest_ns > 0) found = found == 0 ? shortest_ns : std::min(found, shortest_ns);
+    }
+    return found;
+}
+
+std::int64_t Worker::mean_ns() const {
+    std::int64_t found = 0;
+    for (const auto &share : newest().shares) {
+        found = std::max(found, share->core.recovery().rtt().round_trips().mean_ns);
+    }
+    return found;
+}
+
+void Worker::set_congestion(const std::optional<congestion::Choice> &choice,
+                            std::uint32_t most_packets) {
+    newest();
+    if (choice) congestion::make_window(*choice, 1);  // throws before anything has changed
+    most_packets_ = most_packets;
+    for (const auto &mapping : mappings_) {
+        mapping->set_congestion(choice ? &*choice : nullptr, most_packets);
+    }
+    work_at(engine_->now_ns());
 }
 
 void Worker::submit(const host::TensorRequest &request) {

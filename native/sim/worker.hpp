@@ -66,6 +66,10 @@ class Worker final : public Element, public Endpoint {
     void crash();
     void leave_group();  // from now on it gets results of its own
 
+    // As host::Transport's.
+    void set_congestion(const std::optional<congestion::Choice> &choice,
+                        std::uint32_t most_packets);
+
     // A change to another mapping: as of host::Transport, which these steps are named after.
     void begin_remap(const host::WorkerConfig &config, std::uint32_t max_in_flight,
                      const congestion::Choice &window);
@@ -98,6 +102,8 @@ class Worker final : public Element, public Endpoint {
     std::uint32_t window() const { return newest().window; }  // W
     std::uint32_t in_flight() const;
     std::uint32_t in_flight_limit() const;
+    std::int64_t shortest_ns() const;    // round trip of late, of all shares; 0: none so far
+    std::int64_t mean_ns() const;        // the largest of all shares' moving averages
     std::int64_t moderation_ns() const;  // how long results gather now before they are read
     std::int64_t srtt_ns() const {
         return newest().shares.front()->core.recovery().rtt().srtt_ns();
@@ -113,9 +119,11 @@ class Worker final : public Element, public Endpoint {
     struct Share {
         Share(const sw::UdpAddress &node, const host::WorkerConfig &config,
               const congestion::Choice &window, std::uint32_t most)
-            : to(node), core(config, congestion::make_window(window, host::room_of(config, most))),
+            : to(node), room(host::room_of(config, most)),
+              core(config, congestion::make_window(window, room)),
               pacing(most) {}
         sw::UdpAddress to;
+        congestion::Room room;
         host::WorkerCore core;
         host::Pacing pacing;
         std::uint64_t results = 0;
@@ -124,6 +132,7 @@ class Worker final : public Element, public Endpoint {
     struct Mapping {  // as host::Mapping
         Mapping(const host::WorkerConfig &config, const WorkerSetup &setup,
                 std::uint32_t max_in_flight, const congestion::Choice &choice);
+        void set_congestion(const congestion::Choice *choice, std::uint32_t packets) const;
         std::uint32_t epoch;
         std::uint32_t window;
         host::SubmissionOrder order;
@@ -176,6 +185,7 @@ class Worker final : public Element, public Endpoint {
     std::vector<std::unique_ptr<Mapping>> mappings_;
     std::uint64_t first_of_new_ = 0;  // tensor; 0: not known, or there is no second mapping
     bool is_cut_ = false;             // tensors from there on are the newer mapping's
+    std::uint32_t most_packets_ = 0;  // of set_congestion()
     host::WorkerCounters retired_;    // of mappings that are gone
     std::map<std::uint64_t, host::TensorRequest> pending_;  // by id
     std::unordered_map<std::uint64_t, Left> shares_left_;   // of those that have been placed

@@ -18,6 +18,7 @@ void Worker::begin_remap(const host::WorkerConfig &config, std::uint32_t max_in_
                                     std::to_string(config.epoch));
     }
     mappings_.push_back(std::make_unique<Mapping>(config, setup_, max_in_flight, window));
+    mappings_.back()->set_congestion(nullptr, most_packets_);
     mappings_.back()->is_open = false;
 }
 

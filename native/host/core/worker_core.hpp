@@ -38,6 +38,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "host/core/chunk_codec.hpp"
@@ -124,6 +125,12 @@ class WorkerCore {
     std::uint64_t results() const { return counters_.chunks_done + counters_.exponent_rounds; }
     const LossRecovery &recovery() const { return recovery_; }
     void settle_resends(std::int64_t now_ns) { recovery_.settle(now_ns); }
+    // From now on another window says, or no more are in flight than so many: of this core's lanes.
+    // What is in flight stays; no lane's next packet depends on either.
+    void set_window(std::unique_ptr<congestion::Window> window) {
+        recovery_.set_window(std::move(window));
+    }
+    void set_most(std::uint32_t packets) { recovery_.set_most(packets); }
     std::uint32_t window() const { return window_; }  // W, of all shares
     std::uint32_t first_lane() const { return first_own_; }
     std::uint32_t lane_count() const { return static_cast<std::uint32_t>(lanes_.size()); }

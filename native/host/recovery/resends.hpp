@@ -26,6 +26,7 @@ struct RecoveryCounters {
     std::uint64_t overtaken = 0;   // of all, because a later packet was answered before
     std::uint64_t timeouts = 0;    // timer expiries; each leads to one or more retransmissions
     std::uint64_t ecn_marked = 0;  // accepted results with the ECN flag or IP mark
+    std::uint64_t last = 0;        // of sums that our packet, sent once, completed: it was the last
 };
 
 // One copy of one worker's packet, as told in the header. Copies from the 255th on are told as

@@ -11,6 +11,17 @@ std::uint32_t threads_of(std::uint32_t window, std::size_t channels) {
     return std::min(window, static_cast<std::uint32_t>(channels));
 }
 
+std::uint32_t part_of_thread(std::uint32_t all, std::uint32_t index, std::uint32_t threads) {
+    return all / threads + (index < all % threads ? 1 : 0);
+}
+
+// Of what a thread's shares may have in flight, one share's part: at least 1.
+std::uint32_t part_of_share(std::uint64_t of_thread, std::uint32_t lanes,
+                            std::uint32_t lanes_of_thread) {
+    return static_cast<std::uint32_t>(
+        std::max<std::uint64_t>(of_thread * lanes / lanes_of_thread, 1));
+}
+
 // What a thread's shares may have in flight, of `limit` in all. A queue of the thread's own bounds
 // just these: their packets' results come there. With them may come the end of a train whose first
 // packet is of another share, less than 64 KiB. For that there is room: channels reckon with
@@ -21,7 +32,7 @@ std::uint32_t part_of(std::uint32_t limit, const Channel &channel, std::uint32_t
     const std::uint32_t room = channel.room_packets(config.values_per_packet);
     const bool is_own = channel.one_queue_why().empty();
     const std::uint32_t all = is_own ? limit : std::min(limit, room);
-    const std::uint32_t part = all / threads + (index < all % threads ? 1 : 0);
+    const std::uint32_t part = part_of_thread(all, index, threads);
     return is_own ? std::min(part, room) : part;
 }
 
@@ -46,10 +57,9 @@ Mapping::Mapping(const WorkerConfig &config, std::uint32_t most,
         WorkerConfig own = config;
         own.first_lane = part.first_lane;
         own.lanes = part.lanes;
-        const std::uint64_t of_thread =
-            part_of(most, *channels[part.thread], part.thread, threads, config);
-        const auto own_most = static_cast<std::uint32_t>(
-            std::max<std::uint64_t>(of_thread * part.lanes / (window / threads), 1));
+        const std::uint32_t own_most =
+            part_of_share(part_of(most, *channels[part.thread], part.thread, threads, config),
+                          part.lanes, window / threads);
         shares.push_back(std::make_unique<Share>(part.thread, way_of(ways, trees[part.tree]), own,
                                                  congestion, own_most,
                                                  frames_from(memory, part.first_lane, part.lanes)));
@@ -69,6 +79,19 @@ std::uint64_t Mapping::takers(const Submission &submission) const {
         if (has_part) found |= bit_of(i);
     }
     return found;
+}
+
+void Mapping::set_congestion(const congestion::Choice *choice, std::uint32_t packets) const {
+    for (const auto &share : shares) {
+        std::uint32_t most = UINT32_MAX;
+        if (packets > 0) {
+            const auto thread = static_cast<std::uint32_t>(share->owner);
+            most = part_of_share(part_of_thread(packets, thread, threads), share->core.lane_count(),
+                                 window / threads);
+        }
+        const std::lock_guard lock(share->mutex);
+        share->set_congestion(choice, most);
+    }
 }
 
 Share &Mapping::share_of(std::uint32_t lane) const {

@@ -31,6 +31,10 @@ struct Mapping {
     std::uint64_t takers(const Submission &submission) const;
     Share &share_of(std::uint32_t lane) const;  // of a lane that there is not: any
     LaneParts parts() const { return {window, threads}; }
+    // Takes each share's mutex. choice: null: the windows stay. packets: of all shares together, of
+    // which each gets its part, at least 1; 0: no limit but the windows. Throws
+    // std::invalid_argument as congestion::make_window does.
+    void set_congestion(const congestion::Choice *choice, std::uint32_t packets) const;
 
     const std::uint32_t epoch;
     const std::uint32_t window;   // W

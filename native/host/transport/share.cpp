@@ -79,7 +79,7 @@ void add_counters(WorkerCounters *sum, const WorkerCounters &share) {
     for (const auto field :
          {&RecoveryCounters::retransmissions, &RecoveryCounters::losses,
           &RecoveryCounters::spurious, &RecoveryCounters::probes, &RecoveryCounters::overtaken,
-          &RecoveryCounters::timeouts, &RecoveryCounters::ecn_marked}) {
+          &RecoveryCounters::timeouts, &RecoveryCounters::ecn_marked, &RecoveryCounters::last}) {
         sum->recovery.*field += share.recovery.*field;
     }
 }

@@ -151,6 +151,12 @@ TransportStats Transport::stats() const {
             stats.srtt_ns = std::max(stats.srtt_ns, core.recovery().rtt().srtt_ns());
             stats.rto_ns = std::max(stats.rto_ns, core.recovery().rtt().timeout_ns());
             stats.in_flight_limit += core.in_flight_limit();
+            const congestion::RoundTrips &trips = core.recovery().rtt().round_trips();
+            stats.mean_ns = std::max(stats.mean_ns, trips.mean_ns);
+            if (trips.shortest_ns == 0) continue;
+            stats.shortest_ns = stats.shortest_ns == 0
+                                    ? trips.shortest_ns
+                                    : std::min(stats.shortest_ns, trips.shortest_ns);
         }
     }
     stats.worker.tensors_done = operations_.done();
@@ -221,6 +227,18 @@ LaneSnapshot Transport::lanes() const {
         if (goes_on_here) break;
     }
     return snapshot;
+}
+
+void Transport::set_congestion(const std::optional<congestion::Choice> &choice,
+                               std::uint32_t most_packets) {
+    if (choice) congestion::make_window(*choice, 1);  // throws before anything has changed
+    const std::lock_guard remapping(remap_mutex_);
+    most_packets_ = most_packets;
+    for (const auto &mapping : mappings_now()) {
+        mapping->set_congestion(choice ? &*choice : nullptr, most_packets);
+    }
+    const std::lock_guard lock(mutex_);
+    if (!stopping_) wake_all();  // where there is room now, nothing else might
 }
 
 void Transport::take_own_results() {

@@ -39,7 +39,9 @@ struct TransportStats {
     RhythmCounters rhythm;
     std::int64_t srtt_ns = 0;  // the largest of all shares, as is the next
     std::int64_t rto_ns = 0;
-    std::uint32_t window = 0;           // W, packets; of the newest mapping in use
+    std::uint32_t window = 0;      // W, packets; of the newest mapping in use
+    std::int64_t shortest_ns = 0;  // round trip of late, the shortest of all shares; 0: none so far
+    std::int64_t mean_ns = 0;      // the largest of all shares' moving averages
     std::uint32_t in_flight_limit = 0;  // now: W, what the channel holds, or what the path holds
     std::uint32_t in_flight = 0;
     int receive_buffer_bytes = 0;  // of all queues
@@ -82,6 +84,14 @@ class Transport {
     TransportStats stats() const;
     // As of now. Of the older of two mappings, as long as an operation waits there.
     LaneSnapshot lanes() const;
+    // From now on other windows say, and no more than so many packets are in flight, of all shares
+    // and all mappings that there are; of those that follow, too, as for the packets. choice:
+    // empty: the windows stay. most_packets: each share may have one, whatever it is; 0: no limit
+    // but the windows. Takes effect with what is sent next; what is in flight stays. Throws
+    // std::invalid_argument: no such algorithm or option; nothing has changed then. No effect once
+    // closed.
+    void set_congestion(const std::optional<congestion::Choice> &choice,
+                        std::uint32_t most_packets);
     // From now on takes no results that are for several workers. No effect once closed.
     void take_own_results();
     // Ends pending and future operations as failed and stops the threads. Idempotent; no effect
@@ -251,7 +261,8 @@ class Transport {
     std::atomic<std::uint64_t> agreed_{0};   // the most that WorkerCore::agreed of any share is
     std::atomic<std::uint64_t> version_{0};  // layout_.version
 
-    std::mutex remap_mutex_;  // one step of a change at a time, and no freeze() meanwhile
+    std::mutex remap_mutex_;          // one step of a change at a time, and no freeze() meanwhile
+    std::uint32_t most_packets_ = 0;  // of set_congestion(); guarded by remap_mutex_
     std::mutex close_mutex_;
     mutable std::mutex mutex_;                 // guards what follows, and the shares' inboxes
     mutable std::condition_variable stopped_;  // halted, failed or closing; or no thread runs

@@ -65,6 +65,7 @@ void Transport::begin_remap(const WorkerConfig &config, std::uint32_t max_in_fli
     const auto newer = std::make_shared<Mapping>(
         warmed(config, older), most_in_flight(config, max_in_flight), congestion, channels(),
         layout.ways, memory, older.first_bit == 0 ? kBitsOfMapping : 0);
+    newer->set_congestion(nullptr, most_packets_);
     newer->is_open = false;
     layout.mappings.push_back(newer);
     publish(layout);
