@@ -11,7 +11,7 @@ from types import TracebackType
 import msgspec
 
 from ina.controller.config import Config, with_build
-from ina.controller.config.reload import Changes, changes
+from ina.controller.config.reload import LIVE, Changes, changes
 from ina.controller.errors import ListenError, StandbyError
 from ina.controller.service.access import ServerAccess
 from ina.controller.service.metrics import serve_metrics
@@ -65,7 +65,7 @@ class ControllerApp:
         return "standby" if self._supervisor is None else self._supervisor.describe().role
 
     def reload(self, asked: Config) -> Changes:
-        """Takes quotas, tokens and certificates of ``asked``, and reads all files again.
+        """Takes quotas, windows, tokens and certificates of ``asked``, and reads all files again.
 
         Raises :class:`~ina.rpc.tls.TlsError`, :class:`~ina.rpc.operator_token.OperatorTokenError`;
         then everything is as it was.
@@ -77,8 +77,7 @@ class ControllerApp:
         self.config = found.config
         self._supervisor.reconfigure(found.config)
         # What stays is named each time, until it is undone or the controller has restarted.
-        live = {key: getattr(found.config, key) for key in ("tenants", "operators", "switch_tls")}
-        live |= {"tls": found.config.tls, "jobs": found.config.jobs}
+        live = {key: getattr(found.config, key) for key in (*LIVE.values(), "jobs")}
         self._asked = msgspec.structs.replace(self._asked, **live)
         return found
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from ina.congestion import Choice, Congestion, CongestionError, WindowError
 from ina.extension.host import RtoLimits, WorkerConfig
 from ina.host.ticket import Ticket
+from ina.host.windows import Windows
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,10 @@ class Manner:
     keep_results: bool
     congestion: Congestion | None  # None: as the controller says
     leads_to: tuple[str, int]  # IPv4 address and UDP port that the link leads to
+    windows: Windows = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "windows", Windows(self.congestion))
 
     def config(self, ticket: Ticket) -> WorkerConfig:
         """What the core is told."""
@@ -35,15 +40,16 @@ class Manner:
         A class of Python's is used only where this worker asked for it: whoever controls jobs must
         not make their workers import code.
         """
+        congestion = self.windows.of(ticket.congestion)
         if self._own is not None:
             return self._own
-        if ticket.congestion.is_own:
+        if congestion.is_own:
             raise CongestionError(
                 f"job {ticket.job_name!r} rank {ticket.rank}: the controller asks for"
-                f" {ticket.congestion.algorithm!r}, a class of Python's, and a worker imports none"
+                f" {congestion.algorithm!r}, a class of Python's, and a worker imports none"
                 " that it did not ask for itself: Session(congestion=...) or INA_WINDOW"
             )
-        return ticket.congestion.choice()
+        return congestion.choice()
 
     def window_error(self) -> WindowError | None:
         """How a window of Python's has failed; None: it has not, or is none."""

@@ -78,6 +78,7 @@ class Membership:
         # What the controller wants now: it may have been restarted with another lease.
         self._lease_s, self._heartbeat_s = grant.lease_s, grant.heartbeat_s
         self._reporter = ProgressReporter(transport, wishes=grant.wishes)
+        self._windows = remapping.windows
         self._remapper = Remapper(remapping, client, grant.credentials, self._end)
         self._shared = SharedResults(who(grant.ticket), grant.link, transport)
         self._heard = time.monotonic()  # from the controller
@@ -149,6 +150,7 @@ class Membership:
     def _beat(self) -> None:
         while not self._stop.is_set():
             progress = self._reporter.report()
+            progress.windows.CopyFrom(self._windows.state(self._transport.stats()))
             progress.shared_results_missing = self._shared.missing
             if self._node is not None and (counts := self._node.counts()) is not None:
                 progress.node.CopyFrom(counts)
@@ -325,6 +327,8 @@ class Membership:
             self._hurry.set()
             for rank in event.ranks:
                 self._latch.hint(f"rank {rank}", f"rank {rank} has left the job")
+        elif event.kind == pb2.JOB_WINDOWS:
+            self._windows.take(event.windows, self._transport)
         elif event.kind in _REMAPS:
             self._remapper.ask(is_over=event.kind == pb2.JOB_REMAPPED)
         elif event.kind == pb2.SWITCH_UNREACHABLE:

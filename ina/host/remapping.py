@@ -19,6 +19,7 @@ from ina.host.calls import RemapWord, remapped
 from ina.host.failure import who
 from ina.host.manner import Manner
 from ina.host.ticket import Ticket
+from ina.host.windows import Windows
 from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
@@ -66,6 +67,7 @@ class Remapping:
         self._transport, self._node, self._aggregator = transport, node, aggregator
         self._on_change = on_change
         self._ticket = ticket  # of the newer mapping
+        manner.windows.of(ticket.congestion)
         self._epoch = 0
         self._first = 0
         self._is_cut = False
@@ -74,6 +76,11 @@ class Remapping:
         self._declined = ""  # why this worker cannot follow
         self._said_declined = False
         self._said_done = False
+
+    @property
+    def windows(self) -> Windows:
+        """What each mapping's windows are."""
+        return self._manner.windows
 
     @property
     def epoch(self) -> int:
@@ -135,9 +142,11 @@ class Remapping:
                 self._node.add_mapping(mapping.node_entities, self._ticket.job)
             if self._aggregator is not None:
                 self._aggregator.add_mapping(mapping.aggregator_entities, self._ticket.job)
-            self._transport.begin_remap(
-                self._manner.config(self._ticket), mapping.window, self._manner.choice(self._ticket)
-            )
+            with self.windows.lock:
+                self._transport.begin_remap(
+                    *(self._manner.config(self._ticket), mapping.window),
+                    self._manner.choice(self._ticket),
+                )
         except (InaError, ValueError, RuntimeError) as error:
             self._declined = f"rank {self._joined_with.rank} cannot follow: {error}"
             _log.warning("%s: its mapping stays as it is: %s", self._who(), self._declined)

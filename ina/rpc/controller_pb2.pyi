@@ -54,6 +54,7 @@ class EventKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     JOB_REMAPS: _ClassVar[EventKind]
     JOB_REMAPPED: _ClassVar[EventKind]
     JOB_REMAP_OFF: _ClassVar[EventKind]
+    JOB_WINDOWS: _ClassVar[EventKind]
 EVENT_UNSPECIFIED: EventKind
 JOB_CREATED: EventKind
 MEMBER_JOINED: EventKind
@@ -71,6 +72,7 @@ RANKS_DIFFER: EventKind
 JOB_REMAPS: EventKind
 JOB_REMAPPED: EventKind
 JOB_REMAP_OFF: EventKind
+JOB_WINDOWS: EventKind
 
 class CreateJobRequest(_message.Message):
     __slots__ = ("name", "world_size", "slots", "tenant", "priority", "token", "wire_version", "verify", "addresses", "contributions", "deadline_unix_s", "steps", "queue_s", "mode")
@@ -253,8 +255,46 @@ class Congestion(_message.Message):
     options: _containers.ScalarMap[str, float]
     def __init__(self, algorithm: _Optional[str] = ..., options: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
+class Windows(_message.Message):
+    __slots__ = ("number", "congestion", "most_packets")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    CONGESTION_FIELD_NUMBER: _ClassVar[int]
+    MOST_PACKETS_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    congestion: Congestion
+    most_packets: int
+    def __init__(self, number: _Optional[int] = ..., congestion: _Optional[_Union[Congestion, _Mapping]] = ..., most_packets: _Optional[int] = ...) -> None: ...
+
+class WindowState(_message.Message):
+    __slots__ = ("number", "congestion", "is_own", "most_packets", "packets", "largest", "shortest_s", "mean_s", "results", "last", "marks", "timeouts")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    CONGESTION_FIELD_NUMBER: _ClassVar[int]
+    IS_OWN_FIELD_NUMBER: _ClassVar[int]
+    MOST_PACKETS_FIELD_NUMBER: _ClassVar[int]
+    PACKETS_FIELD_NUMBER: _ClassVar[int]
+    LARGEST_FIELD_NUMBER: _ClassVar[int]
+    SHORTEST_S_FIELD_NUMBER: _ClassVar[int]
+    MEAN_S_FIELD_NUMBER: _ClassVar[int]
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    MARKS_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUTS_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    congestion: Congestion
+    is_own: bool
+    most_packets: int
+    packets: int
+    largest: int
+    shortest_s: float
+    mean_s: float
+    results: int
+    last: int
+    marks: int
+    timeouts: int
+    def __init__(self, number: _Optional[int] = ..., congestion: _Optional[_Union[Congestion, _Mapping]] = ..., is_own: _Optional[bool] = ..., most_packets: _Optional[int] = ..., packets: _Optional[int] = ..., largest: _Optional[int] = ..., shortest_s: _Optional[float] = ..., mean_s: _Optional[float] = ..., results: _Optional[int] = ..., last: _Optional[int] = ..., marks: _Optional[int] = ..., timeouts: _Optional[int] = ...) -> None: ...
+
 class Progress(_message.Message):
-    __slots__ = ("operations_submitted", "operations_done", "chunks_done", "retransmissions", "in_flight", "silent_s", "oldest_seq", "oldest_waited_s", "lane_seqs", "lanes_waiting", "switch_refuses", "oldest", "shared_results_missing", "losses", "spurious_resends", "probes", "packets_sent", "corrupted_sums", "submitted", "differs_at", "node", "aggregator", "busy_s", "tail_s", "round_trip_s", "step_operations", "deadline_unix_s", "steps", "mapping_epoch")
+    __slots__ = ("operations_submitted", "operations_done", "chunks_done", "retransmissions", "in_flight", "silent_s", "oldest_seq", "oldest_waited_s", "lane_seqs", "lanes_waiting", "switch_refuses", "oldest", "shared_results_missing", "losses", "spurious_resends", "probes", "packets_sent", "corrupted_sums", "submitted", "differs_at", "node", "aggregator", "busy_s", "tail_s", "round_trip_s", "step_operations", "deadline_unix_s", "steps", "mapping_epoch", "windows")
     OPERATIONS_SUBMITTED_FIELD_NUMBER: _ClassVar[int]
     OPERATIONS_DONE_FIELD_NUMBER: _ClassVar[int]
     CHUNKS_DONE_FIELD_NUMBER: _ClassVar[int]
@@ -284,6 +324,7 @@ class Progress(_message.Message):
     DEADLINE_UNIX_S_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
     MAPPING_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    WINDOWS_FIELD_NUMBER: _ClassVar[int]
     operations_submitted: int
     operations_done: int
     chunks_done: int
@@ -313,7 +354,8 @@ class Progress(_message.Message):
     deadline_unix_s: float
     steps: int
     mapping_epoch: int
-    def __init__(self, operations_submitted: _Optional[int] = ..., operations_done: _Optional[int] = ..., chunks_done: _Optional[int] = ..., retransmissions: _Optional[int] = ..., in_flight: _Optional[int] = ..., silent_s: _Optional[float] = ..., oldest_seq: _Optional[int] = ..., oldest_waited_s: _Optional[float] = ..., lane_seqs: _Optional[_Iterable[int]] = ..., lanes_waiting: _Optional[bytes] = ..., switch_refuses: _Optional[bool] = ..., oldest: _Optional[_Union[Operation, _Mapping]] = ..., shared_results_missing: _Optional[bool] = ..., losses: _Optional[int] = ..., spurious_resends: _Optional[int] = ..., probes: _Optional[int] = ..., packets_sent: _Optional[int] = ..., corrupted_sums: _Optional[int] = ..., submitted: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ..., differs_at: _Optional[int] = ..., node: _Optional[_Union[NodeCounts, _Mapping]] = ..., aggregator: _Optional[_Union[NodeCounts, _Mapping]] = ..., busy_s: _Optional[float] = ..., tail_s: _Optional[float] = ..., round_trip_s: _Optional[float] = ..., step_operations: _Optional[int] = ..., deadline_unix_s: _Optional[float] = ..., steps: _Optional[int] = ..., mapping_epoch: _Optional[int] = ...) -> None: ...
+    windows: WindowState
+    def __init__(self, operations_submitted: _Optional[int] = ..., operations_done: _Optional[int] = ..., chunks_done: _Optional[int] = ..., retransmissions: _Optional[int] = ..., in_flight: _Optional[int] = ..., silent_s: _Optional[float] = ..., oldest_seq: _Optional[int] = ..., oldest_waited_s: _Optional[float] = ..., lane_seqs: _Optional[_Iterable[int]] = ..., lanes_waiting: _Optional[bytes] = ..., switch_refuses: _Optional[bool] = ..., oldest: _Optional[_Union[Operation, _Mapping]] = ..., shared_results_missing: _Optional[bool] = ..., losses: _Optional[int] = ..., spurious_resends: _Optional[int] = ..., probes: _Optional[int] = ..., packets_sent: _Optional[int] = ..., corrupted_sums: _Optional[int] = ..., submitted: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ..., differs_at: _Optional[int] = ..., node: _Optional[_Union[NodeCounts, _Mapping]] = ..., aggregator: _Optional[_Union[NodeCounts, _Mapping]] = ..., busy_s: _Optional[float] = ..., tail_s: _Optional[float] = ..., round_trip_s: _Optional[float] = ..., step_operations: _Optional[int] = ..., deadline_unix_s: _Optional[float] = ..., steps: _Optional[int] = ..., mapping_epoch: _Optional[int] = ..., windows: _Optional[_Union[WindowState, _Mapping]] = ...) -> None: ...
 
 class NodeCounts(_message.Message):
     __slots__ = ("contributions", "results", "replays", "passed_down", "duplicates", "stale", "flushes", "collisions", "bypassed", "late", "missed", "evictions")
@@ -446,7 +488,7 @@ class WatchRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., epoch: _Optional[int] = ..., member_key: _Optional[bytes] = ...) -> None: ...
 
 class JobEvent(_message.Message):
-    __slots__ = ("kind", "name", "job", "epoch", "ranks", "reason", "fatal", "unix_s", "switch")
+    __slots__ = ("kind", "name", "job", "epoch", "ranks", "reason", "fatal", "unix_s", "switch", "windows")
     KIND_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
@@ -456,6 +498,7 @@ class JobEvent(_message.Message):
     FATAL_FIELD_NUMBER: _ClassVar[int]
     UNIX_S_FIELD_NUMBER: _ClassVar[int]
     SWITCH_FIELD_NUMBER: _ClassVar[int]
+    WINDOWS_FIELD_NUMBER: _ClassVar[int]
     kind: EventKind
     name: str
     job: int
@@ -465,7 +508,8 @@ class JobEvent(_message.Message):
     fatal: bool
     unix_s: float
     switch: str
-    def __init__(self, kind: _Optional[_Union[EventKind, str]] = ..., name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., ranks: _Optional[_Iterable[int]] = ..., reason: _Optional[str] = ..., fatal: _Optional[bool] = ..., unix_s: _Optional[float] = ..., switch: _Optional[str] = ...) -> None: ...
+    windows: Windows
+    def __init__(self, kind: _Optional[_Union[EventKind, str]] = ..., name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., ranks: _Optional[_Iterable[int]] = ..., reason: _Optional[str] = ..., fatal: _Optional[bool] = ..., unix_s: _Optional[float] = ..., switch: _Optional[str] = ..., windows: _Optional[_Union[Windows, _Mapping]] = ...) -> None: ...
 
 class LeaveRequest(_message.Message):
     __slots__ = ("name", "rank", "epoch", "member_key", "progress")
@@ -490,7 +534,7 @@ class ListJobsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("name", "job", "epoch", "world_size", "joined", "first_slot", "slots", "state", "tenant", "priority", "created_unix_s", "window", "stall", "traffic", "switch", "switches", "remapping", "mapping_epoch", "mode")
+    __slots__ = ("name", "job", "epoch", "world_size", "joined", "first_slot", "slots", "state", "tenant", "priority", "created_unix_s", "window", "stall", "traffic", "switch", "switches", "remapping", "mapping_epoch", "mode", "windows")
     NAME_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -510,6 +554,7 @@ class Job(_message.Message):
     REMAPPING_FIELD_NUMBER: _ClassVar[int]
     MAPPING_EPOCH_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
+    WINDOWS_FIELD_NUMBER: _ClassVar[int]
     name: str
     job: int
     epoch: int
@@ -529,7 +574,44 @@ class Job(_message.Message):
     remapping: Remapping
     mapping_epoch: int
     mode: str
-    def __init__(self, name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., joined: _Optional[_Iterable[int]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., state: _Optional[str] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., created_unix_s: _Optional[float] = ..., window: _Optional[int] = ..., stall: _Optional[_Union[Stall, _Mapping]] = ..., traffic: _Optional[_Union[Traffic, _Mapping]] = ..., switch: _Optional[str] = ..., switches: _Optional[_Iterable[str]] = ..., remapping: _Optional[_Union[Remapping, _Mapping]] = ..., mapping_epoch: _Optional[int] = ..., mode: _Optional[str] = ...) -> None: ...
+    windows: JobWindows
+    def __init__(self, name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., joined: _Optional[_Iterable[int]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., state: _Optional[str] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., created_unix_s: _Optional[float] = ..., window: _Optional[int] = ..., stall: _Optional[_Union[Stall, _Mapping]] = ..., traffic: _Optional[_Union[Traffic, _Mapping]] = ..., switch: _Optional[str] = ..., switches: _Optional[_Iterable[str]] = ..., remapping: _Optional[_Union[Remapping, _Mapping]] = ..., mapping_epoch: _Optional[int] = ..., mode: _Optional[str] = ..., windows: _Optional[_Union[JobWindows, _Mapping]] = ...) -> None: ...
+
+class JobWindows(_message.Message):
+    __slots__ = ("wanted", "weight", "share_bits_per_s", "bottleneck", "round_trip_s", "limited_by", "why", "ranks")
+    WANTED_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    SHARE_BITS_PER_S_FIELD_NUMBER: _ClassVar[int]
+    BOTTLENECK_FIELD_NUMBER: _ClassVar[int]
+    ROUND_TRIP_S_FIELD_NUMBER: _ClassVar[int]
+    LIMITED_BY_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    RANKS_FIELD_NUMBER: _ClassVar[int]
+    wanted: Windows
+    weight: float
+    share_bits_per_s: float
+    bottleneck: str
+    round_trip_s: float
+    limited_by: str
+    why: str
+    ranks: _containers.RepeatedCompositeFieldContainer[RankWindows]
+    def __init__(self, wanted: _Optional[_Union[Windows, _Mapping]] = ..., weight: _Optional[float] = ..., share_bits_per_s: _Optional[float] = ..., bottleneck: _Optional[str] = ..., round_trip_s: _Optional[float] = ..., limited_by: _Optional[str] = ..., why: _Optional[str] = ..., ranks: _Optional[_Iterable[_Union[RankWindows, _Mapping]]] = ...) -> None: ...
+
+class RankWindows(_message.Message):
+    __slots__ = ("rank", "least_packets", "most_packets", "goodput_bits_per_s", "last_share", "busy_share")
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    LEAST_PACKETS_FIELD_NUMBER: _ClassVar[int]
+    MOST_PACKETS_FIELD_NUMBER: _ClassVar[int]
+    GOODPUT_BITS_PER_S_FIELD_NUMBER: _ClassVar[int]
+    LAST_SHARE_FIELD_NUMBER: _ClassVar[int]
+    BUSY_SHARE_FIELD_NUMBER: _ClassVar[int]
+    rank: int
+    least_packets: int
+    most_packets: int
+    goodput_bits_per_s: float
+    last_share: float
+    busy_share: float
+    def __init__(self, rank: _Optional[int] = ..., least_packets: _Optional[int] = ..., most_packets: _Optional[int] = ..., goodput_bits_per_s: _Optional[float] = ..., last_share: _Optional[float] = ..., busy_share: _Optional[float] = ...) -> None: ...
 
 class Remapping(_message.Message):
     __slots__ = ("epoch", "slots", "window", "first_slot", "first_operation", "waits_for", "in_place", "since_unix_s", "why", "stage", "mode")

@@ -46,6 +46,10 @@ class _Channel:
 @dataclass(frozen=True)
 class _Stats:
     worker: WorkerCounters
+    window: int
+    in_flight_limit: int
+    shortest_ns: int
+    mean_ns: int
     channel: _Channel = _Channel()
     refused_since_result: int = 0
     rhythm: None = None
@@ -84,7 +88,9 @@ class _Source:
         return self._worker.lanes()
 
     def stats(self) -> _Stats:
-        return _Stats(self._worker.counters)
+        worker = self._worker
+        limits = worker.window, worker.in_flight_limit
+        return _Stats(worker.counters, *limits, worker.shortest_ns, worker.mean_ns)
 
     def submissions(self) -> list[Submitted]:
         agreed = self._worker.agreed
@@ -117,7 +123,9 @@ class SimMembership:
         self._client = client
         self._remapper = SimRemapper(remapping, client, self.credentials)
         self._lease_s, self._heartbeat_s = joined.lease_s, joined.heartbeat_s
-        self._reporter = ProgressReporter(_Source(rank, worker), lambda: 0.0)
+        self._windows = remapping.windows
+        self._source = _Source(rank, worker)
+        self._reporter = ProgressReporter(self._source, lambda: 0.0)
         self._last: pb2.Progress | None = None
         self._hints: dict[str, str] = {}
         self._away = False
@@ -170,6 +178,7 @@ class SimMembership:
         """How far the rank has come, before its worker goes."""
         if self._rank.worker is not None:
             self._last = self._reporter.report()
+            self._last.windows.CopyFrom(self._windows.state(self._source.stats()))
 
     async def _beat(self) -> None:
         while not self._stopping:
@@ -270,6 +279,9 @@ class SimMembership:
             self._hurry.set()
             for rank in event.ranks:
                 self._hints[f"rank {rank}"] = f"rank {rank} has left the job"
+        elif event.kind == pb2.JOB_WINDOWS:
+            if self._rank.worker is not None:
+                self._windows.take(event.windows, self._rank.worker)
         elif event.kind in (pb2.JOB_REMAPS, pb2.JOB_REMAPPED, pb2.JOB_REMAP_OFF):
             self._remapper.ask(is_over=event.kind == pb2.JOB_REMAPPED)
         elif event.kind == pb2.SWITCH_UNREACHABLE:

@@ -11,14 +11,15 @@ from typing import Any, cast
 import grpc
 import pytest
 
-from ina.congestion import Congestion
 from ina.controller.config import JobsConfig, make_config
 from ina.controller.job import Job
 from ina.controller.jobs import tokens
 from ina.controller.jobs.memory import Memory
 from ina.controller.service.endpoints import DataPath
 from ina.controller.service.workers import WorkerService
+from ina.controller.topology.fabric import fabric_of
 from ina.controller.watch.failure_detector import FailureDetector
+from ina.controller.windows.job_windows import JobWindows
 from ina.protocol.spec import VERSION, path_of
 from ina.rpc import controller_pb2 as pb2
 from tests.controller.racks import JOB_SLOTS, LEAVES, NAMES, Racks, host
@@ -67,8 +68,9 @@ def service_of(racks: Racks) -> WorkerService:
         for switch in CONFIG.switches
     }
     detector = FailureDetector(racks.coordinator, 10.0)
+    windows = JobWindows(racks.coordinator, fabric_of(CONFIG), CONFIG)
     return WorkerService(
-        *(racks.coordinator, detector, data, Congestion()), Memory(JobsConfig(), racks.coordinator)
+        *(racks.coordinator, detector, data, windows), Memory(JobsConfig(), racks.coordinator)
     )
 
 
@@ -178,6 +180,8 @@ def test_a_worker_hears_of_all_switches_of_its_tree_and_of_no_other() -> None:
 
         async def listen(it: Job) -> None:
             async for event in streams[it]:
+                if event.kind == pb2.JOB_WINDOWS:
+                    continue  # each stream begins with one
                 heard[it].append(event.switch)
                 if event.switch == "leaf1":
                     return

@@ -22,6 +22,7 @@ from ina.controller.config.tables import (
     TenantConfig,
     TlsConfig,
 )
+from ina.controller.config.windows import JobRule, WindowsConfig
 
 __all__ = [
     "DEFAULT_BFRT",
@@ -35,6 +36,7 @@ __all__ = [
     "USUAL_NETWORK",
     "Config",
     "HostConfig",
+    "JobRule",
     "JobsConfig",
     "LinkConfig",
     "OperatorsConfig",
@@ -42,6 +44,7 @@ __all__ = [
     "SwitchConfig",
     "TenantConfig",
     "TlsConfig",
+    "WindowsConfig",
     "builds_of",
     "load_config",
     "make_config",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from ina.congestion import Congestion, CongestionError
 from ina.controller.config.aggregator_checks import aggregator_problems, shared_problems
 from ina.controller.config.fabric_checks import MAC, fabric_problems, is_ipv4, name_problem
 from ina.controller.config.store_url import problem_of
@@ -25,6 +24,7 @@ from ina.controller.config.tofino import (
     port_problems,
     program_problem,
 )
+from ina.controller.config.windows import windows_problems
 from ina.p4 import names
 from ina.p4.builds import listed
 from ina.p4.catalogue import SHARED, V1MODEL, target_of, values_of
@@ -87,10 +87,7 @@ def problems(config: Config) -> list[tuple[str, str]]:
         found.append(("store", "url and path are two places: name one"))
     if problem := problem_of(config.store.location):
         found.append(("store.url", problem))
-    try:
-        Congestion.from_table(config.congestion)
-    except CongestionError as error:
-        found.append(("congestion", str(error)))
+    found += windows_problems(config)
     found += _jobs_problems(config.jobs)
     for name in config.tenants:
         if not name or not name.isprintable():

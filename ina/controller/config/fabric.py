@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from ina.controller.config.tofino import MAX_DEVICE_PORT, PortRef
+from ina.controller.config.windows import RateGbit
 
 SwitchPort = Annotated[int, Meta(ge=0, le=MAX_DEVICE_PORT)] | str
 """A switch's number of a port; of a Tofino behind BFRuntime also a name on its front panel."""
@@ -26,6 +27,8 @@ class HostConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Its name; empty: there is one."""
     mac: str = ""
     """02:00:0a:00:00:01; empty: derived from the address, as behind a UDP port."""
+    rate_gbit: RateGbit = 0.0
+    """Of its cable, each way; 0: not known."""
 
 
 class LinkConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -36,6 +39,8 @@ class LinkConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     ports: tuple[SwitchPort, SwitchPort] | None = None
     """Of the first and of the second; None: of each its ``data_port``, as between soft switches
     behind UDP ports, whose one socket reaches everybody."""
+    rate_gbit: RateGbit = 0.0
+    """Each way; 0: not known."""
 
 
 def endpoints(

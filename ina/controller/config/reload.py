@@ -1,4 +1,4 @@
-"""What a running controller takes from its changed file: quotas, tokens, certificates.
+"""What a running controller takes from its changed file: quotas, windows, tokens, certificates.
 
 All else is what it was made of: an address, the switch, the store. It needs a restart, which jobs
 that run do not notice.
@@ -14,8 +14,12 @@ import msgspec
 
 from ina.controller.config import Config
 
-_LIVE = ("tenants", "operators", "tls", "switch_tls")
-"""Sections that can change; of ``tls`` only which files, not whether there are any."""
+LIVE = {
+    **{name: name for name in ("tenants", "operators", "tls", "switch_tls")},
+    **{"congestion": "congestion", "windows": "windows", "job": "job_rules"},
+}
+"""Sections that can change, each with the attribute of :class:`Config` that it is; of ``tls`` only
+which files, not whether there are any."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ def changes(running: Config, before: Config, asked: Config) -> Changes:
     taken: list[str] = []
     for key in _differences(before.document(), asked.document()):
         (taken if _can_change(key, before, asked) else kept).append(key)
-    live: dict[str, Any] = {name: getattr(asked, name) for name in _LIVE}
+    live: dict[str, Any] = {name: getattr(asked, name) for name in LIVE.values()}
     if any(key.startswith("tls") for key in kept):
         live["tls"] = running.tls
     preempt = msgspec.structs.replace(running.jobs, preempt=asked.jobs.preempt)
@@ -50,7 +54,7 @@ def _can_change(key: str, before: Config, asked: Config) -> bool:
             bool(asked.tls.cert),
             bool(asked.tls.ca),
         )
-    return section in _LIVE or key == "jobs.preempt"
+    return section in LIVE or key == "jobs.preempt"
 
 
 def _differences(before: Any, asked: Any, key: str = "") -> Iterator[str]:

@@ -18,6 +18,7 @@ from ina.controller.config.tofino import (
     PortConfig,
     PortRef,
 )
+from ina.controller.config.windows import CongestionTable, JobRule, Weight, WindowsConfig
 from ina.p4 import names
 from ina.p4.catalogue import SHARED, ProgramId, target_of
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, UDP_PORT
@@ -205,6 +206,10 @@ class TenantConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     workers: Annotated[int, Meta(ge=0)] = 0
     max_priority: int = 0
     """A job that asks for more gets this."""
+    weight: Weight = 1.0
+    """Of each of its jobs, where windows are capped: shares of a link go by weights."""
+    congestion: CongestionTable | None = None
+    """Of its jobs; None: as all have it."""
 
 
 class StoreConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -265,11 +270,13 @@ class Config(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     metrics: str = ""
     """host:port of the Prometheus endpoint; empty: none."""
     jobs: JobsConfig = msgspec.field(default_factory=JobsConfig)
-    congestion: dict[str, str | int | float] = msgspec.field(
+    congestion: CongestionTable = msgspec.field(
         default_factory=lambda: {"algorithm": Congestion().algorithm}
     )
-    """The window algorithm of its workers: ``algorithm``, and options of it by their names, as
-    :meth:`ina.congestion.Congestion.from_table` reads them."""
+    """The window algorithm of workers whose job and tenant have none."""
+    windows: WindowsConfig = msgspec.field(default_factory=WindowsConfig)
+    job_rules: tuple[JobRule, ...] = msgspec.field(name="job", default=())
+    """``[[job]]``: by jobs' names, before what their tenants have; the first that fits."""
     tenants: dict[str, TenantConfig] = msgspec.field(default_factory=dict)
     """By name. A job that names no tenant is ``default``'s; with any tenant listed, an unlisted
     one is refused."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ipaddress import AddressValueError, IPv4Interface
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,10 @@ def with_topology(document: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     links: list[dict[str, Any]] = []
     behind: dict[str, _End] = {}
     taken: set[str] = set()
-    for index, (one, other, *_) in enumerate(said.links):
+    rates: dict[str, float] = {}
+    for index, (one, other, *more) in enumerate(said.links):
         where = f"{path}: links[{index}]"
+        rate_gbit = _rate_gbit(where, more)
         ends = [_end(where, str(text), said.hosts, said.switches) for text in (one, other)]
         for text in map(str, (one, other)):
             if text in taken:
@@ -49,16 +51,17 @@ def with_topology(document: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             raise TopologyError(f"{where}: hosts at both ends: a host is attached to a switch")
         if ends[0] is not None and ends[1] is not None:
             (a, a_port), (b, b_port) = ends[0], ends[1]
-            links.append({"switches": [a, b], "ports": [a_port, b_port]})
+            links.append({"switches": [a, b], "ports": [a_port, b_port], "rate_gbit": rate_gbit})
             continue
         host, end = (one, ends[1]) if ends[0] is None else (other, ends[0])
         assert end is not None
-        behind[host] = end
+        behind[host], rates[host] = end, rate_gbit
     hosts = []
     for name, table in said.hosts.items():
         if name not in behind:
             raise TopologyError(f"{path}: hosts.{name}: no link ends here: it is behind no switch")
-        hosts.append(_host(f"{path}: hosts.{name}", table, behind[name]))
+        host = _host(f"{path}: hosts.{name}", table, behind[name])
+        hosts.append({**host, "rate_gbit": rates[name]})
     return {**rest, "link": links, "host": hosts}
 
 
@@ -72,6 +75,19 @@ def _end(
     if match is None or match[1] not in switches:
         raise TopologyError(f"{where}: {text!r} is no host and no switch's port (as s1-p1)")
     return match[1], int(match[2])
+
+
+def _rate_gbit(where: str, more: Sequence[Any]) -> float:
+    """Of a link's latency and bandwidth in Mbit/s, which may be left out: the rate, 0: not known.
+
+    Raises :class:`TopologyError`.
+    """
+    if len(more) < 2:
+        return 0.0
+    mbit = more[1]
+    if isinstance(mbit, bool) or not isinstance(mbit, (int, float)) or not 0 <= mbit <= 1e9:
+        raise TopologyError(f"{where}: bandwidth {mbit!r}: want Mbit/s, 0 to 1e9")
+    return mbit / 1e3
 
 
 def _host(where: str, table: HostTable, end: _End) -> dict[str, Any]:

@@ -66,6 +66,7 @@ _WORDS: dict[int, tuple[str, int]] = {
     pb2.JOB_REMAPS: ("changes", logging.INFO),
     pb2.JOB_REMAPPED: ("has changed", logging.INFO),
     pb2.JOB_REMAP_OFF: ("does not change", logging.WARNING),
+    pb2.JOB_WINDOWS: ("is told its windows", logging.INFO),
 }
 
 
@@ -188,7 +189,7 @@ class EventBus:
         """Tells all; never waits. ``unix_s`` is filled in where it is 0."""
         if not event.unix_s:
             event.unix_s = self._unix_clock()
-        if event.name:
+        if event.name and event.kind != pb2.JOB_WINDOWS:  # as they are is shown otherwise
             self._keep(event)
         log_event(event)
         for subscription in list(self._subscriptions):

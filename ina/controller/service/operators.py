@@ -28,6 +28,7 @@ from ina.controller.switches.items import Item
 from ina.controller.switches.switch import Switch
 from ina.controller.topology.fabric import Fabric
 from ina.controller.watch.failure_detector import FailureDetector
+from ina.controller.windows.job_windows import JobWindows
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
 
@@ -45,7 +46,9 @@ class OperatorService(rpc.OperatorServicer):
         detector: FailureDetector,
         memory: Memory,
         fabric: Fabric,
+        windows: JobWindows,
     ) -> None:
+        self._windows = windows
         self._memory = memory
         self._coordinator = coordinator
         self._detector = detector
@@ -174,8 +177,11 @@ class OperatorService(rpc.OperatorServicer):
         switches = [self._coordinator.switches[name] for name in job.switches]
         of_job = dict.fromkeys(job.numbers, job)
         counters, unread = await read_counters(dict.fromkeys(switches, of_job))
+        shown = show_job(job, self._detector)
+        if (windows := self._windows.show(job)) is not None:
+            shown.windows.CopyFrom(windows)
         return pb2.ShowJobReply(
-            job=show_job(job, self._detector),
+            job=shown,
             members=[show_member(job, rank, self._detector) for rank in sorted(job.members)],
             counters=counters,
             history=history,

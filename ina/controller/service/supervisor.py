@@ -19,7 +19,7 @@ from ina.controller.config import Config
 from ina.controller.errors import FencedError, StoreError, SwitchError
 from ina.controller.retry import wait_for
 from ina.controller.service.switchboard import Switchboard
-from ina.controller.service.term import Term, admission_of
+from ina.controller.service.term import Term
 from ina.controller.store import Store
 from ina.controller.surroundings import Surroundings
 from ina.controller.switches.link import Connect, SwitchLink
@@ -96,10 +96,10 @@ class Supervisor:
         await self._hang_up()
 
     def reconfigure(self, config: Config) -> None:
-        """From now on, tenants and what the switches are shown are those of ``config``."""
+        """From now on, what a file may change while it runs is as ``config`` has it."""
         self._config = config
         if self.term is not None:
-            self.term.registry.admission = admission_of(config)
+            self.term.reconfigure(config)
 
     @property
     def unreachable(self) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 
-from ina.congestion import Congestion
 from ina.controller.config import Config
 from ina.controller.config.tofino import pipe_of
 from ina.controller.jobs.admission import Admission
@@ -30,6 +29,7 @@ from ina.controller.topology.aggregators import aggregators_of
 from ina.controller.topology.fabric import Fabric, fabric_of
 from ina.controller.topology.nearest import Nearest
 from ina.controller.watch.failure_detector import FailureDetector
+from ina.controller.windows.job_windows import JobWindows
 from ina.p4.catalogue import capabilities
 
 
@@ -94,12 +94,14 @@ class Term:
         data = {
             name: DataPath(config, link.config, link.port_number) for name, link in links.items()
         }
-        congestion = Congestion.from_table(config.congestion)
         self.memory = Memory(config.jobs, self.coordinator, clock=clock)
+        self.windows = JobWindows(self.coordinator, fabric, config, clock=clock)
         self.controller = WorkerService(
-            *(self.coordinator, self.detector, data, congestion, self.memory), clock=clock
+            *(self.coordinator, self.detector, data, self.windows, self.memory), clock=clock
         )
-        self.operator = OperatorService(self.coordinator, self.detector, self.memory, fabric)
+        self.operator = OperatorService(
+            self.coordinator, self.detector, self.memory, fabric, self.windows
+        )
         self._undo = contextlib.AsyncExitStack()
 
     def restore(self) -> None:
@@ -119,6 +121,13 @@ class Term:
         self._undo.push_async_callback(self.detector.close)
         self.memory.rebalancer.start()
         self._undo.push_async_callback(self.memory.rebalancer.close)
+        self.windows.start()
+        self._undo.push_async_callback(self.windows.close)
+
+    def reconfigure(self, config: Config) -> None:
+        """From now on, quotas and windows are those of ``config``."""
+        self.registry.admission = admission_of(config)
+        self.windows.reconfigure(config)
 
     async def end(self, why: str) -> None:
         """Ends all calls under way; the switch keeps its entries. ``why`` is told to callers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ina.controller.config import SwitchConfig
 from ina.controller.job import Job, lanes_of
@@ -17,8 +17,10 @@ from ina.rpc import controller_pb2 as pb2
 class Tickets:
     """For the workers of a controller."""
 
-    def __init__(self, switches: Mapping[str, SwitchConfig], congestion: pb2.Congestion) -> None:
-        """``switches``: by name. ``congestion``: what workers shall use."""
+    def __init__(
+        self, switches: Mapping[str, SwitchConfig], congestion: Callable[[Job], pb2.Congestion]
+    ) -> None:
+        """``switches``: by name. ``congestion``: what a job's workers shall use."""
         self._switches = switches
         self._addresses = {name: data_address(switch) for name, switch in switches.items()}
         self._congestion = congestion
@@ -79,7 +81,7 @@ class Tickets:
             epoch=by.epoch,
             slots=by.slots,
             window=by.window,
-            congestion=self._congestion,
+            congestion=self._congestion(job),
             trees=self.trees(job, rank, by),
             first_operation=told.terms.first_operation,
             waits=told.terms.waits,

@@ -11,7 +11,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 
-from ina.congestion import Congestion
 from ina.controller.errors import (
     JobRequestError,
     MemberKeyError,
@@ -36,6 +35,7 @@ from ina.controller.service.tickets import Tickets
 from ina.controller.watch.failure_detector import FailureDetector, is_up
 from ina.controller.watch.leases import Member
 from ina.controller.watch.stalls import check_progress
+from ina.controller.windows.job_windows import JobWindows
 from ina.errors import InvalidInputError
 from ina.p4.catalogue import SHARED
 from ina.protocol.spec import RESULTS_UDP_PORT, VERSION
@@ -63,22 +63,20 @@ class WorkerService(rpc.ControllerServicer):
         coordinator: Coordinator,
         detector: FailureDetector,
         data: Mapping[str, DataPath],
-        congestion: Congestion,
+        windows: JobWindows,
         memory: Memory,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``data``: by the switch's name. ``congestion``: what workers shall use."""
+        """``data``: by the switch's name."""
         self._coordinator = coordinator
         self._detector = detector
         self._data = data
         self._memory = memory
         self._arrivals = Arrivals(coordinator, detector, memory, clock)
-        self._congestion = pb2.Congestion(
-            algorithm=congestion.algorithm, options=congestion.options
-        )
+        self._windows = windows
         switches = {name: path.switch for name, path in data.items()}
-        self._tickets = Tickets(switches, self._congestion)
+        self._tickets = Tickets(switches, windows.congestion)
 
     async def CreateJob(  # noqa: N802 (gRPC's name)
         self, request: pb2.CreateJobRequest, context: Context
@@ -128,7 +126,7 @@ class WorkerService(rpc.ControllerServicer):
             expected_bitmap=job.full_bitmap,
             summands=job.world_size,
             divisor=job.world_size,
-            congestion=self._congestion,
+            congestion=self._windows.congestion(job),
             verify=job.verify or "off",
             check_key=tokens.check_key(job.key_seed, job.epoch) if job.verify == "keyed" else b"",
             trees=self._tickets.trees(job, request.rank),
@@ -151,7 +149,8 @@ class WorkerService(rpc.ControllerServicer):
     async def Watch(  # noqa: N802
         self, request: pb2.WatchRequest, context: Context
     ) -> AsyncIterator[pb2.JobEvent]:
-        """What happens to the worker's job, until it has ended. A stall that lasts comes first.
+        """What happens to the worker's job, until it has ended. What its windows shall be comes
+        first, then a stall that lasts.
 
         A worker that comes back too late to see the end, because the controller was away, is told.
         """
@@ -166,8 +165,9 @@ class WorkerService(rpc.ControllerServicer):
                 self._detector.watching(Member(job.epoch, request.rank)),
             ):
                 await context.send_initial_metadata(())  # now the caller knows that it is heard
-                if (stalled := self._detector.stall_event(job)) is not None:
-                    yield stalled
+                for now in (self._windows.event(job), self._detector.stall_event(job)):
+                    if now is not None:
+                        yield now
                 async for event in events:
                     if event.name and event.epoch != job.epoch:
                         continue
@@ -244,6 +244,7 @@ class WorkerService(rpc.ControllerServicer):
         self._detector.heard(Member(job.epoch, request.rank), progress)
         if progress is not None:
             self._memory.hear(job, request.rank, progress)
+            self._windows.hear(job, request.rank, progress)
         if progress is not None and progress.shared_results_missing:
             self._coordinator.give_own_results(job, request.rank)
         leases = self._detector.leases

@@ -29,6 +29,8 @@ class Place:
     """That switch's port."""
     mac: int | None = None
     """48 bits; None: derived from the address."""
+    rate_bits_per_s: float = 0.0
+    """Of its cable, each way; 0: not known."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Link:
 
     switches: tuple[str, str]
     ports: tuple[PortRef, PortRef]
+    rate_bits_per_s: float = 0.0
+    """Each way; 0: not known."""
 
     def port_of(self, switch: str) -> PortRef:
         """The port at one of its ends."""
@@ -88,8 +92,12 @@ class Fabric:
         path = self.path(switch, other)
         if len(path) < 2:
             raise KeyError(other)
-        link: Link = self._graph.edges[switch, path[1]]["link"]
-        return link.port_of(switch)
+        return self.link(switch, path[1]).port_of(switch)
+
+    def link(self, one: str, other: str) -> Link:
+        """The one that ways between two switches take, which it joins."""
+        found: Link = self._graph.edges[one, other]["link"]
+        return found
 
     def port_to_host(self, switch: str, address: IPv4Address) -> PortRef:
         """The port of any switch behind which a host is.
@@ -129,6 +137,7 @@ def fabric_of(config: Config) -> Fabric:
             Link(
                 link.switches,
                 link.ports or (data_ports[link.switches[0]], data_ports[link.switches[1]]),
+                link.rate_gbit * 1e9,
             )
             for link in config.links
         ],
@@ -144,5 +153,5 @@ def _hosts(config: Config) -> dict[IPv4Address, Place]:
     for host in config.hosts:
         address, switch = IPv4Address(host.address), host.switch or config.switch.name
         port, mac = behind[switch][address]
-        found.setdefault(address, Place(switch, port, mac))
+        found.setdefault(address, Place(switch, port, mac, host.rate_gbit * 1e9))
     return found

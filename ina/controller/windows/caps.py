@@ -1,0 +1,114 @@
+"""How many packets jobs may have in flight where they share: the interface, and all there are.
+
+They are pure: neither state, clock nor I/O.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from ina.controller.config.windows import WindowsConfig
+from ina.controller.windows.max_min import Demand, Share, max_min
+from ina.controller.windows.uses import OwnSlots, Thing
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a job that runs uses."""
+
+    job: str
+    weight: float
+    links: Mapping[Thing, float]
+    """Of each bit/s of a rank's packets, the bit/s of each direction of a link."""
+    slots: Mapping[Thing, float]
+    """And the packets in flight; empty: no round trip is known."""
+    window: int
+    """W, packets."""
+    packet_bits: int
+    """As a packet takes a cable's time."""
+    round_trip_s: float
+    """The longest of its ranks' shortest; 0: not known."""
+
+
+@dataclass(frozen=True)
+class Cap:
+    """What a job gets."""
+
+    most_packets: int = 0
+    """In flight, of a worker; 0: no limit but its windows'."""
+    share_bits_per_s: float = 0.0
+    """Of a rank's packets, each way; 0: none computed, or nothing limits it."""
+    bottleneck: Thing | None = None
+    """What that share is limited by."""
+
+
+class Caps(Protocol):
+    """Says how many packets the workers of each job may have in flight."""
+
+    name: ClassVar[str]
+    """As the configuration has it."""
+
+    def caps(self, jobs: Sequence[Use], capacities: Mapping[Thing, float]) -> dict[str, Cap]:
+        """By job, of all that run. ``capacities``: bit/s of links, packets of slots."""
+        ...
+
+
+class NoCaps:
+    """The windows' algorithms alone."""
+
+    name: ClassVar[str] = "none"
+
+    def __init__(self, config: WindowsConfig) -> None:
+        pass
+
+    def caps(self, jobs: Sequence[Use], capacities: Mapping[Thing, float]) -> dict[str, Cap]:
+        """None."""
+        return {use.job: Cap() for use in jobs}
+
+
+class MaxMinCaps:
+    """What each job's weighted max-min share takes in a round trip, times ``slack``.
+
+    Only a job that shares its bottleneck is capped: who is alone there takes from nobody.
+    """
+
+    name: ClassVar[str] = "max-min"
+
+    def __init__(self, config: WindowsConfig) -> None:
+        self._config = config
+
+    def caps(self, jobs: Sequence[Use], capacities: Mapping[Thing, float]) -> dict[str, Cap]:
+        """See above."""
+        own: dict[Thing, float] = {OwnSlots(use.job): float(use.window) for use in jobs}
+        limits = {**capacities, **own}
+        shares = max_min(
+            {use.job: Demand(use.weight, {**use.links, **use.slots}) for use in jobs}, limits
+        )
+        users = Counter(thing for use in jobs for thing in (*use.links, *use.slots))
+        return {
+            use.job: self._cap(use, shares[use.job], users[shares[use.job].bottleneck])  # type: ignore[index]
+            for use in jobs
+        }
+
+    def _cap(self, use: Use, share: Share[Thing], users: int) -> Cap:
+        if share.bottleneck is None:
+            return Cap()
+        cap = Cap(0, share.rate, share.bottleneck)
+        if users < 2 or not use.round_trip_s:
+            return cap
+        packets = math.ceil(self._config.slack * share.rate * use.round_trip_s / use.packet_bits)
+        packets = max(packets, self._config.least_packets)
+        return Cap(packets if packets < use.window else 0, share.rate, share.bottleneck)
+
+
+CAPS: dict[str, type[NoCaps | MaxMinCaps]] = {it.name: it for it in (NoCaps, MaxMinCaps)}
+"""By the names that the configuration has for them."""
+
+
+def caps_for(config: WindowsConfig) -> Caps:
+    """What the configuration names."""
+    return CAPS[config.caps](config)

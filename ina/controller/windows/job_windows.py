@@ -1,0 +1,273 @@
+"""What the windows of running jobs shall be, told to their workers when it changes.
+
+It changes when jobs come, go or get another mapping, when the configuration does, and when round
+trips turn out to be others. Whatever has changed by the time that this looks is told at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ina.congestion import Congestion
+from ina.controller.config import Config
+from ina.controller.errors import SlowWatcherError
+from ina.controller.job import Job, JobState
+from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.jobs.events import job_event
+from ina.controller.topology.fabric import Fabric
+from ina.controller.windows.caps import Cap, Caps, Use, caps_for
+from ina.controller.windows.limited_by import Limit, limited_by
+from ina.controller.windows.rules import Rules
+from ina.controller.windows.seen import Between, Seen
+from ina.controller.windows.uses import (
+    SharedPool,
+    Thing,
+    link_rates,
+    link_uses,
+    packet_bits,
+    slot_uses,
+)
+from ina.rpc import controller_pb2 as pb2
+
+_log = logging.getLogger(__name__)
+
+WORTH_TELLING = 1 / 8
+"""A cap that differs by less, only because round trips do, is left as it was told."""
+SAME_SHARE = 1 / 100
+"""Shares that differ by less are the same."""
+_KICKS = frozenset(
+    (pb2.JOB_RUNNING, pb2.MEMBER_LEFT, pb2.JOB_ENDED, pb2.JOB_REMAPPED, pb2.JOB_REMAP_OFF)
+)
+
+
+@dataclass
+class _OfJob:
+    """What was told to a job's workers, and what they have told."""
+
+    number: int = 0
+    """Of the last word; 0: none."""
+    congestion: Congestion | None = None
+    cap: Cap = field(default_factory=Cap)
+    now: Cap = field(default_factory=Cap)
+    """As it was computed last; where that is hardly another it was not told."""
+    ranks: dict[int, Seen] = field(default_factory=dict)
+
+
+class JobWindows:
+    """Of all jobs, in one term of a controller, in its event loop."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        fabric: Fabric,
+        config: Config,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._coordinator = coordinator
+        self._fabric = fabric
+        self._clock = clock
+        self._rates = link_rates(fabric)
+        self._jobs: weakref.WeakKeyDictionary[Job, _OfJob] = weakref.WeakKeyDictionary()
+        self._numbers = 0
+        self._kicked = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._rules = Rules(config)
+        self._caps: Caps = caps_for(config.windows)
+
+    def reconfigure(self, config: Config) -> None:
+        """From now on algorithms, weights and caps are those of ``config``."""
+        self._rules, self._caps = Rules(config), caps_for(config.windows)
+        self._kicked.set()
+
+    def start(self) -> None:
+        """From now on changes are told."""
+        self._kicked.set()
+        self._tasks = [asyncio.create_task(self._listen()), asyncio.create_task(self._run())]
+
+    async def close(self) -> None:
+        """Nothing more is told."""
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    def congestion(self, job: Job) -> pb2.Congestion:
+        """For a ticket."""
+        return _message(self._rules.congestion(job))
+
+    def hear(self, job: Job, rank: int, progress: pb2.Progress) -> None:
+        """A worker says how it gets on."""
+        if not progress.HasField("windows"):
+            return
+        epoch = job.mapping_epoch or job.epoch
+        of = self._of(job)
+        seen = of.ranks.get(rank)
+        if seen is None or seen.mapping_epoch != epoch:
+            seen = of.ranks[rank] = Seen(epoch)
+        before_s = seen.shortest_s
+        seen.hear(progress, self._clock())
+        if seen.shortest_s != before_s:
+            self._kicked.set()
+
+    def event(self, job: Job) -> pb2.JobEvent | None:
+        """For who begins to listen: what the job's windows shall be; None: it does not run."""
+        if job.state is not JobState.RUNNING:
+            return None
+        of = self._of(job)
+        if of.congestion is None:
+            of.congestion = self._rules.congestion(job)
+            of.number = self._next_number()
+        return self._event_of(job, of)
+
+    def show(self, job: Job) -> pb2.JobWindows | None:
+        """For people; None: it does not run, or has never."""
+        of = self._jobs.get(job)
+        if of is None or of.congestion is None:
+            return None
+        limit, ranks = self._limit(job, of)
+        shown = pb2.JobWindows(
+            wanted=self._wanted(of),
+            weight=self._rules.weight(job),
+            share_bits_per_s=of.now.share_bits_per_s,
+            bottleneck="" if of.now.bottleneck is None else str(of.now.bottleneck),
+            round_trip_s=self._round_trip_s(job, of),
+            limited_by=limit.what,
+            why=limit.why,
+        )
+        shown.ranks.extend(ranks)
+        return shown
+
+    def look(self) -> None:
+        """Tells each job's workers what has changed for them since they were told last."""
+        running = [it for it in self._coordinator.jobs() if it.state is JobState.RUNNING]
+        uses = [self._use(job) for job in running]
+        caps = self._caps.caps(uses, self._capacities())
+        for job in running:
+            of, cap = self._of(job), caps[job.name]
+            of.now = cap
+            congestion, is_new = self._rules.congestion(job), of.congestion is None
+            if of.congestion == congestion and not _differs(of.cap, cap):
+                continue
+            of.congestion, of.cap, of.number = congestion, cap, self._next_number()
+            if not is_new:  # else nobody listens yet, and whoever begins to hears it
+                self._coordinator.events.publish(self._event_of(job, of))
+
+    async def _listen(self) -> None:
+        while True:
+            with self._coordinator.events.subscribe() as events:
+                self._kicked.set()  # what was said before is part of what it finds
+                try:
+                    async for event in events:
+                        if event.kind in _KICKS:
+                            self._kicked.set()
+                    return  # the bus has closed
+                except SlowWatcherError as error:
+                    _log.debug("%s", error)
+
+    async def _run(self) -> None:
+        while True:
+            await self._kicked.wait()
+            self._kicked.clear()
+            try:
+                self.look()
+            except Exception:  # a bug; sums do not need caps
+                _log.exception("the windows of jobs stay as they are")
+
+    def _of(self, job: Job) -> _OfJob:
+        return self._jobs.setdefault(job, _OfJob())
+
+    def _next_number(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    def _use(self, job: Job) -> Use:
+        mapping, bits = job.mapping, self._packet_bits(job)
+        round_trip_s = self._round_trip_s(job, self._of(job))
+        return Use(
+            job.name,
+            self._rules.weight(job),
+            link_uses(self._fabric, mapping, job.members),
+            slot_uses(mapping, job.name, bits, round_trip_s) if round_trip_s else {},
+            job.lanes,
+            bits,
+            round_trip_s,
+        )
+
+    def _capacities(self) -> Mapping[Thing, float]:
+        shared: dict[Thing, float] = {
+            SharedPool(name): float(capacity.shared.total)
+            for name, capacity in self._coordinator.registry.switches.items()
+            if capacity.shared is not None
+        }
+        return {**self._rates, **shared}
+
+    def _packet_bits(self, job: Job) -> int:
+        return packet_bits(self._coordinator.registry.switches[job.switch].values)
+
+    def _round_trip_s(self, job: Job, of: _OfJob) -> float:
+        """The longest of its ranks' shortest; 0: one of them has not told any."""
+        epoch = job.mapping_epoch or job.epoch
+        told = [of.ranks.get(rank) for rank in job.members]
+        known = [it.shortest_s for it in told if it is not None and it.mapping_epoch == epoch]
+        return max(known) if known and len(known) == len(told) and all(known) else 0.0
+
+    def _limit(self, job: Job, of: _OfJob) -> tuple[Limit, list[pb2.RankWindows]]:
+        bits = self._packet_bits(job)
+        seen = {rank: of.ranks[rank] for rank in sorted(job.members) if rank in of.ranks}
+        between = {rank: it.between(rank, bits) for rank, it in seen.items()}
+        ranks = list(_rank_windows(seen, between))
+        return limited_by([it for it in between.values() if it is not None], of.now), ranks
+
+    def _event_of(self, job: Job, of: _OfJob) -> pb2.JobEvent:
+        cap = f", at most {of.cap.most_packets} packets" if of.cap.most_packets else ""
+        event = job_event(pb2.JOB_WINDOWS, job, reason=f"{of.congestion}{cap}")
+        event.windows.CopyFrom(self._wanted(of))
+        return event
+
+    @staticmethod
+    def _wanted(of: _OfJob) -> pb2.Windows:
+        assert of.congestion is not None
+        return pb2.Windows(
+            number=of.number,
+            congestion=_message(of.congestion),
+            most_packets=of.cap.most_packets,
+        )
+
+
+def _rank_windows(
+    seen: Mapping[int, Seen], between: Mapping[int, Between | None]
+) -> Iterator[pb2.RankWindows]:
+    for rank, it in seen.items():
+        shown = pb2.RankWindows(
+            rank=rank, least_packets=it.least_packets, most_packets=it.most_packets
+        )
+        found = between[rank]
+        if found is not None:
+            shown.goodput_bits_per_s = found.goodput_bits_per_s
+            shown.last_share = found.last_share
+            shown.busy_share = found.busy_share or 0.0
+        yield shown
+
+
+def _differs(told: Cap, now: Cap) -> bool:
+    """Whether it is worth telling: another share, or round trips that are quite others."""
+    if bool(told.most_packets) != bool(now.most_packets):
+        return True
+    if not now.most_packets:
+        return False
+    if not math.isclose(told.share_bits_per_s, now.share_bits_per_s, rel_tol=SAME_SHARE):
+        return told.most_packets != now.most_packets
+    return abs(now.most_packets - told.most_packets) > WORTH_TELLING * told.most_packets
+
+
+def _message(congestion: Congestion) -> pb2.Congestion:
+    return pb2.Congestion(algorithm=congestion.algorithm, options=congestion.options)

@@ -1,0 +1,152 @@
+"""What a job uses of links and slots, for each bit/s of a rank's packets. Pure.
+
+A rank sends and gets as many packets as any other, and so does each node of the tree towards its
+parent: their sums are as many as what they are sums of.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from itertools import pairwise
+
+from ina.controller.job import Endpoint
+from ina.controller.mapping import Mapping as JobMapping
+from ina.controller.topology.fabric import Fabric
+from ina.controller.topology.tree import Node, Tree
+from ina.p4.builds import packet_bytes
+from ina.switch.queues import FRAMING_BYTES
+
+ETHERNET_BYTES = 14
+
+Hop = tuple[str, str]
+"""One direction of a link: from, to; a host's address or a switch's name."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """One direction of a link, as something that jobs share."""
+
+    begin: str
+    end: str
+
+    def __str__(self) -> str:
+        return f"{self.begin} > {self.end}"
+
+
+@dataclass(frozen=True)
+class SharedPool:
+    """The slots of a switch that jobs of mode ``shared`` claim."""
+
+    switch: str
+
+    def __str__(self) -> str:
+        return f"the shared slots of {self.switch}"
+
+
+@dataclass(frozen=True)
+class OwnSlots:
+    """A job's own: it has a packet in flight for two of them at most."""
+
+    job: str
+
+    def __str__(self) -> str:
+        return f"the slots of {self.job}"
+
+
+Thing = Link | SharedPool | OwnSlots
+
+
+def packet_bits(values: int) -> int:
+    """Of a packet with so many values, as it takes a cable's time."""
+    return 8 * (FRAMING_BYTES + ETHERNET_BYTES + packet_bytes(values))
+
+
+def link_rates(fabric: Fabric) -> dict[Thing, float]:
+    """Of each direction of the links that a rate is known of, bit/s."""
+    found: dict[Thing, float] = {}
+    for address, place in fabric.hosts.items():
+        if place.rate_bits_per_s:
+            for begin, end in ((str(address), place.switch), (place.switch, str(address))):
+                found[Link(begin, end)] = place.rate_bits_per_s
+    for link in fabric.links:
+        one, other = link.switches
+        is_used = fabric.link(one, other) is link  # a second cable is no other way
+        if link.rate_bits_per_s and is_used:
+            for begin, end in ((one, other), (other, one)):
+                found[Link(begin, end)] = link.rate_bits_per_s
+    return found
+
+
+def link_uses(
+    fabric: Fabric, mapping: JobMapping, members: Mapping[int, Endpoint]
+) -> dict[Thing, float]:
+    """How often its packets pass each direction of a link; where some lanes do, a part."""
+    parts = mapping.tree.by_root()
+    found: Counter[Thing] = Counter()
+    for tree in parts:
+        for begin, end in _hops(fabric, tree, members):
+            found[Link(begin, end)] += 1 / len(parts)  # type: ignore[assignment]
+    return dict(found)
+
+
+def slot_uses(mapping: JobMapping, name: str, bits: int, round_trip_s: float) -> dict[Thing, float]:
+    """Packets in flight, each of which has a slot at every node whose slots are shared.
+
+    ``bits``: of a packet; ``round_trip_s``: more than 0.
+    """
+    in_flight = round_trip_s / bits
+    found: dict[Thing, float] = {OwnSlots(name): in_flight}
+    found |= {SharedPool(node.switch): in_flight for node in mapping.tree if node.is_shared}
+    return found
+
+
+def _hops(fabric: Fabric, tree: Tree, members: Mapping[int, Endpoint]) -> Iterator[Hop]:
+    """Each direction of a link, as often as packets pass it."""
+    for node in tree:
+        groups: set[tuple[IPv4Address, str]] = set()
+        for rank in node.ranks:
+            at = members.get(rank)
+            if at is None or node.host is not None:
+                continue  # it has left, or what it sends stays on its host
+            yield from _way(fabric, at.address, node.switch)
+            if at.results_group is not None:  # behind one port they get each result once together
+                group = (at.results_group, f"{node.switch}:{at.switch_port}")
+                if group in groups:
+                    continue
+                groups.add(group)
+            yield from _back(_way(fabric, at.address, node.switch))
+        if node.parent is not None:
+            way = list(_between(fabric, node, tree[node.parent]))
+            yield from way
+            yield from _back(way)
+
+
+def _between(fabric: Fabric, node: Node, parent: Node) -> Iterator[Hop]:
+    if node.host is not None:
+        yield from _way(fabric, node.host.address, parent.switch)
+    elif parent.host is not None:
+        yield from _back(_way(fabric, parent.host.address, node.switch))
+    else:
+        yield from _along(fabric, node.switch, parent.switch)
+
+
+def _way(fabric: Fabric, address: IPv4Address, switch: str) -> Iterator[Hop]:
+    """From a host to a switch; nothing of what is not known."""
+    place = fabric.hosts.get(address)
+    if place is None:
+        return
+    yield str(address), place.switch
+    yield from _along(fabric, place.switch, switch)
+
+
+def _along(fabric: Fabric, begin: str, end: str) -> Iterator[Hop]:
+    if begin in fabric and end in fabric:
+        path = fabric.path(begin, end)
+        yield from pairwise(path)
+
+
+def _back(way: Iterator[Hop] | list[Hop]) -> Iterator[Hop]:
+    return ((end, begin) for begin, end in way)
