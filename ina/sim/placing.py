@@ -7,9 +7,19 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from ina.controller.config.windows import JobRule
 from ina.sim.racks import joined, tree_of
 from ina.sim.scenario import JobSpec
 from ina.sim.topology import Topology
+
+
+def job_rules(jobs: Sequence[JobSpec]) -> tuple[JobRule, ...]:
+    """What the controller's file says of each job and its copies."""
+    return tuple(
+        JobRule(name, weight=job.weight, congestion=job.congestion or None)
+        for job in jobs
+        for name in job.names()
+    )
 
 
 def placed(jobs: Sequence[JobSpec], topology: Topology) -> list[JobSpec]:

@@ -36,7 +36,7 @@ from ina.sim.loop import VirtualLoop
 from ina.sim.messages import USUAL, ControlLog, Path, Travel
 from ina.sim.own_aggregator import OwnAggregator
 from ina.sim.process import Process
-from ina.sim.racks import are_islands
+from ina.sim.racks import are_islands, host_rate
 from ina.sim.rank import Rank
 from ina.sim.rpc import Connection, Server
 from ina.sim.seat import Seat
@@ -249,7 +249,12 @@ def config_of(
     )
     if are_islands(topology):
         hosts = tuple(
-            HostConfig(str(topology.addresses[host]), ports[0], switch)
+            HostConfig(
+                str(topology.addresses[host]),
+                ports[0],
+                switch,
+                rate_gbit=host_rate(topology, host) / 1e9,
+            )
             for host in fabric.hosts
             for switch, ports in topology.routes(host).items()
             if switch in fabric.joined.switches
@@ -257,14 +262,19 @@ def config_of(
     else:
         options.setdefault("placement", "nearest")
         hosts = tuple(
-            HostConfig(str(address), place.port, place.switch)
+            HostConfig(
+                str(address), place.port, place.switch, rate_gbit=place.rate_bits_per_s / 1e9
+            )
             for address, place in fabric.joined.hosts.items()
         )
     hosts += tuple(
         HostConfig(str(topology.addresses[name]), port, switch)
         for name, switch, port in _ends(topology, "embedded")
     )
-    links = tuple(LinkConfig(link.switches, link.ports) for link in fabric.joined.links)
+    links = tuple(
+        LinkConfig(link.switches, link.ports, link.rate_bits_per_s / 1e9)
+        for link in fabric.joined.links
+    )
     if congestion is not None:
         options["congestion"] = dict(congestion)
     return Config(

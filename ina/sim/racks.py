@@ -15,22 +15,34 @@ from ina.controller.topology.fabric import Fabric, Link, Place
 from ina.controller.topology.nearest import tree_over
 from ina.controller.topology.tree import Tree
 from ina.sim.errors import ScenarioError
-from ina.sim.topology import Topology
+from ina.sim.topology import Cable, Topology
 
 
 def joined(topology: Topology) -> Fabric:
     """Its P4 switches, their links, and hosts behind them, in the topology's order."""
     links = [
-        Link((cable.one, cable.other), (port, other_port))
+        Link((cable.one, cable.other), (port, other_port), rate_bits_per_s(cable))
         for cable, port, other_port in topology.ports()
         if _sums(topology, cable.one) and _sums(topology, cable.other)
     ]
     hosts = {
-        topology.addresses[host]: Place(top, topology.port_towards(top, host))
+        topology.addresses[host]: Place(
+            top, topology.port_towards(top, host), rate_bits_per_s=host_rate(topology, host)
+        )
         for host in topology.hosts
         if (top := top_of(topology, host))
     }
     return Fabric([name for name in topology.switches if _sums(topology, name)], links, hosts)
+
+
+def rate_bits_per_s(cable: Cable) -> float:
+    """Of the slower way; 0: no packet waits for another."""
+    return float(min(cable.there.bits_per_s, cable.back.bits_per_s))
+
+
+def host_rate(topology: Topology, host: str) -> float:
+    """Of its cable."""
+    return next(rate_bits_per_s(it) for it in topology.cables if host in (it.one, it.other))
 
 
 def top_of(topology: Topology, host: str) -> str:

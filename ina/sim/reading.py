@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from ina.congestion import Congestion, CongestionError
+from ina.controller.config.windows import MAX_WEIGHT
 from ina.controller.faults import POINTS
 from ina.errors import InvalidInputError
 from ina.p4 import names
@@ -73,12 +74,15 @@ def check(scenario: Scenario) -> None:
     require_build("values =", scenario.values)
     try:
         Congestion.from_table(scenario.congestion, own=True).choice()
+        for job in scenario.job:
+            Congestion.from_table(job.congestion)
     except CongestionError as error:
         raise _refusal("congestion", error) from None
     topology = scenario.build_topology()
     if not 1 <= scenario.controller.count < names.JOBS_TOTAL:
         most = names.JOBS_TOTAL - 1
         raise ScenarioError(f"controller.count = {scenario.controller.count}: want 1 to {most}")
+    at_least("controller.slack", scenario.controller.slack, 1)
     scenario.switch.setup()
     check_sharing(scenario, topology)
     for key in ("packet_ns", "kibibyte_ns", "wake_us", "wake_jitter_us"):
@@ -113,6 +117,8 @@ def _check_job(job: JobSpec, topology: Topology) -> None:
         if host not in topology.hosts:
             raise ScenarioError(f"{where}: there is no host {host!r}")
     at_least(f"{where}: steps", job.steps, 1)
+    if not 0 < job.weight <= MAX_WEIGHT:
+        raise ScenarioError(f"{where}: weight = {job.weight:g}: want more than 0")
     at_least(f"{where}: copies", job.copies, 1)
     for tensor in job.tensors:
         at_least(f"{where}: elems", tensor.elems, 0)

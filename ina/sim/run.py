@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
-from ina.controller.config import JobsConfig, TenantConfig
+from ina.controller.config import JobsConfig, TenantConfig, WindowsConfig
 from ina.controller.memory.patience import STEPS as MAX_PRIORITY
 from ina.errors import InaError
 from ina.extension import sim as native
@@ -26,7 +26,7 @@ from ina.sim.leftovers import left_at
 from ina.sim.loop import VirtualLoop
 from ina.sim.messages import Travel
 from ina.sim.mishaps import Mishaps
-from ina.sim.placing import placed
+from ina.sim.placing import job_rules, placed
 from ina.sim.plane import ControlPlane, config_of
 from ina.sim.report import PortReport, Report, TrafficReport, Violation
 from ina.sim.sampler import Sampler
@@ -128,6 +128,8 @@ class Simulation:
                     name: TenantConfig(slots=slots, max_priority=MAX_PRIORITY)
                     for name, slots in control.quotas.items()
                 },
+                windows=WindowsConfig(caps=control.caps, slack=control.slack),
+                job_rules=job_rules(scenario.job),
             )
             travel = Travel(
                 control.delay_ms / 1e3,

@@ -207,6 +207,9 @@ class ControllerSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     loss: float = 0.0
     standbys: int = 0
     quotas: dict[str, int] = {}  # by tenant: slots that its jobs may have; 0: any number
+    # As the controller's [windows].
+    caps: Literal["none", "max-min"] = "none"
+    slack: float = 2.0
 
 
 class TensorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -242,6 +245,8 @@ class JobSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     priority: int = 0
     tenant: str = ""  # one of controller.quotas
     verify: Literal["", "off", "accidents", "keyed"] = ""  # its sums; empty: as is usual
+    weight: float = 1.0  # this and the next as the controller's [[job]]
+    congestion: dict[str, Any] = {}  # empty: the scenario's
     # When it comes; several times: again and again.
     at_ms: list[float] = msgspec.field(default_factory=lambda: [0.0])
     check: bool = True  # sums, exactly; False: tensors of zeros that all ranks share
