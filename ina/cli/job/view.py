@@ -18,6 +18,7 @@ from ina.cli.common.trees import (
     shared_counts,
     summed_where,
 )
+from ina.cli.job.windows import windows_view
 from ina.doctor.job_verdict import Known, judge, ranks_text, switch_of
 from ina.protocol.addresses import is_shm_address
 from ina.rpc import controller_pb2 as pb2
@@ -142,6 +143,7 @@ def job_view(
         parts.append(Text(what, overflow="fold"))
     rows = [_member_row(member) for member in shown.members]
     parts.append(FittingTable(_MEMBER_COLUMNS, rows, _SPARE_MEMBER_COLUMNS, title="members"))
+    parts += windows_view(shown)
     if len(shown.tree) > 1:
         of_nodes = [_node_row(name, node) for name, node in indented(shown.tree)]
         columns = _NODE_COLUMNS
