@@ -119,9 +119,10 @@ ROOMS = {
             *("mapping", "store"),
         },
         "watch": {"errors", "mapping", "job", "switches", "jobs"},
+        "windows": {"errors", "config", "topology", "mapping", "job", "jobs"},
         "service": {
             *("errors", "retry", "config", "memory", "job", "switches", "store", "jobs", "watch"),
-            *("surroundings", "topology", "mapping"),
+            *("surroundings", "topology", "mapping", "windows"),
         },
         "app": {"errors", "config", "store", "service"},
         "embedded": {"errors", "config", "switches", "app"},

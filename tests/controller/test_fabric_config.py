@@ -184,7 +184,7 @@ def with_topology(tmp_path: Path, topology: Any, text: str = SWITCHES) -> Config
 def test_the_topology_of_a_tutorial_says_the_same(tmp_path: Path) -> None:
     config = with_topology(tmp_path, TOPOLOGY)
     assert described(fabric_of(config)) == described(
-        fabric_of(read(tmp_path, SWITCHES + LINKS + HOSTS))
+        fabric_of(read(tmp_path, SWITCHES + LINKS + HOSTS + "rate_gbit = 0.1\n"))
     )
     assert make_config(config.document(), "again") == config
 
@@ -202,6 +202,8 @@ def test_the_topology_of_a_tutorial_says_the_same(tmp_path: Path) -> None:
             "links[4]: leaf1-p2 has a link already",
         ),
         ({"links": [["h1", "h2"]]}, "links[0]: hosts at both ends"),
+        ({"links": [["h1", "leaf1-p2", "0", "fast"]]}, "links[0]: bandwidth 'fast': want Mbit/s"),
+        ({"links": [["h1", "leaf1-p2", "0", -1]]}, "links[0]: bandwidth -1: want Mbit/s"),
         (
             {"links": [["h1", "leaf1"]]},
             "links[0]: 'leaf1' is no host and no switch's port (as s1-p1",

@@ -203,13 +203,16 @@ class Workers:
 
     @contextmanager
     def watch(self, name: str, rank: int, epoch: int) -> Iterator[Iterator[pb2.JobEvent]]:
-        """A worker's stream of events, open; leaving the block breaks it."""
+        """A worker's stream of events, open; leaving the block breaks it.
+
+        Without the word about windows that comes first of all.
+        """
         key = self.keys[name, epoch, rank]
         request = pb2.WatchRequest(name=name, rank=rank, epoch=epoch, member_key=key)
         stream: Any = self.stub.Watch(request, timeout=WATCH_TIMEOUT_S)
         try:
             stream.initial_metadata()  # the controller has taken it
-            yield stream
+            yield (event for event in stream if event.kind != pb2.JOB_WINDOWS)
         finally:
             stream.cancel()
 

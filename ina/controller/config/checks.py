@@ -24,7 +24,7 @@ from ina.controller.config.tofino import (
     port_problems,
     program_problem,
 )
-from ina.controller.config.windows import windows_problems
+from ina.controller.config.windows_checks import windows_problems
 from ina.p4 import names
 from ina.p4.builds import listed
 from ina.p4.catalogue import SHARED, V1MODEL, target_of, values_of
