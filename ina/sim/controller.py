@@ -131,6 +131,12 @@ class SimController:
             await asyncio.wait([process.spawn(supervisor.close())])
             self.kill()
 
+    def reload(self, change: Callable[[Config], Config]) -> None:
+        """Its file is another from now on, and it reads it if it runs, as by SIGHUP."""
+        self._config = change(self._config)
+        if self.is_up and self.supervisor is not None:
+            self.supervisor.reconfigure(self._config)
+
     async def evict(self, job: str, reason: str) -> None:
         """An operator's order, given at its machine.
 

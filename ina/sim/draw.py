@@ -11,11 +11,11 @@ import random
 
 from msgspec.structs import replace
 
-from ina.congestion import ALGORITHMS
 from ina.controller.faults import POINTS
 from ina.protocol.spec import MAX_WORKERS
 from ina.sim.draw_racks import over_racks
 from ina.sim.draw_shared import sharing
+from ina.sim.draw_windows import any_congestion, with_windows
 from ina.sim.scenario import (
     DTYPES,
     ControllerSpec,
@@ -38,6 +38,8 @@ _AS_THEY_ARE = 0.5
 """Of the seeds, in which no job's slots change while it runs."""
 _SHARED = 0.4
 """Of the seeds, whose switches run mode ``shared``."""
+_WINDOWS = 0.3
+"""Of the seeds, whose jobs' windows change while they run."""
 _OVER_RACKS = 0.5
 """Of the seeds; the others have one switch."""
 
@@ -71,7 +73,7 @@ def draw(seed: int) -> Scenario:
             loss=rng.choice((0.0, 0.0, 0.0, 0.02, 0.1)),
             standbys=rng.choices((0, 1), (5, 1))[0],
         ),
-        congestion=_congestion(rng),
+        congestion=any_congestion(rng),
         multicast=rng.random() < 0.3,
         ecn_packets=rng.choice((0, 0, 5, 30)),
         job=jobs,
@@ -86,7 +88,10 @@ def draw(seed: int) -> Scenario:
         if rng.random() < 0.4:
             scenario = replace(scenario, link_up=_link(rng))
     rng = random.Random(f"{seed} shared")
-    return sharing(rng, scenario, _link(rng)) if rng.random() < _SHARED else scenario
+    if rng.random() < _SHARED:
+        scenario = sharing(rng, scenario, _link(rng))
+    rng = random.Random(f"{seed} windows")
+    return with_windows(rng, scenario) if rng.random() < _WINDOWS else scenario
 
 
 def _workers(rng: random.Random) -> int:
@@ -170,17 +175,6 @@ def _verified(
     if floats and all(job.verify != "off" for job in jobs) and rng.random() < 0.6:
         link = replace(link, frame_check=False, corruption=_log(rng, 0.0005, 0.05))
     return jobs, link
-
-
-def _congestion(rng: random.Random) -> dict[str, object]:
-    name = rng.choice(list(ALGORITHMS))
-    table: dict[str, object] = {"algorithm": name}
-    for option in ALGORITHMS[name].options:
-        if rng.random() < 0.2:
-            table[option.name] = option.least + rng.random() * min(
-                option.most - option.least, 4 * max(option.usual, 1.0)
-            )
-    return table
 
 
 def _traffic(rng: random.Random, hosts: int) -> list[TrafficSpec]:

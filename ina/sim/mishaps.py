@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from ina.errors import InaError
 from ina.sim.job_run import JobRun
+from ina.sim.placing import with_congestion
 from ina.sim.plane import ControlPlane
 from ina.sim.scenario import FaultSpec, LinkSpec
 from ina.sim.ways import Way
@@ -82,6 +83,9 @@ class Mishaps:
             agent.power_on()
         elif fault.what == "resize":
             await self._resize(fault)
+        elif fault.what == "windows":
+            for controller in plane.controllers:
+                controller.reload(lambda config: with_congestion(config, fault))
         elif fault.what == "controller_kill":
             controller = plane.controllers[0]
             controller.away_s = for_s

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from ina.controller.config.windows import JobRule
+from ina.controller.config import Config, JobRule
 from ina.sim.racks import joined, tree_of
-from ina.sim.scenario import JobSpec
+from ina.sim.scenario import FaultSpec, JobSpec
 from ina.sim.topology import Topology
 
 
@@ -20,6 +20,15 @@ def job_rules(jobs: Sequence[JobSpec]) -> tuple[JobRule, ...]:
         for job in jobs
         for name in job.names()
     )
+
+
+def with_congestion(config: Config, fault: FaultSpec) -> Config:
+    """The controller's file with another algorithm for one job."""
+    rules = tuple(
+        replace(rule, congestion=fault.congestion or None) if rule.name == fault.where else rule
+        for rule in config.job_rules
+    )
+    return replace(config, job_rules=rules)
 
 
 def placed(jobs: Sequence[JobSpec], topology: Topology) -> list[JobSpec]:

@@ -150,6 +150,9 @@ def _check_fault(fault: FaultSpec, scenario: Scenario, topology: Topology) -> No
             raise ScenarioError(f"mode = {SHARED!r}: want switch.mode = {SHARED!r}, too")
         if (fault.slots < 2 and not fault.mode) or fault.slots < 0 or fault.slots % 2:
             raise ScenarioError(f"slots = {fault.slots}: want an even number, 2 or more")
+    elif fault.what == "windows":
+        known = [name for job in scenario.job for name in job.names()]
+        Congestion.from_table(fault.congestion)
     elif fault.what == "power_cycle":
         known = topology.of_kind("p4", "aggregator")
     else:

@@ -126,7 +126,11 @@ def test_a_controller_sees_p4_switches_and_who_is_behind_them() -> None:
     fabric = joined(topology)
     assert fabric.switches == ("l1", "l2", "lost")
     assert [(link.switches, link.ports) for link in fabric.links] == [(("l1", "l2"), (2, 2))]
-    assert list(fabric.hosts.values()) == [Place("l1", 1), Place("l2", 1), Place("l2", 3)]
+    assert list(fabric.hosts.values()) == [
+        Place(switch, port, rate_bits_per_s=1e10)
+        for switch, port in (("l1", 1), ("l2", 1), ("l2", 3))
+    ]
+    assert [link.rate_bits_per_s for link in fabric.links] == [1e10]
     tree = tree_of(fabric, topology, "job", ["h3", "h1", "h2"])
     assert [(node.switch, node.ranks, node.parent) for node in tree] == [
         ("l1", (1,), None),

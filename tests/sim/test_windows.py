@@ -146,6 +146,8 @@ def test_a_job_that_comes_caps_one_that_runs_within_a_round_trip_until_it_goes()
         seen = shown(plane, "first")
         assert seen.bottleneck in ("10.0.0.1 > s1", "s1 > 10.0.0.1")
         assert seen.share_bits_per_s == pytest.approx(RATE / 2)
+        goodput = [it.goodput_bits_per_s for it in seen.ranks]
+        assert goodput == pytest.approx([RATE / 2] * 2, rel=0.15), "it has what it is to have"
         assert (seen.limited_by, f"the cap is {cap} packets" in seen.why) == ("link", True)
         assert [it.most_packets for it in seen.ranks] == [W, W]
         assert [it.least_packets for it in seen.ranks] == [cap, cap]
@@ -273,6 +275,22 @@ def test_a_scenario_has_weights_and_algorithms_by_job_and_caps_by_its_controller
     assert ([first, second], took_s) == report(), "a seed gives the same run"
 
 
+def test_an_operator_changes_windows_of_a_scenario_now_and_then() -> None:
+    order = {
+        "what": "windows",
+        "where": "a",
+        "every_ms": 20,
+        "congestion": {"algorithm": "fixed", "packets": 7},
+    }
+    back = {**order, "congestion": {}}
+    job = {**JOBS[0], "steps": 10, "tensors": TENSORS}
+    document = {**SCENARIO, "job": [job], "fault": [order, back]}
+    found = Simulation(make(document), 1, mend_at_s=10.0).run()
+    assert found.violations == []
+    assert found.sums_checked == 2 * 10
+    assert found.jobs[0].in_flight_limit_min == 7
+
+
 @pytest.mark.parametrize(
     ("changed", "error"),
     [
@@ -280,6 +298,18 @@ def test_a_scenario_has_weights_and_algorithms_by_job_and_caps_by_its_controller
         ({"job": [{**JOBS[0], "congestion": {"algorithm": "x"}}]}, "congestion: .*'x'"),
         ({"controller": {"slack": 0.5}}, "controller.slack = 0.5"),
         ({"controller": {"caps": "some"}}, "caps"),
+        (
+            {"fault": [{"what": "windows", "where": "c", "at_ms": 1}]},
+            "where = 'c': want a, b",
+        ),
+        (
+            {
+                "fault": [
+                    {"what": "windows", "where": "a", "at_ms": 1, "congestion": {"algorithm": "x"}}
+                ]
+            },
+            "'x'",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_scenario_is_said(changed: dict[str, object], error: str) -> None:

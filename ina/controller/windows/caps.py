@@ -51,6 +51,8 @@ class Caps(Protocol):
 
     name: ClassVar[str]
     """As the configuration has it."""
+    goes_by_uses: ClassVar[bool]
+    """Else nobody need find out what jobs use: it is asked of no job."""
 
     def caps(self, jobs: Sequence[Use], capacities: Mapping[Thing, float]) -> dict[str, Cap]:
         """By job, of all that run. ``capacities``: bit/s of links, packets of slots."""
@@ -61,6 +63,7 @@ class NoCaps:
     """The windows' algorithms alone."""
 
     name: ClassVar[str] = "none"
+    goes_by_uses: ClassVar[bool] = False
 
     def __init__(self, config: WindowsConfig) -> None:
         pass
@@ -77,6 +80,7 @@ class MaxMinCaps:
     """
 
     name: ClassVar[str] = "max-min"
+    goes_by_uses: ClassVar[bool] = True
 
     def __init__(self, config: WindowsConfig) -> None:
         self._config = config

@@ -40,6 +40,8 @@ _log = logging.getLogger(__name__)
 
 WORTH_TELLING = 1 / 8
 """A cap that differs by less, only because round trips do, is left as it was told."""
+GATHER_S = 0.1
+"""Heartbeats come one after the other: what round trips they tell is looked at together."""
 SAME_SHARE = 1 / 100
 """Shares that differ by less are the same."""
 _KICKS = frozenset(
@@ -78,6 +80,7 @@ class JobWindows:
         self._jobs: weakref.WeakKeyDictionary[Job, _OfJob] = weakref.WeakKeyDictionary()
         self._numbers = 0
         self._kicked = asyncio.Event()
+        self._gathering: asyncio.TimerHandle | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._rules = Rules(config)
         self._caps: Caps = caps_for(config.windows)
@@ -94,6 +97,8 @@ class JobWindows:
 
     async def close(self) -> None:
         """Nothing more is told."""
+        if self._gathering is not None:
+            self._gathering.cancel()
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
@@ -115,8 +120,13 @@ class JobWindows:
             seen = of.ranks[rank] = Seen(epoch)
         before_s = seen.shortest_s
         seen.hear(progress, self._clock())
-        if seen.shortest_s != before_s:
-            self._kicked.set()
+        if seen.shortest_s != before_s and self._caps.goes_by_uses and self._gathering is None:
+            loop = asyncio.get_running_loop()
+            self._gathering = loop.call_later(GATHER_S, self._gathered)
+
+    def _gathered(self) -> None:
+        self._gathering = None
+        self._kicked.set()
 
     def event(self, job: Job) -> pb2.JobEvent | None:
         """For who begins to listen: what the job's windows shall be; None: it does not run."""
@@ -149,10 +159,11 @@ class JobWindows:
     def look(self) -> None:
         """Tells each job's workers what has changed for them since they were told last."""
         running = [it for it in self._coordinator.jobs() if it.state is JobState.RUNNING]
-        uses = [self._use(job) for job in running]
-        caps = self._caps.caps(uses, self._capacities())
+        caps: Mapping[str, Cap] = {}
+        if self._caps.goes_by_uses:
+            caps = self._caps.caps([self._use(job) for job in running], self._capacities())
         for job in running:
-            of, cap = self._of(job), caps[job.name]
+            of, cap = self._of(job), caps.get(job.name, Cap())
             of.now = cap
             congestion, is_new = self._rules.congestion(job), of.congestion is None
             if of.congestion == congestion and not _differs(of.cap, cap):

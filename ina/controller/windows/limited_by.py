@@ -97,7 +97,10 @@ def _link(ranks: Sequence[Between], cap: Cap) -> Limit | None:
     for it in ranks:
         if it.most_packets and it.packets >= it.most_packets:
             return Limit(
-                "link", f"the cap is {it.most_packets} packets: the job's share{where}", it.rank
+                "link",
+                f"the cap is {it.most_packets} packets: the job's share{where},"
+                f" {_gbit(cap.share_bits_per_s)}, of which it has {_gbit(it.goodput_bits_per_s)}",
+                it.rank,
             )
     for it in ranks:
         trouble = it.marks + it.losses
@@ -112,8 +115,8 @@ def _link(ranks: Sequence[Between], cap: Cap) -> Limit | None:
     if cap.share_bits_per_s and fastest.goodput_bits_per_s >= FULL_SHARE * cap.share_bits_per_s:
         return Limit(
             "link",
-            f"{fastest.goodput_bits_per_s / 1e9:.3g} Gbit/s is the job's share{where},"
-            f" {cap.share_bits_per_s / 1e9:.3g} Gbit/s",
+            f"{_gbit(fastest.goodput_bits_per_s)} is the job's share{where},"
+            f" {_gbit(cap.share_bits_per_s)}",
             fastest.rank,
         )
     for it in ranks:
@@ -136,6 +139,10 @@ def _slots(ranks: Sequence[Between]) -> Limit | None:
         f"all {it.largest} packets of the window are in flight, and round trips of"
         f" {_us(it.mean_s)} are short: more slots would make it faster",
     )
+
+
+def _gbit(bits_per_s: float) -> str:
+    return f"{bits_per_s / 1e9:.3g} Gbit/s"
 
 
 def _us(time_s: float) -> str:
