@@ -17,7 +17,6 @@ from fuzz.doors.controller_switch import ObedientSwitch
 from fuzz.doors.promise import promise
 from fuzz.doors.virtual_loop import VirtualLoop
 from fuzz.records import read_records
-from ina.congestion import Congestion
 from ina.controller.config import make_config
 from ina.controller.jobs import tokens
 from ina.controller.jobs.coordinator import Coordinator
@@ -34,6 +33,7 @@ from ina.controller.switches.capacity import Capacity
 from ina.controller.switches.switch import Switch
 from ina.controller.topology.fabric import fabric_of
 from ina.controller.watch.failure_detector import FailureDetector
+from ina.controller.windows.job_windows import JobWindows
 from ina.rpc import controller_pb2 as pb2
 
 SLOTS, JOB_SLOTS = 64, 16
@@ -111,13 +111,12 @@ class Bench:
         )
         self.detector = FailureDetector(self.coordinator, LEASE_S, clock=clock)
         data = {switch_config.name: DataPath(config, switch_config, int)}
-        congestion = Congestion.from_table(config.congestion)
         self.memory = Memory(config.jobs, self.coordinator, clock=clock)
-        self.controller = WorkerService(
-            *(self.coordinator, self.detector, data, congestion), self.memory
-        )
+        fabric = fabric_of(config)
+        windows = JobWindows(self.coordinator, fabric, config, clock=clock)
+        self.controller = WorkerService(self.coordinator, self.detector, data, windows, self.memory)
         self.operator = OperatorService(
-            *(self.coordinator, self.detector, self.memory), fabric_of(config)
+            self.coordinator, self.detector, self.memory, fabric, windows
         )
         self.switchboard = Switchboard(pb2.ShowControllerReply, lambda: "")
         self.switchboard.serve(self)

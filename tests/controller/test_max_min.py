@@ -45,11 +45,11 @@ def test_nothing_is_overfull_and_each_has_a_full_bottleneck_where_it_has_most(
     for thing, capacity in capacities.items():
         assert used(demands, rates, thing) <= capacity * (1 + 1e-9)
     for job, share in shares.items():
-        thing = share.bottleneck
-        assert thing is not None
-        assert thing in demands[job].uses
-        assert used(demands, rates, thing) == pytest.approx(capacities[thing])
-        users = [other for other, it in demands.items() if thing in it.uses]
+        scarce = share.bottleneck
+        assert scarce is not None
+        assert scarce in demands[job].uses
+        assert used(demands, rates, scarce) == pytest.approx(capacities[scarce])
+        users = [other for other, it in demands.items() if scarce in it.uses]
         event(f"{len(users)} at a bottleneck")
         assert levels[job] >= max(levels[other] for other in users) * (1 - 1e-9)
 
