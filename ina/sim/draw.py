@@ -90,7 +90,7 @@ def draw(seed: int) -> Scenario:
     rng = random.Random(f"{seed} shared")
     if rng.random() < _SHARED:
         scenario = sharing(rng, scenario, _link(rng))
-    rng = random.Random(f"{seed} windows")
+    rng = random.Random(f"{seed} jobs' windows")
     return with_windows(rng, scenario) if rng.random() < _WINDOWS else scenario
 
 
