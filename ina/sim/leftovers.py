@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from ina.controller.switches.plan import MARK_JOB
 from ina.p4 import names
-from ina.protocol.shared_model import STAMP_MODULUS
+from ina.sim.claims import claims
 from ina.sim.fabric import SimSwitch
 from ina.sim.plane import ControlPlane
 
-_EPOCH = "PoolIngress.claims.slot_owner_epoch"
-_STAMP = "PoolIngress.claims.slot_owner_stamp"
 _TABLES = (names.JOBS, names.MEMBERS, names.RECEIVERS, names.CHILDREN)
 
 
@@ -39,15 +37,10 @@ def _entries(switch: SimSwitch) -> list[str]:
 
 def _claims(switch: SimSwitch, shared: int, age_us: int, now_us: int) -> list[str]:
     """Slots that somebody has claimed, and that are not anybody's after the longest patience."""
-    if switch.pipeline is None:
-        return []
-    found = []
-    for slot in range(names.SLOTS_TOTAL - shared, names.SLOTS_TOTAL):
-        epoch = switch.pipeline.register(_EPOCH, slot)
-        unheard_us = (now_us - switch.pipeline.register(_STAMP, slot)) % STAMP_MODULUS
-        if epoch and unheard_us < 2 * age_us:
-            found.append(f"slot {slot} of switch {switch.name} is still that of epoch {epoch}")
-    return found
+    return [
+        f"slot {slot} of switch {switch.name} is still that of epoch {epoch}"
+        for slot, epoch in claims(switch, shared, now_us=now_us, within_us=2 * age_us)
+    ]
 
 
 def _slots(plane: ControlPlane) -> list[str]:

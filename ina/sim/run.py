@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 
 from ina.controller.config import JobsConfig, TenantConfig, WindowsConfig
@@ -44,6 +44,11 @@ PATIENCE_S = 15.0
 farther apart than some seconds."""
 _LOOK_S = 0.25
 
+Watch = Callable[
+    [Fabric, Mapping[str, JobRun], Sequence[Flows | UdpStream]], Coroutine[Any, Any, None]
+]
+"""Looks at a run from its beginning on; the run ends with it, whatever is under way."""
+
 
 class Simulation:
     """One run of a scenario with a seed; the same both times gives the same run."""
@@ -57,6 +62,7 @@ class Simulation:
         mend_at_s: float | None = None,
         samples: bool = False,
         told: Callable[[float], None] = lambda _virtual_s: None,
+        watch: Watch | None = None,
     ) -> None:
         """Args:
         scenario: as :func:`ina.sim.reading.check` takes it.
@@ -65,6 +71,7 @@ class Simulation:
         mend_at_s: from when on nothing goes wrong any more; None: it may until the end.
         samples: whether to look at windows and queues now and then, for a plot.
         told: of virtual time, now and then.
+        watch: looks at it; None: nobody does, and jobs go on to their end.
         """
         self.scenario = scenario
         self.seed = seed
@@ -81,6 +88,7 @@ class Simulation:
         self._mend_at_s = mend_at_s
         self._told = told
         self._samples = samples
+        self._watch = watch
         self._loop: VirtualLoop | None = None
         self._plane: ControlPlane | None = None
 
@@ -148,7 +156,7 @@ class Simulation:
             ) as plane:
                 self._plane = plane
                 try:
-                    loop.run_until_complete(self._all(plane, sampler))
+                    loop.run_until_complete(self._all(plane, sampler, traffic))
                 except (NothingHappensError, VirtualTimeError) as error:
                     if self._mend_at_s is not None:
                         self._violate(Violation("no end", str(error)))
@@ -160,7 +168,9 @@ class Simulation:
             self._trace.flush()
         return report
 
-    async def _all(self, plane: ControlPlane, sampler: Sampler) -> None:
+    async def _all(
+        self, plane: ControlPlane, sampler: Sampler, traffic: Sequence[Flows | UdpStream]
+    ) -> None:
         scenario = self.scenario
         embedded = {it.job: it.name for it in scenario.aggregator}
         for spec in placed(scenario.job, plane.fabric.topology):
@@ -188,9 +198,13 @@ class Simulation:
             background.append(self._mend(plane, mishaps))
         tasks = [asyncio.ensure_future(work) for work in background]
         running = [job.run(at_ms) for job in self.jobs.values() for at_ms in job.spec.at_ms]
-        await asyncio.gather(*running)
-        if not running:  # other traffic alone
-            await asyncio.sleep(scenario.limit_s)
+        if self._watch is not None:
+            watch = self._watch(plane.fabric, self.jobs, traffic)
+            await (_until_first(watch, asyncio.gather(*running)) if running else watch)
+        else:
+            await asyncio.gather(*running)
+            if not running:  # other traffic alone
+                await asyncio.sleep(scenario.limit_s)
         if self._mend_at_s is not None:
             self._judge()
             await self._settle(plane)
@@ -308,6 +322,17 @@ class Simulation:
             samples=sampler.samples,
             sums_checked=sum(job.sums_checked for job in self.jobs.values()),
         )
+
+
+async def _until_first(watch: Coroutine[Any, Any, None], jobs: asyncio.Future[Any]) -> None:
+    """Whichever ends first ends the other; what one of them raises is raised."""
+    looking = asyncio.ensure_future(watch)
+    done, left = await asyncio.wait([looking, jobs], return_when=asyncio.FIRST_COMPLETED)
+    for one in left:
+        one.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    for one in done:
+        one.result()
 
 
 class _Hearer(logging.Handler):

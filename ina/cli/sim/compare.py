@@ -1,4 +1,5 @@
-"""``ina sim compare``: policies beside one another, on the same traces."""
+"""``ina sim compare``: policies beside one another on the same traces, algorithms on the same
+networks."""
 
 from __future__ import annotations
 
@@ -9,16 +10,19 @@ import typer
 from rich.console import RenderableType
 
 from ina.cli.common.output import console, emit, table
+from ina.cli.sim.windows import windows
 from ina.sim.memory.compare import POLICIES, compare
 from ina.sim.memory.outcome import Outcome
 from ina.units import time_text
 
-app = typer.Typer(help="Compare policies on the same traces.", no_args_is_help=True)
+_HELP = "Compare policies on the same traces, and algorithms on the same networks."
+app = typer.Typer(help=_HELP, no_args_is_help=True)
+app.command()(windows)
 
 
-@app.callback()
+@app.callback(help=_HELP)
 def _compare() -> None:
-    """Compare policies on the same traces."""
+    """As ``_HELP`` has it."""
 
 
 @app.command()

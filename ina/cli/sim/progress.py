@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ina.sim.fuzz import State
+from ina.sim.windows.runner import Done
 
 
 @contextmanager
@@ -34,6 +35,19 @@ def fuzz_progress(seeds: int) -> Iterator[Callable[[State], None]]:
         def told(state: State) -> None:
             words = f"{state.seeds} seeds, {state.sums} sums, {len(state.findings)} findings"
             bars.update(task, completed=state.seeds, description=words)
+
+        yield told
+
+
+@contextmanager
+def windows_progress() -> Iterator[Callable[[Done], None]]:
+    """Of runs of a comparison."""
+    with _bar() as bars:
+        task = bars.add_task("runs", total=None)
+
+        def told(done: Done) -> None:
+            words = f"{done.runs} of {done.of} runs: {done.family}, {done.algorithm}"
+            bars.update(task, completed=done.runs, total=done.of, description=words)
 
         yield told
 

@@ -1,0 +1,98 @@
+"""``ina sim compare windows``: window algorithms beside one another, on the same networks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ina.cli.common.output import emit
+from ina.cli.sim.progress import windows_progress
+from ina.cli.sim.windows_page import check_page, write_page
+from ina.cli.sim.windows_plots import draw_all
+from ina.cli.sim.windows_view import outcomes_view
+from ina.congestion import ALGORITHMS, Congestion
+from ina.errors import InvalidInputError
+from ina.sim.windows.families import FAMILIES
+from ina.sim.windows.runner import chosen_algorithms, chosen_families, compare
+
+
+def windows(
+    scenarios: Annotated[
+        str, typer.Option(help=f"Which, with commas: {', '.join(FAMILIES)}. Default: all.")
+    ] = "",
+    algorithms: Annotated[
+        str, typer.Option(help=f"Which, with commas: {', '.join(ALGORITHMS)}. Default: all.")
+    ] = "",
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Of the one algorithm; may be repeated."),
+    ] = None,
+    cell: Annotated[str, typer.Option(help="Only cells whose names hold this.")] = "",
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each cell.")] = 3,
+    first: Annotated[int, typer.Option(help="The first one's seed.")] = 1,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A cell or two of each scenario, within a minute.")
+    ] = False,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Exit code 1 if the default algorithm breaks a promise."),
+    ] = False,
+    plots: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write an SVG for each that is drawn.")
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="Write tables and plots into this page, between its marks.")
+    ] = None,
+    processes: Annotated[int, typer.Option(min=0, help="0: one for each core.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Run window algorithms on the same networks, and hold them to what is promised of them.
+
+    The host's core, the P4 program and the controller are those that ship, in virtual time. All
+    scenarios with all algorithms take some tens of minutes.
+    """
+    families = chosen_families(_words(scenarios))
+    names = chosen_algorithms(_words(algorithms))
+    tables = {name: {"algorithm": name, **_options(names, option)} for name in names}
+    if page is not None:
+        check_page(page)
+        plots = plots or page.with_suffix("")
+    with windows_progress() as told:
+        found = compare(
+            families,
+            tables,
+            range(first, first + seeds),
+            quick=quick,
+            cell=cell,
+            processes=processes,
+            told=told,
+        )
+    drawn = draw_all(families, found.runs, plots) if plots is not None else []
+    if page is not None:
+        runs = f"{seeds} seeds a cell" if seeds > 1 else "one seed a cell"
+        said = f"Made by `ina sim compare windows{' --quick' * quick}`, {runs}."
+        write_page(page, found.outcomes, families, drawn, said)
+    emit(found.outcomes, json, outcomes_view(found.outcomes, families))
+    default = [it for it in found.outcomes if it.algorithm == Congestion.algorithm]
+    if strict and any(it.is_broken for it in default):
+        raise typer.Exit(1)
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _options(names: list[str], options: list[str] | None) -> dict[str, object]:
+    """Raises :class:`InvalidInputError`."""
+    found: dict[str, object] = {}
+    for text in options or []:
+        name, _, value = text.partition("=")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            raise InvalidInputError(f"--option {text}: want NAME=NUMBER") from None
+    if found and len(names) > 1:
+        raise InvalidInputError("--option: want one algorithm, with --algorithms")
+    return found

@@ -1,0 +1,1 @@
+"""Window algorithms beside one another, on the same networks: ``ina sim compare windows``."""

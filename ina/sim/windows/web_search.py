@@ -1,0 +1,126 @@
+"""A job beside the flows of a web search: what do short flows wait, and what does training lose?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ina.sim.scenario import JobSpec, Scenario, TopologySpec
+from ina.sim.traffic import PoissonSpec, TcpSpec
+from ina.sim.windows.cell import Cell, Family, Measured, Promise
+from ina.sim.windows.measure import grown, loss_share, percentile, queue_bytes, rate_gbit
+from ina.sim.windows.network import ASKED, Limit, Net, limit
+from ina.sim.windows.series import series_of
+from ina.sim.windows.watch import Watch, observe
+
+_HOSTS = 8
+_SLOTS = 512
+_START_MS = 20.0
+"""When flows begin, in virtual time: the job is under way by then."""
+_WARM_S = 0.03
+_SHORT_BYTES = 100_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebSearch(Cell):
+    """Each host has a worker; flows go between any two of them (PANAMA, MLSys 2021)."""
+
+    load: float
+    measured_s: float
+
+    @property
+    def limit(self) -> Limit:
+        """What flows leave of the link, on average."""
+        found = limit(self.net, _SLOTS // 2)
+        left = self.net.goodput_gbit() * (1 - self.load)
+        return Limit(left, "flows") if left < found.goodput_gbit else found
+
+    @property
+    def _total_s(self) -> float:
+        return _START_MS / 1e3 + _WARM_S + self.measured_s
+
+    def scenario(self, congestion: Mapping[str, object]) -> Scenario:
+        """The job comes first."""
+        return Scenario(
+            name=f"web-search: {self.name}",
+            values=self.net.values,
+            topology=TopologySpec(hosts=_HOSTS),
+            link=self.net.link(),
+            link_back=self.net.link(marks=False),
+            ecn_packets=self.net.threshold_packets,
+            congestion=dict(congestion),
+            controller=ASKED,
+            job=[
+                JobSpec(
+                    name="train",
+                    workers=_HOSTS,
+                    steps=1,
+                    slots=_SLOTS,
+                    tensors=self.net.endless(self._total_s),
+                    check=False,
+                )
+            ],
+            traffic=[
+                PoissonSpec(
+                    name="flows",
+                    load=self.load,
+                    start_ms=_START_MS,
+                    tcp=TcpSpec(algorithm="dctcp"),
+                )
+            ],
+        )
+
+    def run(self, congestion: Mapping[str, object], seed: int) -> Measured:
+        """As the base has it."""
+        watch = Watch(every_s=2 * self.net.base_s, total_s=self._total_s)
+        history = observe(self.scenario(congestion), seed, watch)
+        from_s = _START_MS / 1e3 + _WARM_S - history.began_s
+        flows = [
+            flow
+            for flow in watch.completions
+            if flow.started_ns / 1e9 >= history.began_s + from_s and flow.duration_ns is not None
+        ]
+        short_us = [flow.duration_ns / 1e3 for flow in flows if flow.size_bytes < _SHORT_BYTES]
+        slowdowns = [flow.slowdown for flow in flows if flow.slowdown is not None]
+        job = history.jobs["train"]
+        return Measured(
+            metrics={
+                "Gbit/s": rate_gbit(history.at_s, job.done_bytes, from_s),
+                "short flows": float(len(short_us)),
+                "short 50 %, us": percentile(short_us, 50),
+                "short 99 %, us": percentile(short_us, 99),
+                "mean slowdown": sum(slowdowns) / len(slowdowns) if slowdowns else 0.0,
+                "loss": loss_share(history, from_s),
+                "queue/threshold": queue_bytes(history, from_s, 99) / self.net.threshold_bytes,
+                "timeouts": grown(history.at_s, job.timeouts, from_s),
+            },
+            series=series_of(history),
+            completions_us=short_us,
+        )
+
+
+def _cell(load: float, net: Net) -> WebSearch:
+    return WebSearch(
+        name=f"load {100 * load:g} %, {net.text}",
+        net=net,
+        load=load,
+        measured_s=0.4 / load * 0.3,
+        is_quick=load == 0.3,
+        plot=f"web-search-{100 * load:g}",
+    )
+
+
+_NET = Net(10, 20, 2048, 1024)
+WEB_SEARCH = Family(
+    "web-search",
+    "a job beside the flows of a web search (DCTCP) between the same hosts",
+    tuple(_cell(load, _NET) for load in (0.3, 0.6)),
+    (
+        Promise("short 99 %, us", 1 / 3, is_least=False, relative_to="fixed"),
+        Promise("Gbit/s", 0.95, is_least=True, relative_to="fixed"),
+    ),
+    (
+        *("Gbit/s", "short flows", "short 50 %, us", "short 99 %, us", "mean slowdown", "loss"),
+        *("queue/threshold", "timeouts"),
+    ),
+)
