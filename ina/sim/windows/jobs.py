@@ -21,11 +21,10 @@ from ina.sim.windows.measure import (
 )
 from ina.sim.windows.network import ASKED, Limit, Net, limit
 from ina.sim.windows.series import series_of
+from ina.sim.windows.timing import READY_MS
 from ina.sim.windows.watch import Watch, observe
 
 _SLOTS = 512
-_FIRST_MS = 20.0
-"""When the first job comes, in virtual time: the controller has the switches by then."""
 _APART, _STEADY, _LEFT = 60, 150, 100
 """Round trips: from one coming to the next; with all of them; with half of them."""
 _FAIR = 0.95
@@ -62,7 +61,7 @@ class Jobs(Cell):
         """Who leaves is killed, as by an operator."""
         chance = random.Random(f"{seed} jobs")
         comes_ms = [
-            _FIRST_MS + (number + chance.random() / 2) * self._comes_ms
+            READY_MS + (number + chance.random() / 2) * self._comes_ms
             for number in range(self.count)
         ]
         leaving = range(self.count // 2)
@@ -91,7 +90,7 @@ class Jobs(Cell):
             fault=[
                 FaultSpec(
                     what="crash", where=f"job{number + 1}/{rank}", for_ms=0,
-                    at_ms=_FIRST_MS + self._leaves_s * 1e3,
+                    at_ms=READY_MS + self._leaves_s * 1e3,
                 )
                 for number in leaving for rank in (0, 1)
             ],
@@ -104,7 +103,7 @@ class Jobs(Cell):
         history = observe(self.scenario(congestion, seed), seed, watch)
         names = [f"job{number + 1}" for number in range(self.count)]
         begun_s = max(_began_s(history, name) for name in names)
-        left_s = _FIRST_MS / 1e3 + self._leaves_s - history.began_s
+        left_s = READY_MS / 1e3 + self._leaves_s - history.began_s
         steady_s = left_s - _STEADY * round_trip_s / 2  # the second half, until some leave
         staying = names[self.count // 2 :]
         shares = _rates(history, names, steady_s, left_s)

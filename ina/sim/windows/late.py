@@ -14,7 +14,7 @@ from ina.sim.windows.history import History
 from ina.sim.windows.measure import grown, loss_share, queue_bytes, rate_gbit
 from ina.sim.windows.network import ASKED, Limit, Net, limit
 from ina.sim.windows.series import series_of
-from ina.sim.windows.timing import timing
+from ina.sim.windows.timing import READY_MS, timing
 from ina.sim.windows.watch import Watch, observe
 
 _WORKERS = 8
@@ -99,7 +99,8 @@ class SlowLink(Late):
         )
 
 
-_FIRST_MS, _APART_MS, _PAUSE_MS = 60.0, 40.0, 10.0
+_FIRST_MS, _APART_MS, _PAUSE_MS = 20.0, 40.0, 10.0
+"""The first one at that after the job's beginning, and how far apart they are, and how long."""
 _PAUSES = 5
 _BEFORE, _AFTER = 10, 4
 """Round trips whose rate and windows a pause is compared with, and that windows have after it."""
@@ -122,7 +123,8 @@ class Pauses(Late):
         """As the base has it."""
         chance = random.Random(f"{seed} pauses")
         at_ms = [
-            _FIRST_MS + (number + chance.random() / 2) * _APART_MS for number in range(_PAUSES)
+            READY_MS + _FIRST_MS + (number + chance.random() / 2) * _APART_MS
+            for number in range(_PAUSES)
         ]
         total_s = (_FIRST_MS + _PAUSES * _APART_MS) / 1e3
         faults = [
@@ -135,7 +137,7 @@ class Pauses(Late):
         begins_s = [at / 1e3 - history.began_s for at in at_ms]
         back = [self._back(history, begin_s) for begin_s in begins_s]
         kept = [self._kept(history, begin_s) for begin_s in begins_s]
-        calm_s = begins_s[0] - _FIRST_MS / 4e3
+        calm_s = begins_s[0] - _FIRST_MS / 2e3
         goodput = rate_gbit(history.at_s, job.done_bytes, calm_s, begins_s[0])
         return Measured(
             metrics={

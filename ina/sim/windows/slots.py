@@ -21,7 +21,7 @@ from ina.sim.windows.series import series_of
 from ina.sim.windows.watch import Watch, observe
 
 _WORKERS = 4
-_WARM_S, _TOTAL_S = 0.01, 0.02
+_WARM_S, _TOTAL_S = 5e-3, 12e-3
 _HEALTHY, _LATE = "healthy", "late"
 
 
@@ -36,8 +36,8 @@ class Slots(Cell):
 
     @property
     def window(self) -> int:
-        """W of each job: it could claim all slots."""
-        return self.shared
+        """W of each job, a power of two: it could claim all slots."""
+        return 1 << (self.shared - 1).bit_length()
 
     @property
     def limit(self) -> Limit:

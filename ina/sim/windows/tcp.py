@@ -13,14 +13,17 @@ from ina.sim.windows.cell import Cell, Family, Measured, Promise
 from ina.sim.windows.measure import grown, loss_share, queue_bytes, rate_gbit
 from ina.sim.windows.network import ASKED, Limit, Net, limit
 from ina.sim.windows.series import series_of
+from ina.sim.windows.timing import READY_MS
 from ina.sim.windows.watch import Watch, observe
 
 _WORKERS = 4
 _SLOTS = 512
-_START_MS, _SPREAD_MS = 20.0, 5.0
-"""When flows begin, in virtual time: the job is under way by then."""
+_SPREAD_MS = 5.0
+"""In which flows begin."""
 _WARM_S, _MEASURED_S = 0.06, 0.15
 """CUBIC takes tens of milliseconds to find its size."""
+_TOTAL_S = _WARM_S + _MEASURED_S + 0.01
+"""Since the job's first packet, which is some ms before the flows'."""
 _SIZE_KIB = 1 << 22
 """More than the link takes in that time."""
 _MSS_BYTES, _TCP_BYTES = 1460, 1460 + 54 + 24
@@ -59,7 +62,7 @@ class Tcp(Cell):
                     workers=_WORKERS,
                     steps=1,
                     slots=_SLOTS,
-                    tensors=self.net.endless(_START_MS / 1e3 + _WARM_S + _MEASURED_S),
+                    tensors=self.net.endless(_TOTAL_S),
                     check=False,
                 )
             ],
@@ -69,7 +72,7 @@ class Tcp(Cell):
                     sources=[f"h{_WORKERS + number + 1}"],
                     destinations=["h1"],
                     size_kib=_SIZE_KIB,
-                    start_ms=_START_MS + chance.random() * _SPREAD_MS,
+                    start_ms=READY_MS + chance.random() * _SPREAD_MS,
                     tcp=TcpSpec(algorithm=self.algorithm),
                 )
                 for number in range(self.flows)
@@ -78,10 +81,9 @@ class Tcp(Cell):
 
     def run(self, congestion: Mapping[str, object], seed: int) -> Measured:
         """As the base has it."""
-        total_s = _START_MS / 1e3 + _WARM_S + _MEASURED_S
-        watch = Watch(every_s=self.net.base_s, total_s=total_s)
+        watch = Watch(every_s=self.net.base_s, total_s=_TOTAL_S)
         history = observe(self.scenario(congestion, seed), seed, watch)
-        from_s = _START_MS / 1e3 + _WARM_S - history.began_s
+        from_s = READY_MS / 1e3 + _WARM_S - history.began_s
         job = history.jobs["train"]
         train = rate_gbit(history.at_s, job.done_bytes, from_s)
         fair = self.net.rate_gbit / (self.flows + 1)

@@ -16,6 +16,11 @@ _LOOKS_A_ROUND_TRIP = 4
 _MOST_LOOKS = 3000
 
 
+READY_MS = 110.0
+"""When jobs and flows come that are not there from the beginning, in virtual time: the controller
+has the switches at 100 ms, and a job's workers join in some two."""
+
+
 @dataclass(frozen=True)
 class Timing:
     """Of one run, since its first packet."""

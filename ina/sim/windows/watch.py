@@ -25,6 +25,8 @@ from ina.sim.windows.history import Floats, History, JobHistory, PortHistory
 _NEVER_S = 20.0
 """Until the first packet: a run in which none has been sent by then is given up."""
 _LEAST_WAIT_S = 20e-6
+_PATIENCE_US = 40_000
+"""Twice the usual age: who claims a slot has it for so long, unless its priority is high."""
 
 
 @dataclass
@@ -36,8 +38,6 @@ class Watch:
     """Since the first packet."""
     shared_slots: int = 0
     """Of the first P4 switch: whose they are is looked at, too."""
-    slot_age_us: int = 20_000
-    """After which one is free of which nothing was heard."""
 
     def __post_init__(self) -> None:
         self.began_s = 0.0
@@ -92,7 +92,7 @@ class Watch:
     def _look_at_slots(self, fabric: Fabric, jobs: Mapping[str, JobRun]) -> None:
         switch = next(iter(fabric.switches.values()))
         now_us = fabric.network.now_ns // 1000
-        found = claims(switch, self.shared_slots, now_us=now_us, within_us=self.slot_age_us)
+        found = claims(switch, self.shared_slots, now_us=now_us, within_us=_PATIENCE_US)
         owners = Counter(epoch for _, epoch in found)
         for name, job in jobs.items():
             rank = job.rank(0)

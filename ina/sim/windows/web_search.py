@@ -11,12 +11,11 @@ from ina.sim.windows.cell import Cell, Family, Measured, Promise
 from ina.sim.windows.measure import grown, loss_share, percentile, queue_bytes, rate_gbit
 from ina.sim.windows.network import ASKED, Limit, Net, limit
 from ina.sim.windows.series import series_of
+from ina.sim.windows.timing import READY_MS
 from ina.sim.windows.watch import Watch, observe
 
 _HOSTS = 8
 _SLOTS = 512
-_START_MS = 20.0
-"""When flows begin, in virtual time: the job is under way by then."""
 _WARM_S = 0.03
 _SHORT_BYTES = 100_000
 
@@ -37,7 +36,7 @@ class WebSearch(Cell):
 
     @property
     def _total_s(self) -> float:
-        return _START_MS / 1e3 + _WARM_S + self.measured_s
+        return _WARM_S + self.measured_s + 0.01  # the job is there some ms before flows are
 
     def scenario(self, congestion: Mapping[str, object]) -> Scenario:
         """The job comes first."""
@@ -64,7 +63,7 @@ class WebSearch(Cell):
                 PoissonSpec(
                     name="flows",
                     load=self.load,
-                    start_ms=_START_MS,
+                    start_ms=READY_MS,
                     tcp=TcpSpec(algorithm="dctcp"),
                 )
             ],
@@ -74,7 +73,7 @@ class WebSearch(Cell):
         """As the base has it."""
         watch = Watch(every_s=2 * self.net.base_s, total_s=self._total_s)
         history = observe(self.scenario(congestion), seed, watch)
-        from_s = _START_MS / 1e3 + _WARM_S - history.began_s
+        from_s = READY_MS / 1e3 + _WARM_S - history.began_s
         flows = [
             flow
             for flow in watch.completions
