@@ -10,7 +10,7 @@ import typer
 from ina.cli.common.output import emit
 from ina.cli.sim.progress import windows_progress
 from ina.cli.sim.windows_page import check_page, write_page
-from ina.cli.sim.windows_plots import draw_all
+from ina.cli.sim.windows_plots import check_matplotlib, draw_all
 from ina.cli.sim.windows_view import outcomes_view
 from ina.congestion import ALGORITHMS, Congestion
 from ina.errors import InvalidInputError
@@ -45,7 +45,7 @@ def windows(
     page: Annotated[
         Path | None, typer.Option(help="Write tables and plots into this page, between its marks.")
     ] = None,
-    processes: Annotated[int, typer.Option(min=0, help="0: one for each core.")] = 0,
+    processes: Annotated[int, typer.Option(min=0, help="0: one for each core; 1: this one.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Run window algorithms on the same networks, and hold them to what is promised of them.
@@ -59,6 +59,8 @@ def windows(
     if page is not None:
         check_page(page)
         plots = plots or page.with_suffix("")
+    if plots is not None:
+        check_matplotlib()
     with windows_progress() as told:
         found = compare(
             families,

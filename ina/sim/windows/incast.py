@@ -18,7 +18,7 @@ _SLOTS = 512
 _STEP_ROUND_TRIPS = 40
 """That a step's tensor takes at the limit."""
 _COMPUTE_ROUND_TRIPS = 5
-_WARM_STEPS, _STEPS = 10, 30
+_WARM_STEPS, _STEPS = 6, 16
 
 
 @dataclass(frozen=True, kw_only=True)

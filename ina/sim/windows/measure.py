@@ -8,11 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from ina.sim.windows.history import Floats, History
 
-CONFIDENCE = 0.95
+_STUDENT_975 = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
+    *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
+)
+"""Student's t for an interval of 95 %, by degrees of freedom from 1 on. More have the last one: the
+interval is 4 % too wide at most. SciPy is no dependency of ina's."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +26,7 @@ class Mean:
 
     mean: float
     half_width: float
-    """Of the confidence interval by Student's t; not a number where there is one seed."""
+    """Of the 95 % confidence interval by Student's t; not a number where there is one seed."""
     seeds: int
 
 
@@ -31,8 +36,8 @@ def mean_of(values: Sequence[float]) -> Mean:
     if len(found) == 1 or not np.isfinite(found).all():
         return Mean(float(found.mean()), math.nan, len(found))
     error = float(found.std(ddof=1)) / math.sqrt(len(found))
-    half_width = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(found) - 1)) * error
-    return Mean(float(found.mean()), half_width, len(found))
+    student = _STUDENT_975[min(len(found) - 1, len(_STUDENT_975)) - 1]
+    return Mean(float(found.mean()), student * error, len(found))
 
 
 def jain(shares: Iterable[float]) -> float:

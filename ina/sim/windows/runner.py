@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 
@@ -17,6 +17,18 @@ from ina.sim.windows.outcome import Outcome, Runs, outcomes_of
 
 RUN_S = 1800.0
 """Of wall time: a run that takes longer is given up."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run that is to be."""
+
+    family: str
+    cell: Cell
+    algorithm: str
+    table: Mapping[str, object]
+    """``[congestion]``."""
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -74,7 +86,7 @@ def compare(
     seeds: one run with each.
     quick: run only the cells that stand for the others.
     cell: run only those whose names hold this.
-    processes: 0: one for each core.
+    processes: 0: one for each core; 1: this one.
     told: of each run that has ended.
 
     Raises :class:`ScenarioError`: there is nothing to run; an algorithm's options are wrong.
@@ -90,24 +102,19 @@ def compare(
     if not wanted or not tables or not seeds:
         raise ScenarioError("nothing to compare: want a cell, an algorithm and a seed at least")
     found = {(family.name, one.name, name): Runs() for family, one in wanted for name in tables}
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes or os.cpu_count() or 1, mp_context=context) as pool:
-        pending = {
-            pool.submit(run_one, one, dict(table), seed): (family.name, one.name, name, seed)
-            for family, one in wanted
-            for seed in seeds
-            for name, table in tables.items()
-        }
-        ended = as_completed(pending, timeout=RUN_S * len(pending))
-        for number, future in enumerate(ended, start=1):
-            *key, seed = pending[future]
-            measured = future.result()
-            runs = found[key[0], key[1], key[2]]
-            if isinstance(measured, str):
-                runs.failed[seed] = measured
-            else:
-                runs.done[seed] = measured
-            told(Done(number, len(pending), *key, seed))
+    tasks = [
+        Task(family.name, one, name, tables[name], seed)
+        for family, one in wanted
+        for seed in seeds
+        for name in tables
+    ]
+    for number, (task, measured) in enumerate(_done(tasks, processes), start=1):
+        runs = found[task.family, task.cell.name, task.algorithm]
+        if isinstance(measured, str):
+            runs.failed[task.seed] = measured
+        else:
+            runs.done[task.seed] = measured
+        told(Done(number, len(tasks), task.family, task.cell.name, task.algorithm, task.seed))
     outcomes = []
     for family, one in wanted:
         outcomes += outcomes_of(
@@ -116,9 +123,22 @@ def compare(
     return Comparison(outcomes, found)
 
 
-def run_one(cell: Cell, table: Mapping[str, object], seed: int) -> Measured | str:
+def _done(tasks: Sequence[Task], processes: int) -> Iterator[tuple[Task, Measured | str]]:
+    """Each as it ends."""
+    if processes == 1:
+        for task in tasks:
+            yield task, run_one(task)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes or os.cpu_count() or 1, mp_context=context) as pool:
+        pending = {pool.submit(run_one, task): task for task in tasks}
+        for future in as_completed(pending, timeout=RUN_S * len(tasks)):
+            yield pending[future], future.result()
+
+
+def run_one(task: Task) -> Measured | str:
     """One run; of one that fails the error, in one line."""
     try:
-        return cell.run(table, seed)
+        return task.cell.run(task.table, task.seed)
     except InaError as error:
         return f"{type(error).__name__}: {error}"

@@ -24,7 +24,8 @@ from ina.sim.windows.history import Floats, History, JobHistory, PortHistory
 
 _NEVER_S = 20.0
 """Until the first packet: a run in which none has been sent by then is given up."""
-_LEAST_WAIT_S = 20e-6
+_SOON_S, _LATER_S = 50e-6, 1e-3
+"""From look to look, until then: where a worker has joined, and before."""
 _PATIENCE_US = 40_000
 """Twice the usual age: who claims a slot has it for so long, unless its priority is high."""
 
@@ -61,7 +62,8 @@ class Watch:
         while jobs and not any(_has_sent(job) for job in jobs.values()):
             if network.now_ns > _NEVER_S * 1e9:
                 raise ScenarioError(f"no job has sent a packet in {_NEVER_S:g} s")
-            await asyncio.sleep(max(self.every_s, _LEAST_WAIT_S))
+            has_joined = any(worker for job in jobs.values() for worker in _workers(job))
+            await asyncio.sleep(_SOON_S if has_joined else _LATER_S)
         self.began_s = network.now_ns / 1e9
         for number in range(round(self.total_s / self.every_s) + 1):
             await asyncio.sleep(self.began_s + number * self.every_s - network.now_ns / 1e9)
@@ -104,20 +106,20 @@ class Watch:
         return History(
             at_s=np.array(self._at_s),
             began_s=self.began_s,
-            jobs={
-                name: JobHistory(
-                    *(np.maximum.accumulate(column) for column in np.array(rows, float).T[:1]),
-                    np.array(self._windows[name], float),
-                    *np.maximum.accumulate(np.array(rows, float).T[1:], axis=1),
-                )
-                for name, rows in self._jobs.items()
-            },
+            jobs={name: self._job(name) for name in self._jobs},
             ports={
                 name: PortHistory(*np.array(rows, float).T) for name, rows in self._ports.items()
             },
             flows={name: _table(rows) for name, rows in self._flows.items()},
             slots={name: np.array(held, float) for name, held in self._held.items()},
         )
+
+    def _job(self, name: str) -> JobHistory:
+        # Whoever has died counts no more: what was counted stays.
+        counts = np.maximum.accumulate(np.array(self._jobs[name], float), axis=0).T
+        done, sent, resent, probes, timeouts, marked = counts
+        windows = np.array(self._windows[name], float)
+        return JobHistory(done, windows, sent, resent, probes, timeouts, marked)
 
 
 def observe(scenario: Scenario, seed: int, watch: Watch) -> History:

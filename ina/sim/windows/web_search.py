@@ -74,12 +74,13 @@ class WebSearch(Cell):
         watch = Watch(every_s=2 * self.net.base_s, total_s=self._total_s)
         history = observe(self.scenario(congestion), seed, watch)
         from_s = READY_MS / 1e3 + _WARM_S - history.began_s
-        flows = [
-            flow
-            for flow in watch.completions
-            if flow.started_ns / 1e9 >= history.began_s + from_s and flow.duration_ns is not None
+        begun_ns = (history.began_s + from_s) * 1e9
+        flows = [flow for flow in watch.completions if flow.started_ns >= begun_ns]
+        short_us = [
+            flow.duration_ns / 1e3
+            for flow in flows
+            if flow.size_bytes < _SHORT_BYTES and flow.duration_ns is not None
         ]
-        short_us = [flow.duration_ns / 1e3 for flow in flows if flow.size_bytes < _SHORT_BYTES]
         slowdowns = [flow.slowdown for flow in flows if flow.slowdown is not None]
         job = history.jobs["train"]
         return Measured(
