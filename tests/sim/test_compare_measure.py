@@ -25,7 +25,7 @@ from ina.sim.windows.network import Limit, Net, limit
 from ina.sim.windows.outcome import judge
 from ina.sim.windows.series import series_of
 
-AT_S = np.arange(5) * 1e-3
+AT_S = np.array([0, 1e-3, 2e-3, 3e-3, 4e-3])
 """Looks, a millisecond apart."""
 
 
@@ -35,7 +35,7 @@ def port(waiting: list[float], offered: list[float], dropped: list[float]) -> Po
     )
 
 
-def job(done_bytes: list[float], windows: list[list[float]]) -> JobHistory:
+def job(done_bytes: list[float], windows: list[list[int]]) -> JobHistory:
     nothing = np.zeros(5)
     return JobHistory(
         np.array(done_bytes, float), np.array(windows, float),
@@ -78,7 +78,7 @@ def test_rates_are_of_what_grew_between_looks() -> None:
 
 def test_shares_have_converged_when_they_are_fair_twice_on_end() -> None:
     """Bins of 1 ms: unfair, fair by chance, unfair, and fair from the fourth on."""
-    at_s = np.arange(8) * 1e-3
+    at_s = np.array([1e-3 * number for number in range(8)])
     one = np.cumsum([0, 2, 1, 2, 1, 1, 1, 1]).astype(float)
     other = np.cumsum([0, 0, 1, 0, 1, 1, 1, 1]).astype(float)
     counts = [one, other]

@@ -208,5 +208,6 @@ def test_runs_are_as_long_as_packets_allow() -> None:
     assert short.total_s == pytest.approx(90 * fast.base_s)
     assert short.warm_s == pytest.approx(30 * fast.base_s)
     least = timing(Net(1, 5, 64, 256), hops=4)
-    assert (least.warm_s, least.total_s) == (pytest.approx(5e-3), pytest.approx(15e-3))
+    assert least.warm_s == pytest.approx(5e-3)
+    assert least.total_s == pytest.approx(15e-3)
     assert least.every_s == pytest.approx(max(least.total_s / 3000, Net(1, 5, 64, 256).base_s / 4))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from ina.sim.scenario import JobSpec, Scenario, TensorSpec, TopologySpec
 from ina.sim.windows.cell import Cell, Family, Measured, Promise
 from ina.sim.windows.measure import grown, loss_share, queue_bytes
@@ -15,10 +13,10 @@ from ina.sim.windows.series import series_of
 from ina.sim.windows.watch import Watch, observe
 
 _SLOTS = 512
-_STEP_ROUND_TRIPS = 40
+_STEP_ROUND_TRIPS = 30
 """That a step's tensor takes at the limit."""
 _COMPUTE_ROUND_TRIPS = 5
-_WARM_STEPS, _STEPS = 6, 16
+_WARM_STEPS, _STEPS = 4, 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,17 +65,15 @@ class Incast(Cell):
         history = observe(self.scenario(congestion), seed, watch)
         from_s = _WARM_STEPS * self._step_s
         job = history.jobs["train"]
-        after = history.at_s >= from_s
-        # Looks at which sums were made: of a step what is not computing, nor its last round trip.
-        rates = np.diff(job.done_bytes[after]) * 8e-9 / np.diff(history.at_s[after])
-        busy = rates[rates > 0]
+        # A step ends a round trip after its last packet has been sent.
+        ideal_s = (_STEP_ROUND_TRIPS + 1) * self.net.base_s
+        steps_s = watch.reduced_s["train"][_WARM_STEPS:]
+        share = ideal_s * len(steps_s) / sum(steps_s) if steps_s else 0.0
         sent = grown(history.at_s, job.sent, from_s)
         return Measured(
             metrics={
-                "Gbit/s": float(busy.mean()) if len(busy) else 0.0,
-                "share of limit": (
-                    float(busy.mean()) / self.limit.goodput_gbit if len(busy) else 0.0
-                ),
+                "Gbit/s": share * self.limit.goodput_gbit,
+                "share of limit": share,
                 "timeouts": grown(history.at_s, job.timeouts, from_s),
                 "probes": grown(history.at_s, job.probes, from_s),
                 "resent": grown(history.at_s, job.resent, from_s) / sent if sent else 0.0,

@@ -44,6 +44,8 @@ class Watch:
         self.began_s = 0.0
         self.completions: list[Completion] = []
         """Of all traffic, those that have ended."""
+        self.reduced_s: dict[str, list[float]] = {}
+        """By job: of each step that rank 0 has done, how long it reduced."""
         self._at_s: list[float] = []
         self._jobs: dict[str, list[list[float]]] = {}
         self._windows: dict[str, list[list[int]]] = {}
@@ -68,6 +70,8 @@ class Watch:
         for number in range(round(self.total_s / self.every_s) + 1):
             await asyncio.sleep(self.began_s + number * self.every_s - network.now_ns / 1e9)
             self._look(fabric, jobs, traffic)
+        for name, job in jobs.items():
+            self.reduced_s[name] = [time_s for one in job.incarnations for time_s in one.reduced_s]
         for flows in traffic:
             if isinstance(flows, Flows):
                 self.completions += flows.completions()
