@@ -47,7 +47,12 @@ class Made(Cell):
         if seed == 13:
             raise ScenarioError("nobody is there")
         rate = 20.0 if congestion["algorithm"] == "fixed" else 10 + seed / 10
-        series = Series(at_ms=[0, 1], windows={"a": [1, 2]}, queues_kib={}, goodput_gbit={})
+        series = Series(
+            at_ms=[0, 1],
+            windows={"a": [1, 2]},
+            queues_kib={"p": [0, 1]},
+            goodput_gbit={"a": [3, 4]},
+        )
         return Measured({"rate": rate, "none": 0.0}, series, completions_us=[1.0, 5.0])
 
 

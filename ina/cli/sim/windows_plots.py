@@ -14,6 +14,7 @@ from ina.sim.windows.outcome import Runs
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_BESIDE = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "frameon": False}
 _MOST_LINES = 10
 """With more jobs or flows in a panel names would hide what they name."""
 
@@ -61,13 +62,16 @@ def _over_time(family: Family, cell: Cell, series: Mapping[str, Series]) -> Figu
         goodput.axhline(cell.limit.goodput_gbit, color="black", linewidth=0.8, linestyle=":")
         windows.set_title(name)
         goodput.set_xlabel("ms")
+        queue.legend(fontsize="xx-small", loc="upper right")  # not the same ports everywhere
         if column == len(series) - 1:
-            for ax in (windows, queue, goodput):
-                _legend(ax)
+            for ax in (windows, goodput):
+                ax.legend(fontsize="x-small", **_BESIDE)
     labels = ("window, packets", "longest queues, KiB", "goodput, Gbit/s")
     for row, label in zip(rows, labels, strict=True):
         row[0].set_ylabel(label)
         row[0].set_ylim(bottom=0)
+    # What has waited for a lost segment comes at once, and is no rate.
+    rows[2][0].set_ylim(top=min(rows[2][0].get_ylim()[1], 1.15 * cell.net.rate_gbit))
     figure.suptitle(f"{family.name}: {cell.name}", fontsize="medium")
     return figure
 
@@ -101,11 +105,6 @@ def _lines(ax: Any, at_ms: Sequence[float], series: Mapping[str, Sequence[float]
     for name, values in list(series.items())[:_MOST_LINES]:
         ax.plot(at_ms, values, label=name, linewidth=0.9)
     ax.grid(alpha=0.3)
-
-
-def _legend(ax: Any) -> None:
-    if ax.get_legend_handles_labels()[0]:
-        ax.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
 
 
 def _save(figure: Figure, path: Path) -> Path:

@@ -19,7 +19,7 @@ class Series:
     queues_kib: dict[str, list[float]]
     """By port; those that were longest."""
     goodput_gbit: dict[str, list[float]]
-    """By job, or other traffic."""
+    """Of a job's worker; of other traffic that each host gets."""
 
 
 @dataclass(frozen=True)

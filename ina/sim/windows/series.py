@@ -8,12 +8,12 @@ from ina.sim.windows.cell import Series
 from ina.sim.windows.history import Floats, History
 from ina.sim.windows.measure import rates_gbit
 
-_POINTS = 300
+_POINTS = 150
 _PORTS = 3
 
 
-def series_of(history: History, first_rank: int = 0) -> Series:
-    """``first_rank``: windows are the mean of the ranks from there on."""
+def series_of(history: History, hosts: int = 1) -> Series:
+    """``hosts``: by which the rate of other traffic is divided, where it goes to so many."""
     edges_s = np.linspace(0.0, float(history.at_s[-1]), min(_POINTS, len(history.at_s)) + 1)
     middles_s = (edges_s[1:] + edges_s[:-1]) / 2
     longest = sorted(
@@ -24,13 +24,13 @@ def series_of(history: History, first_rank: int = 0) -> Series:
         for name, job in history.jobs.items()
     }
     goodput |= {
-        name: rates_gbit(history.at_s, flows.sum(axis=1), edges_s)
+        name: rates_gbit(history.at_s, flows.sum(axis=1), edges_s) / hosts
         for name, flows in history.flows.items()
     }
     return Series(
         at_ms=_plain(middles_s * 1e3),
         windows={
-            name: _at(history, job.windows[:, first_rank:].mean(axis=1), middles_s)
+            name: _at(history, job.windows.mean(axis=1), middles_s)
             for name, job in history.jobs.items()
         },
         queues_kib={

@@ -16,7 +16,8 @@ from ina.sim.windows.watch import Watch, observe
 
 _HOSTS = 8
 _SLOTS = 512
-_WARM_S = 0.03
+_WARM_S = 0.1
+"""In which long flows gather."""
 _SHORT_BYTES = 100_000
 
 
@@ -100,7 +101,7 @@ class WebSearch(Cell):
                 "queue/threshold": queue_bytes(history, from_s, 99) / self.net.threshold_bytes,
                 "timeouts": grown(history.at_s, job.timeouts, from_s),
             },
-            series=series_of(history),
+            series=series_of(history, hosts=_HOSTS),
             completions_us=short_us,
         )
 
