@@ -24,7 +24,8 @@ from ina.sim.windows.series import series_of
 from ina.sim.windows.timing import READY_MS
 from ina.sim.windows.watch import Watch, observe
 
-_SLOTS = 512
+_SLOTS = 256
+"""Of each job: sixteen find room on a switch."""
 _APART, _STEADY, _LEFT = 60, 150, 100
 """Round trips: from one coming to the next; with all of them; with half of them."""
 _FAIR = 0.95

@@ -9,7 +9,7 @@ from ina.sim.windows.network import Net
 _WARM_ROUND_TRIPS, _MEASURED_ROUND_TRIPS = 100, 200
 _LEAST_WARM_S, _LEAST_MEASURED_S = 5e-3, 10e-3
 """Algorithms count in milliseconds, too."""
-_MOST_HOPS = 1.5e6
+_MOST_HOPS = 1e6
 """Packets at links, of a run."""
 _FEWEST_ROUND_TRIPS = 90
 _LOOKS_A_ROUND_TRIP = 4
