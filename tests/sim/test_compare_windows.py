@@ -216,3 +216,26 @@ def test_runs_are_as_long_as_packets_allow() -> None:
     assert least.warm_s == pytest.approx(5e-3)
     assert least.total_s == pytest.approx(15e-3)
     assert least.every_s == pytest.approx(max(least.total_s / 3000, Net(1, 5, 64, 256).base_s / 4))
+
+
+def test_two_jobs_with_one_window_share_a_link_and_one_that_leaves_leaves_all_of_it() -> None:
+    """Its buffer holds both windows, so that neither loses any."""
+    cell = Jobs(name="two", net=Net(0.5, 50, 1024, 64, cables=2), count=2)
+    found = cell.run({"algorithm": "fixed"}, 1).metrics
+    assert found["Jain"] > 0.99
+    assert found["round trips"] <= 50
+    assert found["Jain after"] == pytest.approx(1)
+    assert found["share of limit"] == pytest.approx(1, abs=0.03)
+    assert found["share after"] == pytest.approx(1, abs=0.03)
+    assert found["loss"] == 0
+
+
+def test_a_straggler_holds_the_slots_that_it_does_not_use() -> None:
+    """With windows of one size: its sums wait for its slow link."""
+    net = Net(2, 20, 256, 64, cables=2)
+    cell = Slots(name="few", net=net, shared=16, slow_gbit=0.1)
+    found = cell.run({"algorithm": "fixed"}, 1).metrics
+    assert 0 < found["healthy slots"] < found["late slots"] <= 1
+    assert found["healthy slots"] + found["late slots"] <= 1
+    assert found["late, Gbit/s"] < 0.1 < found["Gbit/s"] < found["alone, Gbit/s"]
+    assert found["share of alone"] == pytest.approx(found["Gbit/s"] / found["alone, Gbit/s"])
