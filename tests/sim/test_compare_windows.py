@@ -146,7 +146,7 @@ def test_a_page_gets_tables_and_plots_between_its_marks(
 ) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    words = ("--algorithms", f"{DEFAULT},fixed", "--page", str(page))
+    words = ("--algorithms", DEFAULT, "--page", str(page))
     of = family(Promise("rate", 1, is_least=True))
     assert invoke(of, monkeypatch, *words)[0] == 0
     text = page.read_text()

@@ -30,10 +30,15 @@ def windows(
         typer.Option(metavar="NAME=VALUE", help="Of the one algorithm; may be repeated."),
     ] = None,
     cell: Annotated[str, typer.Option(help="Only cells whose names hold this.")] = "",
-    seeds: Annotated[int, typer.Option(min=1, help="Runs of each cell.")] = 3,
+    seeds: Annotated[
+        int, typer.Option(min=0, help="Runs of each cell; 0: 3, or 1 with --quick.")
+    ] = 0,
     first: Annotated[int, typer.Option(help="The first one's seed.")] = 1,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A cell or two of each scenario, within a minute.")
+        bool,
+        typer.Option(
+            "--quick", help="A cell or two of each scenario: some ten seconds an algorithm."
+        ),
     ] = False,
     strict: Annotated[
         bool,
@@ -51,8 +56,9 @@ def windows(
     """Run window algorithms on the same networks, and hold them to what is promised of them.
 
     The host's core, the P4 program and the controller are those that ship, in virtual time. All
-    scenarios with all algorithms take some tens of minutes.
+    scenarios with all algorithms take an hour or so of two cores.
     """
+    seeds = seeds or (1 if quick else 3)
     families = chosen_families(_words(scenarios))
     names = chosen_algorithms(_words(algorithms))
     tables = {name: {"algorithm": name, **_options(names, option)} for name in names}

@@ -84,13 +84,13 @@ class Incast(Cell):
         )
 
 
-def _cell(workers: int, net: Net, *, is_quick: bool = False) -> Incast:
+def _cell(workers: int, net: Net, *, is_quick: bool = False, plot: str = "") -> Incast:
     return Incast(
         name=f"{workers} workers, {net.text}",
         net=net,
         workers=workers,
         is_quick=is_quick,
-        plot="incast" if is_quick else "",
+        plot=plot,
     )
 
 
@@ -98,7 +98,8 @@ INCAST = Family(
     "incast",
     "workers through two racks that begin each step at once",
     (
-        _cell(64, Net(10, 50, 128, 1024, cables=2), is_quick=True),
+        _cell(16, Net(10, 50, 128, 1024, cables=2), is_quick=True),
+        _cell(64, Net(10, 50, 128, 1024, cables=2), plot="incast"),
         _cell(64, Net(10, 50, 1024, 1024, cables=2)),
         _cell(64, Net(100, 50, 512, 1024, cables=2)),
     ),

@@ -21,7 +21,7 @@ from ina.sim.windows.series import series_of
 from ina.sim.windows.watch import Watch, observe
 
 _WORKERS = 4
-_WARM_S, _TOTAL_S = 5e-3, 12e-3
+_WARM_S, _TOTAL_S = 4e-3, 9e-3
 _HEALTHY, _LATE = "healthy", "late"
 
 
