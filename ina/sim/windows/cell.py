@@ -73,7 +73,7 @@ class Promise:
         """As "share of limit at least 0.97"."""
         sense = "at least" if self.is_least else "at most"
         times = f" times {self.relative_to}'s" if self.relative_to else ""
-        return f"{self.metric} {sense} {self.bound:g}{times}"
+        return f"{self.metric} {sense} {self.bound:.3g}{times}"
 
     def holds(self, value: float) -> bool:
         """Of the mean over seeds; not of what is not a number."""
