@@ -23,7 +23,9 @@ class Batch(NamedTuple):
     answers: int
     """Results, at least 1."""
     marked: int
-    """Of them: a queue on the way was long (ECN)."""
+    """Of them: a queue on the way was long (ECN), also on that of another worker's part."""
+    marked_here: int
+    """Of them: it was one on the way down to this worker."""
     losses: int
     """Times that packets were found lost, one or several at a time."""
     timeouts: int
@@ -77,5 +79,5 @@ class Window(abc.ABC):
         """Sets `packets`, and `pace` where it likes, by what has happened.
 
         On the wire it is called from the transport's thread, which sends nothing meanwhile: it must
-        not wait for anything.
+        not wait for anything, nor call its session.
         """

@@ -60,7 +60,7 @@ const std::vector<Algorithm> &algorithms() {
 }
 
 std::unique_ptr<Window> make_window(const Choice &choice, const Room &room) {
-    if (choice.own) return choice.own->make(room.packets);
+    if (choice.own) return choice.own->make(room);
     const Algorithm &chosen = named(choice.algorithm);
     OptionValues values;
     for (const Option &option : chosen.options) values.push_back(option.usual);

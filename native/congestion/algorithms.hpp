@@ -40,7 +40,7 @@ inline constexpr const char *kUsualAlgorithm = "adaptive";
 class Maker {
   public:
     virtual ~Maker() = default;
-    virtual std::unique_ptr<Window> make(std::uint32_t largest) const = 0;
+    virtual std::unique_ptr<Window> make(const Room &room) const = 0;
 };
 
 struct Choice {

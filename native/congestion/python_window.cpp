@@ -98,6 +98,7 @@ class Held {
 struct Batch {
     std::uint32_t answers = 0;
     std::uint32_t marked = 0;
+    std::uint32_t marked_here = 0;
     std::uint32_t losses = 0;
     std::uint32_t timeouts = 0;
     std::uint32_t in_flight = 0;
@@ -129,6 +130,7 @@ class PythonWindow final : public Window {
     void on_answer(std::int64_t, const Answer &answer) override {
         if (batch_.answers++ == 0) batch_.in_flight = answer.in_flight;
         batch_.marked += answer.marked;
+        batch_.marked_here += answer.marked_here;
         batch_.round_trips = answer.round_trips;
         const std::int64_t latest_ns = answer.round_trips.latest_ns;
         if (!answer.was_last || latest_ns <= 0) return;
@@ -149,10 +151,10 @@ class PythonWindow final : public Window {
         const nb::gil_scoped_acquire locked;
         try {
             const nb::object told = function_.get()(
-                now_ns, batch.answers, batch.marked, batch.losses, batch.timeouts, batch.in_flight,
-                batch.round_trips.latest_ns, batch.round_trips.mean_ns,
-                batch.round_trips.shortest_ns, batch.was_last, batch.was_last_mean_ns(),
-                batch.was_last_shortest_ns);
+                now_ns, batch.answers, batch.marked, batch.marked_here, batch.losses,
+                batch.timeouts, batch.in_flight, batch.round_trips.latest_ns,
+                batch.round_trips.mean_ns, batch.round_trips.shortest_ns, batch.was_last,
+                batch.was_last_mean_ns(), batch.was_last_shortest_ns);
             failed_ = told.is_none();
             if (!failed_) numbers_ = numbers_of(told, 0);
         } catch (nb::python_error &error) {  // not of the class: Own keeps what that raises
@@ -175,9 +177,9 @@ class PythonMaker final : public Maker {
   public:
     explicit PythonMaker(nb::object own) : own_(std::move(own)) {}
 
-    std::unique_ptr<Window> make(std::uint32_t largest) const override {
+    std::unique_ptr<Window> make(const Room &room) const override {
         const nb::gil_scoped_acquire locked;
-        return std::make_unique<PythonWindow>(own_.get().attr("window")(largest));
+        return std::make_unique<PythonWindow>(own_.get().attr("window")(room.packets));
     }
     const nb::object &own() const { return own_.get(); }
 

@@ -204,7 +204,7 @@ std::int64_t Worker::mean_ns() const {
 void Worker::set_congestion(const std::optional<congestion::Choice> &choice,
                             std::uint32_t most_packets) {
     newest();
-    if (choice) congestion::make_window(*choice, 1);  // throws before anything has changed
+    if (choice) congestion::make_window(*choice, {1, 1});  // throws before anything has changed
     most_packets_ = most_packets;
     for (const auto &mapping : mappings_) {
         mapping->set_congestion(choice ? &*choice : nullptr, most_packets);

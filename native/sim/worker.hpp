@@ -120,8 +120,7 @@ class Worker final : public Element, public Endpoint {
         Share(const sw::UdpAddress &node, const host::WorkerConfig &config,
               const congestion::Choice &window, std::uint32_t most)
             : to(node), room(host::room_of(config, most)),
-              core(config, congestion::make_window(window, room)),
-              pacing(most) {}
+              core(config, congestion::make_window(window, room)), pacing(most) {}
         sw::UdpAddress to;
         congestion::Room room;
         host::WorkerCore core;

@@ -57,7 +57,7 @@ def test_a_batch_says_what_has_happened() -> None:
     send(one, range(4), 0)
     one.answered(0, 100 * US, marked=True, is_own=True)
     one.answered(1, 108 * US)
-    one.answered(2, 116 * US, marked=True, is_own=True)
+    one.answered(2, 116 * US, marked=True, marked_here=True, is_own=True)
     assert Kept.batches == []
     one.due(120 * US)
     mean_ns = 100 * US + 1 * US  # one eighth of what the second was longer,
@@ -67,6 +67,7 @@ def test_a_batch_says_what_has_happened() -> None:
             now_ns=120 * US,
             answers=3,
             marked=2,
+            marked_here=1,
             losses=0,
             timeouts=0,
             in_flight=4,

@@ -34,7 +34,7 @@ struct Share {
     const std::size_t owner;
     const std::size_t way;
     const congestion::Room room;  // of its window
-    std::mutex mutex;  // guards what follows
+    std::mutex mutex;             // guards what follows
     WorkerCore core;
     const Pacing pacing;
     std::int64_t time_ns = 0;  // the latest that the core was told: it never goes back
