@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ina.sim.scenario import JobSpec, Scenario, TopologySpec
+from ina.sim.scenario import Scenario, TopologySpec
 from ina.sim.windows.cell import Cell, Family, Measured, Promise
 from ina.sim.windows.measure import grown, loss_share, queue_bytes, rate_gbit
 from ina.sim.windows.network import ASKED, Limit, Net, limit
@@ -47,16 +47,7 @@ class Alone(Cell):
             ecn_packets=self.net.threshold_packets,
             congestion=dict(congestion),
             controller=ASKED,
-            job=[
-                JobSpec(
-                    name="train",
-                    workers=self.workers,
-                    steps=1,
-                    slots=2 * self.window,
-                    tensors=self.net.endless(total_s),
-                    check=False,
-                )
-            ],
+            job=[self.net.training(self.workers, 2 * self.window, total_s)],
         )
 
     def run(self, congestion: Mapping[str, object], seed: int) -> Measured:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ina.sim.scenario import FaultSpec, JobSpec, Scenario, TopologySpec
+from ina.sim.scenario import FaultSpec, Scenario, TopologySpec
 from ina.sim.windows.cell import Cell, Family, Measured, Promise
 from ina.sim.windows.history import History
 from ina.sim.windows.measure import grown, loss_share, queue_bytes, rate_gbit, rates_gbit
@@ -26,17 +26,6 @@ _SLOTS = 512
 class Late(Cell):
     """Workers around one switch; the last one is late."""
 
-    def job(self, total_s: float) -> JobSpec:
-        """That lasts longer than that."""
-        return JobSpec(
-            name="train",
-            workers=_WORKERS,
-            steps=1,
-            slots=_SLOTS,
-            tensors=self.net.endless(total_s),
-            check=False,
-        )
-
     def scenario(
         self, congestion: Mapping[str, object], total_s: float, faults: list[FaultSpec]
     ) -> Scenario:
@@ -50,7 +39,7 @@ class Late(Cell):
             ecn_packets=self.net.threshold_packets,
             congestion=dict(congestion),
             controller=ASKED,
-            job=[self.job(total_s)],
+            job=[self.net.training(_WORKERS, _SLOTS, total_s)],
             fault=faults,
         )
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from ina.protocol.spec import HEADER_BYTES
-from ina.sim.scenario import ControllerSpec, LinkSpec, TensorSpec
+from ina.sim.scenario import ControllerSpec, JobSpec, LinkSpec, TensorSpec
 from ina.sim.ways import FRAMING_BYTES
 
 _HEADERS_BYTES = 14 + 20 + 8 + HEADER_BYTES
@@ -105,6 +105,17 @@ class Net:
         return [
             TensorSpec(elems=_TENSOR_BYTES // 4, count=2 + math.ceil(wanted_bytes / _TENSOR_BYTES))
         ]
+
+    def training(self, workers: int, slots: int, for_s: float) -> JobSpec:
+        """A job that lasts longer than that: one step, for time alone."""
+        return JobSpec(
+            name="train",
+            workers=workers,
+            steps=1,
+            slots=slots,
+            tensors=self.endless(for_s),
+            check=False,
+        )
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ina.sim.scenario import JobSpec, Scenario, TopologySpec
+from ina.sim.scenario import Scenario, TopologySpec
 from ina.sim.traffic import IncastSpec, TcpSpec
 from ina.sim.windows.cell import Cell, Family, Measured, Promise
 from ina.sim.windows.measure import grown, loss_share, queue_bytes, rate_gbit
@@ -56,16 +56,7 @@ class Tcp(Cell):
             ecn_packets=self.net.threshold_packets,
             congestion=dict(congestion),
             controller=ASKED,
-            job=[
-                JobSpec(
-                    name="train",
-                    workers=_WORKERS,
-                    steps=1,
-                    slots=_SLOTS,
-                    tensors=self.net.endless(_TOTAL_S),
-                    check=False,
-                )
-            ],
+            job=[self.net.training(_WORKERS, _SLOTS, _TOTAL_S)],
             traffic=[
                 IncastSpec(
                     name=f"tcp{number + 1}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ina.sim.scenario import JobSpec, Scenario, TopologySpec
+from ina.sim.scenario import Scenario, TopologySpec
 from ina.sim.traffic import PoissonSpec, TcpSpec
 from ina.sim.windows.cell import Cell, Family, Measured, Promise
 from ina.sim.windows.measure import grown, loss_share, percentile, queue_bytes, rate_gbit
@@ -53,16 +53,7 @@ class WebSearch(Cell):
             ecn_packets=self.net.threshold_packets,
             congestion=dict(congestion),
             controller=ASKED,
-            job=[
-                JobSpec(
-                    name="train",
-                    workers=_HOSTS,
-                    steps=1,
-                    slots=_SLOTS,
-                    tensors=self.net.endless(self._total_s),
-                    check=False,
-                )
-            ],
+            job=[self.net.training(_HOSTS, _SLOTS, self._total_s)],
             traffic=[
                 PoissonSpec(
                     name="flows",
