@@ -1,15 +1,14 @@
 // The window of ina itself. What is its own: a sum waits for its last packet, so of all workers
 // only the one that completes sums is held up by the network. Its round trips hold no wait for
-// others, and it alone needs to give way, or gains by more. A result says who that was.
+// others, and it alone needs to give way. A result says who that was.
 //
-// It begins small and doubles, in trains, until a queue shows, or until results come slower than
-// their packets left: then it knows the rate of its way, and stops where a queue would begin. From
-// there on it reacts to marks as DCTCP does (RFC 8257), so that it shares links with such flows,
-// but no further down than keeps its link busy while nobody else is there. If no mark comes for
-// longer than DCTCP would need to see one, it probes for more, and doubles again where there is.
-// Where marks do not help, since what fills the queue does not heed them, it goes by losses alone,
-// as CUBIC does (RFC 9438). A loss that is rare, while round trips are short, has other causes than
-// a queue.
+// It begins small and doubles until a queue shows, or until it is what the way holds: bursts come
+// spread as their slowest link lets them through, which tells its rate. From there on it reacts to
+// marks as DCTCP does (RFC 8257), so that it shares links with such flows, but no further down than
+// keeps its link busy while nobody else is there. If no mark comes for longer than DCTCP would need
+// to see one, it probes for more, and doubles again where there is. Where marks do not help, since
+// what fills the queue does not heed them, it goes by losses alone, as CUBIC does (RFC 9438). A
+// loss that is rare, while round trips are short, has other causes than a queue.
 #pragma once
 
 #include <algorithm>
@@ -98,19 +97,18 @@ class InaWindow final : public Window {
     static constexpr double kLeastUnmarked = 16.0;  // rounds before it probes
     static constexpr int kUntilEmpty = 2;           // rounds
     static constexpr double kEmptySegments = 2.5;   // a queue of no more is none
-    static constexpr double kProbe = 1.25;
-    static constexpr double kFaster = 1.1;
-    static constexpr int kDeafRounds = 50;
+    static constexpr double kProbe = 1.25;          // windows
+    static constexpr double kFaster = 1.1;          // results: there is more to have
+    static constexpr int kDeafRounds =
+        50;  // after a loss, while these shares of results are marked
     static constexpr double kAllMarked = 0.8;
     static constexpr double kFewMarked = 0.3;
 
     void on_mark() {
         // Where the queue has not emptied since it gave way, others are there, who give way, too.
-        // That shows a round later.
         const double queue_ns = kEmptySegments * segment_ / std::max({capacity_, rate_, 1e-9});
         const bool is_alone = least_ns_ <= shortest_ns_ + queue_ns;
         unmarked_rounds_ = 0.0;
-
         if (calm_rounds_ > 0 || is_deaf_) return;
         if (doubles_) rate_ = std::max(rate_, std::min(capacity_, window_ / shortest_ns_));
         const double floor = is_alone ? products_ * rate_ * shortest_ns_ + segment_ : least_;
@@ -186,7 +184,7 @@ class InaWindow final : public Window {
     Rounds rounds_;
     Trains trains_;
     double rate_ = 0.0;         // results a ns; the largest of late
-    double capacity_ = 0.0;     // results a ns, in trains, while it doubles; 0: not known
+    double capacity_ = 0.0;     // results a ns, in trains; found while it doubles; 0: not known
     double shortest_ns_ = 0.0;  // of round trips; 0: none so far
     double way_ns_ = 0.0;       // moving average of those that hold no wait
     double least_ns_ = 0.0;     // that a round trip took, since it gave way
@@ -202,8 +200,7 @@ class InaWindow final : public Window {
     bool doubles_ = true;
     bool is_held_up_ = false;   // a sum of this round waited for us
     bool was_held_up_ = false;  // of the round before
-
-    bool is_deaf_ = false;  // to marks
+    bool is_deaf_ = false;      // to marks
 };
 
 }  // namespace ina::congestion
