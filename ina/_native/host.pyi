@@ -96,7 +96,9 @@ class RecoveryCounters:
 
 class LossRecovery:
     def __init__(self, lanes: int, rto: RtoLimits, congestion: Choice = ...) -> None: ...
-    def sent(self, lane: int, order: int, kind: int, now_ns: int) -> None: ...
+    def sent(
+        self, lane: int, order: int, kind: int, now_ns: int, is_small: bool = False
+    ) -> None: ...
     def answered(
         self,
         lane: int,

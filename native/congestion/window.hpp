@@ -8,23 +8,24 @@
 
 namespace ina::congestion {
 
-// What packets that were sent once took from their sending to their result, ns. It includes the
-// time that other workers were late.
+// What packets with values that were sent once took from their sending to their result, ns. It
+// includes the time that other workers were late.
 struct RoundTrips {
     std::int64_t latest_ns = 0;    // of the packet just answered; 0: it was sent more than once
     std::int64_t mean_ns = 0;      // moving average, weight 1/8; 0: none so far, as is the next
     std::int64_t shortest_ns = 0;  // of late
 };
 
-// What a result that was accepted tells.
+// What a result with values that was accepted tells.
 struct Answer {
     RoundTrips round_trips;
-    std::uint32_t in_flight = 0;  // packets, with the one that is answered
+    std::uint32_t in_flight = 0;  // packets with values, with the one that is answered
     // A queue on its way, or on the way of a contribution in it, was long (ECN).
     bool marked = false;
     bool marked_here = false;  // the result itself was: a queue on its way down to us
     // It was our packet that completed the sum: latest_ns holds no time that others were late.
     bool was_last = false;
+    bool mended = false;  // a copy of ours was needed: one before, or the result, had been lost
 };
 
 // At which intervals packets leave.
@@ -39,10 +40,13 @@ struct Room {
     std::uint32_t packet_bytes;  // of one with values, as an Ethernet frame
 };
 
+// Windows count packets with values. Those without, by which workers agree on exponents, are small:
+// they take up as much of a window as they have bytes, and their results are not told.
+
 class Window {
   public:
     virtual ~Window() = default;
-    // A result was accepted.
+    // A result with values was accepted.
     virtual void on_answer(std::int64_t now_ns, const Answer &answer) = 0;
     // The results of packets sent later came before a packet's: it, or its result, was lost.
     virtual void on_loss(std::int64_t now_ns, const RoundTrips &round_trips) = 0;

@@ -18,6 +18,7 @@ namespace ina::host {
 namespace {
 
 constexpr std::uint32_t kPacketBytes = 330;  // with 64 values
+constexpr double kSmallShare = 74.0 / 330.0;
 
 // Pairs of a lane and the number of its copy.
 std::vector<std::pair<std::uint32_t, std::uint32_t>> due(LossRecovery &self, std::int64_t now_ns,
@@ -59,11 +60,17 @@ void bind_recovery(nb::module_ &m) {
             [](LossRecovery *self, std::uint32_t lanes, const RtoLimits &rto,
                const congestion::Choice &congestion) {
                 new (self) LossRecovery(lanes, rto,
-                                        congestion::make_window(congestion, {lanes, kPacketBytes}));
+                                        congestion::make_window(congestion, {lanes, kPacketBytes}),
+                                        kSmallShare);
             },
             nb::arg("lanes"), nb::arg("rto"), nb::arg("congestion") = congestion::Choice{})
-        .def("sent", &LossRecovery::sent, nb::arg("lane"), nb::arg("order"), nb::arg("kind"),
-             nb::arg("now_ns"))
+        .def(
+            "sent",
+            [](LossRecovery &self, std::uint32_t lane, std::uint64_t order, std::uint8_t kind,
+               std::int64_t now_ns,
+               bool is_small) { self.sent(lane, order, kind, is_small, now_ns); },
+            nb::arg("lane"), nb::arg("order"), nb::arg("kind"), nb::arg("now_ns"),
+            nb::arg("is_small") = false)
         .def(
             "answered",
             [](LossRecovery &self, std::uint32_t lane, std::int64_t now_ns, std::uint32_t copy,
@@ -81,7 +88,6 @@ void bind_recovery(nb::module_ &m) {
         .def("has_room_for", &LossRecovery::has_room_for, nb::arg("order"))
         .def("settle", &LossRecovery::settle, nb::arg("now_ns"))
         .def_prop_ro("in_flight", [](const LossRecovery &self) { return self.flights().size(); })
-        .def_prop_ro("paced_ns", &LossRecovery::paced_ns)
         .def_prop_ro("window_packets", &LossRecovery::window_packets)
         .def_prop_ro("counters", [](const LossRecovery &self) { return self.counters(); });
 }

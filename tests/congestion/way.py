@@ -38,7 +38,7 @@ class Way:
         self._free = list(range(self.lanes))
         self._order = 0
         self._link_ns = 0  # busy until then
-        self._events: list[tuple[int, int, int, bool]] = []  # when, order, lane, marked
+        self._events: list[tuple[int, int, int, bool, int]] = []  # when, order, lane, marked, copy
 
     def run(self, for_ns: int) -> None:
         """Lets so much time pass."""
@@ -54,10 +54,11 @@ class Way:
                 return
             self.now_ns = next_ns
             while self._events and self._events[0][0] <= self.now_ns:
-                _, _, lane, marked = heapq.heappop(self._events)
+                _, _, lane, marked, copy = heapq.heappop(self._events)
                 self.recovery.answered(
                     lane,
                     self.now_ns,
+                    copy=copy,
                     marked=marked,
                     is_own=self.was_last(self.now_ns),
                 )
@@ -65,8 +66,8 @@ class Way:
                 self.answers += 1
                 self.marks += marked
                 self.windows.append(self.recovery.window_packets)
-            for lane, _ in self.recovery.due(self.now_ns):
-                self._put(lane)
+            for lane, copy in self.recovery.due(self.now_ns):
+                self._put(lane, copy)
 
     def _send(self) -> None:
         recovery = self.recovery
@@ -78,7 +79,7 @@ class Way:
             self._put(lane)
             self._order += 1
 
-    def _put(self, lane: int) -> None:
+    def _put(self, lane: int, copy: int = 0) -> None:
         queue = max(0, self._link_ns - self.now_ns) // self.packet_ns
         self.queues.append(queue)
         if queue >= self.room or (self.lose_every and len(self.queues) % self.lose_every == 0):
@@ -86,7 +87,7 @@ class Way:
             return
         self._link_ns = max(self._link_ns, self.now_ns) + self.packet_ns
         at_ns = self._link_ns + self.way_ns + self.late_ns(self.now_ns)
-        heapq.heappush(self._events, (at_ns, self._order, lane, queue >= self.mark_above))
+        heapq.heappush(self._events, (at_ns, self._order, lane, queue >= self.mark_above, copy))
 
     @property
     def product(self) -> float:

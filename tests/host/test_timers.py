@@ -264,13 +264,24 @@ def test_a_loss_that_nothing_overtakes_is_probed_for_after_two_round_trips() -> 
     due = next_deadline(core, MS // 10)
     assert due == MS // 10 + 2 * core.srtt_ns < core.rto_ns
     assert sent_at(core, due - 1) == []
-    assert [h.seq for h in sent_at(core, due)] == [h.seq for h in left[:4]]
+    probes = sent_at(core, due)
+    assert [h.seq for h in probes] == [h.seq for h in left[:4]]
     assert core.counters.timeouts == 0
-    for header in left[:4]:
+    for header in probes:
         answer(core, header, due + MS // 10)
     # They were lost, it seems all was.
     assert [h.seq for h in sent_at(core, due + MS // 10)] == [h.seq for h in left[4:]]
     assert core.counters.timeouts == 0
+
+
+def test_probes_whose_first_copies_were_only_late_are_followed_by_none() -> None:
+    """So it is after another worker's pause: else all that is in flight would go twice for good."""
+    core, left = with_six_unanswered(MS // 10)
+    due = next_deadline(core, MS // 10)
+    assert len(sent_at(core, due)) == 4
+    for header in left[:4]:
+        answer(core, header, due + MS // 10)
+    assert sent_at(core, due + MS // 10) == []
 
 
 def test_a_probe_that_is_lost_is_followed_by_one_more_before_the_timeout() -> None:

@@ -14,6 +14,12 @@ void require(bool holds, const std::string &what, std::int64_t got) {
 
 bool has_bit(std::uint32_t bitmap, std::uint32_t bit) { return (bitmap >> bit & 1u) != 0; }
 
+// As an Ethernet frame.
+std::uint32_t frame_bytes(int values) {
+    constexpr std::size_t kFrameHeaderBytes = 14 + 20 + 8;  // Ethernet, IPv4, UDP
+    return static_cast<std::uint32_t>(kFrameHeaderBytes + wire::packet_bytes(values));
+}
+
 // One switch, whose children are the ranks.
 Tree only_tree(const WorkerConfig &config, std::uint32_t window) {
     const int workers = config.world_size;
@@ -78,9 +84,11 @@ const Tree &own_tree(const WorkerConfig &config) {
 }
 
 congestion::Room room_of(const WorkerConfig &config, std::uint32_t packets) {
-    constexpr std::size_t kFrameHeaderBytes = 14 + 20 + 8;  // Ethernet, IPv4, UDP
-    const std::size_t bytes = kFrameHeaderBytes + wire::packet_bytes(config.values_per_packet);
-    return {std::max(packets, 1u), static_cast<std::uint32_t>(bytes)};
+    return {std::max(packets, 1u), frame_bytes(config.values_per_packet)};
+}
+
+double small_share(const WorkerConfig &config) {
+    return static_cast<double>(frame_bytes(0)) / frame_bytes(config.values_per_packet);
 }
 
 WorkerConfig checked(WorkerConfig config) {

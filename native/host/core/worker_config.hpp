@@ -48,6 +48,8 @@ std::uint32_t window_of(const WorkerConfig &config);
 
 // What a window of so many packets at most, of lanes with such a configuration, has to do with.
 congestion::Room room_of(const WorkerConfig &config, std::uint32_t packets);
+// Of the bytes of such a packet, what one without values has.
+double small_share(const WorkerConfig &config);
 
 // With what follows from other numbers filled in. Throws std::invalid_argument when one is out of
 // range.

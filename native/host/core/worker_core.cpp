@@ -14,8 +14,8 @@ WorkerCore::WorkerCore(const WorkerConfig &config, std::unique_ptr<congestion::W
                        const PacketMemory &memory)
     : config_(checked(config)), tree_(own_tree(config_)), window_(window_of(config_)),
       first_own_(config_.first_lane), codec_(config_),
-      recovery_(config_.lanes, config_.rto, std::move(window)), lanes_(config_.lanes),
-      frames_(lane_count(), values_bytes(), memory),
+      recovery_(config_.lanes, config_.rto, std::move(window), small_share(config_)),
+      lanes_(config_.lanes), frames_(lane_count(), values_bytes(), memory),
       kept_(config.keep_results ? lane_count() : 0, values_bytes()),
       failed_checks_(config.verify == VerifyMode::kKeyed) {
     for (std::uint32_t i = 0; i < lane_count(); ++i) {
@@ -123,7 +123,7 @@ std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
         Lane &lane = lanes_[index];
         codec_.write_packet(lane, frames_.packet(index));
         lane.on(LaneEvent::kSent);
-        recovery_.sent(index, lane.order(), lane.round(), now_ns);
+        recovery_.sent(index, lane.order(), lane.round(), !lane.has_values(), now_ns);
         batch[count++] = view_of(index);
     }
     return count;

@@ -22,6 +22,7 @@ struct Flight {
     std::uint32_t newer = kNoLane;  // neighbours in order of sent_ns, while in flight
     std::uint32_t older = kNoLane;
     std::uint8_t kind = 0;      // of the round that it is part of
+    bool is_small = false;      // it has no values
     std::uint8_t retries = 0;   // times that the packet was sent again
     std::uint8_t timeouts = 0;  // so many of them because its timer ran out
     Resends resends;
@@ -35,6 +36,7 @@ class FlightList {
     const Flight &operator[](std::uint32_t lane) const { return flights_[lane]; }
     std::vector<Flight> &all() { return flights_; }   // also those not in flight
     std::uint32_t size() const { return size_; }      // in flight
+    std::uint32_t small() const { return small_; }    // of them
     std::uint32_t oldest() const { return oldest_; }  // kNoLane: none
     std::uint32_t newest() const { return newest_; }
 
@@ -45,6 +47,7 @@ class FlightList {
         (newest_ == kNoLane ? oldest_ : flights_[newest_].newer) = lane;
         newest_ = lane;
         ++size_;
+        small_ += flight.is_small;
     }
 
     void remove(std::uint32_t lane) {
@@ -52,6 +55,7 @@ class FlightList {
         (flight.older == kNoLane ? oldest_ : flights_[flight.older].newer) = flight.newer;
         (flight.newer == kNoLane ? newest_ : flights_[flight.newer].older) = flight.older;
         --size_;
+        small_ -= flight.is_small;
     }
 
     // The least of those in flight; UINT64_MAX: there are none.
@@ -75,6 +79,7 @@ class FlightList {
   private:
     std::vector<Flight> flights_;
     std::uint32_t size_ = 0;
+    std::uint32_t small_ = 0;
     std::uint32_t oldest_ = kNoLane;
     std::uint32_t newest_ = kNoLane;
 };

@@ -43,8 +43,8 @@ constexpr std::int64_t kLaneTimeouts = 4;
 }  // namespace
 
 LossRecovery::LossRecovery(std::uint32_t lanes, const RtoLimits &limits,
-                           std::unique_ptr<congestion::Window> window)
-    : window_(std::move(window)), flights_(lanes), rtt_(limits) {}
+                           std::unique_ptr<congestion::Window> window, double small_share)
+    : window_(std::move(window)), small_share_(small_share), flights_(lanes), rtt_(limits) {}
 
 // Windows differ between workers, and each loses other packets. Were lanes sent in the order in
 // which their results came, each worker would soon fill its window with other lanes than the others
@@ -53,19 +53,22 @@ LossRecovery::LossRecovery(std::uint32_t lanes, const RtoLimits &limits,
 // and waits for somebody else.
 bool LossRecovery::has_room_for(std::uint64_t order) const {
     const std::uint32_t window = window_packets();
-    return flights_.size() < window || order < flights_.lowest_order() + window;
+    if (flights_.size() < window || order < flights_.lowest_order() + window) return true;
+    const double small = flights_.small();
+    return flights_.size() - small + small * small_share_ < window;
 }
 
-void LossRecovery::sent(std::uint32_t lane, std::uint64_t order, std::uint8_t kind,
+void LossRecovery::sent(std::uint32_t lane, std::uint64_t order, std::uint8_t kind, bool is_small,
                         std::int64_t now_ns) {
     Flight &flight = flights_[lane];
     flight.order = order;
     flight.kind = kind;
+    flight.is_small = is_small;
     flight.sent_ns = flight.first_sent_ns = now_ns;
     flight.retries = 0;
     flight.timeouts = 0;
     last_sent_ns_ = now_ns;
-    pacer_.sent(now_ns, window_->pace());
+    pacer_.sent(now_ns, window_->pace(), is_small ? small_share_ : 1.0);
     if (flights_.size() == 0) heard_ns_ = now_ns;
     flights_.add_newest(lane);
     scan_at_ns_ = std::min({scan_at_ns_, lane_deadline_ns(flight), probe_deadline_ns()});
@@ -82,7 +85,7 @@ void LossRecovery::answered(std::uint32_t lane, const Answer &answer, std::int64
     }
     note_overtaken(flight);
     if (flight.retries == 0) {
-        rtt_.on_sample(now_ns, now_ns - flight.sent_ns);
+        rtt_.on_sample(now_ns, now_ns - flight.sent_ns, flight.is_small);
         overtaken_moved_ |= overtaking_.answered(flight.kind, flight.order, flight.sent_ns);
         if (rtt_.timeout_ns() < scan_rto_ns_ / 2) scan_at_ns_ = now_ns;
     } else {
@@ -91,10 +94,12 @@ void LossRecovery::answered(std::uint32_t lane, const Answer &answer, std::int64
     if (answer.marked) ++counters_.ecn_marked;
     const bool was_last = answer.is_own && flight.retries == 0;
     if (was_last) ++counters_.last;
-    window_->on_answer(
-        now_ns, {rtt_.round_trips(), flights_.size(), answer.marked, answer.marked_here, was_last});
-    told_ = true;
-    note_copies(flight, now_ns);
+    if (!flight.is_small) {
+        window_->on_answer(now_ns, {rtt_.round_trips(), flights_.size() - flights_.small(),
+                                    answer.marked, answer.marked_here, was_last, answer.copy > 0});
+        told_ = true;
+    }
+    note_copies(flight, answer, now_ns);
     note_silence(answer, now_ns);
     leave(lane);
 }
@@ -119,7 +124,8 @@ inline void LossRecovery::leave(std::uint32_t lane) {
     flights_.remove(lane);
     if (flights_.size() > 0) return;
     scan_at_ns_ = kNever;
-    more_probes_ = false;
+    more_probes_ = overtaken_left_ = false;
+    probes_left_ = 0;
 }
 
 void LossRecovery::settle(std::int64_t now_ns) {
@@ -129,7 +135,11 @@ void LossRecovery::settle(std::int64_t now_ns) {
 
 std::size_t LossRecovery::due(std::int64_t now_ns, Resend *resends, std::size_t capacity) {
     if (std::exchange(told_, false)) window_->on_batch(now_ns);
-    std::size_t count = overtaken_moved_ ? resend_overtaken(now_ns, resends, capacity) : 0;
+    std::size_t count = 0;
+    if (overtaken_moved_) {
+        const std::size_t paced = pacer_.allowed(now_ns, window_->pace());
+        count = resend_overtaken(now_ns, resends, std::min(capacity, paced));
+    }
     if (now_ns >= scan_at_ns_ && count < capacity) {
         count += resend_expired(now_ns, resends + count, capacity - count);
     }
@@ -141,6 +151,7 @@ Resend LossRecovery::resend(std::uint32_t lane, ResendReason reason, std::int64_
     if (flight.retries < UINT8_MAX) ++flight.retries;
     ++counters_.retransmissions;
     last_resend_ns_ = flight.sent_ns = now_ns;
+    pacer_.sent(now_ns, window_->pace(), flight.is_small ? small_share_ : 1.0);
     flights_.remove(lane);
     flights_.add_newest(lane);
     return {lane, flight.resends.add(reason)};
@@ -204,7 +215,7 @@ std::size_t LossRecovery::resend_overtaken(std::int64_t now_ns, Resend *resends,
         resends[count++] = resend(lane, ResendReason::kOvertaken, now_ns);
     }
     if (count > 0) window_->on_loss(now_ns, rtt_.round_trips());
-    overtaken_moved_ = count == capacity;
+    overtaken_moved_ = overtaken_left_ = count == capacity;
     return count;
 }
 
@@ -241,14 +252,16 @@ std::int64_t LossRecovery::probe_deadline_ns() const {
     return std::min(quiet_deadline_ns(), tail_deadline_ns());
 }
 
-// A late worker's results come all together. Where those come that were asked for again, and no
-// others, all was lost: the next round goes out at once, twice as large (as in TCP's slow start
-// after a timeout, RFC 5681 section 3.1).
-inline void LossRecovery::note_copies(const Flight &flight, std::int64_t now_ns) {
-    if (flight.retries == 0) {
-        unanswered_ = 0;
+// A late worker's results come all together. Where those come that were asked for again, by copies,
+// and no others, all was lost: the next round goes out at once, twice as large (as in TCP's slow
+// start after a timeout, RFC 5681 section 3.1).
+inline void LossRecovery::note_copies(const Flight &flight, const Answer &answer,
+                                      std::int64_t now_ns) {
+    const bool by_copy = answer.copy > 0 || answer.others_loss;
+    if (!by_copy) {
+        unanswered_ = probes_left_ = 0;
         more_probes_ = false;
-    } else if (unanswered_ > 0 && --unanswered_ == 0) {
+    } else if (flight.retries > 0 && unanswered_ > 0 && --unanswered_ == 0 && probes_left_ == 0) {
         more_probes_ = true;
         scan_at_ns_ = now_ns;
     }
@@ -259,6 +272,7 @@ std::size_t LossRecovery::resend_expired(std::int64_t now_ns, Resend *resends,
     if (now_ns >= probe_deadline_ns() || more_probes_) {
         return resend_probes(now_ns, resends, capacity);
     }
+    if (probes_left_ > 0) return go_on_probing(now_ns, resends, capacity);
     std::int64_t next_ns = probe_deadline_ns();
     std::size_t count = 0;
     const bool silent = quiet_ || now_ns - heard_ns_ > rtt_.timeout_ns();
@@ -290,36 +304,50 @@ std::size_t LossRecovery::resend_expired(std::int64_t now_ns, Resend *resends,
 
 std::size_t LossRecovery::resend_probes(std::int64_t now_ns, Resend *resends,
                                         std::size_t capacity) {
-    const std::uint32_t in_flight = flights_.size();
     const std::uint32_t first_probes = patience_ns_ > 0 ? 1 : kFirstProbes;
+    sent_by_ns_ = now_ns;
     if (std::exchange(more_probes_, false)) {
+        // What has been sent for less than a round trip may well come.
+        sent_by_ns_ = now_ns - std::max<std::int64_t>(rtt_.shortest_ns(), 1);
         probes_ = std::min(2 * probes_, static_cast<std::uint32_t>(flights_.all().size()));
     } else if (now_ns < quiet_deadline_ns()) {
         probes_ = first_probes;
         ++tail_probes_;
     } else {
-        const std::uint32_t most = std::max(kMinProbeLimit, in_flight / kProbeShare);
+        const std::uint32_t most = std::max(kMinProbeLimit, flights_.size() / kProbeShare);
         probes_ = quiet_ ? std::min(2 * probes_, most) : first_probes;
         quiet_ = true;
         ++counters_.timeouts;
         rtt_.on_timeout(rtt_.backoff());
         window_->on_timeout(now_ns, rtt_.round_trips());
     }
-    const std::size_t count = std::min<std::size_t>(capacity, std::min(in_flight, probes_));
+    unanswered_ = 0;
+    probes_left_ = probes_;
+    return go_on_probing(now_ns, resends, capacity);
+}
+
+// As many as the pace allows: rounds that follow each other are as large as windows.
+std::size_t LossRecovery::go_on_probing(std::int64_t now_ns, Resend *resends,
+                                        std::size_t capacity) {
     // The first of the tensor, not those sent first: of a chunk that several workers lost, all of
     // them have to send their part again.
     std::vector<std::uint32_t> waiting;
     for (std::uint32_t i = flights_.oldest(); i != kNoLane; i = flights_[i].newer) {
-        waiting.push_back(i);
+        if (flights_[i].sent_ns <= sent_by_ns_) waiting.push_back(i);
     }
+    probes_left_ = std::min(probes_left_, static_cast<std::uint32_t>(waiting.size()));
+    const std::size_t paced = std::max<std::size_t>(pacer_.allowed(now_ns, window_->pace()), 1);
+    const std::size_t count = std::min({capacity, paced, std::size_t{probes_left_}});
     const auto first = waiting.begin();
     std::partial_sort(first, first + static_cast<std::ptrdiff_t>(count), waiting.end(),
                       [&](auto a, auto b) { return flights_[a].order < flights_[b].order; });
     for (std::size_t i = 0; i < count; ++i) {
         resends[i] = resend(waiting[i], ResendReason::kSilence, now_ns);
     }
-    unanswered_ = static_cast<std::uint32_t>(count);
-    scan_at_ns_ = probe_deadline_ns();
+    unanswered_ += static_cast<std::uint32_t>(count);
+    probes_left_ -= static_cast<std::uint32_t>(count);
+    sent_by_ns_ = std::min(sent_by_ns_, now_ns - 1);  // each of them once
+    scan_at_ns_ = probes_left_ > 0 ? pacer_.next_ns() : probe_deadline_ns();
     scan_rto_ns_ = rtt_.timeout_ns();
     return count;
 }

@@ -48,13 +48,14 @@ struct Answer {
 
 class LossRecovery {
   public:
-    // Lanes are numbered from 0.
+    // Lanes are numbered from 0. small_share: which part of a packet with values one without is.
     LossRecovery(std::uint32_t lanes, const RtoLimits &limits,
-                 std::unique_ptr<congestion::Window> window);
+                 std::unique_ptr<congestion::Window> window, double small_share);
 
     // A lane sends a new packet, in a round of this kind (below Overtaking::kKinds), for a chunk of
-    // this order; it has none in flight.
-    void sent(std::uint32_t lane, std::uint64_t order, std::uint8_t kind, std::int64_t now_ns);
+    // this order; it has none in flight. is_small: it has no values.
+    void sent(std::uint32_t lane, std::uint64_t order, std::uint8_t kind, bool is_small,
+              std::int64_t now_ns);
     // The result of the packet in flight was accepted.
     void answered(std::uint32_t lane, const Answer &answer, std::int64_t now_ns);
     // The result of the packet answered before came once more.
@@ -65,7 +66,9 @@ class LossRecovery {
     // there are as many.
     std::size_t due(std::int64_t now_ns, Resend *resends, std::size_t capacity);
     // When to call due() next if nothing happens. After an event, call it first.
-    std::int64_t deadline_ns() const { return scan_at_ns_; }
+    std::int64_t deadline_ns() const {
+        return overtaken_left_ ? std::min(scan_at_ns_, pacer_.next_ns()) : scan_at_ns_;
+    }
 
     // Whether one more packet, of a chunk of this order, may be sent for the first time: now, or
     // once the pace allows it.
@@ -91,11 +94,12 @@ class LossRecovery {
   private:
     void note_overtaken(Flight &flight);
     void note_silence(const Answer &answer, std::int64_t now_ns);
-    void note_copies(const Flight &flight, std::int64_t now_ns);
+    void note_copies(const Flight &flight, const Answer &answer, std::int64_t now_ns);
     std::int64_t tolerance_ns(std::int64_t now_ns);
     std::size_t resend_overtaken(std::int64_t now_ns, Resend *resends, std::size_t capacity);
     std::size_t resend_expired(std::int64_t now_ns, Resend *resends, std::size_t capacity);
     std::size_t resend_probes(std::int64_t now_ns, Resend *resends, std::size_t capacity);
+    std::size_t go_on_probing(std::int64_t now_ns, Resend *resends, std::size_t capacity);
     Resend resend(std::uint32_t lane, ResendReason reason, std::int64_t now_ns);
     void leave(std::uint32_t lane);
     std::int64_t lane_deadline_ns(const Flight &flight) const;
@@ -106,6 +110,7 @@ class LossRecovery {
 
     std::unique_ptr<congestion::Window> window_;
     std::uint32_t most_ = UINT32_MAX;
+    const double small_share_;
     Pacer pacer_;
     bool told_ = false;  // the window, of an answer of this batch
     FlightList flights_;
@@ -114,6 +119,7 @@ class LossRecovery {
 
     Overtaking overtaking_;
     bool overtaken_moved_ = false;      // since the lanes were last checked against it
+    bool overtaken_left_ = false;       // some were not sent again yet, for the pace
     std::int64_t reordering_ns_ = 0;    // the largest that turned out to be no loss
     std::int64_t reordered_at_ns_ = 0;  // when that was found, or last halved
     double in_vain_ = 0;  // share of late: packets sent again because overtaken, and not lost
@@ -126,10 +132,12 @@ class LossRecovery {
     std::int64_t last_resend_ns_ = 0;
     std::int64_t resumed_ns_ = 0;  // results came again after a quiet time: lane timers start anew
     bool quiet_ = false;
-    int tail_probes_ = 0;           // rounds since something was heard
-    std::uint32_t probes_ = 0;      // of the last round
-    bool more_probes_ = false;      // all of them were answered, and nothing else
-    std::uint32_t unanswered_ = 0;  // of them, as long as no other result came
+    int tail_probes_ = 0;            // rounds since something was heard
+    std::uint32_t probes_ = 0;       // of the last round
+    std::uint32_t probes_left_ = 0;  // of them, to be sent once the pace allows it
+    std::int64_t sent_by_ns_ = 0;    // what was sent later is not probed
+    bool more_probes_ = false;       // all of them were answered, by copies, and nothing else
+    std::uint32_t unanswered_ = 0;   // of them, as long as no other result came
 };
 
 }  // namespace ina::host

@@ -21,16 +21,11 @@ class RttEstimator {
     explicit RttEstimator(RtoLimits limits)
         : limits_(limits), rto_ns_(limits.initial_ns), timeout_ns_(timeout_ns(0)) {}
 
-    // The time from sending a packet to its result; only of packets sent once.
-    void on_sample(std::int64_t now_ns, std::int64_t rtt_ns) {
-        round_trips_.latest_ns = rtt_ns;
-        add_to_mean(&round_trips_.mean_ns, rtt_ns);
+    // The time from sending a packet to its result; only of packets sent once. is_small: it had no
+    // values, and so spent less time on links than those that windows are made for.
+    void on_sample(std::int64_t now_ns, std::int64_t rtt_ns, bool is_small) {
+        if (!is_small) note_round_trip(now_ns, rtt_ns);
         if (!was_silent(now_ns, rtt_ns)) add_to_mean(&flowing_ns_, rtt_ns);
-        std::int64_t &shortest_ns = round_trips_.shortest_ns;
-        if (now_ns - shortest_at_ns_ > kForgetNs || shortest_ns == 0 || rtt_ns <= shortest_ns) {
-            shortest_ns = rtt_ns;
-            shortest_at_ns_ = now_ns;
-        }
         if (srtt_ns_ == 0) {
             srtt_ns_ = std::max<std::int64_t>(rtt_ns, 1);
             rttvar_ns_ = rtt_ns / 2;
@@ -75,6 +70,15 @@ class RttEstimator {
     int backoff() const { return backoff_; }
 
   private:
+    void note_round_trip(std::int64_t now_ns, std::int64_t rtt_ns) {
+        round_trips_.latest_ns = rtt_ns;
+        add_to_mean(&round_trips_.mean_ns, rtt_ns);
+        std::int64_t &shortest_ns = round_trips_.shortest_ns;
+        if (now_ns - shortest_at_ns_ > kForgetNs || shortest_ns == 0 || rtt_ns <= shortest_ns) {
+            shortest_ns = rtt_ns;
+            shortest_at_ns_ = now_ns;
+        }
+    }
     static void add_to_mean(std::int64_t *mean_ns, std::int64_t rtt_ns) {
         *mean_ns = *mean_ns == 0 ? rtt_ns : *mean_ns + (rtt_ns - *mean_ns) / 8;
     }
