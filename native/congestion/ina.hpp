@@ -1,18 +1,21 @@
 // The window of ina itself. What is its own: a sum waits for its last packet, so of all workers
 // only the one that completes sums is held up by the network. Its round trips hold no wait for
-// others, and it alone needs to give way. A result says who that was.
+// others, and it alone needs to give way, or gains by more. A result says who that was.
 //
 // It begins small and doubles until a queue shows, or until it is what the way holds: bursts come
-// spread as their slowest link lets them through, which tells its rate. From there on it reacts to
-// marks as DCTCP does (RFC 8257), so that it shares links with such flows, but no further down than
-// keeps its link busy while nobody else is there. If no mark comes for longer than DCTCP would need
-// to see one, it probes for more, and doubles again where there is. Where marks do not help, since
-// what fills the queue does not heed them, it goes by losses alone, as CUBIC does (RFC 9438). A
-// loss that is rare, while round trips are short, has other causes than a queue.
+// spread as their slowest link lets them through, which tells its rate. From there on it gives way
+// to marks as DCTCP does (RFC 8257), so that it shares links with such flows, but never by more
+// than the round trip tells that the queue holds: if all who share the queue do so, it empties, and
+// its link stays busy. It grows by a part of a segment a round trip, since it gives way by less;
+// after some without a mark, by twice as much each. Where marks do not help, since what fills the
+// queue does not heed them, it goes by losses alone, as CUBIC does (RFC 9438).
+//
+// A result has the marks of all contributions in it. Which are its own shows by how long it took:
+// not longer than others that met no mark. Losses are its own where a copy of its own was needed.
+// One that is rare, while round trips are short, has other causes than a queue.
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <utility>
 
@@ -26,57 +29,56 @@ class InaWindow final : public Window {
   public:
     static constexpr Option kOptions[] = {
         {"first_bytes", 14600.0, 1.0, 1e9, "that it begins with (RFC 6928)"},
-        {"segment_bytes", 1460.0, 1.0, 1e9, "that it grows by, a round trip"},
+        {"least_bytes", 2920.0, 1.0, 1e9, "that it keeps: two segments, as DCTCP"},
+        {"growth_bytes", 876.0, 1.0, 1e9, "that it grows by, a round trip"},
         {"weight", 0.0625, 0.001, 1.0, "of the newest round in the share of marked results"},
         {"shrink", 0.7, 0.1, 0.99, "what is left of the window after a loss"},
-        {"products", 1.0, 0.0, 100.0, "bandwidth-delay products that marks do not shrink it below"},
+        {"products", 1.03, 0.0, 100.0, "bandwidth-delay products that marks leave on a link"},
         {"pace", 1.05, 0.0, 100.0, "windows that may leave in a shortest round trip; 0: any"},
-        {"burst_bytes", 16384.0, 1.0, 1e9, "that may leave at once"},
+        {"burst_bytes", 65536.0, 1.0, 1e9, "that may leave at once"},
     };
 
     InaWindow(const Room &room, const OptionValues &options)
-        : most_(room.packets), segment_(options[1] / room.packet_bytes), shrink_(options[3]),
-          products_(options[4]), pace_(options[5]), burst_(options[6] / room.packet_bytes),
-          least_(std::min(std::max(kLeastSegments * segment_, 1.0), most_)),
-          marks_(options[2], 1.0),
-          window_(std::clamp(options[0] / room.packet_bytes, least_, most_)) {}
+        : most_(room.packets),
+          least_(std::min(std::max(options[1] / room.packet_bytes, 1.0), most_)),
+          usual_growth_(options[2] / room.packet_bytes), shrink_(options[4]), products_(options[5]),
+          pace_(options[6]), burst_(options[7] / room.packet_bytes), marks_(options[3], 1.0),
+          window_(std::clamp(options[0] / room.packet_bytes, least_, most_)),
+          growth_(usual_growth_) {}
 
     void on_answer(std::int64_t now_ns, const Answer &answer) override {
         const auto taken_ns = static_cast<double>(answer.round_trips.latest_ns);
         shortest_ns_ = static_cast<double>(answer.round_trips.shortest_ns);
-        ++delivered_;
+        if (calm_answers_ > 0) --calm_answers_;
         is_held_up_ |= answer.was_last;
-        if (taken_ns > 0.0) {
-            least_ns_ = std::min(least_ns_, taken_ns);
-            if (answer.was_last) way_ns_ += (taken_ns - way_ns_) / 8;
-        }
+        if (taken_ns > 0.0 && answer.was_last) way_ns_ += (taken_ns - way_ns_) / 8;
+        if (answer.mended) lose(answer);
         trains_.answered(now_ns);
         if (doubles_) look_for_rate();
+        // Whosever queue it is: faster growth is of no use.
+        if (answer.marked) begin_slowly();
         if (answer.was_last || answer.marked_here) {
-            marks_.answered(answer.marked);
-            if (answer.marked) on_mark();
+            const bool is_mine = answer.marked && (answer.marked_here || is_slow(taken_ns));
+            marks_.answered(is_mine);
+            if (is_mine) on_mark(answer);
+            if (!answer.marked) longest_unmarked_ns_ = std::max(longest_unmarked_ns_, taken_ns);
         }
         if (doubles_) {
             window_ = std::min(window_ + 1.0, most_);
-        } else if (was_held_up_ && calm_rounds_ == 0) {
-            window_ = std::min(window_ + segment_ / window_, most_);
+            doubles_ = window_ < most_;
+        } else if (was_held_up_ && calm_answers_ == 0) {
+            window_ = std::min(window_ + std::min(growth_ / window_, 1.0), most_);
         }
-        if (rounds_.answered(answer)) end_round(now_ns, answer.in_flight);
+        if (rounds_.answered(answer)) end_round(answer.in_flight);
     }
 
-    void on_loss(std::int64_t, const RoundTrips &round_trips) override {
-        ++losses_;
-        const auto shortest_ns = static_cast<double>(round_trips.shortest_ns);
-        const double rare = std::max(kRareLosses * window_, kFewLosses);
-        if (way_ns_ < kQueuedShare * shortest_ns && losses_ < rare) return;
-        lost_rounds_ = kDeafRounds;
-        if (calm_rounds_ == 0) settle(std::max(window_ * shrink_, least_));
-    }
+    // Whose it was shows once it is mended.
+    void on_loss(std::int64_t, const RoundTrips &) override {}
 
     // A late worker looks the same, and then the window is not to blame.
     void on_timeout(std::int64_t, const RoundTrips &) override {}
 
-    std::uint32_t packets() const override { return static_cast<std::uint32_t>(window_); }
+    std::uint32_t packets() const override { return static_cast<std::uint32_t>(window_ + 0.5); }
 
     Pace pace() const override {
         if (pace_ <= 0.0 || shortest_ns_ <= 0.0) return {};
@@ -87,78 +89,73 @@ class InaWindow final : public Window {
     }
 
   private:
-    static constexpr double kLeastSegments = 2.0;  // as DCTCP and CUBIC have
-    static constexpr double kQueuedShare = 1.5;    // of the shortest round trip: a queue stands
-    static constexpr double kRareLosses = 0.02;    // of a round's packets (BBRv2's threshold)
+    static constexpr double kBursts = 8.0;       // in a window, at least
+    static constexpr double kLeastBurst = 4.0;   // packets
+    static constexpr int kPatience = 5;          // rounds without a mark before it grows faster
+    static constexpr double kMostGrowth = 0.25;  // windows a round
+    // Shortest round trips: what took longer has met a queue; where it is that long nobody heeds
+    // marks, or it is ours and losses are its doing.
+    static constexpr double kSlow = 1.5;
+    static constexpr double kDeepQueue = 2.0;
+    static constexpr double kRareLosses = 0.02;  // of a round's packets (BBRv2's threshold)
     static constexpr double kFewLosses = 2.0;
-    static constexpr double kRateDecay = 0.95;      // a round
-    static constexpr double kBursts = 8.0;          // in a window, at least
-    static constexpr double kLeastBurst = 4.0;      // packets
-    static constexpr double kLeastUnmarked = 16.0;  // rounds before it probes
-    static constexpr int kUntilEmpty = 2;           // rounds
-    static constexpr double kEmptySegments = 2.5;   // a queue of no more is none
-    static constexpr double kProbe = 1.25;          // windows
-    static constexpr double kFaster = 1.1;          // results: there is more to have
-    static constexpr int kDeafRounds =
-        50;  // after a loss, while these shares of results are marked
+    // For so many rounds after a loss, while these shares of results are marked, it is deaf to
+    // marks: from the larger share on, and down to the smaller.
+    static constexpr int kDeafRounds = 50;
     static constexpr double kAllMarked = 0.8;
     static constexpr double kFewMarked = 0.3;
 
-    void on_mark() {
-        // Where the queue has not emptied since it gave way, others are there, who give way, too.
-        const double queue_ns = kEmptySegments * segment_ / std::max({capacity_, rate_, 1e-9});
-        const bool is_alone = least_ns_ <= shortest_ns_ + queue_ns;
-        unmarked_rounds_ = 0.0;
-        if (calm_rounds_ > 0 || is_deaf_) return;
-        if (doubles_) rate_ = std::max(rate_, std::min(capacity_, window_ / shortest_ns_));
-        const double floor = is_alone ? products_ * rate_ * shortest_ns_ + segment_ : least_;
-        const double left = std::max(window_ * (1.0 - marks_.share() / 2.0), least_);
-        settle(std::max(left, std::min(floor, window_)));
-        // What was sent before still meets the queue as it was, and shows no sooner.
-        if (window_ > left) calm_rounds_ = kUntilEmpty;
+    // One of ours was lost. Where losses are rare, and round trips short, no queue is the cause.
+    void lose(const Answer &answer) {
+        ++losses_;
+        const double rare = std::max(kRareLosses * window_, kFewLosses);
+        if (way_ns_ < kSlow * shortest_ns_ && losses_ < rare) return;
+        lost_rounds_ = kDeafRounds;
+        begin_slowly();
+        if (calm_answers_ == 0) settle(std::max(window_ * shrink_, least_), answer.in_flight);
     }
 
-    // Once a round trip.
-    void settle(double packets) {
-        calm_rounds_ = 1;
-        least_ns_ = 1e18;
+    // A result has the marks of all. Whose packet was the last, and has not waited longer than
+    // others that met no mark, has met none either. What is longer by much has waited, whatever
+    // others did.
+    bool is_slow(double taken_ns) const {
+        return taken_ns > std::min(longest_unmarked_ns_, kSlow * shortest_ns_);
+    }
+
+    void on_mark(const Answer &answer) {
+        if (calm_answers_ > 0 || is_deaf_) return;
+        double left = window_ * (1.0 - marks_.share() / 2.0);
+        const auto taken_ns = static_cast<double>(answer.round_trips.latest_ns);
+        if (taken_ns > 0.0) left = std::max(left, window_ * products_ * shortest_ns_ / taken_ns);
+        settle(std::clamp(left, least_, window_), answer.in_flight);
+    }
+
+    void begin_slowly() {
+        unmarked_rounds_ = 0;
+        growth_ = usual_growth_;
+    }
+
+    // What is in flight now still meets the queue as it was.
+    void settle(double packets, std::uint32_t in_flight) {
+        calm_answers_ = std::max(in_flight, 1u);
         doubles_ = false;
-        probing_rounds_ = 0;
         window_ = packets;
     }
 
-    void end_round(std::int64_t now_ns, std::uint32_t in_flight) {
-        double rate = 0.0;
-        if (round_from_ns_ > 0 && now_ns > round_from_ns_) {
-            rate = static_cast<double>(delivered_) / static_cast<double>(now_ns - round_from_ns_);
-        }
-        rate_ = std::max(rate, rate_ * kRateDecay);
+    void end_round(std::uint32_t in_flight) {
         marks_.end_round();
         lost_rounds_ = std::max(lost_rounds_ - 1, 0);
-        is_deaf_ = lost_rounds_ > 0 && marks_.share() > (is_deaf_ ? kFewMarked : kAllMarked);
-        if (probing_rounds_ > 0 && --probing_rounds_ == 0) end_probe(rate);
-        const double patience = std::max(kLeastUnmarked, std::sqrt(2.0 * window_ / segment_));
-        const bool is_full = was_held_up_ && 2 * in_flight > packets();
-        if (++unmarked_rounds_ > patience && is_full && !doubles_) probe(rate);
-        round_from_ns_ = now_ns;
-        delivered_ = 0;
+        const bool is_full = lost_rounds_ > 0 || way_ns_ > kDeepQueue * shortest_ns_;
+        is_deaf_ = is_full && marks_.share() > (is_deaf_ ? kFewMarked : kAllMarked);
+        // Where no mark comes for long, there is room for more, and soon for much more.
+        const bool is_used = was_held_up_ && 2 * in_flight > packets();
+        if (++unmarked_rounds_ > kPatience && is_used) {
+            growth_ = std::min(2.0 * growth_, std::max(kMostGrowth * window_, usual_growth_));
+        }
         losses_ = 0;
+        longest_unmarked_ns_ -= (longest_unmarked_ns_ - shortest_ns_) / 8;
         trains_.begin(in_flight);
         was_held_up_ = std::exchange(is_held_up_, false);
-        calm_rounds_ = std::max(calm_rounds_ - 1, 0);
-    }
-
-    // Whether others have left the link: with a window a little larger results come faster.
-    void probe(double rate) {
-        unmarked_rounds_ = 0;
-        probing_rounds_ = 2;
-        probed_rate_ = rate;
-        probed_window_ = window_;
-        window_ = std::min(window_ * kProbe, most_);
-    }
-    void end_probe(double rate) {
-        doubles_ = rate > kFaster * probed_rate_;
-        if (!doubles_) window_ = std::max(std::min(window_, probed_window_), least_);
     }
 
     // As HyStart's trains of acknowledgements (Ha and Rhee 2011): a burst comes as its way lets it.
@@ -168,35 +165,29 @@ class InaWindow final : public Window {
         const double enough = std::max(capacity_ * shortest_ns_, least_);
         if (window_ < enough) return;
         window_ = enough;
-        rate_ = capacity_;
         doubles_ = false;
     }
 
-    const double most_;
-    const double segment_;  // packets
+    const double most_;  // all packets, or packets a round
+    const double least_;
+    const double usual_growth_;
     const double shrink_;
     const double products_;
     const double pace_;
-    const double burst_;  // packets
-    const double least_;
+    const double burst_;
     MarkShare marks_;
     double window_;
+    double growth_;
     Rounds rounds_;
     Trains trains_;
-    double rate_ = 0.0;         // results a ns; the largest of late
     double capacity_ = 0.0;     // results a ns, in trains; found while it doubles; 0: not known
     double shortest_ns_ = 0.0;  // of round trips; 0: none so far
     double way_ns_ = 0.0;       // moving average of those that hold no wait
-    double least_ns_ = 0.0;     // that a round trip took, since it gave way
-    double unmarked_rounds_ = 0.0;
-    double probed_rate_ = 0.0;
-    double probed_window_ = 0.0;
-    int probing_rounds_ = 0;  // left
-    int calm_rounds_ = 0;     // left in which it does not give way again
-    int lost_rounds_ = 0;     // so many more rounds count as ones with losses
-    std::int64_t round_from_ns_ = 0;
-    std::uint64_t delivered_ = 0;  // in this round, as are losses
-    double losses_ = 0.0;
+    double longest_unmarked_ns_ = 0.0;  // of them, of late
+    int unmarked_rounds_ = 0;           // on end
+    int lost_rounds_ = 0;               // so many more rounds count as ones with losses
+    double losses_ = 0.0;               // in this round
+    std::uint32_t calm_answers_ = 0;    // that are still to come before it gives way again
     bool doubles_ = true;
     bool is_held_up_ = false;   // a sum of this round waited for us
     bool was_held_up_ = false;  // of the round before

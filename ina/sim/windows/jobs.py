@@ -111,6 +111,7 @@ class Jobs(Cell):
         rest_s = left_s + _LEFT * round_trip_s / 2
         after = _rates(history, staying, rest_s, float(history.at_s[-1]))
         limit_gbit = self.limit.goodput_gbit
+        after_gbit = limit(self.net, len(staying) * _SLOTS // 2).goodput_gbit
         return Measured(
             metrics={
                 "Jain": jain(shares),
@@ -120,7 +121,7 @@ class Jobs(Cell):
                     history, staying, left_s, float(history.at_s[-1])
                 ),
                 "share of limit": sum(shares) / limit_gbit,
-                "share after": sum(after) / limit_gbit,
+                "share after": sum(after) / after_gbit,
                 "loss": loss_share(history, steady_s),
                 "queue/threshold": queue_bytes(history, steady_s, 99) / self.net.threshold_bytes,
                 "timeouts": sum(
