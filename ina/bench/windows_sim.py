@@ -23,6 +23,8 @@ from ina.sim.windows.measure import grown, jain, rate_gbit
 from ina.sim.windows.timing import READY_MS
 from ina.sim.windows.watch import Watch, observe
 
+TCP = ("", "cubic", "dctcp")
+"""Congestion controls of flows that can be simulated, and none."""
 _SWITCH, _LEFT = "s1", "left"
 _HOST_GBIT = 20.0
 """Of hosts' own links, which are as fast as the machine: far more than any bottleneck here."""

@@ -111,9 +111,9 @@ def windows(
         require_iperf3()
     cases = [Case(1), Case(JOBS), *(Case(JOBS, it) for it in flows)]
     found: list[tuple[Measurement, Agreement | None, windows_sim.Simulated | None]] = []
-    sides = 1 if no_simulator else 2
-    each = sides * len(cases) + len(counts)
-    with steps("windows", len(rates) * (each * len(wanted) + (sides - 1))) as bar:
+    simulated = 0 if no_simulator else sum(case.tcp in windows_sim.TCP for case in cases)
+    each = len(cases) + simulated + len(counts)
+    with steps("windows", len(rates) * (each * len(wanted) + (not no_simulator))) as bar:
         for why in lacking:
             bar.say(why)
         for link, rate_bit_s in rates.items():
@@ -135,7 +135,7 @@ def windows(
                         real.append(bench.at_dumbbell(net, case, schedule))
                         bar.done(f"{_what(real[-1])}: {_mbit_s(real[-1].jobs_mbit_s)}")
                 for case, one in zip(cases, real, strict=True):
-                    if costs is None:
+                    if costs is None or case.tcp not in windows_sim.TCP:
                         found.append((one, None, None))
                         continue
                     sim = windows_sim.run(plan, case, costs, _SIM_WARM_S, _SIM_MEASURED_S)
