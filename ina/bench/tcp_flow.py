@@ -14,7 +14,6 @@ _KNOWN = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _LONGEST_S = 86400
 """No run is so long."""
 _START_S = 20.0
-_POLL_S = 0.1
 
 
 def require_iperf3() -> None:

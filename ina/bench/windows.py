@@ -80,6 +80,8 @@ class Round:
     """Of its data; None: there is no flow."""
     passed: Passed | None
     """Through the bottleneck's queue towards the left; None: in a star nobody counts."""
+    back: Passed | None = None
+    """The same towards the right."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +119,9 @@ class Measurement:
     marked_share: float
     """Of results, that came marked."""
     dropped_share: float | None
-    """Of ina's packets that came to the bottleneck's queue; None: nobody counts."""
+    """Of ina's packets that came to the bottleneck's queues; None: nobody counts."""
     queue_kib: float | None
-    """The 99th percentile over time."""
+    """The 99th percentile over time of the longer one."""
     window: float
     """Packets that a rank might have in flight; mean at the ends of rounds."""
     busy: float
@@ -142,18 +144,19 @@ def at_dumbbell(
             source, sink = net.flows[0]
             flow = TcpFlow(source, sink, case.tcp, Path(net.network.state.folder))
             stack.callback(flow.stop)
-        watch = stack.enter_context(QueueWatch(net.left))
+        watches = [stack.enter_context(QueueWatch(queue)) for queue in (net.left, net.right)]
         found, busy = _run(net.network.of(hosts), case.jobs, schedule, on_begin)
         if flow is not None:
             flow.check()
     resends = None if flow is None else flow.resends()
-    passed = watch.between(found["edges_s"])
+    passed, back = (watch.between(found["edges_s"]) for watch in watches)
     parts = _parts(found)
     rounds = [
         Round(
             [_goodput_mbit_s(parts[2 * job][number]) for job in range(case.jobs)],
             None if flow is None else _tcp_mbit_s(passed[number], schedule.round_s),
             passed[number],
+            back[number],
         )
         for number in range(schedule.rounds)
     ]
@@ -237,10 +240,18 @@ def _measurement(
         sum(it.jobs_mbit_s) / payload + (it.tcp_mbit_s or 0.0) / limits.TCP_PAYLOAD_SHARE
         for it in rounds
     ]
-    passed = [it.passed for it in rounds if it.passed is not None]
+    ways = [
+        [it for it in way if it is not None]
+        for way in ([it.passed for it in rounds], [it.back for it in rounds])
+    ]
+    passed = list(itertools.chain.from_iterable(ways))
     dropped = sum(it.udp.dropped for it in passed)
     offered = sum(it.udp.packets for it in passed) + dropped
-    waiting = list(itertools.chain.from_iterable(it.waiting_bytes for it in passed))
+    queues_bytes = [
+        percentile(list(itertools.chain.from_iterable(it.waiting_bytes for it in way)), 0.99)
+        for way in ways
+        if way
+    ]
     jobs_fair = [it / payload / fair_mbit_s for it in jobs]
     tcp_fair = spread(tcp).median / limits.TCP_PAYLOAD_SHARE / fair_mbit_s if tcp else None
     fairness = spread([jain(it.jobs_mbit_s) for it in rounds]) if case.jobs > 1 else None
@@ -267,7 +278,7 @@ def _measurement(
         timeouts=count("timeouts"),
         marked_share=count("ecn_marked") / max(count("packets_received"), 1),
         dropped_share=dropped / max(offered, 1) if passed else None,
-        queue_kib=percentile(waiting, 0.99) / 1024 if waiting else None,
+        queue_kib=max(queues_bytes) / 1024 if queues_bytes else None,
         window=statistics.mean(part.window for rank in parts for part in rank),
         busy=busy,
         rounds=len(rounds),

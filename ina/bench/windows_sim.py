@@ -139,14 +139,17 @@ def run(plan: Plan, case: Case, costs: Costs, warm_s: float, measured_s: float) 
     def all_jobs(name: str) -> float:
         return sum(grown(history.at_s, getattr(it, name), warm_s) for it in history.jobs.values())
 
-    port = history.ports[f"{_SWITCH}>{_LEFT}"]
+    ports = [history.ports[f"{one}>{other}"] for one, other in ((_SWITCH, _LEFT), (_LEFT, _SWITCH))]
+
+    def both(name: str) -> float:
+        return sum(grown(history.at_s, getattr(it, name), warm_s) for it in ports)
+
     return Simulated(
         jobs_mbit_s=jobs,
         tcp_mbit_s=tcp,
         jain=jain(jobs) if case.jobs > 1 else None,
         marked_share=all_jobs("marked") / max(all_jobs("sent"), 1.0),
-        dropped_share=grown(history.at_s, port.dropped, warm_s)
-        / max(grown(history.at_s, port.offered, warm_s), 1.0),
+        dropped_share=both("dropped") / max(both("offered"), 1.0),
         resends=round(all_jobs("resent")),
         timeouts=round(all_jobs("timeouts")),
     )

@@ -84,6 +84,7 @@ def made(case: Case, jobs: list[list[float]], tcp: list[float] | None = None) ->
             [job[number] for job in jobs],
             None if tcp is None else tcp[number],
             Passed(Counts(900, 0, 0, 100), Counts(0, 0, 0, 7), (1024, 2048)),
+            Passed(Counts(1000, 0, 0, 0), Counts(0, 0, 0, 7), (1024, 1024, 4096)),
         )
         for number in range(len(jobs[0]))
     ]
@@ -107,7 +108,7 @@ def test_parts_and_shares_are_of_what_is_on_the_wire() -> None:
     )
     assert row.jain is not None
     assert row.jain.median == pytest.approx(52**2 / 2 / (31**2 + 21**2))
-    assert (row.marked_share, row.dropped_share, row.queue_kib) == (0.1, 0.1, 2.0)
+    assert (row.marked_share, row.dropped_share, row.queue_kib) == (0.1, 0.05, 4.0)
     assert row.promises == {"Jain at least 0.95": True, "parts within 1.5 times": False}
 
 
@@ -138,7 +139,7 @@ def test_what_ranks_tell_is_cut_into_rounds() -> None:
     [
         (0.19, 0.0, ("yes", "no")),
         (0.21, 0.06, ("no", "yes")),
-        (0.0, 0.19, ("no", "yes")),
+        (0.0, 0.09, ("no", "yes")),
     ],
 )
 def test_an_agreement_of_shares_is_within_a_factor(

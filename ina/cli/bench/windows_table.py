@@ -61,11 +61,12 @@ def notes(
         "jobs of two workers, one on either side of the link, and TCP (iperf3) across it; below"
         " them (star) a job alone with n"
         " workers, each behind a link of that rate in a star, with results by IP multicast",
-        f"Mbit/s: of each job's int32, without headers; medians of {schedule.rounds} rounds of"
+        f"Mbit/s: of each job's int32, without headers; medians of {schedule.rounds} times"
         f" {schedule.round_s:g} s after {schedule.warm_s:g} s, ±: between the quartiles; % of link:"
         " jobs and TCP with their headers, by the rate; /fair: by an equal part of it",
-        f"the link's queue takes {size_text(queue_bytes)} and {marks}; queue: 99th percentile over"
-        " time, towards the left; marked: of results; dropped: of ina's packets at that queue",
+        f"each end's queue takes {size_text(queue_bytes)} and {marks}; queue: 99th percentile over"
+        " time of the longer one; marked: of results; dropped: of ina's packets at both, of the"
+        " simulator's of all",
         f"promises, of ina's default algorithm: alone {100 * LEAST_SHARE:g} % of the link; Jain's"
         f" index of the jobs {LEAST_JAIN:g}; each part, TCP's too, within {FAIR_FACTOR:g} times an"
         " equal one",
