@@ -23,6 +23,9 @@ from ina.sim.windows.measure import jain
 
 _WORKER = "ina.bench.windows_worker"
 TENSOR_ELEMS = 1 << 18
+"""Of jobs that share a link: one that is starved ends soon, too."""
+_STAR_ELEMS = 1 << 21
+"""Of a job that is alone: eight ranks on two cores have few tensors to begin and to check."""
 FAIR_FACTOR = 1.5
 """So many times more than an equal part, or less, is still fair."""
 LEAST_JAIN = 0.95
@@ -171,7 +174,7 @@ def at_star(
     on_begin: Callable[[], None] = lambda: None,
 ) -> Measurement:  # fmt: skip
     """One job of all hosts, alone. Raises InaError."""
-    found, busy = _run(net, 1, schedule, on_begin)
+    found, busy = _run(net, 1, schedule, on_begin, _STAR_ELEMS)
     parts = _parts(found)
     assert net.rate_bit_s is not None
     rounds = [
@@ -184,7 +187,11 @@ def at_star(
 
 
 def _run(
-    net: Network, jobs: int, schedule: Schedule, on_begin: Callable[[], None]
+    net: Network,
+    jobs: int,
+    schedule: Schedule,
+    on_begin: Callable[[], None],
+    elems: int = TENSOR_ELEMS,
 ) -> tuple[dict[str, Any], float]:
     """What rank 0 of all said, and how busy this machine was."""
     began = machine_s()
@@ -198,7 +205,7 @@ def _run(
     _, found = net.rows(
         _WORKER,
         [
-            *(f"--jobs={jobs}", f"--elems={TENSOR_ELEMS}", f"--rounds={schedule.rounds}"),
+            *(f"--jobs={jobs}", f"--elems={elems}", f"--rounds={schedule.rounds}"),
             *(f"--warm-s={schedule.warm_s}", f"--round-s={schedule.round_s}"),
             f"--spoil={schedule.spoil}",
         ],

@@ -24,6 +24,8 @@ COUNTS = (
 )
 _DEPTH = 2
 """Tensors in flight: the next one is there as one ends."""
+_FULL_CHECK_EVERY = 16
+"""Sums; of the others some values are checked."""
 _SOON_S = 0.2
 """From the barrier to the first tensor."""
 _AFTER_S = 0.1
@@ -109,7 +111,7 @@ def main() -> None:
     with Gathering.of_all() as everyone:
         workers = everyone.workers // arguments.jobs
         job, rank = divmod(everyone.rank, workers)
-        stream = Stream(arguments.elems, rank, workers, _DEPTH)
+        stream = Stream(arguments.elems, rank, workers, _DEPTH, _FULL_CHECK_EVERY)
         with joined(f"job{job + 1}", rank, workers, 0) as session:
             edges_s = _edges_s(everyone, arguments.warm_s, arguments.round_s, arguments.rounds)
             looks = Looks(session, edges_s)
