@@ -40,6 +40,10 @@ class Job:
         """Waits for the end; every sum was right, with the same bits everywhere. Returns stats."""
         return [end["stats"] for end in self._ends(deadline_s)]
 
+    def later(self, name: str, deadline_s: float = DEADLINE_S) -> list[int]:
+        """As :meth:`finish`; by how much a count of each rank grew after the first second."""
+        return [end["stats"][name] - end["early"][name] for end in self._ends(deadline_s)]
+
     def digest(self, deadline_s: float = DEADLINE_S) -> str:
         """As :meth:`finish`; a hash of all results."""
         digest: str = self._ends(deadline_s)[0]["sha256"]

@@ -45,6 +45,8 @@ class ShmPort(Port):
         loss_probability: float,
         loss_seed: int,
     ) -> None: ...
+    def set_dscp(self, dscp: int) -> None:
+        """Of the frames that workers' packets become."""
 
 class PcapPort(Port):
     """Raises OSError when a file cannot be opened, ValueError when ``read`` is not whole.

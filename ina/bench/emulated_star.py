@@ -7,7 +7,6 @@ is slow enough for round trips to be long; nothing is added to them.
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from ina.bench.shared_star import (
     jobs_tables,
     shared_switch,
 )
+from ina.bench.standing import own_name
 from ina.bench.star import READY_TIMEOUT_S, Network
 from ina.emulate.assemble import Draft, assemble
 from ina.emulate.emulation import emulate
@@ -76,7 +76,7 @@ def _topology(plan: Plan, kind: SwitchKind) -> Topology:
     return assemble(
         Draft(
             source=Path("ina-bench"),
-            name=f"bench-{os.getpid()}",
+            name=own_name(),
             hosts=hosts,
             switches=[Switch(_SWITCH, kind)],
             links=[

@@ -17,6 +17,14 @@ _TCP_HEADER_BYTES = 14 + 20 + 32
 _MTU_BYTES = 1500
 _TCP_SEGMENT_BYTES = _MTU_BYTES - 20 - 32
 
+TCP_PAYLOAD_SHARE = _TCP_SEGMENT_BYTES / (_TCP_HEADER_BYTES + _TCP_SEGMENT_BYTES)
+"""Of what a long TCP flow has on the wire."""
+
+
+def ina_payload_share(values: int) -> float:
+    """Of what a job of long tensors has on the wire, ``values`` a packet."""
+    return values * VALUE_BYTES / ina_wire_bytes(values, values)
+
 
 def ina_wire_bytes(elems: int, values: int) -> int:
     """On one worker's link in each direction: the tensor once, ``values`` a packet.

@@ -10,18 +10,18 @@ result comes down once.
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ina import netns
+from ina.bench.standing import own_name, standing
 from ina.bench.star import (
     CENTRE,
     CONTROLLER,
+    NET,
     QUEUE_BYTES,
     READY_TIMEOUT_S,
     Network,
@@ -82,37 +82,21 @@ def racks(
     Raises MissingToolError (needs root, ip and tc), EmulationError, NetnsError, UnavailableError,
     DeadlineError.
     """
-    namespaces.require_privileges()
-    name = f"bench-{os.getpid()}"
-    made = _plan(name, workers, count)
-    net = namespace(name, "net")
+    made = _plan(own_name(), workers, count)
     hosts = [host for rack in made for host in rack.hosts]
-    spaces = [net, *(rack.space for rack in made), *(host.namespace for host in hosts)]
-    with tempfile.TemporaryDirectory(prefix="ina-bench-") as folder, remains.claimed(name):
-        processes: list[Logged] = []
-        try:
-            progress(f"{count} racks of {workers} namespaces, links {link}")
-            _build(net, made, rate_bit_s, uplink_bit_s, queue_bytes)
-            config = _config(made, values, multicast)
-            make_config(config, "ina bench")  # a mistake here is told before a process starts
-            _start(net, made, Path(folder), config, processes)
-            state = remains.State(
-                name=name,
-                pid=os.getpid(),
-                folder=folder,
-                hosts=hosts,
-                switches=dict.fromkeys((SPINE, *(rack.name for rack in made)), "soft"),
-                controller=CONTROLLER,
-                net=net,
-            )
-            rates = [rate for rate in (rate_bit_s, uplink_bit_s) if rate is not None]
-            slowest = min(rates, default=None)
-            yield Network(workers, link, slowest, state, tuple(processes), count)
-        finally:
-            with netns.signals_later():  # half of a network must not stay
-                for process in reversed(processes):
-                    process.stop()
-                namespaces.remove(spaces)
+    names = [*(rack.name for rack in made), *(host.name for host in hosts)]
+    with standing([NET, *names]) as network:
+        net = namespace(network.name, NET)
+        progress(f"{count} racks of {workers} namespaces, links {link}")
+        _build(net, made, rate_bit_s, uplink_bit_s, queue_bytes)
+        config = _config(made, values, multicast)
+        make_config(config, "ina bench")  # a mistake here is told before a process starts
+        _start(net, made, network.folder, config, network.processes)
+        switches = [SPINE, *(rack.name for rack in made)]
+        state = network.state(hosts, switches, CONTROLLER, net)
+        rates = [rate for rate in (rate_bit_s, uplink_bit_s) if rate is not None]
+        slowest = min(rates, default=None)
+        yield Network(workers, link, slowest, state, tuple(network.processes), count)
 
 
 def _plan(name: str, workers: int, count: int) -> list[Rack]:

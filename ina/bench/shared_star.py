@@ -10,26 +10,26 @@ over an aggregator's link of the same length.
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ina import netns
+from ina.bench.standing import standing
 from ina.bench.star import (
     CENTRE,
     CONTROLLER,
+    NET,
     QUEUE_BYTES,
     READY_TIMEOUT_S,
     Network,
     build,
+    host_of,
     plug_in,
 )
 from ina.controller.config import make_config
-from ina.emulate import namespaces, nodes, remains
+from ina.emulate import nodes, remains
 from ina.emulate.namespaces import namespace
 from ina.emulate.processes import Logged, environment
 from ina.protocol.spec import UDP_PORT
@@ -79,40 +79,19 @@ def shared_star(
     Raises MissingToolError (needs root, ip and tc), EmulationError, NetnsError, UnavailableError,
     DeadlineError.
     """
-    namespaces.require_privileges()
-    name = f"bench-{os.getpid()}"
-    hosts = [
-        remains.HostState(f"h{host}", f"10.77.0.{host}", namespace(name, f"h{host}"))
-        for host in range(1, plan.workers + 1)
-    ]
-    above = remains.HostState(AGGREGATOR_NAME, AGGREGATOR, namespace(name, AGGREGATOR_NAME))
-    net = namespace(name, "net")
-    spaces = [net, *(host.namespace for host in (*hosts, above))]
-    with tempfile.TemporaryDirectory(prefix="ina-bench-") as folder, remains.claimed(name):
-        processes: list[Logged] = []
-        try:
-            progress(f"star of {len(hosts)} namespaces and an aggregator, links {plan.link}")
-            build(net, hosts, plan.rate_bit_s, QUEUE_BYTES)
-            plug_in(above, net, [], plan.aggregator_bit_s, QUEUE_BYTES)
-            make_config(
-                _config(plan), "ina bench"
-            )  # a mistake here is told before a process starts
-            _start(net, above.namespace, Path(folder), plan, processes)
-            state = remains.State(
-                name=name,
-                pid=os.getpid(),
-                folder=folder,
-                hosts=hosts,
-                switches={"s1": "soft"},
-                controller=CONTROLLER,
-                net=net,
-            )
-            yield Network(plan.workers, plan.link, plan.rate_bit_s, state, tuple(processes))
-        finally:
-            with netns.signals_later():  # half of a star must not stay
-                for process in reversed(processes):
-                    process.stop()
-                namespaces.remove(spaces)
+    names = [f"h{number}" for number in range(1, plan.workers + 1)]
+    with standing([NET, AGGREGATOR_NAME, *names]) as made:
+        hosts = [host_of(made.name, number) for number in range(1, plan.workers + 1)]
+        space = namespace(made.name, AGGREGATOR_NAME)
+        above = remains.HostState(AGGREGATOR_NAME, AGGREGATOR, space)
+        net = namespace(made.name, NET)
+        progress(f"star of {len(hosts)} namespaces and an aggregator, links {plan.link}")
+        build(net, hosts, plan.rate_bit_s, QUEUE_BYTES)
+        plug_in(above, net, [], plan.aggregator_bit_s, QUEUE_BYTES)
+        make_config(_config(plan), "ina bench")  # a mistake here is told before a process starts
+        _start(net, above.namespace, made.folder, plan, made.processes)
+        state = made.state(hosts, ["s1"], CONTROLLER, net)
+        yield Network(plan.workers, plan.link, plan.rate_bit_s, state, tuple(made.processes))
 
 
 def shared_switch(plan: Plan) -> dict[str, Any]:

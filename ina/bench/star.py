@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from ina import netns
+from ina.bench.standing import Standing, standing
 from ina.controller.config import USUAL_NETWORK, make_config
 from ina.emulate import job, namespaces, nodes, remains
 from ina.emulate.namespaces import namespace
@@ -30,6 +30,8 @@ from ina.emulate.processes import Logged, environment
 from ina.errors import InaError
 from ina.netns import End, ip
 
+NET = "net"
+"""The namespace of switches and controller."""
 BRIDGE = "br0"
 CENTRE = "10.77.0.254"
 """Of the bridge in the middle."""
@@ -62,6 +64,11 @@ class Network:
     def hosts(self) -> int:
         """How many."""
         return len(self.state.hosts)
+
+    def of(self, hosts: Sequence[remains.HostState]) -> Network:
+        """The same, with some of its hosts."""
+        state = msgspec.structs.replace(self.state, hosts=list(hosts))
+        return replace(self, workers=sum(host.ranks for host in hosts), state=state)
 
     def run(
         self,
@@ -143,44 +150,23 @@ def star(
     Raises MissingToolError (needs root, ip and tc), EmulationError, NetnsError, UnavailableError,
     DeadlineError.
     """
-    namespaces.require_privileges()
-    name = f"bench-{os.getpid()}"
-    hosts = [
-        remains.HostState(f"h{host}", f"10.77.0.{host}", namespace(name, f"h{host}"), ranks)
-        for host in range(1, workers // ranks + 1)
-    ]
-    net = namespace(name, "net")
-    spaces = [net, *(host.namespace for host in hosts)]
-    with tempfile.TemporaryDirectory(prefix="ina-bench-") as folder, remains.claimed(name):
-        centre: Logged | None = None
-        try:
-            progress(f"star of {len(hosts)} namespaces, links {link}")
-            build(net, hosts, rate_bit_s, queue_bytes)
-            config = {
-                "listen": CONTROLLER,
-                "switch": {
-                    "data_host": CENTRE,
-                    "values": values,
-                    "multicast": USUAL_NETWORK if multicast else "",
-                },
-                "congestion": dict(congestion),
-            }
-            centre = _start(net, Path(folder), config, loss, seed)
-            state = remains.State(
-                name=name,
-                pid=os.getpid(),
-                folder=folder,
-                hosts=hosts,
-                switches={"s1": "soft"},
-                controller=CONTROLLER,
-                net=net,
-            )
-            yield Network(workers, link, rate_bit_s, state, (centre,))
-        finally:
-            with netns.signals_later():  # half of a star must not stay
-                if centre is not None:
-                    centre.stop()
-                namespaces.remove(spaces)
+    names = [f"h{number}" for number in range(1, workers // ranks + 1)]
+    with standing([NET, *names]) as made:
+        hosts = [host_of(made.name, number, ranks) for number in range(1, len(names) + 1)]
+        net = namespace(made.name, NET)
+        progress(f"star of {len(hosts)} namespaces, links {link}")
+        build(net, hosts, rate_bit_s, queue_bytes)
+        start_centre(
+            made, switch_config(values, multicast=multicast, congestion=congestion), loss, seed
+        )
+        state = made.state(hosts, ["s1"], CONTROLLER, net)
+        yield Network(workers, link, rate_bit_s, state, tuple(made.processes))
+
+
+def host_of(network: str, number: int, ranks: int = 1) -> remains.HostState:
+    """A host ``h1`` ... of a network, with an address that the centre's bridge reaches."""
+    name = f"h{number}"
+    return remains.HostState(name, f"10.77.0.{number}", namespace(network, name), ranks)
 
 
 def build(
@@ -195,10 +181,11 @@ def build(
         plug_in(host, net, addresses, rate_bit_s, queue_bytes)
 
 
-def add_bridge(space: str, address: str) -> None:
-    """A bridge in a namespace, which has an address of its own in it. Raises NetnsError."""
+def add_bridge(space: str, address: str = "") -> None:
+    """A bridge in a namespace, with an address of its own if one is given. Raises NetnsError."""
     ip(space, "link", "add", BRIDGE, "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
-    ip(space, "addr", "add", f"{address}/24", "dev", BRIDGE)
+    if address:
+        ip(space, "addr", "add", f"{address}/24", "dev", BRIDGE)
     ip(space, "link", "set", BRIDGE, "up")
 
 
@@ -238,23 +225,30 @@ def burst_bytes(rate_bit_s: float) -> int:
     return max(BURST_BYTES, round(rate_bit_s / 8 * 0.0005))
 
 
-def _start(net: str, folder: Path, config: dict[str, Any], loss: float, seed: int) -> Logged:
+def switch_config(
+    values: int, *, multicast: bool = False, congestion: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
+    """The controller's, of a switch in its own process at the centre."""
+    return {
+        "listen": CONTROLLER,
+        "switch": {
+            "data_host": CENTRE,
+            "values": values,
+            "multicast": USUAL_NETWORK if multicast else "",
+        },
+        "congestion": dict(congestion),
+    }
+
+
+def start_centre(made: Standing, config: dict[str, Any], loss: float = 0.0, seed: int = 0) -> None:
+    """A controller with a soft switch, in ``NET``. Raises EmulationError, DeadlineError."""
     make_config(config, "ina bench")  # a mistake here is told before a process starts
-    file = folder / "controller.toml"
+    file = made.folder / "controller.toml"
     file.write_text(nodes.controller_toml(config))
-    process = Logged(
-        "controller and soft switch",
-        net,
-        [
-            *(sys.executable, "-m", "ina", "controller", "run", str(file), "--embedded-switch"),
-            *(f"--loss-rate={loss}", f"--loss-seed={seed}"),
-        ],
-        folder / "controller.log",
-        environment(),
-    )
-    try:
-        process.await_line("ready: ", READY_TIMEOUT_S)
-    except BaseException:
-        process.stop()
-        raise
-    return process
+    command = [
+        *(sys.executable, "-m", "ina", "controller", "run", str(file), "--embedded-switch"),
+        *(f"--loss-rate={loss}", f"--loss-seed={seed}"),
+    ]
+    log, space = made.folder / "controller.log", namespace(made.name, NET)
+    made.processes.append(Logged("controller and soft switch", space, command, log, environment()))
+    made.processes[-1].await_line("ready: ", READY_TIMEOUT_S)

@@ -13,13 +13,19 @@ from ina.host import Session
 from ina.host.handle import Handle
 
 _GO_ON = 1
+_SPARSE = 64
 
 
 class Stream:
     """Sums of one rank, ``depth`` in flight at a time, until the job's rank 0 ends them."""
 
-    def __init__(self, elems: int, rank: int, workers: int, depth: int = 1) -> None:
+    def __init__(
+        self, elems: int, rank: int, workers: int, depth: int = 1, full_check_every: int = 1
+    ) -> None:
+        """``full_check_every``: of so many sums one is checked value by value, and of the others a
+        value in ``_SPARSE``: to look at all takes a core of whoever has eight ranks on two."""
         self._rank = rank
+        self._full_check_every = full_check_every
         numbers = np.arange(elems, dtype=np.int32)
         self._wanted = numbers * workers + workers * (workers - 1) // 2
         self._owns = [numbers + rank for _ in range(depth)]
@@ -41,7 +47,8 @@ class Stream:
             result = handle.wait()
             self.sums.append((began_s, time.monotonic()))
             going = going and bool(result[0] == _GO_ON)
-            self.wrong += not np.array_equal(result[1:], self._wanted[1:])
+            step = _SPARSE if len(self.sums) % self._full_check_every else 1
+            self.wrong += not np.array_equal(result[1::step], self._wanted[1::step])
             if going:
                 flying.append(self._submit(session, at, goes_on))
             at = (at + 1) % depth

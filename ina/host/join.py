@@ -27,6 +27,7 @@ from ina.host.shm import ShmLink
 from ina.host.ticket import Ticket
 from ina.host.wishes import NO_WISHES, Wishes
 from ina.p4.catalogue import POOL
+from ina.protocol.dscp import checked_dscp
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VERSION
 from ina.protocol.verify import Verify
 from ina.rpc import controller_pb2 as pb2
@@ -57,8 +58,14 @@ class JoinRequest:
     verify: Verify | None = None  # None: as the other workers ask
     node: HostNode | None = None  # this rank's part in its host's node; None: there is none
     wishes: Wishes = NO_WISHES
+    dscp: int | None = None  # of its packets; None: as its tenant has it
     mode: str = ""  # "pool", "shared"; empty: as the other workers ask, or as is usual
     aggregator: OwnAggregator | None = None  # for the job, of rank 0; None: it brings none
+
+    def __post_init__(self) -> None:
+        """Raise InvalidInputError."""
+        if self.dscp is not None:
+            checked_dscp("dscp", self.dscp)
 
 
 @dataclass(frozen=True)
@@ -169,8 +176,11 @@ def _try_once(
         )
         if own is not None and request.aggregator is not None:
             request.aggregator.program(joined.aggregator_entities, joined.job)
+        dscp = joined.dscp if request.dscp is None else request.dscp
+        link.set_dscp(dscp)
         if request.node is not None and place is not None and place.rank == request.rank:
             request.node.program(joined.node_entities, joined.job)
+            request.node.set_dscp(dscp)
         if not joined.shares_results:
             link.stop_listening()
         return _grant(request, created, joined, link, place, has_aggregator=own is not None)

@@ -36,6 +36,12 @@ class Link(Protocol):
     def rto(self) -> RtoLimits:
         """How soon packets are sent again."""
 
+    def set_dscp(self, dscp: int) -> None:
+        """What its packets carry from now on, 0 to 63, where they have IP headers.
+
+        To be called before transport(). Raises TransportError.
+        """
+
     def transport(self, config: WorkerConfig, options: TransportOptions) -> Transport:
         """Start to work over it. Raises RuntimeError."""
 

@@ -48,6 +48,9 @@ class HostNode(Protocol):
         Raises InaError.
         """
 
+    def set_dscp(self, dscp: int) -> None:
+        """Have what goes up carry it, in the rank that runs it: 0 to 63."""
+
     def add_mapping(self, entities: Sequence[bytes], job: int) -> None:
         """Insert those of the mapping that the job changes to, beside what is there.
 

@@ -172,6 +172,7 @@ class Session:
         priority: int = 0,
         transport: TransportName = "auto",
         congestion: Congestion | None = None,
+        dscp: int | None = None,
         verify: Verify | None = None,
         op_timeout_s: float = DEFAULT_OP_TIMEOUT_S,
         controller_with_rank: int | None = None,
@@ -194,8 +195,9 @@ class Session:
         how important (higher wins), as the controller's configuration allows. `transport`: "udp";
         "shm", shared memory with a switch on this host; or "auto", shared memory where the switch
         offers it, else UDP. `congestion`: how many packets are in flight, by default as the
-        controller's configuration has it. Workers of one job may differ in both. `verify`: of the
-        sums, "off", "accidents" or "keyed", the same for all; None: as others ask, or as is usual.
+        controller's configuration has it. `dscp`: of its packets, 0 to 63; None: its tenant's.
+        Workers of one job may differ in all three. `verify`: of the sums, "off", "accidents" or
+        "keyed", the same for all; None: as others ask, or as is usual.
 
         `op_timeout_s`: a reduction fails when no chunk of it completes for so long.
         `controller_with_rank`: the controller lives in that rank's process, so when it has been
@@ -231,6 +233,7 @@ class Session:
             tenant=tenant,
             priority=priority,
             transport=transport,
+            dscp=dscp,
             verify=verify,
             node=node,
             wishes=wishes,

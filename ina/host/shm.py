@@ -97,6 +97,9 @@ class ShmLink:
     def stop_listening(self) -> None:
         """Nothing."""
 
+    def set_dscp(self, dscp: int) -> None:
+        """Nothing: no packet has an IP header before the switch makes one."""
+
     def transport(self, config: WorkerConfig, options: TransportOptions) -> Transport:
         """Start to work over it, with one thread: a ring has one end. Raises RuntimeError."""
         return Transport.shm(

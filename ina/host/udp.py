@@ -34,6 +34,13 @@ class UdpLink:
         """Open a socket as open_socket() does."""
         return cls(open_socket(switch_host, switch_udp_port, own_host))
 
+    def set_dscp(self, dscp: int) -> None:
+        """What its packets carry, 0 to 63. The ECN bits are the transport's."""
+        try:
+            self._socket.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, dscp << 2)
+        except OSError as error:
+            raise TransportError(f"{self.name}: DSCP {dscp}: {error.strerror}") from None
+
     def transport(self, config: WorkerConfig, options: TransportOptions) -> Transport:
         """Start to work over it. Raises RuntimeError.
 

@@ -179,7 +179,7 @@ class HostNode(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., switch_port: _Optional[int] = ...) -> None: ...
 
 class JoinReply(_message.Message):
-    __slots__ = ("job", "epoch", "world_size", "slots", "window", "lease_s", "heartbeat_s", "member_key", "shares_results", "expected_bitmap", "summands", "divisor", "congestion", "verify", "check_key", "trees", "node_entities", "aggregator_entities")
+    __slots__ = ("job", "epoch", "world_size", "slots", "window", "lease_s", "heartbeat_s", "member_key", "shares_results", "expected_bitmap", "summands", "divisor", "congestion", "verify", "check_key", "trees", "node_entities", "dscp", "aggregator_entities")
     JOB_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     WORLD_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -197,6 +197,7 @@ class JoinReply(_message.Message):
     CHECK_KEY_FIELD_NUMBER: _ClassVar[int]
     TREES_FIELD_NUMBER: _ClassVar[int]
     NODE_ENTITIES_FIELD_NUMBER: _ClassVar[int]
+    DSCP_FIELD_NUMBER: _ClassVar[int]
     AGGREGATOR_ENTITIES_FIELD_NUMBER: _ClassVar[int]
     job: int
     epoch: int
@@ -215,8 +216,9 @@ class JoinReply(_message.Message):
     check_key: bytes
     trees: _containers.RepeatedCompositeFieldContainer[Tree]
     node_entities: _containers.RepeatedScalarFieldContainer[bytes]
+    dscp: int
     aggregator_entities: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., lease_s: _Optional[float] = ..., heartbeat_s: _Optional[float] = ..., member_key: _Optional[bytes] = ..., shares_results: _Optional[bool] = ..., expected_bitmap: _Optional[int] = ..., summands: _Optional[int] = ..., divisor: _Optional[int] = ..., congestion: _Optional[_Union[Congestion, _Mapping]] = ..., verify: _Optional[str] = ..., check_key: _Optional[bytes] = ..., trees: _Optional[_Iterable[_Union[Tree, _Mapping]]] = ..., node_entities: _Optional[_Iterable[bytes]] = ..., aggregator_entities: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    def __init__(self, job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., lease_s: _Optional[float] = ..., heartbeat_s: _Optional[float] = ..., member_key: _Optional[bytes] = ..., shares_results: _Optional[bool] = ..., expected_bitmap: _Optional[int] = ..., summands: _Optional[int] = ..., divisor: _Optional[int] = ..., congestion: _Optional[_Union[Congestion, _Mapping]] = ..., verify: _Optional[str] = ..., check_key: _Optional[bytes] = ..., trees: _Optional[_Iterable[_Union[Tree, _Mapping]]] = ..., node_entities: _Optional[_Iterable[bytes]] = ..., dscp: _Optional[int] = ..., aggregator_entities: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class Tree(_message.Message):
     __slots__ = ("job", "host", "udp_port", "worker", "path", "expected_bitmap", "first_lane", "lanes", "node")

@@ -28,6 +28,10 @@ class HostNodeSwitch(JobSwitch):
             raise InvalidInputError(f"{slots} slots: a soft switch has {names.SLOTS_TOTAL}")
         super().__init__(values, [UdpPort(UPLINK_PORT, own_host, 0), ShmPort(SHM_PORT)])
 
+    def set_dscp(self, dscp: int) -> None:
+        """Of what goes up: ranks' packets have no IP headers here."""
+        self._switch.set_shm_dscp(SHM_PORT, dscp)
+
     @property
     def shm(self) -> str:
         """Where ranks attach."""

@@ -203,6 +203,12 @@ class SoftSwitch:
         address, udp_port = port.bound
         return str(ipaddress.IPv4Address(address)), udp_port
 
+    def set_shm_dscp(self, number: int, dscp: int) -> None:
+        """What the frames of such a port's workers carry, 0 to 63; of a switch that runs."""
+        port = self._ports[number]
+        assert isinstance(port, native.ShmPort)
+        port.set_dscp(dscp)
+
     def shm_address(self, number: int) -> str:
         """Where workers attach to shared-memory port ``number``. Raises InvalidPortError."""
         if number not in self._shm_addresses:

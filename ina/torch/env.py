@@ -39,6 +39,8 @@ INA_WINDOW             how many packets this worker has in flight: an algorithm 
                        :mod:`ina.congestion`, or a class of your own, ``my_module:MyWindow``, with
                        options behind commas, ``fixed,packets=64``. Unset: as the controller's
                        configuration has it. See docs/own_window.md.
+INA_DSCP               DSCP of this worker's packets, and so of the sums that they complete: 0 to
+                       63. Unset: as the controller's configuration has it for the job's tenant.
 INA_VERIFY             how the job's sums are verified, the same for all its workers: ``off``,
                        ``accidents`` (bits that flip) or ``keyed`` (what is forged, too). Unset: as
                        another worker asks; if none does, ``accidents``, or ``off`` where all
@@ -87,6 +89,7 @@ from ina.host.threads import check_threads
 from ina.host.wishes import NO_WISHES, Wishes, deadline_of
 from ina.p4.builds import interface_mtu_bytes, largest_build, listed
 from ina.p4.names import MODES
+from ina.protocol.dscp import checked_dscp
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUES_PER_PACKET_BUILDS
 from ina.protocol.verify import Verify, checked_verify
 from ina.torch.errors import SettingError
@@ -107,6 +110,7 @@ _ALWAYS = (
         "INA_HOST_NODE",
         "INA_THREADS",
         "INA_WINDOW",
+        "INA_DSCP",
         "INA_VERIFY",
         "INA_STATS_DIR",
         "INA_LEAVE_TIMEOUT_S",
@@ -141,6 +145,8 @@ class Settings:
     threads: int = 0
     congestion: Congestion | None = None
     """None: as the controller says."""
+    dscp: int | None = None
+    """None: as the controller has it for the tenant."""
     verify: Verify | None = None
     local_workers: int = 0
     """Of this host, as torchrun says (LOCAL_WORLD_SIZE); 0: not known."""
@@ -206,6 +212,9 @@ class Settings:
             host_node=host_node == "1" if host_node else None,
             threads=threads,
             congestion=_congestion(environ),
+            dscp=check_dscp("INA_DSCP", _integer(environ, "INA_DSCP", 0))
+            if environ.get("INA_DSCP")
+            else None,
             verify=check_verify("INA_VERIFY", environ.get("INA_VERIFY") or None),
             local_workers=_integer(environ, "LOCAL_WORLD_SIZE", 0),
             values=values,
@@ -249,6 +258,14 @@ def check_verify(name: str, value: str | None) -> Verify | None:
     """Return it if it is None or a way to verify sums; raise :class:`SettingError` if not."""
     try:
         return None if value is None else checked_verify(name, value)
+    except InvalidInputError as error:
+        raise SettingError(str(error)) from None
+
+
+def check_dscp(name: str, value: int | None) -> int | None:
+    """Return it if it is None or a DSCP; raise :class:`SettingError` if not."""
+    try:
+        return None if value is None else checked_dscp(name, value)
     except InvalidInputError as error:
         raise SettingError(str(error)) from None
 
@@ -371,6 +388,8 @@ class Options:
 
     congestion: Congestion | None = None
     """How many packets this worker has in flight, in place of INA_WINDOW."""
+    dscp: int | None = None
+    """Of this worker's packets: 0 to 63."""
     verify: Verify | None = None
     """``"off"``, ``"accidents"`` or ``"keyed"``, the same on all ranks."""
     host_node: bool | None = None
@@ -379,6 +398,7 @@ class Options:
 
     def __post_init__(self) -> None:
         check_verify("verify", self.verify)
+        check_dscp("dscp", self.dscp)
         check_mode("mode", self.mode or "")
         if self.on_switch_loss is not None:
             check_on_switch_loss("on_switch_loss", self.on_switch_loss)

@@ -97,6 +97,11 @@ class LocalNode:
             *(self._rank, ranks_text(self._ranks), host, port),
         )
 
+    def set_dscp(self, dscp: int) -> None:
+        """See :meth:`ina.host.node.HostNode.set_dscp`."""
+        assert self._switch is not None
+        self._switch.set_dscp(dscp)
+
     def add_mapping(self, entities: Sequence[bytes], job: int) -> None:
         """See :meth:`ina.host.node.HostNode.add_mapping`."""
         assert self._switch is not None

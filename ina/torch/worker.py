@@ -98,6 +98,7 @@ class Worker:
                 mode=settings.mode,
                 transport=settings.transport,
                 congestion=settings.congestion,
+                dscp=settings.dscp,
                 verify=settings.verify,
                 threads=settings.threads,
                 local_workers=settings.local_workers or len(ranks),

@@ -84,7 +84,8 @@ void bind(nb::module_ &m) {
              "loss_probability"_a, "loss_seed"_a);
     nb::class_<ShmPort, Port>(m, "ShmPort")
         .def(nb::init<uint32_t, const std::string &, uint16_t, double, uint64_t>(), "number"_a,
-             "name"_a, "frame_udp_port"_a, "loss_probability"_a, "loss_seed"_a);
+             "name"_a, "frame_udp_port"_a, "loss_probability"_a, "loss_seed"_a)
+        .def("set_dscp", &ShmPort::set_dscp, "dscp"_a);
     nb::class_<PcapPort, Port>(m, "PcapPort")
         .def(nb::init<uint32_t, const std::string &, const std::string &, double, uint64_t>(),
              "number"_a, "read"_a, "write"_a, "loss_probability"_a, "loss_seed"_a);

@@ -131,12 +131,19 @@ bool ShmPeer::receive(FrameBatch *batch, Port *port, uint32_t limit) {
     return true;
 }
 
+void ShmPeer::set_dscp(uint8_t dscp) {
+    if (dscp == dscp_) return;
+    dscp_ = dscp;
+    header_for_bytes_ = SIZE_MAX;
+}
+
 void ShmPeer::append(const shm::Consumer::Packet &packet, FrameBatch *batch, uint32_t port) {
     const size_t head_bytes = std::min(packet.bytes, shm::kHeadBytes);
     uint8_t *const frame = batch->reserve(kFrameHeaderBytes + head_bytes);
     if (!frame) return;  // cannot be: there was room for all
     if (packet.bytes != header_for_bytes_) {
-        write_frame_header(header_, source_, switch_end_, kEct0, packet.bytes);
+        const auto tos = static_cast<uint8_t>(dscp_ << 2 | kEct0);
+        write_frame_header(header_, source_, switch_end_, tos, packet.bytes);
         header_for_bytes_ = packet.bytes;
     }
     std::memcpy(frame, header_, kFrameHeaderBytes);

@@ -36,6 +36,8 @@ class ShmPeer {
     shm::Status attach(uint32_t port, UdpAddress source, UdpAddress switch_end);
     void refuse(shm::Status status);
 
+    // Of the frames' IP headers from now on; they are ECN-capable whatever it is.
+    void set_dscp(uint8_t dscp);
     // Appends a frame for each packet, until none is waiting, the batch is full, or `limit` is
     // reached. Its values stay in the worker's memory, which is this peer's to keep mapped. False:
     // the rings hold nonsense, the worker has to go.
@@ -75,6 +77,7 @@ class ShmPeer {
     UdpAddress source_, switch_end_;
     uint8_t header_[kFrameHeaderBytes] = {};
     size_t header_for_bytes_ = SIZE_MAX;  // payload bytes that header_ is for
+    uint8_t dscp_ = 0;
 };
 
 }  // namespace ina::sw

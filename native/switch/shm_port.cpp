@@ -124,10 +124,12 @@ void ShmPort::receive(FrameBatch *batch) {
     is_asleep_ = false;
     was_busy_ = !attached_.empty();
     const size_t count = attached_.size();
+    const uint8_t dscp = dscp_.load(std::memory_order_relaxed);
     std::vector<ShmPeer *> broken;
     // In turns, and not always from the same one on: nobody's packets wait for ever.
     for (size_t i = 0; i < count && batch->has_room(); ++i) {
         ShmPeer *const peer = attached_[first_++ % count].get();
+        peer->set_dscp(dscp);
         if (!peer->receive(batch, this, kTurnPackets)) broken.push_back(peer);
     }
     first_ %= std::max<size_t>(count, 1);

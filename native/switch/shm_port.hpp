@@ -5,6 +5,7 @@
 // it.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ class ShmPort final : public Port {
     bool prepare_sleep() override;
     void receive(FrameBatch *batch) override;
     bool takes_tails() const override { return true; }
+    // Of the frames that workers' packets become: theirs is in no header. From any thread.
+    void set_dscp(uint8_t dscp) { dscp_.store(dscp, std::memory_order_relaxed); }
     void extra_stats(std::vector<std::pair<std::string, uint64_t>> *stats) const override;
     void close() override;
 
@@ -52,6 +55,7 @@ class ShmPort final : public Port {
     size_t first_ = 0;                               // of attached_, to be served next
     size_t last_ = 0;                                // of attached_, that the last packet went to
     bool is_asleep_ = false;
+    std::atomic<uint8_t> dscp_ = 0;
     bool was_busy_ = false;  // since it last slept
     uint32_t busy_rounds_ = 0;
     Counter attachments_, refused_, broken_, detached_;

@@ -129,6 +129,7 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
         ("[jobs]\nsizing = 'fair'", r"jobs.sizing: invalid enum value 'fair'"),
         ("[jobs]\nlease_s = 0.5", r"jobs.lease_s: expected `float` >= 1"),
         ("[tenants.a]\n[tenants.vision]\nslot = 1", r"tenants.vision.slot: unknown key"),
+        ("[tenants.a]\ndscp = 64", r"tenants.a.dscp: expected `int` <= 63"),
         ("[tenants.a]\njobs = -1", r"tenants.a.jobs: expected `int` >= 0"),
         ("[tenants.'']", r"tenants: '' is not a name"),
         ("[tls]\ncert = 'c.pem'", r"tls: cert and key go together"),

@@ -188,6 +188,9 @@ def test_dead_worker_is_an_error_not_a_hang(tmp_path: Path) -> None:
         ("INA_TRANSPORT", "tcp", "INA_TRANSPORT=tcp: want auto or udp or shm"),
         ("INA_THREADS", "3", "INA_THREADS=3: want 1, 2, 4, 8, or 0 (automatic)"),
         ("INA_VERIFY", "yes", "INA_VERIFY=yes: want off or accidents or keyed"),
+        ("INA_DSCP", "64", "INA_DSCP=64: want a DSCP, 0 to 63"),
+        ("INA_DSCP", "-1", "INA_DSCP=-1: want a DSCP, 0 to 63"),
+        ("INA_DSCP", "EF", "INA_DSCP=EF: want an integer"),
         ("INA_THREADS", "all", "INA_THREADS=all: want an integer"),
     ],
 )

@@ -48,8 +48,11 @@ Work = Callable[[Session, int], object]
 class Group:
     """The ranks of one job, each in a thread, and their hosts' nodes."""
 
-    def __init__(self, hosts: Sequence[str], op_timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self, hosts: Sequence[str], op_timeout_s: float = TIMEOUT_S, dscp: Sequence[int] = ()
+    ) -> None:
         self.hosts = hosts
+        self.dscp = dscp or [0] * len(hosts)
         self.op_timeout_s = op_timeout_s
         self.store = HashStore()
         self.nodes: dict[int, LocalNode] = {}
@@ -73,6 +76,7 @@ class Group:
                 with Session.join(
                     app.listen_addr, "job", rank, len(self.hosts), host=self.hosts[rank],
                     node=node, timeout_s=TIMEOUT_S, op_timeout_s=self.op_timeout_s,
+                    dscp=self.dscp[rank],
                 ) as session:  # fmt: skip
                     return work(session, rank)
             finally:

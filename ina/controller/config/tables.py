@@ -21,6 +21,7 @@ from ina.controller.config.tofino import (
 from ina.controller.config.windows import CongestionTable, JobRule, Weight, WindowsConfig
 from ina.p4 import names
 from ina.p4.catalogue import SHARED, ProgramId, target_of
+from ina.protocol.dscp import MAX_DSCP
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, UDP_PORT
 
 DEFAULT_LISTEN = "127.0.0.1:17700"
@@ -210,6 +211,8 @@ class TenantConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Of each of its jobs, where windows are capped: shares of a link go by weights."""
     congestion: CongestionTable | None = None
     """Of its jobs; None: as all have it."""
+    dscp: Annotated[int, Meta(ge=0, le=MAX_DSCP)] = 0
+    """Of its workers' packets, and so of results, where they ask for none themselves."""
 
 
 class StoreConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

@@ -69,6 +69,11 @@ class Admission:
         limits = self._tenants.get(tenant)
         return asked if limits is None else min(asked, limits.max_priority)
 
+    def dscp(self, tenant: str) -> int:
+        """What its workers' packets carry where they ask for nothing."""
+        limits = self._tenants.get(tenant)
+        return 0 if limits is None else limits.dscp
+
     def check_quota(
         self, job: str, tenant: str, slots: int, workers: int, jobs: Iterable[Job]
     ) -> None:

@@ -131,6 +131,7 @@ class WorkerService(rpc.ControllerServicer):
             check_key=tokens.check_key(job.key_seed, job.epoch) if job.verify == "keyed" else b"",
             trees=self._tickets.trees(job, request.rank),
             node_entities=self._tickets.node_entities(job, request.rank),
+            dscp=self._coordinator.registry.admission.dscp(job.tenant),
             aggregator_entities=self._tickets.aggregator_entities(job, request.rank),
         )
 

@@ -41,11 +41,19 @@ Descriptor duplicate(int fd) {
     return copy;
 }
 
-void configure(int fd, int buffer_bytes) {
+// `tos`: whose DSCP its packets carry. They are ECN-capable: switches mark instead of dropping.
+void configure(int fd, int buffer_bytes, int tos) {
     set_option(fd, SOL_SOCKET, SO_RCVBUF, buffer_bytes);
     set_option(fd, SOL_SOCKET, SO_SNDBUF, buffer_bytes);
-    set_option(fd, IPPROTO_IP, IP_TOS, IPTOS_ECN_ECT0);  // switches mark instead of dropping
+    set_option(fd, IPPROTO_IP, IP_TOS, (tos & ~IPTOS_ECN_MASK) | IPTOS_ECN_ECT0);
     set_option(fd, IPPROTO_IP, IP_RECVTOS, 1);
+}
+
+int tos_of(int fd) {
+    int tos = 0;
+    socklen_t length = sizeof tos;
+    (void)::getsockopt(fd, IPPROTO_IP, IP_TOS, &tos, &length);
+    return tos;
 }
 
 bool is_unreachable(int error) {
@@ -65,7 +73,7 @@ UdpChannel::UdpChannel(int fd, int receive_buffer_bytes, bool trains, int group_
     : UdpChannel(duplicate(fd)) {
     asked_bytes_ = receive_buffer_bytes;
     gso_ = trains;
-    configure(socket_.get(), asked_bytes_);
+    configure(socket_.get(), asked_bytes_, tos_of(fd));
     socklen_t length = sizeof receive_buffer_bytes_;
     (void)::getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_buffer_bytes_, &length);
     gro_ = trains && UdpReceiver::ask_for_trains(fd);
@@ -77,7 +85,7 @@ UdpChannel::UdpChannel(int fd, int receive_buffer_bytes, bool trains, int group_
 UdpChannel::~UdpChannel() = default;
 
 void UdpChannel::configure_like_this(int fd) const {
-    configure(fd, asked_bytes_);
+    configure(fd, asked_bytes_, tos_of(socket_.get()));
     if (gro_) UdpReceiver::ask_for_trains(fd);
 }
 

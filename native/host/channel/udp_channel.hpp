@@ -21,8 +21,9 @@ namespace ina::host {
 class UdpChannel final : public Channel {
   public:
     // Works on its own duplicate of `fd`, a UDP socket that is connected to the switch; asks for
-    // receive_buffer_bytes. Without `trains` it uses neither GSO nor GRO. `group_fd`: a socket that
-    // listens for results to several workers (udp_group.hpp); -1: none. Throws std::system_error.
+    // receive_buffer_bytes. Packets carry the DSCP that `fd` has (IP_TOS), and are ECN-capable.
+    // Without `trains` it uses neither GSO nor GRO. `group_fd`: a socket that listens for results
+    // to several workers (udp_group.hpp); -1: none. Throws std::system_error.
     UdpChannel(int fd, int receive_buffer_bytes, bool trains = true, int group_fd = -1);
     ~UdpChannel() override;
 
