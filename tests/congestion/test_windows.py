@@ -114,11 +114,26 @@ class TestIna:
         way.run(60 * ROUND_NS)
         assert way.windows[-1] < before / 2
 
+    def test_marks_of_others_queues_cost_it_nothing(self) -> None:
+        """A result has the marks of all contributions; its own was the last, and met no queue."""
+        way = Way(Congestion("ina"))
+        way.run(50 * ROUND_NS)
+        before = way.windows[-1]
+        way.others_marked = lambda now_ns: now_ns % 5_000 < 1_000
+        way.run(50 * ROUND_NS)
+        assert way.windows[-1] >= 0.95 * min(before, way.product)
+
+    def test_it_gives_way_by_no_more_than_empties_the_queue(self) -> None:
+        way = Way(Congestion("ina"))
+        way.run(100 * ROUND_NS)
+        assert min(way.windows[len(way.windows) // 2 :]) >= way.product
+        assert share_of_link(way, 50 * ROUND_NS) > 0.97
+
     def test_it_takes_what_others_leave(self) -> None:
         way = Way(Congestion("ina"))
         way.run(50 * ROUND_NS)
         way.packet_ns //= 4
-        way.run(80 * ROUND_NS)
+        way.run(40 * ROUND_NS)
         assert share_of_link(way, 50 * ROUND_NS) > 0.9
 
     def test_rare_losses_on_an_empty_way_cost_nothing(self) -> None:

@@ -25,6 +25,7 @@ class Way:
     room: int = 10_000  # of the queue; what finds it full is lost
     lose_every: int = 0  # each such packet is lost, too; 0: none
     was_last: Callable[[int], bool] = lambda _now_ns: True
+    others_marked: Callable[[int], bool] = lambda _now_ns: False
     late_ns: Callable[[int], int] = lambda _now_ns: 0
     now_ns: int = 0
     answers: int = 0
@@ -87,7 +88,8 @@ class Way:
             return
         self._link_ns = max(self._link_ns, self.now_ns) + self.packet_ns
         at_ns = self._link_ns + self.way_ns + self.late_ns(self.now_ns)
-        heapq.heappush(self._events, (at_ns, self._order, lane, queue >= self.mark_above, copy))
+        marked = queue >= self.mark_above or self.others_marked(self.now_ns)
+        heapq.heappush(self._events, (at_ns, self._order, lane, marked, copy))
 
     @property
     def product(self) -> float:

@@ -191,3 +191,49 @@ def test_workers_that_compute_between_tensors_hardly_resend(loss: float) -> None
         assert all(worker.in_flight_limit == 128 for worker in star.workers)
     else:  # each loss on the way up is found by all workers, for none knows whose it is
         assert resent < 2 * workers * star.lost
+
+
+def test_small_packets_take_up_as_much_of_a_window_as_they_have_bytes() -> None:
+    """74 bytes of 330: by exponents, which have no values, workers agree before they send values."""
+    for is_small, most in ((False, 4), (True, 18)):
+        one = LossRecovery(LANES, RtoLimits(), Choice("fixed", [("packets", 4.0)]))
+        sent = 0
+        while one.has_room_for(sent + 1000):
+            one.sent(sent, sent + 1000, VALUES, MS, is_small=is_small)
+            sent += 1
+        assert sent == most
+
+
+def test_windows_are_not_told_of_small_packets() -> None:
+    for is_small in (False, True):
+        one = LossRecovery(LANES, RtoLimits(), Choice("ina"))
+        before = one.window_packets
+        for lane in range(8):
+            one.sent(lane, lane, VALUES, MS, is_small=is_small)
+        for lane in range(8):
+            one.answered(lane, 2 * MS)
+        assert (one.window_packets > before) != is_small
+
+
+@pytest.mark.parametrize(("pace", "at_once"), [(1.05, 8), (0.0, 40)])
+def test_copies_leave_at_the_windows_pace(pace: float, at_once: int) -> None:
+    """Forty are found to be lost at once: together they would not fit into a small queue again."""
+    one = LossRecovery(LANES, RtoLimits(), Choice("ina", [("pace", pace)]))
+    for lane in range(LANES):
+        one.sent(lane, lane, VALUES, 0)
+    for lane in range(LANES):
+        one.answered(lane, RTT_NS)
+    for lane in range(40):
+        one.sent(lane, 100 + lane, VALUES, MS)
+    one.sent(40, 200, VALUES, MS + 2 * RTT_NS)
+    now_ns = MS + 4 * RTT_NS
+    one.answered(40, now_ns)
+    again = lanes_due(one, now_ns)
+    assert len(again) == at_once
+    while len(again) < 40:
+        assert one.deadline_ns is not None
+        assert now_ns < one.deadline_ns < now_ns + RTT_NS
+        now_ns = one.deadline_ns
+        again += lanes_due(one, now_ns)
+    assert sorted(again) == list(range(40))
+    assert now_ns < MS + 5 * RTT_NS

@@ -109,9 +109,10 @@ def test_jobs_that_share_two_slots_have_exact_sums(
 
 
 def test_who_is_more_important_puts_others_out_of_their_slots(counted: Counter[str]) -> None:
-    """Ranks are late in turn, so that sums stay open in the two slots."""
-    late = {"slots": 4, "tensors": [{"elems": 6400}], "straggler": {"share": 0.5, "mean_ms": 0.05}}
-    jobs = [{**job, **late, "steps": 20} for job in document(STAR)["job"][:2]]
+    """Ranks are late in turn, so that sums stay open in the two slots; and both jobs have more in
+    flight than there are slots, so that they do not take turns."""
+    late = {"slots": 16, "tensors": [{"elems": 6400}], "straggler": {"share": 0.5, "mean_ms": 0.01}}
+    jobs = [{**job, **late, "steps": 60} for job in document(STAR)["job"][:2]]
     report = run(STAR, CONFIGURED, job=jobs)
     assert report.violations == []
     assert counted["switch evictions"] > 0
