@@ -194,7 +194,7 @@ def test_workers_that_compute_between_tensors_hardly_resend(loss: float) -> None
 
 
 def test_small_packets_take_up_as_much_of_a_window_as_they_have_bytes() -> None:
-    """74 bytes of 330: by exponents, which have no values, workers agree before they send values."""
+    """74 bytes of 330. They hold exponents, on which workers agree before they send values."""
     for is_small, most in ((False, 4), (True, 18)):
         one = LossRecovery(LANES, RtoLimits(), Choice("fixed", [("packets", 4.0)]))
         sent = 0
