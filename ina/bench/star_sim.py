@@ -22,6 +22,40 @@ from ina.sim.scenario import (
 _COUNTS = ("sent", "resends", "lost", "overtaken", "probes")
 
 
+def bucket(rate_bit_s: float, burst_bytes: int, queue_bytes: int, mark_bytes: int = 0) -> LinkSpec:
+    """A link that a token bucket shapes; ``mark_bytes``: what may wait without a mark, 0: all."""
+    return LinkSpec(
+        rate_gbit=rate_bit_s / 1e9,
+        framing_bytes=0,  # a token bucket counts a frame from its Ethernet header on
+        burst_kib=burst_bytes / 1024,
+        delay_us=0.0,  # a veth's time is its sender's
+        queue_kib=queue_bytes / 1024,
+        marking="step" if mark_bytes else "none",
+        mark_kib=mark_bytes / 1024,
+    )
+
+
+def host(costs: Costs) -> HostSpec:
+    """What packets cost a worker here."""
+    return HostSpec(
+        packet_ns=round(costs.worker_packet_ns),
+        wake_us=costs.wake_us,
+        wake_jitter_us=costs.wake_jitter_us,
+        trains=True,
+    )
+
+
+def switch(costs: Costs, loss: float = 0.0) -> SwitchSpec:
+    """What they cost the soft switch, which loses some."""
+    return SwitchSpec(
+        packet_ns=round(costs.switch_packet_ns),
+        wake_us=costs.wake_us,
+        wake_jitter_us=costs.wake_jitter_us,
+        loss=loss,
+        trains=True,
+    )
+
+
 def scenario(workers: int, loss: float, case: Case, costs: Costs, apart_s: float = 0.0) -> Scenario:
     """The star of ``ina.bench.star``: token buckets, super-packets, a soft switch.
 
@@ -32,26 +66,9 @@ def scenario(workers: int, loss: float, case: Case, costs: Costs, apart_s: float
         limit_s=3600.0,  # of virtual time: far more than any run is to take
         values=case.values,
         topology=TopologySpec(kind="star", hosts=workers),
-        link=LinkSpec(
-            rate_gbit=case.rate_bit_s / 1e9,
-            framing_bytes=0,  # a token bucket counts a frame from its Ethernet header on
-            burst_kib=case.burst_bytes / 1024,
-            delay_us=0.0,  # a veth's time is its sender's
-            queue_kib=case.queue_bytes / 1024,
-        ),
-        host=HostSpec(
-            packet_ns=round(costs.worker_packet_ns),
-            wake_us=costs.wake_us,
-            wake_jitter_us=costs.wake_jitter_us,
-            trains=True,
-        ),
-        switch=SwitchSpec(
-            packet_ns=round(costs.switch_packet_ns),
-            wake_us=costs.wake_us,
-            wake_jitter_us=costs.wake_jitter_us,
-            loss=loss,
-            trains=True,
-        ),
+        link=bucket(case.rate_bit_s, case.burst_bytes, case.queue_bytes),
+        host=host(costs),
+        switch=switch(costs, loss),
         # Of n evenly distributed times the first and the last are (n - 1) / (n + 1) of it apart.
         controller=ControllerSpec(jitter_ms=1e3 * apart_s * (workers + 1) / (workers - 1)),
         congestion={"algorithm": case.algorithm},

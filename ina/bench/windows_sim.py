@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ina.bench import limits
+from ina.bench import limits, star_sim
 from ina.bench.agreement import Costs
 from ina.bench.dumbbell import WORKERS, Plan
 from ina.bench.windows import TENSOR_ELEMS, Case
-from ina.sim.scenario import (
-    CableSpec,
-    HostSpec,
-    JobSpec,
-    LinkSpec,
-    Scenario,
-    SwitchSpec,
-    TensorSpec,
-    TopologySpec,
-)
+from ina.sim.scenario import CableSpec, JobSpec, LinkSpec, Scenario, TensorSpec, TopologySpec
 from ina.sim.traffic import IncastSpec, TcpSpec
 from ina.sim.windows.measure import grown, jain, rate_gbit
 from ina.sim.windows.timing import READY_MS
@@ -51,20 +42,14 @@ class Simulated:
 
 def scenario(plan: Plan, case: Case, costs: Costs, for_s: float) -> Scenario:
     """``for_s``: so long jobs sum at least."""
-    bottleneck = LinkSpec(
-        rate_gbit=plan.rate_bit_s / 1e9,
-        framing_bytes=0,  # a token bucket counts a frame from its Ethernet header on
-        burst_kib=plan.burst_bytes / 1024,
-        delay_us=0.0,  # a veth's time is its sender's
-        queue_kib=plan.queue_bytes / 1024,
-        marking="step" if plan.mark_bytes else "none",
-        mark_kib=plan.mark_bytes / 1024,
+    bottleneck = star_sim.bucket(
+        plan.rate_bit_s, plan.burst_bytes, plan.queue_bytes, plan.mark_bytes
     )
-    host = LinkSpec(rate_gbit=_HOST_GBIT, framing_bytes=0, delay_us=0.0, queue_kib=1 << 16)
+    hosts_link = LinkSpec(rate_gbit=_HOST_GBIT, framing_bytes=0, delay_us=0.0, queue_kib=1 << 16)
     count = WORKERS * case.jobs + (2 if case.tcp else 0)
     names = [f"h{number + 1}" for number in range(count)]
     cables = [
-        CableSpec(one=name, other=(_LEFT, _SWITCH)[number % 2], link=host)
+        CableSpec(one=name, other=(_LEFT, _SWITCH)[number % 2], link=hosts_link)
         for number, name in enumerate(names)
     ]
     steps = 2 + round(plan.rate_bit_s / 8 * for_s / (4 * TENSOR_ELEMS))
@@ -96,18 +81,8 @@ def scenario(plan: Plan, case: Case, costs: Costs, for_s: float) -> Scenario:
             switches={_LEFT: "plain", _SWITCH: "p4"},
             cables=[*cables, CableSpec(one=_LEFT, other=_SWITCH, link=bottleneck)],
         ),
-        host=HostSpec(
-            packet_ns=round(costs.worker_packet_ns),
-            wake_us=costs.wake_us,
-            wake_jitter_us=costs.wake_jitter_us,
-            trains=True,
-        ),
-        switch=SwitchSpec(
-            packet_ns=round(costs.switch_packet_ns),
-            wake_us=costs.wake_us,
-            wake_jitter_us=costs.wake_jitter_us,
-            trains=True,
-        ),
+        host=star_sim.host(costs),
+        switch=star_sim.switch(costs),
         congestion=dict(plan.congestion),
         job=[
             JobSpec(

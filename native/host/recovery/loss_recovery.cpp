@@ -68,7 +68,7 @@ void LossRecovery::sent(std::uint32_t lane, std::uint64_t order, std::uint8_t ki
     flight.retries = 0;
     flight.timeouts = 0;
     last_sent_ns_ = now_ns;
-    pacer_.sent(now_ns, window_->pace(), is_small ? small_share_ : 1.0);
+    pacer_.sent(now_ns, window_->pace(), share_of(flight));
     if (flights_.size() == 0) heard_ns_ = now_ns;
     flights_.add_newest(lane);
     scan_at_ns_ = std::min({scan_at_ns_, lane_deadline_ns(flight), probe_deadline_ns()});
@@ -151,7 +151,7 @@ Resend LossRecovery::resend(std::uint32_t lane, ResendReason reason, std::int64_
     if (flight.retries < UINT8_MAX) ++flight.retries;
     ++counters_.retransmissions;
     last_resend_ns_ = flight.sent_ns = now_ns;
-    pacer_.sent(now_ns, window_->pace(), flight.is_small ? small_share_ : 1.0);
+    pacer_.sent(now_ns, window_->pace(), share_of(flight));
     flights_.remove(lane);
     flights_.add_newest(lane);
     return {lane, flight.resends.add(reason)};

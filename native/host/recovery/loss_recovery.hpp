@@ -101,6 +101,7 @@ class LossRecovery {
     std::size_t resend_probes(std::int64_t now_ns, Resend *resends, std::size_t capacity);
     std::size_t go_on_probing(std::int64_t now_ns, Resend *resends, std::size_t capacity);
     Resend resend(std::uint32_t lane, ResendReason reason, std::int64_t now_ns);
+    double share_of(const Flight &flight) const { return flight.is_small ? small_share_ : 1.0; }
     void leave(std::uint32_t lane);
     std::int64_t lane_deadline_ns(const Flight &flight) const;
     std::int64_t quiet_deadline_ns() const;
