@@ -91,8 +91,8 @@ void LossRecovery::answered(std::uint32_t lane, const Answer &answer, std::int64
     if (answer.marked) ++counters_.ecn_marked;
     const bool was_last = answer.is_own && flight.retries == 0;
     if (was_last) ++counters_.last;
-    window_->on_answer(
-        now_ns, {rtt_.round_trips(), flights_.size(), answer.marked, answer.marked_here, was_last});
+    window_->on_answer(now_ns, {rtt_.round_trips(), flights_.size(), answer.marked,
+                                answer.marked_here, was_last, answer.wanted, lane});
     told_ = true;
     note_copies(flight, now_ns);
     note_silence(answer, now_ns);
