@@ -25,6 +25,20 @@
 #define SECOND_HELD 4
 #define BOTH_HELD 8
 
+// Whether this first copy looked for its slot, and it was another job's: then it is to be told (MODE_TELLS).
+#ifdef MODE_TELLS
+#if __TARGET_TOFINO__ == 1
+#define IS_ANEW(meta) ((meta).harvest == 0)
+#else
+#define IS_ANEW(meta) ((meta).is_resend == 0)
+#endif
+#define OR_COLLIDES(meta)                                                     \
+    || ((meta).is_shared == 1 && (meta).sender == SENDER_CHILD && IS_ANEW(meta) \
+        && (meta).standing == NEITHER)
+#else
+#define OR_COLLIDES(meta)
+#endif
+
 #define OF_CLOCK 39:8 // 256 ns, of 48 bits of ns
 #ifndef US_TO_CLOCK_BITS
 #define US_TO_CLOCK_BITS 2

@@ -5,6 +5,7 @@
 // Tofino 2 does between them; what it leaves out for that is in claims.p4.
 
 #define MODE_SHARED
+#define MODE_TELLS
 
 // For how long nothing must be heard of a slot until another job may have it, in units of the clock (see
 // claims.p4): 1 ms.
@@ -71,7 +72,7 @@ control PoolIngress(inout headers_t hdr, inout ina_metadata_t meta,
         if (meta.is_ours == 1) {
             if (IS_CONTRIBUTION(meta) || IS_RELEASE(meta)) {
                 claims.apply(hdr, meta, ig_intr_md);
-                if (meta.bitmap != 0) {
+                if (meta.bitmap != 0 OR_COLLIDES(meta)) {
                     contribution.apply(hdr, meta);
                 }
             }

@@ -28,6 +28,12 @@ struct pair_t {
     };                                                                        \
     action name() { out_field = name##_alu.execute(meta.slot_index); }
 
+#define STATE_MARK(T, state, name, ...)                                       \
+    RegisterAction<T, slot_index_t, T>(state) name##_alu = {                  \
+        void apply(inout T value) { __VA_ARGS__ }                             \
+    };                                                                        \
+    action name() { name##_alu.execute(meta.slot_index); }
+
 #define STATE_PAIR(T, name, lo, hi, size)                                     \
     Register<T, slot_index_t>(size, {0, 0}) name##_1;                         \
     Register<T, slot_index_t>(size, {0, 0}) name##_2;

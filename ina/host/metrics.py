@@ -27,6 +27,8 @@ Read = Callable[[SessionStats], float]
 
 # Metric name after "ina_worker_", help, and the field or what makes it.
 COUNTERS: tuple[tuple[str, str, Read], ...] = (
+    ("unclaimed_packets", "Packets that the window let claim no slot that jobs share: summed by the"
+     " aggregator.", lambda s: s.unclaimed_packets),
     ("retransmissions", "Packets sent again.", lambda s: s.retransmissions),
     ("losses", "Packets sent again that were needed: an earlier copy, or its answer, was lost.",
      lambda s: s.losses),

@@ -15,6 +15,7 @@ class SessionStats:
     """Counts since the session began. Byte counts are UDP payload + 42 header bytes a packet."""
 
     packets_sent: int  # with retransmissions
+    unclaimed_packets: int  # of those sent first: the window let them claim no shared slot
     packets_received: int
     bytes_sent: int
     bytes_received: int
@@ -59,6 +60,7 @@ class SessionStats:
         worker, channel = stats.worker, stats.channel
         return cls(
             packets_sent=worker.packets_sent,
+            unclaimed_packets=worker.unclaimed,
             packets_received=worker.packets_received,
             bytes_sent=worker.payload_bytes_sent + FRAME_OVERHEAD_BYTES * worker.packets_sent,
             bytes_received=worker.payload_bytes_received

@@ -14,6 +14,10 @@ some wait for what never comes:
 
 Who is put out of a slot loses nothing: the packet that takes it over leaves as the sum that was
 there. So a job that is more important may have less patience than others.
+
+Whose slot is taken keeps it; but the slot tells its owner that another wanted it (WANTED), in the
+sum that leaves it and so in the result. Only a sum that still gathers can be told: mostly one that
+waits for a straggler. What leaves alone does not say it, and no sum depends on it.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from dataclasses import dataclass
 
 from ina.protocol import serial
 from ina.protocol.slot_model import Contribution, Outcome, Slot, Tag
+from ina.protocol.spec import Flag
 
 STAMP_MODULUS = 1 << 32
 """Stamps are 32 bits of a clock."""
@@ -62,6 +67,9 @@ def share(
         return _flush(slot, part, all_bits) if is_own else (Outcome.MISSED, part.bitmap)
     unheard_us = (now_us - slot.stamp_us) % STAMP_MODULUS
     if not (is_own or unheard_us >= claims.age_us):
+        slot.flags |= (
+            Flag.WANTED
+        )  # the owner's next sum that leaves says it; the next round forgets
         return Outcome.COLLISION, part.bitmap
     slot.stamp_us = (now_us - claims.lead_us) % STAMP_MODULUS
     if not is_own:

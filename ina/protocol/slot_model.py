@@ -29,8 +29,11 @@ from enum import Enum, auto
 from ina.protocol.serial import is_newer
 from ina.protocol.spec import NO_FLAGS, Flag
 
-STICKY_FLAGS = Flag.ECN | Flag.OVERFLOW | Flag.NON_FINITE
+STICKY_FLAGS = Flag.ECN | Flag.OVERFLOW | Flag.NON_FINITE | Flag.WANTED
 """The flags that a slot collects from the contributions of a round."""
+
+POOL_STICKY_FLAGS = STICKY_FLAGS & ~Flag.WANTED
+"""Of them, those that the program of mode `pool` knows: it has no slots that jobs share."""
 
 
 DIGEST_MODULUS = 1 << 16

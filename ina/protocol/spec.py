@@ -59,7 +59,7 @@ class Kind(IntEnum):
 
 
 class Flag(IntFlag):
-    """What happened to a packet on its way. A slot ORs ECN, OVERFLOW and NON_FINITE."""
+    """What happened to a packet on its way. A slot ORs ECN, OVERFLOW, NON_FINITE and WANTED."""
 
     RESEND = 0x01  # the worker has sent this chunk before
     COLLISION = 0x02  # mode `shared`: it goes on alone, for the slot is another job's
@@ -68,6 +68,7 @@ class Flag(IntFlag):
     NON_FINITE = 0x10  # a contribution held Inf or NaN: every value of the result is NaN
     PARTIAL = 0x20  # mode `partial`: not every worker is in the sum
     REPLAY = 0x40  # a result for the worker that `path` names, and for no other
+    WANTED = 0x80  # mode `shared`: while a slot gathered it, another job found the slot taken
 
 
 NO_FLAGS = Flag(0)

@@ -145,9 +145,13 @@ class Dropped(Exception):  # noqa: N818 (not an error of the caller's)
 
 
 class SwitchModel:
-    """A switch with ``slots`` physical slots of ``values_per_packet`` int32 values each."""
+    """A switch with ``slots`` physical slots of ``values_per_packet`` int32 values each.
 
-    def __init__(self, slots: int, values_per_packet: int) -> None:
+    ``gathers``: the flags that its slots collect; the program of mode pool knows fewer.
+    """
+
+    def __init__(self, slots: int, values_per_packet: int, *, gathers: Flag = STICKY_FLAGS) -> None:
+        self.gathers = gathers
         self.value_counts = (0, values_per_packet)
         self.slots_total = slots
         self.slots: dict[int, Slot] = defaultdict(lambda: Slot(values=(0,) * values_per_packet))
@@ -243,7 +247,7 @@ class SwitchModel:
         self, job: Job, header: Header, values: tuple[int, ...], congested: bool = False
     ) -> list[Departure]:
         """Processes a child's contribution. Raises Dropped."""
-        flags = header.flags | (Flag.ECN if congested else NO_FLAGS)
+        flags = (header.flags | (Flag.ECN if congested else NO_FLAGS)) & self.gathers
         part = Contribution(
             Tag(job.epoch, header.seq),
             self._whose(job, header),
@@ -292,7 +296,7 @@ class SwitchModel:
         marks = header.flags & Flag.RESEND
         if outcome in ALONE:
             marks |= Flag.COLLISION if outcome is Outcome.COLLISION else NO_FLAGS
-            told = replace(header, flags=part.flags & STICKY_FLAGS | marks)
+            told = replace(header, flags=part.flags | marks)
             return [_up(job, told, part.values, held)]
         told = _with_sum(header, slot)
         values = slot.values[: header.value_count]
@@ -402,6 +406,7 @@ def _evicted(owner: Job, header: Header, slot: Slot) -> Departure:
     where, exponent, value_type = slot.said
     told = replace(
         _with_sum(header, slot),
+        flags=slot.flags | Flag.WANTED,
         job=owner.number,
         epoch=owner.epoch % (1 << EPOCH_BITS),
         slot=where,

@@ -13,7 +13,7 @@ from types import TracebackType
 
 from ina.p4 import names
 from ina.protocol.codec import encode
-from ina.protocol.slot_model import Outcome
+from ina.protocol.slot_model import POOL_STICKY_FLAGS, STICKY_FLAGS, Outcome
 from ina.protocol.spec import PARENT, UDP_PORT, DropReason, Flag, Kind
 from ina.protocol.switch_model import Attachment, Departure, SwitchModel
 from ina.testing.device import Ability
@@ -66,7 +66,8 @@ class ModelDevice:
     def reset(self, values: int) -> None:
         """As at power-on."""
         self._tables = Tables()
-        self._model = SwitchModel(names.SLOTS_TOTAL, values)
+        gathers = STICKY_FLAGS if self.mode == names.SHARED else POOL_STICKY_FLAGS
+        self._model = SwitchModel(names.SLOTS_TOTAL, values, gathers=gathers)
         self._params: dict[int, dict[str, int]] = {}  # of the job table, by job number
 
     def insert(self, items: Sequence[Item]) -> None:

@@ -34,6 +34,7 @@ inline constexpr std::uint8_t kFlagOverflow = 0x08;
 inline constexpr std::uint8_t kFlagNonFinite = 0x10;
 inline constexpr std::uint8_t kFlagPartial = 0x20;
 inline constexpr std::uint8_t kFlagReplay = 0x40;
+inline constexpr std::uint8_t kFlagWanted = 0x80;
 
 inline constexpr std::uint8_t kValueTypeInt32 = 0;
 inline constexpr std::uint8_t kValueTypeFloat32 = 1;

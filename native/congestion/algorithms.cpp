@@ -4,6 +4,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "congestion/a2tp.hpp"
 #include "congestion/adaptive.hpp"
 #include "congestion/aimd.hpp"
 #include "congestion/dctcp.hpp"
@@ -50,6 +51,7 @@ const std::vector<Algorithm> &algorithms() {
                                   "as large as it may be; gives way to queues that overflow or "
                                   "mark, and grows back"),
         algorithm<FixedWindow>("fixed", "one size"),
+        algorithm<A2tpWindow>("a2tp", "A2TP's: one for links, one for slots that others want"),
         algorithm<AimdWindow>("aimd", "ATP's: halves at a mark or a loss"),
         algorithm<DctcpWindow>("dctcp", "gives way to marks by as much as there are"),
         algorithm<InaWindow>("ina", "dctcp for whom the sums wait; keeps its link busy"),

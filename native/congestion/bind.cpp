@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "congestion/algorithms.hpp"
+#include "congestion/lane_claims.hpp"
 #include "congestion/python_window.hpp"
 
 namespace nb = nanobind;
@@ -42,6 +43,10 @@ void bind(nb::module_ &m) {
         .def_ro("algorithm", &Choice::algorithm)
         .def_ro("options", &Choice::options)
         .def_prop_ro("own", [](const Choice &self) { return python_object(self); });
+    nb::class_<LaneClaims>(m, "LaneClaims")
+        .def(nb::init<std::uint32_t>(), nb::arg("limit") = 6)
+        .def("claims", &LaneClaims::claims, nb::arg("lane"))
+        .def("answered", &LaneClaims::answered, nb::arg("lane"), nb::arg("wanted"));
     m.def("algorithms", &algorithms);
     watch_python();
 }

@@ -130,6 +130,7 @@ void bind_core(nb::module_ &m) {
 
     nb::class_<WorkerCounters>(m, "WorkerCounters")
         .def_ro("packets_sent", &WorkerCounters::packets_sent)
+        .def_ro("unclaimed", &WorkerCounters::unclaimed)
         .def_ro("packets_received", &WorkerCounters::packets_received)
         .def_ro("payload_bytes_sent", &WorkerCounters::payload_bytes_sent)
         .def_ro("payload_bytes_received", &WorkerCounters::payload_bytes_received)

@@ -74,17 +74,20 @@ void bind_recovery(nb::module_ &m) {
         .def(
             "answered",
             [](LossRecovery &self, std::uint32_t lane, std::int64_t now_ns, std::uint32_t copy,
-               bool others_loss, bool marked, bool marked_here, bool is_own) {
-                self.answered(lane, {copy, others_loss, marked, marked_here, is_own}, now_ns);
+               bool others_loss, bool marked, bool marked_here, bool is_own, bool wanted) {
+                self.answered(lane, {copy, others_loss, marked, marked_here, is_own, wanted},
+                              now_ns);
             },
             nb::arg("lane"), nb::arg("now_ns"), nb::arg("copy") = 0, nb::arg("others_loss") = false,
-            nb::arg("marked") = false, nb::arg("marked_here") = false, nb::arg("is_own") = false)
+            nb::arg("marked") = false, nb::arg("marked_here") = false, nb::arg("is_own") = false,
+            nb::arg("wanted") = false)
         .def("duplicate", &LossRecovery::duplicate, nb::arg("lane"), nb::arg("copy"),
              nb::arg("now_ns"))
         .def("withdrawn", &LossRecovery::withdrawn, nb::arg("lane"))
         .def("due", &due, nb::arg("now_ns"), nb::arg("capacity") = 64)
         .def_prop_ro("deadline_ns", &deadline_ns)
         .def_prop_ro("paced_ns", &LossRecovery::paced_ns)
+        .def("claims", &LossRecovery::claims, nb::arg("lane"))
         .def("has_room_for", &LossRecovery::has_room_for, nb::arg("order"))
         .def("settle", &LossRecovery::settle, nb::arg("now_ns"))
         .def_prop_ro("in_flight", [](const LossRecovery &self) { return self.flights().size(); })

@@ -85,7 +85,7 @@ def test_the_cases_reach_every_drop_reason_and_every_outcome() -> None:
         *("job_flushes", "job_collisions", "job_bypassed", "job_late"),
         *("job_missed", "job_evictions"),
     }
-    assert (len(TOPICS), len(SHARED_TOPICS)) == (9, 3)
+    assert (len(TOPICS), len(SHARED_TOPICS)) == (9, 4)
 
 
 def spoilt(case: Case) -> list[Case]:

@@ -136,6 +136,43 @@ def puts_closed_rounds_out(
     return share(slot, part, all_bits, claims, **how)
 
 
+def nobody_is_told(
+    slot: Slot, part: Contribution, all_bits: int, claims: Claims, **how: Any
+) -> Gone:
+    """Who finds a slot taken leaves no word."""
+    before = slot.flags
+    outcome, held = share(slot, part, all_bits, claims, **how)
+    if outcome is Outcome.COLLISION:
+        slot.flags = before
+    return outcome, held
+
+
+def resends_tell(slot: Slot, part: Contribution, all_bits: int, claims: Claims, **how: Any) -> Gone:
+    """A resend that finds another job's slot leaves word, though it would not have claimed it."""
+    outcome, held = share(slot, part, all_bits, claims, **how)
+    if how["is_resend"] and slot.owner.epoch != part.tag.epoch:
+        slot.flags |= Flag.WANTED
+    return outcome, held
+
+
+def own_late_ones_tell(
+    slot: Slot, part: Contribution, all_bits: int, claims: Claims, **how: Any
+) -> Gone:
+    """A job is told of its own packet that comes late."""
+    outcome, held = share(slot, part, all_bits, claims, **how)
+    if outcome is Outcome.LATE:
+        slot.flags |= Flag.WANTED
+    return outcome, held
+
+
+def taken_at_once(
+    slot: Slot, part: Contribution, all_bits: int, claims: Claims, **how: Any
+) -> Gone:
+    """What others want is theirs: WANTED decides about a slot."""
+    age_us = 0 if slot.flags & Flag.WANTED else claims.age_us
+    return share(slot, part, all_bits, replace(claims, age_us=age_us), **how)
+
+
 def names_the_newcomer(owner: Job, header: Header, slot: Slot) -> Departure:
     """What is put out of a slot names whoever puts it out."""
     leaving = put_out(owner, header, slot)
@@ -161,6 +198,22 @@ def asks_for_a_result(owner: Job, header: Header, slot: Slot) -> Departure:
     """What is put out has the path of whoever puts it out: a replay would go to somebody."""
     leaving = put_out(owner, header, slot)
     return replace(leaving, header=replace(leaving.header, path=header.path))
+
+
+def says_nothing_of_others(owner: Job, header: Header, slot: Slot) -> Departure:
+    """What is put out does not say that another job wanted its slot."""
+    leaving = put_out(owner, header, slot)
+    said = replace(leaving.header, flags=slot.flags)
+    return replace(leaving, header=said)
+
+
+class RemembersOthers(Slot):
+    """A round begins with what the one before was told."""
+
+    def overwrite(self, part: Contribution) -> None:
+        told = self.flags & Flag.WANTED
+        super().overwrite(part)
+        self.flags |= told
 
 
 class TakingOverAdds(Slot):
@@ -221,6 +274,21 @@ class KeepsCollisions(SwitchModel):
         return [
             replace(it, header=replace(it.header, flags=it.header.flags & ~Flag.COLLISION))
             for it in super()._share(job, claims, header, part)
+        ]
+
+
+class TellsWhoComes(SwitchModel):
+    """What finds its slot taken goes on with what the slot was told, too."""
+
+    def _share(
+        self, job: Job, claims: Claims, header: Header, part: Contribution
+    ) -> list[Departure]:
+        leaving = super()._share(job, claims, header, part)
+        return [
+            replace(it, header=replace(it.header, flags=it.header.flags | Flag.WANTED))
+            if it.header.flags & Flag.COLLISION
+            else it
+            for it in leaving
         ]
 
 

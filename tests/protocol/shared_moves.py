@@ -6,6 +6,9 @@ says of them what is true; a result is whole; both go where they should.
 
 Slots' stamps are not part of their states: any owner may have been unheard of for AGE or not, by
 the truth or by a clock that has come round. So a packet finds a slot both ways (``old``).
+
+Nor is WANTED, for nothing may depend on it: each packet finds a slot that was wanted, too, and does
+the same there (:mod:`shared_told`).
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from ina.protocol.spec import NO_FLAGS, PATH_BITS, Flag, Kind
 from ina.protocol.switch_model import EPOCH_BITS, Departure, SwitchModel
 from tests.protocol.model_check import SlotState, Violation
 from tests.protocol.shared_tenants import Arrival, Mapping, Owned, Tenants
+from tests.protocol.shared_told import Found, check_told, unwanted
 from tests.protocol.tree_fabric import WORKER
 
 NOW_US = 3
@@ -55,8 +59,8 @@ class Kinds:
 
 class Moves:
     """Of all packets of some jobs. ``exact``: packets that differ by chance only are told apart;
-    ``marks``: stamps of slots, and COLLISION and RESEND on the way up, are held to what they should
-    be; sums do not depend on them.
+    ``marks``: stamps of slots, WANTED, and COLLISION and RESEND on the way up, are held to what
+    they should be; sums do not depend on them.
     """
 
     def __init__(self, tenants: Tenants, kinds: Kinds, exact: bool, marks: bool) -> None:
@@ -162,7 +166,7 @@ class Moves:
     def _plain(self, packet: Owned) -> Owned:
         """Without what nobody looks at."""
         header = packet.header
-        flags, copy = header.flags & ~Flag.COLLISION, header.copy
+        flags, copy = header.flags & ~(Flag.COLLISION | Flag.WANTED), header.copy
         if packet.at == 0 and header.kind is Kind.CONTRIBUTION:
             flags, copy = flags & ~Flag.RESEND, 0
         if (flags, copy) == (header.flags, header.copy):
@@ -236,29 +240,48 @@ class Moves:
         packet, place = self.known[number], self.places[self.cells[number]]
         assert isinstance(packet, Owned)
         mapping = self.mappings[packet.mapping]
-        switch = self._switch(packet.at, now)
-        switch.slots.clear()
-        index = {place.slot} - {-1}
         stamp_us = (NOW_US - self._age_us(mapping) + (not old)) % STAMP_MODULUS
-        slot = self._slot_type(place)(*self._states[before])
-        slot.stamp_us = stamp_us
-        if index:
-            switch.slots[place.slot] = slot
-        departures = switch.receive(packet.sender, encode(packet.header, packet.values))
-        if switch.slots.keys() - index:
-            raise Violation(f"it touched the slots {set(switch.slots)}")
-        after = before
         is_admitted = bool(now[mapping.job] >> mapping.number & 1)
-        if index:
+        found = self._receive(packet, place, before, now, stamp_us)
+        slot, departures, _ = found
+        after = before
+        if place.slot >= 0:
             after = self._state(slot)
-            if place.owner == -1 and self._marks and is_admitted:
-                self._check_stamp(packet, self._states[before], slot, old, stamp_us)
+            if self._marks and is_admitted:
+                if place.owner == -1:
+                    self._check_stamp(packet, self._states[before], slot, old, stamp_us)
+                wanted = self._receive(packet, place, before, now, stamp_us, Flag.WANTED)
+                check_told(packet, self._states[before], found, wanted)
         leaving = tuple(self._leave(packet, it, before, old) for it in departures)
         if (leaving or after != before) and not is_admitted:
             raise Violation("what the switch has not been told of is admitted")
         if packet.at == 0 and leaving:
             self._check_way_back(packet, leaving, is_new=after != before)
         return after, leaving
+
+    def _receive(
+        self,
+        packet: Owned,
+        place: Place,
+        before: int,
+        now: Admitted,
+        stamp_us: int,
+        flags: Flag = NO_FLAGS,
+    ) -> Found:
+        """What the switch makes of the packet; ``flags``: that the slot has besides."""
+        switch = self._switch(packet.at, now)
+        switch.slots.clear()
+        switch.outcomes.clear()
+        slot = self._slot_type(place)(*self._states[before])
+        slot.stamp_us = stamp_us
+        slot.flags |= flags
+        index = {place.slot} - {-1}
+        if index:
+            switch.slots[place.slot] = slot
+        departures = switch.receive(packet.sender, encode(packet.header, packet.values))
+        if switch.slots.keys() - index:
+            raise Violation(f"it touched the slots {set(switch.slots)}")
+        return Found(slot, departures, {outcome for _, outcome in switch.outcomes})
 
     @staticmethod
     def _age_us(mapping: Mapping) -> int:
@@ -275,7 +298,7 @@ class Moves:
         return self.kinds.own_slot if place.switch else self.kinds.root_slot
 
     def _state(self, slot: Slot) -> int:
-        owner, *rest = astuple(replace(slot, stamp_us=0))
+        owner, *rest = astuple(replace(slot, stamp_us=0, flags=slot.flags & ~Flag.WANTED))
         state = (Tag(*owner), *rest)
         if state not in self._state_numbers:
             self._state_numbers[state] = len(self._states)
@@ -328,7 +351,7 @@ class Moves:
 
     def _check_sum(self, packet: Owned, departure: Departure, has_collided: bool) -> None:
         """It holds the parts of those whom it names, each once, and says of them what is true."""
-        mapping, at, got = self.mappings[packet.mapping], packet.at, departure.header
+        mapping, at, got = self.mappings[packet.mapping], packet.at, unwanted(departure.header)
         fabric, bits = mapping.fabric, got.contributors
         marks = NO_FLAGS
         if fabric.is_shared(at):
@@ -362,7 +385,7 @@ class Moves:
 
     def _result(self, worker: int, departure: Departure, packet: Owned) -> Arrival:
         """It has each worker's part once, and is what the worker may take it for."""
-        mapping, got = self.mappings[packet.mapping], departure.header
+        mapping, got = self.mappings[packet.mapping], unwanted(departure.header)
         chunk = mapping.chunk(got.seq)
         said, values = mapping.traffic.whole(0, chunk)
         if departure.values != values:

@@ -276,6 +276,14 @@ SEEDED: tuple[tuple[str, Jobs, Arguments, Share | None, str], ...] = (
     ("closed, put out again", PAIR, {}, shared_faults.puts_closed_rounds_out, WRONG_SUM),
     ("closed, flushed again", PAIR, {}, shared_faults.flushes_closed_rounds, WRONG_SUM),
     ("collisions untold", PAIR, switches(shared_faults.KeepsCollisions), None, WRONG_HEADER),
+    # Who is told that others want a slot.
+    ("nobody is told", PAIR, {}, shared_faults.nobody_is_told, "told of others"),
+    ("resends tell", PAIR, {}, shared_faults.resends_tell, "told of others"),
+    ("late ones tell", PAIR, {}, shared_faults.own_late_ones_tell, "told of others"),
+    ("who comes is told", PAIR, switches(shared_faults.TellsWhoComes), None, "told wrongly"),
+    ("told for ever", PAIR, slots(shared_slot=shared_faults.RemembersOthers), None, "forgets"),
+    ("so is the aggregator", PAIR, slots(root_slot=shared_faults.RemembersOthers), None, "forgets"),
+    ("what is wanted is taken", PAIR, {}, shared_faults.taken_at_once, "wants changes"),
     # Whose parts.
     ("workers are believed", PAIR, switches(shared_faults.BelievesWorkers), None, WRONG_SUM),
     ("switches are not", PAIR, switches(shared_faults.BelievesNoSwitch), None, WRONG_SUM),
@@ -340,6 +348,7 @@ def test_seeded_faults_are_found(
         pytest.param(shared_faults.puts_out_as_the_newcomer, WRONG_SUM, id="under its number"),
         pytest.param(shared_faults.says_what_the_newcomer_says, WRONG_HEADER, id="as it says"),
         pytest.param(shared_faults.asks_for_a_result, WRONG_HEADER, id="by its path"),
+        pytest.param(shared_faults.says_nothing_of_others, "told wrongly", id="untold"),
     ],
 )
 def test_seeded_faults_of_what_is_put_out_of_a_slot_are_found(

@@ -119,6 +119,23 @@ def test_who_is_more_important_puts_others_out_of_their_slots(counted: Counter[s
     assert counted["switch collisions"] > 0
 
 
+def test_lanes_that_claim_no_slot_for_others_want_it_have_exact_sums(
+    counted: Counter[str],
+) -> None:
+    """Under A2TP's windows, with a worker behind a slow link, whose sums are open for long. Workers
+    agree on what claims: none takes another's part along."""
+    late = {"slots": 64, "tensors": [{"elems": 40 * 6400}], "priority": 0}
+    jobs = [{**job, **late} for job in document(STAR)["job"][:2]]
+    slow = {"what": "link", "where": "h4-s1", "at_ms": 0, "for_ms": 1e6, "link": {"rate_gbit": 1}}
+    some = {"congestion": {"algorithm": "a2tp"}, "job": jobs, "switch": {"shared_slots": 32}}
+    report = run(STAR, CONFIGURED, some, fault=[slow])
+    assert report.violations == []
+    assert counted["switch collisions"] > 0
+    assert counted["switch bypassed"] == 0
+    assert counted["switch missed"] > 1000
+    assert counted["switch flushes"] == counted["switch replays"] == counted["switch late"] == 0
+
+
 def a_fault(what: str, where: str) -> dict[str, Any]:
     """While jobs reduce."""
     jobs = [{**job, "steps": 20, "compute_ms": 5} for job in document(STAR)["job"]]

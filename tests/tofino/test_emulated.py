@@ -31,7 +31,10 @@ NOT_ON_TOFINO = "malformed/*-bytes-behind"
 LONGER = "counters/everything"
 """On Tofino 1 a sum comes to its second pass with the bridge header in front: v1model's counters,
 which count what came, have those bytes too."""
-EVICTING = ("sets/*", "claims/old-is-taken-over", "claims/by-an-older-epoch")
+EVICTING = (
+    *("sets/*", "claims/old-is-taken-over", "claims/by-an-older-epoch"),
+    "wanted/put-out",
+)
 """In its mode shared nobody sends sets, and nobody is evicted (docs/p4_guide.md)."""
 LANES = (
     "flush/[!c]*",
@@ -39,6 +42,8 @@ LANES = (
     "claims/lanes-without-slot",
     "claims/newer-takes-over",
     "claims/numbers-wrap",
+    "wanted/flushed",
+    "wanted/not-by-lanes-without-slot",
 )
 """Tofino 1 has a slot here for each at the aggregator, and resends leave slots as they are."""
 BUGS = {
@@ -89,6 +94,16 @@ SHARED_BUGS = {
         "distribute.p4",
         "hdr.ina.contributors = meta.worker_bit;",
         "hdr.ina.contributors = meta.full_bitmap;",
+    ),
+    "wanted/told-with-the-sum": (
+        "shared.p4",
+        "if (meta.bitmap != 0 OR_COLLIDES(meta)) {",
+        "if (meta.bitmap != 0) {",
+    ),
+    "wanted/not-by-resends": (
+        "claims.p4",
+        "#define IS_ANEW(meta) ((meta).is_resend == 0)",
+        "#define IS_ANEW(meta) true",
     ),
 }
 """The same of mode shared, on Tofino 2."""

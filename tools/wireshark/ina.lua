@@ -39,6 +39,7 @@ local fields = {
     flag_non_finite = ProtoField.bool("ina.flags.non_finite", "non_finite", 8, nil, 0x10),
     flag_partial = ProtoField.bool("ina.flags.partial", "partial", 8, nil, 0x20),
     flag_replay = ProtoField.bool("ina.flags.replay", "replay", 8, nil, 0x40),
+    flag_wanted = ProtoField.bool("ina.flags.wanted", "wanted", 8, nil, 0x80),
     value = ProtoField.int32("ina.value", "value"),
 }
 ina.fields = fields
@@ -65,7 +66,7 @@ local places = {
     { name = "path", offset = 28, bytes = 4 },
     { name = "copy", offset = 28, bytes = 4 },
 }
-local flags = { "flag_resend", "flag_collision", "flag_ecn", "flag_overflow", "flag_non_finite", "flag_partial", "flag_replay" }
+local flags = { "flag_resend", "flag_collision", "flag_ecn", "flag_overflow", "flag_non_finite", "flag_partial", "flag_replay", "flag_wanted" }
 
 local too_short = ProtoExpert.new("ina.too_short", "Shorter than the header says",
     expert.group.MALFORMED, expert.severity.ERROR)

@@ -14,6 +14,9 @@
 // for what a packet brings (MODE_EVICTS), the packet that takes the slot over leaves as the owner's sum,
 // to the owner's aggregator. So age may be short, and a more important job may have less patience.
 //
+// Who finds a slot taken leaves WANTED in it (MODE_TELLS, Contribution), and the owner's sum carries that
+// away. So a job whose workers straggle learns that others could have used the slot (A2TP, EuroSys 2023).
+//
 // A program of this mode has jobs with slots of their own as well, and sums whose parts are sets: their
 // slots are taken as in Slots.
 

@@ -27,6 +27,12 @@ control Contribution(inout headers_t hdr, inout ina_metadata_t meta) {
     STATE_ACTION(bit<8>, slot_flags, flags_read, meta.flags,
         rv = value;)
 
+#ifdef MODE_TELLS
+    // By a packet that found the slot another job's: the owner's sum says it when it leaves. The packet learns
+    // nothing of what is there.
+    STATE_MARK(bit<8>, slot_flags, flags_want, value = value | INA_FLAG_WANTED;)
+#endif
+
     // Workers that have submitted the same things say the same: then the sum is as many times that.
     STATE_ACTION(bit<16>, slot_digest, digest_take, hdr.ina.digest,
         value = hdr.ina.digest;
@@ -78,12 +84,19 @@ control Contribution(inout headers_t hdr, inout ina_metadata_t meta) {
     BY_ROUND(touch_check, check_take, check_join, check_read)
 
     apply {
-        compare_full();
-        RUN_BY_ROUND(decide, take, join, read)
-        RUN_BY_ROUND(touch_next_exponent, next_exponent_take, next_exponent_join, next_exponent_read)
-        RUN_BY_ROUND(touch_flags, flags_take, flags_join, flags_read)
-        RUN_BY_ROUND(touch_digest, digest_take, digest_join, digest_read)
-        RUN_BY_ROUND(touch_check, check_take, check_join, check_read)
+#ifdef MODE_TELLS
+        if (meta.bitmap == 0) { // in no round: it collides, and is here for this alone
+            RUN(flags_want)
+        } else
+#endif
+        {
+            compare_full();
+            RUN_BY_ROUND(decide, take, join, read)
+            RUN_BY_ROUND(touch_next_exponent, next_exponent_take, next_exponent_join, next_exponent_read)
+            RUN_BY_ROUND(touch_flags, flags_take, flags_join, flags_read)
+            RUN_BY_ROUND(touch_digest, digest_take, digest_join, digest_read)
+            RUN_BY_ROUND(touch_check, check_take, check_join, check_read)
+        }
     }
 }
 

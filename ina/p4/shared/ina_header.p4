@@ -26,6 +26,7 @@ const bit<8> INA_FLAG_OVERFLOW = 0x08;
 const bit<8> INA_FLAG_NON_FINITE = 0x10;
 const bit<8> INA_FLAG_PARTIAL = 0x20;
 const bit<8> INA_FLAG_REPLAY = 0x40;
+const bit<8> INA_FLAG_WANTED = 0x80;
 
 const bit<4> INA_VALUE_TYPE_INT32 = 0;
 const bit<4> INA_VALUE_TYPE_FLOAT32 = 1;

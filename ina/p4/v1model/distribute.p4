@@ -67,10 +67,10 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
         meta.own_bit = workers;
         meta.flags = meta.flags | (hdr.ina.flags & INA_FLAG_RESEND);
     }
-    // The sum that was in the slot: a contribution of this switch to the other job.
+    // The sum that was in the slot: a contribution of this switch to the other job. Who takes a slot over wants it.
     action to_parent_of_owner() {
         meta.kind = INA_KIND_CONTRIBUTION;
-        hdr.ina.flags = meta.flags;
+        hdr.ina.flags = meta.flags | INA_FLAG_WANTED;
         hdr.ina.contributors = meta.before;
         hdr.ina.level = meta.owner_level;
         meta.receiver = INA_PARENT;

@@ -7,6 +7,7 @@
 
 #define MODE_SHARED
 #define MODE_EVICTS
+#define MODE_TELLS
 
 #include <core.p4>
 #include <v1model.p4>
@@ -54,9 +55,11 @@ control PoolIngress(inout headers_t hdr, inout ina_metadata_t meta,
                     || (meta.access == ACCESS_DOWN && meta.is_shared == 1)) {
                     take_time();
                     claims.apply(hdr, meta);
-                    if (meta.access == ACCESS_STALE && meta.bitmap != 0) { // it is in a round
+                    if (meta.access == ACCESS_STALE && (meta.bitmap != 0 || meta.collides == 1)) {
                         contribution.apply(hdr, meta);
-                        accumulate.apply(hdr, meta);
+                        if (meta.bitmap != 0) { // it is in a round
+                            accumulate.apply(hdr, meta);
+                        }
                     }
                 }
                 distribute.apply(hdr, meta, standard_metadata);

@@ -7,6 +7,7 @@
 //                                         reads and writes `value` and sets `rv`, which goes to `out`.
 //                                         At most two conditions and two updates of a word, as a Tofino
 //                                         stateful ALU has. The body may hold commas.
+// STATE_MARK(T, state, name, body)        the same, and nothing goes out: the packet stays as it is
 // STATE_PAIR(T, name, lo, hi, size)       a register of two words, the members `lo` and `hi` of struct T
 // STATE_PAIR_ACTION(T, state, lo, hi, name, out_1, out_2, body)
 //                                         the same, with `value.lo`, `value.hi` and two outputs `rv_1`,
@@ -65,6 +66,14 @@
         __VA_ARGS__                                  \
         state.write(meta.slot_index, value);         \
         out_field = rv;                              \
+    }
+
+#define STATE_MARK(T, state, name, ...)              \
+    action name() {                                  \
+        T value;                                     \
+        state.read(value, meta.slot_index);          \
+        __VA_ARGS__                                  \
+        state.write(meta.slot_index, value);         \
     }
 
 #define STATE_PAIR_ACTION(T, state, lo, hi, name, out_1, out_2, ...) \

@@ -12,7 +12,7 @@ from scapy.packet import Packet, bind_layers
 UDP_PORT = 17760
 KINDS = {1: 'contribution', 2: 'result', 3: 'parameter', 4: 'control', 5: 'refusal'}
 VALUE_TYPES = {0: 'int32', 1: 'float32', 2: 'float16', 3: 'bfloat16'}
-FLAGS = ['resend', 'collision', 'ecn', 'overflow', 'non_finite', 'partial', 'replay']
+FLAGS = ['resend', 'collision', 'ecn', 'overflow', 'non_finite', 'partial', 'replay', 'wanted']
 
 
 class INA(Packet):

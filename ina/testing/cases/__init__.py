@@ -19,10 +19,11 @@ from ina.testing.cases import (
     sets,
     shared,
     slot_rows,
+    wanted,
 )
 
 TOPICS = (slot_rows, merging, admission, malformed, multicast, shared, levels, forwarding, counters)
-SHARED_TOPICS = (claims, flushes, sets)
+SHARED_TOPICS = (claims, flushes, sets, wanted)
 """Of the program of mode shared, besides."""
 
 
@@ -30,4 +31,7 @@ SHARED_TOPICS = (claims, flushes, sets)
 def all_cases(values: int, mode: str = names.PROGRAM) -> tuple[Case, ...]:
     """Every case for a mode's build with ``values`` values a packet; their names are unique."""
     topics = (*TOPICS, *SHARED_TOPICS) if mode == names.SHARED else TOPICS
-    return tuple(case for topic in topics for case in topic.cases(values))
+    found = [case for topic in topics for case in topic.cases(values)]
+    if mode == names.PROGRAM:
+        found += wanted.cases_of_pool(values)
+    return tuple(found)

@@ -130,7 +130,7 @@ def collisions(values: int) -> Iterator[Case]:
     said = {"next_exponent": 5, "digest": 6, "check": 7, "path": second.path(1)}
     yield Case(
         "claims/taken",
-        "What finds its slot in use goes on alone, says so, and changes nothing.",
+        "What finds its slot in use goes on alone, says so, and changes no sum.",
         values,
         (*first.state, *second.state),
         (
@@ -140,7 +140,9 @@ def collisions(values: int) -> Iterator[Case]:
             ),
             first.sends(1, 0, ones),
             second.sends(2, 0, ones).gives(second.alone(2, 0, ones, flags=Flag.COLLISION)),
-            first.sends(2, 0, ones).gives(first.up(0, [3] * values, contributors=0b111)),
+            first.sends(2, 0, ones).gives(
+                first.up(0, [3] * values, contributors=0b111, flags=Flag.WANTED)
+            ),
             second.sends(0, 0, ones).gives(second.alone(0, 0, ones, flags=Flag.COLLISION)),
         ),
         {
@@ -166,7 +168,7 @@ def collisions(values: int) -> Iterator[Case]:
                     0b101,
                     exponent=140,
                     value_type=1,
-                    flags=Flag.OVERFLOW,
+                    flags=Flag.OVERFLOW | Flag.WANTED,
                     **gathered,
                 )
             ),
@@ -174,7 +176,13 @@ def collisions(values: int) -> Iterator[Case]:
             first.sends(1, 4, ones).gives(patient.alone(1, 4, ones, flags=Flag.COLLISION)),
             greedy.sends(1, 0, others),
             greedy.sends(2, 0, ones).gives(
-                greedy.up(0, total(others, others, ones), contributors=0b111, **said_by_greedy)
+                greedy.up(
+                    0,
+                    total(others, others, ones),
+                    contributors=0b111,
+                    flags=Flag.WANTED,
+                    **said_by_greedy,
+                )
             ),
         ),
         {
@@ -191,7 +199,7 @@ def collisions(values: int) -> Iterator[Case]:
         (*first.state, *older.state),
         (
             first.sends(0, 0, ones),
-            older.sends(0, 0, others).gives(first.put_out(0, ones, 0b001)),
+            older.sends(0, 0, others).gives(first.put_out(0, ones, 0b001, flags=Flag.WANTED)),
             older.sends(1, 0, others),
             older.sends(2, 0, others).gives(older.up(0, theirs, contributors=0b111)),
         ),

@@ -122,6 +122,7 @@ std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
         ready_.pop_front();
         Lane &lane = lanes_[index];
         codec_.write_packet(lane, frames_.packet(index));
+        if (!recovery_.claims(index)) pass_slots_by(index);
         lane.on(LaneEvent::kSent);
         recovery_.sent(index, lane.order(), lane.round(), !lane.has_values(), now_ns);
         batch[count++] = view_of(index);
@@ -134,6 +135,14 @@ inline PacketView WorkerCore::view_of(std::uint32_t lane) {
     ++counters_.packets_sent;
     counters_.payload_bytes_sent += bytes;
     return {frames_.packet(lane), bytes};
+}
+
+// A switch whose slots jobs share lets what is sent again claim none, and takes along with it what
+// the slot has of its round. So a first copy goes on alone that says that it is one. Which copy a
+// result answers is said by `copy`, 0 here: nothing was lost. Own slots do not look at the flag.
+void WorkerCore::pass_slots_by(std::uint32_t lane) {
+    frames_.packet(lane)[wire::kFlagsOffset] |= wire::kFlagResend;
+    ++counters_.unclaimed;
 }
 
 PacketView WorkerCore::send_again(const Resend &resend) {
@@ -165,6 +174,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     answer.marked_here = ip_marked;
     answer.is_own = is_own;
     answer.marked = ip_marked || (header.flags & wire::kFlagEcn) != 0;
+    answer.wanted = (header.flags & wire::kFlagWanted) != 0;
     recovery_.answered(own_index(lane.seq), answer, now_ns);
     agreed_ = std::max(agreed_, lane.tensor->request.id);
     last_progress_ns_ = now_ns;

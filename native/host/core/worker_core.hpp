@@ -148,6 +148,7 @@ class WorkerCore {
     void make_ready(Lane &lane, LaneEvent event);
     void send_next(PacketView *view, std::int64_t now_ns);
     PacketView view_of(std::uint32_t lane);
+    void pass_slots_by(std::uint32_t lane);
     PacketView send_again(const Resend &resend);
     Lane *lane_for(const wire::Header &header, std::int64_t now_ns);
     bool accepts(Lane &lane, const wire::Header &header, const std::uint8_t *values);

@@ -38,6 +38,7 @@ struct PacketView {
 
 struct WorkerCounters {
     std::uint64_t packets_sent = 0;  // with retransmissions
+    std::uint64_t unclaimed = 0;     // of them, sent first, that may claim no slot: the window's
     std::uint64_t packets_received = 0;
     std::uint64_t payload_bytes_sent = 0;  // UDP payload
     std::uint64_t payload_bytes_received = 0;

@@ -44,6 +44,7 @@ struct Answer {
     bool marked = false;       // a queue on its way was long (ECN)
     bool marked_here = false;  // on the way down to us
     bool is_own = false;       // it was our packet that completed the sum
+    bool wanted = false;       // another job found the slot of its sum taken
 };
 
 class LossRecovery {
@@ -73,6 +74,8 @@ class LossRecovery {
     // Whether one more packet, of a chunk of this order, may be sent for the first time: now, or
     // once the pace allows it.
     bool has_room_for(std::uint64_t order) const;
+    // Whether the lane's next packet may claim a slot that jobs share.
+    bool claims(std::uint32_t lane) const { return window_->claims(lane); }
     // When the next one may go; in the past where nothing holds it up.
     std::int64_t paced_ns() const { return pacer_.next_ns(); }
     // From now on no more than so many are in flight, whatever the window says; those that are

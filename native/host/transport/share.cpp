@@ -67,13 +67,13 @@ std::vector<PendingTensor> merge_pending(const std::vector<std::vector<PendingTe
 
 void add_counters(WorkerCounters *sum, const WorkerCounters &share) {
     for (const auto field :
-         {&WorkerCounters::packets_sent, &WorkerCounters::packets_received,
-          &WorkerCounters::payload_bytes_sent, &WorkerCounters::payload_bytes_received,
-          &WorkerCounters::duplicates, &WorkerCounters::stale, &WorkerCounters::malformed,
-          &WorkerCounters::foreign, &WorkerCounters::mismatched, &WorkerCounters::corrupted,
-          &WorkerCounters::exponent_rounds, &WorkerCounters::guessed_chunks,
-          &WorkerCounters::missed_guesses, &WorkerCounters::chunks_done,
-          &WorkerCounters::bytes_done}) {
+         {&WorkerCounters::packets_sent, &WorkerCounters::unclaimed,
+          &WorkerCounters::packets_received, &WorkerCounters::payload_bytes_sent,
+          &WorkerCounters::payload_bytes_received, &WorkerCounters::duplicates,
+          &WorkerCounters::stale, &WorkerCounters::malformed, &WorkerCounters::foreign,
+          &WorkerCounters::mismatched, &WorkerCounters::corrupted, &WorkerCounters::exponent_rounds,
+          &WorkerCounters::guessed_chunks, &WorkerCounters::missed_guesses,
+          &WorkerCounters::chunks_done, &WorkerCounters::bytes_done}) {
         sum->*field += share.*field;
     }
     for (const auto field :

@@ -18,6 +18,14 @@
         out_field = rv;                                                       \
     }
 
+#define STATE_MARK(T, state, name, ...)                                       \
+    action name() {                                                           \
+        T value;                                                              \
+        state.read(value, meta.slot_index);                                   \
+        __VA_ARGS__                                                           \
+        state.write(meta.slot_index, value);                                  \
+    }
+
 #define STATE_PAIR(T, name, lo, hi, size)                                     \
     STATE(bit<32>, name##_1_##lo, size) STATE(bit<32>, name##_1_##hi, size)   \
     STATE(bit<32>, name##_2_##lo, size) STATE(bit<32>, name##_2_##hi, size)
