@@ -230,10 +230,10 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
 #define SHARED_WAYS_SIZE 0
 #endif
     action down_to_all() {
-        hdr.bridge.pass = PASS_DOWN;
+        hdr.bridge.pass = PASS_RESULT;
         ig_tm_md.mcast_grp_a = meta.group;
     }
-    action down_to_one() { hdr.bridge.pass = PASS_DOWN; } // `children` knows where
+    action down_to_one() { hdr.bridge.pass = PASS_RESULT; } // `children` knows where
 #if __TARGET_TOFINO__ == 1
     action again_for_all() {
         hdr.bridge.pass = PASS_HARVEST_ALL;
@@ -364,8 +364,6 @@ control Address(inout headers_t hdr, in egress_intrinsic_metadata_t eg_intr_md,
         hdr.ina.level = hdr.bridge.own_level;
     }
 #endif
-    // See v1model/distribute.p4: the flags have the mark.
-    action begin_unmarked() { hdr.ipv4.ecn = ECN_ECT_0; }
     action unaddressed() {
         eg_dprsr_md.drop_ctl = 1;
     }
@@ -397,8 +395,6 @@ control Address(inout headers_t hdr, in egress_intrinsic_metadata_t eg_intr_md,
         }
         if (hdr.bridge.pass == PASS_SUM) {
             sign();
-        } else if (hdr.bridge.pass == PASS_RESULT && hdr.ipv4.ecn == ECN_CE) {
-            begin_unmarked();
         }
 #ifdef MODE_SHARED
         else if (hdr.bridge.pass == PASS_UP) {

@@ -42,7 +42,6 @@ const sender_t SENDER_PARENT = 2; // its result
 typedef bit<8> pass_t;
 const pass_t PASS_ORDINARY = 0;  // not INA: as it is, but not back to where it came from
 const pass_t PASS_RESULT = 1;    // Address writes its receiver
-const pass_t PASS_DOWN = 6;      // the same, of a result that another switch made
 const pass_t PASS_SUM = 4;       // a sum going up: Address writes the parent, and whose sum it is
 const pass_t PASS_UP = 5;        // the same, and it says already whom it holds
 const pass_t PASS_HARVEST_ALL = 2; // to the recirculation port, for a result to all, or a sum going up

@@ -110,7 +110,6 @@ parser PoolEgressParser(packet_in packet, out headers_t hdr, out egress_metadata
         transition select(hdr.bridge.pass) {
             PASS_ORDINARY: parse_ordinary;
             PASS_RESULT: parse_result;
-            PASS_DOWN: parse_result;
             PASS_SUM: parse_result;
 #ifdef MODE_SHARED
             PASS_UP: parse_result;

@@ -16,7 +16,6 @@ ETHERTYPE_IPV4 = 0x0800
 PROTOCOL_UDP = 17
 MORE_FRAGMENTS = 0x2000
 FRAGMENT_OFFSET = 0x1FFF
-ECT_0 = 2
 CE = 3
 SWITCH_MAC = 0x02_00_00_00_00_FE
 SWITCH_IPV4 = 0x0A_00_00_FE
@@ -98,11 +97,6 @@ class Frame:
         while total > 0xFFFF:
             total = (total & 0xFFFF) + (total >> 16)
         return (total ^ 0xFFFF) or 0xFFFF
-
-
-def unmarked(tos: int) -> int:
-    """With ECT(0) where it says CE: of a result, which begins a way of its own."""
-    return tos & ~CE | ECT_0 if tos & CE == CE else tos
 
 
 def ipv4_checksum(header: bytes | bytearray) -> int:

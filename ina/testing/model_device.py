@@ -29,7 +29,6 @@ from ina.testing.frames import (
     is_udp,
     is_whole,
     parse,
-    unmarked,
 )
 from ina.testing.model_tables import Tables
 from ina.testing.state import Count, CounterRef, DefaultAction, Entry, Item, MulticastGroup
@@ -220,10 +219,8 @@ class ModelDevice:
                 contributors=own.get("own_bit", header.contributors),
                 level=own["own_level"],
             )
-        is_new = receiver != PARENT and not self._model.passed_down
         return replace(
             frame,
-            tos=unmarked(frame.tos) if is_new else frame.tos,
             payload=encode(header, departure.values or None),
             dst_mac=to["dst_mac"],
             src_mac=frame.dst_mac,

@@ -45,7 +45,6 @@ const bit<16> ETHERNET_BYTES = 14;
 const bit<16> IPV4_BYTES = 20;
 const bit<16> UDP_BYTES = 8;
 const bit<2> ECN_NOT_ECT = 0; // the sender does not understand ECN: never mark
-const bit<2> ECN_ECT_0 = 2;   // it does
 const bit<2> ECN_CE = 3;      // congestion experienced
 
 #endif // INA_CONSTANTS_P4

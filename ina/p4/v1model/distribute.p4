@@ -247,11 +247,6 @@ control Address(inout headers_t hdr, inout ina_metadata_t meta,
             speak_for_owner();
         }
 #endif
-        // A mark of the contribution that completed the sum is in the flags. The result begins a way of
-        // its own: a mark on that one is of a queue towards its receiver.
-        if (meta.kind == INA_KIND_RESULT && meta.access != ACCESS_DOWN && hdr.ipv4.ecn == ECN_CE) {
-            hdr.ipv4.ecn = ECN_ECT_0;
-        }
         receivers.apply();
     }
 }

@@ -20,7 +20,7 @@ from ina.protocol.spec import (
 from ina.protocol.switch_model import EPOCH_BITS, Attachment, Parent
 from ina.testing.case import Arrival, Case, Change
 from ina.testing.cases.actors import STRANGER_PORT, Team, tally, team, total
-from ina.testing.frames import CE, RESULT_TTL, SWITCH_IPV4, SWITCH_MAC, Frame, PortFrame
+from ina.testing.frames import RESULT_TTL, SWITCH_IPV4, SWITCH_MAC, Frame, PortFrame
 from ina.testing.state import (
     EntryCounter,
     forward,
@@ -75,14 +75,14 @@ class Inner(Team):
         whole = {"kind": Kind.RESULT, "contributors": 0b111, "level": self.parent.level, **fields}
         return self.header(self.parent.worker, seq, count, **whole)
 
-    def down(self, header: Header, values: Sequence[int] = (), tos: int = 2) -> Arrival:
+    def down(self, header: Header, values: Sequence[int] = ()) -> Arrival:
         """A result of the parent's arrives."""
-        at, mac = self.parent.at, worker_mac(self.parent.at)
-        frame = Frame(encode(header, list(values)), at.ipv4, at.udp_port, src_mac=mac, tos=tos)
+        at = self.parent.at
+        frame = Frame(encode(header, list(values)), at.ipv4, at.udp_port, src_mac=worker_mac(at))
         return Arrival(at.port, frame.build())
 
     def handed(
-        self, child: int, at: Attachment, header: Header, values: Sequence[int], tos: int = 2
+        self, child: int, at: Attachment, header: Header, values: Sequence[int]
     ) -> PortFrame:
         """A copy of it as it must leave for a child."""
         frame = Frame(
@@ -95,16 +95,12 @@ class Inner(Team):
             dst_udp=at.udp_port,
             ttl=RESULT_TTL,
             udp_checksum=0,
-            tos=tos,
         )
         return at.port, frame.build()
 
-    def handed_to_all(
-        self, header: Header, values: Sequence[int] = (), tos: int = 2
-    ) -> tuple[PortFrame, ...]:
+    def handed_to_all(self, header: Header, values: Sequence[int] = ()) -> tuple[PortFrame, ...]:
         """Its copies to all children."""
-        children = self.job.receivers
-        return tuple(self.handed(child, at, header, values, tos) for child, at in children)
+        return tuple(self.handed(child, at, header, values) for child, at in self.job.receivers)
 
 
 def inner(
@@ -253,14 +249,11 @@ def coming_down(values: int) -> Iterator[Case]:
     )
     yield Case(
         "levels/result-to-all",
-        "Each child gets a copy of the parent's result, with its own number and its mark.",
+        "Each child gets a copy of the parent's result, with its own number in it.",
         values,
         them.state,
-        tuple(
-            them.down(whole, sums, tos).gives(*them.handed_to_all(whole, sums, tos))
-            for tos in (2, CE)
-        ),
-        tally(them, passed_down=2),
+        (them.down(whole, sums).gives(*them.handed_to_all(whole, sums)),),
+        tally(them, passed_down=1),
     )
     empty = them.told(7, 0, next_exponent=3)
     yield Case(

@@ -45,8 +45,8 @@ control FrameEgress(inout headers_t hdr, inout all_metadata_t all,
         parsed.unused = 0;
         leave.drop_ctl = 0;
         port.unused = 0;
-        if (hdr.bridge.pass == PASS_RESULT || hdr.bridge.pass == PASS_DOWN
-            || hdr.bridge.pass == PASS_SUM || hdr.bridge.pass == PASS_UP) {
+        if (hdr.bridge.pass == PASS_RESULT || hdr.bridge.pass == PASS_SUM
+            || hdr.bridge.pass == PASS_UP) {
             all.is_result = 1;
         }
         // The egress parser stops behind IPv4 where the packet is ordinary: what follows is payload.
