@@ -16,10 +16,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 
 #include "congestion/algorithms.hpp"
+#include "congestion/lane_claims.hpp"
 #include "congestion/rounds.hpp"
 #include "congestion/trains.hpp"
 
@@ -30,11 +32,13 @@ class InaWindow final : public Window {
     static constexpr Option kOptions[] = {
         {"first_bytes", 14600.0, 1.0, 1e9, "that it begins with (RFC 6928)"},
         {"least_bytes", 2920.0, 1.0, 1e9, "that it keeps: two segments, as DCTCP"},
-        {"growth_bytes", 876.0, 1.0, 1e9, "that it grows by, a round trip"},
+        {"growth_bytes", 1752.0, 1.0, 1e9, "that it grows by, a round trip"},
         {"weight", 0.0625, 0.001, 1.0, "of the newest round in the share of marked results"},
         {"shrink", 0.7, 0.1, 0.99, "what is left of the window after a loss"},
         {"products", 1.03, 0.0, 100.0, "bandwidth-delay products that marks leave on a link"},
         {"pace", 1.05, 0.0, 100.0, "windows that may leave in a shortest round trip; 0: any"},
+        {"gives_way", 1.0, 0.0, 1.0, "x"},
+        {"small_bytes", 32768.0, 1.0, 1e9, "x"},
         {"burst_bytes", 65536.0, 1.0, 1e9, "that may leave at once"},
     };
 
@@ -42,13 +46,13 @@ class InaWindow final : public Window {
         : most_(room.packets),
           least_(std::min(std::max(options[1] / room.packet_bytes, 1.0), most_)),
           usual_growth_(options[2] / room.packet_bytes), shrink_(options[4]), products_(options[5]),
-          pace_(options[6]), burst_(options[7] / room.packet_bytes), marks_(options[3], 1.0),
-          window_(std::clamp(options[0] / room.packet_bytes, least_, most_)),
-          growth_(usual_growth_) {}
+          pace_(options[6]), gives_way_(options[7]), small_(options[8] / room.packet_bytes), burst_(options[9] / room.packet_bytes), marks_(options[3], 1.0),
+          window_(std::clamp(options[0] / room.packet_bytes, least_, most_)) {}
 
     void on_answer(std::int64_t now_ns, const Answer &answer) override {
         const auto taken_ns = static_cast<double>(answer.round_trips.latest_ns);
         shortest_ns_ = static_cast<double>(answer.round_trips.shortest_ns);
+        claims_.answered(answer.lane, answer.wanted);
         if (calm_answers_ > 0) --calm_answers_;
         is_held_up_ |= answer.was_last;
         if (taken_ns > 0.0 && answer.was_last) way_ns_ += (taken_ns - way_ns_) / 8;
@@ -56,42 +60,53 @@ class InaWindow final : public Window {
         trains_.answered(now_ns);
         if (doubles_) look_for_rate();
         // Whosever queue it is: faster growth is of no use.
-        if (answer.marked) begin_slowly();
+        if (answer.marked) doubles_ = false;
         if (answer.was_last || answer.marked_here) {
             const bool is_mine = answer.marked && (answer.marked_here || is_slow(taken_ns));
             marks_.answered(is_mine);
+            heard_.answered(is_mine);
             if (is_mine) on_mark(answer);
-            if (!answer.marked) longest_unmarked_ns_ = std::max(longest_unmarked_ns_, taken_ns);
+            if (!answer.marked) {
+                longest_unmarked_ns_ = std::max(longest_unmarked_ns_, taken_ns);
+                deepest_unmarked_ns_ = std::max(deepest_unmarked_ns_, taken_ns);
+            }
         }
         if (doubles_) {
             window_ = std::min(window_ + 1.0, most_);
             doubles_ = window_ < most_;
         } else if (was_held_up_ && calm_answers_ == 0) {
-            window_ = std::min(window_ + std::min(growth_ / window_, 1.0), most_);
+            grow();
         }
         if (rounds_.answered(answer)) end_round(answer.in_flight);
     }
 
     // Whose it was shows once it is mended.
-    void on_loss(std::int64_t, const RoundTrips &) override {}
+    void on_loss(std::int64_t, const RoundTrips &) override { doubles_ = false; }
 
     // A late worker looks the same, and then the window is not to blame.
     void on_timeout(std::int64_t, const RoundTrips &) override {}
 
     std::uint32_t packets() const override { return static_cast<std::uint32_t>(window_ + 0.5); }
 
+    bool claims(std::uint32_t lane) const override { return claims_.claims(lane); }
+
     Pace pace() const override {
-        if (pace_ <= 0.0 || shortest_ns_ <= 0.0) return {};
-        double rate = pace_ * window_ / shortest_ns_;
+        // With all packets in flight slots are what it waits for, not a link.
+        if (pace_ <= 0.0 || shortest_ns_ <= 0.0 || window_ >= most_) return {};
+        const bool is_known = was_held_up_ && !doubles_;
+        const double round_ns = is_known ? std::max(shortest_ns_, way_ns_ / kSpread) : shortest_ns_;
+        double rate = pace_ * window_ / round_ns;
         if (doubles_) rate = capacity_ > 0.0 ? std::min(2.0 * rate, capacity_) : 2.0 * rate;
         const double burst = std::max(std::min(burst_, window_ / kBursts), kLeastBurst);
         return {static_cast<std::int64_t>(1.0 / rate), static_cast<std::uint32_t>(burst)};
     }
 
   private:
+    static constexpr double kSpread = 1.3;
     static constexpr double kBursts = 8.0;       // in a window, at least
     static constexpr double kLeastBurst = 4.0;   // packets
     static constexpr int kPatience = 5;          // rounds without a mark before it grows faster
+    static constexpr double kFastest = 1e6;
     static constexpr double kMostGrowth = 0.25;  // windows a round
     // Shortest round trips: what took longer has met a queue; where it is that long nobody heeds
     // marks, or it is ours and losses are its doing.
@@ -99,20 +114,40 @@ class InaWindow final : public Window {
     static constexpr double kDeepQueue = 2.0;
     static constexpr double kRareLosses = 0.02;  // of a round's packets (BBRv2's threshold)
     static constexpr double kFewLosses = 2.0;
+    static constexpr double kLeastByLoss = 16.0;
+    static constexpr double kFull = 0.9;
+    static constexpr double kApproach = 8.0;  // rounds, to where packets were lost
     // For so many rounds after a loss, while these shares of results are marked, it is deaf to
     // marks: from the larger share on, and down to the smaller.
     static constexpr int kDeafRounds = 50;
     static constexpr double kAllMarked = 0.8;
     static constexpr double kFewMarked = 0.3;
+    static constexpr double kHeardWeight = 0.0625;
+    static constexpr double kForgetRounds = 256.0;
 
     // One of ours was lost. Where losses are rare, and round trips short, no queue is the cause.
     void lose(const Answer &answer) {
         ++losses_;
         const double rare = std::max(kRareLosses * window_, kFewLosses);
-        if (way_ns_ < kSlow * shortest_ns_ && losses_ < rare) return;
+        const bool is_short = way_ns_ < kSlow * shortest_ns_;
+        if (is_short && losses_ < rare) return;
         lost_rounds_ = kDeafRounds;
         begin_slowly();
-        if (calm_answers_ == 0) settle(std::max(window_ * shrink_, least_), answer.in_flight);
+        if (calm_answers_ > 0) return;
+        full_ = kFull * window_;
+        const double least = is_short ? std::max(kLeastByLoss, shrink_ * borne_) : kLeastByLoss;
+        settle(std::max(window_ * shrink_, std::min(window_, least)), answer.in_flight);
+    }
+
+    // Back towards where packets were lost it slows down, as CUBIC does, and begins slowly there.
+    void grow() {
+        const double usual = usual_growth_ * std::clamp(window_ / small_, 0.5, 1.0);
+        const double growth =
+            window_ < full_ ? std::max((full_ - window_) / kApproach, usual)
+                            : std::min(faster_ * usual, std::max(kMostGrowth * window_, usual));
+        const bool was_below = window_ < full_;
+        window_ = std::min(window_ + std::min(growth / window_, 1.0), most_);
+        if (was_below && window_ >= full_) begin_slowly();
     }
 
     // A result has the marks of all. Whose packet was the last, and has not waited longer than
@@ -123,8 +158,9 @@ class InaWindow final : public Window {
     }
 
     void on_mark(const Answer &answer) {
+        begin_slowly();
         if (calm_answers_ > 0 || is_deaf_) return;
-        double left = window_ * (1.0 - marks_.share() / 2.0);
+        double left = window_ * (1.0 - marks_.share() * gives_way_);
         const auto taken_ns = static_cast<double>(answer.round_trips.latest_ns);
         if (taken_ns > 0.0) left = std::max(left, window_ * products_ * shortest_ns_ / taken_ns);
         settle(std::clamp(left, least_, window_), answer.in_flight);
@@ -132,7 +168,7 @@ class InaWindow final : public Window {
 
     void begin_slowly() {
         unmarked_rounds_ = 0;
-        growth_ = usual_growth_;
+        faster_ = 1.0;
     }
 
     // What is in flight now still meets the queue as it was.
@@ -144,16 +180,24 @@ class InaWindow final : public Window {
 
     void end_round(std::uint32_t in_flight) {
         marks_.end_round();
+        heard_.end_round();
         lost_rounds_ = std::max(lost_rounds_ - 1, 0);
-        const bool is_full = lost_rounds_ > 0 || way_ns_ > kDeepQueue * shortest_ns_;
-        is_deaf_ = is_full && marks_.share() > (is_deaf_ ? kFewMarked : kAllMarked);
+        const double deep_ns = kDeepQueue * std::max(deepest_unmarked_ns_, shortest_ns_);
+        const bool is_full = lost_rounds_ > 0 || way_ns_ > deep_ns;
+        is_deaf_ = is_full && heard_.share() > (is_deaf_ ? kFewMarked : kAllMarked);
         // Where no mark comes for long, there is room for more, and soon for much more.
-        const bool is_used = was_held_up_ && 2 * in_flight > packets();
+        const bool is_used =
+            was_held_up_ && 2 * in_flight > packets() && way_ns_ < kSlow * shortest_ns_;
         if (++unmarked_rounds_ > kPatience && is_used) {
-            growth_ = std::min(2.0 * growth_, std::max(kMostGrowth * window_, usual_growth_));
+            faster_ = std::min(2.0 * faster_, kFastest);
         }
+        borne_ -= borne_ / kForgetRounds;
+        if (losses_ > 0.0 || doubles_) tried_ = 0.0;
+        borne_ = std::max(borne_, tried_);  // what was lost of a round shows in the next
+        tried_ = losses_ > 0.0 || doubles_ ? 0.0 : std::min<double>(in_flight, window_);
         losses_ = 0;
         longest_unmarked_ns_ -= (longest_unmarked_ns_ - shortest_ns_) / 8;
+        deepest_unmarked_ns_ -= (deepest_unmarked_ns_ - shortest_ns_) / kForgetRounds;
         trains_.begin(in_flight);
         was_held_up_ = std::exchange(is_held_up_, false);
     }
@@ -174,16 +218,24 @@ class InaWindow final : public Window {
     const double shrink_;
     const double products_;
     const double pace_;
+    const double gives_way_;
+    const double small_;
     const double burst_;
     MarkShare marks_;
+    MarkShare heard_{kHeardWeight, 0.0};  // the same, of long enough to see whether they help
     double window_;
-    double growth_;
+    double faster_ = 1.0;  // than usual it grows
     Rounds rounds_;
     Trains trains_;
+    LaneClaims claims_;
     double capacity_ = 0.0;     // results a ns, in trains; found while it doubles; 0: not known
     double shortest_ns_ = 0.0;  // of round trips; 0: none so far
     double way_ns_ = 0.0;       // moving average of those that hold no wait
     double longest_unmarked_ns_ = 0.0;  // of them, of late
+    double deepest_unmarked_ns_ = 0.0;  // of them, of long
+    double tried_ = 0.0;                // packets, in the round before
+    double borne_ = 0.0;                // packets, in a round without a loss
+    double full_ = 0.0;                 // the window when packets were lost last; 0: never
     int unmarked_rounds_ = 0;           // on end
     int lost_rounds_ = 0;               // so many more rounds count as ones with losses
     double losses_ = 0.0;               // in this round
