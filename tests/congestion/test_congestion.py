@@ -63,7 +63,10 @@ def test_an_option_takes_effect() -> None:
 @pytest.mark.parametrize(
     ("table", "complaint"),
     [
-        ({"algorithm": "cubic"}, "no congestion algorithm is named 'cubic'; there are ina, adaptive, "),
+        (
+            {"algorithm": "cubic"},
+            "no congestion algorithm is named 'cubic'; there are ina, adaptive, ",
+        ),
         ({"algorithm": "fixed", "shrink": 0.5}, "'fixed' has no option 'shrink'"),
         ({"shrink": "half"}, "option 'shrink': want a number, got 'half'"),
         ({"shrink": True}, "option 'shrink': want a number, got True"),
