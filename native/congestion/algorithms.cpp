@@ -47,8 +47,7 @@ std::string plain(double value) {
 
 const std::vector<Algorithm> &algorithms() {
     static const std::vector<Algorithm> all = {
-        algorithm<InaWindow>(kUsualAlgorithm,
-                             "dctcp for whom the sums wait; keeps its link busy"),
+        algorithm<InaWindow>(kUsualAlgorithm, "dctcp for whom the sums wait; keeps its link busy"),
         algorithm<AdaptiveWindow>("adaptive",
                                   "as large as it may be; gives way to queues that overflow or "
                                   "mark, and grows back"),
