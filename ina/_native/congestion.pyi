@@ -24,7 +24,7 @@ class Algorithm:
 class Choice:
     def __init__(
         self,
-        algorithm: str = "adaptive",
+        algorithm: str = "ina",
         options: Sequence[tuple[str, float]] = (),
         own: object | None = None,
     ) -> None: ...

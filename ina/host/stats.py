@@ -43,7 +43,7 @@ class SessionStats:
     last_seq: int  # sequence number of the last result
     in_flight: int
     window: int  # W, in packets
-    in_flight_limit: int  # now: W, or fewer where the receive buffer or a queue is small
+    in_flight_limit: int  # now: W, or fewer as the receive buffer or the window has it
     srtt_ns: int  # smoothed time from a packet to its result; waits for late workers count
     rto_ns: int  # the retransmission timeout now
     receive_buffer_bytes: int  # as granted by the kernel, all queues; shared memory: the ring's

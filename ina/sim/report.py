@@ -41,7 +41,7 @@ class JobReport:
     window_packets: int
     """W, of the job's slots."""
     in_flight_limit_min: int
-    """What the windows came down to."""
+    """The least that any window was."""
     slots_used_max: int
     """Packets in flight of a rank, at most: slots of one version in use."""
     packets_sent: int

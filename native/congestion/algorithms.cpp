@@ -47,14 +47,14 @@ std::string plain(double value) {
 
 const std::vector<Algorithm> &algorithms() {
     static const std::vector<Algorithm> all = {
-        algorithm<AdaptiveWindow>(kUsualAlgorithm,
+        algorithm<InaWindow>(kUsualAlgorithm, "dctcp for whom the sums wait; keeps its link busy"),
+        algorithm<AdaptiveWindow>("adaptive",
                                   "as large as it may be; gives way to queues that overflow or "
                                   "mark, and grows back"),
         algorithm<FixedWindow>("fixed", "one size"),
         algorithm<A2tpWindow>("a2tp", "A2TP's: one for links, one for slots that others want"),
         algorithm<AimdWindow>("aimd", "ATP's: halves at a mark or a loss"),
         algorithm<DctcpWindow>("dctcp", "gives way to marks by as much as there are"),
-        algorithm<InaWindow>("ina", "dctcp for whom the sums wait; keeps its link busy"),
         algorithm<PanamaWindow>("panama", "PANAMA's: dctcp, a window for each tree"),
         algorithm<SwiftWindow>("swift", "keeps what packets take near a target"),
     };

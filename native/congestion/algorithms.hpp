@@ -34,7 +34,7 @@ struct Algorithm {
 
 const std::vector<Algorithm> &algorithms();
 
-inline constexpr const char *kUsualAlgorithm = "adaptive";
+inline constexpr const char *kUsualAlgorithm = "ina";
 
 // Makes windows that are not in the table.
 class Maker {

@@ -158,7 +158,7 @@ def test_side_by_side(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("--losses", "0,1"), "error: --losses 1: want shares from 0 to 1, comma separated"),
-        (("--window", "x"), "error: --window x: want adaptive, fixed"),
+        (("--window", "x"), "error: --window x: want ina, adaptive, fixed"),
         (("--dtype", "x"), "error: --dtype x: the network sums float32"),
         (("--size", "1K,2K"), "error: --size 1K,2K: want one size"),
         (("--link", "loopback"), "error: --link loopback: want a rate, as 100mbit"),

@@ -27,8 +27,8 @@ def test_each_header_of_an_algorithm_is_in_the_table() -> None:
 
 
 def test_the_usual_one_is_what_a_session_gets() -> None:
-    assert Congestion().algorithm == "adaptive"
-    assert str(Congestion()) == "adaptive"
+    assert Congestion().algorithm == "ina"
+    assert str(Congestion()) == "ina"
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -63,7 +63,10 @@ def test_an_option_takes_effect() -> None:
 @pytest.mark.parametrize(
     ("table", "complaint"),
     [
-        ({"algorithm": "cubic"}, "no congestion algorithm is named 'cubic'; there are adaptive, "),
+        (
+            {"algorithm": "cubic"},
+            "no congestion algorithm is named 'cubic'; there are ina, adaptive, ",
+        ),
         ({"algorithm": "fixed", "shrink": 0.5}, "'fixed' has no option 'shrink'"),
         ({"shrink": "half"}, "option 'shrink': want a number, got 'half'"),
         ({"shrink": True}, "option 'shrink': want a number, got True"),

@@ -107,9 +107,9 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
         ("[congestion]\nalgorithm = 'cubic'", r"congestion: no .* is named 'cubic'; there are "),
         (
             "[congestion]\nshrink = 2",
-            r"congestion: the option 'shrink' of 'adaptive' must be 0.1",
+            r"congestion: the option 'shrink' of 'ina' must be 0.1",
         ),
-        ("[congestion]\nspeed = 2", r"congestion: .* 'adaptive' has no option 'speed'"),
+        ("[congestion]\nspeed = 2", r"congestion: .* 'ina' has no option 'speed'"),
         ("[[hosts]]\naddress='10.0.0.1'\nport=1\nspeed=1", r"hosts\[0\].speed: unknown key"),
         ("[switch]\ndevice_id = 'one'", r"switch.device_id: expected `int`, got `str`"),
         ("[switch]\nvalues = 65", r"switch.values: 65 is not 64, 256, 360 or 1024"),

@@ -167,10 +167,16 @@ def test_a_full_window_has_room_for_chunks_below_it_alone(window: str) -> None:
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.01])
-def test_workers_that_compute_between_tensors_hardly_resend(loss: float) -> None:
+@pytest.mark.parametrize(
+    ("window", "most_ns"),
+    [("adaptive", 120_000), ("ina", 180_000)],  # three round trips; some more where they are spread
+)
+def test_workers_that_compute_between_tensors_hardly_resend(
+    window: str, most_ns: int, loss: float
+) -> None:
     """Steps of a training: each rank comes when its own computing is over, up to 30 ms apart."""
     workers, steps, elems = 4, 60, 200 * 64
-    star = Star(workers, slots=256, way=even(20_000, loss), seed=3)
+    star = Star(workers, slots=256, way=even(20_000, loss), seed=3, window=Choice(window))
     late = np.random.default_rng(1).integers(0, 30, (steps, workers))
     data = np.ones(elems, np.float32)
     outs = [np.empty_like(data) for _ in range(workers)]
@@ -181,8 +187,8 @@ def test_workers_that_compute_between_tensors_hardly_resend(loss: float) -> None
             star.submit(int(rank), step, data, outs[rank])
         last_ns = star.now_ns
         star.run(step)
-        # Three rounds, and nobody lets results lie because the last ones took so long.
-        assert loss > 0 or star.now_ns - last_ns == 120_000
+        # Nobody lets results lie because the last ones took so long.
+        assert loss > 0 or 120_000 <= star.now_ns - last_ns <= most_ns
     assert all((out == workers).all() for out in outs)
     sent = sum(worker.counters.packets_sent for worker in star.workers)
     resent = sum(worker.counters.retransmissions for worker in star.workers)

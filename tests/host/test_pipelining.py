@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from ina._native.congestion import Choice
 from ina.sim.ways import Way
 from ina.testing import numerics
 from tests.host.star import Star, even, scattered
@@ -16,6 +17,7 @@ VALUES = 64
 W = 8
 EVEN = even(50_000)
 UNEVEN = scattered(least_ns=20_000, most_ns=90_000)
+WINDOW = Choice("fixed")  # one that does not spread what it sends
 # What one rank submits at once; chunks a tensor.
 STEPS = {
     "buckets of a DDP step": [40 * W, 40 * W, 40 * W, 7],
@@ -28,7 +30,7 @@ class Run:
     """Two ranks that submit everything at once; notes what rank 0 has in flight at each event."""
 
     def __init__(self, dtype: np.dtype[np.generic], chunks: list[int], way: Way) -> None:
-        self.star = Star(2, slots=2 * W, way=way)
+        self.star = Star(2, slots=2 * W, way=way, window=WINDOW)
         self.chunks = chunks
         self.tensors = [
             random_parts(dtype, 2, count * VALUES, seed) for seed, count in enumerate(chunks)
@@ -88,7 +90,7 @@ def test_back_to_back_tensors_cost_no_round_but_the_first() -> None:
 
 def test_all_lanes_advance_alike() -> None:
     """With half the window in flight, no lane falls behind another by more than a few rounds."""
-    star = Star(2, slots=2 * W, way=UNEVEN, in_flight=[W // 2, W // 2])
+    star = Star(2, slots=2 * W, way=UNEVEN, in_flight=[W // 2, W // 2], window=WINDOW)
     parts = random_parts(np.dtype(np.int32), 2, 60 * W * VALUES, 1)
     for rank, part in enumerate(parts):
         star.submit(rank, 1, part, part)

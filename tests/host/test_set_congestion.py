@@ -22,6 +22,7 @@ from tests.host.test_remap_virtual import Change
 from tests.host.udp_model import UdpModel, closing
 
 CHOICES = (
+    Congestion("ina"),
     Congestion("adaptive"),
     Congestion("adaptive", {"shrink": 0.2, "smallest": 1, "products": 0}),
     Congestion("fixed"),

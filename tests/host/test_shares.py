@@ -10,6 +10,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from ina._native.congestion import Choice
 from ina._native.host import WorkerCore
 from ina.protocol.codec import decode, encode
 from ina.protocol.spec import Kind
@@ -109,7 +110,8 @@ def test_a_snapshot_of_the_lanes_is_that_of_one_share(slots: int, shares: int) -
     tensors = [np.arange(elems, dtype=np.int32) for elems in (64 * 5, 64 * 9 + 1, 24, 24)]
     shown = []
     for count in (1, shares):
-        star = Star(2, slots=slots, shares=[count, 1])
+        # A window that waits for no pace: what is submitted leaves at once.
+        star = Star(2, slots=slots, shares=[count, 1], window=Choice("fixed"))
         seen = []
         for tensor, part in enumerate(tensors[:3], start=1):
             star.submit(0, tensor, part, np.empty_like(part))

@@ -14,14 +14,16 @@ from tests.host.cores import EPOCH, JOB, MS, worker_config
 
 SLOTS, VALUES = 128, 8
 W = SLOTS // 2
-WINDOWS = Choice("adaptive"), Choice("fixed")  # how losses are found depends on neither
+# How losses are found depends on none of them.
+WINDOWS = Choice("adaptive"), Choice("fixed"), Choice("ina", [("pace", 0.0)])
 DATA = np.arange(60 * W * VALUES, dtype=np.int32)
 OUT = np.empty_like(DATA)
 
 
 def worker(chunks: int, stall_s: float = 60.0) -> WorkerCore:
     assert chunks * VALUES <= DATA.size
-    core = WorkerCore(worker_config(0, 2, SLOTS, VALUES, stall_s))
+    # One that sends as results come: here time goes by in steps that a pace would not fit into.
+    core = WorkerCore(worker_config(0, 2, SLOTS, VALUES, stall_s), congestion=Choice("fixed"))
     core.submit(1, DATA.ctypes.data, OUT.ctypes.data, chunks * VALUES, 0, False, 0)
     return core
 

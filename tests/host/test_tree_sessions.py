@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ina.congestion import Congestion
 from ina.host import InvalidTicketError, OperationTimeoutError, Session
 from ina.host.ticket import Ticket
 from ina.host.trees import TreePlace
@@ -36,7 +37,7 @@ def test_two_trees_that_begin_at_different_switches(loss: float) -> None:
     trees = [racks([2, 1], "root"), Node("alone", (2, 0, 1))]
     with (
         UdpForest(trees, [5, 11], loss=loss, seed=1) as forest,
-        closing(forest.sessions(3, threads=(1, 2, 4))) as sessions,
+        closing(forest.sessions(3, (1, 2, 4), Congestion("fixed"))) as sessions,
     ):
         for seed, elems in enumerate((1, 64 * 16, 64 * 100 + 7)):
             reduce_all(sessions, elems, seed)

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address
 
+from ina.congestion import Congestion
 from ina.host import Session, Ticket
 from ina.host.udp import UdpLink
 from ina.protocol.codec import encode
@@ -63,7 +64,12 @@ class UdpForest:
         for sock in (*self.sockets.values(), self._stopping):
             sock.close()
 
-    def sessions(self, workers: int, threads: Sequence[int] = (1,)) -> list[Session]:
+    def sessions(
+        self,
+        workers: int,
+        threads: Sequence[int] = (1,),
+        congestion: Congestion | None = None,
+    ) -> list[Session]:
         """One of each rank, with so many threads, in turns."""
         first = dict(_first_nodes(self.trees[0]))
         links = [UdpLink.open(*self._switch(first[rank]), _WORKERS) for rank in range(workers)]
@@ -74,7 +80,12 @@ class UdpForest:
             epoch=EPOCH,
         )  # fmt: skip
         return [
-            Session(self.ticket(rank, workers), link, threads=threads[rank % len(threads)])
+            Session(
+                self.ticket(rank, workers),
+                link,
+                threads=threads[rank % len(threads)],
+                congestion=congestion,
+            )
             for rank, link in enumerate(links)
         ]
 

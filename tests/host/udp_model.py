@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from ipaddress import IPv4Address
 
+from ina.congestion import Congestion
 from ina.host import Session, Ticket
 from ina.host.failure_latch import OnFailure
 from ina.host.udp import UdpLink
@@ -84,6 +85,7 @@ class UdpModel:
         recoverable: bool = False,
         on_failure: OnFailure | None = None,
         threads: Sequence[int] | None = None,
+        congestion: Congestion | None = None,
     ) -> list[Session]:
         links = [UdpLink.open(*self.address, "127.0.0.1") for _ in range(count)]
         self.install_ports(job, 1, [link.address[1] for link in links])
@@ -98,6 +100,7 @@ class UdpModel:
                 recoverable=recoverable,
                 on_failure=on_failure,
                 threads=threads[rank] if threads else 1,
+                congestion=congestion,
             )
             for rank in range(count)
         ]

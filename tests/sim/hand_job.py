@@ -80,7 +80,12 @@ def setup_on(fabric: Fabric, host: str) -> native.WorkerSetup:
     )
 
 
-def add_workers(fabric: Fabric, hosts: Sequence[str], slots: int = 512) -> list[native.Worker]:
+def add_workers(
+    fabric: Fabric,
+    hosts: Sequence[str],
+    slots: int = 512,
+    window: congestion.Choice | None = None,
+) -> list[native.Worker]:
     """One on each of these hosts, of a job of theirs."""
     admit(fabric, hosts, slots)
     return [
@@ -98,7 +103,7 @@ def add_workers(fabric: Fabric, hosts: Sequence[str], slots: int = 512) -> list[
                 stall_timeout_ns=30 * 10**9,
                 rto=host_native.RtoLimits(),
             ),
-            congestion.Choice(),
+            window or congestion.Choice(),
         )
         for rank, name in enumerate(hosts)
     ]

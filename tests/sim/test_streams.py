@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from ina.extension import sim as native
+from ina.extension.congestion import Choice
 from ina.sim.fabric import Fabric
 from ina.sim.flows import Completion
 from ina.sim.topology import Cable, Topology
@@ -79,7 +80,8 @@ def run(seed: int, *, others: bool = False, pcap: Path | None = None) -> Ran:
         poisson, udp = add_traffic(fabric, specs)[-2:]
         assert isinstance(poisson, Flows)
         assert isinstance(udp, UdpStream)
-        reduce_all(fabric, add_workers(fabric, HERE[:3]), 20_000)
+        # A window that fills the queue, which others' packets then find full.
+        reduce_all(fabric, add_workers(fabric, HERE[:3], window=Choice("fixed")), 20_000)
         fabric.network.run(1000 * MS)
         assert poisson.active == 0
         trace.flush()

@@ -109,6 +109,7 @@ def test_a_super_packet_leaves_a_bucket_as_one_and_a_wire_frame_by_frame(burst_k
         {
             **{"job": [job], "topology": {"hosts": 2}, "limit_s": 10, "values": 256},
             **{"link": link, "host": {"trains": True}, "switch": {"trains": True}},
+            "congestion": {"algorithm": "fixed"},  # which has no pace that cuts trains
         }
     )
     report = Simulation(scenario, 1, trace=trace).run()

@@ -19,7 +19,7 @@ from ina.bench.star import Network, burst_bytes, star
 from ina.cli.bench.options import ValuesOption
 from ina.cli.bench.output import JsonOption, Outputs, SaveOption, Steps, number, steps
 from ina.cli.bench.testbeds import QUEUE_HELP, check_link, queue_bytes_for, values_for
-from ina.congestion import ALGORITHMS
+from ina.congestion import ALGORITHMS, Congestion
 from ina.errors import InvalidInputError
 from ina.sim.scenario import DTYPES, TensorSpec
 from ina.sim.tensors import dtype_of
@@ -42,7 +42,9 @@ def sim(
     ] = "0,0.001,0.01",
     link: Annotated[str, typer.Option(help="Rate of the links, as 100mbit.")] = "100mbit",
     queue: Annotated[str, typer.Option(help=QUEUE_HELP, show_default="1M")] = "",
-    window: Annotated[str, typer.Option(help=f"One of {', '.join(ALGORITHMS)}.")] = "adaptive",
+    window: Annotated[
+        str, typer.Option(help=f"One of {', '.join(ALGORITHMS)}.")
+    ] = Congestion().algorithm,
     size: Annotated[str, typer.Option(help="Of a tensor, as 1M.")] = "1M",
     dtype: Annotated[str, typer.Option(help=f"One of {', '.join(DTYPES)}.")] = "float32",
     values: ValuesOption = 0,

@@ -22,7 +22,7 @@ from ina.cli.bench.options import SpoilOption, ValuesOption
 from ina.cli.bench.output import JsonOption, Outputs, SaveOption, Steps, steps
 from ina.cli.bench.testbeds import QUEUE_HELP, check_link, queue_bytes_for, values_for
 from ina.cli.bench.windows_table import COLUMNS, SPARE, cells, notes
-from ina.congestion import ALGORITHMS
+from ina.congestion import ALGORITHMS, Congestion
 from ina.errors import InvalidInputError
 
 JOBS = 2
@@ -50,7 +50,7 @@ def windows(
     ] = "",
     algorithms: Annotated[
         str, typer.Option(help=f"Comma separated, of {', '.join(ALGORITHMS)}.")
-    ] = "adaptive",
+    ] = Congestion().algorithm,
     tcp: Annotated[
         str, typer.Option(help=f"Flows beside two jobs, one at a time, of {', '.join(_TCP)}.")
     ] = "cubic,dctcp",
@@ -186,7 +186,7 @@ def _costs(link: str, rate_bit_s: float, values: int, bar: Steps) -> Costs:
         rate_bit_s=rate_bit_s,
         queue_bytes=QUEUE_BYTES,
         burst_bytes=burst_bytes(rate_bit_s),
-        algorithm="adaptive",
+        algorithm=Congestion().algorithm,
         dtype="int32",
         elems=_COST_ELEMS,
         tensor_bytes=4 * _COST_ELEMS,
