@@ -25,7 +25,7 @@ class Batch(NamedTuple):
     marked: int
     """Of them: a queue on the way was long (ECN), also on that of another worker's part."""
     marked_here: int
-    """Of them: it was one on the way down to this worker."""
+    """Of them: the contribution that completed the sum met one, or the result itself."""
     losses: int
     """Times that packets were found lost, one or several at a time."""
     timeouts: int

@@ -1,18 +1,27 @@
 // The window of ina itself. What is its own: a sum waits for its last packet, so of all workers
 // only the one that completes sums is held up by the network. Its round trips hold no wait for
-// others, and it alone needs to give way, or gains by more. A result says who that was.
+// others, and it alone gains by a larger window. A result says who that was.
 //
-// It begins small and doubles until a queue shows, or until it is what the way holds: bursts come
-// spread as their slowest link lets them through, which tells its rate. From there on it gives way
-// to marks as DCTCP does (RFC 8257), so that it shares links with such flows, but never by more
-// than the round trip tells that the queue holds: if all who share the queue do so, it empties, and
-// its link stays busy. It grows by a part of a segment a round trip, since it gives way by less;
-// after some without a mark, by twice as much each. Where marks do not help, since what fills the
-// queue does not heed them, it goes by losses alone, as CUBIC does (RFC 9438).
+// It begins small and doubles until a queue shows, whosever it is, or until it is what the way
+// holds: bursts come spread as their slowest link lets them through, which tells its rate. From
+// there on it gives way to marks by their share (RFC 8257), and by twice as much as DCTCP does, but
+// never by more than the round trip tells that the queue holds: if all who share the queue do so,
+// it empties, and its link stays busy. It grows by a segment a round trip or by less, and after
+// some without a mark or a queue by twice as much each: growth and giving way twice as large make
+// jobs alike in half the time. Where marks do not help, since what fills the queue does not heed
+// them, it goes by losses alone, and grows back as CUBIC does (RFC 9438): fast, and slowly where
+// they were.
 //
-// A result has the marks of all contributions in it. Which are its own shows by how long it took:
-// not longer than others that met no mark. Losses are its own where a copy of its own was needed.
-// One that is rare, while round trips are short, has other causes than a queue.
+// A result has the marks of all contributions in its flags. It heeds what its IP header says: a
+// mark of the contribution that came last, for which all waited, or of the result's own way. And
+// what the flags say where its own packet was the last, and took longer than others that met no
+// mark. Losses are its own where a copy of its own was needed. Few, while round trips are short,
+// have other causes than a queue.
+//
+// It leaves at a pace. Windows that leave as results come clump, and of a short window's clump as
+// many are marked as of a long one's: then the short one stays short.
+//
+// Of slots that jobs share it claims none with lanes where others wanted them (lane_claims.hpp).
 #pragma once
 
 #include <algorithm>
@@ -32,13 +41,14 @@ class InaWindow final : public Window {
     static constexpr Option kOptions[] = {
         {"first_bytes", 14600.0, 1.0, 1e9, "that it begins with (RFC 6928)"},
         {"least_bytes", 2920.0, 1.0, 1e9, "that it keeps: two segments, as DCTCP"},
-        {"growth_bytes", 1752.0, 1.0, 1e9, "that it grows by, a round trip"},
+        {"growth_bytes", 1752.0, 1.0, 1e9,
+         "that it grows by, a round trip: a segment, and a fifth"},
         {"weight", 0.0625, 0.001, 1.0, "of the newest round in the share of marked results"},
         {"shrink", 0.7, 0.1, 0.99, "what is left of the window after a loss"},
         {"products", 1.03, 0.0, 100.0, "bandwidth-delay products that marks leave on a link"},
         {"pace", 1.05, 0.0, 100.0, "windows that may leave in a shortest round trip; 0: any"},
-        {"gives_way", 1.0, 0.0, 1.0, "x"},
-        {"small_bytes", 32768.0, 1.0, 1e9, "x"},
+        {"yield", 1.0, 0.0, 1.0, "what it gives up of a window if all is marked (DCTCP: 0.5)"},
+        {"small_bytes", 32768.0, 1.0, 1e9, "windows below grow by less, by half of it at least"},
         {"burst_bytes", 65536.0, 1.0, 1e9, "that may leave at once"},
     };
 
@@ -46,7 +56,8 @@ class InaWindow final : public Window {
         : most_(room.packets),
           least_(std::min(std::max(options[1] / room.packet_bytes, 1.0), most_)),
           usual_growth_(options[2] / room.packet_bytes), shrink_(options[4]), products_(options[5]),
-          pace_(options[6]), gives_way_(options[7]), small_(options[8] / room.packet_bytes), burst_(options[9] / room.packet_bytes), marks_(options[3], 1.0),
+          pace_(options[6]), yield_(options[7]), small_(options[8] / room.packet_bytes),
+          burst_(options[9] / room.packet_bytes), marks_(options[3], 1.0),
           window_(std::clamp(options[0] / room.packet_bytes, least_, most_)) {}
 
     void on_answer(std::int64_t now_ns, const Answer &answer) override {
@@ -102,30 +113,32 @@ class InaWindow final : public Window {
     }
 
   private:
-    static constexpr double kSpread = 1.3;
+    static constexpr double kSpread = 1.3;       // of round trips with a queue, at least
     static constexpr double kBursts = 8.0;       // in a window, at least
     static constexpr double kLeastBurst = 4.0;   // packets
     static constexpr int kPatience = 5;          // rounds without a mark before it grows faster
-    static constexpr double kFastest = 1e6;
     static constexpr double kMostGrowth = 0.25;  // windows a round
+    static constexpr double kLeastGrowth = 0.5;  // of the usual
+    static constexpr double kFastest = 1e6;      // of the usual: no limit
     // Shortest round trips: what took longer has met a queue; where it is that long nobody heeds
     // marks, or it is ours and losses are its doing.
     static constexpr double kSlow = 1.5;
     static constexpr double kDeepQueue = 2.0;
-    static constexpr double kRareLosses = 0.02;  // of a round's packets (BBRv2's threshold)
-    static constexpr double kFewLosses = 2.0;
-    static constexpr double kLeastByLoss = 16.0;
-    static constexpr double kFull = 0.9;
-    static constexpr double kApproach = 8.0;  // rounds, to where packets were lost
+    static constexpr double kRareLosses = 0.05;   // of a round's packets
+    static constexpr double kFewLosses = 3.0;     // packets a round
+    static constexpr double kLeastByLoss = 16.0;  // packets: fewer hold all up at each loss
+    static constexpr double kFull = 0.9;          // of the window that was too large
+    static constexpr double kApproach = 8.0;      // rounds, back to that
     // For so many rounds after a loss, while these shares of results are marked, it is deaf to
     // marks: from the larger share on, and down to the smaller.
     static constexpr int kDeafRounds = 50;
     static constexpr double kAllMarked = 0.8;
     static constexpr double kFewMarked = 0.3;
-    static constexpr double kHeardWeight = 0.0625;
+    static constexpr double kHeardWeight = 0.0625;  // of the newest round in that share
     static constexpr double kForgetRounds = 256.0;
 
-    // One of ours was lost. Where losses are rare, and round trips short, no queue is the cause.
+    // One of ours was lost. Where losses are rare, and round trips short, no queue is the cause;
+    // and what the way bore without a loss is no cause either, but for a part.
     void lose(const Answer &answer) {
         ++losses_;
         const double rare = std::max(kRareLosses * window_, kFewLosses);
@@ -141,7 +154,7 @@ class InaWindow final : public Window {
 
     // Back towards where packets were lost it slows down, as CUBIC does, and begins slowly there.
     void grow() {
-        const double usual = usual_growth_ * std::clamp(window_ / small_, 0.5, 1.0);
+        const double usual = usual_growth_ * std::clamp(window_ / small_, kLeastGrowth, 1.0);
         const double growth =
             window_ < full_ ? std::max((full_ - window_) / kApproach, usual)
                             : std::min(faster_ * usual, std::max(kMostGrowth * window_, usual));
@@ -160,7 +173,7 @@ class InaWindow final : public Window {
     void on_mark(const Answer &answer) {
         begin_slowly();
         if (calm_answers_ > 0 || is_deaf_) return;
-        double left = window_ * (1.0 - marks_.share() * gives_way_);
+        double left = window_ * (1.0 - marks_.share() * yield_);
         const auto taken_ns = static_cast<double>(answer.round_trips.latest_ns);
         if (taken_ns > 0.0) left = std::max(left, window_ * products_ * shortest_ns_ / taken_ns);
         settle(std::clamp(left, least_, window_), answer.in_flight);
@@ -218,7 +231,7 @@ class InaWindow final : public Window {
     const double shrink_;
     const double products_;
     const double pace_;
-    const double gives_way_;
+    const double yield_;
     const double small_;
     const double burst_;
     MarkShare marks_;

@@ -22,7 +22,9 @@ struct Answer {
     std::uint32_t in_flight = 0;  // packets with values, with the one that is answered
     // A queue on its way, or on the way of a contribution in it, was long (ECN).
     bool marked = false;
-    bool marked_here = false;  // the result itself was: a queue on its way down to us
+    // The result's IP header was: the contribution that completed the sum met a queue, whosever it
+    // was, or the result did on its way to us.
+    bool marked_here = false;
     // It was our packet that completed the sum: latest_ns holds no time that others were late.
     bool was_last = false;
     bool mended = false;  // a copy of ours was needed: one before, or the result, had been lost

@@ -82,7 +82,7 @@ class TestIna:
     def test_it_stops_where_a_queue_would_begin(self) -> None:
         way = Way(Congestion("ina"), mark_above=20)
         way.run(10 * ROUND_NS)
-        assert way.windows[-1] == pytest.approx(way.product, rel=0.1)
+        assert way.windows[-1] == pytest.approx(way.product, rel=0.2)
         first_burst = 14600 // BYTES
         assert max(way.queues[first_burst:]) <= 20
 
@@ -123,8 +123,8 @@ class TestIna:
         way.run(ROUND_NS)
         way.room = room
         way.others_marked = lambda now_ns: now_ns % 5_000 < 1_000
-        way.run(6 * ROUND_NS)
-        assert way.windows[-1] < 0.85 * way.product
+        way.run(3 * ROUND_NS)
+        assert way.windows[-1] < 0.9 * way.product
         way.run(30 * ROUND_NS)
         assert way.windows[-1] >= way.product
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ina.controller.config.tables import MAX_SLOT_AGE_US
+from ina.congestion import Congestion
 from ina.controller.embedded import DATA_PORT, Embedded
 from ina.host import Session
 from ina.host.errors import ControllerError
@@ -27,6 +27,9 @@ from tests.controller.workers import workers_of
 DEADLINE_S = 60.0
 VALUES = 64
 JOB_SLOTS = 64
+# So that no slot ages here. Up to this age of the switch's clock, which wraps after 72 minutes,
+# slots that nobody has used count as taken.
+LONG_AGE_US = 10_000_000
 
 
 @contextmanager
@@ -52,6 +55,7 @@ def run_jobs(
     steps: int = 3,
     elems: int = 6000,
     priorities: Mapping[int, int] | None = None,
+    window: str = Congestion().algorithm,
     between: Callable[[int, int, int], None] = lambda job, rank, step: None,
 ) -> None:
     """Jobs with so many workers each, at once; every sum is what int32 sums are, on every rank."""
@@ -62,6 +66,7 @@ def run_jobs(
             transport="udp",
             mode="shared",
             priority=(priorities or {}).get(job, 0),
+            congestion=Congestion(window),
             timeout_s=DEADLINE_S,
             op_timeout_s=DEADLINE_S,
         ) as session:
@@ -178,11 +183,12 @@ def test_a_more_important_job_takes_slots_over_and_an_equal_one_does_not(
                 evictions[job] = switch.evictions
             both_shown.wait(DEADLINE_S)
 
-    with services(2, switch={"slot_age_us": MAX_SLOT_AGE_US}) as embedded:
+    with services(2, switch={"slot_age_us": LONG_AGE_US}) as embedded:
         run_jobs(
             *(embedded, {0: 2, 1: 2}),
             steps=steps,
             priorities={0: 0, 1: important},
+            window="fixed",  # claims slots whoever wants them
             between=between,
         )
     assert (evictions[0] > 0) is takes

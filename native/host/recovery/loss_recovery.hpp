@@ -42,7 +42,7 @@ struct Answer {
     std::uint32_t copy = 0;    // of our packet, that it answers; 0: the first, or another worker's
     bool others_loss = false;  // it answers another worker's resend: that had lost its packet
     bool marked = false;       // a queue on its way was long (ECN)
-    bool marked_here = false;  // on the way down to us
+    bool marked_here = false;  // in the IP header: the last contribution's way, or the result's own
     bool is_own = false;       // it was our packet that completed the sum
     bool wanted = false;       // another job found the slot of its sum taken
 };
