@@ -108,14 +108,17 @@ class InaWindow final : public Window {
         const double round_ns = is_known ? std::max(shortest_ns_, way_ns_ / kSpread) : shortest_ns_;
         double rate = pace_ * window_ / round_ns;
         if (doubles_) rate = capacity_ > 0.0 ? std::min(2.0 * rate, capacity_) : 2.0 * rate;
-        const double burst = std::max(std::min(burst_, window_ / kBursts), kLeastBurst);
+        const double grain = std::max(rate * kGrainNs, 1.0);
+        const double burst =
+            std::min(std::max(std::min(burst_, window_ / kBursts), kLeastBurst), grain);
         return {static_cast<std::int64_t>(1.0 / rate), static_cast<std::uint32_t>(burst)};
     }
 
   private:
     static constexpr double kSpread = 1.3;       // of round trips with a queue, at least
     static constexpr double kBursts = 8.0;       // in a window, at least
-    static constexpr double kLeastBurst = 4.0;   // packets
+    static constexpr double kLeastBurst = 4.0;   // packets, where that is less than
+    static constexpr double kGrainNs = 50e3;     // of this time: a host wakes up no sooner
     static constexpr int kPatience = 5;          // rounds without a mark before it grows faster
     static constexpr double kMostGrowth = 0.25;  // windows a round
     static constexpr double kLeastGrowth = 0.5;  // of the usual
