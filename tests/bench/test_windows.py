@@ -174,6 +174,14 @@ def test_a_simulated_job_that_is_alone_fills_the_link() -> None:
     assert beside.tcp_mbit_s > 0
 
 
+def test_two_simulated_jobs_share_a_slow_link_alike() -> None:
+    """Its queue holds ten times what is on the way, so what leaves at once meets itself there."""
+    plan = Plan(2, 0, "200mbit", 2e8, 256 << 10, 64 << 10, 360, {"algorithm": "ina"})
+    found = windows_sim.run(plan, Case(2), Costs(1000, 500, 50, 20), 0.6, 1.0)
+    assert found.jain is not None
+    assert found.jain > 0.97
+
+
 def test_what_this_machine_lacks_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     known = tmp_path / "known"
     known.write_text("reno cubic\n")

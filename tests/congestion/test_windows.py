@@ -7,6 +7,7 @@ from statistics import fmean
 
 import pytest
 
+from ina._native.host import LossRecovery, RtoLimits
 from ina.congestion import ALGORITHMS, Congestion
 from tests.congestion.way import Way
 
@@ -152,6 +153,24 @@ class TestIna:
             way.run(4 * ROUND_NS)
         assert way.lost > 10
         assert way.windows[-1] > 0.9 * before
+
+    def test_a_queue_that_does_not_mark_overflows_by_little(self) -> None:
+        """Where a queue stands growth is slow, and back to where it overflowed it slows down."""
+        way = Way(Congestion("ina"), mark_above=10_000, room=100)
+        way.run(100 * ROUND_NS)
+        lost, answers = way.lost, way.answers
+        assert share_of_link(way, 400 * ROUND_NS) > 0.99
+        assert 0 < way.lost - lost < (way.answers - answers) / 100
+
+    def test_lanes_give_up_slots_that_others_want(self) -> None:
+        recovery = LossRecovery(2, RtoLimits(), Congestion("ina").choice())
+        claimed = []
+        for step, wanted in enumerate((False, True, False, False)):
+            recovery.sent(0, step, 0, step * ROUND_NS)
+            recovery.answered(0, step * ROUND_NS + ROUND_NS // 2, wanted=wanted)
+            claimed.append(recovery.claims(0))
+            assert recovery.claims(1)
+        assert claimed == [True, False, True, True]
 
     def test_by_losses_alone_it_holds_its_own_where_nothing_heeds_marks(self) -> None:
         """CUBIC without ECN fills the queue: all is marked, and now and then a packet is lost."""
