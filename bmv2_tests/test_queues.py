@@ -33,7 +33,7 @@ def test_nothing_is_lost_after_the_first_second(kind: str, tmp_path: Path) -> No
 def test_overflowing_queues_are_recovered(kind: str, tmp_path: Path) -> None:
     """Windows that the switch's ports cannot bear. How soon BMv2's own queues are full depends on
     the machine, so that each port gets a short queue of the kernel's behind it."""
-    config = "[jobs]\nslots = 4096"
+    config = '[jobs]\nslots = 4096\n[congestion]\nalgorithm = "fixed"'
     with running(star(HOSTS), kind, tmp_path, target="soft", config=config) as network:
         for place in network.plan.switches:
             switch = network.net[place.name]

@@ -79,7 +79,7 @@ class InaWindow final : public Window {
             if (is_mine) on_mark(answer);
             if (!answer.marked) {
                 longest_unmarked_ns_ = std::max(longest_unmarked_ns_, taken_ns);
-                deepest_unmarked_ns_ = std::max(deepest_unmarked_ns_, taken_ns);
+                unmarked_ns_ += (taken_ns - unmarked_ns_) / 8;
             }
         }
         if (doubles_) {
@@ -102,8 +102,7 @@ class InaWindow final : public Window {
     bool claims(std::uint32_t lane) const override { return claims_.claims(lane); }
 
     Pace pace() const override {
-        // With all packets in flight slots are what it waits for, not a link.
-        if (pace_ <= 0.0 || shortest_ns_ <= 0.0 || window_ >= most_) return {};
+        if (pace_ <= 0.0 || shortest_ns_ <= 0.0) return {};
         const bool is_known = was_held_up_ && !doubles_;
         const double round_ns = is_known ? std::max(shortest_ns_, way_ns_ / kSpread) : shortest_ns_;
         double rate = pace_ * window_ / round_ns;
@@ -198,8 +197,9 @@ class InaWindow final : public Window {
         marks_.end_round();
         heard_.end_round();
         lost_rounds_ = std::max(lost_rounds_ - 1, 0);
-        const double deep_ns = kDeepQueue * std::max(deepest_unmarked_ns_, shortest_ns_);
-        const bool is_full = lost_rounds_ > 0 || way_ns_ > deep_ns;
+        const double deep_ns = kDeepQueue * std::max(unmarked_ns_, shortest_ns_);
+        const bool gave_all = window_ < 2.0 * least_;  // and marks stay: they are not of its doing
+        const bool is_full = lost_rounds_ > 0 || way_ns_ > deep_ns || gave_all || is_deaf_;
         is_deaf_ = is_full && heard_.share() > (is_deaf_ ? kFewMarked : kAllMarked);
         // Where no mark comes for long, there is room for more, and soon for much more.
         const bool is_used =
@@ -213,7 +213,6 @@ class InaWindow final : public Window {
         tried_ = losses_ > 0.0 || doubles_ ? 0.0 : std::min<double>(in_flight, window_);
         losses_ = 0;
         longest_unmarked_ns_ -= (longest_unmarked_ns_ - shortest_ns_) / 8;
-        deepest_unmarked_ns_ -= (deepest_unmarked_ns_ - shortest_ns_) / kForgetRounds;
         trains_.begin(in_flight);
         was_held_up_ = std::exchange(is_held_up_, false);
     }
@@ -248,7 +247,7 @@ class InaWindow final : public Window {
     double shortest_ns_ = 0.0;  // of round trips; 0: none so far
     double way_ns_ = 0.0;       // moving average of those that hold no wait
     double longest_unmarked_ns_ = 0.0;  // of them, of late
-    double deepest_unmarked_ns_ = 0.0;  // of them, of long
+    double unmarked_ns_ = 0.0;          // their moving average
     double tried_ = 0.0;                // packets, in the round before
     double borne_ = 0.0;                // packets, in a round without a loss
     double full_ = 0.0;                 // the window when packets were lost last; 0: never
