@@ -95,9 +95,9 @@ void LossRecovery::answered(std::uint32_t lane, const Answer &answer, std::int64
     const bool was_last = answer.is_own && flight.retries == 0;
     if (was_last) ++counters_.last;
     if (!flight.is_small) {
-        window_->on_answer(now_ns, {rtt_.round_trips(), flights_.size() - flights_.small(),
-                                    answer.marked, answer.marked_here, was_last, answer.copy > 0,
-                                    answer.wanted, lane});
+        window_->on_answer(now_ns,
+                           {rtt_.round_trips(), flights_.size() - flights_.small(), answer.marked,
+                            answer.marked_here, was_last, answer.copy > 0, answer.wanted, lane});
         told_ = true;
     }
     note_copies(flight, answer, now_ns);
