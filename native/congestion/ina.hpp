@@ -102,7 +102,9 @@ class InaWindow final : public Window {
     bool claims(std::uint32_t lane) const override { return claims_.claims(lane); }
 
     Pace pace() const override {
-        if (pace_ <= 0.0 || shortest_ns_ <= 0.0) return {};
+        // Where no mark and no loss has come for so long, no queue is too short for what leaves at
+        // once.
+        if (pace_ <= 0.0 || shortest_ns_ <= 0.0 || unmarked_rounds_ > kPacedRounds) return {};
         const bool is_known = was_held_up_ && !doubles_;
         const double round_ns = is_known ? std::max(shortest_ns_, way_ns_ / kSpread) : shortest_ns_;
         double rate = pace_ * window_ / round_ns;
@@ -114,6 +116,7 @@ class InaWindow final : public Window {
     }
 
   private:
+    static constexpr int kPacedRounds = 200;     // after a mark or a loss of its own
     static constexpr double kSpread = 1.3;       // of round trips with a queue, at least
     static constexpr double kBursts = 8.0;       // in a window, at least
     static constexpr double kLeastBurst = 4.0;   // packets, where that is less than
