@@ -67,9 +67,8 @@ def share(
         return _flush(slot, part, all_bits) if is_own else (Outcome.MISSED, part.bitmap)
     unheard_us = (now_us - slot.stamp_us) % STAMP_MODULUS
     if not (is_own or unheard_us >= claims.age_us):
-        slot.flags |= (
-            Flag.WANTED
-        )  # the owner's next sum that leaves says it; the next round forgets
+        # The owner's next sum that leaves says it; the next round forgets.
+        slot.flags |= Flag.WANTED
         return Outcome.COLLISION, part.bitmap
     slot.stamp_us = (now_us - claims.lead_us) % STAMP_MODULUS
     if not is_own:

@@ -19,13 +19,13 @@
 // have other causes than a queue.
 //
 // It leaves at a pace. Windows that leave as results come clump, and of a short window's clump as
-// many are marked as of a long one's: then the short one stays short.
+// many are marked as of a long one's: then the short one stays short. A pace costs wake-ups, so
+// there is none where for long no mark and no loss has come.
 //
 // Of slots that jobs share it claims none with lanes where others wanted them (lane_claims.hpp).
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <utility>
 
@@ -41,12 +41,12 @@ class InaWindow final : public Window {
     static constexpr Option kOptions[] = {
         {"first_bytes", 14600.0, 1.0, 1e9, "that it begins with (RFC 6928)"},
         {"least_bytes", 2920.0, 1.0, 1e9, "that it keeps: two segments, as DCTCP"},
-        {"growth_bytes", 1752.0, 1.0, 1e9,
-         "that it grows by, a round trip: a segment, and a fifth"},
+        {"growth_bytes", 1752.0, 1.0, 1e9, "that it grows by, a round trip"},
         {"weight", 0.0625, 0.001, 1.0, "of the newest round in the share of marked results"},
         {"shrink", 0.7, 0.1, 0.99, "what is left of the window after a loss"},
         {"products", 1.03, 0.0, 100.0, "bandwidth-delay products that marks leave on a link"},
-        {"pace", 1.05, 0.0, 100.0, "windows that may leave in a shortest round trip; 0: any"},
+        {"pace", 1.05, 0.0, 100.0,
+         "windows that may leave in a round trip, and a third more where a queue stands; 0: any"},
         {"yield", 1.0, 0.0, 1.0, "what it gives up of a window if all is marked (DCTCP: 0.5)"},
         {"small_bytes", 32768.0, 1.0, 1e9, "windows below grow by less, by half of it at least"},
         {"burst_bytes", 65536.0, 1.0, 1e9, "that may leave at once"},
@@ -102,8 +102,6 @@ class InaWindow final : public Window {
     bool claims(std::uint32_t lane) const override { return claims_.claims(lane); }
 
     Pace pace() const override {
-        // Where no mark and no loss has come for so long, no queue is too short for what leaves at
-        // once.
         if (pace_ <= 0.0 || shortest_ns_ <= 0.0 || unmarked_rounds_ > kPacedRounds) return {};
         const bool is_known = was_held_up_ && !doubles_;
         const double round_ns = is_known ? std::max(shortest_ns_, way_ns_ / kSpread) : shortest_ns_;
@@ -140,7 +138,7 @@ class InaWindow final : public Window {
     static constexpr double kAllMarked = 0.8;
     static constexpr double kFewMarked = 0.3;
     static constexpr double kHeardWeight = 0.0625;  // of the newest round in that share
-    static constexpr double kForgetRounds = 256.0;
+    static constexpr double kForgetRounds = 256.0;  // until what it bore is mostly forgotten
 
     // One of ours was lost. Where losses are rare, and round trips short, no queue is the cause;
     // and what the way bore without a loss is no cause either, but for a part.
@@ -202,18 +200,16 @@ class InaWindow final : public Window {
         lost_rounds_ = std::max(lost_rounds_ - 1, 0);
         const double deep_ns = kDeepQueue * std::max(unmarked_ns_, shortest_ns_);
         const bool gave_all = window_ < 2.0 * least_;  // and marks stay: they are not of its doing
-        const bool is_full = lost_rounds_ > 0 || way_ns_ > deep_ns || gave_all || is_deaf_;
-        is_deaf_ = is_full && heard_.share() > (is_deaf_ ? kFewMarked : kAllMarked);
+        const bool is_full = lost_rounds_ > 0 || way_ns_ > deep_ns || gave_all;
+        is_deaf_ = is_deaf_ ? heard_.share() > kFewMarked : is_full && heard_.share() > kAllMarked;
         // Where no mark comes for long, there is room for more, and soon for much more.
         const bool is_used =
             was_held_up_ && 2 * in_flight > packets() && way_ns_ < kSlow * shortest_ns_;
-        if (++unmarked_rounds_ > kPatience && is_used) {
-            faster_ = std::min(2.0 * faster_, kFastest);
-        }
+        if (++unmarked_rounds_ > kPatience && is_used) faster_ = std::min(2.0 * faster_, kFastest);
+        const bool is_calm = losses_ == 0.0 && !doubles_;
         borne_ -= borne_ / kForgetRounds;
-        if (losses_ > 0.0 || doubles_) tried_ = 0.0;
-        borne_ = std::max(borne_, tried_);  // what was lost of a round shows in the next
-        tried_ = losses_ > 0.0 || doubles_ ? 0.0 : std::min<double>(in_flight, window_);
+        if (is_calm) borne_ = std::max(borne_, tried_);  // what a round lost shows in the next
+        tried_ = is_calm ? std::min<double>(in_flight, window_) : 0.0;
         losses_ = 0;
         longest_unmarked_ns_ -= (longest_unmarked_ns_ - shortest_ns_) / 8;
         trains_.begin(in_flight);

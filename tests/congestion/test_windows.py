@@ -203,3 +203,12 @@ def test_a_pace_holds_packets_up(options: dict[str, float], together: int) -> No
     way.run(110_000)
     assert (max(way.queues) > 50) == (together > 50)
     assert max(way.queues) == pytest.approx(together, rel=0.4)
+
+
+def test_a_pace_ends_when_for_long_no_queue_was_too_short() -> None:
+    """Wake-ups cost more than what it is for."""
+    way = Way(Congestion("ina"), mark_above=10_000, lanes=64)
+    way.run(30 * ROUND_NS)
+    assert way.recovery.paced_ns > 0
+    way.run(300 * ROUND_NS)
+    assert way.recovery.paced_ns == 0
