@@ -13,6 +13,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from ina._native.congestion import Choice
 from ina._native.sim import Worker
 from ina.errors import InaError
 from ina.host import RecoveryError, Ticket
@@ -225,7 +226,15 @@ def test_every_moment_of_a_run_with_guesses() -> None:
     right, wrong, transfers = 0, 0, 0
     for loss in (0.0, 0.25):
         for moment in range(400):
-            star = Star(3, slots=4, way=scattered(loss), seed=5, keep_results=True)
+            # A window that waits for no pace: moments are those of packets alone.
+            star = Star(
+                3,
+                slots=4,
+                way=scattered(loss),
+                seed=5,
+                keep_results=True,
+                window=Choice("fixed"),
+            )
             job = Job(star, [72] * 9, 0, numerics.FLOATS[:1])
             for _ in range(moment):
                 done = [len(results) for results in job.results]
