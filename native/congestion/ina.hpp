@@ -15,9 +15,9 @@
 // A result has the marks of all contributions in its flags. It heeds what its IP header says: a
 // mark of the contribution that came last, for which all waited, or of the result's own way. And
 // what the flags say where its own packet was the last, and took longer than others that met no
-// mark. Who is not waited for sees marks of ways that are not his, and gives way by a little only:
-// if all did by as much, the way of each would hold up all. Losses are its own where a copy of its
-// own was needed. Few, while round trips are short, have other causes than a queue.
+// mark. All other results count as unmarked: who is seldom waited for gives way by little, or the
+// ways of all would hold up each. Losses are its own where a copy of its own was needed. Few, while
+// round trips are short, have other causes than a queue.
 //
 // It leaves at a pace. Windows that leave as results come clump, and of a short window's clump as
 // many are marked as of a long one's: then the short one stays short. A pace costs wake-ups, so
@@ -49,7 +49,6 @@ class InaWindow final : public Window {
         {"pace", 1.05, 0.0, 100.0,
          "windows that may leave in a round trip, and a third more where a queue stands; 0: any"},
         {"yield", 1.0, 0.0, 1.0, "what it gives up of a window if all is marked (DCTCP: 0.5)"},
-        {"unawaited", 0.1, 0.0, 1.0, "of that it gives up in rounds in which no sum waited for it"},
         {"small_bytes", 32768.0, 1.0, 1e9, "windows below grow by less, by half of it at least"},
         {"burst_bytes", 65536.0, 1.0, 1e9, "that may leave at once"},
     };
@@ -58,9 +57,8 @@ class InaWindow final : public Window {
         : most_(room.packets),
           least_(std::min(std::max(options[1] / room.packet_bytes, 1.0), most_)),
           usual_growth_(options[2] / room.packet_bytes), shrink_(options[4]), products_(options[5]),
-          pace_(options[6]), yield_(options[7]), unawaited_(options[8]),
-          small_(options[9] / room.packet_bytes), burst_(options[10] / room.packet_bytes),
-          marks_(options[3], 1.0),
+          pace_(options[6]), yield_(options[7]), small_(options[8] / room.packet_bytes),
+          burst_(options[9] / room.packet_bytes), marks_(options[3], 1.0),
           window_(std::clamp(options[0] / room.packet_bytes, least_, most_)) {}
 
     void on_answer(std::int64_t now_ns, const Answer &answer) override {
@@ -75,15 +73,14 @@ class InaWindow final : public Window {
         if (doubles_) look_for_rate();
         // Whosever queue it is: faster growth is of no use.
         if (answer.marked) doubles_ = false;
-        if (answer.was_last || answer.marked_here) {
-            const bool is_mine = answer.marked && (answer.marked_here || is_slow(taken_ns));
-            marks_.answered(is_mine);
-            heard_.answered(is_mine);
-            if (is_mine) on_mark(answer);
-            if (!answer.marked) {
-                longest_unmarked_ns_ = std::max(longest_unmarked_ns_, taken_ns);
-                unmarked_ns_ += (taken_ns - unmarked_ns_) / 8;
-            }
+        const bool is_mine =
+            answer.marked && (answer.marked_here || (answer.was_last && is_slow(taken_ns)));
+        marks_.answered(is_mine);
+        heard_.answered(is_mine);
+        if (is_mine) on_mark(answer);
+        if (!answer.marked && answer.was_last) {
+            longest_unmarked_ns_ = std::max(longest_unmarked_ns_, taken_ns);
+            unmarked_ns_ += (taken_ns - unmarked_ns_) / 8;
         }
         if (doubles_) {
             window_ = std::min(window_ + 1.0, most_);
@@ -179,9 +176,7 @@ class InaWindow final : public Window {
     void on_mark(const Answer &answer) {
         begin_slowly();
         if (calm_answers_ > 0 || is_deaf_) return;
-        // Of all who see a mark for whom no sum waits, it is the doing of few.
-        const double yields = is_held_up_ || was_held_up_ ? yield_ : unawaited_ * yield_;
-        double left = window_ * (1.0 - marks_.share() * yields);
+        double left = window_ * (1.0 - marks_.share() * yield_);
         const auto taken_ns = static_cast<double>(answer.round_trips.latest_ns);
         if (taken_ns > 0.0) left = std::max(left, window_ * products_ * shortest_ns_ / taken_ns);
         settle(std::clamp(left, least_, window_), answer.in_flight);
@@ -238,7 +233,6 @@ class InaWindow final : public Window {
     const double products_;
     const double pace_;
     const double yield_;
-    const double unawaited_;
     const double small_;
     const double burst_;
     MarkShare marks_;

@@ -106,20 +106,6 @@ class TestIna:
         assert way.windows[-1] < before
         assert way.windows[-1] == pytest.approx(way.product, rel=0.1)
 
-    def test_who_is_not_waited_for_gives_way_to_marks_by_a_little(self) -> None:
-        """They are of the way of whom all wait for, who gives way by as much as it takes."""
-        kept = []
-        for unawaited in (0.1, 1.0):
-            way = Way(Congestion("ina", {"unawaited": unawaited}))
-            way.run(50 * ROUND_NS)
-            before = way.windows[-1]
-            way.was_last, way.late_ns = lambda _now_ns: False, lambda _now_ns: 100_000
-            way.marked_here = lambda now_ns: now_ns % 10_000 < 1_000
-            way.run(20 * ROUND_NS)
-            kept.append(way.windows[-1] / before)
-        assert kept[0] > 0.8
-        assert kept[1] < 0.7
-
     def test_it_gives_way_where_its_queue_does_not_empty(self) -> None:
         """Somebody else's packets stand in the queue all along."""
         way = Way(Congestion("ina"))

@@ -26,7 +26,6 @@ class Way:
     lose_every: int = 0  # each such packet is lost, too; 0: none
     was_last: Callable[[int], bool] = lambda _now_ns: True
     others_marked: Callable[[int], bool] = lambda _now_ns: False
-    marked_here: Callable[[int], bool] = lambda _now_ns: False  # whose contribution came last
     late_ns: Callable[[int], int] = lambda _now_ns: 0
     now_ns: int = 0
     answers: int = 0
@@ -61,8 +60,7 @@ class Way:
                     lane,
                     self.now_ns,
                     copy=copy,
-                    marked=marked or self.marked_here(self.now_ns),
-                    marked_here=self.marked_here(self.now_ns),
+                    marked=marked,
                     is_own=self.was_last(self.now_ns),
                 )
                 self._free.append(lane)
