@@ -1,4 +1,4 @@
-"""The published run of A2TP (EuroSys 2023) on its testbed, as far as an ina is one of its hosts.
+"""The published run of A2TP (EuroSys 2023) on its testbed, as far as ina can stand for it.
 
 Two jobs share the slots of a switch, and a worker of one of them sends slowly. Then the other job
 ends. What is A2TP's here is from its benchmark and the samples of it that its authors publish.
@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 
 from ina.sim.scenario import FaultSpec, Scenario, TensorSpec
-from ina.sim.windows.cell import Cell, Family, Measured
-from ina.sim.windows.history import Floats, History
+from ina.sim.windows.cell import Family, Measured
+from ina.sim.windows.history import History
 from ina.sim.windows.measure import grown, loss_share, rate_gbit
 from ina.sim.windows.network import Net
 from ina.sim.windows.series import series_of
@@ -31,6 +31,7 @@ _ALL = 0.99
 """Of the work: what is left is on its way, with nothing behind it by which losses are noticed."""
 _CELLS, _CELL_BYTES = 1000, 80
 """A switch's queue of so many cells is marked, and what a cell of Tofino's holds."""
+_SLOTS = 450
 _LINK_GBIT = 100
 _SLOW_GBIT = 23
 """What UDP leaves of the straggler's link. It was to send 80 Gbit/s, and the job had 16 to 17
@@ -38,7 +39,7 @@ Gbit/s of values, in packets that are a quarter headers."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Testbed(Slots):
+class A2tpTestbed(Slots):
     """As the base, but for what differs on the testbed.
 
     Hosts do not mark what they queue themselves, the switch marks longer queues, the straggler is
@@ -47,6 +48,8 @@ class Testbed(Slots):
 
     threads: int
     """Of a worker."""
+    marked_packets: int
+    """Queues of the switch that are longer are marked."""
 
     def scenario(
         self, congestion: Mapping[str, object], names: list[str], healthy_bytes: float = 0.0
@@ -60,7 +63,7 @@ class Testbed(Slots):
             usual,
             link=plain,
             link_back=plain,
-            ecn_packets=_CELLS * _CELL_BYTES // self.net.frame_bytes,
+            ecn_packets=self.marked_packets,
             job=[
                 msgspec.structs.replace(job, tensors=work)
                 if healthy_bytes and job.name == HEALTHY
@@ -117,30 +120,32 @@ class Testbed(Slots):
         return observe(scenario, seed, watch)
 
     def _share(self, history: History, job: str, from_s: float, to_s: float) -> float:
-        looks: Floats = history.slots[job]
+        looks = history.slots[job]
         inside = (history.at_s >= from_s) & (history.at_s < to_s)
         return float(looks[inside].mean()) / self.shared
 
 
-def _cell(shared: int, threads: int) -> Cell:
+def _cell(threads: int, marked_packets: int) -> A2tpTestbed:
     windows = f"{threads} windows" if threads > 1 else "a window"
-    net = Net(_LINK_GBIT, 20, 1024, 64, cables=2)  # by way of the switch to the aggregator
-    return Testbed(
-        name=f"{shared} slots, {windows} a worker, straggler at {_SLOW_GBIT} of {net.text}",
-        net=net,
-        shared=shared,
+    return A2tpTestbed(
+        name=f"{windows} a worker, marked above {marked_packets} packets",
+        net=_NET,
+        shared=_SLOTS,
         slow_gbit=_SLOW_GBIT,
         total_s=_TOTAL_S,
         threads=threads,
-        plot="a2tp-testbed" if (shared, threads) == (512, 9) else "",
+        marked_packets=marked_packets,
+        plot="a2tp-testbed" if (threads, marked_packets) == (9, _THEIRS) else "",
     )
 
 
+_NET = Net(_LINK_GBIT, 20, 1024, 64, cables=2)  # by way of the switch to the aggregator
+_THEIRS = _CELLS * _CELL_BYTES // _NET.frame_bytes
 A2TP_TESTBED = Family(
     "a2tp-testbed",
-    "two jobs of 4 workers on one pool of slots, one with a straggler, until the other ends",
-    # W is a power of two, where A2TP's workers had 450 packets in flight and as many slots.
-    (_cell(512, 9), _cell(512, 1), _cell(450, 9)),
+    f"two jobs of 4 workers on {_SLOTS} slots, a straggler at {_SLOW_GBIT} of {_NET.text}, until "
+    "the other job ends",
+    (_cell(9, _THEIRS), _cell(1, _THEIRS), _cell(9, _NET.threshold_packets)),
     (),
     (
         *("Gbit/s", "late, Gbit/s", "healthy slots", "late slots", "late after, Gbit/s"),
