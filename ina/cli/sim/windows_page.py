@@ -49,10 +49,11 @@ def write_page(
 def _section(family: Family, rows: Sequence[Outcome], plots: Mapping[str, str]) -> str:
     what = family.what[0].upper() + family.what[1:]
     promised = "; ".join(promise.text for promise in family.promises)
+    promises = f" `{Congestion.algorithm}` promises: {promised}." if promised else ""
     lines = [
         f"### {family.name}",
         "",
-        f"{what}. `{Congestion.algorithm}` promises: {promised}.",
+        f"{what}.{promises}",
         "",
         _row(("cell", "limit", "algorithm", *family.columns, "promises")),
         _row(["---"] * (len(family.columns) + 4)),

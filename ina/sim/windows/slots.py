@@ -20,9 +20,10 @@ from ina.sim.windows.network import ASKED, Limit, Net, limit
 from ina.sim.windows.series import series_of
 from ina.sim.windows.watch import Watch, observe
 
-_WORKERS = 4
+WORKERS = 4
+"""Of each job."""
+HEALTHY, LATE = "healthy", "late"
 _WARM_S, _TOTAL_S = 4e-3, 9e-3
-_HEALTHY, _LATE = "healthy", "late"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,8 @@ class Slots(Cell):
     """Slots that both claim."""
     slow_gbit: float
     """Of the link of the straggler."""
+    total_s: float = _TOTAL_S
+    """That a run takes, since its first packet."""
 
     @property
     def window(self) -> int:
@@ -50,7 +53,7 @@ class Slots(Cell):
         return Scenario(
             name=f"slots: {self.name}",
             values=self.net.values,
-            topology=TopologySpec(hosts=2 * _WORKERS),
+            topology=TopologySpec(hosts=2 * WORKERS),
             link=self.net.link(),
             link_back=self.net.link(marks=False),
             switch=SwitchSpec(mode="shared", shared_slots=self.shared),
@@ -62,46 +65,46 @@ class Slots(Cell):
                 JobSpec(
                     name=name,
                     mode="shared",
-                    workers=_WORKERS,
-                    hosts=[f"h{first + rank + 1}" for rank in range(_WORKERS)],
+                    workers=WORKERS,
+                    hosts=[f"h{first + rank + 1}" for rank in range(WORKERS)],
                     steps=1,
                     slots=2 * self.window,
-                    tensors=self.net.endless(_TOTAL_S),
+                    tensors=self.net.endless(self.total_s),
                     check=False,
                 )
-                for first, name in ((0, _HEALTHY), (_WORKERS, _LATE))
+                for first, name in ((0, HEALTHY), (WORKERS, LATE))
                 if name in names
             ],
             fault=[
-                FaultSpec(what="link", where=f"h{2 * _WORKERS}-s1", at_ms=0, for_ms=1e6, link=slow)
+                FaultSpec(what="link", where=f"h{2 * WORKERS}-s1", at_ms=0, for_ms=1e6, link=slow)
             ],
         )
 
     def run(self, congestion: Mapping[str, object], seed: int) -> Measured:
         """Twice: the healthy job alone, and both."""
-        alone = self._observe(congestion, seed, [_HEALTHY])
-        both = self._observe(congestion, seed, [_HEALTHY, _LATE])
+        alone = self._observe(congestion, seed, [HEALTHY])
+        both = self._observe(congestion, seed, [HEALTHY, LATE])
         looks = both.at_s >= _WARM_S
         healthy, late = (
-            rate_gbit(both.at_s, both.jobs[name].done_bytes, _WARM_S) for name in (_HEALTHY, _LATE)
+            rate_gbit(both.at_s, both.jobs[name].done_bytes, _WARM_S) for name in (HEALTHY, LATE)
         )
-        alone_gbit = rate_gbit(alone.at_s, alone.jobs[_HEALTHY].done_bytes, _WARM_S)
+        alone_gbit = rate_gbit(alone.at_s, alone.jobs[HEALTHY].done_bytes, _WARM_S)
         return Measured(
             metrics={
                 "Gbit/s": healthy,
                 "alone, Gbit/s": alone_gbit,
                 "share of alone": healthy / alone_gbit if alone_gbit else 0.0,
                 "late, Gbit/s": late,
-                "late slots": float(both.slots[_LATE][looks].mean()) / self.shared,
-                "healthy slots": float(both.slots[_HEALTHY][looks].mean()) / self.shared,
+                "late slots": float(both.slots[LATE][looks].mean()) / self.shared,
+                "healthy slots": float(both.slots[HEALTHY][looks].mean()) / self.shared,
                 "loss": loss_share(both, _WARM_S),
-                "timeouts": grown(both.at_s, both.jobs[_HEALTHY].timeouts, _WARM_S),
+                "timeouts": grown(both.at_s, both.jobs[HEALTHY].timeouts, _WARM_S),
             },
             series=series_of(both),
         )
 
     def _observe(self, congestion: Mapping[str, object], seed: int, names: list[str]) -> History:
-        watch = Watch(every_s=1e-4, total_s=_TOTAL_S, shared_slots=self.shared)
+        watch = Watch(every_s=1e-4, total_s=self.total_s, shared_slots=self.shared)
         return observe(self.scenario(congestion, names), seed, watch)
 
 

@@ -26,7 +26,8 @@ _TOTAL_S = _WARM_S + _MEASURED_S + 0.01
 """Since the job's first packet, which is some ms before the flows'."""
 _SIZE_KIB = 1 << 22
 """More than the link takes in that time."""
-_MSS_BYTES, _TCP_BYTES = 1460, 1460 + 54 + 24
+DCTCP = TcpSpec(algorithm="dctcp")
+MSS_BYTES, TCP_BYTES = 1460, 1460 + 54 + 24
 """Of a segment, and of its frame on the wire."""
 
 
@@ -80,7 +81,7 @@ class Tcp(Cell):
         fair = self.net.rate_gbit / (self.flows + 1)
         train_share = train * self.net.frame_bytes / self.net.payload_bytes / fair
         flows = [
-            rate_gbit(history.at_s, bytes_of.sum(axis=1), from_s) * _TCP_BYTES / _MSS_BYTES / fair
+            rate_gbit(history.at_s, bytes_of.sum(axis=1), from_s) * TCP_BYTES / MSS_BYTES / fair
             for bytes_of in history.flows.values()
         ]
         return Measured(

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from ina.extension import sim as native
+from ina.sim import run
 from ina.sim.claims import claims
 from ina.sim.errors import ScenarioError
 from ina.sim.fabric import Fabric
 from ina.sim.flows import Completion
 from ina.sim.job_run import JobRun
 from ina.sim.reading import check
-from ina.sim.run import Simulation
 from ina.sim.scenario import Scenario
 from ina.sim.traffic import Flows, UdpStream
 from ina.sim.windows.history import Floats, History, JobHistory, PortHistory
@@ -32,7 +32,7 @@ _PATIENCE_US = 40_000
 
 @dataclass
 class Watch:
-    """One run's. ``await watch(...)`` is what :class:`Simulation` does."""
+    """One run's. ``await watch(...)`` is what :class:`~ina.sim.run.Simulation` does."""
 
     every_s: float
     total_s: float
@@ -128,12 +128,16 @@ class Watch:
 
 def observe(scenario: Scenario, seed: int, watch: Watch) -> History:
     """Runs it. Raises :class:`ScenarioError`: it cannot be, a job ended, or a sum was wrong."""
+    run_watched(scenario, seed, watch)
+    return watch.history()
+
+
+def run_watched(scenario: Scenario, seed: int, watch: run.Watch) -> None:
+    """The same, with what ``watch`` makes of it."""
     check(scenario)
-    simulation = Simulation(scenario, seed, watch=watch)
-    report = simulation.run()
+    report = run.Simulation(scenario, seed, watch=watch).run()
     if report.violations:
         raise ScenarioError(f"{scenario.name}: {report.violations[0]}")
-    return watch.history()
 
 
 def _workers(job: JobRun) -> list[native.Worker | None]:

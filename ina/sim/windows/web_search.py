@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ina.sim.flows import Completion
 from ina.sim.scenario import Scenario, TopologySpec
 from ina.sim.traffic import PoissonSpec, TcpSpec
 from ina.sim.windows.cell import Cell, Family, Measured, Promise
@@ -69,13 +70,8 @@ class WebSearch(Cell):
         watch = Watch(every_s=2 * self.net.base_s, total_s=self._total_s)
         history = observe(self.scenario(congestion), seed, watch)
         from_s = READY_MS / 1e3 + _WARM_S - history.began_s
-        begun_ns = (history.began_s + from_s) * 1e9
-        flows = [flow for flow in watch.completions if flow.started_ns >= begun_ns]
-        short_us = [
-            flow.duration_ns / 1e3
-            for flow in flows
-            if flow.size_bytes < _SHORT_BYTES and flow.duration_ns is not None
-        ]
+        flows = begun_from(watch.completions, READY_MS / 1e3 + _WARM_S)
+        found_us = short_us(flows)
         slowdowns = [flow.slowdown for flow in flows if flow.slowdown is not None]
         job = history.jobs["train"]
         goodput = rate_gbit(history.at_s, job.done_bytes, from_s)
@@ -84,17 +80,31 @@ class WebSearch(Cell):
                 "Gbit/s": goodput,
                 "left, Gbit/s": self.left_gbit,
                 "taken of left": min(goodput / self.left_gbit, 1.0),
-                "short flows": float(len(short_us)),
-                "short 50 %, us": percentile(short_us, 50),
-                "short 99 %, us": percentile(short_us, 99),
+                "short flows": float(len(found_us)),
+                "short 50 %, us": percentile(found_us, 50),
+                "short 99 %, us": percentile(found_us, 99),
                 "mean slowdown": sum(slowdowns) / len(slowdowns) if slowdowns else 0.0,
                 "loss": loss_share(history, from_s),
                 "queue/threshold": queue_bytes(history, from_s, 99) / self.net.threshold_bytes,
                 "timeouts": grown(history.at_s, job.timeouts, from_s),
             },
             series=series_of(history, hosts=_HOSTS),
-            completions_us=short_us,
+            completions_us=found_us,
         )
+
+
+def begun_from(flows: Sequence[Completion], begun_s: float) -> list[Completion]:
+    """Those that began then or later, in virtual time of the run."""
+    return [flow for flow in flows if flow.started_ns >= begun_s * 1e9]
+
+
+def short_us(flows: Sequence[Completion]) -> list[float]:
+    """How long those of them took that are short, and that have ended."""
+    return [
+        flow.duration_ns / 1e3
+        for flow in flows
+        if flow.size_bytes < _SHORT_BYTES and flow.duration_ns is not None
+    ]
 
 
 def _cell(load: float, net: Net, measured_s: float, *, is_quick: bool = False) -> WebSearch:
