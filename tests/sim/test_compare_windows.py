@@ -243,3 +243,12 @@ def test_a_straggler_holds_the_slots_that_it_does_not_use() -> None:
     assert found["healthy slots"] + found["late slots"] <= 1
     assert found["late, Gbit/s"] < 0.1 < found["Gbit/s"] < found["alone, Gbit/s"]
     assert found["share of alone"] == pytest.approx(found["Gbit/s"] / found["alone, Gbit/s"])
+
+
+def test_marks_on_the_ways_of_many_workers_do_not_hold_up_each() -> None:
+    """All results tell of a mark on any worker's way; who has no part in it keeps its window."""
+    cell = next(
+        cell for cell in FAMILIES["alone"].cells if "32 workers, 1 Gbit/s, 1000" in cell.name
+    )
+    measured = cell.run({"algorithm": "ina"}, 1)
+    assert measured.metrics["share of limit"] > 0.9

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,17 +10,21 @@ from ina.sim.flows import Completion
 from ina.sim.scenario import Scenario, TopologySpec
 from ina.sim.traffic import PoissonSpec, TcpSpec
 from ina.sim.windows.cell import Cell, Family, Measured, Promise
+from ina.sim.windows.fair import Flow, fair_rate
 from ina.sim.windows.measure import grown, loss_share, percentile, queue_bytes, rate_gbit
 from ina.sim.windows.network import ASKED, Limit, Net, limit
+from ina.sim.windows.ring import Beside
 from ina.sim.windows.series import series_of
 from ina.sim.windows.timing import READY_MS
-from ina.sim.windows.watch import Watch, observe
+from ina.sim.windows.watch import Watch, observe, run_watched
 
 _HOSTS = 8
 _SLOTS = 512
 _WARM_S = 0.06
 """In which long flows gather."""
 _SHORT_BYTES = 100_000
+_SEGMENT_SHARE = 1460 / (1460 + 54 + 24)
+"""Of a frame on the wire that is data."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +45,12 @@ class WebSearch(Cell):
         return min(self.net.goodput_gbit() * (1 - self.load), self.limit.goodput_gbit)
 
     @property
-    def _total_s(self) -> float:
+    def total_s(self) -> float:
+        """Since the job's first packet."""
         return _WARM_S + self.measured_s + 0.01  # the job is there some ms before flows are
 
     def scenario(self, congestion: Mapping[str, object]) -> Scenario:
-        """The job comes first."""
+        """The job comes first. ``congestion``: of its windows; empty: there is no job."""
         return Scenario(
             name=f"web-search: {self.name}",
             values=self.net.values,
@@ -54,7 +60,7 @@ class WebSearch(Cell):
             ecn_packets=self.net.threshold_packets,
             congestion=dict(congestion),
             controller=ASKED,
-            job=[self.net.training(_HOSTS, _SLOTS, self._total_s)],
+            job=[self.net.training(_HOSTS, _SLOTS, self.total_s)] if congestion else [],
             traffic=[
                 PoissonSpec(
                     name="flows",
@@ -67,7 +73,7 @@ class WebSearch(Cell):
 
     def run(self, congestion: Mapping[str, object], seed: int) -> Measured:
         """As the base has it."""
-        watch = Watch(every_s=2 * self.net.base_s, total_s=self._total_s)
+        watch = Watch(every_s=2 * self.net.base_s, total_s=self.total_s)
         history = observe(self.scenario(congestion), seed, watch)
         from_s = READY_MS / 1e3 + _WARM_S - history.began_s
         flows = begun_from(watch.completions, READY_MS / 1e3 + _WARM_S)
@@ -80,6 +86,7 @@ class WebSearch(Cell):
                 "Gbit/s": goodput,
                 "left, Gbit/s": self.left_gbit,
                 "taken of left": min(goodput / self.left_gbit, 1.0),
+                "fair of left": _fair_gbit(self, seed) / self.left_gbit,
                 "short flows": float(len(found_us)),
                 "short 50 %, us": percentile(found_us, 50),
                 "short 99 %, us": percentile(found_us, 99),
@@ -91,6 +98,23 @@ class WebSearch(Cell):
             series=series_of(history, hosts=_HOSTS),
             completions_us=found_us,
         )
+
+
+@functools.cache
+def _fair_gbit(cell: WebSearch, seed: int) -> float:
+    """Of a job whose links are shared evenly with the same flows. These are known from a run of
+    theirs alone, but for those that have not ended by its end."""
+    end_s = READY_MS / 1e3 + cell.total_s
+    alone = Beside(end_s)
+    run_watched(cell.scenario({}), seed, alone)
+    flows = [
+        Flow(one.started_ns / 1e9, one.source, one.destination, one.size_bytes / _SEGMENT_SHARE)
+        for one in alone.completions
+    ]
+    hosts = [f"h{number + 1}" for number in range(_HOSTS)]
+    capacity = cell.net.rate_gbit * 1e9 / 8
+    rate = fair_rate(flows, hosts, capacity, READY_MS / 1e3 + _WARM_S, end_s)
+    return cell.net.goodput_gbit() * rate / capacity
 
 
 def begun_from(flows: Sequence[Completion], begun_s: float) -> list[Completion]:
@@ -129,7 +153,14 @@ WEB_SEARCH = Family(
         Promise("taken of left", 0.95, is_least=True, relative_to="fixed"),
     ),
     (
-        *("Gbit/s", "left, Gbit/s", "taken of left", "short flows", "short 50 %, us"),
-        *("short 99 %, us", "mean slowdown", "loss", "queue/threshold", "timeouts"),
+        *("Gbit/s", "left, Gbit/s", "taken of left", "fair of left", "short flows"),
+        *(
+            "short 50 %, us",
+            "short 99 %, us",
+            "mean slowdown",
+            "loss",
+            "queue/threshold",
+            "timeouts",
+        ),
     ),
 )
