@@ -135,7 +135,7 @@ class InaWindow final : public Window {
     // For so many rounds after a loss, while these shares of results are marked, it is deaf to
     // marks: from the larger share on, and down to the smaller.
     static constexpr int kDeafRounds = 50;
-    static constexpr double kAllMarked = 0.8;
+    static constexpr double kAllMarked = 0.9;
     static constexpr double kFewMarked = 0.3;
     static constexpr double kHeardWeight = 0.0625;  // of the newest round in that share
     static constexpr double kForgetRounds = 256.0;  // until what it bore is mostly forgotten
