@@ -57,8 +57,8 @@ class A2tpWindow final : public Window {
         if (--left_ == 0) end_round(now_ns);
         let_claim(answer.lane);
     }
-    // A2TP's hosts count marks only. Losses would let the windows of a job's workers come apart, and
-    // then they give up other lanes. A late worker looks like a timeout.
+    // A2TP's hosts count marks only. Losses would let the windows of a job's workers come apart,
+    // and then they give up other lanes. A late worker looks like a timeout.
     void on_loss(std::int64_t, const RoundTrips &) override {}
     void on_timeout(std::int64_t, const RoundTrips &) override {}
     std::uint32_t packets() const override { return static_cast<std::uint32_t>(links_); }
