@@ -15,6 +15,7 @@ from ina.sim.windows.measure import grown, loss_share, percentile, queue_bytes, 
 from ina.sim.windows.network import ASKED, Limit, Net, limit
 from ina.sim.windows.ring import Beside
 from ina.sim.windows.series import series_of
+from ina.sim.windows.tcp import MSS_BYTES, TCP_BYTES
 from ina.sim.windows.timing import READY_MS
 from ina.sim.windows.watch import Watch, observe, run_watched
 
@@ -23,8 +24,6 @@ _SLOTS = 512
 _WARM_S = 0.06
 """In which long flows gather."""
 _SHORT_BYTES = 100_000
-_SEGMENT_SHARE = 1460 / (1460 + 54 + 24)
-"""Of a frame on the wire that is data."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +107,7 @@ def _fair_gbit(cell: WebSearch, seed: int) -> float:
     alone = Beside(end_s)
     run_watched(cell.scenario({}), seed, alone)
     flows = [
-        Flow(one.started_ns / 1e9, one.source, one.destination, one.size_bytes / _SEGMENT_SHARE)
+        Flow(one.started_ns / 1e9, one.source, one.destination, one.size_bytes * TCP_BYTES / MSS_BYTES)
         for one in alone.completions
     ]
     hosts = [f"h{number + 1}" for number in range(_HOSTS)]
