@@ -107,7 +107,12 @@ def _fair_gbit(cell: WebSearch, seed: int) -> float:
     alone = Beside(end_s)
     run_watched(cell.scenario({}), seed, alone)
     flows = [
-        Flow(one.started_ns / 1e9, one.source, one.destination, one.size_bytes * TCP_BYTES / MSS_BYTES)
+        Flow(
+            one.started_ns / 1e9,
+            one.source,
+            one.destination,
+            one.size_bytes * TCP_BYTES / MSS_BYTES,
+        )
         for one in alone.completions
     ]
     hosts = [f"h{number + 1}" for number in range(_HOSTS)]
