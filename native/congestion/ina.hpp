@@ -15,7 +15,8 @@
 // A result has the marks of all contributions in its flags. It heeds what its IP header says: a
 // mark of the contribution that came last, for which all waited, or of the result's own way. And
 // what the flags say where its own packet was the last, and took longer than others that met no
-// mark. All other results count as unmarked: who is seldom waited for gives way by little, or the
+// mark. All other results count as unmarked. For whom no sum waits, a mark is of the way of any of
+// the others, and it gives way by its part: if all did by as much as the one whose way it is, the
 // ways of all would hold up each. Losses are its own where a copy of its own was needed. Few, while
 // round trips are short, have other causes than a queue.
 //
@@ -57,8 +58,10 @@ class InaWindow final : public Window {
         : most_(room.packets),
           least_(std::min(std::max(options[1] / room.packet_bytes, 1.0), most_)),
           usual_growth_(options[2] / room.packet_bytes), shrink_(options[4]), products_(options[5]),
-          pace_(options[6]), yield_(options[7]), small_(options[8] / room.packet_bytes),
-          burst_(options[9] / room.packet_bytes), marks_(options[3], 1.0),
+          pace_(options[6]), yield_(options[7]),
+          unawaited_(1.0 / std::max(room.workers - 1.0, 1.0)),
+          small_(options[8] / room.packet_bytes), burst_(options[9] / room.packet_bytes),
+          marks_(options[3], 1.0),
           window_(std::clamp(options[0] / room.packet_bytes, least_, most_)) {}
 
     void on_answer(std::int64_t now_ns, const Answer &answer) override {
@@ -176,7 +179,8 @@ class InaWindow final : public Window {
     void on_mark(const Answer &answer) {
         begin_slowly();
         if (calm_answers_ > 0 || is_deaf_) return;
-        double left = window_ * (1.0 - marks_.share() * yield_);
+        const double yields = is_held_up_ || was_held_up_ ? yield_ : unawaited_ * yield_;
+        double left = window_ * (1.0 - marks_.share() * yields);
         const auto taken_ns = static_cast<double>(answer.round_trips.latest_ns);
         if (taken_ns > 0.0) left = std::max(left, window_ * products_ * shortest_ns_ / taken_ns);
         settle(std::clamp(left, least_, window_), answer.in_flight);
@@ -233,6 +237,7 @@ class InaWindow final : public Window {
     const double products_;
     const double pace_;
     const double yield_;
+    const double unawaited_;  // part of that
     const double small_;
     const double burst_;
     MarkShare marks_;

@@ -40,10 +40,11 @@ struct Pace {
     std::uint32_t burst_packets = 1;  // so many may go together after a pause
 };
 
-// What a window has to do with. Both are at least 1.
+// What a window has to do with. All are at least 1.
 struct Room {
     std::uint32_t packets;       // it may be that large: what the job's slots and the buffers allow
     std::uint32_t packet_bytes;  // of one with values, as an Ethernet frame
+    std::uint32_t workers = 2;   // of the job
 };
 
 // Windows count packets with values. Those without, by which workers agree on exponents, are small:

@@ -84,7 +84,8 @@ const Tree &own_tree(const WorkerConfig &config) {
 }
 
 congestion::Room room_of(const WorkerConfig &config, std::uint32_t packets) {
-    return {std::max(packets, 1u), frame_bytes(config.values_per_packet)};
+    return {std::max(packets, 1u), frame_bytes(config.values_per_packet),
+            static_cast<std::uint32_t>(std::max(config.world_size, 1))};
 }
 
 double small_share(const WorkerConfig &config) {
