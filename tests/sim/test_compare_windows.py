@@ -245,10 +245,11 @@ def test_a_straggler_holds_the_slots_that_it_does_not_use() -> None:
     assert found["share of alone"] == pytest.approx(found["Gbit/s"] / found["alone, Gbit/s"])
 
 
-def test_marks_on_the_ways_of_many_workers_do_not_hold_up_each() -> None:
+@pytest.mark.parametrize(
+    "name", ["32 workers, 1 Gbit/s, 1000 us, 64 KiB", "32 workers, 10 Gbit/s, 5 us, 64 KiB"]
+)
+def test_marks_on_the_ways_of_many_workers_do_not_hold_up_each(name: str) -> None:
     """All results tell of a mark on any worker's way; who has no part in it keeps its window."""
-    cell = next(
-        cell for cell in FAMILIES["alone"].cells if "32 workers, 1 Gbit/s, 1000" in cell.name
-    )
+    cell = next(cell for cell in FAMILIES["alone"].cells if cell.name == name)
     measured = cell.run({"algorithm": "ina"}, 1)
-    assert measured.metrics["share of limit"] > 0.9
+    assert measured.metrics["share of limit"] > 0.95

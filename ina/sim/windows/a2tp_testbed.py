@@ -83,7 +83,7 @@ class A2tpTestbed(Slots):
         healthy, late = both.jobs[HEALTHY], both.jobs[LATE]
         end_s = float(both.at_s[np.argmax(healthy.done_bytes >= _ALL * healthy.done_bytes[-1])])
         after_s = self.total_s - _AFTER_S
-        is_alone = both.jobs[HEALTHY].done_bytes[both.first_at(after_s)] >= done_bytes
+        is_alone = healthy.done_bytes[both.first_at(after_s)] >= done_bytes
         after = (
             rate_gbit(both.at_s, late.done_bytes, after_s),
             self._share(both, LATE, after_s, self.total_s),

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from ina.sim.flows import Completion
 from ina.sim.scenario import Scenario, TopologySpec
-from ina.sim.traffic import PoissonSpec, TcpSpec
+from ina.sim.traffic import PoissonSpec
 from ina.sim.windows.cell import Cell, Family, Measured, Promise
 from ina.sim.windows.fair import Flow, fair_rate
 from ina.sim.windows.measure import grown, loss_share, percentile, queue_bytes, rate_gbit
 from ina.sim.windows.network import ASKED, Limit, Net, limit
 from ina.sim.windows.ring import Beside
 from ina.sim.windows.series import series_of
-from ina.sim.windows.tcp import MSS_BYTES, TCP_BYTES
+from ina.sim.windows.tcp import DCTCP, MSS_BYTES, TCP_BYTES
 from ina.sim.windows.timing import READY_MS
 from ina.sim.windows.watch import Watch, observe, run_watched
 
@@ -65,7 +65,7 @@ class WebSearch(Cell):
                     name="flows",
                     load=self.load,
                     start_ms=READY_MS,
-                    tcp=TcpSpec(algorithm="dctcp"),
+                    tcp=DCTCP,
                 )
             ],
         )
