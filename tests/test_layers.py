@@ -110,6 +110,7 @@ ROOMS = {
         "config": {"errors"},
         "memory": {"errors", "config"},
         "topology": {"errors", "config"},
+        "routing": {"errors", "topology"},
         "mapping": {"errors", "memory", "topology"},
         "job": {"memory", "topology", "mapping"},
         "switches": {"errors", "faults", "config", "memory", "topology", "mapping", "job"},

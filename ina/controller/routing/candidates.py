@@ -1,0 +1,243 @@
+"""Trees that a job may have, one a root: every rack's shortest way there. Pure.
+
+Parts meet on the way, and each place that sums takes all that come through it: so a tree depends on
+nothing but its root, and no switch between two nodes need forward by what the plan says. In a
+fat-tree these are the trees that use as few cables as can be, each named by its core (for a job of
+one pod: by an aggregation switch).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ina.controller.routing.demand import Demand
+from ina.controller.routing.errors import RoutingError
+from ina.controller.routing.loads import slots_for
+from ina.controller.routing.network import Bools, Floats, Ints, Network
+from ina.controller.routing.plan import PlannedTree, Way
+from ina.controller.routing.ways import FAR, Ways
+
+MOST = 64
+"""Candidates of a job."""
+SPARE_CABLES = 2
+"""More than the fewest, that a candidate may use: under failures some roots are reached by a
+detour, which is no reason to leave them out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Of one job."""
+
+    demand: Demand
+    ways: Ways
+    roots: Ints
+    """(candidates,)"""
+    nodes: Bools
+    """(candidates, places): whether a place sums there."""
+    columns: Ints
+    """Resources that any of them needs: cables, then places behind them, by number."""
+    seconds: Floats
+    """(candidates, columns): of a step of the whole job."""
+
+    def __len__(self) -> int:
+        return len(self.roots)
+
+    @cached_property
+    def dense(self) -> Floats:
+        """(candidates, resources): as ``seconds``, of all resources."""
+        network = self.ways.network
+        found = np.zeros((len(self), len(network.rates) + len(network)))
+        found[:, self.columns] = self.seconds
+        return found
+
+    def tree(self, number: int) -> PlannedTree:
+        """One of them."""
+        network, root = self.ways.network, int(self.roots[number])
+        towards, nodes = self.ways.towards[0][root], self.nodes[number]
+        up: dict[int, Way] = {}
+        for node in np.flatnonzero(nodes):
+            if node != root:
+                up[int(node)] = _climb(int(towards[node]), towards, nodes, (int(node),))
+        places = self.demand.places(network)
+        ways = {}
+        first = np.zeros(len(network), dtype=np.int64)
+        for rack in np.unique(places):
+            way = _climb(int(rack), towards, nodes, ())
+            ways[int(rack), way[-1]] = way
+            first[rack] = way[-1]
+        return PlannedTree(root, up, first[places], ways)
+
+
+def _climb(place: int, towards: Ints, nodes: Bools, way: Way) -> Way:
+    """On from a place to the next node."""
+    while True:
+        way = (*way, place)
+        if nodes[place]:
+            return way
+        place = int(towards[place])
+
+
+def candidates_of(
+    ways: Ways, demand: Demand, *, most: int = MOST, free: Ints | None = None
+) -> Candidates:
+    """Those that use fewest cables, among them as many roots as there may be.
+
+    ``free``: slots at each place; by default the network's. Places without room for all of the
+    job's lanes do not sum it. Raises :class:`RoutingError`: there is none.
+    """
+    network = ways.network
+    sums = network.sums & ((network.slots if free is None else free) >= slots_for(demand, 1.0))
+    racks, _ = demand.racks(network)
+    _check_joined(ways, demand, racks)
+    roots = np.flatnonzero(sums & (ways.hops[racks] < FAR).all(axis=0))
+    if not len(roots):
+        raise RoutingError(f"job {demand.name!r}: {_why_none(network, demand, sums)}")
+    return _made(ways, demand, _near(ways, roots, racks, most), sums, most)
+
+
+def candidates_at(ways: Ways, demand: Demand, roots: Ints, free: Ints | None = None) -> Candidates:
+    """Of these roots alone. Raises :class:`RoutingError`: none of them can be."""
+    network = ways.network
+    sums = network.sums & ((network.slots if free is None else free) >= slots_for(demand, 1.0))
+    if not sums[roots].any():
+        raise RoutingError(
+            f"job {demand.name!r}: {network.names[roots[0]]}, which would make its results, has no"
+            f" {slots_for(demand, 1.0)} free slots"
+        )
+    return _made(ways, demand, roots[sums[roots]], sums, len(roots))
+
+
+def _made(ways: Ways, demand: Demand, roots: Ints, sums: Bools, most: int) -> Candidates:
+    network = ways.network
+    found = _Flows(ways, roots, sums).of(*demand.racks(network))
+    fits = (found.children.max(axis=1) <= network.most_children) & (
+        found.levels <= network.most_levels
+    )
+    if not fits.any():
+        raise RoutingError(
+            f"job {demand.name!r}: no tree of at most {network.most_levels} levels of switches, of"
+            f" {network.most_children} children each, has all of its workers"
+        )
+    used = (found.copies > 0).sum(axis=1)
+    fits &= used <= used[fits].min() + SPARE_CABLES
+    chosen = _different(found, np.flatnonzero(fits), used, most)
+    cable_s = demand.step_bytes * found.copies[chosen] / network.rates[found.cables]
+    summing = np.flatnonzero(np.isfinite(network.processing))
+    place_s = demand.step_bytes * found.children[chosen][:, summing] / network.processing[summing]
+    columns = np.concatenate([found.cables, len(network.rates) + summing])
+    seconds = np.concatenate([cable_s, place_s], axis=1)
+    needed = seconds.any(axis=0)
+    nodes = found.children[chosen] > 0
+    return Candidates(demand, ways, found.roots[chosen], nodes, columns[needed], seconds[:, needed])
+
+
+def _near(ways: Ways, roots: Ints, racks: Ints, most: int) -> Ints:
+    """Of many, those that are nearest to all racks, and those that are as near."""
+    if len(roots) <= 2 * most:
+        return roots
+    away = ways.hops[np.ix_(racks, roots)].sum(axis=0, dtype=np.int64)
+    last = np.partition(away, 2 * most)[2 * most]
+    return _spread(roots[away < last], roots[away == last], 4 * most)
+
+
+def _spread(all_of: Ints, some_of: Ints, most: int) -> Ints:
+    """``most`` numbers: all of the first, and evenly chosen of the others."""
+    left = max(most - len(all_of), 0)
+    if len(some_of) > left:
+        some_of = some_of[np.linspace(0, len(some_of) - 1, left).astype(np.int64)]
+    return np.concatenate([all_of[:most], some_of])
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    roots: Ints
+    cables: Ints
+    """Numbers of those that any tree uses."""
+    copies: Ints
+    """(roots, cables): on each of these."""
+    children: Ints
+    """(roots, places): contributions to each sum made there; 0: none is."""
+    levels: Ints
+    """(roots,): of nodes."""
+
+
+def _different(found: _Found, numbers: Ints, used: Ints, most: int) -> Ints:
+    """One of those that load the same, the first; those that use the fewest cables."""
+    seen: dict[bytes, int] = {}
+    for number in numbers[np.argsort(used[numbers], kind="stable")]:
+        seen.setdefault(found.copies[number].tobytes(), int(number))
+    unlike = np.array(list(seen.values()), dtype=np.int64)
+    if len(unlike) <= most:
+        return unlike
+    last = used[unlike[most - 1]]
+    return _spread(unlike[used[unlike] < last], unlike[used[unlike] == last], most)
+
+
+@dataclass(frozen=True, eq=False)
+class _Flows:
+    """Contributions on their ways to many roots at once, from the farthest places inwards."""
+
+    ways: Ways
+    roots: Ints
+    sums: Bools
+
+    def of(self, racks: Ints, counts: Ints) -> _Found:
+        network, roots = self.ways.network, self.roots
+        places = len(network)
+        next_place, next_cable = (it[roots].ravel() for it in self.ways.towards)
+        hops = self.ways.hops[roots]
+        arrived = np.zeros((len(roots), places), dtype=np.int64)
+        arrived[:, racks] = counts
+        levels = np.zeros(len(roots) * places, dtype=np.int64)
+        flat = arrived.ravel()  # the same memory
+        passed: list[tuple[Ints, Ints, Ints]] = []  # root, cable, copies
+        waiting = np.flatnonzero(flat)
+        while waiting.size:
+            away = hops.ravel()[waiting]
+            farthest = away.max()
+            now, waiting = waiting[away == farthest], waiting[away < farthest]
+            summed = self.sums[now % places]
+            levels[now] += summed
+            if farthest == 0:
+                break
+            out = np.where(summed, 1, flat[now])
+            to = now - now % places + next_place[now]
+            passed.append((now // places, next_cable[now], out))
+            np.add.at(flat, to, out)
+            np.maximum.at(levels, to, levels[now])
+            waiting = np.union1d(waiting, to)
+        return _Found(
+            roots,
+            *self._copies(passed),
+            np.where(self.sums, arrived, 0),
+            levels.reshape(arrived.shape).max(axis=1),
+        )
+
+    def _copies(self, passed: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints]:
+        empty = np.zeros(0, dtype=np.int64)
+        root, cable, out = (np.concatenate([empty, *(it[i] for it in passed)]) for i in range(3))
+        cables, column = np.unique(cable, return_inverse=True)
+        copies = np.zeros((len(self.roots), len(cables)), dtype=np.int64)
+        np.add.at(copies, (root, column), out)
+        return cables, copies
+
+
+def _check_joined(ways: Ways, demand: Demand, racks: Ints) -> None:
+    lost = np.flatnonzero(ways.hops[racks[0], racks] >= FAR)
+    if len(lost):
+        names = ways.network.names
+        raise RoutingError(
+            f"job {demand.name!r}: no path of links that are up joins {names[racks[0]]} and"
+            f" {names[racks[lost[0]]]}, behind which it has workers"
+        )
+
+
+def _why_none(network: Network, demand: Demand, sums: Bools) -> str:
+    if not network.sums.any():
+        return "no switch sums"
+    if not sums.any():
+        return f"no switch has {slots_for(demand, 1.0)} free slots"
+    return "no switch that sums, and has room, is joined to all of its workers"

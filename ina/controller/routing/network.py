@@ -1,0 +1,129 @@
+"""What routing policies plan over: places, cables and hosts as arrays. Pure.
+
+A *place* is where sums may be made or packets pass: a switch, or a server that makes results. Every
+cable has its rate each way, and a tree loads both ways of it alike: what goes up as contributions
+comes down as results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import inf
+
+import numpy as np
+import numpy.typing as npt
+
+from ina.protocol.spec import MAX_LEVELS, MAX_WORKERS
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+NO_LIMIT = 1 << 40
+"""Slots of a place that nobody counts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Immutable: failures and what other jobs have make another one of it."""
+
+    names: tuple[str, ...]
+    """Of places."""
+    ends: Ints
+    """(cables, 2): the places that each joins."""
+    rates: Floats
+    """(cables,): bytes a second each way; 0: it is down."""
+    sums: Bools
+    """(places,): whether it may be a node of a tree; others forward."""
+    processing: Floats
+    """(places,): bytes of contributions that it takes a second; inf: as fast as its ports."""
+    slots: Ints
+    """(places,): free for jobs; :data:`NO_LIMIT`: nobody counts them."""
+    host_names: tuple[str, ...]
+    host_places: Ints
+    """(hosts,): the place, a top of rack, that each is behind."""
+    host_rates: Floats
+    """(hosts,): bytes a second each way; inf: not known."""
+    most_children: int = MAX_WORKERS
+    """Of one node: the bits of its bitmap."""
+    most_levels: int = MAX_LEVELS
+    """Of nodes in a tree."""
+    _index: dict[str, int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raises :class:`ValueError`: arrays do not fit together, two places have one name."""
+        places, cables, hosts = len(self.names), len(self.rates), len(self.host_names)
+        for name, shape in (
+            ("ends", (cables, 2)),
+            ("sums", (places,)),
+            ("processing", (places,)),
+            ("slots", (places,)),
+            ("host_places", (hosts,)),
+            ("host_rates", (hosts,)),
+        ):
+            if getattr(self, name).shape != shape:
+                raise ValueError(f"{name} has shape {getattr(self, name).shape}, want {shape}")
+        index = {name: number for number, name in enumerate(self.names)}
+        if len(index) != places:
+            raise ValueError("two places have one name")
+        object.__setattr__(self, "_index", index)
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str],
+        cables: Iterable[tuple[str, str, float]],
+        hosts: Iterable[tuple[str, str, float]] = (),
+    ) -> Network:
+        """``cables`` and ``hosts`` with their rates in bytes a second; every place sums."""
+        index = {name: number for number, name in enumerate(names)}
+        joined, behind = list(cables), list(hosts)
+        ends = [(index[a], index[b]) for a, b, _ in joined]
+        places = len(names)
+        return cls(
+            tuple(names),
+            np.array(ends, dtype=np.int64).reshape(len(ends), 2),
+            np.array([rate for _, _, rate in joined], dtype=np.float64),
+            np.ones(places, dtype=np.bool_),
+            np.full(places, inf),
+            np.full(places, NO_LIMIT, dtype=np.int64),
+            tuple(name for name, _, _ in behind),
+            np.array([index[place] for _, place, _ in behind], dtype=np.int64),
+            np.array([rate for _, _, rate in behind], dtype=np.float64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def place(self, name: str) -> int:
+        """Its number; raises :class:`KeyError`."""
+        return self._index[name]
+
+    @cached_property
+    def is_up(self) -> Bools:
+        """(cables,)."""
+        return self.rates > 0
+
+    @cached_property
+    def cable_between(self) -> dict[tuple[int, int], int]:
+        """By its ends, either way: the fastest that is up."""
+        found: dict[tuple[int, int], int] = {}
+        for cable in np.argsort(self.rates, kind="stable"):  # the fastest comes last
+            if self.is_up[cable]:
+                a, b = map(int, self.ends[cable])
+                found[a, b] = found[b, a] = int(cable)
+        return found
+
+    def without(self, cables: Iterable[int] = (), places: Iterable[int] = ()) -> Network:
+        """With these cables, and all of these places, down. Places keep their numbers."""
+        rates, sums, gone = self.rates.copy(), self.sums.copy(), list(places)
+        rates[list(cables)] = 0.0
+        rates[np.isin(self.ends, gone).any(axis=1)] = 0.0
+        sums[gone] = False
+        return replace(self, rates=rates, sums=sums)
+
+    def with_slots(self, slots: Ints) -> Network:
+        """With other slots free."""
+        return replace(self, slots=slots)
