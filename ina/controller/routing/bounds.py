@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -50,7 +51,8 @@ def _bounds(network: Network, demands: Sequence[Demand]) -> Iterator[Bound]:
         busiest = int(seconds.argmax())
         yield Bound(float(seconds[busiest]), f"host {network.host_names[busiest]}")
     processing = float(network.processing[network.sums].sum())
-    yield Bound(float((sizes * workers.sum(axis=1)).sum()) / processing, "what all places sum")
+    summed = float((sizes * workers.sum(axis=1)).sum())
+    yield Bound(summed / processing if processing else inf, "what all places sum")
     for parts in parts_of(network):
         yield from _cuts(network, sizes, workers, parts)
 

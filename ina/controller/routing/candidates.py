@@ -8,16 +8,17 @@ one pod: by an aggregation switch).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from ina.controller.routing.demand import Demand
 from ina.controller.routing.errors import RoutingError
-from ina.controller.routing.loads import slots_for
+from ina.controller.routing.loads import loads_of_job, slots_for
 from ina.controller.routing.network import Bools, Floats, Ints, Network
-from ina.controller.routing.plan import PlannedTree, Way
+from ina.controller.routing.plan import PlannedTree, Stripe, Way
 from ina.controller.routing.ways import FAR, Ways
 
 MOST = 64
@@ -41,6 +42,8 @@ class Candidates:
     """Resources that any of them needs: cables, then places behind them, by number."""
     seconds: Floats
     """(candidates, columns): of a step of the whole job."""
+    kept: tuple[PlannedTree, ...] = ()
+    """The last of the candidates: trees that were found otherwise."""
 
     def __len__(self) -> int:
         return len(self.roots)
@@ -48,13 +51,23 @@ class Candidates:
     @cached_property
     def dense(self) -> Floats:
         """(candidates, resources): as ``seconds``, of all resources."""
-        network = self.ways.network
-        found = np.zeros((len(self), len(network.rates) + len(network)))
-        found[:, self.columns] = self.seconds
-        return found
+        return _spread_out(self, np.arange(_resources(self.ways.network)))
+
+    def chosen(self, numbers: Ints) -> Candidates:
+        """Some of them alone; none of those that were kept."""
+        return replace(
+            self,
+            roots=self.roots[numbers],
+            nodes=self.nodes[numbers],
+            seconds=self.seconds[numbers],
+            kept=(),
+        )
 
     def tree(self, number: int) -> PlannedTree:
         """One of them."""
+        found = len(self) - len(self.kept)
+        if number >= found:
+            return self.kept[number - found]
         network, root = self.ways.network, int(self.roots[number])
         towards, nodes = self.ways.towards[0][root], self.nodes[number]
         up: dict[int, Way] = {}
@@ -134,6 +147,45 @@ def _made(ways: Ways, demand: Demand, roots: Ints, sums: Bools, most: int) -> Ca
     return Candidates(demand, ways, found.roots[chosen], nodes, columns[needed], seconds[:, needed])
 
 
+def with_trees(them: Candidates, trees: Sequence[PlannedTree]) -> Candidates:
+    """With further ones, however they were found."""
+    if not trees:
+        return them
+    network, demand = them.ways.network, them.demand
+    loads = [loads_of_job(network, demand, (Stripe(1.0, tree),)) for tree in trees]
+    rows = np.array([np.concatenate(it.seconds(network)[:2]) for it in loads])
+    columns = np.union1d(them.columns, np.flatnonzero(rows.any(axis=0)))
+    nodes = np.zeros((len(trees), len(network)), dtype=np.bool_)
+    for number, tree in enumerate(trees):
+        nodes[number, list(tree.nodes)] = True
+    return replace(
+        them,
+        roots=np.concatenate([them.roots, [tree.root for tree in trees]]),
+        nodes=np.concatenate([them.nodes, nodes]),
+        columns=columns,
+        seconds=np.concatenate([_spread_out(them, columns), rows[:, columns]]),
+        kept=(*them.kept, *trees),
+    )
+
+
+def trees_alone(ways: Ways, demand: Demand, trees: Sequence[PlannedTree]) -> Candidates:
+    """Nothing but what it has."""
+    places, none = len(ways.network), np.zeros(0, dtype=np.int64)
+    empty = np.zeros((0, places), dtype=np.bool_)
+    return with_trees(Candidates(demand, ways, none, empty, none, np.zeros((0, 0))), trees)
+
+
+def _spread_out(them: Candidates, columns: Ints) -> Floats:
+    """(candidates, columns): ``columns`` has all of theirs, and others that they load nothing."""
+    found = np.zeros((len(them), len(columns)))
+    found[:, np.searchsorted(columns, them.columns)] = them.seconds
+    return found
+
+
+def _resources(network: Network) -> int:
+    return len(network.rates) + len(network)
+
+
 def _near(ways: Ways, roots: Ints, racks: Ints, most: int) -> Ints:
     """Of many, those that are nearest to all racks, and those that are as near."""
     if len(roots) <= 2 * most:
@@ -165,9 +217,10 @@ class _Found:
 
 
 def _different(found: _Found, numbers: Ints, used: Ints, most: int) -> Ints:
-    """One of those that load the same, the first; those that use the fewest cables."""
+    """Of those that load the same one, which has the fewest levels; those that use the fewest
+    cables."""
     seen: dict[bytes, int] = {}
-    for number in numbers[np.argsort(used[numbers], kind="stable")]:
+    for number in numbers[np.lexsort((found.levels[numbers], used[numbers]))]:
         seen.setdefault(found.copies[number].tobytes(), int(number))
     unlike = np.array(list(seen.values()), dtype=np.int64)
     if len(unlike) <= most:

@@ -1,0 +1,52 @@
+"""Generated fabrics."""
+
+from __future__ import annotations
+
+import pytest
+
+from ina.controller.errors import ConfigError
+from ina.controller.topology.shapes import Rates, fat_tree, leaf_spine
+
+
+@pytest.mark.parametrize("k", [2, 4, 8, 16])
+def test_a_fat_tree_has_what_its_ports_allow(k: int) -> None:
+    fabric = fat_tree(k)
+    assert len(fabric.hosts) == k**3 // 4
+    assert len(fabric.switches) == 5 * k**2 // 4
+    ports: dict[str, set[object]] = {name: set() for name in fabric.switches}
+    for link in fabric.links:
+        for name, port in zip(link.switches, link.ports, strict=True):
+            assert port not in ports[name]
+            ports[name].add(port)
+    for place in fabric.hosts.values():
+        assert place.port not in ports[place.switch]
+        ports[place.switch].add(place.port)
+    assert {len(it) for it in ports.values()} == {k}
+
+
+def test_pods_of_a_fat_tree_are_joined_by_every_core() -> None:
+    fabric = fat_tree(4)
+    assert fabric.hops("edge0-0", "edge0-1") == 2
+    assert fabric.hops("edge0-0", "edge3-1") == 4
+    assert {fabric.hops(f"core{group}-{it}", "edge2-0") for group in (0, 1) for it in (0, 1)} == {2}
+
+
+def test_every_leaf_is_joined_to_every_spine() -> None:
+    fabric = leaf_spine(2, 3, 4, Rates(host=1e9, up=4e9))
+    assert len(fabric.hosts) == 12
+    assert {link.switches for link in fabric.links} == {
+        (f"leaf{leaf}", f"spine{spine}") for leaf in (1, 2, 3) for spine in (1, 2)
+    }
+    assert {link.rate_bits_per_s for link in fabric.links} == {4e9}
+    assert {place.rate_bits_per_s for place in fabric.hosts.values()} == {1e9}
+
+
+@pytest.mark.parametrize("k", [0, 3, 66, -2])
+def test_a_fat_tree_of_so_many_ports_is_refused(k: int) -> None:
+    with pytest.raises(ConfigError, match=f"fat-tree: k {k}: want an even number, 2 to 64"):
+        fat_tree(k)
+
+
+def test_a_leaf_spine_of_nothing_is_refused() -> None:
+    with pytest.raises(ConfigError, match="leaf-spine: spines 0: want 1 or more"):
+        leaf_spine(0, 2, 2)
