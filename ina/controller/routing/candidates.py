@@ -8,11 +8,13 @@ one pod: by an aggregation switch).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ina.controller.routing.demand import Demand
 from ina.controller.routing.errors import RoutingError
@@ -23,6 +25,8 @@ from ina.controller.routing.ways import FAR, Ways
 
 MOST = 64
 """Candidates of a job."""
+_FEW = 4
+"""Slow places, of which each combination may be done without: 16 times as many candidates."""
 SPARE_CABLES = 2
 """More than the fewest, that a candidate may use: under failures some roots are reached by a
 detour, which is no reason to leave them out."""
@@ -98,34 +102,60 @@ def candidates_of(
 ) -> Candidates:
     """Those that use fewest cables, among them as many roots as there may be.
 
-    ``free``: slots at each place; by default the network's. Places without room for all of the
-    job's lanes do not sum it. Raises :class:`RoutingError`: there is none.
+    ``free``: slots at each place; by default the network's. Places without room for one of the
+    job's stripes do not sum it. Where places are slow, some candidates do without them. Raises
+    :class:`RoutingError`: there is none.
     """
     network = ways.network
-    sums = network.sums & ((network.slots if free is None else free) >= slots_for(demand, 1.0))
     racks, _ = demand.racks(network)
     _check_joined(ways, demand, racks)
+    sums = network.sums & ((network.slots if free is None else free) >= _stripe_slots(demand))
     roots = np.flatnonzero(sums & (ways.hops[racks] < FAR).all(axis=0))
     if not len(roots):
         raise RoutingError(f"job {demand.name!r}: {_why_none(network, demand, sums)}")
-    return _made(ways, demand, _near(ways, roots, racks, most), sums, most)
+    near = _near(ways, roots, racks, most)
+    return _made(ways, demand, near, list(_masks(ways, near, racks, sums)), most)
 
 
 def candidates_at(ways: Ways, demand: Demand, roots: Ints, free: Ints | None = None) -> Candidates:
-    """Of these roots alone. Raises :class:`RoutingError`: none of them can be."""
+    """Of these roots alone, for a job whose lanes are all summed there. Raises
+    :class:`RoutingError`: none of them can be."""
     network = ways.network
-    sums = network.sums & ((network.slots if free is None else free) >= slots_for(demand, 1.0))
+    sums = network.sums & ((network.slots if free is None else free) >= demand.slots)
     if not sums[roots].any():
         raise RoutingError(
             f"job {demand.name!r}: {network.names[roots[0]]}, which would make its results, has no"
-            f" {slots_for(demand, 1.0)} free slots"
+            f" {demand.slots} free slots"
         )
-    return _made(ways, demand, roots[sums[roots]], sums, len(roots))
+    return _made(ways, demand, roots[sums[roots]], [sums], len(roots))
 
 
-def _made(ways: Ways, demand: Demand, roots: Ints, sums: Bools, most: int) -> Candidates:
+def _masks(ways: Ways, roots: Ints, racks: Ints, sums: Bools) -> Iterator[Bools]:
+    """Which places sum: all; where few are slow all but some of these, in each combination; where
+    many are, all but tops of racks."""
     network = ways.network
-    found = _Flows(ways, roots, sums).of(*demand.racks(network))
+    slow = np.flatnonzero(sums & np.isfinite(network.processing))
+    slow = slow[(ways.hops[slow][:, racks] < FAR).any(axis=1)]
+    if len(slow) > _FEW:
+        yield sums
+        tops = np.intersect1d(slow, racks)
+        if len(tops):
+            without = sums.copy()
+            without[tops] = False
+            yield without
+        return
+    for chosen in range(1 << len(slow)):
+        without = sums.copy()
+        without[slow[[bool(chosen >> at & 1) for at in range(len(slow))]]] = False
+        if without[roots].any():
+            yield without
+
+
+def _made(ways: Ways, demand: Demand, roots: Ints, masks: Sequence[Bools], most: int) -> Candidates:
+    network = ways.network
+    pairs = [(roots[mask[roots]], mask) for mask in masks]
+    sums = np.concatenate([np.tile(mask, (len(its), 1)) for its, mask in pairs])
+    found = _Flows(ways, np.concatenate([its for its, _ in pairs]), sums).of(*demand.racks(network))
     fits = (found.children.max(axis=1) <= network.most_children) & (
         found.levels <= network.most_levels
     )
@@ -136,7 +166,7 @@ def _made(ways: Ways, demand: Demand, roots: Ints, sums: Bools, most: int) -> Ca
         )
     used = (found.copies > 0).sum(axis=1)
     fits &= used <= used[fits].min() + SPARE_CABLES
-    chosen = _different(found, np.flatnonzero(fits), used, most)
+    chosen = _different(found, np.flatnonzero(fits), used, most * len(masks))
     cable_s = demand.step_bytes * found.copies[chosen] / network.rates[found.cables]
     summing = np.flatnonzero(np.isfinite(network.processing))
     place_s = demand.step_bytes * found.children[chosen][:, summing] / network.processing[summing]
@@ -145,6 +175,30 @@ def _made(ways: Ways, demand: Demand, roots: Ints, sums: Bools, most: int) -> Ca
     needed = seconds.any(axis=0)
     nodes = found.children[chosen] > 0
     return Candidates(demand, ways, found.roots[chosen], nodes, columns[needed], seconds[:, needed])
+
+
+def with_more(them: Candidates, more: Candidates) -> Candidates:
+    """With those of the same job, of the same ways, that are not among them."""
+    columns = np.union1d(them.columns, more.columns)
+    had, new = _spread_out(them, columns), _spread_out(more, columns)
+    known = {(row.tobytes(), nodes.tobytes()) for row, nodes in zip(had, them.nodes, strict=True)}
+    fresh = [
+        number
+        for number, (row, nodes) in enumerate(zip(new, more.nodes, strict=True))
+        if (row.tobytes(), nodes.tobytes()) not in known
+    ]
+    first = len(them) - len(them.kept)  # what was kept stays last
+
+    def put(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return np.concatenate([one[:first], other[fresh], one[first:]])
+
+    return replace(
+        them,
+        roots=put(them.roots, more.roots),
+        nodes=put(them.nodes, more.nodes),
+        columns=columns,
+        seconds=put(had, new),
+    )
 
 
 def with_trees(them: Candidates, trees: Sequence[PlannedTree]) -> Candidates:
@@ -214,14 +268,17 @@ class _Found:
     """(roots, places): contributions to each sum made there; 0: none is."""
     levels: Ints
     """(roots,): of nodes."""
+    is_slow: Bools
+    """(places,): whether what is summed there counts."""
 
 
 def _different(found: _Found, numbers: Ints, used: Ints, most: int) -> Ints:
     """Of those that load the same one, which has the fewest levels; those that use the fewest
     cables."""
     seen: dict[bytes, int] = {}
+    loads = np.concatenate([found.copies, found.children * found.is_slow], axis=1)
     for number in numbers[np.lexsort((found.levels[numbers], used[numbers]))]:
-        seen.setdefault(found.copies[number].tobytes(), int(number))
+        seen.setdefault(loads[number].tobytes(), int(number))
     unlike = np.array(list(seen.values()), dtype=np.int64)
     if len(unlike) <= most:
         return unlike
@@ -236,6 +293,7 @@ class _Flows:
     ways: Ways
     roots: Ints
     sums: Bools
+    """(roots, places)"""
 
     def of(self, racks: Ints, counts: Ints) -> _Found:
         network, roots = self.ways.network, self.roots
@@ -245,14 +303,14 @@ class _Flows:
         arrived = np.zeros((len(roots), places), dtype=np.int64)
         arrived[:, racks] = counts
         levels = np.zeros(len(roots) * places, dtype=np.int64)
-        flat = arrived.ravel()  # the same memory
+        flat, sums = arrived.ravel(), self.sums.ravel()  # the same memory
         passed: list[tuple[Ints, Ints, Ints]] = []  # root, cable, copies
         waiting = np.flatnonzero(flat)
         while waiting.size:
             away = hops.ravel()[waiting]
             farthest = away.max()
             now, waiting = waiting[away == farthest], waiting[away < farthest]
-            summed = self.sums[now % places]
+            summed = sums[now]
             levels[now] += summed
             if farthest == 0:
                 break
@@ -267,6 +325,7 @@ class _Flows:
             *self._copies(passed),
             np.where(self.sums, arrived, 0),
             levels.reshape(arrived.shape).max(axis=1),
+            np.isfinite(network.processing),
         )
 
     def _copies(self, passed: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints]:
@@ -276,6 +335,10 @@ class _Flows:
         copies = np.zeros((len(self.roots), len(cables)), dtype=np.int64)
         np.add.at(copies, (root, column), out)
         return cables, copies
+
+
+def _stripe_slots(demand: Demand) -> int:
+    return slots_for(demand, 1 / demand.stripes)
 
 
 def _check_joined(ways: Ways, demand: Demand, racks: Ints) -> None:
@@ -292,5 +355,5 @@ def _why_none(network: Network, demand: Demand, sums: Bools) -> str:
     if not network.sums.any():
         return "no switch sums"
     if not sums.any():
-        return f"no switch has {slots_for(demand, 1.0)} free slots"
+        return f"no switch has {_stripe_slots(demand)} free slots"
     return "no switch that sums, and has room, is joined to all of its workers"

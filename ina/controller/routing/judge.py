@@ -60,35 +60,41 @@ class Judgement:
     @cached_property
     def job_s(self) -> Mapping[str, float]:
         """By job, seconds of a step's communication where rates are max-min fair among jobs."""
-        return dict(
-            zip((it.name for it in self.demands), map(float, self._fair_seconds()), strict=True)
-        )
+        rates = fair_rates(self.seconds_a_byte())
+        return {
+            it.name: it.step_bytes / float(rate)
+            for it, rate in zip(self.demands, rates, strict=True)
+        }
 
-    def _fair_seconds(self) -> Floats:
-        """Progressive filling: all jobs' rates (bytes a second of a worker) grow alike, until what
-        a job needs is full; that one's rate stays, the others' go on."""
-        sizes = np.array([it.step_bytes for it in self.demands])
-        use = np.array([self._seconds_of(it) for it in self.demands])  # (jobs, resources) of a step
-        if not use.size:
-            return np.zeros(len(self.demands))
-        use = use[:, use.any(axis=0)] / sizes[:, None]  # seconds a byte of a worker
-        rates, grows = np.zeros(len(sizes)), use.any(axis=1)
-        rates[~grows] = inf
-        room = np.ones(use.shape[1])
-        while grows.any():
-            demand = use[grows].sum(axis=0)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                more = np.where(demand > 0, room / demand, inf)
-            step = float(more.min())
-            rates[grows] += step
-            room = np.maximum(room - step * demand, 0.0)
-            full = more <= step * (1 + 1e-12)
-            grows &= ~(use[:, full] > 0).any(axis=1)
-        found: Floats = sizes / rates
-        return found
+    def seconds_a_byte(self) -> Floats:
+        """(jobs, resources): of a worker's rate, on what any of them needs."""
+        rows = [
+            np.concatenate(self.by_job[it.name].seconds(self.network)) / it.step_bytes
+            for it in self.demands
+        ]
+        use: Floats = np.array(rows).reshape(len(rows), -1)
+        return np.unique(use[:, use.any(axis=0)], axis=1)
 
-    def _seconds_of(self, demand: Demand) -> Floats:
-        return np.concatenate(self.by_job[demand.name].seconds(self.network))
+
+def fair_rates(use: Floats) -> Floats:
+    """(jobs,): bytes a second of a worker of each; inf of one that needs nothing.
+
+    Progressive filling: all jobs' rates grow alike, until something that a job needs is full; that
+    one's rate stays, the others' go on. ``use``: as :meth:`Judgement.seconds_a_byte`.
+    """
+    rates, grows = np.zeros(len(use)), use.any(axis=1)
+    rates[~grows] = inf
+    room = np.ones(use.shape[1])
+    while grows.any():
+        demand = use[grows].sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            more = np.where(demand > 0, room / demand, inf)
+        step = float(more.min())
+        rates[grows] += step
+        room = np.maximum(room - step * demand, 0.0)
+        full = more <= step * (1 + 1e-12)
+        grows &= ~(use[:, full] > 0).any(axis=1)
+    return rates
 
 
 def judge(network: Network, demands: Sequence[Demand], plan: Plan) -> Judgement:

@@ -15,6 +15,7 @@ from ina.controller.routing.candidates import (
     Candidates,
     candidates_of,
     trees_alone,
+    with_more,
     with_trees,
 )
 from ina.controller.routing.demand import Demand
@@ -91,8 +92,7 @@ class Planner:
             for demand in demands:
                 self._choices.add(candidates_of(self._ways, demand, free=self._choices.free))
                 self._demands[demand.name] = demand
-                stripes = [(demand.name, number) for number in range(demand.stripes)]
-                self._choices.place(stripes, self.step_s, STEEPNESS[0])
+                self._place_stripes(demand, self.step_s, STEEPNESS[0])
             self._improve([it.name for it in demands])
         except RoutingError:
             for demand in demands:
@@ -100,6 +100,19 @@ class Planner:
                     self._choices.remove(demand.name)
                 self._demands.pop(demand.name, None)
             raise
+
+    def _place_stripes(self, demand: Demand, goal_s: float, steepness: float) -> None:
+        """All of a job's; where places fill up, also over trees that do without them."""
+        for number in range(demand.stripes):
+            stripe = (demand.name, number)
+            try:
+                self._choices.place([stripe], goal_s, steepness)
+            except RoutingError:
+                more = candidates_of(self._ways, demand, free=self._choices.free)
+                had = self._choices.candidates[demand.name]
+                chosen = self._choices.chosen[demand.name]
+                self._choices.exchange(with_more(had, more), chosen)
+                self._choices.place([stripe], goal_s, steepness)
 
     def _improve(self, names: Sequence[str]) -> None:
         stripes = [it for it in self._choices.all_stripes() if it[0] in set(names)]
@@ -169,8 +182,7 @@ class Planner:
             demand = self._demands[name]
             self._choices.remove(name)
             self._choices.add(candidates_of(self._ways, demand, free=self._choices.free))
-            stripes = [(name, number) for number in range(demand.stripes)]
-            self._choices.place(stripes, goal_s, STEEPNESS[2])
+            self._place_stripes(demand, goal_s, STEEPNESS[2])
         except RoutingError:
             return False
         return True

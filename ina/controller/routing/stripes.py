@@ -77,12 +77,12 @@ class Choices:
 
     def exchange(self, candidates: Candidates, numbers: Ints) -> None:
         """Other candidates for a job; ``numbers``: by stripe, which of these it has; -1: none."""
-        name = candidates.demand.name
+        name, chosen = candidates.demand.name, numbers.tolist()
         self.remove(name)
         self.add(candidates)
-        for stripe, number in enumerate(numbers):
+        for stripe, number in enumerate(chosen):
             if number >= 0:
-                self.take(name, stripe, int(number))
+                self.take(name, stripe, number)
 
     def take(self, name: str, stripe: int, number: int) -> None:
         """Gives a stripe that has none a tree, by the candidate's number."""

@@ -102,11 +102,22 @@ def test_jobs_that_cannot_all_come_leave_nothing_behind() -> None:
     network = network_of(leaf_spine(2, 2, 2)).with_slots(np.array([64, 64, 64, 64]))
     planner = Planner(network)
     with pytest.raises(RoutingError, match="free slots"):
-        planner.arrive([Demand("fits", (0, 2), slots=48), Demand("not", (1, 3), slots=48)])
+        planner.arrive([Demand("fits", (0, 2), slots=64), Demand("not", (1, 3), slots=224)])
     assert planner.demands == ()
     assert planner.step_s == 0.0
     planner.arrive([Demand("fits", (0, 2), slots=64)])
     _checked(planner)
+
+
+def test_lanes_that_find_no_room_at_a_top_are_summed_farther_up() -> None:
+    """Each leaf has room for half of the job; the rest of its workers' lanes go to the spine."""
+    network = network_of(leaf_spine(1, 2, 2)).with_slots(np.array([32, 32, 64]))
+    planner = Planner(network)
+    planner.arrive([Demand("train", (0, 1, 2, 3), slots=64, stripes=4)])
+    spine = network.place("spine1")
+    firsts = {frozenset(it.tree.first.tolist()) for it in _checked(planner).stripes["train"]}
+    assert frozenset({spine}) in firsts
+    assert frozenset({0, 1}) in firsts
 
 
 def test_slots_of_switches_are_shared_out() -> None:

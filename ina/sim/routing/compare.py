@@ -1,0 +1,111 @@
+"""Every policy on every case, in all cores."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from ina.controller.routing.policies import POLICIES, policy
+from ina.controller.routing.policy import Policy
+from ina.sim.errors import ScenarioError
+from ina.sim.routing.baselines import Atp, Ecmp, NoAggregation
+from ina.sim.routing.case import Case
+from ina.sim.routing.outcome import Outcome, means, run_one
+from ina.sim.routing.settings import fat_tree_cases, goat_cases, grid_cases, panama_cases
+
+
+@dataclass(frozen=True)
+class Family:
+    """Cases of one kind."""
+
+    what: str
+    """For people."""
+    cases: Callable[[bool], Iterator[Case]]
+    policies: tuple[str, ...]
+
+
+FAMILIES: Mapping[str, Family] = MappingProxyType(
+    {
+        "grid": Family(
+            "GRID's testbed: 3 switches joined to one another, 9 servers, one of which makes the"
+            " results",
+            grid_cases,
+            ("none", "atp", "nearest", "grid", "exact", "ina"),
+        ),
+        "goat": Family(
+            "GOAT's settings: 10 programmable switches, 16 sub-models of 15 units, memory 60, some"
+            " workers late",
+            goat_cases,
+            ("none", "atp", "goat", "grid", "ina"),
+        ),
+        "panama": Family(
+            "PANAMA's: a folded Clos of 8 leaves and 4 spines, two to one oversubscribed, beside"
+            " other traffic",
+            panama_cases,
+            ("nearest", "ecmp", "panama", "ina"),
+        ),
+        "fat-tree": Family(
+            "fat-trees of k-port switches, all hosts in jobs",
+            fat_tree_cases,
+            ("nearest", "ecmp", "panama", "grid", "ina"),
+        ),
+    }
+)
+BASELINES = ("none", "atp", "ecmp")
+
+
+def named(name: str, case: Case) -> Policy:
+    """A policy or a baseline, for a case. Raises :class:`RoutingError`."""
+    if name == Atp.name:
+        return Atp(case)
+    if name == NoAggregation.name:
+        return NoAggregation()
+    return Ecmp() if name == Ecmp.name else policy(name)
+
+
+def compare(
+    families: Sequence[str] = (),
+    policies: Sequence[str] = (),
+    *,
+    quick: bool = False,
+    processes: int = 0,
+    told: Callable[[int, int], None] = lambda _done, _of: None,
+) -> list[Outcome]:
+    """Means over seeds. By default all families, each with its policies; else these policies.
+
+    ``told``: of how many runs are done. Raises :class:`ScenarioError`: one does not exist.
+    """
+    _check("scenario", families, FAMILIES)
+    _check("policy", policies, (*POLICIES, *BASELINES))
+    jobs = [
+        (family, case, name)
+        for family in families or FAMILIES
+        for case in FAMILIES[family].cases(quick)
+        for name in policies or FAMILIES[family].policies
+        if name in (*POLICIES, *BASELINES)
+    ]
+    found: list[Outcome] = []
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes or os.cpu_count() or 1, mp_context=context) as pool:
+        for outcome in pool.map(_run, jobs, chunksize=4):
+            found.append(outcome)
+            told(len(found), len(jobs))
+    return means(found)
+
+
+def _run(job: tuple[str, Case, str]) -> Outcome:
+    family, case, name = job
+    it = named(name, case)
+    if name == Atp.name:  # its slots are nobody's own
+        case = replace(case, demands=tuple(replace(of, slots=0) for of in case.demands))
+    return run_one(family, case, it)
+
+
+def _check(what: str, names: Sequence[str], known: Sequence[str] | Mapping[str, Family]) -> None:
+    for name in names:
+        if name not in known:
+            raise ScenarioError(f"{what} {name!r}: there are {', '.join(known)}")
