@@ -224,7 +224,7 @@ def _draw_legend(
     handles = [
         Line2D([], [], color=colours[job.name], linewidth=2.6,
                label=f"{job.name}: {job.state}, {job.world_size} workers; "
-               + ", ".join(f"{it.switch} {ranks_of(it)}" for it in job.nodes if it.ranks))
+               + ", ".join(dict.fromkeys(f"{it.switch} {ranks_of(it)}" for it in job.nodes if it.ranks)))
         for job in jobs
     ]  # fmt: skip
     left = len(shown.jobs) - len(jobs)
