@@ -26,6 +26,7 @@ from ina.controller.mapping import Change, Mapping, Stage
 from ina.controller.memory import SlotRange
 from ina.controller.store import Store, open_store, rows
 from ina.controller.store.schema import APPLICATION_ID, MIGRATIONS
+from ina.controller.topology.forest import forest_of
 from ina.controller.topology.tree import Tree, single
 from tests.controller.switches import NAME, job_at, memory_of
 from tests.controller.test_tree_plan import TREES, job_over
@@ -41,8 +42,8 @@ endpoints = st.builds(
 
 
 def started(switch: str, memory: SlotRange, world_size: int, **more: Any) -> Job:
-    tree = single(switch, world_size)
-    return Job(world_size=world_size, tree=tree, memory={switch: memory}, **more)
+    forest = forest_of(single(switch, world_size))
+    return Job(world_size=world_size, forest=forest, memory={switch: memory}, **more)
 
 
 started_jobs = st.builds(
@@ -104,21 +105,21 @@ def test_a_tree_comes_back_with_what_each_switch_still_has(store: Store, tree: T
     claim = store.claim("test")
     made = job_over(tree)
     made.slots_asked, made.state = 64, JobState.JOINING
-    made.tree, memory, made.memory = None, made.memory, {}
+    made.forest, memory, made.memory = None, made.memory, {}
     claim.save(made)  # of a fabric: it is not known yet where it will be
     (stored,) = store.load(0.0)
     assert vars(stored.job) == vars(made)
-    made.tree, made.memory, made.window, made.state = tree, memory, 8, JobState.RUNNING
+    made.forest, made.memory, made.window, made.state = forest_of(tree), memory, 8, JobState.RUNNING
     claim.save(made)
     (stored,) = store.load(0.0)
     assert vars(stored.job) == vars(made)
     del made.memory[tree.root.switch]
     claim.save(made)
     (stored,) = store.load(0.0)
-    assert (stored.job.tree, stored.job.memory) == (tree, made.memory)
+    assert (stored.job.forest, stored.job.memory) == (forest_of(tree), made.memory)
     claim.remove(made)
     claim.save(job(made.number))  # nothing is left of the tree under this number
-    assert store.load(0.0)[0].job.tree == single(NAME, 2)
+    assert store.load(0.0)[0].job.forest == forest_of(single(NAME, 2))
 
 
 @pytest.mark.parametrize("tree", TREES, ids=lambda tree: f"{len(tree)} switches")
@@ -128,7 +129,7 @@ def test_a_change_comes_back_with_both_mappings(store: Store, tree: Tree) -> Non
     made.state = JobState.RUNNING
     claim.save(made)
     memory = {name: SlotRange(900, 8, 8) for name in made.memory}
-    other = Mapping(made.epoch + 1, made.number + 1, tree, memory, 4, host_first=64)
+    other = Mapping(made.epoch + 1, (made.number + 1,), forest_of(tree), memory, 4, host_first=64)
     made.change = Change(other, "a test", in_place=True, since_unix_s=5.5)
     claim.save(made)
     for stage in (Stage.ASKED, Stage.DECIDED):
@@ -137,8 +138,8 @@ def test_a_change_comes_back_with_both_mappings(store: Store, tree: Tree) -> Non
         claim.save(made)
         assert stored_change(store) == shown(made)
     made.use(other)
-    alone = single("elsewhere", made.world_size)
-    former = Mapping(made.epoch, made.number, alone, {"elsewhere": SlotRange(0, 2, 2)}, 1)
+    alone = forest_of(single("elsewhere", made.world_size))
+    former = Mapping(made.epoch, (made.number,), alone, {"elsewhere": SlotRange(0, 2, 2)}, 1)
     made.change.other, made.change.stage = former, Stage.CLEARING
     made.first_operation = made.change.first_operation
     claim.save(made)
@@ -167,7 +168,7 @@ def shown(of: Job) -> dict[str, Any]:
 
 
 _OF_MAPPINGS = (
-    *("tree", "memory", "window", "mapping_epoch", "mapping_number", "host_first"),
+    *("forest", "memory", "window", "mapping_epoch", "mapping_numbers", "host_first"),
     "first_operation",
 )
 
@@ -394,7 +395,7 @@ def test_a_file_of_before_switches_had_names_opens_and_its_jobs_are_of_the_only_
     with closing(open_file(path)) as store:
         (stored,) = store.load(0.0)
         assert stored.job.switch == ""
-        stored.job.tree = single("tor1", 2)
+        stored.job.forest = forest_of(single("tor1", 2))
         stored.job.memory = {"tor1": memory_of(stored.job)}
         store.claim("test").save(stored.job)
     with closing(open_file(path)) as store:

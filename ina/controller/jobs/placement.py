@@ -13,6 +13,8 @@ from typing import Protocol
 
 from ina.controller.errors import JobRequestError, NoRoomError
 from ina.controller.job import Endpoint
+from ina.controller.mapping import slots_of
+from ina.controller.memory import SlotRange, lanes_of
 from ina.controller.switches.capacity import Capacity
 from ina.controller.topology.forest import Forest
 from ina.p4.catalogue import POOL
@@ -106,3 +108,15 @@ def check_room(job: str, slots: int, forest: Forest, switches: Mapping[str, Capa
         several = f" on {len(full)} of {len(forest.switches)} switches that would sum it"
         of = "" if forest.has_one_switch else several
         raise NoRoomError(f"job {job!r}: no slots left{of}: {'; '.join(full)}")
+
+
+def window(
+    forest: Forest, memory: Mapping[str, SlotRange], switches: Mapping[str, Capacity]
+) -> int:
+    """Packets in flight that a worker of a job with these slots may have."""
+    queues = (
+        max(1, forest.slots_of(name, most))  # of which as many pass this switch as it bears
+        for name in memory
+        if (most := switches[name].max_window)
+    )
+    return min([lanes_of(slots_of(forest, memory)), *queues])

@@ -14,7 +14,6 @@ from ina.controller.errors import (
     HostNodesError,
     JobConflictError,
     JobRequestError,
-    JobTokenError,
     NoRoomError,
     UnknownJobError,
 )
@@ -30,14 +29,15 @@ from ina.controller.jobs.placement import (
     check_room,
     first_with_room,
     slots_by_switch,
+    window,
 )
+from ina.controller.jobs.same_job import check_same, check_token, who
 from ina.controller.jobs.sharing import Sharing
 from ina.controller.mapping import Mapping as JobMapping
-from ina.controller.mapping import slots_of
-from ina.controller.memory import SlotRange, lanes_of
+from ina.controller.memory import SlotRange
 from ina.controller.switches.capacity import Capacity
-from ina.controller.topology.host_nodes import check_nodes, with_host_nodes
 from ina.controller.topology.forest import Forest, forest_of
+from ina.controller.topology.host_nodes import check_nodes, with_host_nodes
 from ina.controller.topology.tree import Node, Tree, single
 from ina.p4.catalogue import POOL
 from ina.protocol.spec import MAX_WORKERS, MAX_WORLD_SIZE
@@ -127,7 +127,7 @@ class Registry:
         owner = self.admission.tenant(name, tenant)
         job = self._jobs.get(name)
         if job is not None:
-            _check_same(job, world_size, owner, token, verify, mode)
+            check_same(job, world_size, owner, token, verify, mode)
             return job
         mode = self.sharing.mode(name, mode)
         self._check_quota(name, owner, world_size, slots, mode)
@@ -287,7 +287,7 @@ class Registry:
         :class:`JobPipesError`, :class:`HostNodesError` (nobody can join the job any more: end it).
         """
         job = self.get(name)
-        _check_token(job, token)
+        check_token(job, token)
         if rank >= job.world_size:
             raise JobRequestError(f"job {name!r} has ranks 0 to {job.world_size - 1}, not {rank}")
         if rank in job.members:
@@ -295,7 +295,7 @@ class Registry:
                 f"job {name!r}: rank {rank} has joined already, from {job.members[rank]}"
             )
         if job.state is not JobState.JOINING:
-            raise JobConflictError(f"job {name!r} cannot be joined: {_who(job)}")
+            raise JobConflictError(f"job {name!r} cannot be joined: {who(job)}")
         for other, member in job.members.items():
             # What adds up on a host has its workers at addresses of its own making.
             seen = (member.node, member.address, member.udp_port)
@@ -410,13 +410,7 @@ class Registry:
             raise
         job.forest, job.memory = forest, taken
         job.mapping_numbers = (job.number, *more) if more else ()
-        job.window = self.window(forest, taken)
-
-    def window(self, forest: Forest, memory: Mapping[str, SlotRange]) -> int:
-        """Packets in flight that a worker of a job with these slots may have."""
-        most = {name: most for name in memory if (most := self.switches[name].max_window)}
-        queues = (max(1, forest.slots_of(name, packets)) for name, packets in most.items())
-        return min(lanes_of(slots_of(forest, memory)), *queues)
+        job.window = window(forest, taken, self.switches)
 
     def _complete(self, job: Job) -> None:
         job.on(JobEvent.COMPLETE)
@@ -473,37 +467,3 @@ class Registry:
     def _foreign_numbers(self) -> set[int]:
         # A job has its numbers wherever it is.
         return set().union(*(capacity.foreign_numbers for capacity in self.switches.values()))
-
-
-def _check_same(
-    job: Job, world_size: int, tenant: str, token: str, verify: Verify | None, mode: str
-) -> None:
-    """That another rank's CreateJob is of this job, and comes in time."""
-    if job.state is not JobState.JOINING:
-        raise JobConflictError(f"the name {job.name!r} is in use: {_who(job)}")
-    _check_token(job, token)
-    if job.world_size != world_size:
-        raise JobConflictError(
-            f"job {job.name!r} was created with {job.world_size} workers, not {world_size}"
-        )
-    if job.tenant != tenant:
-        raise JobConflictError(f"job {job.name!r} is of tenant {job.tenant!r}, not {tenant!r}")
-    if mode and job.mode != mode:
-        raise JobConflictError(f"job {job.name!r} has mode {job.mode!r}, not {mode!r}")
-    if verify is not None and job.verify != verify:
-        how = "by default" if job.verify is None else f"by {job.verify!r}"
-        raise JobConflictError(
-            f"job {job.name!r} verifies its sums {how}, not {verify!r}: all its workers must ask"
-            " for the same"
-        )
-
-
-def _check_token(job: Job, token: str) -> None:
-    if not tokens.token_matches(token, job.token_hash):
-        has = "another join token" if job.token_hash else "no join token"
-        raise JobTokenError(f"job {job.name!r} was created with {has}")
-
-
-def _who(job: Job) -> str:
-    ranks = ", ".join(map(str, sorted(job.members))) or "none"
-    return f"it is {job.state.value} (epoch {job.epoch}, ranks here: {ranks})"

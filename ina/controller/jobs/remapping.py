@@ -5,7 +5,7 @@ from __future__ import annotations
 from ina.controller.errors import JobConflictError, JobRequestError, NoRoomError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.pipes import check_pipes
-from ina.controller.jobs.placement import check_forest
+from ina.controller.jobs.placement import check_forest, window
 from ina.controller.jobs.registry import Registry
 from ina.controller.mapping import Change, Mapping, Step
 from ina.controller.memory import SlotRange
@@ -58,7 +58,7 @@ def begin(
     epoch = registry.epochs.next()
     if low_epoch(epoch) == low_epoch(former.epoch):  # tables match no more of it
         epoch = registry.epochs.next()
-    size = (memory, registry.window(over, memory), host_first)
+    size = (memory, window(over, memory, registry.switches), host_first)
     new = Mapping(epoch, numbers, over, *size, mode)
     job.change = Change(new, why, in_place=in_place)
     return job.change

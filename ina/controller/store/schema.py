@@ -17,8 +17,9 @@ def _copies_below(table: str) -> str:
     def of_top(root: str, else_: str) -> str:
         return f"CASE WHEN below.parent = 0 THEN root.{root} ELSE {else_} END"
 
-    return f"""INSERT INTO {table} (job, place, switch_name, parent, child, port_down, port_up, ranks,
-            first_slot, slots, reserved_slots, host_address, host_udp_port, host_mac, shared, tree)
+    return f"""INSERT INTO {table} (job, place, switch_name, parent, child, port_down, port_up,
+            ranks, first_slot, slots, reserved_slots, host_address, host_udp_port, host_mac,
+            shared, tree)
         SELECT below.job, below.place + 10000 * root.place, below.switch_name,
             {of_top("place", "below.parent + 10000 * root.place")}, below.child,
             {of_top("port_down", "below.port_down")}, {of_top("port_up", "below.port_up")},

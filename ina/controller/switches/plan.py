@@ -45,7 +45,7 @@ class JobPlan:
     stages: tuple[tuple[Item, ...], ...]
     endpoints: Mapping[int, Endpoint]
     """By rank, in the order of their indices: where the workers are that send to this switch."""
-    of_workers: Mapping[int, tuple[Entry, ...]]
+    members: Mapping[int, tuple[Entry, ...]]
     """By rank: its member entries, one for each tree in which it sends to this switch."""
     switches: tuple[Entry, ...]
     """The member entries of other switches: those below, and the one above."""
@@ -85,14 +85,14 @@ def plan_job(
     here = [part for part in parts if switch in part.tree]
     plans = [_plan(job, part, switch, addresses, age_us, len(parts), len(here)) for part in here]
     stages = zip(*(plan.stages for plan in plans), strict=True)
-    of_workers: dict[int, tuple[Entry, ...]] = {}
+    members: dict[int, tuple[Entry, ...]] = {}
     for plan in plans:
-        for rank, rows_of_rank in plan.of_workers.items():
-            of_workers[rank] = of_workers.get(rank, ()) + rows_of_rank
+        for rank, rows_of_rank in plan.members.items():
+            members[rank] = members.get(rank, ()) + rows_of_rank
     return JobPlan(
         tuple(tuple(item for stage in them for item in stage) for them in stages),
         {rank: at for plan in plans for rank, at in plan.endpoints.items()},
-        of_workers,
+        members,
         tuple(row for plan in plans for row in plan.switches),
     )
 

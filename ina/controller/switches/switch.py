@@ -142,7 +142,7 @@ class Switch:
         """Takes one worker off, if its job is here."""
         for plan in (self._others.get(job), self._plans.get(job)):
             if plan is not None and rank in plan.endpoints:
-                for entry in plan.of_workers[rank]:
+                for entry in plan.members[rank]:
                     await self.writer.remove_entry(entry)
 
     def expect_other(self, job: Job) -> None:
@@ -267,5 +267,5 @@ class Switch:
 def _here(plan: JobPlan, job: Job) -> list[Item]:
     """Of those ranks that have not left."""
     *stages, _ = plan.stages
-    here = [row for rank, own in plan.of_workers.items() if rank in job.members for row in own]
+    here = [row for rank, own in plan.members.items() if rank in job.members for row in own]
     return [*(item for stage in stages for item in stage), *here, *plan.switches]
