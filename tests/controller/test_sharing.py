@@ -157,7 +157,7 @@ def test_where_an_aggregator_or_a_number_lacks_nothing_is_taken() -> None:
     assert registry.switches["agg1"].memory.used() == 0
     assert registry.numbers.are_free(range(1, 100))
     registry.numbers.claim(range(1, 99))
-    with pytest.raises(NoRoomError, match="no job number is left for another aggregator"):
+    with pytest.raises(NoRoomError, match="no job number is left for another tree"):
         registry.create("j", 2, 0, 0.0, mode="shared")
     assert registry.numbers.are_free([99])
 

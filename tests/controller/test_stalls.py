@@ -48,19 +48,28 @@ def report(
     return Report(progress, at_s, at_s)
 
 
+def all_lanes(reports: dict[int, Report], first_slot: int, epoch: int = 0) -> LanesAt:
+    """At one root, of the mapping of this epoch."""
+    said = (it.progress for it in reports.values() if it.progress.mapping_epoch == epoch)
+    return LanesAt("s", first_slot, range(max((len(it.lane_seqs) for it in said), default=1)))
+
+
 def find(
     reports: dict[int, Report],
     *,
     left: set[int] | None = None,
     now_s: float = 10.0,
     ranks: int = 0,
-    roots: Sequence[LanesAt] = (LanesAt("s", FIRST_SLOT, range(4)),),
+    roots: Sequence[LanesAt] | None = None,
 ) -> Stall | str | None:
     return find_stall(
         reports,
         here=frozenset(range(ranks)) if ranks else frozenset(reports),
         left=frozenset(left or ()),
-        roots={1: roots, 2: (LanesAt("s", OTHER_FIRST_SLOT, range(2)),)},
+        roots={
+            1: roots or [all_lanes(reports, FIRST_SLOT)],
+            2: [all_lanes(reports, OTHER_FIRST_SLOT, 2)],
+        },
         heartbeat_s=2.0,
         now_s=now_s,
     )

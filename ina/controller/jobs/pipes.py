@@ -35,7 +35,7 @@ def check_pipes(job: Job, over: Forest, switches: Mapping[str, Capacity]) -> Non
 
 
 def _check(job: Job, ports: Mapping[str, int], pipe_of: PipeOf) -> None:
-    if len({pipe_of(port) for port in ports.values()}) == 1:
+    if len({pipe_of(port) for port in ports.values()}) <= 1:
         return
     places = ", ".join(
         f"{who} behind port {port} (pipe {pipe_of(port)})" for who, port in ports.items()

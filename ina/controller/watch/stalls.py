@@ -11,7 +11,7 @@ reports the older one as long as it waits there; so who reports the newer one is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -62,8 +62,8 @@ class Stall:
     waiting: tuple[int, ...]
     """Ranks that have sent it and wait."""
     since_s: float
-    root: str = ""
-    """The name of that; empty: not known."""
+    root: str = field(default="", compare=False)
+    """The name of that, for people."""
 
 
 @dataclass(frozen=True)
