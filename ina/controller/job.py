@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import abc
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from ipaddress import IPv4Address
 
 from ina.controller.mapping import Change, Mapping, slots_of
-from ina.controller.memory import SlotRange
-from ina.controller.topology.tree import HostNode, Tree
+from ina.controller.memory import SlotRange, lanes_of
+from ina.controller.topology.forest import Forest
+from ina.controller.topology.tree import HostNode
 from ina.p4.catalogue import POOL
 from ina.protocol.addresses import mac_of, place_of
 from ina.protocol.verify import Verify
@@ -120,7 +121,7 @@ class Job:
     world_size: int
     created_s: float
     """Monotonic clock of the controller."""
-    tree: Tree | None = None
+    forest: Forest | None = None
     """The switches that sum it; None: they are not known before all ranks have joined."""
     memory: dict[str, SlotRange] = field(default_factory=dict)
     """By switch: its slots there. Of a job that ends, those that have still something of it."""
@@ -149,10 +150,8 @@ class Job:
     """How its workers verify its sums; None: they have not asked, and have not all joined."""
     mapping_epoch: int = 0
     """What its packets carry as their epoch; 0: ``epoch``, as long as its mapping is its first."""
-    mapping_number: int = 0
-    """What they carry as their job; 0: ``number``."""
-    further_numbers: tuple[int, ...] = ()
-    """What packets to further aggregators carry."""
+    mapping_numbers: tuple[int, ...] = ()
+    """What they carry as their job, by tree; empty: ``number``."""
     host_first: int = 0
     """First slot on the nodes that are on hosts of its workers."""
     first_operation: int = 0
@@ -169,17 +168,17 @@ class Job:
         """The name of the switch that makes its results, or below that: of all the switch that
         comes first; empty: not known yet.
         """
-        return "" if self.tree is None else self.tree.switches[0].switch
+        return "" if self.forest is None else self.forest.switches[0]
 
     @property
     def island(self) -> str:
         """Where switches are islands: the switch that its workers send to; else of no use."""
-        return "" if self.tree is None else self.tree.switches[-1].switch
+        return "" if self.forest is None else self.forest.trees[0].switches[-1].switch
 
     @property
     def slots(self) -> int:
-        """For its packets to name: as many as each of its switches has for it; 0: none yet."""
-        return 0 if self.tree is None else slots_of(self.tree, self.memory)
+        """For its packets to name, of all trees together; 0: none yet."""
+        return 0 if self.forest is None else slots_of(self.forest, self.memory)
 
     @property
     def lanes(self) -> int:
@@ -188,16 +187,16 @@ class Job:
 
     @property
     def full_bitmap(self) -> int:
-        """The contributors that a whole result names."""
-        return 0 if self.tree is None else self.tree.full_bitmap
+        """The contributors that a whole result of its first tree names."""
+        return 0 if self.forest is None else self.forest.trees[0].full_bitmap
 
     @property
     def mapping(self) -> Mapping:
         """What its packets are sent by; a job that has all of it."""
-        assert self.tree is not None, "it has not been placed"
-        epoch, number = self.mapping_epoch or self.epoch, self.mapping_number or self.number
+        assert self.forest is not None, "it has not been placed"
+        numbers = self.mapping_numbers or (self.number,)
         size = (self.memory, self.window, self.host_first)
-        return Mapping(epoch, number, self.tree, *size, self.mode, self.further_numbers)
+        return Mapping(self.mapping_epoch or self.epoch, numbers, self.forest, *size, self.mode)
 
     @property
     def newest_mapping(self) -> Mapping:
@@ -207,7 +206,7 @@ class Job:
     @property
     def mappings(self) -> tuple[Mapping, ...]:
         """That switches have something of: while it changes two, the older one first."""
-        if self.tree is None:
+        if self.forest is None:
             return ()
         if self.change is None:
             return (self.mapping,)
@@ -225,29 +224,11 @@ class Job:
         of_mappings = (number for mapping in self.mappings for number in mapping.numbers)
         return tuple(dict.fromkeys([self.number, *of_mappings]))
 
-    def sent_by(self, mapping: Mapping) -> Job:
-        """The job as it would be had it always had this mapping: what entries are made from."""
-        return replace(
-            self,
-            epoch=mapping.epoch,
-            number=mapping.number,
-            tree=mapping.tree,
-            memory=mapping.memory,
-            window=mapping.window,
-            host_first=mapping.host_first,
-            mode=mapping.mode,
-            further_numbers=mapping.further,
-            mapping_epoch=0,
-            mapping_number=0,
-            change=None,
-        )
-
     def use(self, mapping: Mapping) -> None:
         """Has another mapping from now on."""
-        self.mapping_epoch, self.mapping_number = mapping.epoch, mapping.number
-        self.tree, self.memory, self.window = mapping.tree, mapping.memory, mapping.window
+        self.mapping_epoch, self.mapping_numbers = mapping.epoch, mapping.numbers
+        self.forest, self.memory, self.window = mapping.forest, mapping.memory, mapping.window
         self.host_first, self.mode = mapping.host_first, mapping.mode
-        self.further_numbers = mapping.further
 
     def size_text(self) -> str:
         """``4 workers, slots 0..511, window 256``, for people; of a tree where its slots are."""
@@ -256,27 +237,31 @@ class Job:
         return f"{workers}{below}, slots {self.mapping.where_text()}, window {self.window}"
 
     def rack_of(self, rank: int) -> str:
-        """The switch that a worker's part comes to first, where several sum the job; else empty."""
-        if self.tree is None or self.tree.has_one_switch:
+        """The switch that a worker's part comes to first, where several sum the job; else empty.
+
+        Of several trees in the first.
+        """
+        if self.forest is None or self.forest.has_one_switch:
             return ""
-        return self.tree.rack(rank)
+        return self.forest.trees[0].rack(rank)
 
     def dependent(self, rank: int) -> tuple[int, ...]:
         """The other ranks whose parts go through a node that this rank's process runs."""
-        for node in () if self.tree is None else self.tree:
+        for node in () if self.forest is None else self.forest.trees[0]:  # hosts are in each
             if node.host is not None and node.host.rank == rank and node.ranks:
                 return tuple(other for other in node.ranks if other != rank)
         return ()
 
     def switch_text(self, name: str) -> str:
         """One of its switches, for people: by name where several sum it."""
-        several = self.tree is not None and not (self.tree.has_one_switch and name in self.tree)
+        over = self.forest
+        several = over is not None and not (over.has_one_switch and name in over)
         return f"switch {name!r}" if several else "the switch"
 
     @property
     def shares_slots(self) -> bool:
         """Whether its slots at switches are other jobs', too; they are no range of its own."""
-        return self.tree is not None and self.tree.is_shared
+        return self.forest is not None and self.forest.is_shared
 
     def shares_slots_of(self, switch: str) -> bool:
         """Whether it needs no slots of its own there, and is exact whatever becomes of any."""
@@ -297,8 +282,3 @@ def who_sends_to_switches(members: abc.Mapping[int, Endpoint]) -> dict[int, Endp
         for rank, at in members.items()
         if at.node is None or at.node.rank == rank
     }
-
-
-def lanes_of(slots: int) -> int:
-    """How many lanes so many slots are: the largest power of two that has two slots each."""
-    return 1 << max(0, (slots // 2).bit_length() - 1)

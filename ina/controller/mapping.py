@@ -7,13 +7,15 @@ results of the operations before, the former one goes.
 
 from __future__ import annotations
 
+from collections import abc
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 
 from ina.controller.errors import JobRequestError
-from ina.controller.memory import SlotRange
-from ina.controller.topology.tree import Tree
+from ina.controller.memory import SlotRange, lanes_of
+from ina.controller.topology.forest import Forest
+from ina.controller.topology.tree import Node, Tree
 from ina.p4.catalogue import POOL
 
 
@@ -22,9 +24,9 @@ class Mapping:
     """Which switches sum a job, with which of their slots, and what its packets carry for that."""
 
     epoch: int
-    number: int
-    """The header's job field: another one than the former mapping's where the tree is another."""
-    tree: Tree
+    numbers: tuple[int, ...]
+    """By tree, the header's job field: others than the former mapping's where the trees are."""
+    forest: Forest
     memory: dict[str, SlotRange]
     """By switch. Of a mapping that goes, those that have still something of it."""
     window: int
@@ -33,45 +35,52 @@ class Mapping:
     """First slot on the nodes that are on hosts of workers: all of theirs are for the job."""
     mode: str = POOL
     """Whether its slots are its own, or those of switches below an aggregator are shared."""
-    further: tuple[int, ...] = ()
-    """As ``number``, in packets to the second of its tree's roots, and so on."""
-
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """By root of its tree: the header's job field."""
-        return (self.number, *self.further)
 
     @property
     def slots(self) -> int:
-        """For packets to name: as many as each switch has for it, or all roots together."""
-        return slots_of(self.tree, self.memory)
+        """For packets to name, of all trees together."""
+        return slots_of(self.forest, self.memory)
 
-    def by_root(self) -> tuple[Mapping, ...]:
-        """By root of its tree: what is of that one's lanes, which are a part in a row of all."""
-        trees = self.tree.by_root()
-        if len(trees) == 1:
-            return (self,)
-        count, slots = len(trees), self.slots // len(trees)
-        return tuple(
-            replace(
-                self,
-                number=number,
-                further=(),
-                tree=tree,
-                memory={
-                    name: taken if tree[name].parent is None else _part(taken, part, count)
-                    for name, taken in self.memory.items()
-                    if name in tree
-                },
-                window=self.window // count,
-                host_first=self.host_first + part * slots,
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """By tree."""
+        forest, lanes = self.forest, lanes_of(self.slots)
+        found, first, before = [], 0, dict.fromkeys(self.memory, 0)
+        for number, tree, share in zip(self.numbers, forest, forest.shares, strict=True):
+            memory = {}
+            for name in self.memory:
+                if name in tree:
+                    memory[name] = self._part(name, before[name], share)
+                    before[name] += share
+            on_hosts = self.slots * share // forest.parts
+            found.append(
+                Part(
+                    self.epoch,
+                    number,
+                    tree,
+                    memory,
+                    range(first * lanes // forest.parts, (first + share) * lanes // forest.parts),
+                    SlotRange(
+                        self.host_first + first * self.slots // forest.parts, *2 * [on_hosts]
+                    ),
+                )
             )
-            for part, (number, tree) in enumerate(zip(self.numbers, trees, strict=True))
-        )
+            first += share
+        return tuple(found)
+
+    def _part(self, switch: str, before: int, share: int) -> SlotRange:
+        """Of its slots there, those of a tree, beside those of trees ``before`` it."""
+        taken, shares = self.memory[switch], self.forest.parts_at(switch)
+        if share == shares:
+            return taken
+        is_shared = self.forest.shares_slots_of(switch)
+        all_of_them = taken.reserved if is_shared else taken.slots
+        first, end = all_of_them * before // shares, all_of_them * (before + share) // shares
+        return SlotRange(taken.first + first, taken.slots * share // shares, end - first)
 
     def shares_slots_of(self, switch: str) -> bool:
         """Whether it needs no slots of its own there."""
-        return switch not in self.tree or self.tree[switch].is_shared
+        return self.forest.shares_slots_of(switch)
 
     def where_text(self) -> str:
         """``512..1023``, for people; of several switches with their names."""
@@ -82,26 +91,34 @@ class Mapping:
     def slots_text(self, switch: str) -> str:
         """Its slots at one of its switches, for people: of shared ones those that it may claim."""
         taken = self.memory[switch]
-        if not self.tree[switch].is_shared:
+        if not self.shares_slots_of(switch):
             return f"{taken.first}..{taken.first + taken.slots - 1}"
         return f"{taken.first}..{taken.end - 1} shared" if taken.reserved else "none"
 
 
-def slots_of(tree: Tree, memory: dict[str, SlotRange]) -> int:
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What of a mapping is of one of its trees: to the data plane a job of its own."""
+
+    epoch: int
+    number: int
+    """The header's job field."""
+    tree: Tree
+    memory: abc.Mapping[str, SlotRange]
+    """By switch of the tree."""
+    lanes: range
+    """Of the job's, in a row."""
+    on_hosts: SlotRange
+    """Its slots on nodes on hosts of workers."""
+
+    def memory_at(self, node: Node) -> SlotRange | None:
+        """Its slots there, of shared ones those that it may claim; None: it has ended there."""
+        return self.on_hosts if node.host is not None else self.memory.get(node.switch)
+
+
+def slots_of(forest: Forest, memory: abc.Mapping[str, SlotRange]) -> int:
     """What :attr:`Mapping.slots` is."""
-    roots = len(tree.roots)
-    if roots == 1:
-        return min((taken.slots for taken in memory.values()), default=0)
-    each = (
-        taken.slots * (roots if tree[name].parent is None else 1) for name, taken in memory.items()
-    )
-    return min(each, default=0)
-
-
-def _part(taken: SlotRange, part: int, count: int) -> SlotRange:
-    """Of slots that a job may claim on a switch, those of a part of its lanes."""
-    first, end = taken.reserved * part // count, taken.reserved * (part + 1) // count
-    return SlotRange(taken.first + first, taken.slots // count, end - first)
+    return min((forest.slots_of(name, taken.slots) for name, taken in memory.items()), default=0)
 
 
 class Stage(Enum):

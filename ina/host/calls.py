@@ -140,7 +140,10 @@ def ticket_of(
 
     `node`: IPv4 address and UDP port of this host's node; None: the worker sends to the switch.
     """
+    trees = tuple(map(_tree_place, joined.trees))
     host, udp_port = node or (created.switch_host, created.switch_udp_port)
+    if node is None and trees:
+        host, udp_port = trees[0].address  # not always the switch that it asked the controller for
     return Ticket(
         job_name=job,
         job=joined.job,
@@ -159,7 +162,7 @@ def ticket_of(
         target=created.program.target or V1MODEL,
         verify=checked_verify("the controller's verify", joined.verify or "off"),
         check_key=joined.check_key,
-        trees=tuple(map(_tree_place, joined.trees)),
+        trees=trees,
     )
 
 

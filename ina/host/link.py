@@ -29,6 +29,10 @@ class Link(Protocol):
         """IPv4 address and UDP port that the switch sees as this worker's."""
 
     @property
+    def leads_to(self) -> tuple[str, int] | None:
+        """IPv4 address and UDP port that packets go to without being told; None: the ticket's."""
+
+    @property
     def switch_port(self) -> int:
         """Number of the switch's port; 0: the controller knows."""
 

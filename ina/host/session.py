@@ -96,7 +96,7 @@ class Session:
         thread_counts.check_threads("threads", threads)
         self._manner = Manner(
             *(int(op_timeout_s * 1e9), link.rto, recoverable, congestion),
-            leads_to=(ticket.switch_host, ticket.switch_udp_port),
+            leads_to=link.leads_to or (ticket.switch_host, ticket.switch_udp_port),
         )
         try:
             tried = thread_counts.wanted(threads, local_workers)

@@ -26,6 +26,7 @@ class UdpLink:
         self._socket = sock
         self._group: socket.socket | None = None
         host, port = sock.getpeername()
+        self.leads_to: tuple[str, int] | None = (host, port)
         self.name = f"UDP {host}:{port}"
         self.address: tuple[str, int] = sock.getsockname()
 

@@ -25,7 +25,7 @@ class Program(_message.Message):
     def __init__(self, mode: _Optional[str] = ..., target: _Optional[str] = ..., values: _Optional[int] = ..., slots: _Optional[int] = ..., jobs: _Optional[int] = ..., members: _Optional[int] = ..., workers: _Optional[int] = ...) -> None: ...
 
 class TreeNode(_message.Message):
-    __slots__ = ("switch", "parent", "level", "ranks", "children", "first_slot", "slots", "unread", "contributions", "results", "replays", "passed_down", "duplicates", "stale", "shared", "flushes", "collisions", "bypassed", "late", "missed", "evictions")
+    __slots__ = ("switch", "parent", "level", "ranks", "children", "first_slot", "slots", "unread", "contributions", "results", "replays", "passed_down", "duplicates", "stale", "shared", "flushes", "collisions", "bypassed", "late", "missed", "evictions", "tree", "share")
     SWITCH_FIELD_NUMBER: _ClassVar[int]
     PARENT_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
@@ -47,6 +47,8 @@ class TreeNode(_message.Message):
     LATE_FIELD_NUMBER: _ClassVar[int]
     MISSED_FIELD_NUMBER: _ClassVar[int]
     EVICTIONS_FIELD_NUMBER: _ClassVar[int]
+    TREE_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
     switch: str
     parent: str
     level: int
@@ -68,7 +70,9 @@ class TreeNode(_message.Message):
     late: int
     missed: int
     evictions: int
-    def __init__(self, switch: _Optional[str] = ..., parent: _Optional[str] = ..., level: _Optional[int] = ..., ranks: _Optional[_Iterable[int]] = ..., children: _Optional[_Iterable[str]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., unread: _Optional[str] = ..., contributions: _Optional[int] = ..., results: _Optional[int] = ..., replays: _Optional[int] = ..., passed_down: _Optional[int] = ..., duplicates: _Optional[int] = ..., stale: _Optional[int] = ..., shared: _Optional[bool] = ..., flushes: _Optional[int] = ..., collisions: _Optional[int] = ..., bypassed: _Optional[int] = ..., late: _Optional[int] = ..., missed: _Optional[int] = ..., evictions: _Optional[int] = ...) -> None: ...
+    tree: int
+    share: int
+    def __init__(self, switch: _Optional[str] = ..., parent: _Optional[str] = ..., level: _Optional[int] = ..., ranks: _Optional[_Iterable[int]] = ..., children: _Optional[_Iterable[str]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., unread: _Optional[str] = ..., contributions: _Optional[int] = ..., results: _Optional[int] = ..., replays: _Optional[int] = ..., passed_down: _Optional[int] = ..., duplicates: _Optional[int] = ..., stale: _Optional[int] = ..., shared: _Optional[bool] = ..., flushes: _Optional[int] = ..., collisions: _Optional[int] = ..., bypassed: _Optional[int] = ..., late: _Optional[int] = ..., missed: _Optional[int] = ..., evictions: _Optional[int] = ..., tree: _Optional[int] = ..., share: _Optional[int] = ...) -> None: ...
 
 class ShowSwitchRequest(_message.Message):
     __slots__ = ("switch",)

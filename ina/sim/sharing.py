@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ina.controller.config.tables import MAX_SLOT_AGE_US
 from ina.controller.errors import JobRequestError
-from ina.controller.topology.tree import Node, below_itself, with_aggregators
+from ina.controller.topology.tree import Node, below_itself, with_aggregator
 from ina.p4 import names
 from ina.p4.catalogue import SHARED
 from ina.sim.errors import ScenarioError
@@ -70,6 +70,6 @@ def _check_job(scenario: Scenario, topology: Topology, job: JobSpec) -> None:
             raise ScenarioError(f"{where}: switch {root.switch!r} reaches no aggregator")
         root = Node("its aggregator", (), (root.switch,), (1,))
     try:
-        below_itself(tree) if root == tree.root else with_aggregators(tree, [(root, 0)])
+        below_itself(tree) if root == tree.root else with_aggregator(tree, root, 0)
     except JobRequestError as error:
         raise ScenarioError(f"{where}: {error}") from None

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from ina.controller.job import Job
 from ina.controller.jobs.changes import Told
 from ina.controller.mapping import Word
+from ina.controller.topology.forest import forest_of
 from ina.controller.topology.tree import Node, Tree
 from ina.rpc import controller_pb2 as pb2
 from tests.controller.racks import Racks
@@ -15,12 +16,14 @@ from tests.controller.racks import Racks
 S = 17
 """From which operation on rank 0 wants to change."""
 
-LEAF1 = Tree((Node("leaf1", (0, 1)),))
+LEAF1 = forest_of(Tree((Node("leaf1", (0, 1)),)))
 """Of two ranks behind leaf1, which needs no other switch."""
-OVER_SPINE = Tree(
-    (
-        Node("spine", (), ("leaf1",), (1,)),
-        Node("leaf1", (0, 1), parent="spine", parent_port=9),
+OVER_SPINE = forest_of(
+    Tree(
+        (
+            Node("spine", (), ("leaf1",), (1,)),
+            Node("leaf1", (0, 1), parent="spine", parent_port=9),
+        )
     )
 )
 """The same two, with the spine as their root."""

@@ -104,13 +104,14 @@ class Racks:
         mode: str = names.PROGRAM,
         *,
         aggregators: int = 0,
+        more: Sequence[str] = (),
         tenant: TenantConfig | None = None,
     ) -> None:
         """``mode``: of the program of all switches. ``aggregators``: how many there are, too, among
-        which each job's lanes are dealt.
+        which each job's lanes are dealt. ``more``: switches that no placement finds.
         """
         self.mode = mode
-        self.names = (*NAMES, *AGGREGATORS[:aggregators])
+        self.names = (*NAMES, *more, *AGGREGATORS[:aggregators])
         self.tenant = tenant or TenantConfig(max_priority=9)
         self.sessions: Mapping[str, SlowSession] = {name: SlowSession() for name in self.names}
         self.store: Store = open_store(IN_MEMORY)

@@ -13,6 +13,7 @@ from ina.controller.switches.capacity import Capacity
 from ina.controller.switches.plan import JobPlan, plan_job
 from ina.controller.switches.switch import Switch
 from ina.controller.switches.writer import JobWriter, SwitchWriter
+from ina.controller.topology.forest import forest_of
 from ina.controller.topology.tree import single
 from ina.rpc import controller_pb2 as pb2
 
@@ -28,8 +29,8 @@ def job_at(
     name: str, number: int, world_size: int, memory: SlotRange, created_s: float, **more: Any
 ) -> Job:
     """A job that this switch alone sums."""
-    tree = single(NAME, world_size)
-    return Job(name, number, world_size, created_s, tree=tree, memory={NAME: memory}, **more)
+    forest = forest_of(single(NAME, world_size))
+    return Job(name, number, world_size, created_s, forest=forest, memory={NAME: memory}, **more)
 
 
 def plan_here(job: Job) -> JobPlan:

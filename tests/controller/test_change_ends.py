@@ -131,7 +131,7 @@ def test_a_switch_of_the_new_tree_alone_is_no_loss_before_it_is_decided() -> Non
             racks = Racks()
             await racks.start()
             job = await racks.run("j", (1, 1))
-            await racks.coordinator.changes.change(job, tree=OVER_SPINE, why="a test")
+            await racks.coordinator.changes.change(job, forest=OVER_SPINE, why="a test")
             if decided:
                 decide(racks, job)
             racks.sessions["spine"].restart()
@@ -142,7 +142,7 @@ def test_a_switch_of_the_new_tree_alone_is_no_loss_before_it_is_decided() -> Non
             assert racks.used()["spine"] == 0
             if not decided:
                 assert told_of(racks)[-1].endswith(": switch 'spine' has lost its registers")
-                assert (job.change, job.tree) == (None, LEAF1)
+                assert (job.change, job.forest) == (None, LEAF1)
                 racks.assert_agrees()
 
     drive(scenario())

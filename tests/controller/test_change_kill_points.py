@@ -16,7 +16,7 @@ import pytest
 from ina.controller import faults, retry
 from ina.controller.jobs.changes import Told
 from ina.controller.mapping import Word
-from ina.controller.topology.tree import Tree
+from ina.controller.topology.forest import Forest
 from ina.p4 import names
 from tests.controller.changing import LEAF1, OVER_SPINE, S, epochs_on
 from tests.controller.racks import AGGREGATORS, NAMES, SLOTS, Racks
@@ -104,7 +104,7 @@ class Case:
 
     leaves: tuple[int, ...]
     slots: int
-    tree: Tree | None = None
+    forest: Forest | None = None
     declines: bool = False
     modes: tuple[str, str] = (names.PROGRAM, names.PROGRAM)
     """Before and after."""
@@ -122,8 +122,8 @@ class Case:
             ends = AGGREGATORS[: self.aggregators]
             return dict.fromkeys(ends, self.slots // len(ends))
         if self.leaves == (1, 1):
-            tree = LEAF1 if self.tree is None else self.tree
-            return {node.switch: self.slots for node in tree}
+            forest = LEAF1 if self.forest is None else self.forest
+            return dict.fromkeys(forest.switches, self.slots)
         return dict.fromkeys(NAMES, self.slots)
 
 
@@ -145,7 +145,7 @@ async def die_and_go_on(case: Case, point: str, times: int) -> bool:
     first, had = job.epoch, {name: slots for name, slots in racks.used().items() if slots}
     ranks = [Rank(rank, first, declines=case.declines) for rank in range(len(case.leaves))]
     faults.observer = reaper = Reaper(racks, point, times)
-    to = (case.slots, case.tree, case.modes[1])
+    to = (case.slots, case.forest, case.modes[1])
     change = asyncio.ensure_future(_change(racks, *to))
     try:
         life = until_over(racks, ranks, change)
@@ -173,7 +173,7 @@ async def die_and_go_on(case: Case, point: str, times: int) -> bool:
         assert epochs_on(racks, name, job) == ([job.mapping.epoch] if is_here else [])
     stored = racks.store.load(0.0)[0].job
     assert (stored.change, stored.mapping.epoch) == (None, job.mapping.epoch)
-    assert (stored.mode, stored.tree, stored.memory) == (job.mode, job.tree, job.memory)
+    assert (stored.mode, stored.forest, stored.memory) == (job.mode, job.forest, job.memory)
     assert stored.numbers == job.numbers
     await asyncio.gather(*racks.leave_all(job))
     await racks.until_idle()
@@ -183,9 +183,9 @@ async def die_and_go_on(case: Case, point: str, times: int) -> bool:
     return died
 
 
-async def _change(racks: Racks, slots: int, tree: Tree | None, mode: str) -> None:
+async def _change(racks: Racks, slots: int, forest: Forest | None, mode: str) -> None:
     job, changes = racks.registry.get("j"), racks.coordinator.changes
-    await changes.change(job, slots=slots, tree=tree, mode=mode, why="t")
+    await changes.change(job, slots=slots, forest=forest, mode=mode, why="t")
 
 
 @pytest.mark.parametrize("times", TIMES)

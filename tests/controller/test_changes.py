@@ -402,29 +402,29 @@ def test_a_job_gets_another_tree_and_the_former_one_back() -> None:
         racks = Racks()
         await racks.start()
         job = await racks.run("j", (1, 1))
-        assert job.tree == LEAF1
+        assert job.forest == LEAF1
         number, changes = job.number, racks.coordinator.changes
-        await changes.change(job, tree=OVER_SPINE, why="a test")
+        await changes.change(job, forest=OVER_SPINE, why="a test")
         told = decide(racks, job)
-        assert told.mapping.number != number
+        assert told.mapping.numbers[0] != number
         assert (epochs_on(racks, "spine", job), len(epochs_on(racks, "leaf1", job))) == (
             [told.mapping.epoch],
             2,
         )
         finish(racks, job, told.mapping.epoch)
         await racks.until_idle()
-        assert (job.tree, job.switch, job.number) == (OVER_SPINE, "spine", number)
+        assert (job.forest, job.switch, job.number) == (OVER_SPINE, "spine", number)
         assert racks.used() == {"leaf1": JOB_SLOTS, "leaf2": 0, "spine": JOB_SLOTS}
         assert racks.sessions["leaf1"].rows_of(number) == []
         # A restart finds it there, and its numbers are not handed out.
         await racks.start()
         job = racks.registry.get("j")
-        assert job.tree == OVER_SPINE
+        assert job.forest == OVER_SPINE
         other = await racks.run("other", (2,))
-        assert other.number not in job.numbers
-        await racks.coordinator.changes.change(job, tree=LEAF1, slots=8, why="a test")
+        assert other.numbers[0] not in job.numbers
+        await racks.coordinator.changes.change(job, forest=LEAF1, slots=8, why="a test")
         await change_wholly(racks, job, S + 1)
-        assert (job.tree, job.slots, job.mapping.number) == (LEAF1, 8, number)
+        assert (job.forest, job.slots, job.mapping.numbers[0]) == (LEAF1, 8, number)
         assert racks.sessions["spine"].of_jobs() == []
         assert len(job.numbers) == 1
         assert racks.used() == {"leaf1": 8, "leaf2": JOB_SLOTS, "spine": 0}

@@ -20,6 +20,7 @@ from ina.controller.store.schema import MIGRATIONS
 from ina.controller.switches.data_address import DataAddress
 from ina.controller.switches.host_entities import host_entities
 from ina.controller.switches.plan import plan_job
+from ina.controller.topology.forest import forest_of
 from ina.controller.topology.host_nodes import check_nodes, with_host_nodes
 from ina.controller.topology.tree import HostNode, Node, Tree, single
 from ina.p4 import compiled, names
@@ -52,7 +53,7 @@ SWITCHES = Tree(
 def job_of(tree: Tree) -> Job:
     memory = {node.switch: SlotRange(64, 32, 32) for node in tree.switches}
     return Job(
-        "j", 5, 4, 0.0, tree=tree, memory=memory, epoch=3, members=dict(MEMBERS),
+        "j", 5, 4, 0.0, forest=forest_of(tree), memory=memory, epoch=3, members=dict(MEMBERS),
         state=JobState.RUNNING, created_unix_s=1.0, verify="off",
     )  # fmt: skip
 
@@ -114,8 +115,8 @@ def test_a_job_at_one_switch_gets_its_hosts_nodes_with_the_last_rank() -> None:
     for rank in (0, 2, 1, 3):
         job = jobs.join("j", rank, MEMBERS[rank])
     assert job.state is JobState.STARTING
-    assert job.tree is not None
-    assert [node.ranks for node in job.tree] == [(0, 2), (1, 3)]
+    assert job.forest is not None
+    assert [node.ranks for node in job.forest.trees[0]] == [(0, 2), (1, 3)]
     assert job.verify == "accidents"  # one of them sends over a link
     assert list(job.memory) == [job.switch]
     assert job.rack_of(3) == ""
@@ -127,7 +128,7 @@ def test_at_one_switch_alone_a_worker_s_index_is_its_rank_whoever_came_first() -
     jobs.create("j", 3, 0, 0.0)
     for rank in (2, 0, 1):
         job = jobs.join("j", rank, alone(rank))
-    assert job.tree == single(job.switch, 3)
+    assert job.forest == forest_of(single(job.switch, 3))
 
 
 def test_hosts_that_add_up_make_room_for_more_than_32_workers() -> None:
@@ -142,8 +143,8 @@ def test_hosts_that_add_up_make_room_for_more_than_32_workers() -> None:
     nodes = [replace(NODE, rank=first, udp_port=1 + first) for first in (0, 32)]
     for rank in range(64):
         job = jobs.join("j", rank, below(nodes[rank // 32], rank))
-    assert job.tree is not None
-    assert [node.fan_in for node in job.tree] == [2, 32, 32]
+    assert job.forest is not None
+    assert [node.fan_in for node in job.forest.trees[0]] == [2, 32, 32]
 
 
 def test_too_many_at_a_node_are_told_when_all_have_come() -> None:
@@ -193,5 +194,5 @@ def test_the_store_keeps_where_they_are() -> None:
     for tree in (SWITCHES, with_host_nodes(SWITCHES, MEMBERS)):  # ranks of a switch may change
         put_job(db, job_of(tree))
         (found,) = get_jobs(db, 0.0)
-        assert found.tree == tree
+        assert found.forest == forest_of(tree)
         assert found.memory == job_of(tree).memory

@@ -11,9 +11,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ina.controller.config import JobsConfig
 from ina.controller.errors import JobRequestError, NoRoomError
+from ina.controller.jobs import placement
 from ina.controller.memory import FirstFit, SlotRange, StaticPool, allocator_for
 from ina.controller.memory.buddies import Buddies
 from ina.controller.switches.capacity import Capacity
+from ina.controller.topology.forest import forest_of
+from ina.controller.topology.tree import single
 
 
 class Pools(RuleBasedStateMachine):
@@ -210,5 +213,6 @@ def test_equal_shares_are_as_many_as_configured() -> None:
 def test_a_window_is_a_power_of_two_of_lanes_or_what_queues_bear(
     slots: int, max_window: int, window: int
 ) -> None:
-    capacity = Capacity(FirstFit(8192, 512), max_window=max_window)
-    assert capacity.window(SlotRange(0, slots, slots)) == window
+    capacities = {"s": Capacity(FirstFit(8192, 512), max_window=max_window)}
+    had = {"s": SlotRange(0, slots, slots)}
+    assert placement.window(forest_of(single("s", 2)), had, capacities) == window

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ina.controller.errors import JobRequestError
 from ina.controller.topology.fabric import Fabric, Link, Place
+from ina.controller.topology.forest import forest_of
 from ina.controller.topology.nearest import Nearest, tree_over
 from ina.controller.topology.tree import Node, Tree, single
 from ina.protocol.spec import MAX_LEVELS, MAX_WORKERS, MAX_WORLD_SIZE
@@ -58,11 +59,11 @@ def test_two_racks_meet_in_the_spine() -> None:
 def test_who_shares_memory_with_a_switch_is_below_that_one() -> None:
     placed = Nearest(fabric(LEAF_SPINE, {"10.0.0.2": "leaf2"}))
     shm, listed = IPv4Address("127.64.0.7"), IPv4Address("10.0.0.2")
-    tree = placed.tree("j", {0: At(shm, "leaf1"), 1: At(listed, "leaf2")})
+    (tree,) = placed.forest("j", {0: At(shm, "leaf1"), 1: At(listed, "leaf2")})
     assert [tree.first_node(rank).switch for rank in (0, 1)] == ["leaf1", "leaf2"]
     for address, switch in ((shm, ""), (shm, "leaf9"), (IPv4Address("10.0.0.9"), "leaf1")):
         with pytest.raises(JobRequestError, match="rank 0 sends from"):
-            placed.tree("j", {0: At(address, switch), 1: At(listed, "leaf2")})
+            placed.forest("j", {0: At(address, switch), 1: At(listed, "leaf2")})
 
 
 def test_one_rack_is_one_switch_whose_indices_are_the_ranks() -> None:
@@ -137,7 +138,7 @@ def test_behind_the_only_switch_are_all_whom_nobody_lists() -> None:
     nearest = Nearest(Fabric(["switch"], data_ports={"switch": 5}))
     assert nearest.switch_of([address]) == "switch"
     assert nearest.port_to("switch", address) == 5
-    assert nearest.tree("job", {0: At(address), 1: At(address)}) == single("switch", 2)
+    assert nearest.forest("job", {0: At(address), 1: At(address)}) == forest_of(single("switch", 2))
 
 
 def test_names_of_ports_are_looked_up_at_their_switch() -> None:
@@ -160,7 +161,7 @@ def refusal(links: str, racks: Mapping[str, Sequence[int]]) -> str:
     each = {IPv4Address(rank): switch for switch, ranks in racks.items() for rank in ranks}
     place = fabric(links, {str(address): switch for address, switch in each.items()})
     with pytest.raises(JobRequestError) as caught:
-        Nearest(place).tree("big", {int(address): At(address) for address in each})
+        Nearest(place).forest("big", {int(address): At(address) for address in each})
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -195,7 +196,7 @@ def test_a_rank_that_sends_from_an_unknown_address() -> None:
     with pytest.raises(
         JobRequestError, match=r"'job': rank 1 sends from 10\.0\.9\.9, which is beh"
     ):
-        nearest.tree("job", {0: At(IPv4Address("10.0.1.1")), 1: At(IPv4Address("10.0.9.9"))})
+        nearest.forest("job", {0: At(IPv4Address("10.0.1.1")), 1: At(IPv4Address("10.0.9.9"))})
 
 
 @st.composite

@@ -10,6 +10,9 @@ from ina.controller.config.tofino import pipe_of
 from ina.controller.errors import JobPipesError
 from ina.controller.job import Endpoint, Job
 from ina.controller.jobs.pipes import check_pipes
+from ina.controller.memory import FirstFit
+from ina.controller.switches.capacity import Capacity
+from ina.controller.topology.forest import forest_of
 from ina.controller.topology.tree import Node, Tree
 
 PIPE_0, PIPE_1 = 4, 130  # device ports
@@ -25,7 +28,9 @@ def check(worker_ports: tuple[int, ...], switch_ports: tuple[int, ...]) -> None:
     node = Node("middle", ranks, names, switch_ports, parent="spine", parent_port=PIPE_1)
     spine = Node("spine", nodes=("middle",), ports=(PIPE_1,))
     leaves = (Node(name, parent="middle") for name in names)
-    check_pipes(job, Tree((spine, node, *leaves)), node, pipe_of)
+    capacity = Capacity(FirstFit(8, 8), pipe_of=pipe_of)
+    forest = forest_of(Tree((spine, node, *leaves)))
+    check_pipes(job, forest, dict.fromkeys(forest.switches, capacity))
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_a_job_of_two_workers() -> None:
     )
     plan = plan_here(two_workers())
     assert plan.stages == ((group, *receivers), (admit,), members)
-    assert plan.members(1)[0] == members[1]
+    assert plan.members[1][0] == members[1]
 
 
 RESULTS = IPv4Address("239.255.1.7")
@@ -118,7 +118,7 @@ def test_who_shares_a_copy(
     places: list[tuple[int, IPv4Address | None]], replicas: tuple[tuple[int, int], ...]
 ) -> None:
     plan = plan_here(workers_at(places))
-    assert plan.group == Group(0x4007, replicas)
+    assert plan.groups[0] == Group(0x4007, replicas)
     unicast = tuple(
         Entry(
             names.RECEIVERS,
@@ -140,7 +140,7 @@ def test_who_shares_a_copy(
         (("dst_mac", 0x0100_5E7F_0107), ("dst_addr", 0xEFFF_0107), ("dst_port", 17761)),
     )
     is_shared = any(instance == 256 for _, instance in replicas)
-    assert plan.stages[0] == (plan.group, *unicast, *([shared] if is_shared else []))
+    assert plan.stages[0] == (plan.groups[0], *unicast, *([shared] if is_shared else []))
     # Whoever shares contributes like others.
     alone = plan_here(workers_at([(port, None) for port, _ in places]))
     assert plan.stages[1:] == alone.stages[1:]

@@ -14,6 +14,7 @@ from ina.controller.errors import FencedError, StoreError
 from ina.controller.job import JobState
 from ina.controller.store import Claim, Store, open_store, postgres
 from ina.controller.store.schema import MIGRATIONS
+from ina.controller.topology.forest import forest_of
 from ina.controller.topology.tree import single
 from ina.errors import MissingToolError
 from ina.switch.ports import UdpPort
@@ -76,7 +77,7 @@ def test_an_older_ina_s_schema_is_brought_forward(
     )
     with closing(open_store(url)) as now:
         made = job()
-        made.tree, made.memory = single("tor1", 2), {"tor1": memory_of(made)}
+        made.forest, made.memory = forest_of(single("tor1", 2)), {"tor1": memory_of(made)}
         now.claim("test").save(made)
         found = [(item.job.name, item.job.switch) for item in now.load(0.0)]
         assert found == [("j", "tor1"), ("old", "")]

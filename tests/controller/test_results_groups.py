@@ -304,7 +304,7 @@ def test_the_row_goes_when_no_copy_needs_it_though_the_switch_does_not_answer(
         bench.coordinator.give_own_results(job, 0)
         await idle(bench)
         assert switch.log == ["copies 1 2", "delete receiver 255"]
-        assert plan_of(bench.coordinator, "j").group.replicas == ((1, 1), (1, 2))
+        assert plan_of(bench.coordinator, "j").groups[0].replicas == ((1, 1), (1, 2))
         bench.coordinator.give_own_results(job, 1)  # it had its own
         await idle(bench)
         assert len(switch.log) == 2

@@ -78,7 +78,7 @@ def test_a_resize_has_other_slots_at_the_aggregator_and_another_arc(slots: int) 
         await resized(racks, job, slots)
         assert job.change is not None
         new = job.change.other
-        assert (new.mode, new.tree, new.number) == (names.SHARED, job.tree, job.number)
+        assert (new.mode, new.forest, new.numbers) == (names.SHARED, job.forest, (job.number,))
         assert (new.slots, new.window) == (slots, slots // 2)
         assert new.memory[AGGREGATOR].first >= was[AGGREGATOR].end
         for name in NAMES:
@@ -175,22 +175,22 @@ def test_a_job_changes_its_mode_and_back(leaves: tuple[int, ...]) -> None:
         racks = await shared_racks()
         changes = racks.coordinator.changes
         job = await racks.run("j", leaves)
-        bare, number = job.tree, job.number
+        bare, number = job.forest, job.number
         here = dict.fromkeys(job.memory, 0)
         first = job.epoch
         await changes.change(job, mode=names.SHARED, why="a test")
         assert job.mode == names.PROGRAM
         told = decide(racks, job)
         assert (told.mapping.mode, told.mapping.slots) == (names.SHARED, JOB_SLOTS)
-        assert told.mapping.number != number
+        assert told.mapping.numbers[0] != number
         for name in here:
             assert epochs_on(racks, name, job) == [first, told.mapping.epoch]
         racks.assert_agrees()
         finish(racks, job, told.mapping.epoch)
         await racks.until_idle()
         assert job.mode == names.SHARED
-        assert job.tree is not None
-        assert job.tree.root.switch == AGGREGATOR
+        assert job.forest is not None
+        assert job.forest.root.switch == AGGREGATOR
         assert job.full_bitmap == (1 << len(leaves)) - 1
         assert {name: arcs(racks)[name] for name in here} == dict.fromkeys(here, LANES)
         assert racks.used() == dict.fromkeys(NAMES, 0) | {AGGREGATOR: JOB_SLOTS}
@@ -200,12 +200,15 @@ def test_a_job_changes_its_mode_and_back(leaves: tuple[int, ...]) -> None:
         await racks.start()
         changes = racks.coordinator.changes
         job = racks.registry.get("j")
-        assert (job.mode, job.tree.root.switch if job.tree else "") == (names.SHARED, AGGREGATOR)
+        assert (job.mode, job.forest.root.switch if job.forest else "") == (
+            names.SHARED,
+            AGGREGATOR,
+        )
         racks.assert_agrees()
         await changes.change(job, mode=names.PROGRAM, slots=2 * JOB_SLOTS, why="a test")
         await change_wholly(racks, job, S + 1)
-        assert (job.tree, job.mode, job.slots) == (bare, names.PROGRAM, 2 * JOB_SLOTS)
-        assert job.mapping.number == number
+        assert (job.forest, job.mode, job.slots) == (bare, names.PROGRAM, 2 * JOB_SLOTS)
+        assert job.mapping.numbers[0] == number
         assert arcs(racks) == dict.fromkeys(NAMES, 0)
         assert racks.used() == dict.fromkeys(racks.names, 0) | dict.fromkeys(here, 32)
         assert racks.sessions[AGGREGATOR].of_jobs() == []
@@ -249,17 +252,17 @@ def test_another_tree_has_the_aggregator_above_it_too() -> None:
         racks = await shared_racks()
         changes = racks.coordinator.changes
         job = await racks.run("j", (1, 1), mode=names.SHARED)
-        await changes.change(job, tree=OVER_SPINE, why="a test")
+        await changes.change(job, forest=OVER_SPINE, why="a test")
         await change_wholly(racks, job)
-        assert job.tree is not None
-        assert [(it.switch, it.parent, it.is_shared) for it in job.tree] == [
+        assert job.forest is not None
+        assert [(it.switch, it.parent, it.is_shared) for it in job.forest.trees[0]] == [
             (AGGREGATOR, None, False),
             ("spine", AGGREGATOR, True),
             ("leaf1", "spine", True),
         ]
-        await changes.change(job, tree=LEAF1, mode=names.PROGRAM, why="a test")
+        await changes.change(job, forest=LEAF1, mode=names.PROGRAM, why="a test")
         await change_wholly(racks, job)
-        assert (job.tree, job.mode) == (LEAF1, names.PROGRAM)
+        assert (job.forest, job.mode) == (LEAF1, names.PROGRAM)
         await all_leave(racks, job)
 
     drive(scenario())
@@ -271,16 +274,16 @@ def test_below_a_root_that_is_an_aggregator_itself() -> None:
         await racks.start()
         racks.registry.switches["spine"].is_aggregator = True
         job = await racks.run("j")
-        bare = job.tree
+        bare = job.forest
         for mode, shared in ((names.SHARED, [False, True, True]), (names.PROGRAM, [False] * 3)):
             await racks.coordinator.changes.change(job, mode=mode, why="a test")
             await change_wholly(racks, job)
-            assert job.tree is not None
-            assert [(it.switch, it.is_shared) for it in job.tree] == list(
+            assert job.forest is not None
+            assert [(it.switch, it.is_shared) for it in job.forest.trees[0]] == list(
                 zip(("spine", "leaf1", "leaf2"), shared, strict=True)
             )
             racks.assert_agrees()
-        assert job.tree == bare
+        assert job.forest == bare
         await all_leave(racks, job)
 
     drive(scenario())
@@ -324,7 +327,7 @@ def test_what_rank_0_runs_is_known_to_a_successor_though_the_job_does_not_need_i
             )
         )
         job = racks.registry.get("j")
-        assert job.mapping.tree.root.host == runs
+        assert job.mapping.forest.root.host == runs
         for slots, first in ((32, JOB_SLOTS), (8, 0)):
             await resized(racks, job, slots)
             assert job.change is not None
@@ -334,12 +337,12 @@ def test_what_rank_0_runs_is_known_to_a_successor_though_the_job_does_not_need_i
             await resized(racks, job, 8194)
         await racks.coordinator.changes.change(job, mode=names.PROGRAM, why="a test")
         await change_wholly(racks, job)
-        assert (job.tree, job.mode) == (LEAF1, names.PROGRAM)
+        assert (job.forest, job.mode) == (LEAF1, names.PROGRAM)
         await racks.start()
         job = racks.registry.get("j")
         await racks.coordinator.changes.change(job, mode=names.SHARED, why="a test")
         await change_wholly(racks, job)
-        assert job.mapping.tree.root.host == runs
+        assert job.mapping.forest.root.host == runs
         await all_leave(racks, job)
 
     async def endpoints(racks: Racks):  # type: ignore[no-untyped-def]

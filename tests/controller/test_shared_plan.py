@@ -10,9 +10,11 @@ import pytest
 
 from ina.controller.errors import JobRequestError
 from ina.controller.job import Endpoint, Job
+from ina.controller.mapping import Mapping, Part
 from ina.controller.memory import SlotRange
 from ina.controller.switches.items import Entry
 from ina.controller.switches.plan import plan_job
+from ina.controller.topology.forest import forest_of
 from ina.controller.topology.host_nodes import with_host_nodes
 from ina.controller.topology.tree import (
     HostNode,
@@ -20,7 +22,7 @@ from ina.controller.topology.tree import (
     Tree,
     below_itself,
     single,
-    with_aggregators,
+    with_aggregator,
 )
 from ina.p4 import names
 from ina.protocol.shared_model import Claims
@@ -33,7 +35,7 @@ AGE_US = 7000
 
 def below(tree: Tree, name: str = "aggregator") -> Tree:
     """With an aggregator above it, behind port 20 of its former root."""
-    return with_aggregators(tree, [(Node(name, (), (tree.root.switch,), (3,)), 20)])
+    return with_aggregator(tree, Node(name, (), (tree.root.switch,), (3,)), 20)
 
 
 TREES = [
@@ -54,8 +56,9 @@ def shared_job(tree: Tree, claimable: int = 12) -> Job:
 
 
 def model_of(job: Job, name: str) -> ModelJob:
-    assert job.tree is not None
-    tree, node = job.tree, job.tree[name]
+    assert job.forest is not None
+    (tree,) = job.forest
+    node = tree[name]
     sets = {node.index_of_node(it) for it in node.nodes if tree[it].is_shared}
     memory = job.memory[name]
     claims = Claims(memory.slots // 2 - 1, memory.reserved, 2 * AGE_US, AGE_US)
@@ -83,24 +86,31 @@ def test_of_lanes_that_are_dealt_each_part_has_what_a_job_of_its_own_would_have(
 ) -> None:
     bare = racks(2, 2, at_root=at_root)
     roots = [(Node(name, (), (bare.root.switch,), (3,)), 20 + at) for at, name in enumerate("ab")]
-    tree = with_aggregators(bare, roots)
-    job = replace(shared_job(tree), further_numbers=(9,))
-    job.memory = {node.switch: SlotRange(8, 64, 13) for node in tree}
+    forest = forest_of(*(with_aggregator(bare, root, port) for root, port in roots))
+    job = shared_job(forest.trees[0])
+    job.forest, job.mapping_numbers = forest, (job.number, 9)
+    job.memory = {name: SlotRange(8, 64, 13) for name in forest.switches}
     job.memory |= {name: SlotRange(8, 32, 32) for name in "ab"}
-    for node in tree:
-        whole = plan_job(job, node.switch, addresses(tree), age_us=AGE_US)
-        parts = [job.sent_by(it) for it in job.mapping.by_root() if node.switch in it.tree]
-        assert len(parts) == (1 if node in tree.roots else 2)
+    where = addresses(forest.trees[0]) | addresses(forest.trees[1])
+    for switch in forest.switches:
+        whole = plan_job(job, switch, where, age_us=AGE_US)
+        parts = [it for it in job.mapping.parts if switch in it.tree]
+        assert len(parts) == (1 if switch in "ab" else 2)
         of_parts = [
             item
             for part in parts
-            for item in plan_job(part, node.switch, addresses(tree), age_us=AGE_US).items
+            for item in plan_job(job, switch, where, age_us=AGE_US, by=alone(job, part)).items
             if len(parts) == 1 or not isinstance(item, Entry) or item.table != names.OWNERS
         ]
         assert Counter(whole.items) == Counter(of_parts)
         assert len(set(whole.items)) == len(of_parts)
-        rows = [*whole.switches, *(row for rank in node.ranks for row in whole.members(rank))]
+        rows = [*whole.switches, *(row for own in whole.members.values() for row in own)]
         assert Counter(rows) == Counter(whole.stages[-1])
+
+
+def alone(job: Job, part: Part) -> Mapping:
+    """Of a job that had this part of its lanes, and no other."""
+    return Mapping(job.epoch, (part.number,), forest_of(part.tree), dict(part.memory), 1)
 
 
 @pytest.mark.parametrize("tree", TREES, ids=lambda tree: f"{len(tree)} nodes")
@@ -127,7 +137,7 @@ def test_a_node_on_a_host_is_one_contributor_and_believed_no_more_than_a_worker(
     assert tree.child_bits(tree["only"]) == (1, 4, 2)
     assert tree.child_bits(tree[at.name]) == (1, 2)  # its own business
     assert tree.full_bitmap == 7
-    job = Job("j", 7, 4, 0.0, tree=tree, epoch=9, members=members)
+    job = Job("j", 7, 4, 0.0, forest=forest_of(tree), epoch=9, members=members)
     job.memory = {"only": SlotRange(0, 64, 32), "aggregator": SlotRange(0, 64, 64)}
     where = addresses(tree)
     members_of_switch = plan_job(job, "only", where, age_us=AGE_US).stages[-1]
@@ -145,11 +155,11 @@ def test_a_node_on_a_host_is_one_contributor_and_believed_no_more_than_a_worker(
 def test_an_aggregator_on_a_host_is_the_parent_of_the_switch_and_has_sets_below() -> None:
     at = HostNode(0, IPv4Address("10.0.0.9"), 4433, 5, switch_port=20, uplink_port=1)
     top = Tree((Node("only", (0, 1)),))
-    tree = with_aggregators(top, [(Node(at.name, (), ("only",), (1,), host=at), 20)])
+    tree = with_aggregator(top, Node(at.name, (), ("only",), (1,), host=at), 20)
     assert (tree.has_one_switch, [it.switch for it in tree.switches]) == (True, ["only"])
     assert (tree.rack(1), tree.depth(tree["only"]), tree.level(tree.root)) == ("only", 1, 2)
     members = {rank: Endpoint(IPv4Address("10.0.0.1") + rank, 4000, 1) for rank in range(2)}
-    job = Job("j", 7, 2, 0.0, tree=tree, epoch=9, members=members)
+    job = Job("j", 7, 2, 0.0, forest=forest_of(tree), epoch=9, members=members)
     job.memory = {"only": SlotRange(8, 64, 32)}
     assert (job.switch, job.island, job.slots, job.lanes) == ("only", "only", 64, 32)
     assert job.dependent(0) == ()  # they are not dead with it, but their job ends

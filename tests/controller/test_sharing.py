@@ -26,6 +26,7 @@ from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switches.capacity import Capacity
 from ina.controller.topology.aggregators import AggregatorPlace, Aggregators
 from ina.controller.topology.fabric import Fabric
+from ina.controller.topology.forest import forest_of
 from ina.controller.topology.tree import HostNode, single
 from tests.controller.racks import Racks, fabric, host
 from tests.controller.test_tree_jobs import drive
@@ -81,12 +82,12 @@ def run(registry: Registry, name: str = "j", ranks: int = 2, *, embedded: bool =
 def test_a_job_is_placed_below_the_aggregator_and_claims_as_many_slots_as_it_has_lanes() -> None:
     registry = islands(places=[place("agg")])
     job = run(registry)
-    assert job.tree is not None
-    assert [(it.switch, it.parent, it.parent_port, it.is_shared) for it in job.tree] == [
+    assert job.forest is not None
+    assert [(it.switch, it.parent, it.parent_port, it.is_shared) for it in job.forest.trees[0]] == [
         ("agg", None, 0, False),
         ("s1", "agg", 7, True),
     ]
-    assert job.tree["agg"].ports == (3,)
+    assert job.forest.trees[0]["agg"].ports == (3,)
     assert job.memory == {"agg": SlotRange(0, 16, 16), "s1": SlotRange(OWN, 16, LANES)}
     assert (job.slots, job.window, job.full_bitmap) == (16, LANES, 3)
     assert (job.switch, job.island) == ("agg", "s1")
@@ -105,16 +106,16 @@ def test_lanes_are_dealt_among_as_many_aggregators_as_there_are(
 ) -> None:
     registry = islands(places=[place(f"agg{it}", port=7 + it) for it in range(there)], a_job=a_job)
     job = run(registry)
-    assert job.tree is not None
+    assert job.forest is not None
     roots = [f"agg{it}" for it in range(used)]
-    assert [it.switch for it in job.tree] == [*roots, "s1"]
-    assert [it.switch for it in job.tree.roots] == roots
+    assert job.forest.switches == (roots[0], "s1", *roots[1:])
+    assert [it.switch for it in job.forest.roots] == roots
     own = {name: SlotRange(0, JOB_SLOTS // used, JOB_SLOTS // used) for name in roots}
     assert job.memory == own | {"s1": SlotRange(OWN, JOB_SLOTS, LANES)}
     assert (job.slots, job.window, job.full_bitmap) == (JOB_SLOTS, LANES, 3)
     assert len(set(job.numbers)) == used
     # Each is the root of a tree of its own, whose lanes have slots of their own everywhere.
-    parts = job.mapping.by_root()
+    parts = job.mapping.parts
     arcs = [part.memory["s1"] for part in parts]
     lanes = LANES // used
     assert arcs == [SlotRange(OWN + it * lanes, 2 * lanes, lanes) for it in range(used)]
@@ -125,11 +126,11 @@ def test_lanes_are_dealt_among_as_many_aggregators_as_there_are(
             (roots[number], None, 0),
             ("s1", roots[number], 7 + number),
         ]
-        assert part.tree.path(1) == job.tree.path(1)
-        assert part.slots == 2 * lanes
+        assert part.tree.path(1) == job.forest.trees[0].path(1)
+        assert part.lanes == range(number * lanes, (number + 1) * lanes)
     assert usage([job]).slots == LANES
     (stored,) = _stored(job)
-    assert (stored.tree, stored.memory, stored.numbers) == (job.tree, job.memory, job.numbers)
+    assert (stored.forest, stored.memory, stored.numbers) == (job.forest, job.memory, job.numbers)
     again = islands(places=[place(f"agg{it}", port=7 + it) for it in range(there)], a_job=a_job)
     again.adopt(stored)
     assert again.slots_used() == registry.slots_used()
@@ -156,7 +157,7 @@ def test_where_an_aggregator_or_a_number_lacks_nothing_is_taken() -> None:
     assert registry.switches["agg1"].memory.used() == 0
     assert registry.numbers.are_free(range(1, 100))
     registry.numbers.claim(range(1, 99))
-    with pytest.raises(NoRoomError, match="no job number is left for another aggregator"):
+    with pytest.raises(NoRoomError, match="no job number is left for another tree"):
         registry.create("j", 2, 0, 0.0, mode="shared")
     assert registry.numbers.are_free([99])
 
@@ -165,9 +166,9 @@ def test_without_an_aggregator_rank_0_runs_it() -> None:
     registry = islands()
     assert registry.sharing.is_embedded
     job = run(registry, embedded=True)
-    assert job.tree is not None
-    assert (job.tree.root.host, job.tree.root.nodes) == (AGGREGATOR, ("s1",))
-    assert job.tree["s1"].parent_port == AGGREGATOR.switch_port
+    assert job.forest is not None
+    assert (job.forest.root.host, job.forest.root.nodes) == (AGGREGATOR, ("s1",))
+    assert job.forest.trees[0]["s1"].parent_port == AGGREGATOR.switch_port
     assert job.memory == {"s1": SlotRange(OWN, 16, LANES)}
 
 
@@ -246,11 +247,11 @@ def test_the_nearest_aggregator_that_is_reached_is_taken_and_kept() -> None:
     assert [(it.node.switch, it.port) for it in above.above("leaf2")] == [("far", 9), ("near", 9)]
     sharing = Sharing(switches, above)
     job = Job("j", 1, 2, 0.0, mode="shared")
-    assert sharing.tree(job, single("leaf1", 2)).root.switch == "near"
+    assert sharing.forest(job, forest_of(single("leaf1", 2))).root.switch == "near"
     reached["near"] = False
-    assert sharing.tree(job, single("leaf1", 2)).root.switch == "far"
+    assert sharing.forest(job, forest_of(single("leaf1", 2))).root.switch == "far"
     job.memory = {"near": SlotRange(0, 16, 16)}  # it has slots there: it must be there
-    assert sharing.tree(job, single("leaf1", 2)).root.switch == "near"
+    assert sharing.forest(job, forest_of(single("leaf1", 2))).root.switch == "near"
 
 
 def test_an_aggregator_that_no_path_leads_to_is_none() -> None:
@@ -258,7 +259,7 @@ def test_an_aggregator_that_no_path_leads_to_is_none() -> None:
     sharing = Sharing(switches, Aggregators(Fabric(("s1", "s2")), [place("agg")]))
     job = Job("j", 1, 2, 0.0, mode="shared")
     with pytest.raises(JobRequestError, match="none is to be reached from switch 's2'"):
-        sharing.tree(job, single("s2", 2))
+        sharing.forest(job, forest_of(single("s2", 2)))
 
 
 def test_over_racks_all_switches_are_shared_below_one_that_is_an_aggregator() -> None:
@@ -277,8 +278,8 @@ def test_over_racks_all_switches_are_shared_below_one_that_is_an_aggregator() ->
         ]
         (job, *_) = await asyncio.gather(*joins)
         assert job.state is JobState.RUNNING
-        assert job.tree is not None
-        assert {it.switch: it.is_shared for it in job.tree} == {
+        assert job.forest is not None
+        assert {it.switch: it.is_shared for it in job.forest.trees[0]} == {
             "spine": False, "leaf1": True, "leaf2": True
         }  # fmt: skip
         assert job.full_bitmap == 0b1111
@@ -300,7 +301,7 @@ def test_it_comes_back_from_the_store_as_it_was(embedded: bool) -> None:
     registry = islands(places=places)
     job = run(registry, embedded=embedded)
     (found,) = _stored(job)
-    assert (found.mode, found.tree, found.memory) == ("shared", job.tree, job.memory)
+    assert (found.mode, found.forest, found.memory) == ("shared", job.forest, job.memory)
     again = islands(places=places)
     again.adopt(found)
     assert again.slots_used() == registry.slots_used()

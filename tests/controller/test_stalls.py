@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ina.controller.errors import JobRequestError
 from ina.controller.watch.stalls import (
     UNDECIDED,
+    LanesAt,
     Report,
     Stall,
     check_progress,
@@ -47,19 +48,28 @@ def report(
     return Report(progress, at_s, at_s)
 
 
+def all_lanes(reports: dict[int, Report], first_slot: int, epoch: int = 0) -> LanesAt:
+    """At one root, of the mapping of this epoch."""
+    said = (it.progress for it in reports.values() if it.progress.mapping_epoch == epoch)
+    return LanesAt("s", first_slot, range(max((len(it.lane_seqs) for it in said), default=1)))
+
+
 def find(
     reports: dict[int, Report],
     *,
     left: set[int] | None = None,
     now_s: float = 10.0,
     ranks: int = 0,
-    first_slots: Sequence[int] = (FIRST_SLOT,),
+    roots: Sequence[LanesAt] | None = None,
 ) -> Stall | str | None:
     return find_stall(
         reports,
         here=frozenset(range(ranks)) if ranks else frozenset(reports),
         left=frozenset(left or ()),
-        first_slots={1: first_slots, 2: (OTHER_FIRST_SLOT,)},
+        roots={
+            1: roots or [all_lanes(reports, FIRST_SLOT)],
+            2: [all_lanes(reports, OTHER_FIRST_SLOT, 2)],
+        },
         heartbeat_s=2.0,
         now_s=now_s,
     )
@@ -84,7 +94,8 @@ def test_of_lanes_dealt_among_two_roots_the_slot_is_that_root_s(seq: int, slot: 
     seqs = [seq - 4 + (lane - seq) % 4 for lane in range(4)]
     sent = [seq if lane == seq % 4 else before for lane, before in enumerate(seqs)]
     waits = [lane == seq % 4 for lane in range(4)]
-    found = find({0: report(sent, waits), 1: report(seqs, [False] * 4)}, first_slots=(100, 500))
+    two = [LanesAt("a", 100, range(2)), LanesAt("b", 500, range(2, 4))]
+    found = find({0: report(sent, waits), 1: report(seqs, [False] * 4)}, roots=two)
     assert isinstance(found, Stall)
     assert (found.seq, found.slot, found.missing) == (seq, slot, (1,))
 
@@ -136,7 +147,12 @@ def test_a_report_by_a_mapping_that_is_gone_says_nothing_of_the_new_one() -> Non
 
     def find_at(now_s: float) -> Stall | str | None:
         return find_stall(
-            *(reports, frozenset(reports), frozenset(), {2: [OTHER_FIRST_SLOT]}),
+            *(
+                reports,
+                frozenset(reports),
+                frozenset(),
+                {2: [LanesAt("s", OTHER_FIRST_SLOT, range(2))]},
+            ),
             heartbeat_s=2.0,
             now_s=now_s,
         )

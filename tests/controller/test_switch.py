@@ -129,7 +129,7 @@ def test_a_failed_install_leaves_nothing(switch: SoftSwitch) -> None:
     async def scenario() -> None:
         writer, _ = await prepared(switch)
         plan = plan_here(two_workers(5))
-        in_the_way = replace(plan.members(1)[0], params=(("worker_bit", 4),))
+        in_the_way = replace(plan.members[1][0], params=(("worker_bit", 4),))
         await writer.session.insert([in_the_way])
         with pytest.raises(
             SwitchError, match=r"switch 127.0.0.1:\d+ device 1: .*members: there is an entry"

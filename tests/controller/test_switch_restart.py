@@ -243,8 +243,8 @@ def test_a_job_whose_entries_the_switch_refuses_ends_alone() -> None:
             writer = writer_of(bench.coordinator)
             assert writer is not None
             plan = plan_of(bench.coordinator, "refused")
-            await writer.delete([plan.group])
-            group = Group(plan.group.number, ((9999, 1),))  # no such port
+            await writer.delete([plan.groups[0]])
+            group = Group(plan.groups[0].number, ((9999, 1),))  # no such port
             only(bench.coordinator).replan(
                 refused, plan, replace(plan, stages=((group,), *plan.stages[1:]))
             )

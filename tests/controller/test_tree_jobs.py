@@ -16,6 +16,7 @@ from ina.controller.jobs.adoption import adoptable
 from ina.controller.memory import FirstFit, SlotRange
 from ina.controller.store import StoredJob
 from ina.controller.switches.plan import epoch_mark
+from ina.controller.topology.forest import forest_of
 from ina.controller.topology.tree import single
 from ina.controller.watch.failure_detector import FailureDetector, explain
 from ina.controller.watch.leases import Member
@@ -45,7 +46,11 @@ def test_a_job_is_on_all_of_its_switches_with_one_epoch_and_the_smallest_window(
         racks.registry.switches["leaf2"].max_window = 4
         spare = await racks.run("spare", (1,))
         job = await racks.run()
-        assert [node.switch for node in job.tree or ()] == ["spine", "leaf1", "leaf2"]
+        assert [node.switch for node in (job.forest.trees[0] if job.forest else ())] == [
+            "spine",
+            "leaf1",
+            "leaf2",
+        ]
         assert (job.state, job.window, job.lanes) == (JobState.RUNNING, 4, JOB_SLOTS // 2)
         assert job.epoch == spare.epoch + 1
         for name in NAMES:
@@ -242,7 +247,7 @@ def test_a_successor_goes_on_with_trees_as_they_were() -> None:
         await racks.coordinator.close()
         await racks.start()
         (found,) = racks.registry
-        assert (found.tree, found.memory, found.window) == (job.tree, job.memory, job.window)
+        assert (found.forest, found.memory, found.window) == (job.forest, job.memory, job.window)
         assert racks.used() == used
         assert {name: session.there for name, session in racks.sessions.items()} == before
         await asyncio.gather(*racks.leave_all(found))
@@ -276,7 +281,9 @@ def test_a_job_that_waits_for_a_fabric_that_is_none_any_more_is_forgotten() -> N
     assert found.is_gone
     (found,) = adoptable([StoredJob(job, {})], ["s"], is_fabric=True)
     assert not found.is_gone
-    placed = Job("k", 2, 1, 0.0, tree=single("old", 1), memory={"old": SlotRange(0, 2, 2)})
+    placed = Job(
+        "k", 2, 1, 0.0, forest=forest_of(single("old", 1)), memory={"old": SlotRange(0, 2, 2)}
+    )
     (found,) = adoptable([StoredJob(placed, {})], ["new"], is_fabric=False)
     assert (found.lost, placed.switch, list(placed.memory)) == ("", "new", ["new"])
 

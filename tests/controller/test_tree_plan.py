@@ -14,6 +14,7 @@ from ina.controller.memory import SlotRange
 from ina.controller.switches.data_address import DataAddress
 from ina.controller.switches.items import Entry, Group
 from ina.controller.switches.plan import FIRST_GROUP, plan_job
+from ina.controller.topology.forest import forest_of
 from ina.controller.topology.tree import Node, Tree
 from ina.p4 import names
 from ina.protocol.addresses import mac_of
@@ -57,7 +58,7 @@ TREES = [racks(2, 3), racks(1, 1), racks(4, 1, at_root=2), racks(*[1] * 32), thr
 def job_over(tree: Tree) -> Job:
     ranks = sorted(rank for node in tree for rank in node.ranks)
     memory = {node.switch: SlotRange(64 * place, SLOTS, SLOTS) for place, node in enumerate(tree)}
-    job = Job("j", NUMBER, len(ranks), 0.0, tree=tree, memory=memory, epoch=EPOCH)
+    job = Job("j", NUMBER, len(ranks), 0.0, forest=forest_of(tree), memory=memory, epoch=EPOCH)
     for rank in ranks:
         job.members[rank] = Endpoint(IPv4Address("10.0.0.1") + rank, 4000 + rank, 1 + rank % 8)
     return job
@@ -73,8 +74,9 @@ def addresses(tree: Tree) -> dict[str, DataAddress]:
 
 def as_model(job: Job, switch: str) -> ModelJob:
     """The same node, as the reference model has it."""
-    assert job.tree is not None
-    tree, node, where = job.tree, job.tree[switch], addresses(job.tree)
+    assert job.forest is not None
+    (tree,) = job.forest
+    node, where = tree[switch], addresses(tree)
 
     def at(name: str, port: int) -> Attachment:
         return Attachment(port, int(where[name].address), where[name].udp_port)

@@ -79,7 +79,7 @@ class Jobs(RuleBasedStateMachine):
             self.registry.place(job)
         except (NoRoomError, JobRequestError):
             assert used(self.registry) == before
-            assert (job.state, job.tree, job.memory) == (JobState.JOINING, None, {})
+            assert (job.state, job.forest, job.memory) == (JobState.JOINING, None, {})
             self.push_out(job)
             return
         self.started(job)
@@ -141,8 +141,8 @@ class Jobs(RuleBasedStateMachine):
         taken: dict[str, int] = dict.fromkeys(SIZES, 0)
         for job in jobs:
             if job.state in (JobState.STARTING, JobState.RUNNING):
-                assert job.tree is not None
-                assert list(job.memory) == [node.switch for node in job.tree]
+                assert job.forest is not None
+                assert list(job.memory) == [node.switch for node in job.forest.trees[0]]
                 assert job.window == job.lanes
                 assert all(2 * job.lanes <= it.slots for it in job.memory.values())
             for name, memory in job.memory.items():
@@ -182,8 +182,8 @@ def test_every_switch_without_room_is_named_and_nothing_is_taken(
         assert used(registry) == before
         assert {name for name in SIZES if f"switch {name}:" in said} <= full
     else:
-        assert job.tree is not None
-        assert not full & {node.switch for node in job.tree}
+        assert job.forest is not None
+        assert not full & set(job.forest.switches)
 
 
 def test_a_quota_counts_slots_on_all_switches_and_nobody_is_ended_for_it() -> None:

@@ -11,6 +11,7 @@ from ina.controller.job import Endpoint
 from ina.controller.mapping import Mapping
 from ina.controller.memory import SlotRange
 from ina.controller.topology.fabric import Fabric, Link, Place
+from ina.controller.topology.forest import forest_of
 from ina.controller.topology.tree import HostNode, Node, Tree, single
 from ina.controller.windows.caps import MaxMinCaps, NoCaps, Use
 from ina.controller.windows.uses import Link as Way
@@ -45,7 +46,7 @@ TREE = Tree(
 
 def mapping(tree: Tree, slots: int = 64) -> Mapping:
     memory = {node.switch: SlotRange(0, slots, slots) for node in tree.switches}
-    return Mapping(7, 1, tree, memory, slots // 2)
+    return Mapping(7, (1,), forest_of(tree), memory, slots // 2)
 
 
 def at(address: IPv4Address, port: int, group: IPv4Address | None = None) -> Endpoint:

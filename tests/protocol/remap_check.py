@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ina.controller.mapping import Change, Mapping, Stage, Step
+from ina.controller.topology.forest import forest_of
 from ina.controller.topology.tree import single
 from ina.protocol.slot_model import Contribution, Outcome, Slot, Tag
 from tests.protocol.model_check import Violation
@@ -26,7 +27,7 @@ Answered = tuple[int, int, bool]
 """Of a call of Remap: mapping, S, whether it waits."""
 
 
-_ANY = Mapping(1, 1, single("s", 1), {}, 1)
+_ANY = Mapping(1, (1,), forest_of(single("s", 1)), {}, 1)
 """Which mappings a change is between, is in the state."""
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from ina.controller.job import Endpoint, Job
 from ina.controller.memory import SlotRange
 from ina.controller.switches.plan import JobPlan, own_address, plan_job
+from ina.controller.topology.forest import forest_of
 from ina.controller.topology.tree import single
 from ina.extension import congestion
 from ina.extension import host as host_native
@@ -64,7 +65,7 @@ def _plan(
         number=number,
         world_size=len(hosts),
         memory={"s1": memory},
-        tree=single("s1", len(hosts)),
+        forest=forest_of(single("s1", len(hosts))),
         created_s=0.0,
         members=members,
         epoch=epoch,

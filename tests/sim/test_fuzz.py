@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ina.controller.job import Job
+from ina.controller.mapping import Part
 from ina.controller.switches import rows
 from ina.controller.switches.items import Entry
 from ina.controller.switches.rows import Neighbour
@@ -87,7 +87,7 @@ def test_a_bug_is_found_and_its_scenario_made_small(monkeypatch: pytest.MonkeyPa
     honest = rows.receiver
     first: dict[int, Neighbour] = {}
 
-    def to_the_first(job: Job, index: int, child: Neighbour) -> Entry:
+    def to_the_first(job: Part, index: int, child: Neighbour) -> Entry:
         return honest(job, index, first.setdefault(job.epoch, child))
 
     monkeypatch.setattr(rows, "receiver", to_the_first)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ina.controller.job import Job
+from ina.controller.mapping import Part
 from ina.controller.switches import rows
 from ina.controller.switches.items import Entry
 from ina.controller.switches.rows import Neighbour
@@ -221,8 +221,8 @@ def test_who_gives_up_on_links_that_were_mended_long_ago_has_no_cause(
     """Links that lose a third are one. What a job sends to its aggregator gets nowhere at first."""
     honest = rows.receiver
 
-    def elsewhere(job: Job, index: int, child: Neighbour) -> Entry:
-        if index == PARENT and job.name == "a" and job.epoch <= len(JOBS):
+    def elsewhere(job: Part, index: int, child: Neighbour) -> Entry:
+        if index == PARENT and job.number == 1 and job.epoch <= len(JOBS):
             child = replace(child, address=IPv4Address("10.255.9.9"))
         return honest(job, index, child)
 

@@ -150,7 +150,7 @@ def test_a_restarted_controller_goes_on_and_reports_what_is_foreign(
             assert writer is not None
             for stage in plan_here(stranger).stages:
                 await writer.insert(stage)
-            await writer.remove_entry(plan_of(coordinator(app), "j").members(1)[0])
+            await writer.remove_entry(plan_of(coordinator(app), "j").members[1][0])
             await coordinator(app).reconcile(only(coordinator(app)), fresh=False)
             assert len(only(coordinator(app)).foreign) == 6
             assert len(await entries(app)) == 12  # rank 1's member is back

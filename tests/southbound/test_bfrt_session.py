@@ -60,7 +60,7 @@ def test_a_job_is_installed_read_back_and_removed(tofino: FakeTofino) -> None:
             assert state.mark == 5
             items = [item for stage in plan.stages for item in stage]
             assert compare({7: items}, state) == Difference()
-            await writer.remove_entry(plan.members(0)[0])
+            await writer.remove_entry(plan.members[0][0])
             assert [row["worker"] for row in tofino.rows(names.MEMBERS)] == [1]
             await writer.remove(plan)
             await writer.remove(plan)  # what is off already is no error
@@ -100,7 +100,7 @@ def test_a_failed_install_leaves_nothing(tofino: FakeTofino) -> None:
     async def scenario() -> None:
         async with writing(tofino) as writer:
             plan = plan_here(two_workers(5))
-            await writer.insert([replace(plan.members(1)[0], params=(("worker_bit", 4),))])
+            await writer.insert([replace(plan.members[1][0], params=(("worker_bit", 4),))])
             with pytest.raises(
                 SwitchError, match=r"device 0: insert: ALREADY_EXISTS Already exists"
             ) as caught:
@@ -287,7 +287,7 @@ def test_another_program_is_refused_before_anything_is_written(tofino: FakeTofin
 def test_a_value_too_wide_is_refused_with_its_field(tofino: FakeTofino) -> None:
     async def scenario() -> None:
         async with connected(tofino) as session:
-            member = plan_here(two_workers(5)).members(0)[0]
+            member = plan_here(two_workers(5)).members[0][0]
             wide = replace(member, match=(*member.match[:-1], ("worker", 256)))
             with pytest.raises(SwitchError, match="key worker: 256 does not fit into 8 bits"):
                 await session.insert([wide])

@@ -1,8 +1,9 @@
-"""The tree that a job is summed over, as rows of a table."""
+"""The trees that a job is summed over, as rows of a table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.ranks import ranks_text
@@ -13,17 +14,24 @@ SHARED_COLUMNS = ("flushes", "evictions", "collisions", "bypassed", "late", "mis
 
 
 def indented(nodes: Sequence[pb2.TreeNode]) -> Iterator[tuple[str, pb2.TreeNode]]:
-    """The roots first, and under each node those below it: the name, indented, and the node."""
-    by_name = {node.switch: node for node in nodes}
+    """Under each node those below it: the name, indented, and the node.
 
-    def walk(node: pb2.TreeNode, depth: int) -> Iterator[tuple[str, pb2.TreeNode]]:
-        yield "  " * depth + node.switch, node
+    Of several trees one after the other, with its part of the lanes behind the root's name.
+    """
+    by_name = {(node.tree, node.switch): node for node in nodes}
+
+    def walk(node: pb2.TreeNode, depth: int, more: str = "") -> Iterator[tuple[str, pb2.TreeNode]]:
+        yield "  " * depth + node.switch + more, node
         for child in node.children:
-            yield from walk(by_name[child], depth + 1)
+            yield from walk(by_name[node.tree, child], depth + 1)
 
-    *further, last = (node for node in nodes if not node.parent)
-    yield from ((node.switch, node) for node in further)
-    yield from walk(last, 0)  # below several roots are the same nodes
+    roots = [node for node in nodes if not node.parent]
+    parts = sum(root.share for root in roots)
+    for root in roots:
+        of_lanes = (
+            f" ({Fraction(root.share, parts)} of the lanes)" if len(roots) > 1 and parts else ""
+        )
+        yield from walk(root, 0, of_lanes)
 
 
 def ranks_of(node: pb2.TreeNode) -> str:
@@ -70,5 +78,5 @@ def summed_where(nodes: Sequence[pb2.TreeNode]) -> str:
 
 def _has_workers(node: pb2.TreeNode, nodes: Sequence[pb2.TreeNode]) -> bool:
     """Itself, or on nodes of their hosts: its children are not all switches with shared slots."""
-    shared = {it.switch for it in nodes if it.shared}
+    shared = {it.switch for it in nodes if it.shared}  # in all of its trees, or in none
     return bool(node.ranks) or any(child not in shared for child in node.children)

@@ -224,7 +224,7 @@ def _draw_legend(
     handles = [
         Line2D([], [], color=colours[job.name], linewidth=2.6,
                label=f"{job.name}: {job.state}, {job.world_size} workers; "
-               + ", ".join(f"{it.switch} {ranks_of(it)}" for it in job.nodes if it.ranks))
+               + ", ".join(_who(job)))
         for job in jobs
     ]  # fmt: skip
     left = len(shown.jobs) - len(jobs)
@@ -233,3 +233,8 @@ def _draw_legend(
     if not handles:
         handles = [Line2D([], [], color="none", label="no jobs")]
     ax.legend(handles=handles, loc="upper left", fontsize=8, frameon=False)
+
+
+def _who(job: pb2.FabricJob) -> list[str]:
+    """Switches with the workers below them; once each, in however many trees they are."""
+    return list(dict.fromkeys(f"{it.switch} {ranks_of(it)}" for it in job.nodes if it.ranks))

@@ -36,7 +36,7 @@ def _reserved(job: Job) -> int:
         taken.reserved
         for had in job.mappings
         for name, taken in had.memory.items()
-        if had.mode == POOL or had.tree[name].is_shared
+        if had.mode == POOL or had.shares_slots_of(name)
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from ina.controller.job import Endpoint, Job
 from ina.controller.memory import SlotRange
 from ina.controller.store import StoredJob
+from ina.controller.topology.forest import Forest
 from ina.controller.topology.tree import Tree
 
 
@@ -32,44 +33,45 @@ def adoptable(
 ) -> list[Adoptable]:
     """``switches``: the configuration's, by name. Changes the jobs."""
     items = list(stored)
-    trees = [item.job.tree for item in items if item.job.tree is not None]
-    all_one = len({tree.switches[0].switch for tree in trees}) == 1 and all(
-        tree.has_one_switch for tree in trees
-    )
+    placed = [item.job.forest for item in items if item.job.forest is not None]
+    all_one = len({forest.switches for forest in placed}) == 1 and placed[0].has_one_switch
     first = next(iter(switches))
     found = []
     for job, endpoints in ((item.job, item.endpoints) for item in items):
         # A switch that is alone may be called otherwise, as it was before it had a name.
-        if job.tree is not None and ((len(switches) == 1 and all_one) or not job.switch):
-            _rename(job, job.tree, first)
+        if job.forest is not None and ((len(switches) == 1 and all_one) or not job.switch):
+            _rename(job, job.forest, first)
         found.append(Adoptable(job, endpoints, _keep_known(job, switches, is_fabric=is_fabric)))
     return found
 
 
-def _rename(job: Job, tree: Tree, switch: str) -> None:
-    former = tree.switches[0].switch
-    job.tree = _renamed(tree, former, switch)
+def _rename(job: Job, forest: Forest, switch: str) -> None:
+    former = forest.switches[0]
+    job.forest = _renamed(forest, former, switch)
     _rename_memory(job.memory, former, switch)
     if job.change is not None:  # to other slots of the same switch
-        job.change.other.tree = _renamed(job.change.other.tree, former, switch)
+        job.change.other.forest = _renamed(job.change.other.forest, former, switch)
         _rename_memory(job.change.other.memory, former, switch)
 
 
-def _renamed(tree: Tree, former: str, switch: str) -> Tree:
+def _renamed(forest: Forest, former: str, switch: str) -> Forest:
     def now(name: str) -> str:
         return switch if name == former else name
 
-    return Tree(
-        tuple(
-            replace(
-                node,
-                switch=now(node.switch),
-                nodes=tuple(map(now, node.nodes)),
-                parent=None if node.parent is None else now(node.parent),
+    def of(tree: Tree) -> Tree:
+        return Tree(
+            tuple(
+                replace(
+                    node,
+                    switch=now(node.switch),
+                    nodes=tuple(map(now, node.nodes)),
+                    parent=None if node.parent is None else now(node.parent),
+                )
+                for node in tree
             )
-            for node in tree
         )
-    )
+
+    return Forest(tuple(map(of, forest)), forest.shares)
 
 
 def _rename_memory(memory: dict[str, SlotRange], former: str, switch: str) -> None:
@@ -78,12 +80,12 @@ def _rename_memory(memory: dict[str, SlotRange], former: str, switch: str) -> No
 
 
 def _keep_known(job: Job, switches: Collection[str], *, is_fabric: bool) -> str:
-    if job.tree is None:
+    if job.forest is None:
         return "" if is_fabric else "its switches are no fabric any more: join again"
-    needed = [job.tree]
+    needed = [job.forest]
     if job.change is not None and job.change.has_both:  # ranks may send there, or will
-        needed.append(job.change.other.tree)
-    nodes = (node.switch for tree in needed for node in tree.switches)
+        needed.append(job.change.other.forest)
+    nodes = (name for forest in needed for name in forest.switches)
     unknown = [name for name in dict.fromkeys(nodes) if name not in switches]
     for mapping in job.mappings:
         for name in mapping.memory.keys() - set(switches):

@@ -23,7 +23,7 @@ from ina.controller.mapping import Change, Stage, Step, Terms, Word
 from ina.controller.mapping import Mapping as JobMapping
 from ina.controller.retry import Persistence, fail
 from ina.controller.switches.switch import Switch
-from ina.controller.topology.tree import Tree
+from ina.controller.topology.forest import Forest
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.ranks import ranks_text
 
@@ -85,17 +85,18 @@ class Changes:
         return job
 
     async def change(
-        self, job: Job, *, slots: int = 0, tree: Tree | None = None, mode: str = "", why: str
+        self, job: Job, *, slots: int = 0, forest: Forest | None = None, mode: str = "", why: str
     ) -> None:
         """Begins a change: returns when its switches have both mappings, and ranks are asked.
 
-        What becomes of it is told: JOB_REMAPPED or JOB_REMAP_OFF. ``slots``: of its own, at each
-        switch of its ``tree`` where it has any in this ``mode``; 0, None and empty: as now, so
-        that of all of them it moves.
+        What becomes of it is told: JOB_REMAPPED or JOB_REMAP_OFF. ``slots``: of its own, in all
+        trees of its ``forest`` together, in this ``mode``; 0, None and empty: as now, so that of
+        all of them it moves. The forest has all switches of the job, nodes on hosts among them,
+        but no aggregator of mode ``shared`` above: that is found.
 
         Raises what :func:`remapping.begin` raises; :class:`SwitchError`: one does not take it.
         """
-        change = remapping.begin(self._registry, job, slots, tree, why, mode=mode)
+        change = remapping.begin(self._registry, job, slots, forest, why, mode=mode)
         change.since_s, change.since_unix_s = self._clock(), self._registry.unix_s()
         self._record.save("remap", job, last_epoch=self._registry.epochs.last)
         for switch in self._others(change):

@@ -457,9 +457,9 @@ class Coordinator:
         return [self.switches[name] for name in job.switches]
 
     def _first_switch(self, job: Job, rank: int) -> Switch | None:
-        """Where a worker sends; None: to a node on its host."""
-        assert job.tree is not None
-        return self.switches.get(job.tree.first_node(rank).switch)
+        """Where a worker sends, in its first tree; None: to a node on its host."""
+        assert job.forest is not None
+        return self.switches.get(job.forest.trees[0].first_node(rank).switch)
 
     def _jobs_on(self, switch: Switch) -> list[Job]:
         return [job for job in self.registry if switch.name in job.switches]

@@ -39,7 +39,7 @@ class JobNumbers:
         Raises :class:`NoRoomError`.
         """
         own = () if job.number in job.mapping.numbers else (job.number,)
-        why_not = "no job number is left for another tree"
+        why_not = "no job number is left for other trees"
         return own + self.take(job.name, count - len(own), why_not)
 
     def claim(self, numbers: Iterable[int]) -> None:

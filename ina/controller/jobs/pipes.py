@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from ina.controller.errors import JobPipesError
 from ina.controller.job import Endpoint, Job
-from ina.controller.switches.capacity import PipeOf
-from ina.controller.topology.tree import Node, Tree
+from ina.controller.switches.capacity import Capacity, PipeOf
+from ina.controller.topology.forest import Forest
 
 
 def check_same_pipe(job: Job, rank: int, endpoint: Endpoint, pipe_of: PipeOf) -> None:
@@ -21,18 +21,21 @@ def check_same_pipe(job: Job, rank: int, endpoint: Endpoint, pipe_of: PipeOf) ->
     _check(job, {f"rank {who}": port for who, port in sorted(ports.items())}, pipe_of)
 
 
-def check_pipes(job: Job, tree: Tree, node: Node, pipe_of: PipeOf) -> None:
-    """Raises :class:`JobPipesError` if the node's children are in several pipes of its switch."""
-    ranks = {f"rank {rank}": job.members[rank].switch_port for rank in node.ranks}
-    nodes = {
-        (f"switch {it}" if tree[it].host is None else it): at
-        for it, at in zip(node.nodes, node.ports, strict=True)
-    }
-    _check(job, ranks | nodes, pipe_of)
+def check_pipes(job: Job, over: Forest, switches: Mapping[str, Capacity]) -> None:
+    """Raises :class:`JobPipesError` if children in a tree are in several pipes of their switch."""
+    for tree in over:
+        for node in tree.switches:
+            joined = {rank: job.members[rank].switch_port for rank in node.ranks}
+            ranks = {f"rank {rank}": node.port_of(rank, port) for rank, port in joined.items()}
+            nodes = {
+                (f"switch {it}" if tree[it].host is None else it): at
+                for it, at in zip(node.nodes, node.ports, strict=True)
+            }
+            _check(job, ranks | nodes, switches[node.switch].pipe_of)
 
 
 def _check(job: Job, ports: Mapping[str, int], pipe_of: PipeOf) -> None:
-    if len({pipe_of(port) for port in ports.values()}) == 1:
+    if len({pipe_of(port) for port in ports.values()}) <= 1:
         return
     places = ", ".join(
         f"{who} behind port {port} (pipe {pipe_of(port)})" for who, port in ports.items()

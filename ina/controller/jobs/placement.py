@@ -1,7 +1,7 @@
 """Which switches sum a job. Pure.
 
 Without a fabric, switches are islands: a job is summed by one of them, known when it is created.
-In a fabric, a :class:`Placement` finds the tree when all ranks have joined, for only then is it
+In a fabric, a :class:`Placement` finds the trees when all ranks have joined, for only then is it
 known where they are.
 """
 
@@ -13,8 +13,10 @@ from typing import Protocol
 
 from ina.controller.errors import JobRequestError, NoRoomError
 from ina.controller.job import Endpoint
+from ina.controller.mapping import slots_of
+from ina.controller.memory import SlotRange, lanes_of
 from ina.controller.switches.capacity import Capacity
-from ina.controller.topology.tree import Tree
+from ina.controller.topology.forest import Forest
 from ina.p4.catalogue import POOL
 
 
@@ -35,11 +37,12 @@ class Placement(Protocol):
         """
         ...
 
-    def tree(self, job: str, endpoints: Mapping[int, Endpoint]) -> Tree:
-        """The tree of a job whose workers, by rank, are all of these.
+    def forest(self, job: str, endpoints: Mapping[int, Endpoint]) -> Forest:
+        """The trees of a job whose workers, by rank, are all of these.
 
-        Each is below the switch that ``Endpoint.switch`` names, where it does. Raises
-        :class:`JobRequestError`: there is no such tree.
+        In mode ``shared`` the first is taken. Where a worker's first node is not the switch that
+        :meth:`switch_of` has named, the node has ``rank_ports``. Raises :class:`JobRequestError`:
+        there are no such trees.
         """
         ...
 
@@ -66,9 +69,9 @@ def first_with_room(
     raise NoRoomError(f"job {job!r}: no slots left: {'; '.join(whys)}")
 
 
-def check_tree(job: str, tree: Tree, switches: Mapping[str, Capacity]) -> None:
+def check_forest(job: str, forest: Forest, switches: Mapping[str, Capacity]) -> None:
     """Raises :class:`JobRequestError`: what its switches run cannot work together."""
-    values = {node.switch: switches[node.switch].values for node in tree.switches}
+    values = {name: switches[name].values for name in forest.switches}
     if len(set(values.values())) > 1:
         said = ", ".join(f"{name} {count}" for name, count in values.items())
         raise JobRequestError(
@@ -77,18 +80,43 @@ def check_tree(job: str, tree: Tree, switches: Mapping[str, Capacity]) -> None:
         )
 
 
-def check_room(job: str, slots: int, tree: Tree, switches: Mapping[str, Capacity]) -> None:
-    """Raises :class:`NoRoomError` where not every switch of the tree has room; says which, and why.
+def slots_by_switch(
+    job: str, slots: int, forest: Forest, switches: Mapping[str, Capacity]
+) -> dict[str, int]:
+    """Where it is to have slots of its own, and how many; 0: as many as is usual there.
 
-    :class:`JobRequestError`: one never grants so many slots.
+    ``slots``: that it asks for, of all trees together; 0: as is usual where most lanes pass. Raises
+    :class:`JobRequestError`: too few for so many trees, or a switch never grants so many.
+    """
+    if len(forest) > 1:
+        usual = min(switches[name].memory.cost(job, 0) for name in forest.own)
+        slots = forest.divisible(job, slots or usual)
+    return {name: forest.slots_at(name, slots) for name in forest.own}
+
+
+def check_room(job: str, slots: int, forest: Forest, switches: Mapping[str, Capacity]) -> None:
+    """Raises :class:`NoRoomError` where not every switch of the trees has room; says which and why.
+
+    :class:`JobRequestError`: as :func:`slots_by_switch`.
     """
     full = []
-    for node in tree.switches:
-        memory = switches[node.switch].memory
-        its = tree.at_each_root(slots) if slots and node.parent is None else slots
-        if not node.is_shared and not memory.fits(job, its, []):
-            full.append(f"switch {node.switch}: {memory.why_full(job, its)}")
+    for name, its in slots_by_switch(job, slots, forest, switches).items():
+        memory = switches[name].memory
+        if not memory.fits(job, its, []):
+            full.append(f"switch {name}: {memory.why_full(job, its)}")
     if full:
-        several = f" on {len(full)} of {len(tree.switches)} switches that would sum it"
-        of = "" if tree.has_one_switch else several
+        several = f" on {len(full)} of {len(forest.switches)} switches that would sum it"
+        of = "" if forest.has_one_switch else several
         raise NoRoomError(f"job {job!r}: no slots left{of}: {'; '.join(full)}")
+
+
+def window(
+    forest: Forest, memory: Mapping[str, SlotRange], switches: Mapping[str, Capacity]
+) -> int:
+    """Packets in flight that a worker of a job with these slots may have."""
+    queues = (
+        max(1, forest.slots_of(name, most))  # of which as many pass this switch as it bears
+        for name in memory
+        if (most := switches[name].max_window)
+    )
+    return min([lanes_of(slots_of(forest, memory)), *queues])

@@ -1,4 +1,4 @@
-"""All jobs of a controller: admission, names, numbers, a tree of switches each. No I/O; time is
+"""All jobs of a controller: admission, names, numbers, trees of switches for each. No I/O; time is
 passed in.
 
 Every method that changes something either does it wholly or raises and changes nothing.
@@ -14,7 +14,6 @@ from ina.controller.errors import (
     HostNodesError,
     JobConflictError,
     JobRequestError,
-    JobTokenError,
     NoRoomError,
     UnknownJobError,
 )
@@ -24,10 +23,20 @@ from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.numbers import JobNumbers
 from ina.controller.jobs.pipes import check_pipes, check_same_pipe
-from ina.controller.jobs.placement import Placement, check_room, check_tree, first_with_room
+from ina.controller.jobs.placement import (
+    Placement,
+    check_forest,
+    check_room,
+    first_with_room,
+    slots_by_switch,
+    window,
+)
+from ina.controller.jobs.same_job import check_same, check_token, who
 from ina.controller.jobs.sharing import Sharing
+from ina.controller.mapping import Mapping as JobMapping
 from ina.controller.memory import SlotRange
 from ina.controller.switches.capacity import Capacity
+from ina.controller.topology.forest import Forest, forest_of
 from ina.controller.topology.host_nodes import check_nodes, with_host_nodes
 from ina.controller.topology.tree import Node, Tree, single
 from ina.p4.catalogue import POOL
@@ -100,7 +109,7 @@ class Registry:
     ) -> Job:
         """Returns the joining job ``name``, which is made if there is none.
 
-        In a fabric it has neither a tree nor slots before :meth:`place`. ``contributions``: those
+        In a fabric it has neither trees nor slots before :meth:`place`. ``contributions``: those
         to a sum that reach switches, where hosts add up what their workers send; 0: ``world_size``.
         ``mode``: empty: as another of its workers has asked, or as is usual.
 
@@ -118,7 +127,7 @@ class Registry:
         owner = self.admission.tenant(name, tenant)
         job = self._jobs.get(name)
         if job is not None:
-            _check_same(job, world_size, owner, token, verify, mode)
+            check_same(job, world_size, owner, token, verify, mode)
             return job
         mode = self.sharing.mode(name, mode)
         self._check_quota(name, owner, world_size, slots, mode)
@@ -141,7 +150,8 @@ class Registry:
         if self.placement is None:
             try:
                 switch = first_with_room(name, slots, self.sharing.islands(name, mode), mode)
-                self._give(job, self.sharing.tree(job, single(switch, contributions)), slots)
+                alone = forest_of(single(switch, contributions))
+                self._give(job, self.sharing.forest(job, alone), slots)
             except (JobRequestError, NoRoomError):
                 self.numbers.give_back([number])
                 raise
@@ -149,21 +159,22 @@ class Registry:
         return job
 
     def place(self, job: Job) -> None:
-        """Gives a job of a fabric its tree, slots on each of its switches, and its epoch.
+        """Gives a job of a fabric its trees, slots on each of its switches, and its epoch.
 
         All its ranks have joined. It moves to STARTING.
 
         Raises:
-            JobRequestError: there is no tree for it, or it asks for more than a switch grants.
+            JobRequestError: there are no trees for it, or it asks for more than a switch grants,
+                or for less than its trees need.
             JobPipesError: some of its packets would meet in different pipes of a switch.
             NoRoomError: a switch has no room, and which; or the tenant's quota is in use.
         """
-        tree = self._tree_of(job)
+        forest = self._forest_of(job)
         slots = job.slots_asked
         if self.sized is not None and job.mode == POOL:
-            slots = self.sized(job, [node.switch for node in tree.switches])
-        check_room(job.name, slots, tree, self.switches)
-        self._give(job, tree, slots)
+            slots = self.sized(job, forest.switches)
+        check_room(job.name, slots, forest, self.switches)
+        self._give(job, forest, slots)
         self._complete(job)
 
     def victims(
@@ -193,8 +204,8 @@ class Registry:
         if mode != POOL:
             return []  # it shares slots; an aggregator that is full is no reason to end a job
         for switch in self.sharing.islands(name, mode):
-            tree = single(switch, contributions or world_size)
-            found = self._victims(name, slots, capped, tree, numbers_left=numbers_left)
+            alone = forest_of(single(switch, contributions or world_size))
+            found = self._victims(name, slots, capped, alone, numbers_left=numbers_left)
             if found:
                 return found
         return []
@@ -204,46 +215,43 @@ class Registry:
 
         Raises what :meth:`place` raises when the reason is another than room on the switches.
         """
-        tree = self._tree_of(job)
-        return self._victims(job.name, job.slots_asked, job.priority, tree, numbers_left=True)
+        forest = self._forest_of(job)
+        return self._victims(job.name, job.slots_asked, job.priority, forest, numbers_left=True)
 
-    def _tree_of(self, job: Job) -> Tree:
+    def _forest_of(self, job: Job) -> Forest:
         """What :meth:`place` gives it if there is room; raises what it raises otherwise."""
         assert self.placement is not None
         assert not job.missing()
         check_nodes(job.name, job.members)
-        tree = self.placement.tree(job.name, who_sends_to_switches(job.members))
-        tree = self.sharing.tree(job, tree, self.placement.port_to)
-        tree = self._with_host_nodes(job, tree)
-        check_tree(job.name, tree, self.switches)
-        nodes = tree.switches
-        for node in nodes:
-            check_pipes(job, tree, node, self.switches[node.switch].pipe_of)
-        names = [node.switch for node in nodes] if job.mode == POOL else []
-        costs = (self.switches[it].memory.cost(job.name, job.slots_asked) for it in names)
-        self.admission.check_quota(
-            *(job.name, job.tenant, sum(costs), job.world_size), self._others(job)
-        )
-        return tree
+        forest = self.placement.forest(job.name, who_sends_to_switches(job.members))
+        forest = self.sharing.forest(job, forest, self.placement.port_to)
+        forest = self._with_host_nodes(job, forest)
+        check_forest(job.name, forest, self.switches)
+        check_pipes(job, forest, self.switches)
+        own = slots_by_switch(job.name, job.slots_asked, forest, self.switches)
+        costs = (self.switches[it].memory.cost(job.name, its) for it, its in own.items())
+        cost = sum(costs) if job.mode == POOL else 0
+        self.admission.check_quota(*(job.name, job.tenant, cost, job.world_size), self._others(job))
+        return forest
 
     def _others(self, job: Job) -> list[Job]:
         return [other for other in self._jobs.values() if other is not job]
 
     def _victims(
-        self, name: str, slots: int, priority: int, tree: Tree, *, numbers_left: bool
+        self, name: str, slots: int, priority: int, forest: Forest, *, numbers_left: bool
     ) -> list[Job]:
-        nodes = [node.switch for node in tree.switches if not node.is_shared]
+        own = slots_by_switch(name, slots, forest, self.switches)
 
         def fits(gone: Sequence[Job]) -> bool:
             return (numbers_left or bool(gone)) and all(
                 self.switches[it].memory.fits(
-                    *(name, slots),
+                    *(name, its),
                     [had.memory[it] for job in gone for had in job.mappings if it in had.memory],
                 )
-                for it in nodes
+                for it, its in own.items()
             )
 
-        there = [job for job in self._jobs.values() if not set(nodes).isdisjoint(job.switches)]
+        there = [job for job in self._jobs.values() if not own.keys().isdisjoint(job.switches)]
         return self.admission.victims(priority, there, fits)
 
     def adopt(self, job: Job) -> None:
@@ -254,18 +262,18 @@ class Registry:
         """
         if job.name in self._jobs or not self.numbers.are_free(job.numbers):
             raise JobConflictError(f"job {job.name!r}: name or number {job.number} is in use")
-        claimed: list[tuple[Capacity, SlotRange, Node]] = []
+        claimed: list[tuple[Capacity, SlotRange, bool]] = []
         try:
             both = job.mappings
             for mapping, other in zip(both, reversed(both), strict=True):
                 for switch, memory in mapping.memory.items():
                     over = other.memory.get(switch) if other is not mapping else None
-                    capacity, node = self.switches[switch], mapping.tree[switch]
-                    capacity.claim(memory, node, over=over)
-                    claimed.append((capacity, memory, node))
+                    capacity, shared = self.switches[switch], mapping.shares_slots_of(switch)
+                    capacity.claim(memory, is_shared=shared, over=over)
+                    claimed.append((capacity, memory, shared))
         except NoRoomError:
-            for capacity, memory, node in claimed:
-                capacity.give_back(memory, node)
+            for capacity, memory, shared in claimed:
+                capacity.give_back(memory, is_shared=shared)
             raise
         self.numbers.claim(job.numbers)
         self._jobs[job.name] = job
@@ -279,7 +287,7 @@ class Registry:
         :class:`JobPipesError`, :class:`HostNodesError` (nobody can join the job any more: end it).
         """
         job = self.get(name)
-        _check_token(job, token)
+        check_token(job, token)
         if rank >= job.world_size:
             raise JobRequestError(f"job {name!r} has ranks 0 to {job.world_size - 1}, not {rank}")
         if rank in job.members:
@@ -287,7 +295,7 @@ class Registry:
                 f"job {name!r}: rank {rank} has joined already, from {job.members[rank]}"
             )
         if job.state is not JobState.JOINING:
-            raise JobConflictError(f"job {name!r} cannot be joined: {_who(job)}")
+            raise JobConflictError(f"job {name!r} cannot be joined: {who(job)}")
         for other, member in job.members.items():
             # What adds up on a host has its workers at addresses of its own making.
             seen = (member.node, member.address, member.udp_port)
@@ -295,10 +303,10 @@ class Registry:
                 raise JobConflictError(
                     f"job {name!r}: rank {rank} has the address of rank {other}, {member}"
                 )
-        if job.tree is not None:
+        if job.forest is not None:
             check_same_pipe(job, rank, endpoint, self.switches[job.island].pipe_of)
         job.members[rank] = endpoint
-        if job.tree is not None and not job.missing():
+        if job.forest is not None and not job.missing():
             self._add_host_nodes(job)
             self._complete(job)
         return job
@@ -308,13 +316,15 @@ class Registry:
         try:
             check_nodes(job.name, job.members)
             root = Node(job.island, tuple(sorted(who_sends_to_switches(job.members))))
-            job.tree = self._with_host_nodes(job, self.sharing.tree(job, Tree((root,))))
+            forest = self.sharing.forest(job, forest_of(Tree((root,))))
+            job.forest = self._with_host_nodes(job, forest)
         except JobRequestError as error:
             raise HostNodesError(str(error)) from None
 
-    def _with_host_nodes(self, job: Job, tree: Tree) -> Tree:
+    def _with_host_nodes(self, job: Job, forest: Forest) -> Forest:
         try:
-            return with_host_nodes(tree, job.members)
+            trees = tuple(with_host_nodes(tree, job.members) for tree in forest)
+            return Forest(trees, forest.shares)
         except JobRequestError as error:
             raise JobRequestError(f"job {job.name!r}: {error}") from None
 
@@ -360,8 +370,12 @@ class Registry:
         """One of a job's switches has none of its entries any more: frees its slots there."""
         for mapping in job.mappings:
             if switch in mapping.memory:
-                taken = mapping.memory.pop(switch)
-                self.switches[switch].give_back(taken, mapping.tree[switch])
+                self.give_back(mapping, switch)
+
+    def give_back(self, mapping: JobMapping, switch: str) -> None:
+        """A switch has nothing of a mapping any more: frees its slots there."""
+        is_shared = mapping.shares_slots_of(switch)
+        self.switches[switch].give_back(mapping.memory.pop(switch), is_shared=is_shared)
 
     def removed(self, job: Job) -> None:
         """No switch has any of the job's entries: frees its slots and number."""
@@ -381,29 +395,22 @@ class Registry:
             self.release(job, switch)
         self.numbers.give_back(job.numbers)
 
-    def _give(self, job: Job, tree: Tree, slots: int) -> None:
-        """The tree, and slots on each of its switches; of several, all have room.
+    def _give(self, job: Job, forest: Forest, slots: int) -> None:
+        """The trees, and slots on each of their switches; of several, all have room.
 
         Raises :class:`NoRoomError`: one that is alone has none, or no job number is left.
         """
         left = self.admission.slots_left(job.tenant, self._others(job))
-        why_not = "no job number is left for another aggregator"
-        more = self.numbers.take(job.name, len(tree.roots) - 1, why_not)
+        why_not = "no job number is left for another tree"
+        more = self.numbers.take(job.name, len(forest) - 1, why_not)
         try:
-            taken = self.sharing.take(job, tree, slots, left)
+            taken = self.sharing.take(job, forest, slots, left)
         except (JobRequestError, NoRoomError):
             self.numbers.give_back(more)
             raise
-        job.tree, job.memory, job.further_numbers = tree, taken, more
-        job.window = self.window(tree, taken)
-
-    def window(self, tree: Tree, memory: Mapping[str, SlotRange]) -> int:
-        """Packets in flight that a worker of a job with these slots may have."""
-        roots = {root.switch for root in tree.roots}
-        return min(
-            self.switches[name].window(taken) * (len(roots) if name in roots else 1)
-            for name, taken in memory.items()
-        )
+        job.forest, job.memory = forest, taken
+        job.mapping_numbers = (job.number, *more) if more else ()
+        job.window = window(forest, taken, self.switches)
 
     def _complete(self, job: Job) -> None:
         job.on(JobEvent.COMPLETE)
@@ -460,37 +467,3 @@ class Registry:
     def _foreign_numbers(self) -> set[int]:
         # A job has its numbers wherever it is.
         return set().union(*(capacity.foreign_numbers for capacity in self.switches.values()))
-
-
-def _check_same(
-    job: Job, world_size: int, tenant: str, token: str, verify: Verify | None, mode: str
-) -> None:
-    """That another rank's CreateJob is of this job, and comes in time."""
-    if job.state is not JobState.JOINING:
-        raise JobConflictError(f"the name {job.name!r} is in use: {_who(job)}")
-    _check_token(job, token)
-    if job.world_size != world_size:
-        raise JobConflictError(
-            f"job {job.name!r} was created with {job.world_size} workers, not {world_size}"
-        )
-    if job.tenant != tenant:
-        raise JobConflictError(f"job {job.name!r} is of tenant {job.tenant!r}, not {tenant!r}")
-    if mode and job.mode != mode:
-        raise JobConflictError(f"job {job.name!r} has mode {job.mode!r}, not {mode!r}")
-    if verify is not None and job.verify != verify:
-        how = "by default" if job.verify is None else f"by {job.verify!r}"
-        raise JobConflictError(
-            f"job {job.name!r} verifies its sums {how}, not {verify!r}: all its workers must ask"
-            " for the same"
-        )
-
-
-def _check_token(job: Job, token: str) -> None:
-    if not tokens.token_matches(token, job.token_hash):
-        has = "another join token" if job.token_hash else "no join token"
-        raise JobTokenError(f"job {job.name!r} was created with {has}")
-
-
-def _who(job: Job) -> str:
-    ranks = ", ".join(map(str, sorted(job.members))) or "none"
-    return f"it is {job.state.value} (epoch {job.epoch}, ranks here: {ranks})"

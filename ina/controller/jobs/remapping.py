@@ -5,52 +5,50 @@ from __future__ import annotations
 from ina.controller.errors import JobConflictError, JobRequestError, NoRoomError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.pipes import check_pipes
-from ina.controller.jobs.placement import check_tree
+from ina.controller.jobs.placement import check_forest, window
 from ina.controller.jobs.registry import Registry
 from ina.controller.mapping import Change, Mapping, Step
 from ina.controller.memory import SlotRange
 from ina.controller.memory.pool import check_even
 from ina.controller.switches.rows import low_epoch
-from ina.controller.topology.tree import Tree
+from ina.controller.topology.forest import Forest
 from ina.p4 import names
 from ina.p4.catalogue import POOL
 
 
 def begin(
-    registry: Registry, job: Job, slots: int, tree: Tree | None, why: str, *, mode: str = ""
+    registry: Registry, job: Job, slots: int, forest: Forest | None, why: str, *, mode: str = ""
 ) -> Change:
-    """Takes what a running job needs to have ``slots`` of its own at each switch where it has any.
+    """Takes what a running job needs to have ``slots`` of its own, in all of its trees together.
 
-    0: as many as now. ``tree``: over another one; None: as now. In mode ``shared`` the job's
-    aggregator is put above it. ``mode``: another one; empty: as now. Where there is no room for
-    both ranges beside one another, they share slots: then it is a change in place.
+    0: as many as now. ``forest``: over others; None: as now. In mode ``shared`` the job's
+    aggregators are put above the first. ``mode``: another one; empty: as now. Where there is no
+    room for both ranges beside one another, they share slots: then it is a change in place.
 
     Raises:
         JobConflictError: the job does not run, or changes already.
-        JobRequestError: it can never have so many, or not over this tree, or not in this mode.
+        JobRequestError: it can never have so many, or not over these, or not in this mode.
         NoRoomError: a switch has no room, or the tenant's quota is in use.
     """
     _check_runs(job)
     former, slots = job.mapping, slots or job.slots
     mode = registry.sharing.mode(job.name, mode or job.mode)
-    over = _tree(registry, job, tree, mode)
-    if over != former.tree:
-        check_tree(job.name, over, registry.switches)
-        for node in over.switches:
-            check_pipes(job, over, node, registry.switches[node.switch].pipe_of)
+    over = _forest(registry, job, forest, mode)
+    if over != former.forest:
+        check_forest(job.name, over, registry.switches)
+        check_pipes(job, over, registry.switches)
     others = [other for other in registry if other is not job]
-    needed = slots * len(over.switches) if mode == POOL else 0
+    slots = over.divisible(job.name, slots)
+    needed = sum(over.slots_at(name, slots) for name in over.own) if mode == POOL else 0
     registry.admission.check_quota(job.name, job.tenant, needed, job.world_size, others)
-    slots = over.at_each_root(slots) * len(over.roots)
     own = _take(registry, job, over, slots)
     host_first = _host_first(job, over, slots)
     in_place = _shares(job, own, over, range(host_first, host_first + slots))
     try:
-        if in_place and slots == job.slots and over == former.tree:
+        if in_place and slots == job.slots and over == former.forest:
             raise NoRoomError(f"job {job.name!r}: no other {slots} slots are free to move it to")
-        count = len(over.roots)
-        is_other = over != former.tree
-        numbers = registry.numbers.take_for_change(job, count) if is_other else former.numbers
+        is_other = over != former.forest
+        numbers = registry.numbers.take_for_change(job, len(over)) if is_other else former.numbers
     except NoRoomError:
         for switch, taken in own.items():
             registry.switches[switch].memory.give_back(taken)
@@ -60,9 +58,8 @@ def begin(
     epoch = registry.epochs.next()
     if low_epoch(epoch) == low_epoch(former.epoch):  # tables match no more of it
         epoch = registry.epochs.next()
-    size = (memory, registry.window(over, memory), host_first)
-    number, *further = numbers
-    new = Mapping(epoch, number, over, *size, mode, tuple(further))
+    size = (memory, window(over, memory, registry.switches), host_first)
+    new = Mapping(epoch, numbers, over, *size, mode)
     job.change = Change(new, why, in_place=in_place)
     return job.change
 
@@ -84,16 +81,15 @@ def turn(job: Job) -> None:
 def release(registry: Registry, job: Job, switch: str) -> None:
     """A switch has nothing of the job's other mapping alone any more: frees its slots there."""
     assert job.change is not None
-    other = job.change.other
-    registry.switches[switch].give_back(other.memory.pop(switch), other.tree[switch])
+    registry.give_back(job.change.other, switch)
 
 
 def end(registry: Registry, job: Job) -> None:
     """No switch has anything of the other mapping alone any more: the job has one mapping."""
     change, job.change = job.change, None
     assert change is not None
-    for switch, taken in change.other.memory.items():
-        registry.switches[switch].give_back(taken, change.other.tree[switch])
+    for switch in list(change.other.memory):
+        registry.give_back(change.other, switch)
     stay = {job.number, *job.mapping.numbers}
     registry.numbers.give_back(it for it in change.other.numbers if it not in stay)
 
@@ -108,36 +104,32 @@ def _check_runs(job: Job) -> None:
         )
 
 
-def _tree(registry: Registry, job: Job, tree: Tree | None, mode: str) -> Tree:
+def _forest(registry: Registry, job: Job, forest: Forest | None, mode: str) -> Forest:
     """Over which it is summed then. Raises :class:`JobRequestError`: not in this mode."""
-    sharing, now = registry.sharing, job.mapping.tree
-    if tree is None and mode == job.mode:
+    sharing, now = registry.sharing, job.mapping.forest
+    if forest is None and mode == job.mode:
         return now
     port_to = None if registry.placement is None else registry.placement.port_to
-    return sharing.tree(job, sharing.bare(tree or now), port_to, mode=mode)
+    return sharing.forest(job, sharing.bare(forest or now), port_to, mode=mode)
 
 
-def _take(registry: Registry, job: Job, tree: Tree, slots: int) -> dict[str, SlotRange]:
-    """Slots of its own on each switch of a tree where it is to have any, or on none."""
+def _take(registry: Registry, job: Job, over: Forest, slots: int) -> dict[str, SlotRange]:
+    """Slots of its own on each switch of trees where it is to have any, or on none."""
     check_even(job.name, slots)
-    if _is_on_hosts(tree) and slots > names.SLOTS_TOTAL:
+    if _is_on_hosts(over) and slots > names.SLOTS_TOTAL:
         raise JobRequestError(
             f"job {job.name!r}: {slots} slots: what sums on a host has {names.SLOTS_TOTAL}"
         )
     found: dict[str, SlotRange] = {}
     try:
-        for node in tree.switches:
-            if node.is_shared:
-                continue
-            memory = registry.switches[node.switch].memory
-            its = slots if node.parent is not None else tree.at_each_root(slots)
+        for name in over.own:
+            memory, its = registry.switches[name].memory, over.slots_at(name, slots)
             try:
-                found[node.switch] = memory.take_range(job.name, its)
+                found[name] = memory.take_range(job.name, its)
             except NoRoomError:
-                if node.switch not in job.memory:
+                if name not in job.memory:
                     raise
-                over = job.memory[node.switch]
-                found[node.switch] = memory.take_range(job.name, its, over=over)
+                found[name] = memory.take_range(job.name, its, over=job.memory[name])
     except (JobRequestError, NoRoomError):
         for switch, taken in found.items():
             registry.switches[switch].memory.give_back(taken)
@@ -145,23 +137,23 @@ def _take(registry: Registry, job: Job, tree: Tree, slots: int) -> dict[str, Slo
     return found
 
 
-def _host_first(job: Job, tree: Tree, slots: int) -> int:
+def _host_first(job: Job, over: Forest, slots: int) -> int:
     """First slot on nodes on hosts, of which the job has all: beside those it has, if they fit."""
     end = job.host_first + job.slots
     fits_behind = slots > job.host_first and end + slots <= names.SLOTS_TOTAL
-    return end if _is_on_hosts(tree) and fits_behind else 0
+    return end if _is_on_hosts(over) and fits_behind else 0
 
 
-def _is_on_hosts(tree: Tree) -> bool:
-    return any(node.host is not None for node in tree)
+def _is_on_hosts(over: Forest) -> bool:
+    return any(node.host is not None for tree in over for node in tree)
 
 
-def _shares(job: Job, own: dict[str, SlotRange], tree: Tree, on_hosts: range) -> bool:
+def _shares(job: Job, own: dict[str, SlotRange], over: Forest, on_hosts: range) -> bool:
     """Whether some slot is both mappings', and no other job's."""
     # Where the job shared slots until now, these are none of those that one has alone.
     pairs = [(taken, job.memory[name]) for name, taken in own.items() if name in job.memory]
     if any(a.first < b.end and b.first < a.end for a, b in pairs):
         return True
-    if not (_is_on_hosts(tree) and _is_on_hosts(job.mapping.tree)):
+    if not (_is_on_hosts(over) and _is_on_hosts(job.mapping.forest)):
         return False
     return on_hosts.start < job.host_first + job.slots and job.host_first < on_hosts.stop

@@ -61,7 +61,8 @@ class Removals:
 
     def member(self, job: Job, rank: int) -> asyncio.Future[None]:
         """Removes what lets one worker in; returns how the first attempt ends."""
-        nodes = {mapping.tree.first_node(rank).switch for mapping in job.mappings}
+        firsts = (mapping.forest.first_nodes(rank) for mapping in job.mappings)
+        nodes = {node.switch for of_mapping in firsts for node in of_mapping}
         # Where it sends to a node on its host, there is none.
         switches = [self._switches[name] for name in sorted(nodes) if name in self._switches]
 

@@ -27,8 +27,8 @@ def share_if_room(job: Job, switch: Switch, jobs: Iterable[Job]) -> None:
     The switch's table of receivers has a row for each child of all ``jobs`` there, one for a
     parent, and a job whose workers share takes one more. A job shall not be refused for that one.
     """
-    assert job.tree is not None
-    ranks = job.tree[switch.name].ranks
+    assert job.forest is not None
+    ranks = (rank for tree in job.forest if switch.name in tree for rank in tree[switch.name].ranks)
     listening = {rank: at for rank in ranks if (at := job.members[rank]).results_group is not None}
     rows = switch.capacity.members
     if listening and sum(_rows_of(other, switch.name) for other in jobs) > rows:
@@ -42,7 +42,7 @@ def share_if_room(job: Job, switch: Switch, jobs: Iterable[Job]) -> None:
 
 
 def _rows_of(job: Job, switch: str) -> int:
-    trees = {part.number: part.tree for mapping in job.mappings for part in mapping.by_root()}
+    trees = {part.number: part.tree for mapping in job.mappings for part in mapping.parts}
     nodes = [tree[switch] for tree in trees.values() if switch in tree]
     return sum(node.fan_in + 1 + (node.parent is not None) for node in nodes)
 
@@ -74,7 +74,7 @@ async def regroup(switch: Switch, job: Job) -> None:
     """
     for former, plan in switch.replans(job):
         if plan.stages != former.stages:
-            await switch.writer.modify([plan.group])
+            await switch.writer.modify(list(plan.groups))
             faults.reach("own_results.group_modified")
             kept = {item.match for item in plan.stages[0] if isinstance(item, Entry)}
             rows = [item for item in former.stages[0] if isinstance(item, Entry)]

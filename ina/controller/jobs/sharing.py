@@ -12,17 +12,20 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 
 from ina.controller.errors import JobRequestError, NoRoomError
-from ina.controller.job import Job, lanes_of
-from ina.controller.memory import SlotRange
+from ina.controller.job import Job
+from ina.controller.jobs.placement import slots_by_switch
+from ina.controller.mapping import slots_of
+from ina.controller.memory import SlotRange, lanes_of
 from ina.controller.switches.capacity import Capacity
 from ina.controller.topology.aggregators import Above, Aggregators
+from ina.controller.topology.forest import Forest, forest_of
 from ina.controller.topology.tree import (
     HostNode,
     Node,
     Tree,
     below_itself,
-    with_aggregators,
-    without_aggregators,
+    with_aggregator,
+    without_aggregator,
 )
 from ina.p4.catalogue import MODES, POOL, SHARED
 
@@ -72,34 +75,40 @@ class Sharing:
             raise JobRequestError(_runs_pool(job, next(iter(switches))))
         return sharing
 
-    def tree(self, job: Job, tree: Tree, port_to: PortTo | None = None, *, mode: str = "") -> Tree:
-        """The tree of a job that is to be summed over ``tree``, in ``mode``; by default in its own.
+    def forest(
+        self, job: Job, over: Forest, port_to: PortTo | None = None, *, mode: str = ""
+    ) -> Forest:
+        """The trees of a job that is to be summed ``over`` these, in ``mode``; by default its own.
 
-        ``port_to``: in a fabric, where hosts are. Of a job that not all have joined whose own
-        aggregator is not known yet, without that. Raises :class:`JobRequestError`: a switch runs
-        the program of mode ``pool``, or no aggregator is to be had.
+        In mode ``shared`` it is summed over the first, below each of its aggregators. ``port_to``:
+        in a fabric, where hosts are. Of a job that not all have joined whose own aggregator is not
+        known yet, without that. Raises :class:`JobRequestError`: a switch runs the program of mode
+        ``pool``, or no aggregator is to be had.
         """
         if (mode or job.mode) == POOL:
-            return tree
+            return over
+        tree = over.trees[0]
         for node in tree.switches:
             if self._switches[node.switch].shared is None:
                 raise JobRequestError(_runs_pool(job.name, node.switch))
         top = tree.root
         if self._switches[top.switch].is_aggregator:
-            return below_itself(tree)
+            return forest_of(below_itself(tree))
         above = self._above(job, top, port_to)
         if not above:
-            return Tree(tuple(replace(it, is_shared=True) for it in tree))
+            return forest_of(Tree(tuple(replace(it, is_shared=True) for it in tree)))
         try:
-            return with_aggregators(tree, [(it.node, it.port) for it in above])
+            return forest_of(*(with_aggregator(tree, it.node, it.port) for it in above))
         except JobRequestError as error:
             raise JobRequestError(f"job {job.name!r}: {error}") from None
 
-    def bare(self, tree: Tree) -> Tree:
-        """What :meth:`tree` was given for this one: without an aggregator above its switches."""
-        root = tree.root
+    def bare(self, over: Forest) -> Forest:
+        """What :meth:`forest` was given for this one: without aggregators above its switches."""
+        if not over.is_shared:
+            return over
+        root = over.root
         is_above = root.host is not None or not self._switches[root.switch].is_switch
-        return without_aggregators(tree, are_above=is_above)
+        return forest_of(without_aggregator(over.trees[0], is_above=is_above))
 
     def _above(self, job: Job, top: Node, port_to: PortTo | None) -> list[Above]:
         """The aggregators that its lanes are dealt to; none: it is not known yet."""
@@ -123,44 +132,43 @@ class Sharing:
                 f" from switch {top.switch!r}"
             )
         usable = had or reached or found
-        count = min(len(usable), self._most)
+        lanes = job.slots_asked // 2 or self._most
+        count = min(len(usable), self._most, lanes)
         return usable[: 1 << (count.bit_length() - 1)]  # lanes are a power of two
 
-    def take(self, job: Job, tree: Tree, wanted: int, limit: int | None) -> dict[str, SlotRange]:
-        """Slots for a job on each of a tree's switches; of those of its own, all have room.
+    def take(self, job: Job, over: Forest, wanted: int, limit: int | None) -> dict[str, SlotRange]:
+        """Slots for a job on each switch of its trees; of those of its own, all have room.
 
-        ``wanted``: of its own, at each; 0: as many as is usual. ``limit``: how many it may claim
-        of those that are shared, on all together; None: any number. Raises :class:`NoRoomError`: a
-        switch that is alone has no room.
+        ``wanted``: of its own, of all trees together; 0: as many as is usual. ``limit``: how many
+        it may claim of those that are shared, on all together; None: any number. Raises
+        :class:`NoRoomError`: a switch that is alone has no room; :class:`JobRequestError`.
         """
         taken: dict[str, SlotRange] = {}
-        usual = self._switches[tree.switches[0].switch].memory.cost(job.name, 0)
-        roots = len(tree.roots)
+        usual = self._switches[over.switches[0]].memory.cost(job.name, 0)
         try:
-            for node in tree.switches:
-                if not node.is_shared:
-                    its = wanted if roots == 1 else tree.at_each_root(wanted or usual)
-                    taken[node.switch] = self._switches[node.switch].memory.take(job.name, its)
+            for name, its in slots_by_switch(job.name, wanted, over, self._switches).items():
+                taken[name] = self._switches[name].memory.take(job.name, its)
         except (JobRequestError, NoRoomError):
             for name, its_own in taken.items():
                 self._switches[name].memory.give_back(its_own)
             raise
-        slots = min((it.slots for it in taken.values()), default=wanted) * roots
-        return taken | self.arcs(tree, slots or usual, limit)
+        slots = slots_of(over, taken) or wanted or usual
+        return taken | self.arcs(over, slots, limit)
 
-    def arcs(self, tree: Tree, slots: int, limit: int | None) -> dict[str, SlotRange]:
-        """Of shared slots of a tree's switches, for a job that has ``slots`` of its own.
+    def arcs(self, over: Forest, slots: int, limit: int | None) -> dict[str, SlotRange]:
+        """Of shared slots of trees' switches, for a job that has ``slots`` of its own.
 
         ``limit``: as of :meth:`take`.
         """
         taken = {}
-        for node in tree.switches:
-            shared = self._switches[node.switch].shared
-            if node.is_shared and shared is not None:
-                lanes = lanes_of(slots)
-                arc = shared.take(slots, lanes if limit is None else min(lanes, limit))
+        for name in over.switches:
+            shared = self._switches[name].shared
+            if over.shares_slots_of(name) and shared is not None:
+                its = over.slots_at(name, slots)
+                lanes = lanes_of(its)
+                arc = shared.take(its, lanes if limit is None else min(lanes, limit))
                 limit = None if limit is None else limit - arc.reserved
-                taken[node.switch] = arc
+                taken[name] = arc
         return taken
 
 

@@ -255,12 +255,12 @@ class Sizing:
         return Planned(sizes[demand.name], demand, others)
 
     def _settled(self, switch: str, demands: list[Demand]) -> dict[str, int]:
-        total = self._total(switch, demands)
+        total = self._total(switch)
         return settled(demands, self.policy.sizes(demands, total), total)
 
     def _share(self, request: Request, switch: str) -> int:
         demands = [*map(self._demand, self._resizable(switch)), self.demand_of(request)]
-        total = self._total(switch, demands)
+        total = self._total(switch)
         return self.policy.sizes(demands, total)[request.name]
 
     def _fitting(self, request: Request, switch: str) -> int:
@@ -271,12 +271,14 @@ class Sizing:
             slots //= 2
         return slots if slots >= floor else 0
 
-    def _total(self, switch: str, demands: Iterable[Demand]) -> int:
-        """Slots that are free or of these jobs, also those that will be when changes under way are
-        over: others have the rest, or nobody may."""
+    def _total(self, switch: str) -> int:
+        """Slots that are free or of jobs that can be resized, also those that will be when changes
+        under way are over: others have the rest, or nobody may."""
         memory = self._registry.switches[switch].memory
         going = sum(_going(job, switch, memory.total) for job in self._registry)
-        return memory.total - memory.used() + going + sum(demand.slots for demand in demands)
+        # Of one of whose trees some alone pass here, that is less than all it has.
+        held = sum(job.memory[switch].slots for job in self._resizable(switch))
+        return memory.total - memory.used() + going + held
 
     def _resizable(self, switch: str) -> list[Job]:
         now_s = self._clock()

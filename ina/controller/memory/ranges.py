@@ -26,6 +26,11 @@ class SlotRange:
         return self.first + self.reserved
 
 
+def lanes_of(slots: int) -> int:
+    """How many lanes so many slots are: the largest power of two that has two slots each."""
+    return 1 << max(0, (slots // 2).bit_length() - 1)
+
+
 def gaps(total: int, busy: Iterable[SlotRange]) -> list[range]:
     """The slots of ``total`` that are in none of ``busy``, in order; ranges may overlap."""
     found: list[range] = []

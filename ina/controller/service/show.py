@@ -12,7 +12,7 @@ from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.mapping import Mapping as JobMapping
 from ina.controller.mapping import Stage
 from ina.controller.switches.items import Group, Item, MatchValue, PortState, ReadEntry
-from ina.controller.switches.plan import FIRST_GROUP, memory_at
+from ina.controller.switches.plan import FIRST_GROUP
 from ina.controller.switches.switch import Switch
 from ina.controller.switches.writer import GROUPS, JOB_TABLES, SHARED_JOB_TABLES, is_mark
 from ina.controller.watch.failure_detector import FailureDetector
@@ -40,7 +40,7 @@ def show_job(job: Job, detector: FailureDetector) -> pb2.Job:
         epoch=job.epoch,
         world_size=job.world_size,
         joined=sorted(job.members),
-        first_slot=0 if job.tree is None else _first_slot(job, job.mapping),
+        first_slot=0 if job.forest is None else _first_slot(job.mapping),
         slots=job.slots,
         state=job.state.value,
         tenant=job.tenant,
@@ -85,7 +85,7 @@ def _show_change(job: Job) -> pb2.Remapping | None:
         epoch=new.epoch,
         slots=new.slots,
         window=new.window,
-        first_slot=_first_slot(job, new),
+        first_slot=_first_slot(new),
         mode=new.mode,
         first_operation=change.first_operation,
         waits_for=waits_for,
@@ -96,9 +96,9 @@ def _show_change(job: Job) -> pb2.Remapping | None:
     )
 
 
-def _first_slot(job: Job, by: JobMapping) -> int:
-    """Where its slots begin at the switch that makes its results."""
-    taken = memory_at(job.sent_by(by), by.tree.root)
+def _first_slot(by: JobMapping) -> int:
+    """Where its slots begin at the switch that makes its results, of several trees in the first."""
+    taken = by.parts[0].memory_at(by.forest.root)
     return 0 if taken is None else taken.first
 
 
@@ -134,8 +134,13 @@ def show_member(job: Job, rank: int, detector: FailureDetector) -> pb2.Member:
         progress=None if report is None else report.progress,
         progress_unix_s=0.0 if report is None else report.unix_s,
         process=at.process,
-        switch="" if job.tree is None else job.tree.first_node(rank).switch,
+        switch=_first_switches(job, rank),
     )
+
+
+def _first_switches(job: Job, rank: int) -> str:
+    nodes = () if job.forest is None else job.forest.first_nodes(rank)
+    return ", ".join(dict.fromkeys(node.switch for node in nodes))
 
 
 async def job_counters(switch: Switch, jobs: dict[int, Job]) -> list[pb2.Counter]:
@@ -173,7 +178,7 @@ async def show_switch(coordinator: Coordinator, switch: Switch) -> pb2.ShowSwitc
 
 
 def _hold(job: Job, by: JobMapping, switch: str) -> pb2.SlotHold:
-    taken, is_shared = by.memory[switch], by.tree[switch].is_shared
+    taken, is_shared = by.memory[switch], by.shares_slots_of(switch)
     slots = taken.reserved if is_shared else taken.slots
     return pb2.SlotHold(job=job.name, first_slot=taken.first, slots=slots, shared=is_shared)
 
@@ -282,19 +287,21 @@ async def pool_counters(switch: Switch, jobs: dict[int, Job]) -> list[pb2.Counte
     ]
 
 
-def _child(switch: Switch, job: Job | None, index: int) -> str:
-    """Who has this index there, for people."""
+def _child(switch: Switch, job: Job | None, number: int, index: int) -> str:
+    """Who has this index there, in the tree with this job number, for people."""
     if index == ALL_WORKERS:
         return _SHARED
-    if job is None or job.tree is None or switch.name not in job.tree:
+    parts = (it for by in (() if job is None else job.mappings) for it in by.parts)
+    tree = next((it.tree for it in parts if it.number == number and switch.name in it.tree), None)
+    if tree is None:
         return f"rank {index}"
-    node = job.tree[switch.name]
+    node = tree[switch.name]
     if index < len(node.ranks):
         return f"rank {node.ranks[index]}"
     below = node.nodes[index - len(node.ranks) :]
     if not below:
         return f"number {index}"
-    return below[0] if job.tree[below[0]].host else f"switch {below[0]}"
+    return below[0] if tree[below[0]].host else f"switch {below[0]}"
 
 
 async def _worker_counters(switch: Switch, jobs: dict[int, Job]) -> list[pb2.Counter]:
@@ -304,7 +311,7 @@ async def _worker_counters(switch: Switch, jobs: dict[int, Job]) -> list[pb2.Cou
             number, index = int(match["job"]), int(match["worker"])
             name = jobs[number].name if number in jobs else f"number {number}"
             is_parent = index == PARENT or match.get("kind") == Kind.RESULT
-            who = "its parent" if is_parent else _child(switch, jobs.get(number), index)
+            who = "its parent" if is_parent else _child(switch, jobs.get(number), number, index)
             rows.append(
                 pb2.Counter(
                     name=counter,

@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from ina.controller.errors import SwitchError
 from ina.controller.job import Job
+from ina.controller.mapping import Part
 from ina.controller.service.show import job_counters
-from ina.controller.switches.plan import memory_at
 from ina.controller.switches.switch import Switch
+from ina.controller.topology.tree import Node
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.watch.leases import Member
 from ina.rpc import controller_pb2 as pb2
@@ -63,48 +64,76 @@ def show_tree(
     unread: Mapping[str, str],
     on_hosts: Mapping[str, pb2.NodeCounts],
 ) -> list[pb2.TreeNode]:
-    """The root first, parents before their children; nothing of a job that is not placed yet.
+    """Tree by tree, its root first, parents before their children; nothing of a job that is not
+    placed yet.
 
     ``counters``, ``unread``: what :func:`read_counters` has found. ``on_hosts``: what nodes on
     hosts have counted, by their names.
     """
-    if job.tree is None:
+    if job.forest is None:
         return []
-    packets: Counter[tuple[str, str]] = Counter()
-    for it in counters:
-        if it.job == job.name:  # with those of a mapping beside the one that it has
-            packets[it.switch, it.name] += it.packets
+    packets = _counted(job, counters)
     shown = []
-    for node in job.tree:
-        if node.host is None:
-            of_switch = {name: packets[node.switch, f"job_{name}"] for name in _COUNTED}
-            counted, silent = pb2.NodeCounts(**of_switch), unread.get(node.switch, "")
-        else:
-            said = on_hosts.get(node.switch)
-            counted = said or pb2.NodeCounts()
-            silent = "" if said else f"rank {node.host.rank}, which runs it, has not said"
-        taken = memory_at(job, node)
-        shown.append(
-            pb2.TreeNode(
-                switch=node.switch,
-                parent=node.parent or "",
-                level=job.tree.level(node),
-                ranks=node.ranks,
-                children=node.nodes,
-                first_slot=0 if taken is None else taken.first,
-                slots=0 if taken is None else taken.reserved if node.is_shared else taken.slots,
-                shared=node.is_shared,
-                unread=silent,
-                **{name: getattr(counted, name) for name in _COUNTED},
-            )
-        )
+    told: set[str] = set()
+    for index, (part, share) in enumerate(zip(job.mapping.parts, job.forest.shares, strict=True)):
+        for node in part.tree:
+            if node.host is None:
+                of_switch = {it: packets[index, node.switch, f"job_{it}"] for it in _COUNTED}
+                counted, silent = pb2.NodeCounts(**of_switch), unread.get(node.switch, "")
+            elif node.switch in told:  # it counts all trees together
+                counted, silent = pb2.NodeCounts(), "counted in the first tree"
+            else:
+                said = on_hosts.get(node.switch)
+                counted = said or pb2.NodeCounts()
+                silent = "" if said else f"rank {node.host.rank}, which runs it, has not said"
+                told.add(node.switch)
+            shown.append(_node(part, node, index, share, counted, silent))
     return shown
+
+
+def _counted(job: Job, counters: Iterable[pb2.Counter]) -> Counter[tuple[int, str, str]]:
+    """Packets by tree, switch and counter.
+
+    Of numbers that are none of its trees', as of a mapping that it had, in the first tree of those
+    that have the switch.
+    """
+    assert job.forest is not None
+    packets: Counter[tuple[int, str, str]] = Counter()
+    numbers = job.mapping.numbers
+    for it in counters:
+        if it.job != job.name:
+            continue
+        here = [at for at, tree in enumerate(job.forest) if it.switch in tree]
+        own = [at for at in here if numbers[at] == it.index]
+        for at in (own or here)[:1]:
+            packets[at, it.switch, it.name] += it.packets
+    return packets
+
+
+def _node(
+    part: Part, node: Node, tree: int, share: int, counted: pb2.NodeCounts, silent: str
+) -> pb2.TreeNode:
+    taken = part.memory_at(node)
+    return pb2.TreeNode(
+        switch=node.switch,
+        parent=node.parent or "",
+        level=part.tree.level(node),
+        ranks=node.ranks,
+        children=node.nodes,
+        first_slot=0 if taken is None else taken.first,
+        slots=0 if taken is None else taken.reserved if node.is_shared else taken.slots,
+        shared=node.is_shared,
+        unread=silent,
+        tree=tree,
+        share=share,
+        **{name: getattr(counted, name) for name in _COUNTED},
+    )
 
 
 def counts_on_hosts(job: Job, detector: FailureDetector) -> dict[str, pb2.NodeCounts]:
     """What ranks said last that the nodes have counted which they run, by the nodes' names."""
     found = {}
-    for node in () if job.tree is None else job.tree:
+    for node in () if job.forest is None else job.forest.trees[0]:
         if node.host is None or node.host.rank not in job.members:
             continue
         report = detector.report(Member(job.epoch, node.host.rank))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ina.controller.config import SwitchConfig
-from ina.controller.job import Job, lanes_of
+from ina.controller.job import Job
 from ina.controller.jobs.changes import Told
 from ina.controller.mapping import Mapping as JobMapping
+from ina.controller.mapping import Part
 from ina.controller.switches.data_address import data_address
 from ina.controller.switches.host_entities import host_entities
 from ina.p4.catalogue import SHARED
@@ -26,36 +27,31 @@ class Tickets:
         self._congestion = congestion
 
     def trees(self, job: Job, rank: int, by: JobMapping | None = None) -> list[pb2.Tree]:
-        """As the worker sees them; ``by``: another mapping than the job has.
+        """As the worker sees them; ``by``: another mapping than the job has."""
+        return [self._tree(part, rank) for part in (by or job.mapping).parts]
 
-        Lanes are dealt among its roots, in a row and as many to each.
-        """
-        by = by or job.mapping
-        first = by.tree.first_node(rank)
+    def _tree(self, part: Part, rank: int) -> pb2.Tree:
+        first = part.tree.first_node(rank)
         if first.host is None:
             switch = self._switches[first.switch]
             host, udp_port = switch.data_host, switch.data_udp_port
         else:
             host, udp_port = str(first.host.address), first.host.udp_port
-        lanes = lanes_of(by.slots) // len(by.tree.roots)
-        return [
-            pb2.Tree(
-                job=part.number,
-                host=host,
-                udp_port=udp_port,
-                worker=first.index_of_rank(rank),
-                path=part.tree.path(rank),
-                expected_bitmap=part.tree.full_bitmap,
-                first_lane=number * lanes,
-                lanes=lanes,
-                node=first.switch if first.host is None else first.host.text,
-            )
-            for number, part in enumerate(by.by_root())
-        ]
+        return pb2.Tree(
+            job=part.number,
+            host=host,
+            udp_port=udp_port,
+            worker=first.index_of_rank(rank),
+            path=part.tree.path(rank),
+            expected_bitmap=part.tree.full_bitmap,
+            first_lane=part.lanes.start,
+            lanes=len(part.lanes),
+            node=first.switch if first.host is None else first.host.text,
+        )
 
     def node_entities(self, job: Job, rank: int, beside: JobMapping | None = None) -> list[bytes]:
         """For the rank that runs its host's node; ``beside``: of a mapping beside the job's."""
-        host = (beside or job.mapping).tree.first_node(rank).host
+        host = (beside or job.mapping).forest.trees[0].first_node(rank).host
         if host is None or host.rank != rank:
             return []
         return host_entities(job, host, self._addresses, self._values(job), beside=beside)
@@ -64,7 +60,7 @@ class Tickets:
         self, job: Job, rank: int, beside: JobMapping | None = None
     ) -> list[bytes]:
         """For rank 0, where its process makes the job's results; ``beside``: as above."""
-        runs = (beside or job.mapping).tree.root.host
+        runs = (beside or job.mapping).forest.root.host
         if runs is None or runs.rank != rank:
             return []
         values = self._values(job)

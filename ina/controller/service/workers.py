@@ -358,4 +358,4 @@ def _check_progress(job: Job, progress: pb2.Progress, where: str) -> None:
 
 def _is_at(job: Job, switch: str) -> bool:
     """Whether the job is summed there, or may be."""
-    return job.tree is None or any(switch in mapping.tree for mapping in job.mappings)
+    return job.forest is None or any(switch in mapping.forest for mapping in job.mappings)

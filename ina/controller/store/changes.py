@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ina.controller.job import Job
@@ -10,8 +10,15 @@ from ina.controller.mapping import Change, Stage
 from ina.controller.mapping import Mapping as JobMapping
 from ina.controller.memory import SlotRange
 from ina.controller.store.interface import Transaction
-from ina.controller.store.trees import OTHER_NODES, get_trees, put_tree, tree_of
-from ina.controller.topology.tree import Tree
+from ina.controller.store.trees import (
+    OTHER_NODES,
+    get_nodes,
+    numbers_of,
+    numbers_text,
+    put_forest,
+    stored_forest,
+)
+from ina.controller.topology.forest import Forest
 
 _COLUMNS = (
     "job, stage, epoch, number, window_packets, host_first, in_place, first_operation, why,"
@@ -25,7 +32,7 @@ class SavedChange:
 
     epoch: int
     """Of the mapping beside the one that the job has."""
-    tree: Tree
+    forest: Forest
     memory: Mapping[str, SlotRange]
 
 
@@ -35,7 +42,7 @@ def saved_change(job: Job) -> SavedChange | None:
     if change is None:
         return None
     other = change.other
-    return SavedChange(other.epoch, other.tree, dict(other.memory))
+    return SavedChange(other.epoch, other.forest, dict(other.memory))
 
 
 def put_change(db: Transaction, job: Job, former: SavedChange | None, *, is_known: bool) -> None:
@@ -56,7 +63,7 @@ def put_change(db: Transaction, job: Job, former: SavedChange | None, *, is_know
             job.number,
             change.stage.value,
             other.epoch,
-            other.number,
+            other.numbers[0],
             other.window,
             other.host_first,
             int(change.in_place),
@@ -64,26 +71,16 @@ def put_change(db: Transaction, job: Job, former: SavedChange | None, *, is_know
             change.why,
             change.since_unix_s,
             other.mode,
-            numbers_text(other.further),
+            numbers_text(other.numbers[1:]),
         ),
     )
     if former != saved_change(job):
-        put_tree(db, job.number, other.tree, other.memory, OTHER_NODES)
-
-
-def numbers_text(numbers: Iterable[int]) -> str:
-    """Job numbers, as a row has them."""
-    return ",".join(map(str, numbers))
-
-
-def numbers_of(text: str) -> tuple[int, ...]:
-    """What :func:`numbers_text` has written."""
-    return tuple(map(int, text.split(","))) if text else ()
+        put_forest(db, job.number, other.forest, other.memory, OTHER_NODES)
 
 
 def get_changes(db: Transaction, now_s: float, world_sizes: Mapping[int, int]) -> dict[int, Change]:
     """Every job's, by its number; ``now_s`` becomes when they began."""
-    trees = get_trees(db, OTHER_NODES)
+    nodes = get_nodes(db, OTHER_NODES)
     found = {}
     for (
         job,
@@ -99,10 +96,10 @@ def get_changes(db: Transaction, now_s: float, world_sizes: Mapping[int, int]) -
         mode,
         further,
     ) in db.execute(f"SELECT {_COLUMNS} FROM changes ORDER BY job"):
-        stored = tree_of(trees[job], world_sizes[job])
-        size = (stored.memory, window, host_first)
+        stored = stored_forest(nodes[job], world_sizes[job])
+        numbers = (number, *numbers_of(further))
         found[job] = Change(
-            JobMapping(epoch, number, stored.tree, *size, mode, numbers_of(further)),
+            JobMapping(epoch, numbers, stored.forest, stored.memory, window, host_first, mode),
             why,
             in_place=bool(in_place),
             stage=Stage(stage),

@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 from ina.controller.job import Departure, Endpoint, Job, JobState
 from ina.controller.memory import SlotRange
-from ina.controller.store.changes import (
-    SavedChange,
-    get_changes,
+from ina.controller.store.changes import SavedChange, get_changes, put_change, saved_change
+from ina.controller.store.interface import Transaction
+from ina.controller.store.trees import (
+    get_nodes,
     numbers_of,
     numbers_text,
-    put_change,
-    saved_change,
+    put_forest,
+    stored_forest,
 )
-from ina.controller.store.interface import Transaction
-from ina.controller.store.trees import get_trees, put_tree, tree_of
-from ina.controller.topology.tree import HostNode, Tree
+from ina.controller.topology.forest import Forest
+from ina.controller.topology.tree import HostNode
 from ina.protocol.verify import checked_verify
 
 _JOB_COLUMNS = (
@@ -60,7 +60,7 @@ class Saved:
 
     members: Mapping[int, Endpoint]
     departures: Mapping[int, Departure]
-    tree: Tree | None
+    forest: Forest | None
     memory: Mapping[str, SlotRange]
     change: SavedChange | None
 
@@ -68,7 +68,7 @@ class Saved:
 def saved(job: Job) -> Saved:
     """What it has once the job was put there as it is."""
     change = saved_change(job)
-    return Saved(dict(job.members), dict(job.departures), job.tree, dict(job.memory), change)
+    return Saved(dict(job.members), dict(job.departures), job.forest, dict(job.memory), change)
 
 
 def put_job(db: Transaction, job: Job, former: Saved | None = None) -> None:
@@ -101,15 +101,15 @@ def put_job(db: Transaction, job: Job, former: Saved | None = None) -> None:
             job.verify or "",
             job.mode,
             job.mapping_epoch,
-            job.mapping_number,
+            job.mapping_numbers[0] if job.mapping_numbers else 0,
             job.first_operation,
             job.host_first,
-            numbers_text(job.further_numbers),
+            numbers_text(job.mapping_numbers[1:]),
         ),
     )
-    is_other = former is None or (former.tree, former.memory) != (job.tree, job.memory)
-    if job.tree is not None and is_other:
-        put_tree(db, job.number, job.tree, job.memory)
+    is_other = former is None or (former.forest, former.memory) != (job.forest, job.memory)
+    if job.forest is not None and is_other:
+        put_forest(db, job.number, job.forest, job.memory)
     had = None if former is None else former.change
     put_change(db, job, had, is_known=former is not None)
     _put_members(db, job, former)
@@ -171,7 +171,7 @@ def _aggregator(address: str | None, *numbers: int) -> HostNode | None:
 
 def get_jobs(db: Transaction, now_s: float) -> list[Job]:
     """Every job by number, without its members."""
-    trees = get_trees(db)
+    nodes = get_nodes(db)
     found = []
     for (
         number,
@@ -211,19 +211,22 @@ def get_jobs(db: Transaction, now_s: float) -> list[Job]:
             verify=checked_verify("jobs.verify", verify) if verify else None,
             mode=mode,
             mapping_epoch=mapping_epoch,
-            mapping_number=mapping_number,
+            mapping_numbers=_numbers(number, mapping_number, numbers_of(further)),
             first_operation=first_operation,
             host_first=host_first,
-            further_numbers=numbers_of(further),
         )
-        if number in trees:
-            stored = tree_of(trees[number], world_size)
-            job.tree, job.memory = stored.tree, stored.memory
+        if number in nodes:
+            stored = stored_forest(nodes[number], world_size)
+            job.forest, job.memory = stored.forest, stored.memory
         found.append(job)
     changes = get_changes(db, now_s, {job.number: job.world_size for job in found})
     for job in found:
         job.change = changes.get(job.number)
     return found
+
+
+def _numbers(number: int, first: int, further: tuple[int, ...]) -> tuple[int, ...]:
+    return (first or number, *further) if first or further else ()
 
 
 def get_members(db: Transaction, now_s: float) -> dict[int, dict[int, MemberRow]]:

@@ -8,6 +8,27 @@ from __future__ import annotations
 APPLICATION_ID = 0x696E6163
 """Marks the file as a controller's ("inac"), for SQLite and for ``file``; PostgreSQL's lock."""
 
+_NODES = ("nodes", "other_nodes")
+
+
+def _copies_below(table: str) -> str:
+    """Of trees that had further roots: a tree of its own below each. Places are below 10,000."""
+
+    def of_top(root: str, else_: str) -> str:
+        return f"CASE WHEN below.parent = 0 THEN root.{root} ELSE {else_} END"
+
+    return f"""INSERT INTO {table} (job, place, switch_name, parent, child, port_down, port_up,
+            ranks, first_slot, slots, reserved_slots, host_address, host_udp_port, host_mac,
+            shared, tree)
+        SELECT below.job, below.place + 10000 * root.place, below.switch_name,
+            {of_top("place", "below.parent + 10000 * root.place")}, below.child,
+            {of_top("port_down", "below.port_down")}, {of_top("port_up", "below.port_up")},
+            below.ranks, below.first_slot, below.slots, below.reserved_slots, below.host_address,
+            below.host_udp_port, below.host_mac, below.shared, root.place
+        FROM {table} root JOIN {table} below ON below.job = root.job
+        WHERE root.parent IS NULL AND root.place > 0 AND below.parent IS NOT NULL"""
+
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         # Who may write: the controller that claimed last. One row.
@@ -164,6 +185,21 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         # is a node without a parent, above the same one as the first: port_up is that one's port.
         "ALTER TABLE jobs ADD COLUMN further_numbers TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE changes ADD COLUMN further_numbers TEXT NOT NULL DEFAULT ''",
+    ),
+    (
+        # Several trees a job: by number which one a node is of; places go through all of them. A
+        # switch may be a node of several: each row says what it has in all. Of roots: the tree's
+        # share of the lanes. rank_ports: by worker the switch's port towards it, with commas;
+        # empty: those that they joined with. further_numbers are of the trees after the first.
+        *(f"ALTER TABLE {it} ADD COLUMN tree INTEGER NOT NULL DEFAULT 0" for it in _NODES),
+        *(f"ALTER TABLE {it} ADD COLUMN share INTEGER NOT NULL DEFAULT 1" for it in _NODES),
+        *(f"ALTER TABLE {it} ADD COLUMN rank_ports TEXT NOT NULL DEFAULT ''" for it in _NODES),
+        # Further roots: below each a copy of what is below the first.
+        *(_copies_below(it) for it in _NODES),
+        *(
+            f"UPDATE {it} SET tree = place, port_down = 0, port_up = 0 WHERE parent IS NULL"
+            for it in _NODES
+        ),
     ),
 )
 

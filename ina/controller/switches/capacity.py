@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ina.controller.errors import NoRoomError
-from ina.controller.job import lanes_of
 from ina.controller.memory import Allocator, SharedSlots, SlotRange
-from ina.controller.topology.tree import Node
 from ina.p4 import names
 
 PipeOf = Callable[[int], int]
@@ -66,26 +64,21 @@ class Capacity:
         self.foreign_numbers = set(numbers)
         self.memory.block(slots)
 
-    def give_back(self, taken: SlotRange, node: Node) -> None:
-        """Frees what a job had here as this node of its tree."""
-        if node.is_shared and self.shared is not None:
+    def give_back(self, taken: SlotRange, *, is_shared: bool) -> None:
+        """Frees what a job had here. ``is_shared``: of the slots that jobs share."""
+        if is_shared and self.shared is not None:
             self.shared.give_back(taken)
         else:
             self.memory.give_back(taken)
 
-    def claim(self, taken: SlotRange, node: Node, *, over: SlotRange | None = None) -> None:
-        """Takes what a job had here before the controller started, as this node of its tree.
+    def claim(self, taken: SlotRange, *, is_shared: bool, over: SlotRange | None = None) -> None:
+        """Takes what a job had here before the controller started.
 
         See :meth:`Allocator.claim`. Raises :class:`NoRoomError`.
         """
-        if not node.is_shared:
+        if not is_shared:
             self.memory.claim(taken, over=over)
         elif self.shared is None:
             raise NoRoomError("the switch shares no slots any more")
         else:
             self.shared.claim(taken)
-
-    def window(self, memory: SlotRange) -> int:
-        """Packets in flight that a worker of a job with these slots may have."""
-        lanes = lanes_of(memory.slots)
-        return min(lanes, self.max_window or lanes)

@@ -36,11 +36,11 @@ def host_entities(
     ``addresses``: of the job's switches, by name. ``beside``: only what this mapping needs beside
     the one that the job has.
     """
-    plan = plan_job(job if beside is None else job.sent_by(beside), node.name, addresses)
+    plan = plan_job(job, node.name, addresses, by=beside)
     items: list[Item] = [own_address(int(address)) for address in (node.address, SHM_SWITCH)]
     if beside is not None:
         items = []
-        if job.tree == beside.tree:
+        if job.forest == beside.forest:
             plan = plan.beside(plan_job(job, node.name, addresses))
     items += plan.items
     schema = _schema(values, mode)

@@ -17,13 +17,15 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ina.controller.job import Endpoint, Job, lanes_of
-from ina.controller.memory import SlotRange
+from ina.controller.job import Endpoint, Job
+from ina.controller.mapping import Mapping as JobMapping
+from ina.controller.mapping import Part
+from ina.controller.memory import lanes_of
 from ina.controller.memory.patience import Patience
 from ina.controller.switches import rows
 from ina.controller.switches.data_address import DataAddress
 from ina.controller.switches.items import Entry, Group, Item
-from ina.controller.topology.tree import Node, Tree
+from ina.controller.topology.tree import Node
 from ina.p4 import names
 from ina.protocol.spec import ALL_WORKERS, PARENT
 
@@ -43,41 +45,26 @@ class JobPlan:
     stages: tuple[tuple[Item, ...], ...]
     endpoints: Mapping[int, Endpoint]
     """By rank, in the order of their indices: where the workers are that send to this switch."""
-    by_root: tuple[JobPlan, ...] = ()
-    """Where its lanes are dealt among several: what it has of each part. Else empty."""
+    members: Mapping[int, tuple[Entry, ...]]
+    """By rank: its member entries, one for each tree in which it sends to this switch."""
+    switches: tuple[Entry, ...]
+    """The member entries of other switches: those below, and the one above."""
 
     @property
-    def group(self) -> Group:
-        """The copies of each result."""
-        group = self.stages[0][0]
-        assert isinstance(group, Group)
-        return group
-
-    def members(self, rank: int) -> tuple[Entry, ...]:
-        """The member entries of worker ``rank``: one, or one for each root."""
-        index = list(self.endpoints).index(rank)
-        return tuple(plan._members[index] for plan in self.by_root or (self,))
-
-    @property
-    def switches(self) -> tuple[Entry, ...]:
-        """The member entries of other switches: those below, and the one above."""
-        count = len(self.endpoints)
-        return tuple(row for plan in self.by_root or (self,) for row in plan._members[count:])
+    def groups(self) -> tuple[Group, ...]:
+        """The copies of each result, by tree."""
+        return tuple(item for item in self.stages[0] if isinstance(item, Group))
 
     def beside(self, other: JobPlan) -> JobPlan:
         """What of it is not also the other's: two mappings of a job share what has no epoch."""
         kept = set(other.items)
         stages = (tuple(item for item in stage if item not in kept) for stage in self.stages)
-        return JobPlan(tuple(stages), self.endpoints)
+        return replace(self, stages=tuple(stages))
 
     @property
     def items(self) -> tuple[Item, ...]:
         """All of it, in the order of installing."""
         return tuple(item for stage in self.stages for item in stage)
-
-    @property
-    def _members(self) -> tuple[Entry, ...]:
-        return tuple(item for item in self.stages[-1] if isinstance(item, Entry))
 
 
 def plan_job(
@@ -86,40 +73,51 @@ def plan_job(
     addresses: Mapping[str, DataAddress] = _NO_SWITCHES,
     *,
     age_us: int = 0,
+    by: JobMapping | None = None,
 ) -> JobPlan:
-    """Everything that a complete job needs on one node of its tree: a switch's name, or a host's.
+    """Everything that a complete job needs on one node of its trees: a switch's name, or a host's.
 
-    It must have its tree, its slots, all its members and its epoch. ``addresses``: of the other
-    switches of its tree, by name. By another mapping than the one it has: of :meth:`Job.sent_by`.
-    ``age_us``: of a slot that the node shares, until it may be another job's.
+    It must have its trees, its slots, all its members and its epoch. ``addresses``: of the other
+    switches of its trees, by name. ``age_us``: of a slot that the node shares, until it may be
+    another job's. ``by``: another mapping than the one it has.
     """
-    parts = [it for it in job.mapping.by_root() if switch in it.tree]
-    if len(parts) == 1:
-        return _plan(job.sent_by(parts[0]), switch, addresses, age_us)
-    members = {rank: replace(at, results_group=None) for rank, at in job.members.items()}
-    alone = replace(job, members=members)
-    plans = tuple(_plan(alone.sent_by(it), switch, addresses, age_us, is_part=True) for it in parts)
+    parts = (by or job.mapping).parts
+    here = [part for part in parts if switch in part.tree]
+    plans = [_plan(job, part, switch, addresses, age_us, len(parts), len(here)) for part in here]
     stages = zip(*(plan.stages for plan in plans), strict=True)
-    of_all = tuple(tuple(item for stage in them for item in stage) for them in stages)
-    return JobPlan(of_all, plans[0].endpoints, plans)
+    members: dict[int, tuple[Entry, ...]] = {}
+    for plan in plans:
+        for rank, rows_of_rank in plan.members.items():
+            members[rank] = members.get(rank, ()) + rows_of_rank
+    return JobPlan(
+        tuple(tuple(item for stage in them for item in stage) for them in stages),
+        {rank: at for plan in plans for rank, at in plan.endpoints.items()},
+        members,
+        tuple(row for plan in plans for row in plan.switches),
+    )
 
 
 def _plan(
-    job: Job,
+    of: Job,
+    job: Part,
     switch: str,
     addresses: Mapping[str, DataAddress],
     age_us: int,
-    *,
-    is_part: bool = False,
+    trees: int,
+    trees_here: int,
 ) -> JobPlan:
-    """``is_part``: of a job's lanes. The switch knows owners by their epochs, which are alike for
-    all parts: a sum of one that loses its slot to another job is lost, and sent again.
+    """Of one tree; ``trees``: of how many, of which so many are here.
+
+    Of several the switch knows no owners, which it does by their epochs, alike in all: a sum that
+    loses its slot to another job is lost, and sent again. Nor do their results come by IP
+    multicast, which reaches whoever is behind the workers' tops of racks alone.
     """
-    assert job.tree is not None
     tree, node = job.tree, job.tree[switch]
-    endpoints = {rank: job.members[rank] for rank in node.ranks}
+    endpoints = {rank: of.members[rank] for rank in node.ranks}
+    if trees > 1 or node.rank_ports:
+        endpoints = {rank: replace(at, results_group=None) for rank, at in endpoints.items()}
     children = [
-        *map(rows.worker_at, endpoints.values()),
+        *(rows.worker_at(at, node.port_of(rank, at.switch_port)) for rank, at in endpoints.items()),
         *(
             rows.switch_at(_where(tree[it], addresses), at)
             for it, at in zip(node.nodes, node.ports, strict=True)
@@ -153,21 +151,16 @@ def _plan(
             )
         ]
         members.append(rows.parent_member(job, index, parent))
-        if node.is_shared and not is_part:
+        if node.is_shared and trees_here == 1:
             place = (index, node.parent_port, tree.level(node), sum(bits))
             receivers.append(rows.owner(job, *place))
-    admit = _admit(job, tree, node, group, age_us)
-    return JobPlan(((group, *receivers), (admit,), tuple(members)), endpoints)
-
-
-def memory_at(job: Job, node: Node) -> SlotRange | None:
-    """Its slots there, of shared ones those that it may claim; None: it has ended there.
-
-    On a host all are for it.
-    """
-    if node.host is not None:
-        return SlotRange(job.host_first, job.slots, job.slots)
-    return job.memory.get(node.switch)
+    admit = _admit(of, job, node, group, age_us)
+    return JobPlan(
+        ((group, *receivers), (admit,), tuple(members)),
+        endpoints,
+        {rank: (members[index],) for index, rank in enumerate(endpoints)},
+        tuple(members[len(endpoints) :]),
+    )
 
 
 def _where(node: Node, addresses: Mapping[str, DataAddress]) -> DataAddress:
@@ -176,8 +169,8 @@ def _where(node: Node, addresses: Mapping[str, DataAddress]) -> DataAddress:
     return DataAddress(node.host.address, node.host.udp_port, node.host.mac)
 
 
-def _admit(job: Job, tree: Tree, node: Node, group: Group, age_us: int) -> Entry:
-    memory = memory_at(job, node)
+def _admit(of: Job, job: Part, node: Node, group: Group, age_us: int) -> Entry:
+    tree, memory = job.tree, job.memory_at(node)
     assert memory is not None
     match = (("job", job.number), ("epoch", rows.low_epoch(job.epoch)))
     params = (
@@ -196,7 +189,7 @@ def _admit(job: Job, tree: Tree, node: Node, group: Group, age_us: int) -> Entry
     if not node.is_shared:
         inner = (*place, ("own_bit", 1 << index), *depth)
         return Entry(names.JOBS, match, names.ADMIT_INNER_JOB, params + inner)
-    patience = Patience.of(job.priority, age_us)
+    patience = Patience.of(of.priority, age_us)
     claims = (
         ("lane_mask", lanes_of(memory.slots) - 1),
         ("claimable", memory.reserved),

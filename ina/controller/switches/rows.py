@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
-from ina.controller.job import Endpoint, Job
+from ina.controller.job import Endpoint
+from ina.controller.mapping import Part
 from ina.controller.switches.data_address import DataAddress
 from ina.controller.switches.items import Entry
 from ina.p4 import names
@@ -30,10 +31,9 @@ class Neighbour:
     """The node's port that it is behind."""
 
 
-def worker_at(endpoint: Endpoint) -> Neighbour:
-    """A worker."""
-    at = endpoint
-    return Neighbour(at.address, at.udp_port, at.mac_address, at.switch_port)
+def worker_at(at: Endpoint, port: int) -> Neighbour:
+    """A worker, behind a port of this switch."""
+    return Neighbour(at.address, at.udp_port, at.mac_address, port)
 
 
 def switch_at(where: DataAddress, port: int) -> Neighbour:
@@ -41,7 +41,7 @@ def switch_at(where: DataAddress, port: int) -> Neighbour:
     return Neighbour(where.address, where.udp_port, where.mac, port)
 
 
-def member(job: Job, index: int, child: Neighbour, bits: int, *, is_set: bool) -> Entry:
+def member(job: Part, index: int, child: Neighbour, bits: int, *, is_set: bool) -> Entry:
     """Lets the packets of a child reach the job's slots. ``is_set``: each holds those of ``bits``
     that it names; else its one bit is all that it can hold.
     """
@@ -52,19 +52,19 @@ def member(job: Job, index: int, child: Neighbour, bits: int, *, is_set: bool) -
     return Entry(names.MEMBERS, match, action, ((param, bits),))
 
 
-def parent_member(job: Job, index: int, parent: Neighbour) -> Entry:
+def parent_member(job: Part, index: int, parent: Neighbour) -> Entry:
     """Takes results from the parent, whose child this node is with ``index``."""
     return Entry(names.MEMBERS, _from(job, index, parent, Kind.RESULT), names.ADMIT_PARENT, ())
 
 
-def receiver(job: Job, index: int, child: Neighbour) -> Entry:
+def receiver(job: Part, index: int, child: Neighbour) -> Entry:
     """Where a child gets results."""
     return Entry(
         names.RECEIVERS, (("job", job.number), ("worker", index)), names.ADDRESS, _to(child)
     )
 
 
-def shared_receiver(job: Job, group: IPv4Address) -> Entry:
+def shared_receiver(job: Part, group: IPv4Address) -> Entry:
     """Where one copy reaches all workers that share it."""
     return Entry(
         names.RECEIVERS,
@@ -78,7 +78,7 @@ def shared_receiver(job: Job, group: IPv4Address) -> Entry:
     )
 
 
-def owner(job: Job, index: int, port: int, level: int, full_bitmap: int) -> Entry:
+def owner(job: Part, index: int, port: int, level: int, full_bitmap: int) -> Entry:
     """Where a sum of the job's goes that another job puts out of a slot that they share.
 
     To the parent behind ``port``, whose child this node is with ``index``.
@@ -98,7 +98,7 @@ def owner(job: Job, index: int, port: int, level: int, full_bitmap: int) -> Entr
     )
 
 
-def way_down(job: Job, way: int, index: int, child: Neighbour) -> Entry:
+def way_down(job: Part, way: int, index: int, child: Neighbour) -> Entry:
     """Where a result goes that is for one worker alone, whose path has ``way`` for this node."""
     return Entry(
         names.CHILDREN,
@@ -113,7 +113,7 @@ def low_epoch(epoch: int) -> int:
     return epoch & ((1 << EPOCH_BITS) - 1)
 
 
-def _from(job: Job, index: int, whom: Neighbour, kind: Kind) -> tuple[tuple[str, int], ...]:
+def _from(job: Part, index: int, whom: Neighbour, kind: Kind) -> tuple[tuple[str, int], ...]:
     return (
         ("ingress_port", whom.port),
         ("src_addr", int(whom.address)),

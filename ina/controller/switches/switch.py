@@ -102,9 +102,8 @@ class Switch:
         self, job: Job, members: Mapping[int, Endpoint], by: JobMapping | None = None
     ) -> JobPlan:
         """What the job would have here if its workers were these; ``by``: another mapping."""
-        sent = job if by is None else job.sent_by(by)
-        sent = replace(sent, members=dict(members))
-        return plan_job(sent, self.name, self._addresses, age_us=self.config.age_us)
+        sent = replace(job, members=dict(members))
+        return plan_job(sent, self.name, self._addresses, age_us=self.config.age_us, by=by)
 
     def reaches(self, job: Job, rank: int) -> bool:
         """Whether the worker sends to this switch, by a mapping that the job has."""
@@ -143,7 +142,7 @@ class Switch:
         """Takes one worker off, if its job is here."""
         for plan in (self._others.get(job), self._plans.get(job)):
             if plan is not None and rank in plan.endpoints:
-                for entry in plan.members(rank):
+                for entry in plan.members[rank]:
                     await self.writer.remove_entry(entry)
 
     def expect_other(self, job: Job) -> None:
@@ -157,7 +156,7 @@ class Switch:
         other = job.change.other
         if not self.is_known:
             raise SwitchError(f"switch {self.config.grpc_addr}: it has not been reached yet")
-        cleared = () if other.number == job.mapping.number else other.numbers
+        cleared = () if other.numbers == job.mapping.numbers else other.numbers
         await self.writer.install(self._only_others(job), cleared, other.epoch)
         self._others_installed.add(job)
 
@@ -268,5 +267,5 @@ class Switch:
 def _here(plan: JobPlan, job: Job) -> list[Item]:
     """Of those ranks that have not left."""
     *stages, _ = plan.stages
-    here = [row for rank in plan.endpoints if rank in job.members for row in plan.members(rank)]
+    here = [row for rank, own in plan.members.items() if rank in job.members for row in own]
     return [*(item for stage in stages for item in stage), *here, *plan.switches]

@@ -46,12 +46,15 @@ def with_host_nodes(tree: Tree, members: Mapping[int, Member]) -> Tree:
     nodes, below = [], []
     for node in tree:
         hosts = {rank: host for rank in node.ranks if (host := members[rank].node) is not None}
+        alone = [(at, rank) for at, rank in enumerate(node.ranks) if rank not in hosts]
+        behind = (node.port_of(rank, host.switch_port) for rank, host in hosts.items())
         nodes.append(
             replace(
                 node,
-                ranks=tuple(rank for rank in node.ranks if rank not in hosts),
+                ranks=tuple(rank for _, rank in alone),
+                rank_ports=tuple(node.rank_ports[at] for at, _ in alone if node.rank_ports),
                 nodes=(*node.nodes, *(host.name for host in hosts.values())),
-                ports=(*node.ports, *(host.switch_port for host in hosts.values())),
+                ports=(*node.ports, *behind),
             )
         )
         for rank, host in hosts.items():

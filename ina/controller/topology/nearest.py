@@ -15,6 +15,7 @@ from typing import Protocol
 from ina.controller.config.tofino import PortRef
 from ina.controller.errors import JobRequestError
 from ina.controller.topology.fabric import Fabric, Place
+from ina.controller.topology.forest import Forest, forest_of
 from ina.controller.topology.tree import Node, Tree
 from ina.protocol.addresses import is_shm_address
 from ina.protocol.spec import MAX_WORLD_SIZE
@@ -87,8 +88,8 @@ class Nearest:
             port = self.fabric.port_towards(switch, place.switch)
         return self._number(switch, port)
 
-    def tree(self, job: str, endpoints: Mapping[int, Located]) -> Tree:
-        """Where the parts of all ranks are added up.
+    def forest(self, job: str, endpoints: Mapping[int, Located]) -> Forest:
+        """Where the parts of all ranks are added up: one tree.
 
         Raises :class:`JobRequestError`: a rank's host is unknown, no path joins two ranks' racks,
         a switch would have more than 32 children or be deeper than 4 levels.
@@ -101,7 +102,8 @@ class Nearest:
         for rank in sorted(endpoints):
             racks.setdefault(self._rack(job, rank, endpoints[rank]), []).append(rank)
         try:
-            return tree_over(self.fabric, racks, self._number, keep_tops=self._keep_tops)
+            tree = tree_over(self.fabric, racks, self._number, keep_tops=self._keep_tops)
+            return forest_of(tree)
         except JobRequestError as error:
             raise JobRequestError(f"job {job!r}: {error}") from None
 
@@ -138,7 +140,7 @@ def tree_over(
     ``keep_tops``: a worker sends to its top of rack also where it is alone there and nothing is
     added up; else to the first switch on its way where others' parts arrive, too.
 
-    Raises :class:`JobRequestError`: as :meth:`Nearest.tree`.
+    Raises :class:`JobRequestError`: as :meth:`Nearest.forest`.
     """
     racks = {switch: sorted(racks[switch]) for switch in sorted(racks, key=fabric.order)}
     if len(racks) == 1:

@@ -6,7 +6,7 @@ index each, which is ``worker`` in their packets and their bit in its bitmap. Pu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from ipaddress import IPv4Address
@@ -61,8 +61,9 @@ class Node:
     """Where it is, if it is on a host of workers; None: it is a switch of the controller's."""
     is_shared: bool = False
     """Whether its slots are shared with other jobs, so that parts of sums may pass it alone."""
-    top_port: int = 0
-    """Of a further root: the port towards it of the switch below, whose parent is the first."""
+    rank_ports: tuple[int, ...] = ()
+    """By index of a worker: this switch's port behind which it is, with others between, which just
+    forward. Empty: the node is its top of rack, and it is behind the port that it joined with."""
 
     @property
     def fan_in(self) -> int:
@@ -82,14 +83,14 @@ class Node:
         """The index of a node that is its child."""
         return len(self.ranks) + self.nodes.index(switch)
 
+    def port_of(self, rank: int, joined: int) -> int:
+        """This switch's port towards a worker that is its child, which ``joined`` with that one."""
+        return self.rank_ports[self.ranks.index(rank)] if self.rank_ports else joined
+
 
 @dataclass(frozen=True)
 class Tree:
-    """Nodes by the names of their switches, the root first and parents before their children.
-
-    Below several roots the lanes are dealt among these: what is below them is the same. The first
-    is its parent; of all the tree says, only :meth:`by_root` has the others.
-    """
+    """Nodes by the names of their switches, the root first and parents before their children."""
 
     nodes: tuple[Node, ...]
     _by_switch: Mapping[str, Node] = field(init=False, repr=False, compare=False)
@@ -99,9 +100,7 @@ class Tree:
         by_switch = {node.switch: node for node in self.nodes}
         object.__setattr__(self, "_by_switch", by_switch)
         assert len(by_switch) == len(self.nodes), "a switch is two nodes of a tree"
-        count = len(self.roots)
-        assert count
-        assert self.roots == self.nodes[:count]
+        assert [at for at, node in enumerate(self.nodes) if node.parent is None] == [0]
         if self.is_shared and len(self._bits) > MAX_WORKERS:
             raise JobRequestError(
                 f"{len(self._bits)} contributions to a sum: mode 'shared' sums at most"
@@ -135,27 +134,6 @@ class Tree:
     def root(self) -> Node:
         """The node that makes results."""
         return self.nodes[0]
-
-    @cached_property
-    def roots(self) -> tuple[Node, ...]:
-        """Those that make results, each of its part of the lanes, in their order."""
-        return tuple(node for node in self.nodes if node.parent is None)
-
-    def at_each_root(self, slots: int) -> int:
-        """Of a job that has ``slots``: an even number, as many as all roots together can have."""
-        return slots if len(self.roots) == 1 else max(2, slots // len(self.roots) & ~1)
-
-    def by_root(self) -> tuple[Tree, ...]:
-        """By root: the tree below that one alone."""
-        first, *further = self.roots
-        if not further:
-            return (self,)
-        top, *rest = self.nodes[1 + len(further) :]
-        others = (
-            Tree((root, replace(top, parent=root.switch, parent_port=root.top_port), *rest))
-            for root in further
-        )
-        return (Tree((first, top, *rest)), *others)
 
     @property
     def is_shared(self) -> bool:
@@ -257,17 +235,15 @@ class Tree:
         return tuple(path_of((*way, index)) & mask for index in range(node.fan_in))
 
 
-def with_aggregators(tree: Tree, above: Sequence[tuple[Node, int]]) -> Tree:
-    """The tree with its switches' slots shared, below one root or several.
+def with_aggregator(tree: Tree, root: Node, port: int) -> Tree:
+    """The tree with its switches' slots shared, below another root.
 
-    ``above``: each with the port towards it of the tree's root. Raises :class:`JobRequestError` as
-    :class:`Tree` does.
+    ``port``: of its former root, towards that. Raises :class:`JobRequestError` as :class:`Tree`
+    does.
     """
-    (first, port), *further = above
-    top = replace(tree.root, is_shared=True, parent=first.switch, parent_port=port)
-    roots = [first, *(replace(root, top_port=at) for root, at in further)]
+    top = replace(tree.root, is_shared=True, parent=root.switch, parent_port=port)
     rest = [replace(it, is_shared=it.host is None) for it in tree.nodes[1:]]
-    return Tree((*roots, top, *rest))
+    return Tree((root, top, *rest))
 
 
 def below_itself(tree: Tree) -> Tree:
@@ -276,11 +252,11 @@ def below_itself(tree: Tree) -> Tree:
     return Tree((tree.root, *shared))
 
 
-def without_aggregators(tree: Tree, *, are_above: bool) -> Tree:
-    """What :func:`with_aggregators` was given if they ``are_above``, else :func:`below_itself`."""
+def without_aggregator(tree: Tree, *, is_above: bool) -> Tree:
+    """What :func:`with_aggregator` was given if it ``is_above``, else :func:`below_itself`."""
     nodes = [replace(it, is_shared=False) for it in tree]
-    if are_above:
-        top, *rest = nodes[len(tree.roots) :]
+    if is_above:
+        _, top, *rest = nodes
         nodes = [replace(top, parent=None, parent_port=0), *rest]
     return Tree(tuple(nodes))
 

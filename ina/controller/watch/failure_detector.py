@@ -18,7 +18,14 @@ from ina.controller.switches.switch import Switch
 from ina.controller.watch.agreement import Agreement, Difference, find_difference
 from ina.controller.watch.departures import departure, never_completed
 from ina.controller.watch.leases import LeaseTable, Member
-from ina.controller.watch.stalls import Report, Stall, find_stall, last_seq, oldest_waited_for
+from ina.controller.watch.stalls import (
+    LanesAt,
+    Report,
+    Stall,
+    find_stall,
+    last_seq,
+    oldest_waited_for,
+)
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.ranks import ranks_text
 
@@ -260,7 +267,7 @@ class FailureDetector:
             reports,
             here=frozenset(job.members),
             left=frozenset(job.missing()),
-            first_slots=_first_slots(job),
+            roots=_roots(job),
             heartbeat_s=self.leases.heartbeat_s,
             now_s=now_s,
         )
@@ -295,19 +302,18 @@ def is_up(job: Job) -> bool:
     return job.state in (JobState.RUNNING, JobState.LEAVING) and bool(job.members)
 
 
-def _first_slots(job: Job) -> dict[int, list[int]]:
-    """By epoch of its mappings, the older one first: where its slots begin at each root."""
+def _roots(job: Job) -> dict[int, list[LanesAt]]:
+    """By epoch of its mappings, the older one first: where results are made."""
     found = {}
     for mapping in job.mappings:
-        firsts = []
-        for part in mapping.by_root():
+        places = []
+        for part in mapping.parts:
             root = part.tree.root
-            if root.host is not None:  # rank 0's process, which the controller gives no slots of
-                firsts.append(part.host_first)
-            elif root.switch in part.memory:
-                firsts.append(part.memory[root.switch].first)
-        if len(firsts) == len(mapping.tree.roots):
-            found[mapping.epoch] = firsts
+            taken = part.memory_at(root)
+            if taken is not None:
+                places.append(LanesAt(root.switch, taken.first, part.lanes))
+        if len(places) == len(mapping.forest):
+            found[mapping.epoch] = places
     return found
 
 
@@ -334,7 +340,7 @@ def missing_text(job: Job, missing: Sequence[int]) -> str:
 
 def explain(job: Job, stall: Stall, now_s: float) -> str:
     """One line: who is missing, what, since when."""
-    of = f" of {job.switch}" if job.rack_of(0) else ""
+    of = f" of {stall.root or job.switch}" if job.rack_of(0) else ""
     what = f"sequence number {stall.seq} (slot {stall.slot}{of})"
     waiting = f"{ranks_text(stall.waiting)} waited for {now_s - stall.since_s:.1f} s"
     if not stall.missing:

@@ -11,7 +11,7 @@ reports the older one as long as it waits there; so who reports the newer one is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -56,12 +56,25 @@ class Stall:
     seq: int
     """The oldest sequence number that somebody waits for."""
     slot: int
-    """Its physical slot."""
+    """Its physical slot, at the root of the tree that has its lane."""
     missing: tuple[int, ...]
     """Ranks that have not sent it; none: all have, and packets are lost on the way."""
     waiting: tuple[int, ...]
     """Ranks that have sent it and wait."""
     since_s: float
+    root: str = field(default="", compare=False)
+    """The name of that, for people."""
+
+
+@dataclass(frozen=True)
+class LanesAt:
+    """Where the results of some of a job's lanes are made."""
+
+    root: str
+    """The name of the node."""
+    first_slot: int
+    """Physical slot there of their slot 0."""
+    lanes: range
 
 
 UNDECIDED = "undecided"
@@ -115,7 +128,7 @@ def find_stall(
     reports: Mapping[int, Report],
     here: frozenset[int],
     left: frozenset[int],
-    first_slots: Mapping[int, Sequence[int]],
+    roots: Mapping[int, Sequence[LanesAt]],
     heartbeat_s: float,
     now_s: float,
 ) -> Stall | str | None:
@@ -125,12 +138,11 @@ def find_stall(
         reports: the last report by rank; some may be missing.
         here: ranks that have joined and not left.
         left: ranks that have left.
-        first_slots: by epoch of the job's mappings, the older one first: physical slot of slot 0
-            at each root among which its lanes are dealt.
+        roots: by epoch of the job's mappings, the older one first: where results are made.
         heartbeat_s: how often reports come.
         now_s: the clock of ``Report.at_s``.
     """
-    epochs = list(first_slots)
+    epochs = list(roots)
     age = {rank: _index(epochs, report.progress.mapping_epoch) for rank, report in reports.items()}
     held_up = [
         rank for rank in here if rank in reports and reports[rank].is_held_up and age[rank] != _GONE
@@ -174,8 +186,8 @@ def find_stall(
             return UNDECIDED  # it may have had its result since
         missing = sorted(left)
     seq = (int(lanes[0, 0]) + int(oldest[lane])) & 0xFFFF_FFFF
-    slot = _slot(first_slots[epochs[oldest_age]], seq, lanes.shape[1])
-    return Stall(seq, slot, tuple(sorted(missing)), tuple(waits), since_s)
+    root, slot = _slot(roots[epochs[oldest_age]], seq, lanes.shape[1])
+    return Stall(seq, slot, tuple(sorted(missing)), tuple(waits), since_s, root)
 
 
 def _index(epochs: Sequence[int], epoch: int) -> int:
@@ -185,11 +197,11 @@ def _index(epochs: Sequence[int], epoch: int) -> int:
     return epochs.index(epoch) if epoch in epochs else _GONE
 
 
-def _slot(first_slots: Sequence[int], seq: int, lanes: int) -> int:
-    """Physical, at the root that has the lane."""
-    each = lanes // len(first_slots)
+def _slot(roots: Sequence[LanesAt], seq: int, lanes: int) -> tuple[str, int]:
+    """The root that has the lane, and its physical slot there."""
     version, lane = seq // lanes % 2, seq % lanes
-    return first_slots[lane // each] + version * each + lane % each
+    at = next((it for it in roots if lane in it.lanes), roots[-1])
+    return at.root, at.first_slot + version * len(at.lanes) + lane - at.lanes.start
 
 
 def _bits(progress: pb2.Progress, lanes: int) -> npt.NDArray[np.bool_]:

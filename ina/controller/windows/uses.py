@@ -84,27 +84,32 @@ def link_uses(
     fabric: Fabric, mapping: JobMapping, members: Mapping[int, Endpoint]
 ) -> dict[Thing, float]:
     """How often its packets pass each direction of a link; where some lanes do, a part."""
-    parts = mapping.tree.by_root()
+    forest = mapping.forest
     found: Counter[Thing] = Counter()
-    for tree in parts:
-        for begin, end in _hops(fabric, tree, members):
-            found[Link(begin, end)] += 1 / len(parts)  # type: ignore[assignment]
+    for tree, share in zip(forest, forest.shares, strict=True):
+        for begin, end in _hops(fabric, tree, members, alone=len(forest) > 1):
+            found[Link(begin, end)] += share / forest.parts  # type: ignore[assignment]
     return dict(found)
 
 
 def slot_uses(mapping: JobMapping, name: str, bits: int, round_trip_s: float) -> dict[Thing, float]:
-    """Packets in flight, each of which has a slot at every node whose slots are shared.
+    """Packets in flight, each of which has a slot at each node of its tree whose slots are shared.
 
     ``bits``: of a packet; ``round_trip_s``: more than 0.
     """
     in_flight = round_trip_s / bits
     found: dict[Thing, float] = {OwnSlots(name): in_flight}
-    found |= {SharedPool(node.switch): in_flight for node in mapping.tree if node.is_shared}
+    forest = mapping.forest
+    for name in forest.switches:
+        if forest.shares_slots_of(name):
+            found[SharedPool(name)] = in_flight * forest.parts_at(name) / forest.parts
     return found
 
 
-def _hops(fabric: Fabric, tree: Tree, members: Mapping[int, Endpoint]) -> Iterator[Hop]:
-    """Each direction of a link, as often as packets pass it."""
+def _hops(
+    fabric: Fabric, tree: Tree, members: Mapping[int, Endpoint], *, alone: bool
+) -> Iterator[Hop]:
+    """Each direction of a link, as often as packets pass it. ``alone``: each gets its results."""
     for node in tree:
         groups: set[tuple[IPv4Address, str]] = set()
         for rank in node.ranks:
@@ -112,7 +117,8 @@ def _hops(fabric: Fabric, tree: Tree, members: Mapping[int, Endpoint]) -> Iterat
             if at is None or node.host is not None:
                 continue  # it has left, or what it sends stays on its host
             yield from _way(fabric, at.address, node.switch)
-            if at.results_group is not None:  # behind one port they get each result once together
+            is_alone = alone or bool(node.rank_ports)
+            if at.results_group is not None and not is_alone:  # behind one port: once together
                 group = (at.results_group, f"{node.switch}:{at.switch_port}")
                 if group in groups:
                     continue

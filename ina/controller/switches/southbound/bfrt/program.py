@@ -18,6 +18,7 @@ from ina.controller.switches.data_address import DataAddress
 from ina.controller.switches.items import Count, Entry, MatchValue, ReadEntry
 from ina.controller.switches.plan import epoch_mark, own_address, plan_job
 from ina.controller.switches.southbound.bfrt.refusals import Refusals
+from ina.controller.topology.forest import forest_of
 from ina.controller.topology.tree import Node, Tree
 from ina.p4 import names
 from ina.p4.catalogue import ProgramId
@@ -155,7 +156,8 @@ def _written() -> Iterator[Entry]:
     leaf = Node("leaf", ranks=(0,), parent="root")
     tree = Tree((Node("root", nodes=("leaf",), ports=(1,)), leaf))
     slots = SlotRange(0, 2, 2)
-    job = Job("", 1, 1, 0.0, tree=tree, memory={"root": slots, "leaf": slots}, epoch=1)
+    memory = {"root": slots, "leaf": slots}
+    job = Job("", 1, 1, 0.0, forest=forest_of(tree), memory=memory, epoch=1)
     job.members[0] = Endpoint(IPv4Address("10.0.0.1"), 1024, 1)
     somewhere = DataAddress(IPv4Address("10.0.0.2"), 1024, 1)
     for node in tree:

@@ -1,0 +1,231 @@
+"""Jobs over a forest: soft switches that reach each other by their UDP ports, and real sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from ipaddress import IPv4Address
+
+import numpy as np
+import pytest
+
+from ina.controller.app import ControllerApp
+from ina.controller.config import make_config
+from ina.controller.job import Endpoint, Job
+from ina.controller.jobs.placement import Placement
+from ina.controller.topology.forest import Forest, forest_of
+from ina.controller.topology.tree import Node, Tree
+from ina.host import Session
+from ina.rpc import controller_pb2 as pb2
+from ina.switch.ports import UdpPort
+from ina.switch.server import SoftSwitch
+from tests.controller.test_fabric_job import TIMEOUT_S, ask, in_a_loop, together
+from tests.controller.test_standby import coordinator
+
+LEAVES, SPINES = ("leaf1", "leaf2"), ("spine1", "spine2")
+HOSTS = {f"127.0.{leaf}.{number}": f"leaf{leaf}" for leaf in (1, 2) for number in (1, 2)}
+"""By rank: two behind each leaf."""
+PORT = 1
+"""Every switch's one socket, which reaches everybody."""
+SLOTS, CHUNK = 64, 64
+CHUNKS = 640
+VALUES = CHUNKS * CHUNK
+
+
+def over(spine: str) -> Tree:
+    """Both leaves below one of the spines."""
+    leaves = (
+        Node(name, (2 * at, 2 * at + 1), parent=spine, parent_port=PORT)
+        for at, name in enumerate(LEAVES)
+    )
+    return Tree((Node(spine, (), LEAVES, (PORT, PORT)), *leaves))
+
+
+BOTH = Forest((over("spine1"), over("spine2")), (1, 3))
+FIRST = forest_of(over("spine1"))
+PAST_ITS_LEAF = Forest(
+    (
+        Tree(
+            (
+                Node("spine1", (0,), LEAVES, (PORT, PORT), rank_ports=(PORT,)),
+                Node("leaf1", (1,), parent="spine1", parent_port=PORT),
+                Node("leaf2", (2, 3), parent="spine1", parent_port=PORT),
+            )
+        ),
+        over("spine2"),
+    ),
+    (1, 1),
+)
+"""Of its first tree rank 0's first node is the spine."""
+
+
+class Chosen:
+    """A placement that has chosen."""
+
+    def __init__(self, nearest: Placement | None, forest: Forest) -> None:
+        assert nearest is not None
+        self._nearest, self._forest = nearest, forest
+
+    def switch_of(self, addresses: Sequence[IPv4Address]) -> str:
+        return self._nearest.switch_of(addresses)
+
+    def port_to(self, switch: str, address: IPv4Address) -> int:
+        return self._nearest.port_to(switch, address)
+
+    def forest(self, job: str, endpoints: Mapping[int, Endpoint]) -> Forest:
+        return self._forest
+
+
+@asynccontextmanager
+async def two_spines(forest: Forest, loss: float = 0.0) -> AsyncIterator[ControllerApp]:
+    """A controller over them, whose jobs are all summed over ``forest``.
+
+    ``loss``: of each packet that a switch gets or sends.
+    """
+    with ExitStack() as stack:
+        tables = []
+        for number, name in enumerate((*LEAVES, *SPINES), 1):
+            ports = [UdpPort(PORT, f"127.0.9.{number}", 0)]
+            switch = stack.enter_context(SoftSwitch(ports, loss_rate=loss, loss_seed=number))
+            host, port = switch.udp_address(PORT)
+            tables.append(
+                {"name": name, "grpc_addr": switch.grpc_addr, "values": CHUNK, "data_host": host}
+                | {"data_udp_port": port}
+            )
+        tables_of_hosts = [{"address": host, "switch": leaf} for host, leaf in HOSTS.items()]
+        config = {
+            "listen": "127.0.0.1:0",
+            "switch": tables,
+            "link": [{"switches": [leaf, spine]} for leaf in LEAVES for spine in SPINES],
+            "host": tables_of_hosts,
+            "jobs": {"slots": SLOTS},
+        }
+        async with ControllerApp(make_config(config, "test")) as app:
+            registry = coordinator(app).registry
+            registry.placement = Chosen(registry.placement, forest)
+            yield app
+
+
+class Shown:
+    """What the fabric shows while a job runs; to be asked for by one of its ranks."""
+
+    def __init__(self, app: ControllerApp) -> None:
+        self._app, self._loop = app, asyncio.get_running_loop()
+
+    def __call__(self) -> list[pb2.TreeNode]:
+        asked = asyncio.run_coroutine_threadsafe(ask(self._app), self._loop)
+        (job,) = asked.result(TIMEOUT_S).jobs
+        return list(job.nodes)
+
+
+def parts_of(seed: int) -> np.ndarray[tuple[int, int], np.dtype[np.int32]]:
+    rng = np.random.default_rng(seed)
+    return rng.integers(-(1 << 20), 1 << 20, (len(HOSTS), VALUES), np.int32)
+
+
+@in_a_loop
+async def test_each_tree_sums_its_share_of_the_lanes_and_leaves_are_in_both() -> None:
+    parts = parts_of(7)
+    wanted = parts.sum(0, np.int32)
+    shown: list[pb2.TreeNode] = []
+    async with two_spines(BOTH) as app:
+        ask_now = Shown(app)
+
+        def work(session: Session, rank: int) -> bool:
+            equal = bool((session.all_reduce(parts[rank]) == wanted).all())
+            if rank == 0:
+                shown.extend(ask_now())
+            return bool((session.all_reduce(parts[rank]) == wanted).all()) and equal
+
+        assert await together(app, list(HOSTS), work) == [True] * len(HOSTS)
+        after = await ask(app)
+        assert {switch.slots_used for switch in after.switches} == {0}
+    assert [(it.tree, it.share, it.switch, it.parent, it.first_slot, it.slots) for it in shown] == [
+        (0, 1, "spine1", "", 0, 16),
+        (0, 1, "leaf1", "spine1", 0, 16),
+        (0, 1, "leaf2", "spine1", 0, 16),
+        (1, 3, "spine2", "", 0, 48),
+        (1, 3, "leaf1", "spine2", 16, 48),
+        (1, 3, "leaf2", "spine2", 16, 48),
+    ]
+    one, other = (node for node in shown if not node.parent)
+    assert one.results + other.results >= CHUNKS
+    assert other.results == pytest.approx(3 * one.results, rel=0.1)
+    assert other.contributions == pytest.approx(3 * one.contributions, rel=0.1)
+    for node in shown:
+        assert node.parent == "" or node.passed_down >= node.share * CHUNKS // 4
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.01])
+def test_sums_stay_exact_while_the_forest_becomes_another_and_again_the_first(loss: float) -> None:
+    asyncio.run(_changing(loss))
+
+
+async def _changing(loss: float) -> None:
+    parts = parts_of(3)
+    wanted = parts.sum(0, np.int32)
+    over_forests: list[Forest] = []
+    async with two_spines(BOTH, loss) as app:
+        changes, registry = coordinator(app).changes, coordinator(app).registry
+        ended = threading.Event()
+
+        def work(session: Session, rank: int) -> bool:
+            equal = True
+            while True:  # all stop after the same sum: rank 0's word is summed, too
+                go_on = np.array([int(rank == 0 and not ended.is_set())], np.int32)
+                equal &= bool((session.all_reduce(parts[rank]) == wanted).all())
+                if not session.all_reduce(go_on)[0]:
+                    return equal
+
+        async def change() -> None:
+            job = await _running(app)
+            try:
+                for forest in (FIRST, PAST_ITS_LEAF, BOTH):
+                    await changes.change(job, forest=forest, why="a test")
+                    while job.change is not None:
+                        await asyncio.sleep(0.01)
+                    over_forests.append(registry.get("sum").mapping.forest)
+                    used = {it for it, has in registry.switches.items() if has.memory.used()}
+                    assert used == set(forest.switches)
+            finally:
+                ended.set()
+
+        changed = asyncio.ensure_future(change())
+        assert await together(app, list(HOSTS), work) == [True] * len(HOSTS)
+        await changed
+        assert registry.slots_used() == 0
+    assert over_forests == [FIRST, PAST_ITS_LEAF, BOTH]
+
+
+async def _running(app: ControllerApp) -> Job:
+    """Once it runs."""
+    while True:
+        for job in coordinator(app).registry:
+            if job.state.value == "running":
+                return job
+        await asyncio.sleep(0.01)
+
+
+@in_a_loop
+async def test_a_worker_s_first_node_need_not_be_its_top_of_rack() -> None:
+    parts = parts_of(5)
+    shown: list[pb2.TreeNode] = []
+    async with two_spines(PAST_ITS_LEAF) as app:
+        ask_now = Shown(app)
+
+        def work(session: Session, rank: int) -> bool:
+            equal = session.all_reduce(parts[rank]) == parts.sum(0, np.int32)
+            if rank == 0:
+                shown.extend(ask_now())
+            session.all_reduce(np.zeros(1, np.int32))  # it is asked before anybody leaves
+            return bool(equal.all())
+
+        assert await together(app, list(HOSTS), work) == [True] * len(HOSTS)
+    by_node = {(it.tree, it.switch): it for it in shown}
+    assert list(by_node[0, "spine1"].ranks) == [0]
+    half = CHUNKS // 2
+    assert by_node[0, "spine1"].contributions == pytest.approx(3 * half, rel=0.1)
+    assert by_node[0, "leaf1"].contributions == pytest.approx(half, rel=0.1)
+    assert by_node[1, "leaf1"].contributions == pytest.approx(2 * half, rel=0.1)
