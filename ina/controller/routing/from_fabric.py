@@ -1,0 +1,91 @@
+"""A fabric, with what is up and free, as the arrays that policies plan over. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import inf
+
+import numpy as np
+
+from ina.controller.routing.network import NO_LIMIT, Network
+from ina.controller.topology.fabric import Fabric
+
+USUAL_BITS_PER_S = 10e9
+"""Of links where the rate of none is known."""
+
+
+@dataclass(frozen=True)
+class Down:
+    """What cannot be used now."""
+
+    switches: frozenset[str] = frozenset()
+    links: frozenset[frozenset[str]] = frozenset()
+    """By the two switches that each joins."""
+
+    def __bool__(self) -> bool:
+        return bool(self.switches or self.links)
+
+
+NOTHING = Down()
+
+
+@dataclass(frozen=True)
+class Rooms:
+    """Of a fabric's switches, by name; what is not said is not limited."""
+
+    free: Mapping[str, int] = field(default_factory=dict)
+    """Slots."""
+    bytes_per_s: Mapping[str, float] = field(default_factory=dict)
+    """Of contributions that each sums in a second."""
+    forwarding: frozenset[str] = frozenset()
+    """Those that sum nothing."""
+
+
+def network_of(
+    fabric: Fabric,
+    rooms: Rooms | None = None,
+    down: Down = NOTHING,
+    more_hosts: Iterable[tuple[str, str]] = (),
+) -> Network:
+    """Of a link without a rate it is the highest that any has. ``more_hosts``: by name and top of
+    rack, such as share memory with a switch."""
+    rooms = rooms or Rooms()
+    known = [link.rate_bits_per_s for link in fabric.links if link.rate_bits_per_s]
+    usual = max(known, default=USUAL_BITS_PER_S)
+    links = [fabric.link(*link.switches) for link in fabric.links]
+    once = {frozenset(link.switches): link for link in links}  # a second cable is no other way
+    network = Network.of(
+        fabric.switches,
+        [
+            (*link.switches, 0.0 if key in down.links else (link.rate_bits_per_s or usual) / 8)
+            for key, link in once.items()
+        ],
+        [
+            *(
+                (str(address), place.switch, place.rate_bits_per_s / 8 or inf)
+                for address, place in fabric.hosts.items()
+            ),
+            *((name, switch, inf) for name, switch in more_hosts),
+        ],
+    )
+    for number, name in enumerate(fabric.switches):
+        network.slots[number] = rooms.free.get(name, NO_LIMIT)
+        network.processing[number] = rooms.bytes_per_s.get(name, inf)
+        network.sums[number] = name not in rooms.forwarding
+    gone = [network.place(name) for name in down.switches if name in fabric]
+    return network.without(places=gone) if gone else network
+
+
+def hosts_of(network: Network) -> Mapping[str, int]:
+    """Their numbers, by name."""
+    return {name: number for number, name in enumerate(network.host_names)}
+
+
+def is_same_shape(one: Network, other: Network) -> bool:
+    """Whether places, cables and hosts have the same numbers."""
+    return (
+        one.names == other.names
+        and one.host_names == other.host_names
+        and np.array_equal(one.ends, other.ends)
+    )
