@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 import numpy as np
@@ -69,6 +69,7 @@ def network_of(
             *((name, switch, inf) for name, switch in more_hosts),
         ],
     )
+    network = replace(network, forwards=fabric.next_hops)
     for number, name in enumerate(fabric.switches):
         network.slots[number] = rooms.free.get(name, NO_LIMIT)
         network.processing[number] = rooms.bytes_per_s.get(name, inf)

@@ -46,6 +46,9 @@ class Network:
     """(hosts,): the place, a top of rack, that each is behind."""
     host_rates: Floats
     """(hosts,): bytes a second each way; inf: not known."""
+    forwards: Ints | None = None
+    """(places, places): towards the first, the place that the second sends frames to when all is
+    up, where that is among the nearest; None: it is not known, or does not matter."""
     most_children: int = MAX_WORKERS
     """Of one node: the bits of its bitmap."""
     most_levels: int = MAX_LEVELS

@@ -1,7 +1,8 @@
 """Shortest ways from every place to every other, as arrays. Pure.
 
-Of several, the way to a place prefers other neighbours than the way to another place does: so trees
-of different roots are spread over the cables. In a tree of switches with several tops (leaf-spine,
+Of several, the one that frames take by themselves, where that is known. Else the way to a place
+prefers other neighbours than the way to another place does: so trees of different roots are spread
+over the cables. In a tree of switches with several tops (leaf-spine,
 fat-tree) there is one shortest way up to each top.
 """
 
@@ -42,11 +43,14 @@ class Ways:
         preference = np.random.default_rng(self.seed).permuted(
             np.tile(np.arange(count), (count, 1)), axis=1
         )
+        forwards = self.network.forwards
         for place, (neighbours, cables) in enumerate(self._neighbours):
             if not len(neighbours):
                 continue
             nearer = self.hops[neighbours] == self.hops[place] - 1  # (neighbours, roots)
             rank = np.where(nearer, preference[:, neighbours].T, count)
+            if forwards is not None:  # (neighbours, roots)
+                rank[nearer & (neighbours[:, None] == forwards[:, place])] = -1
             best = rank.argmin(axis=0)
             there = nearer.any(axis=0)
             next_place[there, place] = neighbours[best[there]]

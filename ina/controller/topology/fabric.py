@@ -14,6 +14,8 @@ from functools import cached_property
 from ipaddress import IPv4Address
 
 import networkx
+import numpy as np
+import numpy.typing as npt
 
 from ina.controller.config import Config
 from ina.controller.config.tofino import PortRef
@@ -106,6 +108,19 @@ class Fabric:
         """
         place = self.hosts[address]
         return place.port if place.switch == switch else self.port_towards(switch, place.switch)
+
+    @cached_property
+    def next_hops(self) -> npt.NDArray[np.int64]:
+        """(switches, switches), by number: the next one on the way to the first from the second.
+
+        -1: there is none.
+        """
+        found = np.full((len(self.switches), len(self.switches)), -1, dtype=np.int64)
+        for start, paths in self._paths.items():
+            for end, path in paths.items():
+                if len(path) > 1:
+                    found[self._order[end], self._order[start]] = self._order[path[1]]
+        return found
 
     @cached_property
     def _order(self) -> Mapping[str, int]:

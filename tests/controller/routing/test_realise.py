@@ -28,7 +28,7 @@ def _realised(
 ) -> Forest:
     racks = demand.places(network).tolist()
     places = list(fabric.hosts.values())
-    ports = {rank: places[host].port for rank, host in enumerate(demand.hosts)}
+    ports = {rank: int(places[host].port) for rank, host in enumerate(demand.hosts)}
     realiser = Realiser(fabric, network, ports, lambda _switch, port: int(port))
     return realiser.forest(racks, stripes)
 
@@ -44,7 +44,7 @@ def _arrives(fabric: Fabric, start: str, end: str, first_port: int | None, down:
         at = next(it for it in link.switches if it != at)
         assert at not in down.switches
         if at == end:
-            return int(link.port_of(at))  # type: ignore[arg-type]
+            return int(link.port_of(at))
         port = fabric.port_towards(at, end)
 
 
