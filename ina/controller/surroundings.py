@@ -5,13 +5,15 @@ A controller in virtual time (``ina.sim``) has others.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import secrets
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 
 def _name() -> str:
@@ -30,5 +32,7 @@ class Surroundings:
     """A number between two, by chance."""
     token_bytes: Callable[[int], bytes] = secrets.token_bytes
     """So many bytes that nobody can guess."""
+    compute: Callable[[Callable[[], Any]], Awaitable[Any]] = asyncio.to_thread
+    """Runs what takes long beside the event loop."""
     name: str = field(default_factory=_name)
     """What people know this controller by."""

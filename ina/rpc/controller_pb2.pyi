@@ -55,6 +55,7 @@ class EventKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     JOB_REMAPPED: _ClassVar[EventKind]
     JOB_REMAP_OFF: _ClassVar[EventKind]
     JOB_WINDOWS: _ClassVar[EventKind]
+    FABRIC_CHANGED: _ClassVar[EventKind]
 EVENT_UNSPECIFIED: EventKind
 JOB_CREATED: EventKind
 MEMBER_JOINED: EventKind
@@ -73,6 +74,23 @@ JOB_REMAPS: EventKind
 JOB_REMAPPED: EventKind
 JOB_REMAP_OFF: EventKind
 JOB_WINDOWS: EventKind
+FABRIC_CHANGED: EventKind
+
+class SetDownRequest(_message.Message):
+    __slots__ = ("name", "down")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DOWN_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    down: bool
+    def __init__(self, name: _Optional[str] = ..., down: _Optional[bool] = ...) -> None: ...
+
+class SetDownReply(_message.Message):
+    __slots__ = ("changed", "down")
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    DOWN_FIELD_NUMBER: _ClassVar[int]
+    changed: bool
+    down: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, changed: _Optional[bool] = ..., down: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CreateJobRequest(_message.Message):
     __slots__ = ("name", "world_size", "slots", "tenant", "priority", "token", "wire_version", "verify", "addresses", "contributions", "deadline_unix_s", "steps", "queue_s", "mode")

@@ -375,6 +375,11 @@ class OperatorStub:
                 request_serializer=ina_dot_rpc_dot_shown__pb2.ShowFabricRequest.SerializeToString,
                 response_deserializer=ina_dot_rpc_dot_shown__pb2.ShowFabricReply.FromString,
                 _registered_method=True)
+        self.SetDown = channel.unary_unary(
+                '/ina.v1.Operator/SetDown',
+                request_serializer=ina_dot_rpc_dot_controller__pb2.SetDownRequest.SerializeToString,
+                response_deserializer=ina_dot_rpc_dot_controller__pb2.SetDownReply.FromString,
+                _registered_method=True)
         self.RemoveForeign = channel.unary_unary(
                 '/ina.v1.Operator/RemoveForeign',
                 request_serializer=ina_dot_rpc_dot_shown__pb2.RemoveForeignRequest.SerializeToString,
@@ -448,6 +453,14 @@ class OperatorServicer:
 
     def ShowFabric(self, request, context):
         """How switches and hosts are joined, which job is summed where, and what each switch counts of it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetDown(self, request, context):
+        """Says that a link or a switch of the fabric is down, or is not any more: jobs are moved off it,
+        and no tree goes over it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -527,6 +540,11 @@ def add_OperatorServicer_to_server(servicer, server):
                     servicer.ShowFabric,
                     request_deserializer=ina_dot_rpc_dot_shown__pb2.ShowFabricRequest.FromString,
                     response_serializer=ina_dot_rpc_dot_shown__pb2.ShowFabricReply.SerializeToString,
+            ),
+            'SetDown': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetDown,
+                    request_deserializer=ina_dot_rpc_dot_controller__pb2.SetDownRequest.FromString,
+                    response_serializer=ina_dot_rpc_dot_controller__pb2.SetDownReply.SerializeToString,
             ),
             'RemoveForeign': grpc.unary_unary_rpc_method_handler(
                     servicer.RemoveForeign,
@@ -723,6 +741,33 @@ class Operator:
             '/ina.v1.Operator/ShowFabric',
             ina_dot_rpc_dot_shown__pb2.ShowFabricRequest.SerializeToString,
             ina_dot_rpc_dot_shown__pb2.ShowFabricReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetDown(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ina.v1.Operator/SetDown',
+            ina_dot_rpc_dot_controller__pb2.SetDownRequest.SerializeToString,
+            ina_dot_rpc_dot_controller__pb2.SetDownReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -52,7 +52,7 @@ def described(fabric: Fabric) -> tuple[Any, ...]:
 
 def test_a_fabric_is_read(tmp_path: Path) -> None:
     config = read(tmp_path, SWITCHES + LINKS + HOSTS)
-    assert config.places_nearest
+    assert config.is_fabric
     assert described(fabric_of(config)) == (
         NAMES,
         (Link(("leaf1", "spine"), (9, 1)), Link(("leaf2", "spine"), (9, 2))),
@@ -84,7 +84,7 @@ def test_links_without_ports_are_behind_the_data_ports(tmp_path: Path) -> None:
     ],
 )
 def test_links_make_placement_nearest(text: str, nearest: bool, tmp_path: Path) -> None:
-    assert read(tmp_path, text).places_nearest is nearest
+    assert read(tmp_path, text).is_fabric is nearest
 
 
 def link(*ends: str, ports: str = "") -> str:
@@ -133,7 +133,7 @@ def test_what_is_wrong_is_named(text: str, message: str, tmp_path: Path) -> None
 
 
 def test_a_placement_that_there_is_not(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"placement: invalid enum value 'random'"):
+    with pytest.raises(ConfigError, match=r"placement: no placement 'random': have first, ina, nearest"):
         read(tmp_path, "placement = 'random'")
 
 

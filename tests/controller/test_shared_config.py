@@ -31,7 +31,7 @@ def test_an_aggregator_is_programmed_as_the_switch_that_it_is() -> None:
     assert (str(found.runs), found.name) == ("shared, 64 values a packet", "agg1")
     assert (found.data_addr, found.data_port) == ("10.0.0.9:17760", 3)
     assert [it.name for it in read.switches] == ["switch"]
-    assert not read.places_nearest  # it makes no fabric of a switch that is alone
+    assert not read.is_fabric  # it makes no fabric of a switch that is alone
 
 
 TWO = [

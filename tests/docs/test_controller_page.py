@@ -64,7 +64,7 @@ def test_every_key_of_a_link_and_a_host_is_on_the_fabrics_page(tmp_path: Path) -
     assert shown["host"] == set(HostConfig.__struct_fields__)
     file = tmp_path / "racks.toml"
     file.write_text(FABRIC_FILE)
-    assert load_config(file).places_nearest
+    assert load_config(file).is_fabric
 
 
 def test_every_key_of_an_aggregator_is_on_the_page_about_it(tmp_path: Path) -> None:

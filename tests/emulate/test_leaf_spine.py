@@ -83,7 +83,7 @@ def test_the_controller_gets_the_fabric(tmp_path: Path) -> None:
         ("leaf2", "10.0.0.253", "02:69:6e:61:00:02", "127.0.0.1:50052"),
         ("spine", "10.0.0.252", "02:69:6e:61:00:03", "127.0.0.1:50053"),
     ]
-    assert config.places_nearest
+    assert config.is_fabric
     fabric = fabric_of(config)
     assert fabric.links == (
         Link(("leaf1", "spine"), (9, 1)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ina.controller.config.checks import USUAL_NETWORK, builds_of, network_of
 from ina.controller.config.fabric import HostConfig, LinkConfig
 from ina.controller.config.reading import load_config, make_config, path_mtu, with_build
+from ina.controller.config.routing import RoutingConfig
 from ina.controller.config.tables import (
     DEFAULT_BFRT,
     DEFAULT_JOB_SLOTS,
@@ -40,6 +41,7 @@ __all__ = [
     "JobsConfig",
     "LinkConfig",
     "OperatorsConfig",
+    "RoutingConfig",
     "StoreConfig",
     "SwitchConfig",
     "TenantConfig",

@@ -7,6 +7,7 @@ from ipaddress import IPv4Network
 
 from ina.controller.config.aggregator_checks import aggregator_problems, shared_problems
 from ina.controller.config.fabric_checks import MAC, fabric_problems, is_ipv4, name_problem
+from ina.controller.config.routing import placement_problems
 from ina.controller.config.store_url import problem_of
 from ina.controller.config.tables import (
     DEFAULT_LISTEN,
@@ -88,6 +89,7 @@ def problems(config: Config) -> list[tuple[str, str]]:
     if problem := problem_of(config.store.location):
         found.append(("store.url", problem))
     found += windows_problems(config)
+    found += placement_problems(config.placement, config.job_rules)
     found += _jobs_problems(config.jobs)
     for name in config.tenants:
         if not name or not name.isprintable():

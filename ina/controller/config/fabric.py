@@ -27,8 +27,8 @@ class HostConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Its name; empty: there is one."""
     mac: str = ""
     """02:00:0a:00:00:01; empty: derived from the address, as behind a UDP port."""
-    rate_gbit: RateGbit = 0.0
-    """Of its cable, each way; 0: not known."""
+    rate_gbit: RateGbit | None = None
+    """Of its cable, each way; None: not known."""
 
 
 class LinkConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -39,8 +39,8 @@ class LinkConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     ports: tuple[SwitchPort, SwitchPort] | None = None
     """Of the first and of the second; None: of each its ``data_port``, as between soft switches
     behind UDP ports, whose one socket reaches everybody."""
-    rate_gbit: RateGbit = 0.0
-    """Each way; 0: not known."""
+    rate_gbit: RateGbit | None = None
+    """Each way; None: not known."""
 
 
 def endpoints(

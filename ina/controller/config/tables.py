@@ -11,6 +11,7 @@ from msgspec import Meta
 from ina.congestion import Congestion
 from ina.controller.config.aggregators import AggregatorConfig
 from ina.controller.config.fabric import HostConfig, LinkConfig, SwitchPort, endpoints
+from ina.controller.config.routing import FIRST, RoutingConfig
 from ina.controller.config.store_url import IN_MEMORY, SQLITE
 from ina.controller.config.tofino import (
     MirrorConfig,
@@ -112,6 +113,8 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
     max_window: Annotated[int, Meta(ge=0)] = 0
     """Packets in flight, a worker, instead of what suits ``target``."""
+    sums_mpps: Annotated[float, Meta(ge=0)] = 0.0
+    """Million packets that it sums in a second; 0: as many as its ports bring."""
     loss_s: Annotated[float, Meta(gt=0)] = 10.0
     """The switch is lost when the controller and a worker have heard nothing of it for so long."""
     pipes: PipesConfig = msgspec.field(default_factory=PipesConfig)
@@ -267,9 +270,11 @@ class Config(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     aggregators: tuple[AggregatorConfig, ...] = msgspec.field(name="aggregator", default=())
     """``[[aggregator]]``: where jobs of mode ``shared`` have their sums completed. None of those
     that can be used: in a process of the job."""
-    placement: Literal["", "nearest", "first"] = ""
-    """Where a job is summed: ``nearest``, over the switches that its workers are behind; ``first``,
-    on the first switch that has room. Empty: ``nearest`` where there are links."""
+    placement: str = ""
+    """Where a job is summed: the name of a policy of :mod:`ina.controller.routing.policies`; or
+    ``first``, on the first switch that has room. Empty: ``ina`` where there are links."""
+    routing: RoutingConfig = msgspec.field(default_factory=RoutingConfig)
+    """What policies may do."""
     metrics: str = ""
     """host:port of the Prometheus endpoint; empty: none."""
     jobs: JobsConfig = msgspec.field(default_factory=JobsConfig)
@@ -322,9 +327,9 @@ class Config(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         return document
 
     @property
-    def places_nearest(self) -> bool:
+    def is_fabric(self) -> bool:
         """Whether jobs go where their workers are, and not to the first switch with room."""
-        return self.placement == "nearest" or (not self.placement and bool(self.links))
+        return self.placement != FIRST and bool(self.placement or self.links)
 
     def endpoints(self, switch: SwitchConfig) -> dict[IPv4Address, tuple[PortRef, int | None]]:
         """By host address: its port of this switch and MAC address (None: derived)."""

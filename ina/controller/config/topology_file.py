@@ -37,7 +37,7 @@ def with_topology(document: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     links: list[dict[str, Any]] = []
     behind: dict[str, _End] = {}
     taken: set[str] = set()
-    rates: dict[str, float] = {}
+    rates: dict[str, float | None] = {}
     for index, (one, other, *more) in enumerate(said.links):
         where = f"{path}: links[{index}]"
         rate_gbit = _rate_gbit(where, more)
@@ -77,16 +77,16 @@ def _end(
     return match[1], int(match[2])
 
 
-def _rate_gbit(where: str, more: Sequence[Any]) -> float:
-    """Of a link's latency and bandwidth in Mbit/s, which may be left out: the rate, 0: not known.
+def _rate_gbit(where: str, more: Sequence[Any]) -> float | None:
+    """Of a link's latency and bandwidth in Mbit/s, which may be left out; None: not known.
 
     Raises :class:`TopologyError`.
     """
     if len(more) < 2:
-        return 0.0
+        return None
     mbit = more[1]
-    if isinstance(mbit, bool) or not isinstance(mbit, (int, float)) or not 0 <= mbit <= 1e9:
-        raise TopologyError(f"{where}: bandwidth {mbit!r}: want Mbit/s, 0 to 1e9")
+    if isinstance(mbit, bool) or not isinstance(mbit, (int, float)) or not 0 < mbit <= 1e9:
+        raise TopologyError(f"{where}: bandwidth {mbit!r}: want Mbit/s, more than 0, to 1e9")
     return mbit / 1e3
 
 

@@ -11,8 +11,8 @@ CongestionTable = dict[str, str | int | float]
 """``algorithm``, and options of it by their names, as Congestion.from_table reads them."""
 MAX_WEIGHT = 1e6
 Weight = Annotated[float, Meta(gt=0, le=MAX_WEIGHT)]
-RateGbit = Annotated[float, Meta(ge=0, le=1e6)]
-"""Of a link, each way, in Gbit/s of packets with all their headers; 0: not known."""
+RateGbit = Annotated[float, Meta(gt=0, le=1e6)]
+"""Of a link, each way, in Gbit/s of packets with all their headers."""
 
 
 class WindowsConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -36,3 +36,5 @@ class JobRule(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """None: its tenant's."""
     congestion: CongestionTable | None = None
     """None: its tenant's, or the one of all."""
+    placement: str | None = None
+    """The policy that finds its trees; None: that of all. Only where all are placed over links."""

@@ -32,17 +32,20 @@ from ina.controller.jobs import spread
 from ina.controller.jobs.adoption import adoptable
 from ina.controller.jobs.changes import Changes
 from ina.controller.jobs.events import EventBus, job_event
+from ina.controller.jobs.outages import Outages
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.removal import Removals
 from ina.controller.jobs.results_groups import regroup, share_if_room, take_out
 from ina.controller.jobs.room import Room
 from ina.controller.retry import Persistence, fail
+from ina.controller.routing.from_fabric import Down
 from ina.controller.store import Claim, StoredJob
 from ina.controller.switches.items import Item
 from ina.controller.switches.plan import sharing_ranks
 from ina.controller.switches.reconcile import epochs_of, kept_its_registers
 from ina.controller.switches.switch import Switch
+from ina.controller.topology.fabric import Fabric
 from ina.protocol.verify import Verify
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.ranks import ranks_text
@@ -80,6 +83,8 @@ class Coordinator:
         self._removals = Removals(*shared, self._forget)
         self.changes = Changes(*shared, self._tell, clock=clock)
         """Of running jobs' mappings: their slots, and their trees."""
+        self.outages: Outages | None = None
+        """Of a fabric; None: switches are islands."""
         self.room = Room()
         """Of a fabric, for jobs whose workers are all here."""
 
@@ -322,6 +327,22 @@ class Coordinator:
         """Every job, by number."""
         self._expire()
         return sorted(self.registry, key=lambda job: job.number)
+
+    def watch_outages(
+        self, fabric: Fabric, stored: Iterable[str], told: Callable[[Down], None]
+    ) -> None:
+        """From now on links and switches of a fabric can be said to be down: ``told`` hears of all
+        of them, and whoever watches events hears of each. ``stored``: those that are so far.
+        """
+
+        def changed(name: str, is_down: bool) -> None:
+            told(outages.down)
+            reason = f"{name} is {'down' if is_down else 'up again'}"
+            _log.warning("fabric: %s", reason)
+            self.events.publish(pb2.JobEvent(kind=pb2.FABRIC_CHANGED, reason=reason))
+
+        outages = self.outages = Outages(fabric, self._record, stored, changed)
+        told(outages.down)
 
     async def until_broken(self) -> None:
         """Raises :class:`StoreError` once the store has failed to take a change."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ina.controller import faults
 from ina.controller.errors import StoreError
@@ -29,6 +29,10 @@ class Record:
     def save_epoch(self, last: int) -> None:
         """The last epoch issued."""
         self._commit("epoch", lambda: self._claim.save_epoch(last))
+
+    def save_down(self, names: Iterable[str]) -> None:
+        """All links and switches that were said to be down."""
+        self._commit("down", lambda: self._claim.save_down(names))
 
     def discard(self, job: Job) -> None:
         """The job has ended."""

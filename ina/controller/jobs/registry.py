@@ -36,8 +36,9 @@ from ina.controller.jobs.sharing import Sharing
 from ina.controller.mapping import Mapping as JobMapping
 from ina.controller.memory import SlotRange
 from ina.controller.switches.capacity import Capacity
+from ina.controller.topology import host_nodes
 from ina.controller.topology.forest import Forest, forest_of
-from ina.controller.topology.host_nodes import check_nodes, with_host_nodes
+from ina.controller.topology.host_nodes import check_nodes
 from ina.controller.topology.tree import Node, Tree, single
 from ina.p4.catalogue import POOL
 from ina.protocol.spec import MAX_WORKERS, MAX_WORLD_SIZE
@@ -225,7 +226,7 @@ class Registry:
         check_nodes(job.name, job.members)
         forest = self.placement.forest(job.name, who_sends_to_switches(job.members))
         forest = self.sharing.forest(job, forest, self.placement.port_to)
-        forest = self._with_host_nodes(job, forest)
+        forest = self.with_host_nodes(job, forest)
         check_forest(job.name, forest, self.switches)
         check_pipes(job, forest, self.switches)
         own = slots_by_switch(job.name, job.slots_asked, forest, self.switches)
@@ -317,13 +318,14 @@ class Registry:
             check_nodes(job.name, job.members)
             root = Node(job.island, tuple(sorted(who_sends_to_switches(job.members))))
             forest = self.sharing.forest(job, forest_of(Tree((root,))))
-            job.forest = self._with_host_nodes(job, forest)
+            job.forest = self.with_host_nodes(job, forest)
         except JobRequestError as error:
             raise HostNodesError(str(error)) from None
 
-    def _with_host_nodes(self, job: Job, forest: Forest) -> Forest:
+    def with_host_nodes(self, job: Job, forest: Forest) -> Forest:
+        """With nodes on hosts of its workers below. Raises :class:`JobRequestError`."""
         try:
-            trees = tuple(with_host_nodes(tree, job.members) for tree in forest)
+            trees = tuple(host_nodes.with_host_nodes(tree, job.members) for tree in forest)
             return Forest(trees, forest.shares)
         except JobRequestError as error:
             raise JobRequestError(f"job {job.name!r}: {error}") from None

@@ -98,6 +98,11 @@ class Sizing:
             found = self._needs[job] = self._new_needs(Said(), job.name, job)
         return found
 
+    def known_steps(self, job: Job) -> StepModel | None:
+        """What its workers' reports say of its steps; None: not enough yet."""
+        needs = self.needs(job)
+        return needs.steps(self._default) if needs.is_known else None
+
     def resized(self, job: Job) -> None:
         """Its size has changed."""
         self._restraint(job).changed(self._clock())

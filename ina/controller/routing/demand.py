@@ -24,6 +24,8 @@ class Demand:
     """That each worker sends, and receives, a step."""
     compute_s: float = 0.0
     """Of a step, beside communication; 0: not known."""
+    overlap_s: float = 0.0
+    """So much of its communication hides behind that."""
     slots: int = 0
     """That it takes at a place that sums all its lanes; 0: none are counted."""
     stripes: int = DEFAULT_STRIPES
@@ -53,6 +55,10 @@ class Demand:
     def root(self, network: Network) -> int:
         """Where results are made by policies that know of one place for that."""
         return int(self.places(network)[0]) if self.server is None else self.server
+
+    def training_s(self, communication_s: float) -> float:
+        """A step, of which communication takes so long."""
+        return self.compute_s + max(0.0, communication_s - self.overlap_s)
 
     def host_s(self, network: Network) -> float:
         """Seconds of a step's communication on the slowest cable of a host, alone on it."""

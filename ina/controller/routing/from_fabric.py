@@ -57,10 +57,7 @@ def network_of(
     once = {frozenset(link.switches): link for link in links}  # a second cable is no other way
     network = Network.of(
         fabric.switches,
-        [
-            (*link.switches, 0.0 if key in down.links else (link.rate_bits_per_s or usual) / 8)
-            for key, link in once.items()
-        ],
+        [(*link.switches, (link.rate_bits_per_s or usual) / 8) for link in once.values()],
         [
             *(
                 (str(address), place.switch, place.rate_bits_per_s / 8 or inf)
@@ -74,8 +71,18 @@ def network_of(
         network.slots[number] = rooms.free.get(name, NO_LIMIT)
         network.processing[number] = rooms.bytes_per_s.get(name, inf)
         network.sums[number] = name not in rooms.forwarding
-    gone = [network.place(name) for name in down.switches if name in fabric]
-    return network.without(places=gone) if gone else network
+    return with_down(network, down)
+
+
+def with_down(network: Network, down: Down) -> Network:
+    """Of a fabric's, with this down, too; what it has not is no matter."""
+    cables = [
+        number
+        for number, (a, b) in enumerate(network.ends.tolist())
+        if frozenset((network.names[a], network.names[b])) in down.links
+    ]
+    places = [number for number, name in enumerate(network.names) if name in down.switches]
+    return network.without(cables, places) if cables or places else network
 
 
 def hosts_of(network: Network) -> Mapping[str, int]:

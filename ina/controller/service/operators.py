@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 
-from ina.controller.errors import UnknownJobError, UnknownSwitchError
+from ina.controller.errors import JobRequestError, UnknownJobError, UnknownSwitchError
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.memory import Memory
 from ina.controller.service.answers import Context, answer, refuse
@@ -139,6 +139,21 @@ class OperatorService(rpc.OperatorServicer):
     ) -> pb2.ShowFabricReply:
         """Switches, links, hosts, and the trees of jobs over them."""
         return await answer(context, show_fabric(self._coordinator, self._detector, self._fabric))
+
+    async def SetDown(  # noqa: N802
+        self, request: pb2.SetDownRequest, context: Context
+    ) -> pb2.SetDownReply:
+        """Says that a link or a switch is down, or is not any more."""
+        return await answer(context, self._set_down(request))
+
+    async def _set_down(self, request: pb2.SetDownRequest) -> pb2.SetDownReply:
+        outages = self._coordinator.outages
+        if outages is None:
+            raise JobRequestError(
+                "its switches are no fabric: the controller's file has no [[link]]"
+            )
+        changed = outages.put(request.name, is_down=request.down)
+        return pb2.SetDownReply(changed=changed, down=outages.names)
 
     async def RemoveForeign(  # noqa: N802
         self, request: pb2.RemoveForeignRequest, context: Context

@@ -13,6 +13,8 @@ from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.memory import Memory
 from ina.controller.jobs.registry import Registry
+from ina.controller.jobs.rerouter import Rerouter
+from ina.controller.jobs.router import Router
 from ina.controller.jobs.sharing import Sharing
 from ina.controller.memory import SharedSlots, allocator_for
 from ina.controller.service.endpoints import DataPath
@@ -27,7 +29,6 @@ from ina.controller.switches.plan import MARK_JOB
 from ina.controller.switches.switch import Switch
 from ina.controller.topology.aggregators import aggregators_of
 from ina.controller.topology.fabric import Fabric, fabric_of
-from ina.controller.topology.nearest import Nearest
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows
 from ina.p4.catalogue import capabilities
@@ -66,6 +67,7 @@ class Term:
         fabric = fabric_of(config)
         capacities = {name: switch.capacity for name, switch in self.switches.items()}
         aggregators = aggregators_of(config, fabric, lambda it, port: links[it].port_number(port))
+        self.router = _router(config, fabric, links)
         self.registry = Registry(
             capacities,
             EpochCounter(store.last_epoch() or 0, unix_clock),
@@ -73,7 +75,7 @@ class Term:
             range(MARK_JOB + 1, min(capabilities(it.config.runs).jobs for it in links.values())),
             unjoined_s=config.jobs.unjoined_s,
             admission=admission_of(config),
-            placement=_placement(config, fabric, links),
+            placement=self.router,
             sharing=Sharing(
                 *(capacities, aggregators, config.jobs.mode),
                 aggregators_a_job=config.jobs.aggregators,
@@ -81,6 +83,8 @@ class Term:
             unix_clock=unix_clock,
             token_bytes=surroundings.token_bytes,
         )
+        if self.router is not None:
+            self.router.bind(self.registry)
         self.coordinator = Coordinator(
             self.registry,
             self.switches.values(),
@@ -95,6 +99,14 @@ class Term:
             name: DataPath(config, link.config, link.port_number) for name, link in links.items()
         }
         self.memory = Memory(config.jobs, self.coordinator, clock=clock)
+        self.rerouter: Rerouter | None = None
+        if self.router is not None:
+            self.router.steps_of = self.memory.sizing.known_steps
+            self.coordinator.watch_outages(fabric, store.load_down(), self.router.set_down)
+            self.rerouter = Rerouter(
+                *(self.router, self.coordinator, self.memory.decisions, clock),
+                surroundings.compute,
+            )
         self.windows = JobWindows(self.coordinator, fabric, config, clock=clock)
         self.controller = WorkerService(
             *(self.coordinator, self.detector, data, self.windows, self.memory), clock=clock
@@ -121,6 +133,9 @@ class Term:
         self._undo.push_async_callback(self.detector.close)
         self.memory.rebalancer.start()
         self._undo.push_async_callback(self.memory.rebalancer.close)
+        if self.rerouter is not None:
+            self.rerouter.start()
+            self._undo.push_async_callback(self.rerouter.close)
         self.windows.start()
         self._undo.push_async_callback(self.windows.close)
 
@@ -128,6 +143,8 @@ class Term:
         """From now on, quotas and windows are those of ``config``."""
         self.registry.admission = admission_of(config)
         self.windows.reconfigure(config)
+        if self.router is not None:
+            self.router.reconfigure(config)
 
     async def end(self, why: str) -> None:
         """Ends all calls under way; the switch keeps its entries. ``why`` is told to callers."""
@@ -140,11 +157,11 @@ def admission_of(config: Config) -> Admission:
     return Admission(config.tenants, preempt=config.jobs.preempt)
 
 
-def _placement(config: Config, fabric: Fabric, links: Mapping[str, SwitchLink]) -> Nearest | None:
+def _router(config: Config, fabric: Fabric, links: Mapping[str, SwitchLink]) -> Router | None:
     """None: switches are islands."""
-    if not config.places_nearest:
+    if not config.is_fabric:
         return None
-    return Nearest(fabric, lambda switch, port: links[switch].port_number(port))
+    return Router(fabric, lambda switch, port: links[switch].port_number(port), config)
 
 
 def capacity_of(config: Config, link: SwitchLink) -> Capacity:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -120,6 +120,11 @@ class Store:
                 stored.append(StoredJob(job, {rank: row.where for rank, row in found.items()}))
         return stored
 
+    def load_down(self) -> list[str]:
+        """Links and switches that were said to be down."""
+        with self.transaction() as (db, _):
+            return [str(name) for (name,) in db.execute("SELECT name FROM down ORDER BY name")]
+
     @contextmanager
     def transaction(self) -> Iterator[tuple[Transaction, Holder]]:
         """Who has the claim, until the block ends; then it commits. Rolls back when it raises.
@@ -158,6 +163,12 @@ class Claim:
         """Remembers the last epoch issued."""
         with self._change() as db:
             rows.put_epoch(db, last)
+
+    def save_down(self, names: Iterable[str]) -> None:
+        """Remembers which links and switches were said to be down: these, and no others."""
+        with self._change() as db:
+            db.execute("DELETE FROM down")
+            db.executemany("INSERT INTO down VALUES (?)", [(name,) for name in sorted(names)])
 
     def save(self, job: Job, *, last_epoch: int | None = None) -> None:
         """Writes a job as it is now, and the last epoch issued if it is given: both or neither.

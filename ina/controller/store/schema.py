@@ -201,6 +201,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             for it in _NODES
         ),
     ),
+    # Links ("leaf1-spine1") and switches of the fabric that somebody has said are down.
+    ("CREATE TABLE down (name TEXT PRIMARY KEY)",),
 )
 
 

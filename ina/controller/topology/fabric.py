@@ -152,7 +152,7 @@ def fabric_of(config: Config) -> Fabric:
             Link(
                 link.switches,
                 link.ports or (data_ports[link.switches[0]], data_ports[link.switches[1]]),
-                link.rate_gbit * 1e9,
+                (link.rate_gbit or 0.0) * 1e9,
             )
             for link in config.links
         ],
@@ -168,5 +168,5 @@ def _hosts(config: Config) -> dict[IPv4Address, Place]:
     for host in config.hosts:
         address, switch = IPv4Address(host.address), host.switch or config.switch.name
         port, mac = behind[switch][address]
-        found.setdefault(address, Place(switch, port, mac, host.rate_gbit * 1e9))
+        found.setdefault(address, Place(switch, port, mac, (host.rate_gbit or 0.0) * 1e9))
     return found

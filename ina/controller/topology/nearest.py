@@ -100,14 +100,15 @@ class Nearest:
             )
         racks: dict[str, list[int]] = {}
         for rank in sorted(endpoints):
-            racks.setdefault(self._rack(job, rank, endpoints[rank]), []).append(rank)
+            racks.setdefault(self.rack(job, rank, endpoints[rank]), []).append(rank)
         try:
             tree = tree_over(self.fabric, racks, self._number, keep_tops=self._keep_tops)
             return forest_of(tree)
         except JobRequestError as error:
             raise JobRequestError(f"job {job!r}: {error}") from None
 
-    def _rack(self, job: str, rank: int, at: Located) -> str:
+    def rack(self, job: str, rank: int, at: Located) -> str:
+        """A worker's top of rack. Raises :class:`JobRequestError`: its host is unknown."""
         place = self._place(at.address)
         if place is not None:
             return place.switch

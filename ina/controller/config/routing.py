@@ -1,0 +1,40 @@
+"""The part of the configuration that says by which trees jobs are summed in a fabric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from ina.controller.config.tofino import Problem
+
+FIRST = "first"
+"""The placement that knows of no links."""
+PLACEMENTS = ("ina", "nearest", "single", "grid", "goat", "panama", "exact")
+"""Those that do, by the names of their policies."""
+DEFAULT_PLACEMENT = "ina"
+
+
+class RoutingConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """``[routing]``: what policies may do."""
+
+    stripes: Literal[1, 2, 4, 8, 16] = 8
+    """Parts that a job's lanes can be dealt in, to as many trees at most."""
+    moves: Annotated[int, Meta(ge=0, le=1000)] = 8
+    """Trees of running jobs that are moved at a time for a better step; 0: they stay, but for those
+    that go over what is down."""
+
+
+def placement_problems(placement: str, rules: tuple[Any, ...]) -> Iterator[Problem]:
+    """Of the file's ``placement`` and of its ``[[job]]``, as (key, problem)."""
+    if placement not in ("", FIRST, *PLACEMENTS):
+        yield "placement", _unknown(placement, (FIRST, *PLACEMENTS))
+    for index, rule in enumerate(rules):
+        if rule.placement is not None and rule.placement not in PLACEMENTS:
+            yield f"job[{index}].placement", _unknown(rule.placement, PLACEMENTS)
+
+
+def _unknown(name: str, known: tuple[str, ...]) -> str:
+    return f"no placement {name!r}: have {', '.join(known)}"

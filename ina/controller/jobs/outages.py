@@ -1,0 +1,68 @@
+"""Links and switches of a fabric that somebody has said are down: an operator, a switch's ports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ina.controller.errors import JobRequestError
+from ina.controller.jobs.record import Record
+from ina.controller.routing.from_fabric import Down
+from ina.controller.topology.fabric import Fabric
+
+
+class Outages:
+    """Of one fabric. They are stored: what was taken out for repair stays out."""
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        record: Record,
+        stored: Iterable[str] = (),
+        told: Callable[[str, bool], None] = lambda _name, _is_down: None,
+    ) -> None:
+        """``stored``: what a former controller left; names that there are no more are dropped.
+        ``told``: of each that is down from now on, or is not any more."""
+        self._fabric = fabric
+        self._record = record
+        self._told = told
+        self._names = {name for name in stored if name in fabric or self._link(name)}
+
+    @property
+    def names(self) -> list[str]:
+        """Switches, and links as ``leaf1-spine1``."""
+        return sorted(self._names)
+
+    @property
+    def down(self) -> Down:
+        """The same, for routing."""
+        links = (self._link(name) for name in self._names if name not in self._fabric)
+        return Down(
+            frozenset(name for name in self._names if name in self._fabric),
+            frozenset(frozenset(ends) for ends in links if ends is not None),
+        )
+
+    def put(self, name: str, *, is_down: bool) -> bool:
+        """Says that a link or a switch is down, or is not any more; returns whether that is news.
+
+        Raises :class:`JobRequestError`: there is none of this name; :class:`StoreError`.
+        """
+        if name not in self._fabric:
+            ends = self._link(name)
+            if ends is None:
+                raise JobRequestError(f"no switch or link is called {name!r}")
+            name = "-".join(ends)
+        if (name in self._names) == is_down:
+            return False
+        names = self._names | {name} if is_down else self._names - {name}
+        self._record.save_down(names)
+        self._names = names
+        self._told(name, is_down)
+        return True
+
+    def _link(self, name: str) -> tuple[str, str] | None:
+        """Its ends, in the file's order. Names of switches may have a dash themselves."""
+        for link in self._fabric.links:
+            one, other = link.switches
+            if name in (f"{one}-{other}", f"{other}-{one}"):
+                return link.switches
+        return None

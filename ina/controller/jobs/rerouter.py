@@ -1,0 +1,272 @@
+"""Moves running jobs' trees off what is down, and to where steps are faster.
+
+A move is a change of the job's mapping (docs/resize.md): the job goes on all the time. It is begun
+where a tree's links or switches are down, or where moving a few trees makes the slowest resource of
+the fabric faster by a twentieth; no more than ``routing.moves`` of those at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from ina.controller.errors import NoRoomError, SlowWatcherError, StoreError
+from ina.controller.job import Job, JobState
+from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.jobs.decisions import Decisions
+from ina.controller.jobs.router import Router, View
+from ina.controller.retry import wait_for
+from ina.controller.routing.from_fabric import Down, with_down
+from ina.controller.routing.loads import Loads
+from ina.controller.routing.network import Network
+from ina.controller.routing.plan import Stripe
+from ina.controller.routing.planner import Planner
+from ina.controller.routing.policies.ina import Ina
+from ina.controller.topology.forest import Forest
+from ina.errors import InaError
+from ina.p4.catalogue import POOL
+from ina.rpc import controller_pb2 as pb2
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Compute = Callable[[Callable[[], T]], Awaitable[T]]
+"""Runs what takes long beside the event loop."""
+
+PERIOD_S = 10.0
+"""Also when nothing happens: what is known of jobs' steps changes."""
+GATHER_S = 0.1
+"""Jobs come together, links of one switch fail together: one decision for all."""
+WORTH = 0.05
+"""So much faster must the slowest resource be for trees that work to be moved."""
+PAUSE_S = 30.0
+"""A job whose trees could not be moved is left alone for so long."""
+
+_KICKS = frozenset(
+    (pb2.JOB_RUNNING, pb2.JOB_ENDED, pb2.JOB_REMAPPED, pb2.JOB_REMAP_OFF, pb2.FABRIC_CHANGED)
+)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What planning has found."""
+
+    stripes: Mapping[str, tuple[Stripe, ...]]
+    """By job, of those whose trees change."""
+    broken: frozenset[str]
+    """Of these, whose trees go over something that is down."""
+    lost: tuple[str, ...]
+    """Jobs that have no way left."""
+    before_s: float
+    after_s: float
+
+
+class Rerouter:
+    """In the coordinator's event loop, as long as its task runs."""
+
+    def __init__(
+        self,
+        router: Router,
+        coordinator: Coordinator,
+        decisions: Decisions,
+        clock: Callable[[], float],
+        compute: Compute[_Wanted],
+    ) -> None:
+        self._router = router
+        self._coordinator = coordinator
+        self._decisions = decisions
+        self._clock = clock
+        self._compute = compute
+        self._kicked = asyncio.Event()
+        self._unreached: set[str] = set()
+        self._left_alone: dict[str, float] = {}
+        self._told_lost: set[str] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._closing = False
+
+    def start(self) -> None:
+        """From now on trees are moved."""
+        self._tasks = [asyncio.create_task(it) for it in (self._listen(), self._run())]
+
+    async def close(self) -> None:
+        """No more moves; those under way go on."""
+        self._closing = True
+        self._kicked.set()
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    def kick(self) -> None:
+        """Something has changed: look again soon."""
+        self._kicked.set()
+
+    @property
+    def down(self) -> Down:
+        """What running jobs are moved off."""
+        said = self._router.down
+        return Down(said.switches | self._unreached, said.links)
+
+    async def reroute(self) -> None:
+        """Plans for the jobs that run, and begins the moves."""
+        jobs = self._movable()
+        if not jobs:
+            return
+        view = self._router.view(Down())
+        current = {job.name: view.stripes(job.name) for job in jobs}
+        network = _with_own_slots(view, current)
+        others = view.loads(but=set(current))
+        work = partial(
+            _plan, view, network, current, others, with_down(network, self.down), self._router.moves
+        )
+        wanted = await self._compute(work)
+        self._tell_lost(wanted.lost)
+        for name, stripes in wanted.stripes.items():
+            await self._move(view, name, stripes, wanted)
+
+    def _movable(self) -> list[Job]:
+        """Jobs that may be moved: of policy ``ina``, or over something that is down."""
+        now_s, down = self._clock(), self.down
+        return [
+            job
+            for job in self._coordinator.registry
+            if job.state is JobState.RUNNING
+            and job.change is None
+            and job.mode == POOL
+            and not job.missing()
+            and job.forest is not None
+            and self._left_alone.get(job.name, now_s) <= now_s
+            and (self._router.policy_of(job.name) == Ina.name or down)
+        ]
+
+    async def _move(
+        self, view: View, name: str, stripes: tuple[Stripe, ...], wanted: _Wanted
+    ) -> None:
+        if name in wanted.broken:
+            why = f"its trees go over what is down: {self._down_text()}"
+        else:
+            faster = f"{wanted.before_s * 1e3:.3g} -> {wanted.after_s * 1e3:.3g} ms"
+            why = f"the slowest link's part of all jobs' steps: {faster}"
+        try:
+            job = self._coordinator.registry.get(name)
+            forest = self._router.realised(view, name, stripes)
+            forest = self._coordinator.registry.with_host_nodes(job, forest)
+            if forest == job.newest_mapping.forest:
+                return
+            await self._change(job, forest, f"placement {self._router.policy_of(name)}: {why}")
+        except StoreError:
+            raise
+        except InaError as error:  # it ends, changes already, or switches have no room
+            self._left_alone[name] = self._clock() + PAUSE_S
+            said = f"{why}; {error}; left alone for {PAUSE_S:g} s"
+            self._decisions.add(name, "fail", said)
+            return
+        self._decisions.add(name, "move", why, before=job.slots, slots=job.slots)
+
+    async def _change(self, job: Job, forest: Forest, why: str) -> None:
+        """With as many slots as it has, or where there is no room for so many more, with fewer."""
+        slots = job.slots
+        while True:
+            try:
+                await self._coordinator.changes.change(job, slots=slots, forest=forest, why=why)
+            except NoRoomError:
+                slots //= 2
+                if slots < 2 * forest.parts:
+                    raise
+            else:
+                return
+
+    def _down_text(self) -> str:
+        down = self.down
+        return ", ".join([*sorted(down.switches), *("-".join(sorted(it)) for it in down.links)])
+
+    def _tell_lost(self, lost: tuple[str, ...]) -> None:
+        for name in set(lost) - self._told_lost:
+            _log.warning("job %r: no other way leads around %s", name, self._down_text())
+        self._told_lost = set(lost)
+
+    async def _listen(self) -> None:
+        """Until the bus closes. What was missed, where more happens than there is room for, shows
+        when the fabric is looked at anew."""
+        behind = True
+        while behind:
+            behind = False
+            with self._coordinator.events.subscribe() as events:
+                try:
+                    async for event in events:
+                        self._hear(event)
+                except SlowWatcherError as error:
+                    _log.debug("routing: %s", error)
+                    behind = True
+                    self.kick()
+
+    def _hear(self, event: pb2.JobEvent) -> None:
+        if event.kind == pb2.SWITCH_UNREACHABLE and event.switch in self._router.fabric:
+            self._unreached.add(event.switch)
+            self.kick()
+        elif event.kind == pb2.SWITCH_BACK:
+            self._unreached.discard(event.switch)
+            self.kick()
+        elif event.kind in _KICKS:
+            if event.kind in (pb2.JOB_ENDED, pb2.JOB_REMAPPED):
+                self._left_alone.pop(event.name, None)
+            elif event.kind == pb2.JOB_REMAP_OFF:
+                self._left_alone[event.name] = self._clock() + PAUSE_S
+            self.kick()
+
+    async def _run(self) -> None:
+        while not self._closing:  # a wait that ends as it is cancelled goes on
+            await wait_for(self._kicked, PERIOD_S)
+            await asyncio.sleep(GATHER_S)
+            self._kicked.clear()
+            try:
+                await self.reroute()
+            except StoreError:  # the supervisor says it; this term is about to end
+                pass
+            except Exception:  # a bug; that trees are never moved again would be worse
+                _log.exception("routing failed")
+
+
+def _with_own_slots(view: View, current: Mapping[str, tuple[Stripe, ...]]) -> Network:
+    """What is free, and what these jobs have: they give it back as they move."""
+    slots = view.network.slots.copy()
+    for name, stripes in current.items():
+        slots += view.loads_of(name, stripes).slots
+    return view.network.with_slots(slots)
+
+
+def _plan(
+    view: View,
+    network: Network,
+    current: Mapping[str, tuple[Stripe, ...]],
+    others: Loads,
+    broken_network: Network,
+    moves: int,
+) -> _Wanted:
+    planner = Planner(network, others=others)
+    for name, stripes in current.items():
+        planner.keep(view.demands[name], stripes)
+    hit = planner.change(broken_network, others)
+    before_s = planner.step_s
+    broken = {name: planner.stripes(name) for name in hit}
+    planner.polish(moves)
+    after_s = planner.step_s
+    wanted = dict(broken)
+    if after_s < before_s * (1 - WORTH):
+        wanted = {name: planner.stripes(name) for name in current if name not in planner.lost}
+    changed = {
+        name: stripes
+        for name, stripes in wanted.items()
+        if name in broken or _keys(stripes) != _keys(current[name])
+    }
+    return _Wanted(changed, frozenset(broken), planner.lost, before_s, after_s)
+
+
+def _keys(stripes: tuple[Stripe, ...]) -> dict[object, float]:
+    return {it.tree.key: round(it.share, 6) for it in stripes}

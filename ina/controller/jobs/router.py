@@ -1,0 +1,242 @@
+"""Which policy finds a job's trees, from what the fabric has free and up. Pure.
+
+The trees of jobs that run stay as they are when another comes; :mod:`ina.controller.jobs.rerouter`
+moves them afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from ipaddress import IPv4Address
+
+from ina.controller.config import Config
+from ina.controller.config.routing import DEFAULT_PLACEMENT
+from ina.controller.errors import JobRequestError, UnknownJobError
+from ina.controller.job import Endpoint, Job, who_sends_to_switches
+from ina.controller.jobs.registry import Registry
+from ina.controller.memory.demand import StepModel
+from ina.controller.routing.demand import Demand
+from ina.controller.routing.errors import RoutingError
+from ina.controller.routing.from_fabric import NOTHING, Down, Rooms, hosts_of, network_of
+from ina.controller.routing.loads import Loads, loads_of_job, no_loads
+from ina.controller.routing.network import Network
+from ina.controller.routing.plan import Stripe
+from ina.controller.routing.policies import policy
+from ina.controller.routing.policies.nearest import Nearest as NearestPolicy
+from ina.controller.routing.policy import Situation
+from ina.controller.routing.realise import Realiser, stripes_of
+from ina.controller.topology.fabric import Fabric
+from ina.controller.topology.forest import Forest
+from ina.controller.topology.nearest import Nearest, PortNumber
+from ina.p4.builds import packet_bytes
+from ina.protocol.spec import VALUE_BYTES
+
+_log = logging.getLogger(__name__)
+
+USUAL_STEP_BYTES = 100e6
+"""Of values, of a job of which nothing is known: the gradients of 25 million parameters."""
+
+
+StepsOf = Callable[[Job], StepModel | None]
+"""What is known of a job's steps; None: nothing."""
+
+
+class Router:
+    """Places jobs over a fabric; a :class:`~ina.controller.jobs.placement.Placement`."""
+
+    def __init__(self, fabric: Fabric, number: PortNumber, config: Config) -> None:
+        """``number`` of a switch's port; it may raise."""
+        self.fabric = fabric
+        self.down = NOTHING
+        """What was said to be down; beside it are switches that cannot be reached."""
+        self.steps_of: StepsOf = lambda _job: None
+        self._nearest = Nearest(fabric, number)
+        self._number = number
+        self._registry: Registry | None = None
+        self._config = config
+
+    def bind(self, registry: Registry) -> None:
+        """Whose jobs, and whose switches' slots, count."""
+        self._registry = registry
+
+    def set_down(self, down: Down) -> None:
+        """What was said to be down: no tree goes over it from now on."""
+        self.down = down
+
+    def reconfigure(self, config: Config) -> None:
+        """From now on policies are as ``config`` has them."""
+        self._config = config
+
+    def switch_of(self, addresses: Sequence[IPv4Address]) -> str:
+        """As :meth:`Nearest.switch_of`."""
+        return self._nearest.switch_of(addresses)
+
+    def port_to(self, switch: str, address: IPv4Address) -> int:
+        """As :meth:`Nearest.port_to`."""
+        return self._nearest.port_to(switch, address)
+
+    def policy_of(self, job: str) -> str:
+        """By its name: that of its rule, or that of all."""
+        rules = (it for it in self._config.job_rules if fnmatchcase(job, it.name))
+        rule = next(rules, None)
+        of_all = self._config.placement or DEFAULT_PLACEMENT
+        return of_all if rule is None or rule.placement is None else rule.placement
+
+    @property
+    def stripes(self) -> int:
+        """Parts that a job's lanes are dealt in, at most."""
+        return self._config.routing.stripes
+
+    @property
+    def moves(self) -> int:
+        """Trees of running jobs that may be moved at a time."""
+        return self._config.routing.moves
+
+    def forest(self, job: str, endpoints: Mapping[int, Endpoint]) -> Forest:
+        """The trees of a job whose workers, by rank, are all of these.
+
+        Raises :class:`JobRequestError`: there are none.
+        """
+        nearest = self._nearest.forest(job, endpoints)  # raises what is wrong with the workers
+        name, avoided = self.policy_of(job), self.avoided()
+        if len(self.fabric.switches) == 1 or (name == NearestPolicy.name and not avoided):
+            return nearest
+        try:
+            return self._planned(job, endpoints, name, avoided)
+        except (RoutingError, JobRequestError) as error:
+            # Whether there is room there is said when slots are taken.
+            _log.warning("job %r: placement %s: %s; placed as nearest", job, name, error)
+            return nearest
+
+    def _planned(
+        self, job: str, endpoints: Mapping[int, Endpoint], name: str, avoided: Down
+    ) -> Forest:
+        view = self.view(avoided, {job: endpoints})
+        demand = view.demands[job]
+        others = view.loads(but={job})
+        situation = Situation(view.network, (demand,), others)
+        plan = policy(name).plan(situation)
+        return self.realised(view, job, plan.stripes[job])
+
+    def realised(self, view: View, job: str, stripes: Sequence[Stripe]) -> Forest:
+        """Raises :class:`RoutingError`, :class:`JobRequestError`: no switches can have them."""
+        endpoints = view.endpoints[job]
+        ports = {rank: at.switch_port for rank, at in endpoints.items()}
+        racks = view.demands[job].places(view.network).tolist()
+        return Realiser(self.fabric, view.network, ports, self._number).forest(racks, stripes)
+
+    def avoided(self) -> Down:
+        """What is down, and switches that cannot be reached while others can."""
+        assert self._registry is not None
+        lost = {
+            name
+            for name, it in self._registry.switches.items()
+            if name in self.fabric and not it.is_reached()
+        }
+        if len(lost) == len(self.fabric.switches):
+            lost = set()  # none has been reached yet: whoever joins hears why
+        return Down(self.down.switches | lost, self.down.links)
+
+    def view(
+        self, avoided: Down, joining: Mapping[str, Mapping[int, Endpoint]] | None = None
+    ) -> View:
+        """Of all jobs that have trees, and of those that are about to have some."""
+        assert self._registry is not None
+        members = {
+            job.name: who_sends_to_switches(job.members)
+            for job in self._registry
+            if job.forest is not None and not job.missing()
+        }
+        endpoints = {**members, **(joining or {})}
+        racks = {
+            name: [self._nearest.rack(name, rank, at) for rank, at in of.items()]
+            for name, of in endpoints.items()
+        }
+        unlisted = {
+            (str(at.address), rack)
+            for name, of in endpoints.items()
+            for at, rack in zip(of.values(), racks[name], strict=True)
+            if at.address not in self.fabric.hosts
+        }
+        network = network_of(self.fabric, self._rooms(), avoided, sorted(unlisted))
+        numbers = hosts_of(network)
+        demands = {
+            name: self._demand(name, [numbers[str(at.address)] for at in of.values()])
+            for name, of in endpoints.items()
+        }
+        return View(self.fabric, network, endpoints, demands, self._registry)
+
+    def _rooms(self) -> Rooms:
+        assert self._registry is not None
+        switches = self._registry.switches
+        rates = {
+            it.name: it.sums_mpps * 1e6 * packet_bytes(it.values)
+            for it in self._config.switches
+            if it.sums_mpps
+        }
+        free = {name: it.memory.total - it.memory.used() for name, it in switches.items()}
+        return Rooms(free, rates)
+
+    def _demand(self, name: str, hosts: Sequence[int]) -> Demand:
+        assert self._registry is not None
+        values = next(iter(self._registry.switches.values())).values or 1
+        steps, slots = None, 0
+        with contextlib.suppress(UnknownJobError):
+            job = self._registry.get(name)
+            steps = self.steps_of(job)
+            slots = job.slots or job.slots_asked or self._usual_slots(name)
+        value_bytes = USUAL_STEP_BYTES if steps is None else steps.bytes
+        wire_bytes = value_bytes * packet_bytes(values) / (values * VALUE_BYTES)
+        stripes = min(self.stripes, 1 << max(0, (slots // 2).bit_length() - 1)) if slots else 1
+        return Demand(
+            name,
+            tuple(hosts),
+            step_bytes=wire_bytes,
+            compute_s=0.0 if steps is None else steps.compute_s,
+            overlap_s=0.0 if steps is None else steps.overlap_s,
+            slots=slots,
+            stripes=stripes,
+        )
+
+    def _usual_slots(self, name: str) -> int:
+        assert self._registry is not None
+        return next(iter(self._registry.switches.values())).memory.cost(name, 0)
+
+
+@dataclass(frozen=True)
+class View:
+    """What there is at one moment."""
+
+    fabric: Fabric
+    network: Network
+    endpoints: Mapping[str, Mapping[int, Endpoint]]
+    """By job, then by rank: who sends to switches."""
+    demands: Mapping[str, Demand]
+    registry: Registry
+
+    def stripes(self, job: str) -> tuple[Stripe, ...]:
+        """That a running job has. Raises :class:`RoutingError`: over something that is down."""
+        forest = self.registry.get(job).newest_mapping.forest
+        ranks = list(self.endpoints[job])
+        racks = self.demands[job].places(self.network).tolist()
+        return stripes_of(self.fabric, self.network, ranks, racks, forest)
+
+    def loads_of(self, job: str, stripes: Sequence[Stripe]) -> Loads:
+        """Of one job with these trees."""
+        return loads_of_job(self.network, self.demands[job], stripes)
+
+    def loads(self, *, but: set[str]) -> Loads:
+        """Of all jobs that have trees but these; what is down loads nothing."""
+        total = no_loads(self.network)
+        for name in self.demands:
+            if name not in but:
+                try:
+                    stripes = self.stripes(name)
+                except RoutingError:
+                    continue
+                total += self.loads_of(name, stripes)
+        return total
