@@ -39,13 +39,11 @@ from ina.controller.jobs.removal import Removals
 from ina.controller.jobs.results_groups import regroup, share_if_room, take_out
 from ina.controller.jobs.room import Room
 from ina.controller.retry import Persistence, fail
-from ina.controller.routing.from_fabric import Down
 from ina.controller.store import Claim, StoredJob
 from ina.controller.switches.items import Item
 from ina.controller.switches.plan import sharing_ranks
 from ina.controller.switches.reconcile import epochs_of, kept_its_registers
 from ina.controller.switches.switch import Switch
-from ina.controller.topology.fabric import Fabric
 from ina.protocol.verify import Verify
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.ranks import ranks_text
@@ -73,13 +71,14 @@ class Coordinator:
         self.events = events or EventBus()
         self.switches = {switch.name: switch for switch in switches}
         """By name; the registry has their capacities."""
-        self._record = Record(claim)
+        self.record = Record(claim)
+        """Of the store; whatever it does not take breaks all of this."""
         self._clock = clock
         self._started: dict[Job, asyncio.Future[None]] = {}
         self._given_up: dict[Job, str] = {}
         self._placing: set[Job] = set()
         self._background = Persistence()
-        shared = (registry, self.switches, self._record, self._background)
+        shared = (registry, self.switches, self.record, self._background)
         self._removals = Removals(*shared, self._forget)
         self.changes = Changes(*shared, self._tell, clock=clock)
         """Of running jobs' mappings: their slots, and their trees."""
@@ -125,7 +124,7 @@ class Coordinator:
                 await self._removals.wait(former, left_s)
                 continue
             if job not in before:
-                self._record.save("create", job)
+                self.record.save("create", job)
                 self._tell(pb2.JOB_CREATED, job)
             return job
 
@@ -152,7 +151,7 @@ class Coordinator:
         if job.state is JobState.STARTING:
             self._save_start(job)
         else:
-            self._record.save("join", job)
+            self.record.save("join", job)
         self._tell(pb2.MEMBER_JOINED, job, ranks=[rank], reason=f"from {endpoint}")
         started = self._started.get(job)
         if started is None:
@@ -182,7 +181,7 @@ class Coordinator:
         job = self.registry.leave(name, rank, epoch)
         if job is None:
             return
-        self._record.save("leave", job)
+        self.record.save("leave", job)
         self._tell(pb2.MEMBER_LEFT, job, ranks=[rank])
         if job.members:
             self.changes.left(job, rank)
@@ -206,7 +205,7 @@ class Coordinator:
         switch = self._first_switch(job, rank)
         if switch is None or job not in switch or not take_out(job, rank, switch.plan(job)):
             return
-        self._record.save("own_results", job)
+        self.record.save("own_results", job)
         switches = [it for it in self._switches(job) if it.reaches(job, rank)]
 
         async def attempt() -> None:
@@ -260,7 +259,7 @@ class Coordinator:
             job = found.job
             if found.is_gone:
                 _log.error("job %r: forgotten, for %s", job.name, found.lost)
-                self._record.discard(job)
+                self.record.discard(job)
                 continue
             self.registry.adopt(job)
             if found.lost:
@@ -269,7 +268,7 @@ class Coordinator:
                 self._end(job, (), found.lost, pb2.SWITCH_LOST)
             elif job.state is JobState.JOINING:
                 job.members.clear()
-                self._record.save("restore", job)
+                self.record.save("restore", job)
             else:
                 self._restore(job, found.endpoints)
 
@@ -279,7 +278,7 @@ class Coordinator:
             switch.adopt(job, endpoints)
         if job.state is JobState.STARTING:
             self.registry.failed(job)
-            self._record.save("restore", job)
+            self.record.save("restore", job)
         if not job.members:
             self._removals.begin(job)
         else:
@@ -308,7 +307,7 @@ class Coordinator:
             epochs.resume(state.mark, fresh=fresh)
             for epoch in epochs_of(state.items):
                 epochs.resume(epoch)  # whose slots a newer job may get one day
-            self._record.save_epoch(epochs.last)
+            self.record.save_epoch(epochs.last)
             await switch.writer.put_mark(epochs.last, state.mark)
             refused = await switch.make_agree(self._jobs_on(switch), state)
             for job, error in refused.items():
@@ -328,25 +327,9 @@ class Coordinator:
         self._expire()
         return sorted(self.registry, key=lambda job: job.number)
 
-    def watch_outages(
-        self, fabric: Fabric, stored: Iterable[str], told: Callable[[Down], None]
-    ) -> None:
-        """From now on links and switches of a fabric can be said to be down: ``told`` hears of all
-        of them, and whoever watches events hears of each. ``stored``: those that are so far.
-        """
-
-        def changed(name: str, is_down: bool) -> None:
-            told(outages.down)
-            reason = f"{name} is {'down' if is_down else 'up again'}"
-            _log.warning("fabric: %s", reason)
-            self.events.publish(pb2.JobEvent(kind=pb2.FABRIC_CHANGED, reason=reason))
-
-        outages = self.outages = Outages(fabric, self._record, stored, changed)
-        told(outages.down)
-
     async def until_broken(self) -> None:
         """Raises :class:`StoreError` once the store has failed to take a change."""
-        await self._record.until_broken()
+        await self.record.until_broken()
 
     async def close(self, why: str = "the controller is stopping") -> None:
         """Stops. Running jobs keep their entries: the controller is not on the data's path."""
@@ -364,7 +347,7 @@ class Coordinator:
     def _end(self, job: Job, ranks: Iterable[int], reason: str, kind: pb2.EventKind) -> None:
         if job.state in (JobState.RUNNING, JobState.LEAVING):
             self.registry.end(job)
-            self._record.save("evict" if kind == pb2.JOB_EVICTED else "lost", job)
+            self.record.save("evict" if kind == pb2.JOB_EVICTED else "lost", job)
         self._tell(kind, job, ranks=ranks, reason=reason, fatal=True)
         if job.state is JobState.JOINING:
             self._abandon(job, JobAbortedError(f"job {job.name!r}: {reason}"))
@@ -380,7 +363,7 @@ class Coordinator:
             if ended:
                 self._forget(job)
             else:
-                self._record.save("withdraw", job)
+                self.record.save("withdraw", job)
         elif job.state is JobState.STARTING:
             self._given_up.setdefault(job, f"rank {rank} went away while the job was starting")
         else:  # it runs since a moment ago, but the worker will never know
@@ -432,7 +415,7 @@ class Coordinator:
     def _save_start(self, job: Job) -> None:
         for switch in self._switches(job):
             share_if_room(job, switch, self._jobs_on(switch))
-        self._record.save("start", job, last_epoch=job.epoch)
+        self.record.save("start", job, last_epoch=job.epoch)
 
     async def _install(self, job: Job, started: asyncio.Future[None]) -> None:
         error: Exception | None = None
@@ -450,13 +433,13 @@ class Coordinator:
             error = JobAbortedError(f"job {job.name!r}: {self._given_up[job]}")
         if error is None:
             self.registry.installed(job)
-            self._record.save("run", job)
+            self.record.save("run", job)
             self._tell(pb2.JOB_RUNNING, job, reason=job.size_text())
             if not started.done():
                 started.set_result(None)
             return
         self.registry.failed(job)
-        self._record.save("fail", job)
+        self.record.save("fail", job)
         _log.error("job %r cannot start: %s", job.name, error)
         fail(started, error)
         self._removals.begin(job)
@@ -486,7 +469,7 @@ class Coordinator:
         return [job for job in self.registry if switch.name in job.switches]
 
     def _forget(self, job: Job, reason: str = "") -> None:
-        self._record.discard(job)
+        self.record.discard(job)
         self._started.pop(job, None)
         for switch in self.switches.values():
             switch.forget(job)

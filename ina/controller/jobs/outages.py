@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 
 from ina.controller.errors import JobRequestError
+from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.record import Record
 from ina.controller.routing.from_fabric import Down
 from ina.controller.topology.fabric import Fabric
+from ina.rpc import controller_pb2 as pb2
+
+_log = logging.getLogger(__name__)
 
 
 class Outages:
@@ -17,15 +22,18 @@ class Outages:
         self,
         fabric: Fabric,
         record: Record,
+        events: EventBus,
         stored: Iterable[str] = (),
-        told: Callable[[str, bool], None] = lambda _name, _is_down: None,
+        told: Callable[[Down], None] = lambda _down: None,
     ) -> None:
         """``stored``: what a former controller left; names that there are no more are dropped.
-        ``told``: of each that is down from now on, or is not any more."""
+        ``told``: of all that is down, now and whenever that changes; events tell of each."""
         self._fabric = fabric
         self._record = record
+        self._events = events
         self._told = told
         self._names = {name for name in stored if name in fabric or self._link(name)}
+        told(self.down)
 
     @property
     def names(self) -> list[str]:
@@ -56,7 +64,10 @@ class Outages:
         names = self._names | {name} if is_down else self._names - {name}
         self._record.save_down(names)
         self._names = names
-        self._told(name, is_down)
+        self._told(self.down)
+        reason = f"{name} is {'down' if is_down else 'up again'}"
+        _log.warning("fabric: %s", reason)
+        self._events.publish(pb2.JobEvent(kind=pb2.FABRIC_CHANGED, reason=reason))
         return True
 
     def _link(self, name: str) -> tuple[str, str] | None:

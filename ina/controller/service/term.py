@@ -12,6 +12,7 @@ from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.memory import Memory
+from ina.controller.jobs.outages import Outages
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.rerouter import Rerouter
 from ina.controller.jobs.router import Router
@@ -102,7 +103,11 @@ class Term:
         self.rerouter: Rerouter | None = None
         if self.router is not None:
             self.router.steps_of = self.memory.sizing.known_steps
-            self.coordinator.watch_outages(fabric, store.load_down(), self.router.set_down)
+            self.coordinator.outages = Outages(
+                *(fabric, self.coordinator.record, self.coordinator.events),
+                store.load_down(),
+                self.router.set_down,
+            )
             self.rerouter = Rerouter(
                 *(self.router, self.coordinator, self.memory.decisions, clock),
                 surroundings.compute,
