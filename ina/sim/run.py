@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 
-from ina.controller.config import JobsConfig, TenantConfig, WindowsConfig
+from ina.controller.config import JobsConfig, RoutingConfig, TenantConfig, WindowsConfig
 from ina.controller.memory.patience import STEPS as MAX_PRIORITY
 from ina.errors import InaError
 from ina.extension import sim as native
@@ -137,6 +137,8 @@ class Simulation:
                     for name, slots in control.quotas.items()
                 },
                 windows=WindowsConfig(caps=control.caps, slack=control.slack),
+                placement=control.placement if fabric.joined.links else "",
+                routing=RoutingConfig(stripes=control.stripes),
                 job_rules=job_rules(scenario.job),
             )
             travel = Travel(

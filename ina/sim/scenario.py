@@ -207,6 +207,9 @@ class ControllerSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     loss: float = 0.0
     standbys: int = 0
     quotas: dict[str, int] = {}  # by tenant: slots that its jobs may have; 0: any number
+    # As the controller's file has them, where P4 switches are joined.
+    placement: str = "nearest"
+    stripes: Literal[1, 2, 4, 8, 16] = 8
     # As the controller's [windows].
     caps: Literal["none", "max-min"] = "none"
     slack: float = 2.0
