@@ -151,7 +151,9 @@ class Router:
             for job in self._registry
             if job.forest is not None and not job.missing()
         }
-        endpoints = {**members, **(joining or {})}
+        endpoints = {
+            name: dict(sorted(of.items())) for name, of in {**members, **(joining or {})}.items()
+        }
         racks = {
             name: [self._nearest.rack(name, rank, at) for rank, at in of.items()]
             for name, of in endpoints.items()

@@ -42,6 +42,8 @@ class Outcome:
     """What takes longest."""
     refused: str = ""
     """Why there is no plan."""
+    modelled: float = 0.0
+    """Where ``step`` was measured in the virtual network: what the model says; else 0."""
 
     @property
     def over(self) -> float:
@@ -57,7 +59,7 @@ def run_one(family: str, case: Case, policy: Policy, *, seed: int = 0) -> Outcom
     try:
         plan = policy.plan(situation)
     except RoutingError as error:
-        return _refused(family, case, policy.name, bound, str(error))
+        return refused(family, case.name, policy.name, bound, str(error))
     plan_s = time.perf_counter() - began_s
     found = judge(case.network, case.demands, plan)
     steps = step_seconds(found, FLUID_STEPS) if _computes(case) else found.job_s
@@ -80,9 +82,10 @@ def _computes(case: Case) -> bool:
     return any(it.compute_s for it in case.demands)
 
 
-def _refused(family: str, case: Case, policy: str, bound: float, why: str) -> Outcome:
+def refused(family: str, case: str, policy: str, bound: float, why: str) -> Outcome:
+    """Of a policy that has no plan."""
     nan = float("nan")
-    return Outcome(family, case.name, policy, nan, bound, nan, nan, nan, nan, "", why)
+    return Outcome(family, case, policy, nan, bound, nan, nan, nan, nan, "", why)
 
 
 def means(outcomes: Sequence[Outcome]) -> list[Outcome]:
