@@ -10,6 +10,7 @@ import typer
 from rich.console import RenderableType
 
 from ina.cli.common.output import console, emit, table
+from ina.cli.sim.routing import routing
 from ina.cli.sim.windows import windows
 from ina.sim.memory.compare import POLICIES, compare
 from ina.sim.memory.outcome import Outcome
@@ -18,6 +19,7 @@ from ina.units import time_text
 _HELP = "Compare policies on the same traces, and algorithms on the same networks."
 app = typer.Typer(help=_HELP, no_args_is_help=True)
 app.command()(windows)
+app.command()(routing)
 
 
 @app.callback(help=_HELP)

@@ -52,6 +52,18 @@ def windows_progress() -> Iterator[Callable[[Done], None]]:
         yield told
 
 
+@contextmanager
+def routing_progress() -> Iterator[Callable[[int, int], None]]:
+    """Of runs of a comparison."""
+    with _bar() as bars:
+        task = bars.add_task("runs", total=None)
+
+        def told(done: int, of: int) -> None:
+            bars.update(task, completed=done, total=of, description=f"{done} of {of} runs")
+
+        yield told
+
+
 def _bar() -> Progress:
     return Progress(
         TextColumn("{task.description}", markup=False),

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from ina.cli.common.output import emit
+from ina.cli.sim.page import check_page
 from ina.cli.sim.progress import windows_progress
-from ina.cli.sim.windows_page import check_page, write_page
+from ina.cli.sim.windows_page import write_page
 from ina.cli.sim.windows_plots import check_matplotlib, draw_all
 from ina.cli.sim.windows_view import outcomes_view
 from ina.congestion import ALGORITHMS, Congestion

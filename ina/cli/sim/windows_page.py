@@ -5,23 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ina.cli.sim.page import row, write_between
 from ina.cli.sim.windows_view import mean_text, number_text, promises_text
 from ina.congestion import Congestion
-from ina.errors import InvalidInputError
 from ina.sim.windows.cell import Family
 from ina.sim.windows.outcome import Outcome
-
-BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
-
-
-def check_page(page: Path) -> None:
-    """Raises :class:`InvalidInputError`: there is no such page, or it lacks a mark."""
-    try:
-        text = page.read_text("utf-8")
-    except OSError as error:
-        raise InvalidInputError(f"--page {page}: {error.strerror}") from None
-    if not 0 <= text.find(BEGIN) < text.find(END):
-        raise InvalidInputError(f"--page {page}: want a line {BEGIN}, and one {END} below it")
 
 
 def write_page(
@@ -33,17 +21,13 @@ def write_page(
 ) -> None:
     """Replaces what is between the marks. ``plots``: files at or below the page's folder;
     ``said``: one line, how this was made. Raises OSError, :class:`InvalidInputError`."""
-    check_page(page)
-    text = page.read_text("utf-8")
-    before, _, rest = text.partition(BEGIN)
-    after = rest.partition(END)[2]
     names = {path.stem: path.relative_to(page.parent).as_posix() for path in plots}
     parts = [said]
     for family in families:
         rows = [it for it in outcomes if it.family == family.name]
         if rows:
             parts.append(_section(family, rows, names))
-    page.write_text(f"{before}{BEGIN}\n" + "\n\n".join(parts) + f"\n{END}{after}", "utf-8")
+    write_between(page, "\n\n".join(parts))
 
 
 def _section(family: Family, rows: Sequence[Outcome], plots: Mapping[str, str]) -> str:
@@ -55,9 +39,9 @@ def _section(family: Family, rows: Sequence[Outcome], plots: Mapping[str, str]) 
         "",
         f"{what}.{promises}",
         "",
-        _row(("cell", "limit", "algorithm", *family.columns, "promises")),
-        _row(["---"] * (len(family.columns) + 4)),
-        *(_row(_cells(family, it)) for it in rows),
+        row(("cell", "limit", "algorithm", *family.columns, "promises")),
+        row(["---"] * (len(family.columns) + 4)),
+        *(row(_cells(family, it)) for it in rows),
     ]
     for cell in family.cells:
         for stem, what in ((cell.plot, "over time"), (f"{cell.plot}-completions", "completions")):
@@ -74,7 +58,3 @@ def _cells(family: Family, it: Outcome) -> list[str]:
         *(mean_text(it.metrics.get(name)) for name in family.columns),
         promises_text(it),
     ]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from ina.controller.routing.policies import POLICIES, policy
 from ina.controller.routing.policy import Policy
 from ina.sim.errors import ScenarioError
+from ina.sim.routing import shipped
 from ina.sim.routing.baselines import Atp, Ecmp, NoAggregation
 from ina.sim.routing.case import Case
 from ina.sim.routing.outcome import Outcome, means, run_one
@@ -55,7 +56,14 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         ),
     }
 )
+SHIPPED = shipped.FAMILY
+WHAT_SHIPPED = (
+    "the virtual network with the cores, the P4 program and the controller that ship, measured, and"
+    " what the model says of the same"
+)
+SHIPPED_POLICIES = ("nearest", "single", "goat", "panama", "ina")
 BASELINES = ("none", "atp", "ecmp")
+_Job = tuple[str, Case | shipped.Run, str]
 
 
 def named(name: str, case: Case) -> Policy:
@@ -79,33 +87,43 @@ def compare(
 
     ``told``: of how many runs are done. Raises :class:`ScenarioError`: one does not exist.
     """
-    _check("scenario", families, FAMILIES)
+    _check("scenario", families, [*FAMILIES, SHIPPED])
     _check("policy", policies, (*POLICIES, *BASELINES))
-    jobs = [
+    chosen = [*families] or [*FAMILIES, SHIPPED]
+    jobs: list[_Job] = [
         (family, case, name)
-        for family in families or FAMILIES
+        for family in chosen
+        if family != SHIPPED
         for case in FAMILIES[family].cases(quick)
         for name in policies or FAMILIES[family].policies
-        if name in (*POLICIES, *BASELINES)
     ]
+    if SHIPPED in chosen:
+        jobs += [
+            (SHIPPED, run, name)
+            for run in shipped.runs(quick)
+            for name in policies or SHIPPED_POLICIES
+            if name not in BASELINES
+        ]
     found: list[Outcome] = []
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes or os.cpu_count() or 1, mp_context=context) as pool:
-        for outcome in pool.map(_run, jobs, chunksize=4):
+        for outcome in pool.map(_run, jobs):
             found.append(outcome)
             told(len(found), len(jobs))
     return means(found)
 
 
-def _run(job: tuple[str, Case, str]) -> Outcome:
+def _run(job: _Job) -> Outcome:
     family, case, name = job
+    if isinstance(case, shipped.Run):
+        return shipped.measure(case, name)
     it = named(name, case)
     if name == Atp.name:  # its slots are nobody's own
         case = replace(case, demands=tuple(replace(of, slots=0) for of in case.demands))
     return run_one(family, case, it)
 
 
-def _check(what: str, names: Sequence[str], known: Sequence[str] | Mapping[str, Family]) -> None:
+def _check(what: str, names: Sequence[str], known: Sequence[str]) -> None:
     for name in names:
         if name not in known:
             raise ScenarioError(f"{what} {name!r}: there are {', '.join(known)}")
