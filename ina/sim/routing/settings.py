@@ -130,7 +130,11 @@ def fat_tree_cases(quick: bool) -> Iterator[Case]:
     for k in (4, 8) if quick else (4, 8, 16):
         network = unit_network(fat_tree(k))
         for jobs in (1, 10) if quick else (1, 10, 50):
-            yield Case(f"k = {k}, {jobs} job{'s' * (jobs > 1)}", network, tuple(_shared_out(network, jobs, k)))
+            yield Case(
+                f"k = {k}, {jobs} job{'s' * (jobs > 1)}",
+                network,
+                tuple(_shared_out(network, jobs, k)),
+            )
 
 
 def _shared_out(network: Network, jobs: int, seed: int) -> Iterator[Demand]:
