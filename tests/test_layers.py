@@ -123,7 +123,7 @@ ROOMS = {
         "windows": {"errors", "config", "topology", "mapping", "job", "jobs"},
         "service": {
             *("errors", "retry", "config", "memory", "job", "switches", "store", "jobs", "watch"),
-            *("surroundings", "topology", "mapping", "windows"),
+            *("surroundings", "topology", "mapping", "windows", "routing"),
         },
         "app": {"errors", "config", "store", "service"},
         "embedded": {"errors", "config", "switches", "app"},

@@ -32,6 +32,9 @@ from ina.rpc.shown_pb2 import ListDecisionsReply as ListDecisionsReply
 from ina.rpc.shown_pb2 import PlanJobRequest as PlanJobRequest
 from ina.rpc.shown_pb2 import StepTimes as StepTimes
 from ina.rpc.shown_pb2 import PlanJobReply as PlanJobReply
+from ina.rpc.shown_pb2 import RoutePlan as RoutePlan
+from ina.rpc.shown_pb2 import PlannedTree as PlannedTree
+from ina.rpc.shown_pb2 import SlowedJob as SlowedJob
 
 DESCRIPTOR: _descriptor.FileDescriptor
 

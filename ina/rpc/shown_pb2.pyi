@@ -341,7 +341,7 @@ class ListDecisionsReply(_message.Message):
     def __init__(self, policy: _Optional[str] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., forgotten: _Optional[int] = ...) -> None: ...
 
 class PlanJobRequest(_message.Message):
-    __slots__ = ("name", "world_size", "slots", "tenant", "priority", "deadline_unix_s", "steps", "like", "step")
+    __slots__ = ("name", "world_size", "slots", "tenant", "priority", "deadline_unix_s", "steps", "like", "step", "hosts", "placement")
     NAME_FIELD_NUMBER: _ClassVar[int]
     WORLD_SIZE_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
@@ -351,6 +351,8 @@ class PlanJobRequest(_message.Message):
     STEPS_FIELD_NUMBER: _ClassVar[int]
     LIKE_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENT_FIELD_NUMBER: _ClassVar[int]
     name: str
     world_size: int
     slots: int
@@ -360,7 +362,9 @@ class PlanJobRequest(_message.Message):
     steps: int
     like: str
     step: StepTimes
-    def __init__(self, name: _Optional[str] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., deadline_unix_s: _Optional[float] = ..., steps: _Optional[int] = ..., like: _Optional[str] = ..., step: _Optional[_Union[StepTimes, _Mapping]] = ...) -> None: ...
+    hosts: _containers.RepeatedScalarFieldContainer[str]
+    placement: str
+    def __init__(self, name: _Optional[str] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., deadline_unix_s: _Optional[float] = ..., steps: _Optional[int] = ..., like: _Optional[str] = ..., step: _Optional[_Union[StepTimes, _Mapping]] = ..., hosts: _Optional[_Iterable[str]] = ..., placement: _Optional[str] = ...) -> None: ...
 
 class StepTimes(_message.Message):
     __slots__ = ("compute_s", "overlap_s", "bytes", "round_trip_s", "line_bytes_per_s")
@@ -377,7 +381,7 @@ class StepTimes(_message.Message):
     def __init__(self, compute_s: _Optional[float] = ..., overlap_s: _Optional[float] = ..., bytes: _Optional[float] = ..., round_trip_s: _Optional[float] = ..., line_bytes_per_s: _Optional[float] = ...) -> None: ...
 
 class PlanJobReply(_message.Message):
-    __slots__ = ("policy", "slots", "refusal", "useful_slots", "step_s", "step_alone_s", "step_without_s", "others")
+    __slots__ = ("policy", "slots", "refusal", "useful_slots", "step_s", "step_alone_s", "step_without_s", "others", "route")
     POLICY_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     REFUSAL_FIELD_NUMBER: _ClassVar[int]
@@ -386,6 +390,7 @@ class PlanJobReply(_message.Message):
     STEP_ALONE_S_FIELD_NUMBER: _ClassVar[int]
     STEP_WITHOUT_S_FIELD_NUMBER: _ClassVar[int]
     OTHERS_FIELD_NUMBER: _ClassVar[int]
+    ROUTE_FIELD_NUMBER: _ClassVar[int]
     policy: str
     slots: int
     refusal: str
@@ -394,4 +399,43 @@ class PlanJobReply(_message.Message):
     step_alone_s: float
     step_without_s: float
     others: _containers.RepeatedCompositeFieldContainer[Decision]
-    def __init__(self, policy: _Optional[str] = ..., slots: _Optional[int] = ..., refusal: _Optional[str] = ..., useful_slots: _Optional[int] = ..., step_s: _Optional[float] = ..., step_alone_s: _Optional[float] = ..., step_without_s: _Optional[float] = ..., others: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ...) -> None: ...
+    route: RoutePlan
+    def __init__(self, policy: _Optional[str] = ..., slots: _Optional[int] = ..., refusal: _Optional[str] = ..., useful_slots: _Optional[int] = ..., step_s: _Optional[float] = ..., step_alone_s: _Optional[float] = ..., step_without_s: _Optional[float] = ..., others: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., route: _Optional[_Union[RoutePlan, _Mapping]] = ...) -> None: ...
+
+class RoutePlan(_message.Message):
+    __slots__ = ("placement", "trees", "step_s", "step_without_s", "step_alone_s", "limit", "slowed", "supposed")
+    PLACEMENT_FIELD_NUMBER: _ClassVar[int]
+    TREES_FIELD_NUMBER: _ClassVar[int]
+    STEP_S_FIELD_NUMBER: _ClassVar[int]
+    STEP_WITHOUT_S_FIELD_NUMBER: _ClassVar[int]
+    STEP_ALONE_S_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    SLOWED_FIELD_NUMBER: _ClassVar[int]
+    SUPPOSED_FIELD_NUMBER: _ClassVar[int]
+    placement: str
+    trees: _containers.RepeatedCompositeFieldContainer[PlannedTree]
+    step_s: float
+    step_without_s: float
+    step_alone_s: float
+    limit: str
+    slowed: _containers.RepeatedCompositeFieldContainer[SlowedJob]
+    supposed: bool
+    def __init__(self, placement: _Optional[str] = ..., trees: _Optional[_Iterable[_Union[PlannedTree, _Mapping]]] = ..., step_s: _Optional[float] = ..., step_without_s: _Optional[float] = ..., step_alone_s: _Optional[float] = ..., limit: _Optional[str] = ..., slowed: _Optional[_Iterable[_Union[SlowedJob, _Mapping]]] = ..., supposed: _Optional[bool] = ...) -> None: ...
+
+class PlannedTree(_message.Message):
+    __slots__ = ("share", "switches")
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    SWITCHES_FIELD_NUMBER: _ClassVar[int]
+    share: float
+    switches: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, share: _Optional[float] = ..., switches: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class SlowedJob(_message.Message):
+    __slots__ = ("name", "before_s", "after_s")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_S_FIELD_NUMBER: _ClassVar[int]
+    AFTER_S_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    before_s: float
+    after_s: float
+    def __init__(self, name: _Optional[str] = ..., before_s: _Optional[float] = ..., after_s: _Optional[float] = ...) -> None: ...

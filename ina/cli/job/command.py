@@ -19,11 +19,13 @@ from ina.cli.common.rpc_client import (
 from ina.cli.job.dump import collect
 from ina.cli.job.dump import write as write_dump
 from ina.cli.job.memory import bytes_of, deadline_unix_s, history_view, plan_view
+from ina.cli.job.plan_file import read_plan
 from ina.cli.job.resize import resize as resize_job
 from ina.cli.job.resize import resize_line
 from ina.cli.job.view import job_view, jobs_table, slot_range
 from ina.cli.job.watch import watch as watch_jobs
 from ina.controller.config import DEFAULT_LISTEN
+from ina.errors import InvalidInputError
 from ina.p4.catalogue import MODES
 from ina.rpc import controller_pb2 as pb2
 
@@ -149,7 +151,11 @@ def history(
 
 @app.command()
 def plan(
-    workers: Annotated[int, typer.Option(metavar="N", min=1, help="How many it has.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="TOML file of the job; then no options say more."),
+    ] = None,
+    workers: Annotated[int, typer.Option(metavar="N", min=0, help="How many it has.")] = 0,
     like: Annotated[
         str,
         typer.Option(
@@ -187,7 +193,16 @@ def plan(
     controller: ControllerOption = DEFAULT_LISTEN,
     json: JsonOption = False,
 ) -> None:
-    """Say what a job would get now, and what its steps would take. Nothing is reserved."""
+    """Say what a job would get now, where it would be summed, and what its steps would take.
+
+    And whom it would slow down, by how much. Nothing is reserved.
+    """
+    if file is not None:
+        reply = ask(controller, lambda operator: operator.PlanJob, read_plan(file))
+        emit(plain(reply), json, plan_view(reply))
+        return
+    if not workers:
+        raise InvalidInputError("want a FILE, or --workers")
     request = pb2.PlanJobRequest(
         world_size=workers,
         like=like,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -59,7 +59,31 @@ def plan_view(reply: pb2.PlanJobReply) -> RenderableType:
         now = f", {time_text(reply.step_s)} with these" if reply.slots else ""
         lines.append(f"{of_use}: {with_all}{now}{_without(reply)}")
     lines += [f"{it.job}: {it.what}s, {_sizes(it)} slots" for it in _first(reply.others)]
+    if reply.HasField("route"):
+        lines += _route_lines(reply.route)
     return Text("\n".join(lines))
+
+
+def _route_lines(route: pb2.RoutePlan) -> Iterator[str]:
+    yield f"placement {route.placement}, summed in {len(route.trees)} trees:"
+    for tree in route.trees:
+        root, *others = tree.switches
+        below = f" above {', '.join(others)}" if others else ""
+        yield f"  {tree.share:.0%} of the lanes: {root}{below}"
+    yield (
+        f"a step takes {time_text(route.step_s)} beside the jobs that run,"
+        f" {time_text(route.step_alone_s)} alone, {time_text(route.step_without_s)} without"
+        f" aggregation, over a ring; what holds it up: {route.limit}"
+        + (" (100 MB a step supposed)" if route.supposed else "")
+    )
+    for it in route.slowed:
+        longer = it.after_s / it.before_s - 1 if it.before_s else 0.0
+        yield (
+            f"slows down {it.name}: a step takes {time_text(it.after_s)} instead of"
+            f" {time_text(it.before_s)} ({longer:+.0%})"
+        )
+    if not route.slowed:
+        yield "slows down nobody"
 
 
 def _without(reply: pb2.PlanJobReply) -> str:

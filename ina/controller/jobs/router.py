@@ -116,11 +116,12 @@ class Router:
         self, job: str, endpoints: Mapping[int, Endpoint], name: str, avoided: Down
     ) -> Forest:
         view = self.view(avoided, {job: endpoints})
-        demand = view.demands[job]
-        others = view.loads(but={job})
-        situation = Situation(view.network, (demand,), others)
-        plan = policy(name).plan(situation)
-        return self.realised(view, job, plan.stripes[job])
+        return self.realised(view, job, self.planned(view, job, name))
+
+    def planned(self, view: View, job: str, placement: str) -> tuple[Stripe, ...]:
+        """For one job of a view, beside all others, which stay. Raises :class:`RoutingError`."""
+        situation = Situation(view.network, (view.demands[job],), view.loads(but={job}))
+        return policy(placement).plan(situation).stripes[job]
 
     def realised(self, view: View, job: str, stripes: Sequence[Stripe]) -> Forest:
         """Raises :class:`RoutingError`, :class:`JobRequestError`: no switches can have them."""
@@ -142,9 +143,15 @@ class Router:
         return Down(self.down.switches | lost, self.down.links)
 
     def view(
-        self, avoided: Down, joining: Mapping[str, Mapping[int, Endpoint]] | None = None
+        self,
+        avoided: Down,
+        joining: Mapping[str, Mapping[int, Endpoint]] | None = None,
+        steps: Mapping[str, StepModel | None] | None = None,
     ) -> View:
-        """Of all jobs that have trees, and of those that are about to have some."""
+        """Of all jobs that have trees, and of those that are about to have some.
+
+        ``steps``: of jobs that do not exist yet.
+        """
         assert self._registry is not None
         members = {
             job.name: who_sends_to_switches(job.members)
@@ -167,7 +174,9 @@ class Router:
         network = network_of(self.fabric, self._rooms(), avoided, sorted(unlisted))
         numbers = hosts_of(network)
         demands = {
-            name: self._demand(name, [numbers[str(at.address)] for at in of.values()])
+            name: self._demand(
+                name, [numbers[str(at.address)] for at in of.values()], (steps or {}).get(name)
+            )
             for name, of in endpoints.items()
         }
         return View(self.fabric, network, endpoints, demands, self._registry)
@@ -183,17 +192,17 @@ class Router:
         free = {name: it.memory.total - it.memory.used() for name, it in switches.items()}
         return Rooms(free, rates)
 
-    def _demand(self, name: str, hosts: Sequence[int]) -> Demand:
+    def _demand(self, name: str, hosts: Sequence[int], steps: StepModel | None) -> Demand:
         assert self._registry is not None
         values = next(iter(self._registry.switches.values())).values or 1
-        steps, slots = None, 0
+        slots = self._usual_slots(name)
         with contextlib.suppress(UnknownJobError):
             job = self._registry.get(name)
             steps = self.steps_of(job)
             slots = job.slots or job.slots_asked or self._usual_slots(name)
         value_bytes = USUAL_STEP_BYTES if steps is None else steps.bytes
         wire_bytes = value_bytes * packet_bytes(values) / (values * VALUE_BYTES)
-        stripes = min(self.stripes, 1 << max(0, (slots // 2).bit_length() - 1)) if slots else 1
+        stripes = min(self.stripes, 1 << max(0, (slots // 2).bit_length() - 1))
         return Demand(
             name,
             tuple(hosts),
@@ -231,14 +240,15 @@ class View:
         """Of one job with these trees."""
         return loads_of_job(self.network, self.demands[job], stripes)
 
+    def by_job(self) -> dict[str, Loads]:
+        """Of each job that has trees, none of which goes over what is down."""
+        found = {}
+        for name in self.demands:
+            with contextlib.suppress(RoutingError, UnknownJobError):
+                found[name] = self.loads_of(name, self.stripes(name))
+        return found
+
     def loads(self, *, but: set[str]) -> Loads:
         """Of all jobs that have trees but these; what is down loads nothing."""
-        total = no_loads(self.network)
-        for name in self.demands:
-            if name not in but:
-                try:
-                    stripes = self.stripes(name)
-                except RoutingError:
-                    continue
-                total += self.loads_of(name, stripes)
-        return total
+        those = (it for name, it in self.by_job().items() if name not in but)
+        return sum(those, no_loads(self.network))

@@ -7,8 +7,10 @@ from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.decisions import Decision
 from ina.controller.jobs.memory import Memory
 from ina.controller.jobs.needs import Said
+from ina.controller.jobs.router import Router
 from ina.controller.jobs.sizing import Request
 from ina.controller.memory.demand import StepModel
+from ina.controller.service.route_plan import plan_route
 from ina.protocol.spec import VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
 
@@ -42,6 +44,12 @@ def plan_job(
     Raises :class:`JobRequestError`, :class:`UnknownJobError` (``like``), :class:`TenantError`.
     """
     name = request.name or "planned"
+    if request.hosts and request.world_size not in (0, len(request.hosts)):
+        raise JobRequestError(
+            f"job {name!r}: {request.world_size} workers on {len(request.hosts)} hosts: want a host"
+            " for each rank"
+        )
+    request.world_size = request.world_size or len(request.hosts)
     if not request.world_size:
         raise JobRequestError(f"job {name!r}: 0 workers: a job has at least one")
     registry = coordinator.registry
@@ -67,6 +75,9 @@ def plan_job(
         reply.useful_slots, reply.step_alone_s = useful, steps.step_s(useful)
         reply.step_s = steps.step_s(reply.slots) if reply.slots else 0.0
         reply.step_without_s = _ring_s(steps, request.world_size)
+    if request.hosts and isinstance(registry.placement, Router):
+        route = (name, request.hosts, request.placement, steps)
+        reply.route.CopyFrom(plan_route(registry.placement, *route))
     return reply
 
 
