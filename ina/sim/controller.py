@@ -153,6 +153,15 @@ class SimController:
             lambda coordinator: coordinator.changes.resize(job, slots, "asked for", mode=mode)
         )
 
+    async def take_out(self, name: str, *, is_down: bool) -> None:
+        """Likewise: a link or a switch is down, or is not any more."""
+
+        async def put(coordinator: Coordinator) -> None:
+            if coordinator.outages is not None:
+                coordinator.outages.put(name, is_down=is_down)
+
+        await self._order(put)
+
     async def _order(self, order: Callable[[Coordinator], Coroutine[Any, Any, object]]) -> None:
         process, supervisor = self._process, self.supervisor
         if process is None or process.is_dead or supervisor is None or supervisor.term is None:

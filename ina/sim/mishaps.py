@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Mapping
 
@@ -83,6 +84,10 @@ class Mishaps:
             agent.power_on()
         elif fault.what == "resize":
             await self._resize(fault)
+        elif fault.what == "repair":
+            await self._take_out(fault.where, is_down=True)
+            await asyncio.sleep(for_s)
+            await self._take_out(fault.where, is_down=False)
         elif fault.what == "windows":
             for controller in plane.controllers:
                 controller.reload(lambda config: with_congestion(config, fault))
@@ -107,6 +112,12 @@ class Mishaps:
             await controller.resize(fault.where, fault.slots, fault.mode)
         except InaError as error:
             self._event(f"no resize: {error}")
+
+    async def _take_out(self, name: str, *, is_down: bool) -> None:
+        controller = self._plane.primary
+        if controller is not None:
+            with contextlib.suppress(InaError):
+                await controller.take_out(name, is_down=is_down)
 
     async def _change(self, names: list[str], link: LinkSpec, for_s: float) -> None:
         for name in names:

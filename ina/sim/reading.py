@@ -19,6 +19,7 @@ from ina.p4.catalogue import SHARED
 from ina.protocol.spec import MAX_WORLD_SIZE
 from ina.sim.errors import ScenarioError
 from ina.sim.placing import check_placed
+from ina.sim.racks import joined
 from ina.sim.scenario import FaultSpec, JobSpec, Scenario, at_least
 from ina.sim.sharing import check_sharing
 from ina.sim.topology import Topology
@@ -153,6 +154,9 @@ def _check_fault(fault: FaultSpec, scenario: Scenario, topology: Topology) -> No
     elif fault.what == "windows":
         known = [name for job in scenario.job for name in job.names()]
         Congestion.from_table(fault.congestion)
+    elif fault.what == "repair":
+        fabric = joined(topology)
+        known = [*fabric.switches, *("-".join(link.switches) for link in fabric.links)]
     elif fault.what == "power_cycle":
         known = topology.of_kind("p4", "aggregator")
     else:

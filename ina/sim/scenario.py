@@ -30,7 +30,7 @@ FAULTS = (
 )
 Fault = Literal[
     "link_down", "link", "pause", "crash", "power_cycle", "controller_kill", "controller_cut",
-    "resize", "windows",
+    "resize", "windows", "repair",
 ]  # fmt: skip
 
 
@@ -274,6 +274,8 @@ class FaultSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     # That a job is to have; of no slots as many as it has, and the mode that it has of none.
     slots: int = 0
     mode: Literal["", "pool", "shared"] = ""
+    # Of what = "repair": a link "l1-s1" or a switch that an operator takes out for for_ms: trees
+    # are moved off it, though it works.
     # Of what = "windows": as the controllers' file has it from then on for job `where`; empty: no
     # table of its own.
     congestion: dict[str, Any] = {}

@@ -110,7 +110,9 @@ class Router:
         except (RoutingError, JobRequestError) as error:
             # Whether there is room there is said when slots are taken.
             _log.warning("job %r: placement %s: %s; placed as nearest", job, name, error)
-            return nearest
+        except Exception:  # a bug; that no job could begin any more would be worse
+            _log.exception("job %r: placement %s failed; placed as nearest", job, name)
+        return nearest
 
     def _planned(
         self, job: str, endpoints: Mapping[int, Endpoint], name: str, avoided: Down
@@ -245,7 +247,8 @@ class View:
         found = {}
         for name in self.demands:
             with contextlib.suppress(RoutingError, UnknownJobError):
-                found[name] = self.loads_of(name, self.stripes(name))
+                if self.registry.get(name).forest is not None:  # else it is about to have one
+                    found[name] = self.loads_of(name, self.stripes(name))
         return found
 
     def loads(self, *, but: set[str]) -> Loads:
