@@ -34,11 +34,11 @@ CHUNKS = 640
 VALUES = CHUNKS * CHUNK
 
 
-def over(spine: str) -> Tree:
-    """Both leaves below one of the spines."""
+def over(spine: str, racks: Sequence[tuple[int, ...]] = ((0, 1), (2, 3))) -> Tree:
+    """Both leaves, with these ranks, below one of the spines."""
     leaves = (
-        Node(name, (2 * at, 2 * at + 1), parent=spine, parent_port=PORT)
-        for at, name in enumerate(LEAVES)
+        Node(name, ranks, parent=spine, parent_port=PORT)
+        for name, ranks in zip(LEAVES, racks, strict=True)
     )
     return Tree((Node(spine, (), LEAVES, (PORT, PORT)), *leaves))
 
