@@ -277,7 +277,7 @@ class Job:
         By rank, of a node its lowest, as :func:`who_sends_to_switches` has them; also after a
         restart of the controller, when members do not say of which node they are.
         """
-        found = {}
+        found: dict[int, Endpoint] = {}
         for node in () if self.forest is None else self.forest.trees[0]:
             if node.host is None:
                 found |= {rank: self.members[rank] for rank in node.ranks if rank in self.members}
