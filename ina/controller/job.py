@@ -270,6 +270,22 @@ class Job:
             used = (self.mapping,)
         return all(it.shares_slots_of(switch) for it in used)
 
+    @property
+    def senders(self) -> dict[int, Endpoint]:
+        """Of a job that is placed: of whom switches get parts, workers and nodes on their hosts.
+
+        By rank, of a node its lowest, as :func:`who_sends_to_switches` has them; also after a
+        restart of the controller, when members do not say of which node they are.
+        """
+        found: dict[int, Endpoint] = {}
+        for node in () if self.forest is None else self.forest.trees[0]:
+            if node.host is None:
+                found |= {rank: self.members[rank] for rank in node.ranks if rank in self.members}
+            elif node.ranks:
+                at = node.host
+                found[at.rank] = Endpoint(at.address, at.udp_port, at.switch_port, at.mac, node=at)
+        return found
+
     def missing(self) -> list[int]:
         """Ranks that have not joined, or have left."""
         return [rank for rank in range(self.world_size) if rank not in self.members]

@@ -44,7 +44,7 @@ class Mapping:
     @property
     def parts(self) -> tuple[Part, ...]:
         """By tree."""
-        forest, lanes = self.forest, lanes_of(self.slots)
+        forest, slots, lanes = self.forest, self.slots, lanes_of(self.slots)
         found, first, before = [], 0, dict.fromkeys(self.memory, 0)
         for number, tree, share in zip(self.numbers, forest, forest.shares, strict=True):
             memory = {}
@@ -52,20 +52,12 @@ class Mapping:
                 if name in tree:
                     memory[name] = self._part(name, before[name], share)
                     before[name] += share
-            on_hosts = self.slots * share // forest.parts
-            found.append(
-                Part(
-                    self.epoch,
-                    number,
-                    tree,
-                    memory,
-                    range(first * lanes // forest.parts, (first + share) * lanes // forest.parts),
-                    SlotRange(
-                        self.host_first + first * self.slots // forest.parts, *2 * [on_hosts]
-                    ),
-                )
-            )
-            first += share
+            its = slots * share // forest.parts
+            on_hosts = SlotRange(self.host_first + slots * first // forest.parts, its, its)
+            end = first + share
+            row = range(lanes * first // forest.parts, lanes * end // forest.parts)
+            found.append(Part(self.epoch, number, tree, memory, row, on_hosts))
+            first = end
         return tuple(found)
 
     def _part(self, switch: str, before: int, share: int) -> SlotRange:

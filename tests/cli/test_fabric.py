@@ -9,6 +9,7 @@ import grpc
 import pytest
 
 from ina.cli import main
+from ina.cli.common.trees import indented
 from ina.cli.fabric.plot import draw, layout
 from ina.rpc import controller_pb2 as pb2
 from tests.cli.fake_controller import FABRIC, FakeController
@@ -82,3 +83,33 @@ def test_a_standbys_refusal_is_one_line(
     fake.refuse = (grpc.StatusCode.UNAVAILABLE, "standby: another is primary")
     assert main.run(["fabric", "show", "--controller", address]) == 2
     assert capsys.readouterr().err == f"error: controller {address}: standby: another is primary\n"
+
+
+def test_of_several_trees_each_is_shown_with_its_part_of_the_lanes(tmp_path: Path) -> None:
+    nodes = [
+        pb2.TreeNode(tree=tree, share=share, switch=name, parent=parent, **more)
+        for tree, (share, root) in enumerate([(1, "spine1"), (3, "spine2")])
+        for name, parent, more in (
+            (root, "", {"children": ["leaf1", "leaf2"], "results": 100 * share}),
+            ("leaf1", root, {"ranks": [0, 1], "results": 100 * share}),
+            ("leaf2", root, {"ranks": [2, 3], "unread": "it is away"}),
+        )
+    ]
+    shown = [(name, it.tree, it.results) for name, it in indented(nodes)]
+    assert shown == [
+        ("spine1 (1/4 of the lanes)", 0, 100),
+        ("  leaf1", 0, 100),
+        ("  leaf2", 0, 0),
+        ("spine2 (3/4 of the lanes)", 1, 300),
+        ("  leaf1", 1, 300),
+        ("  leaf2", 1, 0),
+    ]
+    assert [name for name, _ in indented(nodes[:3])] == ["spine1", "  leaf1", "  leaf2"]
+    pytest.importorskip("matplotlib")
+    job = pb2.FabricJob(name="train", state="running", world_size=4, nodes=nodes)
+    fabric = pb2.ShowFabricReply(
+        switches=[pb2.FabricSwitch(name=it) for it in ("spine1", "spine2", "leaf1", "leaf2")],
+        jobs=[job],
+    )
+    draw(fabric, tmp_path / "two.svg")
+    assert (tmp_path / "two.svg").read_text().startswith("<?xml")

@@ -34,11 +34,11 @@ CHUNKS = 640
 VALUES = CHUNKS * CHUNK
 
 
-def over(spine: str) -> Tree:
-    """Both leaves below one of the spines."""
+def over(spine: str, racks: Sequence[tuple[int, ...]] = ((0, 1), (2, 3))) -> Tree:
+    """Both leaves, with these ranks, below one of the spines."""
     leaves = (
-        Node(name, (2 * at, 2 * at + 1), parent=spine, parent_port=PORT)
-        for at, name in enumerate(LEAVES)
+        Node(name, ranks, parent=spine, parent_port=PORT)
+        for name, ranks in zip(LEAVES, racks, strict=True)
     )
     return Tree((Node(spine, (), LEAVES, (PORT, PORT)), *leaves))
 
@@ -130,6 +130,7 @@ async def test_each_tree_sums_its_share_of_the_lanes_and_leaves_are_in_both() ->
     parts = parts_of(7)
     wanted = parts.sum(0, np.int32)
     shown: list[pb2.TreeNode] = []
+    hosts = list(HOSTS)
     async with two_spines(BOTH) as app:
         ask_now = Shown(app)
 
@@ -137,6 +138,10 @@ async def test_each_tree_sums_its_share_of_the_lanes_and_leaves_are_in_both() ->
             equal = bool((session.all_reduce(parts[rank]) == wanted).all())
             if rank == 0:
                 shown.extend(ask_now())
+            trees = session.ticket.trees
+            equal &= [(it.lanes_text, it.node) for it in trees] == [
+                ("0-7", HOSTS[hosts[rank]]), ("8-31", HOSTS[hosts[rank]])
+            ]  # fmt: skip
             return bool((session.all_reduce(parts[rank]) == wanted).all()) and equal
 
         assert await together(app, list(HOSTS), work) == [True] * len(HOSTS)

@@ -100,6 +100,23 @@ def test_of_lanes_dealt_among_two_roots_the_slot_is_that_root_s(seq: int, slot: 
     assert (found.seq, found.slot, found.missing) == (seq, slot, (1,))
 
 
+@pytest.mark.parametrize(
+    ("seq", "root", "slot"),
+    [(8, "a", 100), (9, "b", 500), (11, "b", 502), (12, "a", 101), (13, "b", 503), (15, "b", 505)],
+)
+def test_of_trees_with_unequal_shares_the_slot_is_that_root_s(
+    seq: int, root: str, slot: int
+) -> None:
+    """Of 4 lanes one has 1, the other 3."""
+    seqs = [seq - 4 + (lane - seq) % 4 for lane in range(4)]
+    sent = [seq if lane == seq % 4 else before for lane, before in enumerate(seqs)]
+    waits = [lane == seq % 4 for lane in range(4)]
+    two = [LanesAt("a", 100, range(1)), LanesAt("b", 500, range(1, 4))]
+    found = find({0: report(sent, waits), 1: report(seqs, [False] * 4)}, roots=two)
+    assert isinstance(found, Stall)
+    assert (found.root, found.slot, found.missing) == (root, slot, (1,))
+
+
 def test_of_several_lanes_the_oldest_number_counts() -> None:
     found = find(
         {

@@ -98,19 +98,16 @@ def test_a_worker_says_where_it_is_and_is_told_its_trees(
     assert f"; summed in trees: lanes 0-{lanes - 1} as child 0 of leaf1 at {host}" in caplog.text
 
 
-def test_a_first_tree_that_begins_elsewhere_is_refused_in_one_line(
+def test_a_first_tree_may_begin_elsewhere_than_at_its_top_of_rack(
     controller: tuple[str, FakeController],
 ) -> None:
     address, fake = controller
     lanes = fake.switch.slots // 2
-    fake.trees = [pb2.Tree(job=JOB, host="10.0.0.9", udp_port=1, expected_bitmap=1, lanes=lanes)]
-    with pytest.raises(InvalidTicketError) as refused:
-        Session.join(address, "digits", 0, 1)
-    host, port = fake.switch.address
-    assert str(refused.value) == (
-        f"job 'digits': its first tree begins at 10.0.0.9:1, and not at its switch {host}:{port}"
-    )
-    assert fake.left == [(0, EPOCH)]
+    fake.trees = [pb2.Tree(job=JOB, host="127.0.0.9", udp_port=9, expected_bitmap=1, lanes=lanes)]
+    with Session.join(address, "digits", 0, 1) as session:
+        ticket = session.ticket
+        assert (ticket.switch_host, ticket.switch_udp_port) == ("127.0.0.9", 9)
+        assert session._manner.leads_to == fake.switch.address  # so its core is told where to send
 
 
 def test_an_address_of_its_own_is_said_first(controller: tuple[str, FakeController]) -> None:

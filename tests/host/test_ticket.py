@@ -16,6 +16,7 @@ from ina.host.arrays import VALUE_TYPES
 from ina.host.errors import InvalidTicketError
 from ina.host.join import JoinRequest, _grant
 from ina.host.ticket import Ticket
+from ina.host.trees import TreePlace
 from ina.host.wishes import NO_WISHES
 from ina.p4.catalogue import ProgramId
 from ina.protocol.codec import decode, encode
@@ -47,6 +48,13 @@ def test_where_nothing_is_said_all_ranks_are_in_each_sum() -> None:
 def test_what_cannot_be(change: dict[str, int], says: str) -> None:
     with pytest.raises(InvalidTicketError, match=says):
         replace(TICKET, **cast(Any, change))
+
+
+def test_a_first_tree_begins_at_the_ticket_s_switch() -> None:
+    tree = TreePlace(TICKET.job, "10.0.0.9", 1, 0, 0, 1, 0, TICKET.lanes)
+    says = r"its first tree begins at 10\.0\.0\.9:1, and not at its switch "
+    with pytest.raises(InvalidTicketError, match=says):
+        replace(TICKET, trees=(tree,), expected_bitmap=1)
 
 
 @pytest.mark.parametrize(

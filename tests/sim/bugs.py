@@ -120,14 +120,14 @@ BUGS = (
     Bug(
         "plan: members of a job are let in before its slots are its own",
         "ina/controller/switches/plan.py",
-        '("epoch", job.epoch),\n        ("first_slot", memory.first),',
-        '("epoch", job.epoch),\n        ("first_slot", 0),',
+        '("epoch", part.epoch),\n        ("first_slot", memory.first),',
+        '("epoch", part.epoch),\n        ("first_slot", 0),',
     ),
     Bug(
         "plan: all receivers have the first one's port",
         "ina/controller/switches/plan.py",
-        "rows.receiver(job, index, child) for index, child in enumerate(children)",
-        "rows.receiver(job, index, children[0]) for index, _ in enumerate(children)",
+        "rows.receiver(part, index, child) for index, child in enumerate(children)",
+        "rows.receiver(part, index, children[0]) for index, _ in enumerate(children)",
     ),
     # Leases.
     Bug(

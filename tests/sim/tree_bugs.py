@@ -146,8 +146,8 @@ TREE_BUGS = (
     Bug(
         "tree plan: a result is taken from below",
         "ina/controller/switches/plan.py",
-        "members.append(rows.parent_member(job, index, parent))",
-        "members.append(rows.parent_member(job, 0, parent))",
+        "members.append(rows.parent_member(part, index, parent))",
+        "members.append(rows.parent_member(part, 0, parent))",
     ),
     Bug(
         "tree core: every worker has the first one's path",

@@ -91,8 +91,8 @@ class Changes:
 
         What becomes of it is told: JOB_REMAPPED or JOB_REMAP_OFF. ``slots``: of its own, in all
         trees of its ``forest`` together, in this ``mode``; 0, None and empty: as now, so that of
-        all of them it moves. The forest has all switches of the job, nodes on hosts among them,
-        but no aggregator of mode ``shared`` above: that is found.
+        all of them it moves. The forest is as :meth:`Placement.forest` gives it for the job's
+        :attr:`Job.senders`: nodes on hosts are put below, and aggregators above.
 
         Raises what :func:`remapping.begin` raises; :class:`SwitchError`: one does not take it.
         """

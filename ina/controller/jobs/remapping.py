@@ -12,6 +12,7 @@ from ina.controller.memory import SlotRange
 from ina.controller.memory.pool import check_even
 from ina.controller.switches.rows import low_epoch
 from ina.controller.topology.forest import Forest
+from ina.controller.topology.host_nodes import with_nodes_of
 from ina.p4 import names
 from ina.p4.catalogue import POOL
 
@@ -110,7 +111,8 @@ def _forest(registry: Registry, job: Job, forest: Forest | None, mode: str) -> F
     if forest is None and mode == job.mode:
         return now
     port_to = None if registry.placement is None else registry.placement.port_to
-    return sharing.forest(job, sharing.bare(forest or now), port_to, mode=mode)
+    over = with_nodes_of(now, sharing.bare(forest or now))
+    return sharing.forest(job, over, port_to, mode=mode)
 
 
 def _take(registry: Registry, job: Job, over: Forest, slots: int) -> dict[str, SlotRange]:

@@ -98,8 +98,8 @@ def plan_job(
 
 
 def _plan(
-    of: Job,
-    job: Part,
+    job: Job,
+    part: Part,
     switch: str,
     addresses: Mapping[str, DataAddress],
     age_us: int,
@@ -112,8 +112,8 @@ def _plan(
     loses its slot to another job is lost, and sent again. Nor do their results come by IP
     multicast, which reaches whoever is behind the workers' tops of racks alone.
     """
-    tree, node = job.tree, job.tree[switch]
-    endpoints = {rank: of.members[rank] for rank in node.ranks}
+    tree, node = part.tree, part.tree[switch]
+    endpoints = {rank: job.members[rank] for rank in node.ranks}
     if trees > 1 or node.rank_ports:
         endpoints = {rank: replace(at, results_group=None) for rank, at in endpoints.items()}
     children = [
@@ -128,33 +128,33 @@ def _plan(
         (child.port, 1 + (ALL_WORKERS if index in sharing else index))
         for index, child in enumerate(children)
     )
-    group = Group(FIRST_GROUP + job.number, tuple(dict.fromkeys(copies)))  # each once, in order
-    receivers = [rows.receiver(job, index, child) for index, child in enumerate(children)]
+    group = Group(FIRST_GROUP + part.number, tuple(dict.fromkeys(copies)))  # each once, in order
+    receivers = [rows.receiver(part, index, child) for index, child in enumerate(children)]
     if sharing:
         results_group = endpoints[node.ranks[min(sharing)]].results_group
         assert results_group is not None
-        receivers.append(rows.shared_receiver(job, results_group))
+        receivers.append(rows.shared_receiver(part, results_group))
     sets = [False for _ in node.ranks] + [tree[it].is_shared for it in node.nodes]
     bits = tree.child_bits(node)
     members = [
-        rows.member(job, index, child, bits[index], is_set=sets[index])
+        rows.member(part, index, child, bits[index], is_set=sets[index])
         for index, child in enumerate(children)
     ]
     if node.parent is not None:
         parent = rows.switch_at(_where(tree[node.parent], addresses), node.parent_port)
         index = tree[node.parent].index_of_node(switch)
-        receivers.append(rows.receiver(job, PARENT, parent))
+        receivers.append(rows.receiver(part, PARENT, parent))
         receivers += [
-            rows.way_down(job, way, index, child)
+            rows.way_down(part, way, index, child)
             for way, (index, child) in zip(
                 tree.children_ways(node), enumerate(children), strict=True
             )
         ]
-        members.append(rows.parent_member(job, index, parent))
+        members.append(rows.parent_member(part, index, parent))
         if node.is_shared and trees_here == 1:
             place = (index, node.parent_port, tree.level(node), sum(bits))
-            receivers.append(rows.owner(job, *place))
-    admit = _admit(of, job, node, group, age_us)
+            receivers.append(rows.owner(part, *place))
+    admit = _admit(job, part, node, group, age_us)
     return JobPlan(
         ((group, *receivers), (admit,), tuple(members)),
         endpoints,
@@ -169,17 +169,17 @@ def _where(node: Node, addresses: Mapping[str, DataAddress]) -> DataAddress:
     return DataAddress(node.host.address, node.host.udp_port, node.host.mac)
 
 
-def _admit(of: Job, job: Part, node: Node, group: Group, age_us: int) -> Entry:
-    tree, memory = job.tree, job.memory_at(node)
+def _admit(job: Job, part: Part, node: Node, group: Group, age_us: int) -> Entry:
+    tree, memory = part.tree, part.memory_at(node)
     assert memory is not None
-    match = (("job", job.number), ("epoch", rows.low_epoch(job.epoch)))
+    match = (("job", part.number), ("epoch", rows.low_epoch(part.epoch)))
     params = (
-        ("epoch", job.epoch),
+        ("epoch", part.epoch),
         ("first_slot", memory.first),
         ("slots", memory.slots),
         ("full_bitmap", sum(tree.child_bits(node))),
         ("group", group.number),
-        ("job_index", job.number),
+        ("job_index", part.number),
     )
     if node.parent is None:
         return Entry(names.JOBS, match, names.ADMIT_JOB, params)
@@ -189,7 +189,7 @@ def _admit(of: Job, job: Part, node: Node, group: Group, age_us: int) -> Entry:
     if not node.is_shared:
         inner = (*place, ("own_bit", 1 << index), *depth)
         return Entry(names.JOBS, match, names.ADMIT_INNER_JOB, params + inner)
-    patience = Patience.of(of.priority, age_us)
+    patience = Patience.of(job.priority, age_us)
     claims = (
         ("lane_mask", lanes_of(memory.slots) - 1),
         ("claimable", memory.reserved),

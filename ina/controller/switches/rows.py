@@ -41,34 +41,34 @@ def switch_at(where: DataAddress, port: int) -> Neighbour:
     return Neighbour(where.address, where.udp_port, where.mac, port)
 
 
-def member(job: Part, index: int, child: Neighbour, bits: int, *, is_set: bool) -> Entry:
+def member(part: Part, index: int, child: Neighbour, bits: int, *, is_set: bool) -> Entry:
     """Lets the packets of a child reach the job's slots. ``is_set``: each holds those of ``bits``
     that it names; else its one bit is all that it can hold.
     """
     action, param = names.ADMIT_MEMBER, "worker_bit"
     if is_set:
         action, param = names.ADMIT_SET, "worker_bits"
-    match = _from(job, index, child, Kind.CONTRIBUTION)
+    match = _from(part, index, child, Kind.CONTRIBUTION)
     return Entry(names.MEMBERS, match, action, ((param, bits),))
 
 
-def parent_member(job: Part, index: int, parent: Neighbour) -> Entry:
+def parent_member(part: Part, index: int, parent: Neighbour) -> Entry:
     """Takes results from the parent, whose child this node is with ``index``."""
-    return Entry(names.MEMBERS, _from(job, index, parent, Kind.RESULT), names.ADMIT_PARENT, ())
+    return Entry(names.MEMBERS, _from(part, index, parent, Kind.RESULT), names.ADMIT_PARENT, ())
 
 
-def receiver(job: Part, index: int, child: Neighbour) -> Entry:
+def receiver(part: Part, index: int, child: Neighbour) -> Entry:
     """Where a child gets results."""
     return Entry(
-        names.RECEIVERS, (("job", job.number), ("worker", index)), names.ADDRESS, _to(child)
+        names.RECEIVERS, (("job", part.number), ("worker", index)), names.ADDRESS, _to(child)
     )
 
 
-def shared_receiver(job: Part, group: IPv4Address) -> Entry:
+def shared_receiver(part: Part, group: IPv4Address) -> Entry:
     """Where one copy reaches all workers that share it."""
     return Entry(
         names.RECEIVERS,
-        (("job", job.number), ("worker", ALL_WORKERS)),
+        (("job", part.number), ("worker", ALL_WORKERS)),
         names.ADDRESS,
         (
             ("dst_mac", multicast_mac_of(group)),
@@ -78,18 +78,18 @@ def shared_receiver(job: Part, group: IPv4Address) -> Entry:
     )
 
 
-def owner(job: Part, index: int, port: int, level: int, full_bitmap: int) -> Entry:
+def owner(part: Part, index: int, port: int, level: int, full_bitmap: int) -> Entry:
     """Where a sum of the job's goes that another job puts out of a slot that they share.
 
     To the parent behind ``port``, whose child this node is with ``index``.
     """
     return Entry(
         names.OWNERS,
-        (("epoch", job.epoch),),
+        (("epoch", part.epoch),),
         names.OWNER_IS,
         (
-            ("job", job.number),
-            ("job_index", job.number),
+            ("job", part.number),
+            ("job_index", part.number),
             ("full_bitmap", full_bitmap),
             ("parent_port", port),
             ("own_worker", index),
@@ -98,11 +98,11 @@ def owner(job: Part, index: int, port: int, level: int, full_bitmap: int) -> Ent
     )
 
 
-def way_down(job: Part, way: int, index: int, child: Neighbour) -> Entry:
+def way_down(part: Part, way: int, index: int, child: Neighbour) -> Entry:
     """Where a result goes that is for one worker alone, whose path has ``way`` for this node."""
     return Entry(
         names.CHILDREN,
-        (("job", job.number), ("way", way)),
+        (("job", part.number), ("way", way)),
         names.TO_CHILD,
         (("port", child.port), ("worker", index)),
     )
@@ -113,13 +113,13 @@ def low_epoch(epoch: int) -> int:
     return epoch & ((1 << EPOCH_BITS) - 1)
 
 
-def _from(job: Part, index: int, whom: Neighbour, kind: Kind) -> tuple[tuple[str, int], ...]:
+def _from(part: Part, index: int, whom: Neighbour, kind: Kind) -> tuple[tuple[str, int], ...]:
     return (
         ("ingress_port", whom.port),
         ("src_addr", int(whom.address)),
         ("src_port", whom.udp_port),
-        ("job", job.number),
-        ("epoch", low_epoch(job.epoch)),
+        ("job", part.number),
+        ("epoch", low_epoch(part.epoch)),
         ("worker", index),
         ("kind", int(kind)),
     )

@@ -8,10 +8,11 @@ the hosts' nodes are put below it with their ranks.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ina.controller.errors import JobRequestError
+from ina.controller.topology.forest import Forest
 from ina.controller.topology.tree import HostNode, Node, Tree
 
 
@@ -32,6 +33,29 @@ def check_nodes(job: str, members: Mapping[int, Member]) -> None:
                 f" that rank {at.node.rank} is to run, and that one runs"
                 f" {'another' if members[at.node.rank].node else 'none'}"
             )
+
+
+def with_nodes_of(former: Forest, forest: Forest) -> Forest:
+    """Trees of those who send to switches, with the nodes on hosts that a job has in ``former``.
+
+    A forest that has them already stays. Raises :class:`JobRequestError` as :class:`Tree` does.
+    """
+    nodes = {
+        rank: node.host
+        for node in former.trees[0]
+        if node.host is not None and node.parent is not None
+        for rank in node.ranks
+    }
+    if not nodes or any(node.host in nodes.values() for tree in forest for node in tree):
+        return forest
+    ranks = {rank for tree in forest for node in tree for rank in node.ranks}
+    members = {rank: _Below(nodes.get(rank)) for rank in ranks | nodes.keys()}
+    return Forest(tuple(with_host_nodes(tree, members) for tree in forest), forest.shares)
+
+
+@dataclass(frozen=True)
+class _Below:
+    node: HostNode | None
 
 
 def with_host_nodes(tree: Tree, members: Mapping[int, Member]) -> Tree:
