@@ -21,7 +21,7 @@ from ina.cli.common.output import console, emit, table
 from ina.emulate import job, remains
 from ina.emulate.emulation import Emulation, emulate
 from ina.emulate.load import load_topology
-from ina.emulate.topology import NETWORK_NAME, Topology, with_kind
+from ina.emulate.topology import NETWORK_NAME, Topology, with_kind, with_placement
 from ina.errors import InvalidInputError
 
 _DEFAULT = "up"
@@ -72,6 +72,9 @@ PcapOption = Annotated[bool, typer.Option("--pcap", help="Capture every switch p
 InaOption = Annotated[
     bool, typer.Option("--ina", help="Run ina's programs where the file names others, too.")
 ]
+PlacementOption = Annotated[
+    str, typer.Option(help="The policy that finds jobs' trees, before what the file says.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -88,10 +91,11 @@ def up(
     out: OutOption = None,
     pcap: PcapOption = False,
     ina: InaOption = False,
+    placement: PlacementOption = "",
     json: JsonOption = False,
 ) -> None:
     """Bring a network up, until Ctrl-C or SIGTERM takes it down."""
-    network = _load(topology, switch, name, ina)
+    network = with_placement(_load(topology, switch, name, ina), placement)
     with _network(network, out, pcap) as emulation:
         emit(emulation.state, json, _ready(network, emulation))
         emulation.hold()
@@ -113,6 +117,7 @@ def run(
     out: OutOption = None,
     pcap: PcapOption = False,
     ina: InaOption = False,
+    placement: PlacementOption = "",
     json: JsonOption = False,
 ) -> None:
     """Run a command on every host at once: one rank a host, or as many as the file says.
@@ -122,13 +127,14 @@ def run(
     """
     command = _command(ctx)
     if topology is None:
-        if switch or out or pcap or ina:
+        if switch or out or pcap or ina or placement:
             raise InvalidInputError(
-                "--switch, --out, --pcap and --ina are for a network of its own: name a TOPOLOGY"
+                "--switch, --out, --pcap, --ina and --placement are for a network of its own: name"
+                " a TOPOLOGY"
             )
         _run_in(remains.running(name), command, hosts, timeout_s, json)
         return
-    network = _load(topology, switch, name, ina)
+    network = with_placement(_load(topology, switch, name, ina), placement)
     with _network(network, out, pcap) as emulation:
         _run_in(emulation.state, command, hosts, timeout_s, json, emulation)
 

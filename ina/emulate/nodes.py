@@ -128,9 +128,18 @@ def _switch_table(topology: Topology, name: str) -> dict[str, Any]:
 
 def _links(topology: Topology) -> list[dict[str, Any]]:
     return [
-        {"switches": list(link.switches), "ports": list(link.ports)}
+        {
+            "switches": list(link.switches),
+            "ports": list(link.ports),
+            **_rate(link.rate_bits_per_s),
+        }
         for link in topology.fabric.links
     ]
+
+
+def _rate(bits_per_s: float) -> dict[str, float]:
+    """Nothing where it is as fast as the machine."""
+    return {"rate_gbit": bits_per_s / 1e9} if bits_per_s else {}
 
 
 def _hosts(topology: Topology) -> list[dict[str, Any]]:
@@ -147,6 +156,7 @@ def _hosts(topology: Topology) -> list[dict[str, Any]]:
                 "switch": switch,
                 "port": fabric.port_to_host(switch, address),
                 "mac": host.mac,
+                **_rate(fabric.hosts[address].rate_bits_per_s),
             }
         )
     return tables

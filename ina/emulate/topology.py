@@ -120,13 +120,14 @@ class Topology:
         for link in self.links:
             (a, a_port), (b, b_port) = ((end.node, end.port) for end in link.ends)
             if a_port is not None and b_port is not None:
-                links.append(Cable((a, b), (a_port, b_port)))
+                links.append(Cable((a, b), (a_port, b_port), _bits_per_s(link)))
                 continue
             (host,) = (end.node for end in link.ends if end.port is None)
             (end,) = (end for end in link.ends if end.port is not None)
             assert end.port is not None
             made = self.host(host)
-            hosts[made.address.ip] = Place(end.node, end.port, int(made.mac.replace(":", ""), 16))
+            mac = int(made.mac.replace(":", ""), 16)
+            hosts[made.address.ip] = Place(end.node, end.port, mac, _bits_per_s(link))
         return Fabric([switch.name for switch in self.switches], links, hosts)
 
     def ports_towards(self, target: str) -> dict[str, int]:
@@ -159,6 +160,18 @@ def with_kind(topology: Topology, kind: SwitchKind | None) -> Topology:
         topology = replace(topology, switches=switches)
     check_loss(topology)
     return topology
+
+
+def with_placement(topology: Topology, placement: str) -> Topology:
+    """With jobs placed by another policy than the file says; empty: by that one."""
+    if not placement:
+        return topology
+    return replace(topology, controller={**topology.controller, "placement": placement})
+
+
+def _bits_per_s(link: Link) -> float:
+    """0: as fast as the machine."""
+    return (link.bandwidth_mbit or 0.0) * 1e6
 
 
 def check_loss(topology: Topology) -> None:

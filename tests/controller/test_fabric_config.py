@@ -133,7 +133,7 @@ def test_what_is_wrong_is_named(text: str, message: str, tmp_path: Path) -> None
 
 
 def test_a_placement_that_there_is_not(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"placement: no placement 'random': have first, ina, nearest"):
+    with pytest.raises(ConfigError, match=r"placement: no placement 'random': have first, ina"):
         read(tmp_path, "placement = 'random'")
 
 

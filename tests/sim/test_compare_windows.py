@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from ina.cli import main
 from ina.cli.sim.compare import app
-from ina.cli.sim.windows_page import BEGIN, END
+from ina.cli.sim.page import BEGIN, END
 from ina.congestion import ALGORITHMS, Congestion
 from ina.errors import InvalidInputError
 from ina.sim.errors import ScenarioError
