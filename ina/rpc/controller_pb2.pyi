@@ -20,6 +20,7 @@ from ina.rpc.shown_pb2 import FabricLink as FabricLink
 from ina.rpc.shown_pb2 import FabricHost as FabricHost
 from ina.rpc.shown_pb2 import FabricJob as FabricJob
 from ina.rpc.shown_pb2 import ShowFabricReply as ShowFabricReply
+from ina.rpc.shown_pb2 import FabricLoad as FabricLoad
 from ina.rpc.shown_pb2 import ListTenantsRequest as ListTenantsRequest
 from ina.rpc.shown_pb2 import Tenant as Tenant
 from ina.rpc.shown_pb2 import ListTenantsReply as ListTenantsReply

@@ -165,32 +165,40 @@ class ShowFabricRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class FabricSwitch(_message.Message):
-    __slots__ = ("name", "target", "data_addr", "slots_total", "slots_used", "unreachable")
+    __slots__ = ("name", "target", "data_addr", "slots_total", "slots_used", "unreachable", "down")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     DATA_ADDR_FIELD_NUMBER: _ClassVar[int]
     SLOTS_TOTAL_FIELD_NUMBER: _ClassVar[int]
     SLOTS_USED_FIELD_NUMBER: _ClassVar[int]
     UNREACHABLE_FIELD_NUMBER: _ClassVar[int]
+    DOWN_FIELD_NUMBER: _ClassVar[int]
     name: str
     target: str
     data_addr: str
     slots_total: int
     slots_used: int
     unreachable: str
-    def __init__(self, name: _Optional[str] = ..., target: _Optional[str] = ..., data_addr: _Optional[str] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ..., unreachable: _Optional[str] = ...) -> None: ...
+    down: bool
+    def __init__(self, name: _Optional[str] = ..., target: _Optional[str] = ..., data_addr: _Optional[str] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ..., unreachable: _Optional[str] = ..., down: _Optional[bool] = ...) -> None: ...
 
 class FabricLink(_message.Message):
-    __slots__ = ("switch_a", "port_a", "switch_b", "port_b")
+    __slots__ = ("switch_a", "port_a", "switch_b", "port_b", "rate_gbit", "busy_s", "down")
     SWITCH_A_FIELD_NUMBER: _ClassVar[int]
     PORT_A_FIELD_NUMBER: _ClassVar[int]
     SWITCH_B_FIELD_NUMBER: _ClassVar[int]
     PORT_B_FIELD_NUMBER: _ClassVar[int]
+    RATE_GBIT_FIELD_NUMBER: _ClassVar[int]
+    BUSY_S_FIELD_NUMBER: _ClassVar[int]
+    DOWN_FIELD_NUMBER: _ClassVar[int]
     switch_a: str
     port_a: str
     switch_b: str
     port_b: str
-    def __init__(self, switch_a: _Optional[str] = ..., port_a: _Optional[str] = ..., switch_b: _Optional[str] = ..., port_b: _Optional[str] = ...) -> None: ...
+    rate_gbit: float
+    busy_s: float
+    down: bool
+    def __init__(self, switch_a: _Optional[str] = ..., port_a: _Optional[str] = ..., switch_b: _Optional[str] = ..., port_b: _Optional[str] = ..., rate_gbit: _Optional[float] = ..., busy_s: _Optional[float] = ..., down: _Optional[bool] = ...) -> None: ...
 
 class FabricHost(_message.Message):
     __slots__ = ("address", "switch", "port")
@@ -215,16 +223,30 @@ class FabricJob(_message.Message):
     def __init__(self, name: _Optional[str] = ..., state: _Optional[str] = ..., world_size: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[TreeNode, _Mapping]]] = ...) -> None: ...
 
 class ShowFabricReply(_message.Message):
-    __slots__ = ("switches", "links", "hosts", "jobs")
+    __slots__ = ("switches", "links", "hosts", "jobs", "load")
     SWITCHES_FIELD_NUMBER: _ClassVar[int]
     LINKS_FIELD_NUMBER: _ClassVar[int]
     HOSTS_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
+    LOAD_FIELD_NUMBER: _ClassVar[int]
     switches: _containers.RepeatedCompositeFieldContainer[FabricSwitch]
     links: _containers.RepeatedCompositeFieldContainer[FabricLink]
     hosts: _containers.RepeatedCompositeFieldContainer[FabricHost]
     jobs: _containers.RepeatedCompositeFieldContainer[FabricJob]
-    def __init__(self, switches: _Optional[_Iterable[_Union[FabricSwitch, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[FabricLink, _Mapping]]] = ..., hosts: _Optional[_Iterable[_Union[FabricHost, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[FabricJob, _Mapping]]] = ...) -> None: ...
+    load: FabricLoad
+    def __init__(self, switches: _Optional[_Iterable[_Union[FabricSwitch, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[FabricLink, _Mapping]]] = ..., hosts: _Optional[_Iterable[_Union[FabricHost, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[FabricJob, _Mapping]]] = ..., load: _Optional[_Union[FabricLoad, _Mapping]] = ...) -> None: ...
+
+class FabricLoad(_message.Message):
+    __slots__ = ("step_s", "limit", "bound_s", "bound")
+    STEP_S_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    BOUND_S_FIELD_NUMBER: _ClassVar[int]
+    BOUND_FIELD_NUMBER: _ClassVar[int]
+    step_s: float
+    limit: str
+    bound_s: float
+    bound: str
+    def __init__(self, step_s: _Optional[float] = ..., limit: _Optional[str] = ..., bound_s: _Optional[float] = ..., bound: _Optional[str] = ...) -> None: ...
 
 class ListTenantsRequest(_message.Message):
     __slots__ = ()

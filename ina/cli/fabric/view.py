@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from ina.cli.common.output import table
 from ina.cli.common.trees import COUNT_COLUMNS, counts, indented, ranks_of
 from ina.rpc import controller_pb2 as pb2
+from ina.units import time_text
 
 _NODE_COLUMNS = ["switch", "workers", *COUNT_COLUMNS]
 
@@ -26,6 +27,10 @@ def view(shown: pb2.ShowFabricReply) -> Group:
         for switch in shown.switches
         if switch.unreachable
     ]
+    if shown.links:
+        parts.append(table(["link", "ports", "rate", "busy", "state"], _link_rows(shown)))
+    if shown.HasField("load"):
+        parts.append(_load_line(shown.load))
     for job in shown.jobs:
         parts.append(f"\njob {job.name} ({job.state}, {job.world_size} workers)")
         if job.nodes:
@@ -38,10 +43,29 @@ def view(shown: pb2.ShowFabricReply) -> Group:
     return Group(*parts)
 
 
+def _link_rows(shown: pb2.ShowFabricReply) -> Iterator[list[str]]:
+    """``busy``: of a step of all jobs, which is as long as its slowest link takes."""
+    for link in shown.links:
+        rate = f"{link.rate_gbit:g} Gbit/s" if link.rate_gbit else "-"
+        step_s = shown.load.step_s
+        busy = f"{link.busy_s / step_s:.0%}" if step_s else "-"
+        name = f"{link.switch_a}-{link.switch_b}"
+        yield [name, f"{link.port_a}-{link.port_b}", rate, busy, "down" if link.down else "up"]
+
+
+def _load_line(load: pb2.FabricLoad) -> str:
+    """What steps take by the links, and what they would take at best."""
+    over = load.step_s / load.bound_s if load.bound_s else 1.0
+    return (
+        f"a step of all jobs takes {time_text(load.step_s)}, by {load.limit};"
+        f" {over:.2f} times the bound, {time_text(load.bound_s)}, by {load.bound}"
+    )
+
+
 def _switch_row(switch: pb2.FabricSwitch, shown: pb2.ShowFabricReply) -> list[str]:
     links = [f"{port}: {other}" for port, other in links_of(switch.name, shown)]
     hosts = sum(host.switch == switch.name for host in shown.hosts)
-    slots = f"{switch.slots_used} of {switch.slots_total}"
+    slots = "down" if switch.down else f"{switch.slots_used} of {switch.slots_total}"
     return [
         switch.name,
         switch.target,

@@ -153,7 +153,7 @@ def history(
 def plan(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE]", help="TOML file of the job; then no options say more."),
+        typer.Argument(metavar="FILE", help="TOML file of the job; then no options say more."),
     ] = None,
     workers: Annotated[int, typer.Option(metavar="N", min=0, help="How many it has.")] = 0,
     like: Annotated[
