@@ -72,7 +72,9 @@ class Judgement:
             np.concatenate(self.by_job[it.name].seconds(self.network)) / it.step_bytes
             for it in self.demands
         ]
-        use: Floats = np.array(rows).reshape(len(rows), -1)
+        if not rows:
+            return np.zeros((0, 0))
+        use: Floats = np.array(rows)
         return np.unique(use[:, use.any(axis=0)], axis=1)
 
 
