@@ -1,8 +1,9 @@
-"""Placement by policies: from registry and fabric to forests, plans for jobs that may come, outages."""
+"""Placement by policies: from registry and fabric to forests; plans of jobs; outages."""
 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from ipaddress import IPv4Address
 from typing import Any
 
@@ -43,12 +44,15 @@ class Placed:
             name: Capacity(
                 FirstFit(slots, JOB_SLOTS),
                 values=64,
-                is_reached=lambda name=name: name not in self.lost,
+                is_reached=partial(self._is_reached, name),
             )
             for name in self.fabric.switches
         }
         self.registry = Registry(capacities, EpochCounter(0), range(1, 60), placement=self.router)
         self.router.bind(self.registry)
+
+    def _is_reached(self, name: str) -> bool:
+        return name not in self.lost
 
     def joined(self, name: str, hosts: list[int], slots: int = 0) -> Job:
         """All of whose ranks have joined, the last rank first; by number of their hosts."""
@@ -132,13 +136,17 @@ def test_nearest_goes_around_what_is_down_too() -> None:
     assert roots(placed.placed("train", ALL)) == ["spine2"]
 
 
-def test_no_room_is_told_as_ever_and_changes_nothing() -> None:
+def test_where_tops_are_full_workers_send_past_them_and_then_there_is_no_room() -> None:
     placed = Placed(slots=64)
-    placed.placed("train", ALL)
-    job = placed.joined("other", ALL)
-    with pytest.raises(NoRoomError, match="job 'other': no slots left on"):
+    placed.placed("train", ALL)  # has all slots of leaves, and half of each spine's
+    past = placed.placed("past", ALL)
+    assert past.forest is not None
+    assert set(past.memory) == {"spine1", "spine2"}
+    assert {node.switch for node in past.forest.first_nodes(0)} == {"spine1", "spine2"}
+    job = placed.joined("third", ALL)
+    with pytest.raises(NoRoomError, match="job 'third': no slots left on"):
         placed.registry.place(job)
-    assert {it.memory.used() for it in placed.registry.switches.values()} == {32, 64}
+    assert {it.memory.used() for it in placed.registry.switches.values()} == {64}
 
 
 def test_a_policy_that_fails_is_told_and_the_job_is_placed_all_the_same(
