@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ina.controller.faults import POINTS
 from ina.protocol.spec import MAX_WORKERS
 from ina.sim.draw_racks import over_racks
+from ina.sim.draw_routing import routed
 from ina.sim.draw_shared import sharing
 from ina.sim.draw_windows import any_congestion, with_windows
 from ina.sim.scenario import (
@@ -40,6 +41,8 @@ _SHARED = 0.4
 """Of the seeds, whose switches run mode ``shared``."""
 _WINDOWS = 0.3
 """Of the seeds, whose jobs' windows change while they run."""
+_ROUTED = 0.6
+"""Of the seeds over several switches, whose jobs are placed by any policy."""
 _OVER_RACKS = 0.5
 """Of the seeds; the others have one switch."""
 
@@ -90,6 +93,9 @@ def draw(seed: int) -> Scenario:
     rng = random.Random(f"{seed} shared")
     if rng.random() < _SHARED:
         scenario = sharing(rng, scenario, _link(rng))
+    rng = random.Random(f"{seed} routing")
+    if rng.random() < _ROUTED:
+        scenario = routed(rng, scenario, FAULTS_END_MS)
     rng = random.Random(f"{seed} jobs' windows")
     return with_windows(rng, scenario) if rng.random() < _WINDOWS else scenario
 

@@ -185,16 +185,19 @@ def stripes_of(
         up: dict[int, Way] = {}
         first = np.zeros(len(ranks), dtype=np.int64)
         ways: dict[tuple[int, int], Way] = {}
-        for node in tree.switches:
+        nodes = [node for node in tree.switches if node.switch in fabric]  # no aggregators
+        for node in nodes:
             if node.parent is not None and node.parent in fabric:
                 up[network.place(node.switch)] = _way(fabric, network, node.switch, node.parent)
         for index, (rank, rack) in enumerate(zip(ranks, racks, strict=True)):
             name = tree.rack(rank)
+            if name not in fabric:
+                raise RoutingError(f"rank {rank} sends to {name}, which is behind no link")
             first[index] = network.place(name)
             if (rack, int(first[index])) not in ways:
                 way = _way(fabric, network, network.names[rack], name)
                 ways[rack, int(first[index])] = way
-        root = next(it for it in tree.switches if network.place(it.switch) not in up)
+        root = next(it for it in nodes if network.place(it.switch) not in up)
         planned = PlannedTree(network.place(root.switch), up, first, ways)
         found.append(Stripe(share / forest.parts, planned))
     return tuple(found)
