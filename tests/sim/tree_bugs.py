@@ -127,8 +127,8 @@ TREE_BUGS = (
     Bug(
         "tree plan: a replay's path leads to nobody",
         "ina/controller/switches/rows.py",
-        '(("job", job.number), ("way", way)),',
-        '(("job", job.number), ("way", way ^ 1)),',
+        '(("job", part.number), ("way", way)),',
+        '(("job", part.number), ("way", way ^ 1)),',
     ),
     Bug(
         "tree plan: all nodes have the root's children",
