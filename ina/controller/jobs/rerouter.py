@@ -156,8 +156,8 @@ class Rerouter:
         try:
             job = self._coordinator.registry.get(name)
             forest = self._router.realised(view, name, stripes)
-            forest = self._coordinator.registry.with_host_nodes(job, forest)
-            if forest == job.newest_mapping.forest:
+            with_hosts = self._coordinator.registry.with_host_nodes(job, forest)
+            if with_hosts == job.newest_mapping.forest:
                 return
             await self._change(job, forest, f"placement {self._router.policy_of(name)}: {why}")
         except StoreError:
