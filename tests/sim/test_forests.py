@@ -96,7 +96,7 @@ def test_a_leaf_forwards_what_is_summed_above_it(
         packets = {port.name: port.packets for port in report.ports}
         # Of a quarter of the lanes both workers' parts go up, and their results come down.
         assert packets["l2>s1"] == packets["s1>l2"] == 2 * packets["l1>s1"]
-        assert packets["l2>s2"] == packets["l1>s2"]
+        assert packets["l2>s2"] == pytest.approx(packets["l1>s2"], rel=0.01)
 
 
 def test_what_goes_wrong_with_one_tree_s_root_ends_the_job_and_it_begins_again() -> None:
