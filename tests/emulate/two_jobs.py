@@ -1,0 +1,57 @@
+"""What each rank of a job runs: a few steps of DDP, or of sums of integers."""
+
+TRAIN = """
+import hashlib, json, os, sys, time
+import torch, torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+import ina.torch
+
+torch.set_num_threads(1)
+steps, width = int(sys.argv[1]), int(sys.argv[2])
+dist.init_process_group("ina")
+rank = dist.get_rank()
+torch.manual_seed(1)
+layers = nn.Linear(64, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10)
+model = DistributedDataParallel(nn.Sequential(*layers))
+optimiser = torch.optim.SGD(model.parameters(), lr=0.05)
+chance = torch.Generator().manual_seed(100 + rank)
+taken = []
+for step in range(steps):
+    images = torch.randn(8, 64, generator=chance)
+    labels = torch.randint(0, 10, (8,), generator=chance)
+    began = time.monotonic()
+    optimiser.zero_grad()
+    nn.functional.cross_entropy(model(images), labels).backward()
+    optimiser.step()
+    taken.append(time.monotonic() - began)
+    if rank == 0:
+        print(f"step {step}", flush=True)
+flat = torch.cat([it.detach().flatten() for it in model.parameters()])
+print(json.dumps({
+    "rank": rank,
+    "parameters": hashlib.sha256(flat.numpy().tobytes()).hexdigest(),
+    "step_s": sorted(taken[1:])[len(taken) // 2],
+    "total_s": sum(taken),
+    "fallbacks": ina.torch.stats().fallbacks,
+}), flush=True)
+dist.destroy_process_group()
+"""
+SUM = """
+import os, subprocess, sys
+import numpy as np
+from ina.host import Session
+
+def numbers(rank):
+    return np.random.default_rng(rank).integers(-1000, 1000, 50_000, np.int32)
+
+rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+where, here = os.environ["INA_CONTROLLER"], os.environ["INA_HOST"]
+with Session.join(where, "sum", rank, world, host=here) as session:
+    want = sum(map(numbers, range(world)))
+    for _ in range(3):
+        assert (session.all_reduce(numbers(rank)) == want).all()
+    if rank == 0:
+        subprocess.run([sys.executable, "-m", "ina", "fabric", "show", "--json"], check=True)
+    session.all_reduce(numbers(rank))
+"""
