@@ -1,0 +1,110 @@
+"""What no plan of a space can be better than, by linear programs. Pure.
+
+Those of :mod:`ina.controller.routing.bounds` hold for every plan; these hold for what a policy may
+choose from, and are closer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ina.controller.routing.bounds import Bound
+from ina.controller.routing.candidates import Candidates
+from ina.controller.routing.grid_lp import GridProgram
+from ina.controller.routing.loads import Loads, loads_of_job, no_loads
+from ina.controller.routing.lp import DEFAULT_LIMIT_S, Program, Solver
+from ina.controller.routing.network import Network
+from ina.controller.routing.policy import Situation
+from ina.controller.routing.space import space_of
+
+TOLERANCE = 1e-6
+"""Of the solver: a bound is lower by it."""
+
+
+def grid_bound(
+    situation: Situation, *, formulation: str = "path", limit_s: float = DEFAULT_LIMIT_S
+) -> Bound:
+    """Of plans of policy ``grid``, in stripes or not: the linear program, of a network that is
+    folded where it is large. Raises :class:`RoutingError`."""
+    space = space_of(situation, formulation=formulation)
+    goal_s = scale_s(situation)
+    program = GridProgram(space.small, goal_s, formulation=formulation)
+    cost = program.solver("grid", limit_s).solve().cost
+    return at_least(situation, cost * goal_s, "LP of points" + " folded" * (space.fold is not None))
+
+
+def tree_bound(
+    situation: Situation, candidates: Sequence[Candidates], *, limit_s: float = DEFAULT_LIMIT_S
+) -> Bound:
+    """Of plans whose trees are among these, each with any share. Raises :class:`RoutingError`."""
+    goal_s = scale_s(situation)
+    program, _ = tree_program(situation.network, situation.base, candidates, goal_s)
+    cost = Solver(program, wanted_by="exact", limit_s=limit_s).solve().cost
+    return at_least(situation, cost * goal_s, "LP of trees")
+
+
+def tree_program(
+    network: Network,
+    base: Loads,
+    candidates: Sequence[Candidates],
+    goal_s: float,
+    *,
+    integral: bool = False,
+) -> tuple[Program, list[range]]:
+    """Its first column is the utilisation; then by job how many stripes (or, not ``integral``, which
+    share) each candidate has: those columns."""
+    program, columns, first = Program(), [], 1
+    program.columns(1, cost=1.0)
+    for it in candidates:
+        parts = float(it.demand.stripes) if integral else 1.0
+        program.columns(len(it), upper=parts, integral=integral)
+        program.rows(
+            1, ([0] * len(it), np.arange(first, first + len(it)), 1.0), lower=parts, upper=parts
+        )
+        columns.append(range(first, first + len(it)))
+        first += len(it)
+    resource, column, seconds = [], [], []
+    for it, numbers in zip(candidates, columns, strict=True):
+        row, place = np.nonzero(it.seconds)
+        resource.append(it.columns[place])
+        column.append(row + numbers.start)
+        parts = float(it.demand.stripes) if integral else 1.0
+        seconds.append(it.seconds[row, place] / (goal_s * parts))
+    names, rows = np.unique(np.concatenate(resource), return_inverse=True)
+    program.rows(
+        len(names),
+        (
+            np.concatenate([rows, np.arange(len(names))]),
+            np.concatenate([*column, np.zeros(len(names), dtype=np.int64)]),
+            np.concatenate([*seconds, np.full(len(names), -1.0)]),
+        ),
+        upper=-np.concatenate(base.seconds(network)[:2])[names] / goal_s,
+    )
+    return program, columns
+
+
+def scale_s(situation: Situation) -> float:
+    """About what a step takes: hosts' cables, or what others do."""
+    hosts = host_loads(situation).step_s(situation.network)
+    return hosts or max(it.step_bytes for it in situation.demands) / _fastest(situation.network)
+
+
+def host_loads(situation: Situation) -> Loads:
+    """Of all jobs on hosts' cables, and of others everywhere."""
+    return sum(
+        (loads_of_job(situation.network, it, ()) for it in situation.demands),
+        situation.base + no_loads(situation.network),
+    )
+
+
+def at_least(situation: Situation, seconds: float, what: str) -> Bound:
+    """A program's bound, or that of hosts' cables and of others, which it does not count."""
+    seconds *= 1 - TOLERANCE
+    apart = host_loads(situation).step_s(situation.network)
+    return Bound(seconds, what) if seconds >= apart else Bound(apart, "hosts and other jobs")
+
+
+def _fastest(network: Network) -> float:
+    return float(network.rates.max(initial=0.0)) or 1.0
