@@ -17,22 +17,31 @@ from ina.controller.routing.loads import Loads, loads_of_job, no_loads
 from ina.controller.routing.lp import DEFAULT_LIMIT_S, Program, Solver
 from ina.controller.routing.network import Network
 from ina.controller.routing.policy import Situation
-from ina.controller.routing.space import space_of
+from ina.controller.routing.space import Space, space_of
 
 TOLERANCE = 1e-6
 """Of the solver: a bound is lower by it."""
 
 
 def grid_bound(
-    situation: Situation, *, formulation: str = "path", limit_s: float = DEFAULT_LIMIT_S
+    situation: Situation,
+    space: Space | None = None,
+    formulation: str = "path",
+    limit_s: float = DEFAULT_LIMIT_S,
 ) -> Bound:
     """Of plans of policy ``grid``, in stripes or not: the linear program, of a network that is
-    folded where it is large. Raises :class:`RoutingError`."""
-    space = space_of(situation, formulation=formulation)
+    folded where it is large. ``space``: by default that of a :class:`Grid` as it is. Raises
+    :class:`RoutingError`."""
+    space = space_of(situation, formulation=formulation) if space is None else space
     goal_s = scale_s(situation)
     program = GridProgram(space.small, goal_s, formulation=formulation)
     cost = program.solver("grid", limit_s).solve().cost
-    return at_least(situation, cost * goal_s, "LP of points" + " folded" * (space.fold is not None))
+    return grid_bound_of(situation, space, cost * goal_s)
+
+
+def grid_bound_of(situation: Situation, space: Space, seconds: float) -> Bound:
+    """As the program has ended."""
+    return at_least(situation, seconds, "LP of points, folded" if space.fold else "LP of points")
 
 
 def tree_bound(

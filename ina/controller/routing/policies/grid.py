@@ -1,0 +1,111 @@
+"""``grid``: each worker's gradients are summed at one place, then once more at the root.
+
+J. Fang, G. Zhao, H. Xu, C. Wu, Z. Yu: GRID: Gradient Routing With In-Network Aggregation for
+Distributed Training. IEEE/ACM Transactions on Networking 31(5), 2023.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ina.controller.routing.bounds import Bound
+from ina.controller.routing.grid_lp import GridProgram, Shares
+from ina.controller.routing.lp import DEFAULT_LIMIT_S
+from ina.controller.routing.lp_bounds import grid_bound, grid_bound_of, scale_s
+from ina.controller.routing.paths import MOST_WAYS
+from ina.controller.routing.placing import Placing
+from ina.controller.routing.plan import Plan
+from ina.controller.routing.policy import Situation
+from ina.controller.routing.rounding import Dealt, Draw, deal
+from ina.controller.routing.space import SMALL, Space, space_of
+
+DRAWS = 12
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One level of aggregation below the root, which is the job's server (or the top of rank 0's
+    rack). The linear program says which share of each rack's workers is summed where; shares become
+    stripes (with one stripe: draws, as in the paper); then prices choose among alike places, and
+    move what is better elsewhere.
+
+    Guarantees that no worker is sent round where its program's bound (:meth:`bound`) is reached,
+    and nothing about how near it comes: mostly within 1.25 of it with 16 stripes. One level cannot
+    be good for very large jobs (a root takes a stream of each place that sums: a thousand workers
+    at 32 a place are 32 streams into its cable), nor is it near its bound where switches sum as
+    fast as they forward in a large fat-tree (1.5 to 3): there trees of several levels are right.
+    """
+
+    formulation: str = "path"
+    """``path``: the ways of packets are chosen, and every cable counts. ``rate``: as the network
+    forwards; what places sum and what comes into roots counts."""
+    draws: int = DRAWS
+    """Of networks that are not folded: how many roundings are tried."""
+    most_ways: int = MOST_WAYS
+    """Between two places."""
+    small: int = SMALL
+    """Up to which size nothing is folded; see :data:`ina.controller.routing.space.SMALL`."""
+    limit_s: float = DEFAULT_LIMIT_S
+    """Of the program."""
+    name: str = "grid"
+
+    def plan(self, situation: Situation) -> Plan:
+        """As :class:`Policy` says."""
+        if not situation.demands:
+            return Plan()
+        space, rng = self._space(situation), np.random.default_rng(situation.seed)
+        bound, shares = self._solved(situation, space)
+        placing = Placing(space, bound.seconds, formulation=self.formulation, rng=rng)
+        best = np.inf
+        for draw in self._draws(space):
+            placing.clear()
+            placing.start(self._dealt(space, shares, draw, rng))
+            placing.improve()
+            if placing.utilisation < best:
+                best, state = placing.utilisation, placing.state()
+            if best <= 1 + 1e-9:
+                break
+        placing.restore(state)
+        return placing.plan()
+
+    def bound(self, situation: Situation) -> Bound:
+        """No plan of this policy is better."""
+        return grid_bound(situation, self._space(situation), self.formulation, self.limit_s)
+
+    def _space(self, situation: Situation) -> Space:
+        return space_of(
+            situation, formulation=self.formulation, most_ways=self.most_ways, small=self.small
+        )
+
+    def _solved(self, situation: Situation, space: Space) -> tuple[Bound, list[Shares]]:
+        goal_s = scale_s(situation)
+        program = GridProgram(space.small, goal_s, formulation=self.formulation)
+        solver = program.solver(self.name, self.limit_s)
+        least = solver.solve()
+        fewest = program.fewest_points(solver, least)
+        return grid_bound_of(situation, space, least.cost * goal_s), program.shares(fewest)
+
+    def _draws(self, space: Space) -> Iterator[Draw]:
+        yield "middle"
+        if space.fold is None:
+            kinds: tuple[Draw, ...] = ("apart", "alone", "together")
+            for number in range(self.draws - 1):
+                yield kinds[number % len(kinds)]
+
+    @staticmethod
+    def _dealt(
+        space: Space, shares: list[Shares], draw: Draw, rng: np.random.Generator
+    ) -> list[Dealt]:
+        found, small = [], space.small
+        class_of = np.arange(len(space.network)) if space.fold is None else space.fold.class_of
+        for demand, of_job in zip(small.demands, shares, strict=True):
+            workers = demand.racks(small.network)[1]
+            away = small.paths.ways.hops[of_job.points, of_job.points[-1]].astype(np.int64)
+            column_of = np.full(len(small.network), -1, dtype=np.int64)
+            column_of[of_job.points] = np.arange(len(of_job.points))
+            dealt = deal(of_job, workers, away, demand.stripes, draw, rng)
+            found.append(Dealt(dealt, column_of[class_of]))
+        return found
