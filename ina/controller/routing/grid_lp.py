@@ -97,6 +97,11 @@ class GridProgram:
             self._add_job(number)
         self._program = self._assembled()
 
+    @property
+    def count(self) -> int:
+        """Of columns."""
+        return self._program.count
+
     def solver(self, wanted_by: str, limit_s: float = DEFAULT_LIMIT_S) -> Solver:
         """Of the least utilisation."""
         return Solver(self._program, wanted_by=wanted_by, limit_s=limit_s)

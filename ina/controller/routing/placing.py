@@ -16,11 +16,14 @@ from ina.controller.routing.demand import Demand
 from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.grid_lp import counted
 from ina.controller.routing.loads import slots_for
-from ina.controller.routing.network import Floats, Ints
+from ina.controller.routing.network import Bools, Floats, Ints
 from ina.controller.routing.plan import Plan, PlannedTree, Stripe, merged
 from ina.controller.routing.rounding import Dealt
 from ina.controller.routing.space import Part, Space, tree_of
 from ina.controller.routing.stripes import STEEPNESS
+
+HOT = 0.005
+"""Of the price of what is most loaded: to what loads nothing as dear, passes pay no heed."""
 
 Parts: TypeAlias = "list[tuple[int, int]]"
 """Of one stripe: racks, as the job numbers them, and how many workers of each."""
@@ -40,9 +43,9 @@ class Job:
     options: list[Ints]
     """By rack: numbers of points that it may have."""
     ways_in: list[Ints]
-    """By rack: (options, ways, cables)."""
+    """By rack: (options, ways, resources): cables, the place behind them."""
     ways_up: Ints
-    """(points but the root, ways, cables)"""
+    """(points but the root, ways, resources): the root behind the cables."""
     unit: Floats
     """(resources,): what one contribution of one stripe adds to a utilisation."""
     held: Ints
@@ -51,6 +54,8 @@ class Job:
     """(stripes, racks, points): which."""
     way_up: Ints
     """(stripes, points): which; -1: the point is not in use."""
+    children: Ints
+    """(stripes, points)"""
     slots: Ints
     """(stripes + 1,): that so many stripes take at a place."""
     rises: dict[int, Floats] = field(default_factory=dict)
@@ -59,6 +64,12 @@ class Job:
     def stripes(self) -> int:
         """How many it has."""
         return len(self.held)
+
+    def ways_to(self, rack: int, point: int) -> Ints:
+        """(ways, resources)."""
+        which = self.options[rack]
+        ways: Ints = self.ways_in[rack][which.searchsorted(point)]
+        return ways
 
 
 class Placing:
@@ -75,7 +86,7 @@ class Placing:
         base = np.concatenate(space.base.seconds(network)[:2]) / goal_s
         is_counted = counted(network, space.demands, formulation)
         self._load = np.concatenate([np.where(is_counted, base, 0.0), np.zeros(2)])
-        self._counts = np.concatenate([is_counted, [False, True]])
+        self._weights = np.concatenate([is_counted, [0.0, 1.0]])
         self._free = network.slots.copy()
         self.jobs = [self._job(it, goal_s) for it in space.demands]
         for job in self.jobs:
@@ -179,11 +190,17 @@ class Placing:
             np.zeros(shape, dtype=np.int64),
             np.zeros(shape, dtype=np.int64),
             np.full((stripes, len(points)), -1, dtype=np.int64),
+            np.zeros((stripes, len(points)), dtype=np.int64),
             np.array([slots_for(demand, it / stripes) for it in range(stripes + 1)]),
         )
 
     def _table(self, pairs: list[tuple[int, int]]) -> Ints:
-        return self._space.paths.table(pairs, pad=self._count, absent=self._count + 1)
+        cables = self._space.paths.table(pairs, pad=self._count, absent=self._count + 1)
+        ends = np.array([end for _, end in pairs], dtype=np.int64)[:, None, None]
+        places = np.broadcast_to(
+            len(self._space.network.rates) + ends, (*cables.shape[:2], 1)
+        )
+        return np.concatenate([cables, places], axis=2)
 
     # -- prices ----------------------------------------------------------------------------------
 
@@ -196,8 +213,8 @@ class Placing:
             job.rises.clear()
 
     def _priced(self, which: Ints) -> Floats:
-        power = np.minimum(self._eta * (self._load[which] - self._top), 300.0)
-        prices: Floats = np.where(self._counts[which], np.exp(power), 0.0)
+        prices: Floats = np.exp(np.minimum(self._eta * (self._load[which] - self._top), 300.0))
+        prices *= self._weights[which]
         return prices
 
     def _marginal(self, job: Job, count: int) -> Floats:
@@ -209,32 +226,34 @@ class Placing:
         found: Floats = self._price * rise
         return found
 
-    def _costs(self, job: Job, stripe: int, parts: Parts) -> Floats:
-        """(points,): of summing all these there; inf: it cannot be."""
-        places = len(self._space.network.rates) + job.points
-        cost = np.zeros(len(job.points))
+    def _costs(self, job: Job, stripe: int, parts: Parts) -> tuple[Ints, Floats]:
+        """Points that may sum all these, and the cost of each; inf: it cannot, as things are."""
+        which = job.options[parts[0][0]]
+        for rack, _ in parts[1:]:
+            which = which[np.isin(which, job.options[rack], assume_unique=True)]
+        cost = np.zeros(len(which))
         for rack, count in parts:
-            coming = np.full(len(cost), np.inf)
-            which = job.options[rack]
-            coming[which] = self._marginal(job, count)[job.ways_in[rack]].sum(axis=2).min(axis=1)
-            cost += coming
+            ways = job.ways_in[rack]
+            if len(which) < len(ways):
+                ways = ways[np.searchsorted(job.options[rack], which)]
+            cost += self._marginal(job, count)[ways[:, :, :-1]].sum(axis=2).min(axis=1)
         total = sum(count for _, count in parts)
-        cost += self._marginal(job, total)[places]
-        most = self._space.network.most_children
-        children = job.held[stripe].sum(axis=0)
-        closed = job.way_up[stripe] < 0
-        closed[-1] = False
-        children[-1] += (job.way_up[stripe] >= 0).sum()
-        cost[children + total > most] = np.inf
+        cost += self._marginal(job, total)[len(self._space.network.rates) + job.points[which]]
+        most, children = self._space.network.most_children, job.children[stripe]
+        cost[children[which] + total > most] = np.inf
+        closed = job.way_up[stripe, which] < 0
+        closed[-1] = False  # the root
         if closed.any():
             if children[-1] + 1 > most:
                 cost[closed] = np.inf
             else:
-                one = self._marginal(job, 1)
-                up = one[job.ways_up].sum(axis=2).min(axis=1) + one[places[-1]]
-                up[self._slots_more(job) > self._free[job.points[:-1]]] = np.inf
-                cost[:-1] += np.where(closed[:-1], up, 0.0)
-        return cost
+                opened = which[closed]
+                up = self._marginal(job, 1)[job.ways_up[opened]].sum(axis=2).min(axis=1)
+                if job.demand.slots:
+                    free = self._free[job.points[opened]]
+                    up[self._slots_more(job)[opened] > free] = np.inf
+                cost[closed] += up
+        return which, cost
 
     def _slots_more(self, job: Job) -> Ints:
         """(points but the root,): that one more stripe takes."""
@@ -248,38 +267,40 @@ class Placing:
         self, job: Job, stripe: int, point: int, parts: Parts, way_in: int = -1, way_up: int = -1
     ) -> None:
         """By the cheapest ways, unless these are given."""
-        is_root = point == len(job.points) - 1
-        if not is_root and job.way_up[stripe, point] < 0:
+        if point < len(job.points) - 1 and job.way_up[stripe, point] < 0:
             if way_up < 0:
-                one = self._marginal(job, 1)
-                way_up = int(one[job.ways_up[point]].sum(axis=1).argmin())
+                way_up = self._cheapest(job, 1, job.ways_up[point])
             self._free[job.points[point]] -= self._slots_more(job)[point]
             job.way_up[stripe, point] = way_up
-            self._carry(job, job.ways_up[point, way_up], job.root, 1)
+            job.children[stripe, -1] += 1
+            self._carry(job, job.ways_up[point, way_up], 1)
         for rack, count in parts:
-            at = np.searchsorted(job.options[rack][:-1], point)  # the root is the last
-            ways, chosen = job.ways_in[rack][at], way_in
+            ways, chosen = job.ways_to(rack, point), way_in
             if job.held[stripe, rack, point]:
                 chosen = int(job.way_in[stripe, rack, point])
             elif chosen < 0:
-                chosen = int(self._marginal(job, count)[ways].sum(axis=1).argmin())
+                chosen = self._cheapest(job, count, ways)
             job.way_in[stripe, rack, point] = chosen
             job.held[stripe, rack, point] += count
-            self._carry(job, ways[chosen], int(job.points[point]), count)
+            job.children[stripe, point] += count
+            self._carry(job, ways[chosen], count)
+
+    def _cheapest(self, job: Job, count: int, ways: Ints) -> int:
+        return int(self._marginal(job, count)[ways].sum(axis=1).argmin()) if len(ways) > 1 else 0
 
     def _take(self, job: Job, stripe: int, point: int, parts: Parts) -> None:
         for rack, count in parts:
-            at = np.searchsorted(job.options[rack][:-1], point)
             job.held[stripe, rack, point] -= count
-            way = job.ways_in[rack][at][job.way_in[stripe, rack, point]]
-            self._carry(job, way, int(job.points[point]), -count)
-        if point < len(job.points) - 1 and not job.held[stripe, :, point].any():
-            self._carry(job, job.ways_up[point, job.way_up[stripe, point]], job.root, -1)
+            job.children[stripe, point] -= count
+            ways = job.ways_to(rack, point)
+            self._carry(job, ways[job.way_in[stripe, rack, point]], -count)
+        if point < len(job.points) - 1 and not job.children[stripe, point]:
+            self._carry(job, job.ways_up[point, job.way_up[stripe, point]], -1)
             job.way_up[stripe, point] = -1
+            job.children[stripe, -1] -= 1
             self._free[job.points[point]] += self._slots_more(job)[point]
 
-    def _carry(self, job: Job, cables: Ints, place: int, count: int) -> None:
-        which = np.append(cables[cables < self._count], len(self._space.network.rates) + place)
+    def _carry(self, job: Job, which: Ints, count: int) -> None:
         self._load[which] += count * job.unit[which]
         self._price[which] = self._priced(which)
 
@@ -293,22 +314,35 @@ class Placing:
         return [(int(rack), int(held[rack])) for rack in np.flatnonzero(held)]
 
     def _improve(self, job: Job, stripe: int) -> None:
-        for point in np.flatnonzero(job.way_up[stripe] >= 0):
-            parts = self._at(job, stripe, int(point))
-            if len(parts) > 1:
-                self._again(job, stripe, int(point), parts)
-        for rack, point in zip(*np.nonzero(job.held[stripe]), strict=True):
+        for point in np.flatnonzero(job.way_up[stripe] >= 0).tolist():
+            parts = self._at(job, stripe, point)
+            if len(parts) > 1 and self._is_hot(job, stripe, point, parts):
+                self._again(job, stripe, point, parts)
+        for rack, point in np.argwhere(job.held[stripe]).tolist():
             count = int(job.held[stripe, rack, point])
-            if count:
-                self._again(job, stripe, int(point), [(int(rack), count)])
-            if count > 1:
-                point = int(job.held[stripe, rack].argmax())
-                self._again(job, stripe, point, [(int(rack), 1)])
+            if count and self._is_hot(job, stripe, point, [(rack, count)]):
+                point = self._again(job, stripe, point, [(rack, count)])
+                if count > 1:
+                    self._again(job, stripe, point, [(rack, 1)])
 
-    def _again(self, job: Job, stripe: int, point: int, parts: Parts) -> None:
+    def _is_hot(self, job: Job, stripe: int, point: int, parts: Parts) -> bool:
+        """Whether something that these load is about as loaded as anything is."""
+        if point < len(job.points) - 1:
+            way = job.ways_up[point, job.way_up[stripe, point]]
+            if self._price[way].max() > HOT:
+                return True
+        return any(
+            self._price[job.ways_to(rack, point)[job.way_in[stripe, rack, point]]].max() > HOT
+            for rack, _ in parts
+        )
+
+    def _again(self, job: Job, stripe: int, point: int, parts: Parts) -> int:
         """Takes them out, and puts them where it is cheapest then."""
         self._take(job, stripe, point, parts)
-        self._put(job, stripe, int(self._costs(job, stripe, parts).argmin()), parts)
+        which, costs = self._costs(job, stripe, parts)
+        point = int(which[costs.argmin()])
+        self._put(job, stripe, point, parts)
+        return point
 
     # -- the first state -------------------------------------------------------------------------
 
@@ -317,17 +351,22 @@ class Placing:
         for kind in np.flatnonzero(wanted.any(axis=0)):
             within = kinds == kind
             for parts in _bundles(wanted[:, kind], self._space.network.most_children):
-                costs = np.where(within, self._costs(job, stripe, parts), np.inf)
-                if np.isfinite(costs).any():
-                    self._put(job, stripe, int(costs.argmin()), parts)
-                else:
+                if not self._try(job, stripe, parts, within):
                     left += parts
+        anywhere = np.ones(len(job.points), dtype=np.bool_)
         for part in left:
-            costs = self._costs(job, stripe, [part])
-            if not np.isfinite(costs).any():
+            if not self._try(job, stripe, [part], anywhere):
                 self._pack(job, stripe)
                 return
-            self._put(job, stripe, int(costs.argmin()), [part])
+
+    def _try(self, job: Job, stripe: int, parts: Parts, within: Bools) -> bool:
+        """Puts them at the cheapest of some points; whether there is one."""
+        which, costs = self._costs(job, stripe, parts)
+        costs[~within[which]] = np.inf
+        if not np.isfinite(costs).any():
+            return False
+        self._put(job, stripe, int(which[costs.argmin()]), parts)
+        return True
 
     def _pack(self, job: Job, stripe: int) -> None:
         """As few points as can be, each with as many workers as it may have."""
@@ -335,18 +374,13 @@ class Placing:
         most, workers = self._space.network.most_children, len(job.demand)
         full = max(-(-(workers - most) // (most - 1)), 0) if most > 1 else 0
         for number, parts in enumerate(_bundles(job.counts, most, whole=False)):
-            costs = self._costs(job, stripe, parts)
-            if number >= full:
-                costs[:-1] = np.inf
-            else:
-                costs[-1] = np.inf
-            if not np.isfinite(costs).any():
+            is_root = np.arange(len(job.points)) == len(job.points) - 1
+            if not self._try(job, stripe, parts, is_root if number >= full else ~is_root):
                 raise RoutingError(
                     f"job {job.demand.name!r}: its {workers} workers find no switches with room,"
                     f" each of {most} children, one level below"
                     f" {self._space.network.names[job.root]}"
                 )
-            self._put(job, stripe, int(costs.argmin()), parts)
 
     def _tree(self, job: Job, stripe: int) -> PlannedTree:
         between, held = self._space.paths.between, job.held[stripe]

@@ -59,6 +59,11 @@ class Space:
             is_folded=True,
         )
 
+    @property
+    def most_columns(self) -> int:
+        """Of its program, about."""
+        return _columns(self.network, self.demands, self.paths.most)
+
     def points(self, rack: int, root: int) -> tuple[int, ...]:
         """Where workers of a rack may be summed on their way to a root, the root not among them."""
         key = (rack, root)
@@ -122,8 +127,7 @@ def space_of(
     if formulation not in FORMULATIONS:
         raise RoutingError(f"policy 'grid': formulation {formulation!r}: want path or rate")
     most = most_ways if formulation == "path" else 1
-    racks = sum(len(it.racks(network)[0]) for it in demands)
-    is_small = racks * int(network.sums.sum()) * most <= small
+    is_small = _columns(network, demands, most) <= small
     space = Space(
         network,
         demands,
@@ -134,6 +138,11 @@ def space_of(
     )
     space.check()
     return space
+
+
+def _columns(network: Network, demands: Sequence[Demand], most_ways: int) -> int:
+    racks = sum(len(it.racks(network)[0]) for it in demands)
+    return racks * int(network.sums.sum()) * most_ways
 
 
 @dataclass(frozen=True)

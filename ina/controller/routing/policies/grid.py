@@ -14,7 +14,7 @@ import numpy as np
 from ina.controller.routing.bounds import Bound
 from ina.controller.routing.grid_lp import GridProgram, Shares
 from ina.controller.routing.lp import DEFAULT_LIMIT_S
-from ina.controller.routing.lp_bounds import grid_bound, grid_bound_of, scale_s
+from ina.controller.routing.lp_bounds import TOLERANCE, grid_bound, grid_bound_of, scale_s
 from ina.controller.routing.paths import MOST_WAYS
 from ina.controller.routing.placing import Placing
 from ina.controller.routing.plan import Plan
@@ -23,6 +23,8 @@ from ina.controller.routing.rounding import Dealt, Draw, deal
 from ina.controller.routing.space import SMALL, Space, space_of
 
 DRAWS = 12
+ENOUGH = 1 + 3 * TOLERANCE
+"""Times the bound: that is as good as the bound itself."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class Grid:
     """``path``: the ways of packets are chosen, and every cable counts. ``rate``: as the network
     forwards; what places sum and what comes into roots counts."""
     draws: int = DRAWS
-    """Of networks that are not folded: how many roundings are tried."""
+    """Of networks that are not folded: how many roundings are tried, of one stripe a job; of
+    several fewer, as each stripe is one by itself."""
     most_ways: int = MOST_WAYS
     """Between two places."""
     small: int = SMALL
@@ -63,10 +66,10 @@ class Grid:
         for draw in self._draws(space):
             placing.clear()
             placing.start(self._dealt(space, shares, draw, rng))
-            placing.improve()
+            placing.improve(enough=ENOUGH)
             if placing.utilisation < best:
                 best, state = placing.utilisation, placing.state()
-            if best <= 1 + 1e-9:
+            if best <= ENOUGH:
                 break
         placing.restore(state)
         return placing.plan()
@@ -92,7 +95,8 @@ class Grid:
         yield "middle"
         if space.fold is None:
             kinds: tuple[Draw, ...] = ("apart", "alone", "together")
-            for number in range(self.draws - 1):
+            most = max(it.stripes for it in space.demands)
+            for number in range(self.draws // most - 1):
                 yield kinds[number % len(kinds)]
 
     @staticmethod
