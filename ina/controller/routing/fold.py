@@ -1,4 +1,4 @@
-"""A network with places that are alike as one: what a linear program of a large one is made of. Pure.
+"""A network with places that are alike as one, for linear programs of large ones. Pure.
 
 In a tree of switches with several tops (leaf-spine, fat-tree) the switches of one level of one pod
 are alike, and so are all cores. As one place, with the sum of what they can do, they leave a tree,

@@ -1,8 +1,8 @@
 """GRID as a linear program: which share of each rack's workers is summed where. Pure.
 
-The largest utilisation is made least with what workers send as given: so the rate that formulation A
-of the paper has as a variable, times a choice, is no product here. Formulation ``rate`` counts what
-places sum and what comes into roots; ``path`` every cable, with a share for each way.
+The largest utilisation is made least, with what workers send as given: so there is no product of a
+rate and a choice, as in the paper's formulation A. Here that one is ``rate``: it counts what places
+sum, and cables of roots. Formulation B is ``path``: every cable counts, and each way has a share.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from ina.controller.routing.demand import Demand
 from ina.controller.routing.loads import slots_for
-from ina.controller.routing.lp import DEFAULT_LIMIT_S, Program, Solution, Solver
+from ina.controller.routing.lp import DEFAULT_LIMIT_S, LpError, Program, Solution, Solver
 from ina.controller.routing.network import NO_LIMIT, Bools, Floats, Ints, Network
 from ina.controller.routing.plan import Plan, Stripe
 from ina.controller.routing.space import Part, Space, tree_of
@@ -104,15 +104,25 @@ class GridProgram:
 
     def solver(self, wanted_by: str, limit_s: float = DEFAULT_LIMIT_S) -> Solver:
         """Of the least utilisation."""
-        return Solver(self._program, wanted_by=wanted_by, limit_s=limit_s)
+        return Solver(
+            self._program,
+            wanted_by=wanted_by,
+            limit_s=limit_s,
+            infeasible="one level of switches below the roots cannot sum all workers: no switch has"
+            f" more than {self.space.network.most_children} children, or than its free slots",
+        )
 
     def fewest_points(self, solver: Solver, solution: Solution) -> Solution:
-        """As good, with as few points as there can be: each is one more stream to the root."""
+        """As good, with as few points as there can be: each is one more stream to the root. The
+        given one where that takes too long."""
         solver.limit_column(0, 0.0, max(solution.values[0], 0.0) * (1 + SLACK) + SLACK * 1e-3)
         costs = np.zeros(self._program.count)
         costs[[it.column for it in self._up]] = 1.0
         solver.set_costs(costs)
-        return solver.solve()
+        try:
+            return solver.solve()
+        except LpError:
+            return solution
 
     def shares(self, solution: Solution) -> list[Shares]:
         """By job."""
@@ -181,9 +191,7 @@ class GridProgram:
         self._rows.add(children[root], -np.inf, most * float(space.members[root]))
         self._held[root] = self._held.get(root, 0) + slots_for(demand, 1.0)
 
-    def _open(
-        self, number: int, demand: Demand, point: int, root: int
-    ) -> list[tuple[int, float]]:
+    def _open(self, number: int, demand: Demand, point: int, root: int) -> list[tuple[int, float]]:
         """Columns: whether a job has this point, by its way to the root."""
         found = []
         members = float(self.space.members[point])
@@ -231,18 +239,18 @@ class GridProgram:
         program.columns(len(uppers), upper=uppers, integral=kinds)
         resource, column, seconds = (np.array(it) for it in zip(*self._loads, strict=True))
         keep = self._counted[resource] & (seconds > 0)
-        names, rows = np.unique(resource[keep], return_inverse=True)
+        names, which = np.unique(resource[keep], return_inverse=True)
         numbers = np.arange(len(names))
         program.rows(
             len(names),
             (
-                np.concatenate([rows, numbers]),
+                np.concatenate([which, numbers]),
                 np.concatenate([column[keep], np.zeros(len(names), dtype=np.int64)]),
                 np.concatenate([seconds[keep] / self.goal_s, np.full(len(names), -1.0)]),
             ),
             upper=-self._base[names],
         )
-        for place, held in self._held.items():
+        for place in self._held:
             self._slots.setdefault(place, [])
         for place, terms in self._slots.items():
             if network.slots[place] < NO_LIMIT:

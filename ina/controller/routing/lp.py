@@ -1,4 +1,4 @@
-"""Linear programs, with integers where wanted, solved by HiGHS: the one place that imports it. Pure.
+"""Linear programs, with integers where wanted, solved by HiGHS. Pure.
 
 HiGHS is an optional extra (``ina[plan]``): a controller that runs other policies does without.
 """
@@ -109,10 +109,18 @@ class Program:
 class Solver:
     """Of one program; a second solution, after a change, starts from the first."""
 
-    def __init__(self, program: Program, *, wanted_by: str, limit_s: float = DEFAULT_LIMIT_S):
-        """``wanted_by``: the policy, for people. Raises :class:`RoutingError`: HiGHS is missing."""
+    def __init__(
+        self,
+        program: Program,
+        *,
+        wanted_by: str,
+        limit_s: float = DEFAULT_LIMIT_S,
+        infeasible: str = "no solution satisfies all limits",
+    ) -> None:
+        """``wanted_by``: the policy; ``infeasible``: what it says where there is no solution. Raises
+        :class:`RoutingError`: HiGHS is missing."""
         self._highspy = highspy = _load(wanted_by)
-        self._name, self._limit_s = wanted_by, limit_s
+        self._name, self._limit_s, self._infeasible = wanted_by, limit_s, infeasible
         self._is_integral = any(it.any() for it in program._integral)
         self._highs = highs = _quiet(highspy)
         for option, value in (
@@ -139,7 +147,7 @@ class Solver:
         highs.run()
         ended, info = highs.getModelStatus(), highs.getInfo()
         if ended in (status.kInfeasible, status.kUnboundedOrInfeasible):
-            raise InfeasibleError(f"policy {self._name!r}: no solution satisfies all limits")
+            raise InfeasibleError(f"policy {self._name!r}: {self._infeasible}")
         is_optimal = ended in (status.kOptimal, status.kModelEmpty)
         found = info.primal_solution_status == 2  # feasible
         if not is_optimal and not (self._is_integral and found):

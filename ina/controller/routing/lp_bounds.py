@@ -13,7 +13,7 @@ import numpy as np
 from ina.controller.routing.bounds import Bound
 from ina.controller.routing.candidates import Candidates
 from ina.controller.routing.grid_lp import GridProgram
-from ina.controller.routing.loads import Loads, loads_of_job, no_loads
+from ina.controller.routing.loads import Loads, loads_of_job
 from ina.controller.routing.lp import DEFAULT_LIMIT_S, Program, Solver
 from ina.controller.routing.network import Network
 from ina.controller.routing.policy import Situation
@@ -62,8 +62,8 @@ def tree_program(
     *,
     integral: bool = False,
 ) -> tuple[Program, list[range]]:
-    """Its first column is the utilisation; then by job how many stripes (or, not ``integral``, which
-    share) each candidate has: those columns."""
+    """Its first column is the utilisation; then come, by job, those that say how many stripes each
+    candidate has (or, not ``integral``, which share)."""
     program, columns, first = Program(), [], 1
     program.columns(1, cost=1.0)
     for it in candidates:
@@ -95,16 +95,18 @@ def tree_program(
 
 
 def scale_s(situation: Situation) -> float:
-    """About what a step takes: hosts' cables, or what others do."""
-    hosts = host_loads(situation).step_s(situation.network)
-    return hosts or max(it.step_bytes for it in situation.demands) / _fastest(situation.network)
+    """About what a step takes, so that programs have numbers about 1."""
+    rates = situation.network.rates
+    fastest = float(rates[np.isfinite(rates)].max(initial=0.0)) or 1.0
+    largest = max(it.step_bytes for it in situation.demands)
+    return max(host_loads(situation).step_s(situation.network), largest / fastest)
 
 
 def host_loads(situation: Situation) -> Loads:
     """Of all jobs on hosts' cables, and of others everywhere."""
     return sum(
         (loads_of_job(situation.network, it, ()) for it in situation.demands),
-        situation.base + no_loads(situation.network),
+        situation.base,
     )
 
 
@@ -113,7 +115,3 @@ def at_least(situation: Situation, seconds: float, what: str) -> Bound:
     seconds *= 1 - TOLERANCE
     apart = host_loads(situation).step_s(situation.network)
     return Bound(seconds, what) if seconds >= apart else Bound(apart, "hosts and other jobs")
-
-
-def _fastest(network: Network) -> float:
-    return float(network.rates.max(initial=0.0)) or 1.0

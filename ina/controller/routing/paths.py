@@ -75,7 +75,9 @@ class Paths:
         yield first
         left = self.most - 1
         for length in range(shortest, shortest + self.spare + 1 if shortest else 0):
-            searches = [self._search((start, it), end, length - 1) for it in self._neighbours[start]]
+            searches = [
+                self._search((start, it), end, length - 1) for it in self._neighbours[start]
+            ]
             while searches and left > 0:  # one of each neighbour in turn
                 search = searches.pop(0)
                 way = next(search, None)

@@ -6,7 +6,7 @@ all workers of one stripe that meet at a place, those of one rack, or one of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -20,8 +20,10 @@ from ina.controller.routing.network import Bools, Floats, Ints
 from ina.controller.routing.plan import Plan, PlannedTree, Stripe, merged
 from ina.controller.routing.rounding import Dealt
 from ina.controller.routing.space import Part, Space, tree_of
-from ina.controller.routing.stripes import STEEPNESS
 
+STEEPNESS = (12.0, 24.0, 48.0, 96.0)
+"""By pass, as in :mod:`ina.controller.routing.stripes`; flatter prices only undo what the program
+says."""
 HOT = 0.005
 """Of the price of what is most loaded: to what loads nothing as dear, passes pay no heed."""
 
@@ -113,10 +115,10 @@ class Placing:
                 if stripe < job.stripes:
                     self._start(job, stripe, dealt.workers[stripe], dealt.kind_of[job.points])
 
-    def improve(self, *, passes: Iterable[float] = STEEPNESS, enough: float = 1.0) -> None:
-        """Ends with the best state that it saw; ``enough``: a utilisation that is as good as any."""
+    def improve(self, *, enough: float = 1.0) -> None:
+        """Ends with the best state that it saw; ``enough``: as good a utilisation as any."""
         best, best_state = self.utilisation, self.state()
-        for steepness in passes:
+        for steepness in STEEPNESS:
             if best <= enough * (1 + 1e-9):
                 break
             self._steeper(steepness)
@@ -197,9 +199,7 @@ class Placing:
     def _table(self, pairs: list[tuple[int, int]]) -> Ints:
         cables = self._space.paths.table(pairs, pad=self._count, absent=self._count + 1)
         ends = np.array([end for _, end in pairs], dtype=np.int64)[:, None, None]
-        places = np.broadcast_to(
-            len(self._space.network.rates) + ends, (*cables.shape[:2], 1)
-        )
+        places = np.broadcast_to(len(self._space.network.rates) + ends, (*cables.shape[:2], 1))
         return np.concatenate([cables, places], axis=2)
 
     # -- prices ----------------------------------------------------------------------------------

@@ -1,6 +1,4 @@
-"""``exact``: the best there is, by integer programming, of small networks; a judge of other policies.
-
-"""
+"""``exact``: the best there is, of small networks, by integer programs; others' judge."""
 
 from __future__ import annotations
 
@@ -88,7 +86,12 @@ class Exact:
             situation.network, situation.base, candidates, goal_s, integral=True
         )
         _limit_slots(situation, program, candidates, columns)
-        found = Solver(program, wanted_by=self.name, limit_s=self.limit_s).solve()
+        found = Solver(
+            program,
+            wanted_by=self.name,
+            limit_s=self.limit_s,
+            infeasible="no trees keep to the slots that are free",
+        ).solve()
         plan = {}
         for it, numbers in zip(candidates, columns, strict=True):
             counts = np.rint(found.values[numbers.start : numbers.stop]).astype(np.int64)

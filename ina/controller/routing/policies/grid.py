@@ -34,19 +34,19 @@ class Grid:
     stripes (with one stripe: draws, as in the paper); then prices choose among alike places, and
     move what is better elsewhere.
 
-    Guarantees that no worker is sent round where its program's bound (:meth:`bound`) is reached,
-    and nothing about how near it comes: mostly within 1.25 of it with 16 stripes. One level cannot
-    be good for very large jobs (a root takes a stream of each place that sums: a thousand workers
-    at 32 a place are 32 streams into its cable), nor is it near its bound where switches sum as
-    fast as they forward in a large fat-tree (1.5 to 3): there trees of several levels are right.
+    Guarantees its bound (:meth:`bound`), and nothing about how near a plan comes to it: with 16
+    stripes it was within 1.1 in fat-trees, with one stripe a job at 2 and more. One level cannot be
+    good for large jobs: the root takes a stream of each place that sums. Those of several hundred
+    workers are refused, when the root and what lies on the way to it have too few children
+    (``Network.most_children``) for all; trees of several levels are right for them.
     """
 
     formulation: str = "path"
     """``path``: the ways of packets are chosen, and every cable counts. ``rate``: as the network
     forwards; what places sum and what comes into roots counts."""
     draws: int = DRAWS
-    """Of networks that are not folded: how many roundings are tried, of one stripe a job; of
-    several fewer, as each stripe is one by itself."""
+    """How many roundings are tried, of one stripe a job; of several fewer, as each stripe is a draw
+    by itself."""
     most_ways: int = MOST_WAYS
     """Between two places."""
     small: int = SMALL
@@ -93,11 +93,9 @@ class Grid:
 
     def _draws(self, space: Space) -> Iterator[Draw]:
         yield "middle"
-        if space.fold is None:
-            kinds: tuple[Draw, ...] = ("apart", "alone", "together")
-            most = max(it.stripes for it in space.demands)
-            for number in range(self.draws // most - 1):
-                yield kinds[number % len(kinds)]
+        kinds: tuple[Draw, ...] = ("apart", "alone", "together")
+        for number in range(self.draws // max(it.stripes for it in space.demands) - 1):
+            yield kinds[number % len(kinds)]
 
     @staticmethod
     def _dealt(
