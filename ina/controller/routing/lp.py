@@ -117,8 +117,8 @@ class Solver:
         limit_s: float = DEFAULT_LIMIT_S,
         infeasible: str = "no solution satisfies all limits",
     ) -> None:
-        """``wanted_by``: the policy; ``infeasible``: what it says where there is no solution. Raises
-        :class:`RoutingError`: HiGHS is missing."""
+        """``wanted_by``: the policy; ``infeasible``: what it says where there is no solution.
+        Raises :class:`RoutingError`: HiGHS is missing."""
         self._highspy = highspy = _load(wanted_by)
         self._name, self._limit_s, self._infeasible = wanted_by, limit_s, infeasible
         self._is_integral = any(it.any() for it in program._integral)

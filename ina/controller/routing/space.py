@@ -23,7 +23,7 @@ from ina.controller.routing.plan import PlannedTree, Way
 from ina.controller.routing.policy import Situation
 from ina.controller.routing.ways import FAR, ways_of
 
-SMALL = 20_000
+SMALL = 4_000
 """Racks of all jobs, times places, times ways: up to here nothing is folded."""
 
 FORMULATIONS = ("path", "rate")

@@ -48,6 +48,8 @@ class Exact:
     columns: some tens of switches and a few jobs.
     """
 
+    name = "exact"
+
     space: str = "trees"
     formulation: str = "path"
     """Of ``grid``, see :class:`ina.controller.routing.policies.grid.Grid`."""
@@ -55,7 +57,6 @@ class Exact:
     """Of ``grid``: between two places."""
     largest: int = LARGEST
     limit_s: float = DEFAULT_LIMIT_S
-    name: str = "exact"
 
     def plan(self, situation: Situation) -> Plan:
         """As :class:`Policy` says."""

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ina.controller.routing.bounds import Bound
+from ina.controller.routing.bounds import Bound, cut_bound
+from ina.controller.routing.demand import Demand
 from ina.controller.routing.grid_lp import GridProgram, Shares
-from ina.controller.routing.lp import DEFAULT_LIMIT_S
+from ina.controller.routing.lp import InfeasibleError, LpError
 from ina.controller.routing.lp_bounds import TOLERANCE, grid_bound, grid_bound_of, scale_s
 from ina.controller.routing.paths import MOST_WAYS
 from ina.controller.routing.placing import Placing
@@ -23,6 +24,7 @@ from ina.controller.routing.rounding import Dealt, Draw, deal
 from ina.controller.routing.space import SMALL, Space, space_of
 
 DRAWS = 12
+LIMIT_S = 20.0
 ENOUGH = 1 + 3 * TOLERANCE
 """Times the bound: that is as good as the bound itself."""
 
@@ -41,6 +43,8 @@ class Grid:
     (``Network.most_children``) for all; trees of several levels are right for them.
     """
 
+    name = "grid"
+
     formulation: str = "path"
     """``path``: the ways of packets are chosen, and every cable counts. ``rate``: as the network
     forwards; what places sum and what comes into roots counts."""
@@ -51,21 +55,28 @@ class Grid:
     """Between two places."""
     small: int = SMALL
     """Up to which size nothing is folded; see :data:`ina.controller.routing.space.SMALL`."""
-    limit_s: float = DEFAULT_LIMIT_S
-    """Of the program."""
-    name: str = "grid"
+    limit_s: float = LIMIT_S
+    """Of the program; where it is not solved by then, places are chosen without."""
 
     def plan(self, situation: Situation) -> Plan:
         """As :class:`Policy` says."""
         if not situation.demands:
             return Plan()
         space, rng = self._space(situation), np.random.default_rng(situation.seed)
-        bound, shares = self._solved(situation, space)
-        placing = Placing(space, bound.seconds, formulation=self.formulation, rng=rng)
-        best = np.inf
+        try:
+            bound, shares = self._solved(situation, space)
+        except InfeasibleError:
+            raise
+        except LpError:  # too large: prices alone have to do
+            bound = cut_bound(space.network, space.demands)
+            placing = self._placing(situation, space, bound, rng)
+            placing.start([_anywhere(space, it) for it in space.demands])
+            placing.improve()
+            return placing.plan()
+        placing, best = self._placing(situation, space, bound, rng), np.inf
         for draw in self._draws(space):
             placing.clear()
-            placing.start(self._dealt(space, shares, draw, rng))
+            placing.start(_dealt(space, shares, draw, rng))
             placing.improve(enough=ENOUGH)
             if placing.utilisation < best:
                 best, state = placing.utilisation, placing.state()
@@ -73,6 +84,12 @@ class Grid:
                 break
         placing.restore(state)
         return placing.plan()
+
+    def _placing(
+        self, situation: Situation, space: Space, bound: Bound, rng: np.random.Generator
+    ) -> Placing:
+        goal_s = bound.seconds or scale_s(situation)
+        return Placing(space, goal_s, formulation=self.formulation, rng=rng)
 
     def bound(self, situation: Situation) -> Bound:
         """No plan of this policy is better."""
@@ -97,17 +114,20 @@ class Grid:
         for number in range(self.draws // max(it.stripes for it in space.demands) - 1):
             yield kinds[number % len(kinds)]
 
-    @staticmethod
-    def _dealt(
-        space: Space, shares: list[Shares], draw: Draw, rng: np.random.Generator
-    ) -> list[Dealt]:
-        found, small = [], space.small
-        class_of = np.arange(len(space.network)) if space.fold is None else space.fold.class_of
-        for demand, of_job in zip(small.demands, shares, strict=True):
-            workers = demand.racks(small.network)[1]
-            away = small.paths.ways.hops[of_job.points, of_job.points[-1]].astype(np.int64)
-            column_of = np.full(len(small.network), -1, dtype=np.int64)
-            column_of[of_job.points] = np.arange(len(of_job.points))
-            dealt = deal(of_job, workers, away, demand.stripes, draw, rng)
-            found.append(Dealt(dealt, column_of[class_of]))
-        return found
+
+def _dealt(space: Space, shares: list[Shares], draw: Draw, rng: np.random.Generator) -> list[Dealt]:
+    found, small = [], space.small
+    class_of = np.arange(len(space.network)) if space.fold is None else space.fold.class_of
+    for demand, of_job in zip(small.demands, shares, strict=True):
+        workers = demand.racks(small.network)[1]
+        away = small.paths.ways.hops[of_job.points, of_job.points[-1]].astype(np.int64)
+        column_of = np.full(len(small.network), -1, dtype=np.int64)
+        column_of[of_job.points] = np.arange(len(of_job.points))
+        dealt = deal(of_job, workers, away, demand.stripes, draw, rng)
+        found.append(Dealt(dealt, column_of[class_of]))
+    return found
+
+
+def _anywhere(space: Space, demand: Demand) -> Dealt:
+    workers = np.tile(demand.racks(space.network)[1][:, None], (demand.stripes, 1, 1))
+    return Dealt(workers, np.zeros(len(space.network), dtype=np.int64))
