@@ -44,6 +44,8 @@ class Job:
     points: Ints
     options: list[Ints]
     """By rack: numbers of points that it may have."""
+    may: Bools
+    """(racks, points): the same."""
     ways_in: list[Ints]
     """By rack: (options, ways, resources): cables, the place behind them."""
     ways_up: Ints
@@ -171,6 +173,9 @@ class Placing:
         points = np.array([*sorted({it for of in every for it in of}), root], dtype=np.int64)
         number_of = {int(it): number for number, it in enumerate(points)}
         options = [np.array([number_of[it] for it in (*of, root)]) for of in every]
+        may = np.zeros((len(racks), len(points)), dtype=np.bool_)
+        for rack, which in enumerate(options):
+            may[rack, which] = True
         stripes = demand.stripes
         rates = np.concatenate([network.rates, network.processing])
         with np.errstate(divide="ignore"):
@@ -183,6 +188,7 @@ class Placing:
             counts,
             points,
             options,
+            may,
             [
                 self._table([(int(rack), int(points[it])) for it in which])
                 for rack, which in zip(racks, options, strict=True)
@@ -230,7 +236,7 @@ class Placing:
         """Points that may sum all these, and the cost of each; inf: it cannot, as things are."""
         which = job.options[parts[0][0]]
         for rack, _ in parts[1:]:
-            which = which[np.isin(which, job.options[rack], assume_unique=True)]
+            which = which[job.may[rack, which]]
         cost = np.zeros(len(which))
         for rack, count in parts:
             ways = job.ways_in[rack]

@@ -19,7 +19,7 @@ from ina.controller.routing.policies.exact import Exact
 from ina.controller.routing.policies.grid import Grid
 from ina.controller.routing.policy import Policy, Situation
 from ina.controller.routing.rounding import Draw, deal
-from ina.controller.routing.space import Part, tree_of
+from ina.controller.routing.space import Part, space_of, tree_of
 from ina.controller.topology.shapes import fat_tree, leaf_spine
 from tests.controller.routing.drawn import (
     BYTES,
@@ -78,9 +78,9 @@ def test_stripes_come_near_the_program_where_one_tree_a_job_cannot() -> None:
 
 
 def test_a_folded_fat_tree() -> None:
-    network = network_of(fat_tree(8), processing=4)
+    network = network_of(fat_tree(8), processing=3)
     situation = Situation.of(
-        network, some_jobs(network, 8, seed=0, workers=(12, 16), stripes=8), seed=3
+        network, some_jobs(network, 6, seed=0, workers=(12, 16), stripes=8), seed=3
     )
     bound = Grid().bound(situation)
     assert bound.what == "LP of points, folded"

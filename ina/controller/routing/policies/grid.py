@@ -36,11 +36,12 @@ class Grid:
     stripes (with one stripe: draws, as in the paper); then prices choose among alike places, and
     move what is better elsewhere.
 
-    Guarantees its bound (:meth:`bound`), and nothing about how near a plan comes to it: with 16
-    stripes it was within 1.1 in fat-trees, with one stripe a job at 2 and more. One level cannot be
-    good for large jobs: the root takes a stream of each place that sums. Those of several hundred
-    workers are refused, when the root and what lies on the way to it have too few children
-    (``Network.most_children``) for all; trees of several levels are right for them.
+    Guarantees that no worker's gradients are summed in more than two places, and that no plan is
+    below :meth:`bound`; not how near one comes to it. With 16 stripes that was 1.1 in fat-trees,
+    with one stripe a job it is often 2: the program deals shares. One level cannot be good for
+    large jobs, for the root takes a stream of each place that sums; jobs of some hundred workers
+    are refused where switches have too few children (``Network.most_children``) to sum all of them
+    in one level. Trees of several levels are right for those.
     """
 
     name = "grid"
