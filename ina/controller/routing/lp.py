@@ -191,9 +191,7 @@ def _load(wanted_by: str) -> ModuleType:
     try:
         import highspy
     except ImportError as error:
-        raise RoutingError(
-            f"policy {wanted_by!r} needs highspy: pip install 'ina[plan]'"
-        ) from error
+        raise RoutingError(f"policy {wanted_by!r} needs highspy: pip install highspy") from error
     found: ModuleType = highspy
     return found
 
