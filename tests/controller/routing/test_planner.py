@@ -16,6 +16,8 @@ from ina.controller.routing.loads import loads_of
 from ina.controller.routing.network import Network
 from ina.controller.routing.plan import Plan
 from ina.controller.routing.planner import Planner
+from ina.controller.routing.policies.exact import Exact
+from ina.controller.routing.policy import Situation
 from ina.controller.topology.shapes import leaf_spine
 from tests.controller.routing.networks import Drawn, drawn, fat_tree_network, jobs_on, network_of
 from tests.selection import LONG
@@ -181,3 +183,17 @@ def test_a_slower_cable_takes_longer_at_once() -> None:
     rates = network.rates / 4
     planner.change(replace(network, rates=rates))
     assert planner.step_s == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("processing", [np.inf, 4.0, 2.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_one_stripe_a_job_is_as_good_as_the_integer_program(seed: int, processing: float) -> None:
+    network = fat_tree_network(4, up=0.5)
+    network = replace(network, processing=np.full(len(network), processing))
+    situation = Situation.of(network, jobs_on(network, 4, seed=seed, stripes=1))
+    planner = Planner(network)
+    planner.arrive(situation.demands)
+    solved = Exact().solve(situation)
+    assert solved.is_optimal
+    best = judge(network, situation.demands, solved.plan).step_s
+    assert judge(network, planner.demands, _checked(planner)).step_s <= best * (1 + 1e-6)

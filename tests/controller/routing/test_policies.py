@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from ina.controller.config.routing import PLACEMENTS
 from ina.controller.routing.bounds import cut_bound
 from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.judge import judge, problems
@@ -106,6 +107,10 @@ def test_the_same_situation_has_the_same_plan(name: str) -> None:
 def test_a_policy_that_does_not_exist_is_refused() -> None:
     with pytest.raises(RoutingError, match=r"no policy 'best': have .*'ina'.*'nearest'"):
         policy("best")
+
+
+def test_the_controllers_file_knows_the_same_policies() -> None:
+    assert set(PLACEMENTS) == set(POLICIES)
 
 
 def test_ina_meets_the_bound_in_fat_trees() -> None:

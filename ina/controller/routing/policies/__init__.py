@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ina.controller.routing.errors import RoutingError
+from ina.controller.routing.policies.exact import Exact
 from ina.controller.routing.policies.goat import Goat
+from ina.controller.routing.policies.grid import Grid
 from ina.controller.routing.policies.ina import Ina
 from ina.controller.routing.policies.nearest import Nearest
 from ina.controller.routing.policies.panama import Panama
@@ -25,7 +27,10 @@ class Known:
     """Whether it needs ``highspy`` (extra ``plan``)."""
 
 
-POLICIES = {it.name: Known(it) for it in (Ina, Nearest, Single, Panama, Goat)}
+POLICIES = {
+    **{it.name: Known(it) for it in (Ina, Nearest, Single, Panama, Goat)},
+    **{it.name: Known(it, needs_solver=True) for it in (Grid, Exact)},
+}
 
 
 def policy(name: str) -> Policy:
