@@ -28,9 +28,10 @@ from ina.controller.routing.ways import Ways, ways_of
 
 DEFAULT_MOVES = 8
 """Trees of running jobs that one polish may move."""
-_WORK = 1.5e9
+_WORK = 2e8
 """Multiplications that placing new jobs may take again from another order: half a second."""
 _MOST_RESTARTS = 24
+_FEW_STRIPES = 64
 _NEAR = 1.1
 """So near to the bound, nothing that was not hit is moved when something fails."""
 _MOST_AT_ONCE = 100
@@ -118,9 +119,10 @@ class Planner:
         stripes = [it for it in self._choices.all_stripes() if it[0] in set(names)]
         goal_s = self.bound().seconds
         self._choices.improve(goal_s, stripes)
-        self._restart(stripes, goal_s)
+        self._choices.polish(goal_s, _moves(stripes), movable=names)
+        self._restart(names, stripes, goal_s)
 
-    def _restart(self, stripes: Sequence[StripeId], goal_s: float) -> None:
+    def _restart(self, names: Sequence[str], stripes: Sequence[StripeId], goal_s: float) -> None:
         """From other orders, while that may bring something and costs little."""
         work = len(STEEPNESS) * sum(
             2 * self._choices.candidates[name].seconds.size for name, _ in stripes
@@ -131,6 +133,7 @@ class Planner:
                 return
             best = self._choices.state()
             self._choices.improve(goal_s, stripes, rng=rng)
+            self._choices.polish(goal_s, _moves(stripes), movable=names)
             if self._choices.step_s > best[0]:
                 self._choices.restore(best)
 
@@ -219,6 +222,11 @@ class Planner:
     def stripes(self, name: str) -> tuple[Stripe, ...]:
         """Of one job."""
         return self._choices.stripes(name)
+
+
+def _moves(stripes: Sequence[StripeId]) -> int:
+    """After placing so many new ones: as many as there are of few, some of many."""
+    return len(stripes) if len(stripes) <= _FEW_STRIPES else DEFAULT_MOVES
 
 
 def _candidates(
