@@ -29,7 +29,6 @@ def fabric_problems(config: Config) -> Iterator[Problem]:
             yield key, f"{link.switches[0]!r} is at both ends"
         else:
             yield from _end_problems(key, *(switches[name] for name in link.switches))
-    yield from _apart_problems(config)
     yield from _port_problems(config, switches)
     yield from values_problems(config)
 
@@ -60,27 +59,6 @@ def values_problems(config: Config) -> Iterator[Problem]:
         if len(set(values.values())) > 1:
             each = " and ".join(f"{name!r} {count}" for name, count in values.items())
             yield f"link[{index}].switches", f"{each} values a packet: want the same on both"
-
-
-def _apart_problems(config: Config) -> Iterator[Problem]:
-    """In a fabric a job's workers may be anywhere, so links must join all whom hosts are behind."""
-    if not (config.is_fabric and config.links):
-        return
-    part = {switch.name: switch.name for switch in config.switches}
-    for link in config.links:
-        one, other = (part.get(name) for name in link.switches)
-        if one is not None and other is not None:
-            part = {name: one if of == other else of for name, of in part.items()}
-    behind = [(index, it.switch) for index, it in enumerate(config.hosts) if it.switch in part]
-    for index, switch in behind:
-        first = behind[0][1]
-        if part[switch] != part[first]:
-            yield (
-                f"host[{index}].switch",
-                f"no path of links joins {switch!r} and {first!r}, behind which is"
-                f" host[{behind[0][0]}]: workers there could not be in one job",
-            )
-            return
 
 
 def _port_problems(config: Config, switches: dict[str, SwitchConfig]) -> Iterator[Problem]:
