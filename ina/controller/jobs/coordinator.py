@@ -34,7 +34,7 @@ from ina.controller.jobs.changes import Changes
 from ina.controller.jobs.events import EventBus, job_event
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
-from ina.controller.jobs.removal import Removals
+from ina.controller.jobs.removal import LOOK_S, Removals
 from ina.controller.jobs.results_groups import regroup, share_if_room, take_out
 from ina.controller.jobs.room import Room
 from ina.controller.retry import Persistence, fail
@@ -97,7 +97,9 @@ class Coordinator:
         contributions: int = 0,
         mode: str = "",
     ) -> Job:
-        """See :meth:`Registry.create`. Waits ``wait_s`` for a leaving job of this name to end."""
+        """See :meth:`Registry.create`. Waits ``wait_s`` for a leaving job of this name to end, and
+        does not wait for switches that are away where there are others.
+        """
         deadline_s = self._clock() + wait_s
         while True:
             now_s = self._expire()
@@ -117,7 +119,8 @@ class Coordinator:
                 left_s = deadline_s - self._clock()
                 if former.state is not JobState.LEAVING or left_s <= 0:
                     raise
-                await self._removals.wait(former, left_s)
+                if not self._removals.free_name(former, self.events):
+                    await self._removals.wait(former, min(left_s, LOOK_S))
                 continue
             if job not in before:
                 self._record.save("create", job)

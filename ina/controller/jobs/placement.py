@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address
 from typing import Protocol
 
-from ina.controller.errors import JobRequestError, NoRoomError
+from ina.controller.errors import JobRequestError, NoRoomError, SwitchError
 from ina.controller.job import Endpoint
 from ina.controller.switches.capacity import Capacity
 from ina.controller.topology.tree import Tree
@@ -80,8 +80,14 @@ def check_tree(job: str, tree: Tree, switches: Mapping[str, Capacity]) -> None:
 def check_room(job: str, slots: int, tree: Tree, switches: Mapping[str, Capacity]) -> None:
     """Raises :class:`NoRoomError` where not every switch of the tree has room; says which, and why.
 
-    :class:`JobRequestError`: one never grants so many slots.
+    :class:`JobRequestError`: one never grants so many slots. :class:`SwitchError`: one cannot be
+    reached: the job would keep its slots there until it is back.
     """
+    away = [node.switch for node in tree.switches if not switches[node.switch].is_reached()]
+    if away:
+        raise SwitchError(
+            f"job {job!r}: {', '.join(map(repr, away))} cannot be reached, and no way leads around"
+        )
     full = []
     for node in tree.switches:
         memory = switches[node.switch].memory

@@ -73,7 +73,7 @@ class Term:
             range(MARK_JOB + 1, min(capabilities(it.config.runs).jobs for it in links.values())),
             unjoined_s=config.jobs.unjoined_s,
             admission=admission_of(config),
-            placement=_placement(config, fabric, links),
+            placement=_placement(config, fabric, links, capacities),
             sharing=Sharing(
                 *(capacities, aggregators, config.jobs.mode),
                 aggregators_a_job=config.jobs.aggregators,
@@ -140,11 +140,20 @@ def admission_of(config: Config) -> Admission:
     return Admission(config.tenants, preempt=config.jobs.preempt)
 
 
-def _placement(config: Config, fabric: Fabric, links: Mapping[str, SwitchLink]) -> Nearest | None:
+def _placement(
+    config: Config,
+    fabric: Fabric,
+    links: Mapping[str, SwitchLink],
+    capacities: Mapping[str, Capacity],
+) -> Nearest | None:
     """None: switches are islands."""
     if not config.places_nearest:
         return None
-    return Nearest(fabric, lambda switch, port: links[switch].port_number(port))
+    return Nearest(
+        fabric,
+        lambda switch, port: links[switch].port_number(port),
+        is_reached=lambda switch: capacities[switch].is_reached(),
+    )
 
 
 def capacity_of(config: Config, link: SwitchLink) -> Capacity:
