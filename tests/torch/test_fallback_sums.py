@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -37,8 +37,15 @@ class Group:
     """Workers of one job, each in a thread of its own when it joins, over one embedded switch."""
 
     def __init__(
-        self, workers: int, loss_rate: float, seed: int, verify: Verify | None = None
+        self,
+        workers: int,
+        loss_rate: float,
+        seed: int,
+        verify: Verify | None = None,
+        *,
+        stay: Sequence[int] = (),
     ) -> None:
+        """``stay``: ranks that do not want to go back to the network."""
         self.embedded = Embedded(values=_VALUES, slots=32, loss_rate=loss_rate, loss_seed=seed)
         self.embedded.__enter__()
         store = HashStore()
@@ -49,7 +56,7 @@ class Group:
         def join(rank: int) -> Worker:
             return Worker(
                 store, rank, range(workers), timedelta(seconds=_LIMIT_S), name="g",
-                sub_group=False, settings=settings,
+                sub_group=False, settings=replace(settings, returns=rank not in stay),
             )  # fmt: skip
 
         with ThreadPoolExecutor(workers) as pool:
@@ -196,6 +203,8 @@ def test_a_switch_whose_memory_loses_bits_is_given_up(verify: Verify, tmp_path: 
                 assert all(worker.switch_loss is None for worker in group.workers)
         group.wait_for_gloo()
         losses = [worker.switch_loss for worker in group.workers]
+        fallbacks = [worker._fallback for worker in group.workers]
+        assert all(one is not None and not one._gate.returns for one in fallbacks)  # to that switch
         assert all(one and "not the sum of what the workers sent" in one.reason for one in losses)
     finally:
         group.close()

@@ -117,10 +117,11 @@ class Coordinator:
             except JobConflictError:
                 former = self.registry.get(name)
                 left_s = deadline_s - self._clock()
+                if self._removals.free_name(former, self.events):
+                    continue
                 if former.state is not JobState.LEAVING or left_s <= 0:
                     raise
-                if not self._removals.free_name(former, self.events):
-                    await self._removals.wait(former, min(left_s, LOOK_S))
+                await self._removals.wait(former, min(left_s, LOOK_S))
                 continue
             if job not in before:
                 self._record.save("create", job)
