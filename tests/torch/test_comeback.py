@@ -87,6 +87,20 @@ def test_a_switch_that_is_away_for_a_while_is_used_again_and_again(tmp_path: Pat
         check(run, run.outcomes(), 2)
 
 
+def test_a_host_with_a_node_goes_back(tmp_path: Path) -> None:
+    """With a node of the new incarnation's."""
+    with Services(tmp_path / "s", lease_s=10, loss_s=1) as on:
+        environ = {**on.environ, "INA_ON_SWITCH_LOSS": "fallback", "INA_HOST_NODE": "1"}
+        run = Run(tmp_path / "w", 2, environ, training(tmp_path, 1))
+        run.wait_for_step(3)
+        restart(on)
+        outcomes = run.outcomes()
+    check(run, outcomes, 1)
+    assert all(
+        one.stats is not None and one.stats.session["transport"] == "shm" for one in outcomes
+    )
+
+
 def test_a_group_stays_on_gloo_where_its_ranks_want_that(tmp_path: Path) -> None:
     with Services(tmp_path / "s", lease_s=10, loss_s=1) as on:
         environ = {**on.environ, "INA_ON_SWITCH_LOSS": "fallback", "INA_SWITCH_RETURN": "0"}
