@@ -48,7 +48,8 @@ def test_sums_by_path_and_a_lost_switch() -> None:
     whole, lost = FakeGroup(), FakeGroup(lost=True, rank=0)
     collector.groups.add(whole)
     collector.groups.add(lost)
-    collector.groups.add(FakeGroup(lost=True, rank=2, returned_unix_s=1.8e9))
+    back = FakeGroup(lost=True, rank=2, returned_unix_s=1.8e9)
+    collector.groups.add(back)
     with MetricsServer("127.0.0.1:0", [collector]) as server:
         found = scrape(server.address)
     of = {"job_name": "train", "rank": "1"}

@@ -174,7 +174,9 @@ def test_what_differs_in_speed_goes_back_at_the_same_sum(pair: Group) -> None:
     pair.lose_switch(0, stop=False)
     pair.wait_for_gloo()
     wait_until(lambda: all(map(ready, pair.workers)), "ready")
-    parts = [[torch.full((9,), 1 + rank + n) for n in range(50)] for rank in range(2)]
+    parts = [
+        [torch.full((9,), 1 + rank + n, dtype=torch.int32) for n in range(50)] for rank in range(2)
+    ]
     sums = [pair.workers[0].submit(part, "sum") for part in parts[0]]
     assert pair.workers[0].switch_returns == 0
     sums += [pair.workers[1].submit(part, "sum") for part in parts[1]]

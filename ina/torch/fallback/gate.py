@@ -111,7 +111,7 @@ class Gate:
 
     def submit(self, one: GlooSum) -> None:
         """Start a sum, now or later, wherever it goes."""
-        failed: InaError | None = None
+        failed: Exception | None = None
         with self._lock:
             if self.way is Way.NOWHERE:
                 failed = self._error
@@ -190,7 +190,7 @@ class Gate:
         self._gloo.ask(Ballot(epoch, -epoch, min(max(1, pause), _MOST)), self._answered)
 
     def _answered(self, result: Ballot | None) -> None:
-        failed: list[tuple[GlooSum, InaError]] = []
+        failed: list[tuple[GlooSum, Exception]] = []
         with self._lock:
             voted, self._voted = self._voted, None
             if self.way is not Way.ASKING:
@@ -207,7 +207,7 @@ class Gate:
         for one, error in failed:
             one.end(error)
 
-    def _cross(self, network: Network) -> list[tuple[GlooSum, InaError]]:
+    def _cross(self, network: Network) -> list[tuple[GlooSum, Exception]]:
         self._network, self._candidate = network, None
         self._crossed(network)
         failed = []
@@ -218,10 +218,10 @@ class Gate:
         self.way = Way.NETWORK  # the last step: who sees it sends to the session itself
         return failed
 
-    def _over_network(self, network: Network, one: GlooSum) -> InaError | None:
+    def _over_network(self, network: Network, one: GlooSum) -> Exception | None:
         one.sent(over_network=True)
         try:
             network.start(one)
-        except InaError as error:
+        except Exception as error:  # whatever it is: who waits must hear of it, and others go on
             return error
         return None
