@@ -109,8 +109,8 @@ def test_sums_under_way_at_losses_and_returns(seed: int, monkeypatch: pytest.Mon
             end[0] = len(cases) + 20
             for one in done:
                 one.result(_LIMIT_S)
-        for one in cases:
-            one.check()
+        for each in cases:
+            each.check()
         counted = [worker.stats().operations_done for worker in group.workers]
         assert all(0 < count <= len(cases) for count in counted)
     finally:
